@@ -1,0 +1,27 @@
+# Every target sets itself up in .venv; python3 and make are all that is needed.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: reproduce test lint bench clean
+
+reproduce: .venv/ready  ## train ERM, mixup and k-mixup on toy data and draw what they learned
+	$(BIN)/python examples/quickstart.py
+
+test: .venv/ready  ## the whole test suite
+	$(BIN)/python -m pytest
+
+lint: .venv/ready  ## style and types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+bench: .venv/ready  ## ratios against peers, measured in one run
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf .venv
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[lab,bench,dev]'
+	touch $@

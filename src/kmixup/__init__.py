@@ -1,0 +1,29 @@
+"""k-mixup: mixup along optimal transport matchings.
+
+>>> import torch
+>>> mix = KMixup(k=16, alpha=1.0, num_classes=10)
+>>> x, y = mix(torch.randn(64, 8), torch.randint(10, (64,)))
+"""
+
+from kmixup.calibration import Calibration, calibrate
+from kmixup.coefficient import Beta
+from kmixup.interpolation import Linear
+from kmixup.mixing import KMixup, Mixed, Mixer
+from kmixup.pairing import Nearest, Optimal, match
+from kmixup.vicinal import vicinal_dataset
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Beta",
+    "Calibration",
+    "KMixup",
+    "Linear",
+    "Mixed",
+    "Mixer",
+    "Nearest",
+    "Optimal",
+    "calibrate",
+    "match",
+    "vicinal_dataset",
+]

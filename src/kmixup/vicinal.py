@@ -1,0 +1,116 @@
+"""Whole data sets of mixed points, NumPy in and NumPy out."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, overload
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from kmixup.coefficient import Beta
+from kmixup.interpolation import Linear
+from kmixup.mixing import LamPer, Mixer
+from kmixup.pairing import Metric, Optimal
+from kmixup.sampling import subset_pairs
+
+Array = NDArray[Any]
+
+
+@overload
+def vicinal_dataset(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    k: int = ...,
+    alpha: float = ...,
+    size: int | None = ...,
+    hard: Literal[False] = ...,
+    lam_per: LamPer = ...,
+    metric: Metric = ...,
+    seed: int | None = ...,
+) -> tuple[Array, Array]: ...
+
+
+@overload
+def vicinal_dataset(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    k: int = ...,
+    alpha: float = ...,
+    size: int | None = ...,
+    hard: Literal[True],
+    lam_per: LamPer = ...,
+    metric: Metric = ...,
+    seed: int | None = ...,
+) -> tuple[Array, Array, Array]: ...
+
+
+def vicinal_dataset(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    k: int = 16,
+    alpha: float = 1.0,
+    size: int | None = None,
+    hard: bool = False,
+    lam_per: LamPer = "block",
+    metric: Metric = "sqeuclidean",
+    seed: int | None = None,
+) -> tuple[Array, Array] | tuple[Array, Array, Array]:
+    """Draw `size` k-mixed points (by default as many as there are samples).
+
+    Each block of k is an optimal match between two independent random k-subsets of
+    the data, with a lam of its own (`lam_per="block"`, or one per "sample").
+
+    Returns the points and their soft labels, with one column for each of
+    `np.unique(y)`; float targets are interpolated. With `hard=True` every point comes
+    twice, in two halves: with its own label and with its partner's, and the third
+    array holds their weights lam and 1 - lam. Any scikit-learn estimator whose `fit`
+    takes `sample_weight` can train on that:
+
+    >>> X, y = np.array([[0.], [1.], [8.], [9.]]), np.array(["a", "a", "b", "b"])
+    >>> points, labels, weight = vicinal_dataset(X, y, k=2, size=6, hard=True, seed=0)
+    >>> points.shape, labels.shape, weight.shape
+    ((12, 1), (12,), (12,))
+    """
+    inputs, targets = np.asarray(X), np.asarray(y)
+    n = len(inputs)
+    if len(targets) != n:
+        raise ValueError(f"X and y must have the same length, got {n} and {len(targets)}")
+    if not np.issubdtype(inputs.dtype, np.number):
+        raise TypeError(f"X must be numeric, got {inputs.dtype}: encode its columns first")
+    size = n if size is None else size
+    if size < 1:
+        raise ValueError(f"size must be at least 1, got {size}")
+    if lam_per == "batch":
+        raise ValueError('lam_per must be "block" or "sample": a data set has no batches')
+    pairing = Optimal(k, metric)
+    if k > n:
+        raise ValueError(f"k must be at most the number of samples, {n}, got {k}")
+
+    generator = torch.Generator()
+    generator.seed() if seed is None else generator.manual_seed(seed)
+    mixer = Mixer(pairing, Beta(alpha), Linear(), lam_per=lam_per, generator=generator)
+    first, second = (i.flatten() for i in subset_pairs(n, k, -(-size // k), generator=generator))
+
+    floats = inputs if np.issubdtype(inputs.dtype, np.floating) else inputs.astype(np.float64)
+    points = torch.from_numpy(floats)
+    # the mixer mixes positions; the targets, of any type, are looked up here
+    mixed = mixer.draw(points[first], first, other=(points[second], second))
+    own, partner = (index[:size].numpy() for index in mixed.targets)
+    lam = mixed.lam[:size].double().numpy()
+    x = mixed.x[:size].numpy()
+
+    if hard:
+        return (
+            np.concatenate([x, x]),
+            np.concatenate([targets[own], targets[partner]]),
+            np.concatenate([lam, 1 - lam]),
+        )
+    if not np.issubdtype(targets.dtype, np.floating):
+        classes = np.unique(targets)
+        targets = (targets[:, None] == classes).astype(np.float64)
+    weight = lam.reshape(-1, *[1] * (targets.ndim - 1))
+    return x, weight * targets[own] + (1 - weight) * targets[partner]
