@@ -19,10 +19,10 @@ class Linear:
         One gather and one pass: plain index_select is several times faster than
         indexing, and lerp in place makes no further copy.
         """
-        mixed = other.index_select(0, partner)
+        mixed = other.index_select(0, partner.to(other.device))
         if lam.dim() == 0:
             return mixed.lerp_(x, lam.item())
-        weight = per_sample(lam, x)
+        weight = per_sample(lam, x).to(x.device)
         if x.dtype == weight.dtype:
             return mixed.lerp_(x, weight)
         return mixed.to(weight.dtype).lerp_(x.to(weight.dtype), weight).to(x.dtype)

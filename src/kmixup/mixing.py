@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 
 from kmixup.coefficient import Beta
 from kmixup.interpolation import Linear
-from kmixup.pairing import Blocks, Metric, Optimal, Pairing, check_alike
+from kmixup.pairing import Blocks, Metric, Optimal, Pairing, check_alike, eager
 from kmixup.targets import Criterion, mix_targets, mixed_accuracy, mixed_loss
 
 Nest = Any  # a tensor, or a dict, list or tuple of them to any depth
@@ -21,7 +21,7 @@ Features = Tensor | tuple[Tensor, Tensor] | str | int
 LamPer = Literal["batch", "block", "sample"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Mixed:
     """A mixed batch, and all that went into it. Row i is sample i, mixed.
 
@@ -34,8 +34,8 @@ class Mixed:
     targets: tuple[Tensor, Tensor]
     partner: Tensor
     lam: Tensor
-    num_classes: int | None = None
-    features: tuple[Tensor, Tensor] = field(default=(), repr=False)  # type: ignore[assignment]
+    num_classes: int | None
+    features: tuple[Tensor, Tensor] = field(repr=False)
 
     @cached_property
     def y(self) -> Tensor:
@@ -110,6 +110,7 @@ class Mixer(nn.Module):
         self.prob = prob
         self.generator = generator
 
+    @eager
     def forward(
         self,
         x: Nest,
@@ -124,6 +125,7 @@ class Mixer(nn.Module):
         mixed = self.draw(x, y, other=other, features=features)
         return mixed.x, mixed.y
 
+    @eager
     def draw(
         self,
         x: Nest,
@@ -150,7 +152,7 @@ class Mixer(nn.Module):
             _check_batch(x2, y2, "the inputs of other", "the targets of other")
             _check_nests_alike(x, x2)
             check_alike(y, y2, "y", "the targets of other")
-        one, two = _features(x, x2, features, paired=other is not None)
+        one, two = _features(x, x2, features, n=n, paired=other is not None)
 
         # all randomness first, whatever becomes of it
         coin = torch.rand((), generator=self.generator, device=_device(self.generator))
@@ -270,11 +272,17 @@ def _check_nests_alike(x: Nest, x2: Nest) -> None:
 
 
 def _features(
-    x: Nest, x2: Nest, features: Features | None, *, paired: bool
+    x: Nest, x2: Nest, features: Features | None, *, n: int, paired: bool
 ) -> tuple[Tensor, Tensor]:
     """What to match on, for both sides."""
     if isinstance(features, (str, int)):
-        x, x2 = x[features], x2[features]
+        try:
+            x, x2 = x[features], x2[features]
+        except (KeyError, IndexError, TypeError) as error:
+            entries = list(x) if isinstance(x, dict) else type(x).__name__
+            raise ValueError(
+                f"features must name an entry of x, got {features!r}, but x has {entries}"
+            ) from error
     elif isinstance(features, Tensor):
         if paired:
             raise ValueError("features must be a pair (features of x, features of other) here")
@@ -282,7 +290,12 @@ def _features(
     elif features is not None:
         x, x2 = features
     one = _concatenated(x)
-    return one, one if x2 is x else _concatenated(x2)
+    two = one if x2 is x else _concatenated(x2)
+    if one.dim() == 0 or len(one) != n:
+        raise ValueError(
+            f"features must have one row for each of the {n} samples, got shape {tuple(one.shape)}"
+        )
+    return one, two
 
 
 def _concatenated(x: Nest) -> Tensor:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import Literal, get_args
+from functools import cache, wraps
+from typing import Literal, ParamSpec, TypeVar, get_args
 
 import numpy as np
 import torch
@@ -19,6 +20,21 @@ from torch import Generator, Tensor
 from kmixup.assignment import Floats, Indices, assign, solve, squared_distances
 
 Metric = Literal["sqeuclidean", "euclidean", "cosine"]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def eager(function: Callable[P, R]) -> Callable[P, R]:
+    """Break the graph of a compiled caller: the solver cannot be traced."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if torch.compiler.is_compiling():
+            # not a decorator, which would load the compiler with every `import kmixup`
+            return torch.compiler.disable(function)(*args, **kwargs)  # type: ignore
+        return function(*args, **kwargs)
+
+    return call
 
 
 @dataclass(frozen=True)
@@ -58,6 +74,7 @@ class Pairing(ABC):
         if not isinstance(self.k, int) or self.k < 1:
             raise ValueError(f"k must be a whole number, at least 1, got {self.k!r}")
 
+    @eager
     def __call__(
         self, x1: Tensor, x2: Tensor | None = None, *, generator: Generator | None = None
     ) -> Tensor:

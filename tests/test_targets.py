@@ -1,0 +1,126 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn import functional as F
+
+from kmixup.targets import mix_targets, mixed_accuracy, mixed_loss
+
+SCALAR, EACH = torch.tensor(0.3), torch.tensor([0.3, 1.0, 0.0, 0.75])
+Y_A, Y_B = torch.tensor([0, 1, 2, 2]), torch.tensor([1, 1, 0, 1])
+
+
+@given(n=st.integers(1, 30), classes=st.integers(1, 12), lam=st.floats(0, 1), each=st.booleans())
+def test_rows_of_soft_targets_sum_to_one(n, classes, lam, each):
+    y_a, y_b = torch.randint(classes, (2, n))
+    weight = torch.rand(n) if each else torch.tensor(lam)
+    soft = mix_targets(y_a, y_b, weight, classes)
+    assert soft.shape == (n, classes)
+    torch.testing.assert_close(soft.sum(1), torch.ones(n), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("lam", [SCALAR, EACH])
+def test_soft_targets_are_mixed_one_hot_vectors(lam):
+    weight = lam if lam.dim() == 0 else lam[:, None]
+    expected = weight * F.one_hot(Y_A, 3) + (1 - weight) * F.one_hot(Y_B, 3)
+    torch.testing.assert_close(mix_targets(Y_A, Y_B, lam, 3), expected)
+
+
+def test_classes_of_pixels_get_their_dimension_where_cross_entropy_expects_it():
+    y_a, y_b = torch.randint(5, (2, 4, 6, 7))
+    soft = mix_targets(y_a, y_b, EACH, 5)
+    assert soft.shape == (4, 5, 6, 7)
+    logits = torch.randn(4, 5, 6, 7)
+    pixel = mixed_loss(lambda z, y: F.cross_entropy(z, y, reduction="none"), logits, y_a, y_b, EACH)
+    torch.testing.assert_close(F.cross_entropy(logits, soft), pixel.mean())
+
+
+@pytest.mark.parametrize("lam", [SCALAR, EACH])
+@pytest.mark.parametrize("shape", [(4,), (4, 3), (4, 3, 2)])
+def test_float_targets_are_interpolated(lam, shape):
+    y_a, y_b = torch.randn(2, *shape)
+    weight = lam if lam.dim() == 0 else lam.view(-1, *[1] * (len(shape) - 1))
+    torch.testing.assert_close(mix_targets(y_a, y_b, lam), weight * y_a + (1 - weight) * y_b)
+
+
+def test_float_targets_keep_their_dtype():
+    for dtype in (torch.bfloat16, torch.float64):
+        y = torch.randn(4, 2).to(dtype)
+        assert mix_targets(y, y, EACH).dtype == mix_targets(y, y, SCALAR).dtype == dtype
+
+
+@pytest.mark.parametrize("lam", [SCALAR, EACH])
+def test_loss_equals_cross_entropy_on_the_soft_targets(lam):
+    logits = torch.randn(4, 3)
+    each = mixed_loss(lambda z, y: F.cross_entropy(z, y, reduction="none"), logits, Y_A, Y_B, lam)
+    expected = F.cross_entropy(logits, mix_targets(Y_A, Y_B, lam, 3), reduction="none")
+    torch.testing.assert_close(each, expected, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_loss_takes_any_reduction_with_one_lam(reduction):
+    logits = torch.randn(4, 3)
+    found = mixed_loss(
+        torch.nn.CrossEntropyLoss(reduction=reduction, label_smoothing=0.1),
+        logits,
+        Y_A,
+        Y_B,
+        SCALAR,
+    )
+    a, b = (
+        F.cross_entropy(logits, y, reduction=reduction, label_smoothing=0.1) for y in (Y_A, Y_B)
+    )
+    torch.testing.assert_close(found, 0.3 * a + 0.7 * b)
+
+
+def test_loss_of_a_criterion_that_is_not_linear_in_the_target():
+    out, y_a, y_b = torch.randn(3, 4, 2)
+    found = mixed_loss(F.mse_loss, out, y_a, y_b, SCALAR)
+    torch.testing.assert_close(found, 0.3 * F.mse_loss(out, y_a) + 0.7 * F.mse_loss(out, y_b))
+    unreduced = mixed_loss(lambda z, y: F.mse_loss(z, y, reduction="none"), out, y_a, y_b, EACH)
+    assert unreduced.shape == (4, 2)
+
+
+def test_loss_keeps_ignored_targets_ignored():
+    y_a, y_b = Y_A.clone(), Y_B.clone()
+    y_a[1] = y_b[1] = -100
+    logits = torch.randn(4, 3, requires_grad=True)
+    mixed_loss(F.cross_entropy, logits, y_a, y_b, SCALAR).backward()
+    assert logits.grad[1].abs().sum() == 0
+
+
+@pytest.mark.parametrize("criterion", [F.cross_entropy, lambda z, y: torch.zeros(7)])
+def test_several_lam_need_one_loss_for_each_sample(criterion):
+    with pytest.raises(ValueError, match='one loss per sample, got shape.*reduction="none"'):
+        mixed_loss(criterion, torch.randn(4, 3), Y_A, Y_B, EACH)
+
+
+def test_accuracy_weighs_the_agreement_with_both_labels():
+    logits = F.one_hot(torch.tensor([0, 1, 1, 1]), 3).float()
+    assert mixed_accuracy(logits, Y_A, Y_B, SCALAR) == pytest.approx((0.3 + 1 + 0 + 0.7) / 4)
+    assert mixed_accuracy(logits, Y_A, Y_B, EACH) == pytest.approx((0.3 + 1 + 0 + 0.25) / 4)
+    soft_a, soft_b = F.one_hot(Y_A, 3).float(), F.one_hot(Y_B, 3).float()
+    assert mixed_accuracy(logits, soft_a, soft_b, EACH) == pytest.approx(1.55 / 4)
+
+
+def test_accuracy_of_a_regression_is_refused():
+    with pytest.raises(ValueError, match=r"accuracy needs class indices.*got targets of shape"):
+        mixed_accuracy(torch.randn(4, 1), torch.randn(4), torch.randn(4), SCALAR)
+
+
+def test_integer_targets_without_num_classes_say_what_to_write():
+    with pytest.raises(ValueError, match=r"need num_classes, e.g. KMixup\(num_classes=3\)"):
+        mix_targets(Y_A, Y_B, SCALAR)
+
+
+@pytest.mark.parametrize("bad", [-1, 3])
+def test_classes_out_of_range_are_named(bad):
+    y = Y_A.clone()
+    y[2] = bad
+    with pytest.raises(ValueError, match=f"must lie in 0 … 2 with num_classes=3, got {bad}"):
+        mix_targets(y, Y_B, SCALAR, 3)
+
+
+def test_bool_targets_are_refused_with_the_remedy():
+    with pytest.raises(TypeError, match=r"got torch.bool: use y.float\(\)"):
+        mix_targets(Y_A > 0, Y_B > 0, SCALAR)
