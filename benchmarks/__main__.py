@@ -1,0 +1,93 @@
+"""Measure everything: `python -m benchmarks [matching mixing training calibration imports]`.
+
+All peers of a table are measured in one run, in turns, best of several; read the
+ratios, not the times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+
+import torch
+
+from benchmarks.matching import matching, mixing
+from benchmarks.timing import interleaved, milliseconds, table
+from benchmarks.training import training
+from kmixup import Beta
+from kmixup.calibration import _alpha_for
+from tests.oracles import literal_search
+
+
+def calibration(seconds: float) -> None:
+    """The search for alpha, given the distances, at 10⁶ draws for the literal algorithm."""
+    rows = []
+    for alpha in (0.2, 1.0):
+        target = Beta(alpha).mean_square_step
+        best = interleaved(
+            {
+                "kmixup": partial(_alpha_for, target, 0.7, alpha, 1e3),
+                "literal": partial(literal_search, 1.0, 0.7, alpha),
+            },
+            seconds=seconds,
+            least=2,
+        )
+        ratio = best["literal"] / best["kmixup"]
+        rows.append([str(alpha), milliseconds(best["kmixup"]), f"{ratio:.0f} x"])
+    table(
+        "Finding alpha where matched partners are at 0.7 of the mean squared distance",
+        ["alpha at k = 1", "kmixup", "literal Algorithm 1, 10⁶ draws, c = 1.01"],
+        rows,
+    )
+
+
+def imports(seconds: float) -> None:
+    """What `import kmixup` adds to `import torch`; each in a process of its own."""
+    code = "import time, torch; start = time.perf_counter(); {}; print(time.perf_counter() - start)"
+    added = {"import kmixup": math.inf, "import scipy.special": math.inf}
+    for _ in range(5):
+        for name in added:
+            done = subprocess.run(
+                [sys.executable, "-c", code.format(name)],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            added[name] = min(added[name], float(done.stdout))
+    rows = [[name, milliseconds(time)] for name, time in added.items()]
+    table("Import time on top of `import torch`", ["statement", "adds"], rows)
+
+
+SECTIONS: dict[str, Callable[[float], None]] = {
+    "matching": matching,
+    "mixing": mixing,
+    "training": training,
+    "calibration": calibration,
+    "imports": imports,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("sections", nargs="*", metavar="section", help=f"any of {[*SECTIONS]}")
+    parser.add_argument("--seconds", type=float, default=5.0, help="to spend on each table row")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.sections) - set(SECTIONS):
+        parser.error(f"sections must be among {[*SECTIONS]}, got {sorted(unknown)}")
+    torch.manual_seed(0)
+    print(
+        f"torch {torch.__version__}, {torch.get_num_threads()} threads, "
+        f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.machine()}"
+    )
+    for name in arguments.sections or SECTIONS:
+        SECTIONS[name](arguments.seconds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""README, examples and benchmarks do what they say."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import kmixup
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+
+
+def test_the_code_in_the_readme_runs():
+    blocks = re.findall(r"```python\n(.*?)```", README, re.S)
+    assert len(blocks) >= 5
+    x_train = torch.randn(256, 12)
+    data = TensorDataset(x_train, torch.randint(10, (256,)))
+    net = nn.Linear(12, 10)
+    X, y = load_iris(return_X_y=True)
+    names = {
+        "net": net,
+        "optimizer": torch.optim.SGD(net.parameters(), lr=0.1),
+        "loader": DataLoader(data, batch_size=64, shuffle=True),
+        "loader2": DataLoader(data, batch_size=64, shuffle=True),
+        "x_train": x_train,
+        "LogisticRegression": LogisticRegression,
+    }
+    for block in blocks:
+        names |= {"X": X, "y": y}
+        exec(compile(block, "README.md", "exec"), names)
+    assert isinstance(names["mix"], kmixup.KMixup)
+
+
+def test_the_readme_names_the_targets_of_the_makefile():
+    targets = re.findall(r"^(\w+):.*##", (ROOT / "Makefile").read_text(), re.M)
+    assert sorted(targets) == ["bench", "lint", "reproduce", "test"]
+    assert all(f"make {target}" in README for target in targets)
+
+
+def test_the_readme_shows_every_public_name():
+    for name in set(kmixup.__all__) - {"Calibration", "Mixed"}:  # what calls return
+        assert name in README, name
+
+
+@pytest.mark.slow
+def test_quickstart_draws_its_picture(tmp_path):
+    picture = tmp_path / "deep" / "picture.png"
+    command = [sys.executable, ROOT / "examples/quickstart.py", "--epochs", "2", "--out", picture]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert printed.count("test error") == 3
+    assert str(picture) in printed
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_quickstart_refuses_impossible_settings():
+    command = [sys.executable, ROOT / "examples/quickstart.py", "--epochs", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "--epochs must be at least 1" in done.stderr
+
+
+@pytest.mark.slow
+def test_benchmarks_print_a_table():
+    command = [sys.executable, "-m", "benchmarks", "training", "--seconds", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert "k-mixup over mixup" in done.stdout
+    assert done.stdout.count("LeNet") == 2
+
+
+def test_benchmarks_refuse_an_unknown_section():
+    command = [sys.executable, "-m", "benchmarks", "speed"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 2
+    assert "sections must be among" in done.stderr
