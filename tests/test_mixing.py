@@ -119,6 +119,18 @@ def test_eval_mode_is_the_identity():
     assert (float(m.lam), float(m.distance.sum())) == (1, 0)
 
 
+def test_eval_mode_draws_nothing():
+    mix = KMixup(8, 1.0, 5, generator=seeded()).eval()
+    mix.draw(*batch())
+    assert torch.equal(mix.generator.get_state(), seeded().get_state())
+
+
+def test_features_do_not_decide_the_precision_of_the_targets():
+    x, y = batch(16)
+    m = KMixup(4, 1.0, 5, lam_per="sample").draw(x, y, features=torch.randn(16, 2).double())
+    assert m.x.dtype == m.y.dtype == torch.float32
+
+
 def test_prob_is_the_chance_that_a_batch_is_mixed():
     x, y = batch(4)
     mix = KMixup(1, 1.0, 5, prob=0.3, generator=seeded())

@@ -12,7 +12,8 @@ SOURCE = Path(kmixup.__file__).parent
 
 # a module may import from the levels before its own
 LEVELS = [
-    {"assignment", "coefficient", "sampling"},
+    {"assignment", "sampling"},
+    {"coefficient"},
     {"pairing", "calibration", "interpolation", "targets"},
     {"mixing"},
     {"vicinal"},

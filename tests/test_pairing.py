@@ -211,6 +211,10 @@ def test_k_must_be_a_positive_whole_number(k):
         Optimal(k)
 
 
+def test_k_may_come_from_a_numpy_grid():
+    assert Optimal(np.int64(4)).k == 4
+
+
 def test_an_unknown_metric_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match="metric must be one of .*sqeuclidean.*got 'manhattan'"):
         Optimal(4, metric="manhattan")

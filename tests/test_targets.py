@@ -26,12 +26,13 @@ def test_soft_targets_are_mixed_one_hot_vectors(lam):
     torch.testing.assert_close(mix_targets(Y_A, Y_B, lam, 3), expected)
 
 
-def test_classes_of_pixels_get_their_dimension_where_cross_entropy_expects_it():
+@pytest.mark.parametrize("lam", [SCALAR, EACH])
+def test_classes_of_pixels_get_their_dimension_where_cross_entropy_expects_it(lam):
     y_a, y_b = torch.randint(5, (2, 4, 6, 7))
-    soft = mix_targets(y_a, y_b, EACH, 5)
+    soft = mix_targets(y_a, y_b, lam, 5)
     assert soft.shape == (4, 5, 6, 7)
     logits = torch.randn(4, 5, 6, 7)
-    pixel = mixed_loss(lambda z, y: F.cross_entropy(z, y, reduction="none"), logits, y_a, y_b, EACH)
+    pixel = mixed_loss(lambda z, y: F.cross_entropy(z, y, reduction="none"), logits, y_a, y_b, lam)
     torch.testing.assert_close(F.cross_entropy(logits, soft), pixel.mean())
 
 

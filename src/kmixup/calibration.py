@@ -75,7 +75,7 @@ def calibrate(
     """
     data = _Samples(x)
     least = 2 * k if disjoint else k
-    if not isinstance(k, int) or k < 1 or len(data) < max(least, 2):
+    if not isinstance(k, (int, np.integer)) or k < 1 or len(data) < max(least, 2):
         raise ValueError(
             f"k must be a whole number from 1 to {len(data) // (2 if disjoint else 1)}, "
             f"for {len(data)} samples{' in disjoint subsets' if disjoint else ''}, got {k!r}"

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
+from kmixup.sampling import device_of
+
 
 @dataclass(frozen=True)
 class Beta:
@@ -34,7 +36,7 @@ class Beta:
         One uniform number each, through the inverse distribution function: the
         same generator state gives the same quantiles whatever alpha is.
         """
-        device = generator.device if generator is not None else "cpu"
+        device = device_of(generator)
         uniform = torch.rand(size, generator=generator, dtype=torch.float64, device=device)
         if self.alpha == 0:
             return torch.ones_like(uniform)

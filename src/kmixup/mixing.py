@@ -14,6 +14,7 @@ from torch.utils import _pytree as pytree
 from kmixup.coefficient import Beta
 from kmixup.interpolation import Linear
 from kmixup.pairing import Blocks, Metric, Optimal, Pairing, check_alike, eager
+from kmixup.sampling import device_of
 from kmixup.targets import Criterion, mix_targets, mixed_accuracy, mixed_loss
 
 Nest = Any  # a tensor, or a dict, list or tuple of them to any depth
@@ -154,14 +155,17 @@ class Mixer(nn.Module):
             check_alike(y, y2, "y", "the targets of other")
         one, two = _features(x, x2, features, n=n, paired=other is not None)
 
-        # all randomness first, whatever becomes of it
-        coin = torch.rand((), generator=self.generator, device=_device(self.generator))
-        blocks = self.pairing.draw(n, within=other is None, generator=self.generator)
-        lam = self._draw_lam(blocks, like=one)
-        alone = n < 2 and other is None
-        if alone or not self.training or float(coin) >= self.prob or self.coefficient.alpha == 0:
+        mixes = self.training
+        if mixes:  # all randomness first, whatever becomes of it
+            coin = torch.rand((), generator=self.generator, device=device_of(self.generator))
+            blocks = self.pairing.draw(n, within=other is None, generator=self.generator)
+            lam = self._draw_lam(blocks, like=pytree.tree_leaves(x)[0])
+            alone = n < 2 and other is None
+            mixes = float(coin) < self.prob and self.coefficient.alpha > 0 and not alone
+        if not mixes:
+            lam = torch.ones(() if self.lam_per == "batch" else n)
             itself = torch.arange(n, device=one.device)
-            return Mixed(x, (y, y), itself, torch.ones_like(lam), self.num_classes, (one, one))
+            return Mixed(x, (y, y), itself, lam, self.num_classes, (one, one))
 
         partner = self.pairing.partners(one, None if other is None else two, blocks)
         mixed = pytree.tree_map(lambda a, b: self.interpolation(a, b, partner, lam), x, x2)
@@ -228,10 +232,6 @@ class KMixup(Mixer):
             prob=prob,
             generator=generator,
         )
-
-
-def _device(generator: Generator | None) -> torch.device | str:
-    return "cpu" if generator is None else generator.device
 
 
 def _check_batch(x: Nest, y: Tensor, x_name: str, y_name: str) -> int:

@@ -18,6 +18,7 @@ import torch
 from torch import Generator, Tensor
 
 from kmixup.assignment import Floats, Indices, assign, solve, squared_distances
+from kmixup.sampling import device_of
 
 Metric = Literal["sqeuclidean", "euclidean", "cosine"]
 P = ParamSpec("P")
@@ -31,13 +32,13 @@ def eager(function: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if torch.compiler.is_compiling():
             # not a decorator, which would load the compiler with every `import kmixup`
-            return torch.compiler.disable(function)(*args, **kwargs)  # type: ignore
+            return torch.compiler.disable(function)(*args, **kwargs)  # type: ignore[no-any-return]
         return function(*args, **kwargs)
 
     return call
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Blocks:
     """The random part of a pairing: which samples may meet.
 
@@ -71,7 +72,7 @@ class Pairing(ABC):
     k: int = 16
 
     def __post_init__(self) -> None:
-        if not isinstance(self.k, int) or self.k < 1:
+        if not isinstance(self.k, (int, np.integer)) or self.k < 1:
             raise ValueError(f"k must be a whole number, at least 1, got {self.k!r}")
 
     @eager
@@ -96,8 +97,7 @@ class Pairing(ABC):
         if 2 * k > n > 1:
             k = n // 2
             _warn_short(n, self.k)
-        device = generator.device if generator is not None else "cpu"
-        order = torch.randperm(n, generator=generator, device=device)
+        order = torch.randperm(n, generator=generator, device=device_of(generator))
         return Blocks(n, k, order.cpu().numpy())
 
     @torch.no_grad()

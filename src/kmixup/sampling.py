@@ -1,4 +1,4 @@
-"""Uniformly random k-subsets of a data set, many at once."""
+"""Uniformly random k-subsets of a data set, many at once, and where draws are made."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ import torch
 from torch import Generator, Tensor
 
 
+def device_of(generator: Generator | None) -> torch.device:
+    """Where a generator draws; torch's global one draws on the CPU."""
+    return torch.device("cpu") if generator is None else generator.device
+
+
 def subsets(n: int, k: int, blocks: int, generator: Generator | None = None) -> Tensor:
     """Independent uniform k-subsets of `range(n)` in random order, `(blocks, k)`."""
+    device = device_of(generator)
     if k * k > n:
-        return torch.rand(blocks, n, generator=generator, dtype=torch.float64).argsort(1)[:, :k]
+        keys = torch.rand(blocks, n, generator=generator, dtype=torch.float64, device=device)
+        return keys.argsort(1)[:, :k].cpu()
     # Drawn with replacement, a row is distinct with probability over one half:
     # drawing the others again is exact and does not touch all n indices.
-    rows = torch.randint(n, (blocks, k), generator=generator)
+    rows = torch.randint(n, (blocks, k), generator=generator, device=device)
     while len(again := _with_repeats(rows)):
-        rows[again] = torch.randint(n, (len(again), k), generator=generator)
-    return rows
+        rows[again] = torch.randint(n, (len(again), k), generator=generator, device=device)
+    return rows.cpu()
 
 
 def subset_pairs(

@@ -26,12 +26,8 @@ def mix_targets(y_a: Tensor, y_b: Tensor, lam: Tensor, num_classes: int | None =
         raise TypeError(f"targets must be floats or class indices, got {y_a.dtype}: use y.float()")
     index = torch.stack([y_a, y_b], dim=1).long()
     num_classes = _check_classes(index, num_classes)
-    weight = per_sample(lam, index).to(y_a.device)
-    share = (
-        torch.stack([weight, 1 - weight])
-        if lam.dim() == 0
-        else torch.cat([weight, 1 - weight], dim=1)
-    )
+    weight = lam.reshape(-1, *[1] * (index.dim() - 1)).to(y_a.device)
+    share = torch.cat([weight, 1 - weight], dim=1)
     soft = lam.new_zeros((len(y_a), num_classes, *y_a.shape[1:]), device=y_a.device)
     return soft.scatter_add_(1, index, share.expand(index.shape))
 
