@@ -24,7 +24,7 @@ def spiral(n: int = 400) -> torch.Tensor:
 X = spiral()
 
 
-@pytest.mark.parametrize("alpha", [0.1, 0.5, 1.0, 4.0])
+@pytest.mark.parametrize("alpha", [0.1, 1.0, 2.0])
 def test_the_search_for_alpha_agrees_with_algorithm_1(alpha):
     """Steps of a factor c overshoot by less than that factor, up to sampling error.
 
