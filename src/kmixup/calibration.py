@@ -186,7 +186,9 @@ class _Samples:
         elif isinstance(self.x, np.ndarray):
             rows = torch.from_numpy(self.x[index.numpy()])
         else:
-            rows = torch.stack([_sample(self.x[i]) for i in index.tolist()])
+            many = getattr(self.x, "__getitems__", None)  # torch's protocol for whole batches
+            items = many(index.tolist()) if many else [self.x[i] for i in index.tolist()]
+            rows = torch.stack([_sample(item) for item in items])
         rows = rows.reshape(len(rows), -1).double()
         if not rows.isfinite().all():
             bad = index[~rows.isfinite().all(1)].min()
