@@ -48,6 +48,7 @@ def build(name: str, *, in_shape: tuple[int, ...], num_classes: int) -> nn.Modul
         in_shape: shape of one sample, `(features,)` or `(channels, height, width)`.
         num_classes: length of the vector of logits.
 
+    >>> import torch
     >>> build("lenet", in_shape=(1, 28, 28), num_classes=10)(torch.zeros(5, 1, 28, 28)).shape
     torch.Size([5, 10])
     """
