@@ -1,0 +1,1 @@
+"""Experiments with k-mixup: data, networks, training and evaluation; needs the extra `lab`."""
