@@ -250,9 +250,15 @@ def test_lenet_on_spectrograms_has_the_width_of_the_public_code():
 @pytest.mark.parametrize("data", ["toy", "iris", "cancer", "abalone", "phishing", "arrhythmia"])
 def test_mlps_alternate_linear_layers_and_relu(data):
     net = build(f"mlp-{data}", in_shape=(4,), num_classes=3)
-    kinds = [type(m) for m in net]
-    hidden = (len(kinds) - 2) // 2
-    assert kinds == [nn.Flatten, *[nn.Linear, nn.ReLU] * hidden, nn.Linear]
+    hidden = (len(net) - 2) // 2
+    expected = [nn.Flatten, *[nn.Linear, nn.ReLU] * hidden, nn.Linear]
+    assert all(isinstance(m, kind) for m, kind in zip(net, expected, strict=True))
+
+
+def test_the_layers_of_mlps_are_linear_maps():
+    layer = build("mlp-iris", in_shape=(4,), num_classes=3)[1]
+    x = torch.randn(7, 4)
+    assert torch.allclose(layer(x), x @ layer.weight.T + layer.bias, atol=1e-6)
 
 
 # what is refused
