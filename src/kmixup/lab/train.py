@@ -7,11 +7,13 @@ on the CPU of one machine, with as many threads, to the last bit.
 
 from __future__ import annotations
 
+import io
 import logging
 import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -114,18 +116,19 @@ def train(
         strategy="ddp_spawn" if devices > 1 else "auto",
         precision=PRECISION[trial.protocol.precision],  # type: ignore[arg-type]
     )
-    ended = fabric.launch(_run, job, data)  # type: ignore[arg-type]
+    ended = fabric.launch(partial(_run, job, data))
     if isinstance(ended, DivergedError):
         raise ended
     written, weights = ended
-    net.load_state_dict(weights)
+    net.load_state_dict(torch.load(io.BytesIO(weights), weights_only=True))
     return Trained(net, written)
 
 
-Ended = tuple[dict[str, Any], dict[str, Tensor]]  # the record, and the weights on the CPU
+# The record, and the weights as a file: tensors themselves do not outlive their process.
+Ended = tuple[dict[str, Any], bytes]
 
 
-def _run(fabric: Fabric, job: _Job, data: Dataset) -> Ended | DivergedError:
+def _run(job: _Job, data: Dataset, fabric: Fabric) -> Ended | DivergedError:
     """The whole training in one process; its failure is returned, to come back from others."""
     try:
         return _train(fabric, job, data)
@@ -187,7 +190,9 @@ def _train(fabric: Fabric, job: _Job, data: Dataset) -> Ended:
     written |= _robustness(model, data, job)
     if job.out is not None and first:
         record.write(written, job.out)
-    return written, {name: value.cpu() for name, value in net.state_dict().items()}
+    weights = io.BytesIO()
+    torch.save({name: value.cpu() for name, value in net.state_dict().items()}, weights)
+    return written, weights.getvalue()
 
 
 def _epoch(
@@ -266,12 +271,10 @@ def _moved(data: Dataset, device: torch.device) -> Dataset:
 
 def _gathered(fabric: Fabric, streams: Streams) -> Tensor:
     """States of the generators of all processes, `(processes, streams, bytes)`."""
-    state = streams.state()
-    if fabric.world_size == 1:
-        return state[None]
-    every = fabric.all_gather(state)
-    assert isinstance(every, Tensor)
-    return every.cpu()
+    states = [streams.state()] * fabric.world_size
+    if fabric.world_size > 1:
+        torch.distributed.all_gather_object(states, states[0])
+    return torch.stack(states)
 
 
 def _restore(
