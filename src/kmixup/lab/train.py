@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from kmixup.lab import checkpoint, record
 from kmixup.lab.batches import batch_of, soft_cross_entropy
 from kmixup.lab.data import Dataset
-from kmixup.lab.evaluate import Scores, score_logits, score_under_fgsm, score_under_noise
+from kmixup.lab.evaluate import score_logits, score_under_fgsm, score_under_noise
 from kmixup.lab.prepare import (
     DivergedError,
     check_data,
@@ -166,9 +166,10 @@ def _train(fabric: Fabric, job: _Job, data: Dataset) -> Ended:
             steps = epoch(trial, n, job.alpha, streams, rank=rank, ranks=ranks)
             with drawing_from(streams.network):
                 loss = _epoch(fabric, model, optimiser, steps, data, trial, streams, bar, number)
-            if not all(bool(p.isfinite().all()) for p in net.parameters()):
+            logits = _logits(model, data)
+            if not logits.isfinite().all():
                 raise diverged(number, rate)
-            scores = _score(model, data)
+            scores = score_logits(logits, data.y_test)
             seconds = time.perf_counter() - start
             history.append(record.figures(number + 1, rate, loss, scores, seconds))
             bar.scored(number, history[-1])
@@ -219,7 +220,7 @@ def _epoch(
         fabric.backward(loss)
         optimiser.step()
         value = float(loss.detach())
-        # in a job of several processes all must stop at once: after the epoch, by the weights
+        # in a job of several processes all must stop at once: after the epoch, by the logits
         if not math.isfinite(value) and fabric.world_size == 1:
             raise diverged(number, rate)
         total += value * step.size
@@ -228,12 +229,12 @@ def _epoch(
     return total / count
 
 
-def _score(model: nn.Module, data: Dataset) -> Scores:
-    """Scores on the test part, as it is."""
+def _logits(model: nn.Module, data: Dataset) -> Tensor:
+    """Logits of the test part, as it is."""
     model.eval()
     with torch.no_grad():
-        logits = [model(data.normalise(x)) for x in torch.split(data.x_test, TEST_BATCH)]
-    return score_logits(torch.cat(logits), data.y_test)
+        batches = torch.split(data.x_test, TEST_BATCH)
+        return torch.cat([model(data.normalise(x)) for x in batches])
 
 
 def _robustness(model: nn.Module, data: Dataset, job: _Job) -> dict[str, Any]:
