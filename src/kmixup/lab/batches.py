@@ -66,6 +66,11 @@ def soft_cross_entropy(logits: Tensor, targets: Tensor, count: float) -> Tensor:
     return -(targets * logits.log_softmax(-1)).sum((-2, -1)) / count
 
 
+def error_rate(logits: Tensor, y: Tensor) -> Tensor:
+    """Share of wrong classes over `(..., n, classes)` and `(..., n)`, `(...)` in float64."""
+    return (logits.argmax(-1) != y).double().mean(-1)
+
+
 def crop_and_flip(x: Tensor, generator: Generator) -> Tensor:
     """Each image `(n, channels, height, width)` moved by up to 4 pixels and maybe mirrored.
 

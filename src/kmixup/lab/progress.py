@@ -79,7 +79,7 @@ class Curves:
 
     def scored(self, epoch: int, figures: Mapping[str, Any]) -> None:
         if self._writer is not None:
-            for name in ("loss", "error", "nll", "ece", "rate"):
+            for name in ("loss", "error", "rate"):
                 self._writer.add_scalar(name, figures[name], epoch)
 
     def close(self) -> None:

@@ -29,13 +29,13 @@ def describe(
     trial: Trial,
     data: Dataset,
     history: Sequence[Mapping[str, Any]],
+    result: Scores,
     *,
     alpha: float,
     device: torch.device | str,
     devices: int = 1,
 ) -> dict[str, Any]:
-    """The record of a run. Its `result` is the last epoch's, never the best one's."""
-    last = history[-1]
+    """The record of a run. Its `result` is that of the last weights, never of the best."""
     return {
         "trial": trial.to_dict(),
         "alpha": alpha,
@@ -48,7 +48,7 @@ def describe(
             "shape": list(data.shape),
             "scaling": data.scaling,
         },
-        "result": {key: last[key] for key in ("error", "nll", "ece")},
+        "result": asdict(result),
         "seconds": sum(entry["seconds"] for entry in history),
         "epochs": [dict(entry) for entry in history],
         "versions": versions(),
@@ -56,9 +56,9 @@ def describe(
     }
 
 
-def figures(epoch: int, rate: float, loss: float, scores: Scores, seconds: float) -> dict[str, Any]:
-    """One epoch in the history; `loss` is of training, the scores are of the test part."""
-    return {"epoch": epoch, "rate": rate, "loss": loss, **asdict(scores), "seconds": seconds}
+def figures(epoch: int, rate: float, loss: float, error: float, seconds: float) -> dict[str, Any]:
+    """One epoch in the history; `loss` is of training, `error` of the test part."""
+    return {"epoch": epoch, "rate": rate, "loss": loss, "error": error, "seconds": seconds}
 
 
 def versions() -> dict[str, str]:

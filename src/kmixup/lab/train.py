@@ -22,7 +22,7 @@ from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from kmixup.lab import checkpoint, record
-from kmixup.lab.batches import batch_of, soft_cross_entropy
+from kmixup.lab.batches import batch_of, error_rate, soft_cross_entropy
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate import score_logits, score_under_fgsm, score_under_noise
 from kmixup.lab.prepare import (
@@ -169,9 +169,9 @@ def _train(fabric: Fabric, job: _Job, data: Dataset) -> Ended:
             logits = _logits(model, data)
             if not logits.isfinite().all():
                 raise diverged(number, rate)
-            scores = score_logits(logits, data.y_test)
+            error = float(error_rate(logits, data.y_test))
             seconds = time.perf_counter() - start
-            history.append(record.figures(number + 1, rate, loss, scores, seconds))
+            history.append(record.figures(number + 1, rate, loss, error, seconds))
             bar.scored(number, history[-1])
             curves.scored(number + 1, history[-1])
             generators = _gathered(fabric, streams)
@@ -185,8 +185,9 @@ def _train(fabric: Fabric, job: _Job, data: Dataset) -> Ended:
                 }
                 checkpoint.save(path, state)
     curves.close()
+    result = score_logits(_logits(model, data), data.y_test)
     written = record.describe(
-        trial, data, history, alpha=job.alpha, device=fabric.device, devices=ranks
+        trial, data, history, result, alpha=job.alpha, device=fabric.device, devices=ranks
     )
     written |= _robustness(model, data, job)
     if job.out is not None and first:
