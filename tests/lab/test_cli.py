@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -174,6 +176,12 @@ def test_ctrl_c_keeps_the_last_epoch_and_says_how_to_go_on(here):
 
 
 # mistakes
+
+
+def test_the_command_is_that_of_the_package():
+    pyproject = Path(__file__).parents[2] / "pyproject.toml"
+    scripts = tomllib.loads(pyproject.read_text())["project"]["scripts"]
+    assert scripts == {"kmixup": f"{main.__module__}:{main.__name__}"}
 
 
 @pytest.mark.parametrize(

@@ -325,6 +325,10 @@ def test_weights_that_overflow_in_the_last_step_are_noticed(monkeypatch):
         ({"resume": True}, "resume needs the folder of the run: pass out"),
         ({"tensorboard": True}, "tensorboard needs the folder of the run: pass out"),
         ({"out": __file__}, "out must be a folder, .*test_train.py is a file"),
+        (
+            {"devices": 9},
+            "batch_size must give each of 9 devices at least 4 samples for k=4, gives 3",
+        ),
         ({"fgsm": 4}, "iris has no pixels"),
         ({"noise": 4}, "iris has no pixels"),
     ],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -40,15 +39,15 @@ def completed_epochs(path: Path) -> int:
 def replace_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Write beside `path`, force it to the disk, then take its place in one motion."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    scratch = path.with_name(f".{path.name}.partial")  # what a crash leaves, the next write takes
     try:
-        with os.fdopen(handle, "wb") as stream:
+        with scratch.open("wb") as stream:
             write(stream)
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(scratch, path)
     except BaseException:
-        Path(scratch).unlink(missing_ok=True)
+        scratch.unlink(missing_ok=True)
         raise
     folder = os.open(path.parent, os.O_RDONLY)  # the new name is on the disk only with its folder
     try:

@@ -102,6 +102,12 @@ def train(
     _check_circumstances(folder, resume, device, devices, tensorboard)
     data = load_data(trial) if data is None else data
     check_data(trial, data)
+    if (share := trial.protocol.batch_size // devices) < max(2, trial.method.smallest):
+        raise ValueError(
+            f"batch_size must give each of {devices} devices at least "
+            f"{max(2, trial.method.smallest)} samples for k={trial.method.k}, gives {share}: "
+            "raise batch_size or lower k"
+        )
     if noise is not None or fgsm is not None:
         data.pixel_step(1)  # refuses data without pixels
     alpha = effective_alpha(trial, data)
