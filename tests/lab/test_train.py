@@ -57,7 +57,7 @@ def photos():
 @pytest.mark.parametrize("method", ["erm", "mixup", "kmixup", "nearest"])
 @pytest.mark.parametrize("pairing", ["loaders", "batch"])
 def test_every_method_learns_iris(method, pairing):
-    protocol = Protocol(epochs=40, rate=0.05, batch_size=32)
+    protocol = Protocol(epochs=30, rate=0.05, batch_size=32)
     result = run(trial(method, pairing=pairing, protocol=protocol)).record["result"]
     assert result["error"] <= 0.1
 
@@ -209,13 +209,12 @@ def test_a_finished_run_is_not_trained_on(tmp_path):
     assert one.record == two.record
 
 
-LONG = "Protocol(epochs=40, rate=0.05, batch_size=8)"
-SCRIPT = f"""
+SCRIPT = """
 import sys, torch
 from kmixup.lab.protocol import *
 from kmixup.lab.train import train
 torch.set_num_threads(1)
-trial = Trial("iris", "mlp-iris", Method("kmixup", 4), {LONG})
+trial = Trial("iris", "mlp-iris", Method("kmixup", 4), Protocol(epochs=60, rate=0.05, batch_size=8))
 train(trial, device="cpu", out=sys.argv[1], resume=True, progress=False)
 """
 
@@ -228,9 +227,7 @@ def written_at(path):
 def test_killed_at_any_moment_and_resumed_the_weights_are_the_same_bits(tmp_path):
     out = tmp_path / "out"
     command = [sys.executable, "-c", SCRIPT, str(out)]
-    whole = run(trial(protocol=Protocol(epochs=40, rate=0.05, batch_size=8)))
-    kills = 0
-    for wait in (0.0, 0.12):
+    for wait in (0.0, 0.1):
         process = subprocess.Popen(command)
         before = written_at(out / checkpoint.NAME)
         deadline = time.monotonic() + 60
@@ -240,14 +237,10 @@ def test_killed_at_any_moment_and_resumed_the_weights_are_the_same_bits(tmp_path
             time.sleep(0.005)
         time.sleep(wait)
         process.send_signal(signal.SIGKILL)
-        kills += process.wait() == -signal.SIGKILL
-    assert kills == 2
-    assert 0 < checkpoint.completed_epochs(out / checkpoint.NAME) < 40
-    subprocess.run(command, check=True)
-    state = torch.load(out / checkpoint.NAME, weights_only=True)
-    assert len(state["history"]) == 40
-    for name, value in whole.net.state_dict().items():
-        assert torch.equal(value, state["model"][name])
+        assert process.wait() == -signal.SIGKILL
+    assert 0 < checkpoint.completed_epochs(out / checkpoint.NAME) < 60
+    this = trial(protocol=Protocol(epochs=60, rate=0.05, batch_size=8))
+    assert same(run(this).net, run(this, out=out, resume=True).net)
 
 
 def test_a_failed_write_leaves_the_old_checkpoint_and_nothing_else(tmp_path):

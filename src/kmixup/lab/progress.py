@@ -28,14 +28,14 @@ class Bar:
             from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
             self._progress = Progress(
-                TextColumn(f"{title} {{task.fields[epoch]}}"),
+                TextColumn("{task.description} {task.fields[epoch]}", markup=False),
                 BarColumn(),
                 TextColumn("loss {task.fields[loss]}  error {task.fields[error]}"),
                 TextColumn("rate {task.fields[rate]}"),
                 TimeRemainingColumn(),
                 console=Console(stderr=True),
             )
-            self._task = self._progress.add_task("", total=epochs * steps, **self._fields)
+            self._task = self._progress.add_task(title, total=epochs * steps, **self._fields)
 
     def step(self, epoch: int, step: int, rate: float, loss: float) -> None:
         """Show that `step` steps of the epoch, counted from 0, are done."""
