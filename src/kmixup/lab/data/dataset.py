@@ -1,0 +1,110 @@
+"""What every reader ends in: a data set in memory, split, with its map to a network's input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Inputs `(n, ...)` with one class index each, as yet without a split."""
+
+    x: Tensor
+    y: Tensor
+    classes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A training and a test part of raw inputs, and the names of their classes."""
+
+    x_train: Tensor
+    y_train: Tensor
+    x_test: Tensor
+    y_test: Tensor
+    classes: tuple[str, ...]
+
+    def first(self, limit: int | None) -> Parts:
+        """The first `limit` samples of each part, or all of it where it has fewer."""
+        return Parts(
+            self.x_train[:limit],
+            self.y_train[:limit],
+            self.x_test[:limit],
+            self.y_test[:limit],
+            self.classes,
+        )
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A data set in memory.
+
+    `x_train`, `x_test`: raw inputs, uint8 images `(n, channels, height, width)` or
+    float32. `y_train`, `y_test`: class indices into `classes`. `normalise` maps raw
+    inputs to what a network is given; `mean` and `std` are in raw units, and `scaling`
+    names how they were chosen. `pixel_range`: the least and the greatest raw value of a
+    pixel, None where inputs are not images. `part`: which part of the whole data set
+    this is, in words for reports; None for all of it.
+    """
+
+    name: str
+    x_train: Tensor
+    y_train: Tensor
+    x_test: Tensor
+    y_test: Tensor
+    classes: tuple[str, ...]
+    mean: Tensor
+    std: Tensor
+    scaling: str
+    pixel_range: tuple[float, float] | None = None
+    part: str | None = None
+
+    @property
+    def num_classes(self) -> int:
+        return len(self.classes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one input."""
+        return tuple(self.x_train.shape[1:])
+
+    @property
+    def title(self) -> str:
+        """The name as reports print it, with the part where it is not the whole."""
+        return self.name if self.part is None else f"{self.name} ({self.part})"
+
+    def normalise(self, x: Tensor) -> Tensor:
+        """(x - mean) / std in float32, of a batch of raw inputs on any device.
+
+        >>> data = Dataset("d", *[torch.tensor([[255]], dtype=torch.uint8)] * 4, ("a",),
+        ...                mean=torch.tensor(0.0), std=torch.tensor(255.0), scaling="minmax")
+        >>> data.normalise(data.x_train)
+        tensor([[1.]])
+        """
+        return (x.float() - self.mean.to(x.device)) / self.std.to(x.device)
+
+    def pixel_step(self, epsilon: float) -> float:
+        """`epsilon`/255 of the pixel range, in raw units: the size of a noise or an attack."""
+        if self.pixel_range is None:
+            raise ValueError(
+                f"{self.name} has no pixels, so epsilon/255 has no meaning: use an image data set"
+            )
+        low, high = self.pixel_range
+        return epsilon / 255 * (high - low)
+
+
+def split(samples: Samples, *, seed: int) -> Parts:
+    """Random split, a third (rounded up) for testing: 100 / 50 of Iris's 150.
+
+    `seed` alone decides, so trial t of any experiment uses the split of seed t.
+    """
+    n = len(samples.x)
+    if n < 2:
+        raise ValueError(f"a data set needs at least 2 samples to be split, got {n}")
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
+    test, train = order[: -(-n // 3)], order[-(-n // 3) :]
+    x, y = samples.x, samples.y
+    return Parts(x[train], y[train], x[test], y[test], samples.classes)

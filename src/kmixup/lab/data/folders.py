@@ -1,0 +1,163 @@
+"""Images that are files of their own, in one folder per class, read with Pillow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kmixup.lab.data.dataset import Parts, Samples
+
+SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp"}
+TINY_SIZE = (64, 64)
+
+T = TypeVar("T")
+Labelled = list[tuple[Path, int]]
+
+
+def read_images(paths: Sequence[Path], *, size: tuple[int, int] | None = None) -> Tensor:
+    """Images of one size as uint8 `(n, channels, height, width)`: grey if all are, else RGB.
+
+    `size` is the width and height to insist on; by default the first image's.
+    """
+    from PIL import Image  # on first use, with the formats it registers
+
+    arrays, grey = [], True
+    for path in paths:
+        try:
+            with Image.open(path) as image:
+                image.load()
+                grey = grey and image.mode in ("L", "1")
+                size = size or image.size
+                found, pixels = image.size, np.asarray(image.convert("RGB"))
+        except (OSError, SyntaxError, Image.DecompressionBombError) as error:
+            if isinstance(error, FileNotFoundError):
+                raise
+            raise ValueError(f"{path} must be an image, could not be read: {error}") from error
+        if found != size:
+            raise ValueError(
+                f"{path} must be {size[0]}×{size[1]} as the others, is {found[0]}×{found[1]}"
+            )
+        arrays.append(pixels)
+    stack = torch.from_numpy(np.stack(arrays)).permute(0, 3, 1, 2)
+    return (stack[:, :1] if grey else stack).contiguous()
+
+
+def read_tiny_imagenet(folder: Path, limit: int | None = None) -> Parts:
+    """Tiny ImageNet, with its validation images to test on: those of its test part have no labels.
+
+    The classes are those of `wnids.txt`, in its order, by their first name in
+    `words.txt`. Images are taken in turn from every class, so that the first ones are
+    not all of one class.
+    """
+    ids = _lines(folder / "wnids.txt")
+    index = {wnid: i for i, wnid in enumerate(ids)}
+    words = {row[0]: row[1] for row in _columns(folder / "words.txt", 2)}
+    train = in_turn(
+        [(path, i) for path in files(folder / "train" / wnid / "images")]
+        for wnid, i in index.items()
+    )[:limit]
+    annotations = folder / "val" / "val_annotations.txt"
+    test: Labelled = []
+    for name, wnid, *_ in _columns(annotations, 6):
+        if wnid not in index:
+            raise ValueError(
+                f"{annotations} must name classes of wnids.txt, has {wnid!r} for {name}"
+            )
+        test.append((_inside(folder / "val" / "images", name), index[wnid]))
+    test = test[:limit]
+    missing = next((path for path, _ in [*train, *test] if not path.is_file()), None)
+    if missing is not None:
+        raise ValueError(f"{annotations} names an image that is not there, {missing.name}")
+    x_train, x_test = (
+        _rgb(read_images([p for p, _ in part], size=TINY_SIZE)) for part in (train, test)
+    )
+    classes = tuple(words.get(wnid, wnid).split(",")[0] for wnid in ids)
+    return Parts(x_train, _indices(train), x_test, _indices(test), classes)
+
+
+def read_label_folders(folder: Path) -> Samples | Parts:
+    """`train/label/*.png` with or without `test/label/*.png`; any common image format."""
+    train, classes = labelled(folder / "train")
+    if not (folder / "test").is_dir():
+        return Samples(read_images([path for path, _ in train]), _indices(train), classes)
+    test, test_classes = labelled(folder / "test")
+    if new := sorted(set(test_classes) - set(classes)):
+        raise ValueError(
+            f"{folder / 'test'} must have the classes of {folder / 'train'}, {new[0]!r} is not one"
+        )
+    test = [(path, classes.index(test_classes[i])) for path, i in test]
+    x = read_images([path for path, _ in [*train, *test]])
+    n = len(train)
+    return Parts(x[:n], _indices(train), x[n:], _indices(test), classes)
+
+
+def labelled(folder: Path, suffixes: Iterable[str] = SUFFIXES) -> tuple[Labelled, tuple[str, ...]]:
+    """Files of each sub-folder with the index of its name, taken in turn, and the names."""
+    names = sorted(p.name for p in folder.iterdir() if p.is_dir() and p.name[0] not in "._")
+    found = [files(folder / name, suffixes) for name in names]
+    if len(names) < 2 or not all(found):
+        empty = next((name for name, some in zip(names, found, strict=True) if not some), None)
+        raise ValueError(
+            f"{folder} must have a sub-folder of {'/'.join(sorted(suffixes))} files for each of "
+            f"two or more classes, has {len(names)} sub-folders"
+            + (f" and no such file in {empty!r}" if empty else "")
+        )
+    return in_turn([(path, i) for path in some] for i, some in enumerate(found)), tuple(names)
+
+
+def files(folder: Path, suffixes: Iterable[str] = SUFFIXES) -> list[Path]:
+    """Files with one of the `suffixes`, in the order of their names: 2 before 10."""
+    if not folder.is_dir():
+        raise ValueError(f"{folder} must be a folder of files, is not there")
+    wanted = set(suffixes)
+    found = [path for path in folder.iterdir() if path.suffix.lower() in wanted]
+    return sorted(found, key=lambda path: (len(path.name), path.name))
+
+
+def in_turn(lists: Iterable[Sequence[T]]) -> list[T]:
+    """The first of every list, then the second of every list, and so on.
+
+    >>> in_turn([[1, 2, 3], [4]])
+    [1, 4, 2, 3]
+    """
+    gap = object()
+    rounds = zip_longest(*lists, fillvalue=gap)
+    return [item for items in rounds for item in items if item is not gap]  # type: ignore[misc]
+
+
+def _indices(items: Labelled) -> Tensor:
+    return torch.tensor([index for _, index in items])
+
+
+def _rgb(x: Tensor) -> Tensor:
+    return x.expand(-1, 3, -1, -1).contiguous()
+
+
+def _inside(folder: Path, name: str) -> Path:
+    if Path(name).name != name:
+        raise ValueError(f"{folder} is to hold plain file names, got {name!r}")
+    return folder / name
+
+
+def _lines(path: Path) -> list[str]:
+    lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    found = [line for line in lines if line]
+    if not found:
+        raise ValueError(f"{path} must have a line for each class, is empty")
+    return found
+
+
+def _columns(path: Path, count: int) -> list[list[str]]:
+    rows = [line.split("\t") for line in _lines(path)]
+    for number, row in enumerate(rows, 1):
+        if len(row) != count:
+            raise ValueError(
+                f"{path} must have {count} columns between tabs, line {number} has {len(row)}"
+            )
+    return rows

@@ -1,0 +1,145 @@
+"""The user's own data: an `.npz`, a `.csv`, or a folder of images or of wav clips."""
+
+from __future__ import annotations
+
+import csv
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from kmixup.lab.data.dataset import Parts, Samples
+from kmixup.lab.data.folders import read_label_folders
+from kmixup.lab.data.speech import read_clips
+
+
+def read_own(path: Path, *, target: str | None, cache: Path) -> Samples | Parts:
+    """Data at `path`, by its kind; `target` is the column of a `.csv` with the classes."""
+    if path.is_dir():
+        return read_label_folders(path) if (path / "train").is_dir() else read_clips(path, cache)
+    if path.suffix == ".npz":
+        return read_npz(path)
+    if path.suffix == ".csv":
+        return read_csv(path, target="target" if target is None else target)
+    raise ValueError(
+        f"{path} must be an .npz or a .csv file, or a folder of train/label/*.png "
+        f"or of label/*.wav, is a {path.suffix or 'nameless'} file"
+    )
+
+
+def read_npz(path: Path) -> Samples | Parts:
+    """Arrays x `(n, ...)` and y `(n,)`, with x_test and y_test where the test part is fixed.
+
+    uint8 inputs are images, `(n, channels, height, width)` or grey `(n, height, width)`;
+    others become float32.
+    Labels are whole numbers or strings; those that occur in y are the classes.
+    """
+    arrays = _arrays(path)
+    if missing := {"x", "y"} - arrays.keys():
+        raise ValueError(
+            f"{path} must hold the arrays x and y, has no {' and '.join(sorted(missing))}"
+        )
+    x, y = _inputs(arrays["x"], "x", path), arrays["y"]
+    _check_labels(x, y, "y", path)
+    names, index = np.unique(y, return_inverse=True)
+    classes = tuple(map(str, names.tolist()))
+    labels = torch.from_numpy(index.astype(np.int64))
+    if "x_test" not in arrays or "y_test" not in arrays:
+        return Samples(x, labels, classes)
+    x_test, y_test = _inputs(arrays["x_test"], "x_test", path), arrays["y_test"]
+    _check_labels(x_test, y_test, "y_test", path)
+    if x_test.shape[1:] != x.shape[1:] or x_test.dtype != x.dtype:
+        raise ValueError(
+            f"{path} must have x_test like x, {x.dtype} {tuple(x.shape[1:])}, "
+            f"has {x_test.dtype} {tuple(x_test.shape[1:])}"
+        )
+    if len(new := np.setdiff1d(y_test, names)):
+        raise ValueError(f"{path} must have in y_test only classes of y, has {new[0]}")
+    return Parts(x, labels, x_test, torch.from_numpy(np.searchsorted(names, y_test)), classes)
+
+
+def read_csv(path: Path, *, target: str = "target") -> Samples:
+    """A table with a header: the column `target` is the class, all others are numbers."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            header, *rows = [row for row in csv.reader(stream) if row] or [[]]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path} must be a table of text, could not be read: {error}") from error
+    if target not in header or len(header) < 2 or not rows:
+        raise ValueError(
+            f"{path} must have a column {target!r}, another one and a row, has the columns "
+            f"{', '.join(header) or 'none'} and {len(rows)} rows: name the target's column"
+        )
+    column = header.index(target)
+    labels, values = [], []
+    for number, row in enumerate(rows, 1):
+        if len(row) != len(header):
+            raise ValueError(
+                f"{path} must have {len(header)} values in a row, row {number} has {len(row)}"
+            )
+        labels.append(row[column])
+        values.append([_number(row[i], header[i], number, path) for i in _others(header, column)])
+    names, y = np.unique(np.array(labels), return_inverse=True)
+    classes = tuple(map(str, names.tolist()))
+    return Samples(torch.tensor(values), torch.from_numpy(y.astype(np.int64)), classes)
+
+
+def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return {key: stored[key] for key in stored.files}
+    except (
+        ValueError,
+        EOFError,
+        KeyError,
+        AttributeError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
+        raise ValueError(
+            f"{path} must be a whole .npz of plain arrays, could not be read: {error}"
+        ) from error
+
+
+def _inputs(x: NDArray[Any], name: str, path: Path) -> Tensor:
+    if x.dtype == np.uint8 and x.ndim in (3, 4) and len(x):
+        return torch.from_numpy(x).reshape(len(x), -1, *x.shape[-2:])
+    if x.ndim < 2 or not len(x) or not (np.issubdtype(x.dtype, np.number) and np.isrealobj(x)):
+        raise ValueError(
+            f"{path} must hold {name} of shape (n, ...) and numbers, has {x.dtype} {x.shape}"
+        )
+    floats = x.astype(np.float32)
+    if not np.isfinite(floats).all():
+        bad = np.argwhere(~np.isfinite(floats))[0, 0]
+        raise ValueError(f"{path} must hold finite numbers in {name}, sample {bad} has others")
+    return torch.from_numpy(floats)
+
+
+def _check_labels(x: Tensor, y: NDArray[Any], name: str, path: Path) -> None:
+    if y.shape != (len(x),) or y.dtype.kind not in "iuU":
+        raise ValueError(
+            f"{path} must hold {name} of shape ({len(x)},), whole numbers or strings, "
+            f"has {y.dtype} {y.shape}"
+        )
+
+
+def _number(cell: str, column: str, row: int, path: Path) -> float:
+    try:
+        value = float(cell)
+    except ValueError:
+        value = float("nan")
+    if not np.isfinite(value):
+        raise ValueError(
+            f"{path} must hold finite numbers beside its target, row {row} has {cell!r} "
+            f"in the column {column!r}: encode or drop it"
+        )
+    return value
+
+
+def _others(header: list[str], column: int) -> list[int]:
+    return [i for i in range(len(header)) if i != column]

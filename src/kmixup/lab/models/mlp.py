@@ -1,0 +1,65 @@
+"""Fully connected networks with ReLU, for points and tables.
+
+The widths are those of Greenewald et al. 2023, "k-Mixup Regularization for Deep
+Learning via Optimal Transport": section 5 for the UCI data, the appendix for the toys.
+Weights and biases keep torch's default, uniform within ± 1/√fan-in.
+
+The layers multiply with `torch.baddbmm`, as a fleet of such networks does: that rounds
+alike for one network and for many, which nn.Linear's product does not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from types import MappingProxyType
+
+import torch
+from torch import Tensor, nn
+
+HIDDEN: Mapping[str, tuple[int, ...]] = MappingProxyType(
+    {
+        "toy": (130, 120),
+        "iris": (120, 84),
+        "cancer": (120, 120, 84),
+        "abalone": (120, 120, 84),
+        "phishing": (120, 120, 84),
+        "arrhythmia": (120, 120, 36, 84),
+    }
+)
+"""Hidden widths by data set."""
+
+
+class Linear(nn.Linear):
+    """nn.Linear on rows `(n, d)`, to the last bit as one member of a batched product."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return affine(x[None], self.weight[None], self.bias[None])[0]
+
+
+def affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """x @ weight.T + bias for each of m layers: `(m, n, d)`, `(m, out, d)`, `(m, out)`."""
+    return torch.baddbmm(bias[:, None], x, weight.mT)
+
+
+def mlp(
+    *, in_shape: tuple[int, ...], num_classes: int, hidden: Sequence[int] = HIDDEN["iris"]
+) -> nn.Sequential:
+    """Linear layers of the `hidden` widths with ReLU between, on flattened samples.
+
+    >>> mlp(in_shape=(2,), num_classes=2, hidden=(130, 120))
+    Sequential(
+      (0): Flatten(start_dim=1, end_dim=-1)
+      (1): Linear(in_features=2, out_features=130, bias=True)
+      (2): ReLU()
+      (3): Linear(in_features=130, out_features=120, bias=True)
+      (4): ReLU()
+      (5): Linear(in_features=120, out_features=2, bias=True)
+    )
+    """
+    widths = [math.prod(in_shape), *hidden]
+    layers: list[nn.Module] = [nn.Flatten()]
+    for fan_in, fan_out in pairwise(widths):
+        layers += [Linear(fan_in, fan_out), nn.ReLU()]
+    return nn.Sequential(*layers, Linear(widths[-1], num_classes))

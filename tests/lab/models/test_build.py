@@ -1,0 +1,149 @@
+"""Networks by name, and a user's own by package.module:function."""
+
+import sys
+
+import pytest
+import torch
+from torch import nn
+
+from kmixup.lab.models import MODELS, build
+
+OWN = """
+from torch import nn
+
+number = 3
+
+def network(*, in_shape, num_classes):
+    return nn.Linear(in_shape[0], num_classes)
+
+def positional(width, in_shape, num_classes):
+    return nn.Linear(in_shape[0], num_classes)
+
+def nothing(**settings):
+    return None
+
+def broken(in_shape, num_classes):
+    raise TypeError("broken on purpose")
+
+class Net(nn.Linear):
+    def __init__(self, in_shape, num_classes):
+        super().__init__(in_shape[0], num_classes)
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_modules(tmp_path, monkeypatch):
+    package = tmp_path / "own_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "nets.py").write_text(OWN)
+    (package / "needy.py").write_text("import a_module_that_is_not_there\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    for name in [name for name in sys.modules if name.split(".")[0] == "own_package"]:
+        del sys.modules[name]
+
+
+def make(name, in_shape=(4,), num_classes=3):
+    return build(name, in_shape=in_shape, num_classes=num_classes)
+
+
+@pytest.mark.parametrize("own", ["network", "Net"])
+def test_a_function_or_class_of_ones_own_is_called_with_shape_and_classes(own):
+    net = make(f"own_package.nets:{own}")
+    assert net(torch.zeros(2, 4)).shape == (2, 3)
+
+
+def test_a_shape_may_be_that_of_a_tensor():
+    assert isinstance(make("mlp-iris", in_shape=torch.zeros(5, 4)[0].shape), nn.Module)
+
+
+def test_the_table_of_names_cannot_be_changed():
+    with pytest.raises(TypeError):
+        MODELS["mine"] = nn.Identity
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("lenett", "lenet"),
+        ("mlp-irs", "mlp-iris"),
+        ("preact_resnet18", "preact-resnet18"),
+        ("PreAct-ResNet18", "preact-resnet18"),
+        ("densenet-bc-100", "densenet-bc-190"),
+    ],
+)
+def test_an_unknown_name_lists_the_close_ones(name, meant):
+    with pytest.raises(ValueError, match=f"got '{name}': did you mean .*{meant}"):
+        make(name)
+
+
+def test_a_name_close_to_none_lists_them_all():
+    with pytest.raises(ValueError, match=" or ".join(MODELS)):
+        make("zzz")
+
+
+@pytest.mark.parametrize("name", [":network", "own_package.nets:", "a:b:c", "own_package:1"])
+def test_a_path_that_is_not_one_is_refused(name):
+    with pytest.raises(ValueError, match=f"written package.module:function, got '{name}'"):
+        make(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "missing"),
+    [
+        ("not_there:network", "not_there"),
+        ("not_there.nets:network", "not_there"),
+        ("own_package.not_there:network", "own_package.not_there"),
+    ],
+)
+def test_a_missing_module_is_named(name, missing):
+    with pytest.raises(ValueError, match=f"no module named '{missing}'.*'{name}': install it"):
+        make(name)
+
+
+def test_what_a_module_fails_to_import_is_reported_as_it_is():
+    with pytest.raises(ModuleNotFoundError, match="a_module_that_is_not_there"):
+        make("own_package.needy:network")
+
+
+def test_a_missing_function_is_named_with_those_close_to_it():
+    with pytest.raises(ValueError, match=r"has no 'netwrk', .*did you mean network\?"):
+        make("own_package.nets:netwrk")
+    with pytest.raises(
+        ValueError, match=r"has no 'zzz', asked for by model 'own_package.nets:zzz'$"
+    ):
+        make("own_package.nets:zzz")
+
+
+def test_something_that_cannot_be_called_is_refused():
+    with pytest.raises(TypeError, match=r"'own_package.nets:number' must be a function, got int"):
+        make("own_package.nets:number")
+
+
+def test_a_function_of_other_arguments_is_refused():
+    with pytest.raises(
+        TypeError, match=r"in_shape and num_classes.*signature \(width, in_shape, num_classes\)"
+    ):
+        make("own_package.nets:positional")
+
+
+def test_a_function_that_returns_no_module_is_refused():
+    with pytest.raises(TypeError, match=r"must return an nn.Module, got NoneType"):
+        make("own_package.nets:nothing")
+
+
+def test_what_a_function_raises_is_reported_as_it_is():
+    with pytest.raises(TypeError, match=r"^broken on purpose$"):
+        make("own_package.nets:broken")
+
+
+@pytest.mark.parametrize("in_shape", [(), (0,), (3, -1, 32), (4.0,)])
+def test_a_shape_of_no_sample_is_refused(in_shape):
+    with pytest.raises(ValueError, match="in_shape must be the shape of one sample"):
+        make("mlp-iris", in_shape=in_shape)
+
+
+def test_fewer_than_one_class_is_refused():
+    with pytest.raises(ValueError, match="num_classes must be at least 1, got 0"):
+        make("mlp-iris", num_classes=0)

@@ -1,0 +1,283 @@
+"""Every named network: its size, its output, its gradients, its weights from a seed."""
+
+from functools import cache
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from kmixup.lab.models import MODELS, build
+from kmixup.lab.models.convolutional import initialise
+from kmixup.lab.models.densenet import DenseNetBC
+from kmixup.lab.models.mlp import mlp
+from kmixup.lab.models.preact_resnet import PreActBlock, PreActResNet
+from kmixup.lab.models.wide_resnet import WideBottleneck, WideBottleneckResNet
+
+# name, shape of a sample, classes, parameters; in the published millions where there are any
+SIZES = [
+    ("mlp-toy", (2,), 2, 16_352, None),
+    ("mlp-iris", (4,), 3, 11_019, None),
+    ("mlp-cancer", (30,), 2, 28_574, None),
+    ("mlp-abalone", (8,), 28, 28_144, None),
+    ("mlp-phishing", (30,), 2, 28_574, None),
+    ("mlp-arrhythmia", (279,), 13, 56_689, None),
+    ("lenet", (1, 28, 28), 10, 61_706, "0.06"),
+    ("lenet", (1, 160, 101), 30, 6_040_846, None),
+    ("preact-resnet18", (3, 32, 32), 10, 11_172_170, "11.17"),
+    ("preact-resnet18", (3, 64, 64), 200, 11_269_640, None),
+    ("densenet-bc-190", (3, 32, 32), 10, 25_624_430, "25.6"),
+    ("densenet-bc-190", (3, 32, 32), 100, 25_821_620, None),
+    ("wide-resnet28-10", (3, 32, 32), 10, 36_479_194, "36.5"),
+    ("wide-resnet101", (3, 32, 32), 10, 124_858_186, "124.9"),
+    ("wide-resnet101", (3, 224, 224), 1000, 126_886_696, "126.9"),
+]
+LARGE = {"densenet-bc-190", "wide-resnet28-10", "wide-resnet101"}
+every_size = pytest.mark.parametrize(
+    ("name", "in_shape", "num_classes", "parameters", "millions"), SIZES
+)
+
+# the same structures, small enough to compute with
+SMALL = {
+    "mlp": lambda: mlp(in_shape=(3, 16, 16), num_classes=5, hidden=(8, 7, 6)),
+    "lenet": lambda: build("lenet", in_shape=(3, 16, 16), num_classes=5),
+    "lenet, sliding": lambda: nn.Sequential(
+        nn.Upsample((44, 36)), build("lenet", in_shape=(3, 44, 36), num_classes=5)
+    ),
+    "preact": lambda: PreActResNet(channels=3, stem=8, widths=(8, 16, 32), blocks=2, num_classes=5),
+    "preact, wide": lambda: PreActResNet(
+        channels=3, stem=4, widths=(8, 16, 32), blocks=2, num_classes=5
+    ),
+    "densenet": lambda: DenseNetBC(channels=3, depth=16, growth=4, num_classes=5),
+    "bottleneck": lambda: WideBottleneckResNet(
+        channels=3, blocks=(2, 1, 2, 1), num_classes=5, width=16
+    ),
+}
+every_small = pytest.mark.parametrize("make", SMALL.values(), ids=SMALL.keys())
+
+
+@cache
+def on_meta(name, in_shape, num_classes):
+    """Shapes without numbers, at no cost."""
+    with torch.device("meta"):
+        return build(name, in_shape=in_shape, num_classes=num_classes)
+
+
+def count(net):
+    return sum(p.numel() for p in net.parameters())
+
+
+def test_every_name_is_measured():
+    assert {name for name, *_ in SIZES} == set(MODELS)
+
+
+@every_size
+def test_parameters_are_counted_exactly(name, in_shape, num_classes, parameters, millions):
+    assert count(on_meta(name, in_shape, num_classes)) == parameters
+
+
+@pytest.mark.parametrize(("parameters", "millions"), [row[3:] for row in SIZES if row[4]])
+def test_parameter_counts_round_to_the_published_ones(parameters, millions):
+    digits = len(millions.partition(".")[2])
+    assert f"{parameters / 1e6:.{digits}f}" == millions
+
+
+@every_size
+def test_logits_have_one_column_for_each_class(name, in_shape, num_classes, parameters, millions):
+    net = on_meta(name, in_shape, num_classes)
+    assert net(torch.zeros(3, *in_shape, device="meta")).shape == (3, num_classes)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_parameter_is_reached_by_the_gradient(name):
+    in_shape, num_classes = next(row[1:3] for row in SIZES if row[0] == name)
+    net = on_meta(name, in_shape, num_classes)
+    logits = net(torch.zeros(2, *in_shape, device="meta"))
+    reached = torch.autograd.grad(logits.sum(), list(net.parameters()), allow_unused=True)
+    assert all(gradient is not None for gradient in reached)
+
+
+@every_small
+def test_gradients_flow_to_all_parameters(make):
+    torch.manual_seed(0)
+    net = make()
+    cross_entropy(net(torch.randn(8, 3, 16, 16)), torch.arange(8) % 5).backward()
+    still = [name for name, p in net.named_parameters() if not p.grad.abs().sum() > 0]
+    assert still == []
+
+
+@every_small
+def test_a_step_downhill_lowers_the_loss(make):
+    torch.manual_seed(0)
+    net, x, y = make().double(), torch.randn(8, 3, 16, 16).double(), torch.arange(8) % 5
+    before = cross_entropy(net(x), y)
+    before.backward()
+    with torch.no_grad():
+        for p in net.parameters():
+            p -= 1e-5 * p.grad
+    assert cross_entropy(net(x), y) < before
+
+
+@every_small
+def test_samples_do_not_see_one_another_in_eval_mode(make):
+    torch.manual_seed(0)
+    net, x = make().eval(), torch.randn(4, 3, 16, 16)
+    assert torch.allclose(net(x)[:2], net(x[:2]), atol=1e-5)
+
+
+def weights(make, seed):
+    torch.manual_seed(seed)
+    return list(make().parameters())
+
+
+def by_name(name, in_shape, num_classes):
+    return lambda: build(name, in_shape=in_shape, num_classes=num_classes)
+
+
+REAL = {name: by_name(name, *row) for name, *row, _, _ in SIZES if name not in LARGE} | SMALL
+
+
+@pytest.mark.parametrize("make", REAL.values(), ids=REAL.keys())
+def test_the_same_seed_gives_the_same_weights_and_another_seed_others(make):
+    one, two, other = weights(make, 0), weights(make, 0), weights(make, 1)
+    assert all(map(torch.equal, one, two))
+    drawn = [not torch.equal(a, torch.full_like(a, a.flatten()[0].item())) for a in one]
+    differ = [not torch.equal(a, b) for a, b in zip(one, other, strict=True)]
+    assert differ == drawn  # what is not constant depends on the seed
+
+
+def test_the_layers_of_the_residual_networks_have_names_to_mix_at():
+    for name in ("preact-resnet18", "wide-resnet101"):
+        net = on_meta(name, (3, 32, 32), 10)
+        stages = [child for child, _ in net.named_children() if child.startswith("layer")]
+        assert stages == ["layer1", "layer2", "layer3", "layer4"]
+
+
+# initialisation
+
+
+def test_convolutions_start_with_the_variance_of_he():
+    torch.manual_seed(0)
+    conv = nn.Conv2d(64, 128, 3, bias=False)
+    initialise(conv)
+    assert conv.weight.std().item() == pytest.approx((2 / (9 * 128)) ** 0.5, rel=0.01)
+    assert conv.weight.mean().item() == pytest.approx(0, abs=1e-3)
+
+
+def test_linear_layers_start_uniform_without_bias():
+    torch.manual_seed(0)
+    linear = nn.Linear(64, 500)
+    initialise(linear)
+    assert linear.weight.abs().max().item() == pytest.approx(1 / 8, rel=0.01)
+    assert linear.weight.std().item() == pytest.approx(1 / 8 / 3**0.5, rel=0.02)
+    assert not linear.bias.any()
+
+
+def test_batch_norm_starts_as_the_identity():
+    norm = nn.BatchNorm2d(3)
+    nn.init.uniform_(norm.weight)
+    nn.init.uniform_(norm.bias)
+    initialise(norm)
+    x = torch.randn(2, 3, 4, 4)
+    assert torch.allclose(norm.eval()(x), x, atol=1e-4)
+
+
+# structure
+
+
+def silenced(block):
+    """The block with a residual of zero: what is left is its shortcut."""
+    for module in block.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.zeros_(module.weight)
+    return block.eval()
+
+
+def test_a_preact_block_leaves_its_shortcut_untouched():
+    x = torch.randn(2, 4, 5, 5)
+    assert torch.equal(silenced(PreActBlock(4, 4))(x), x)
+
+
+def test_the_first_preact_block_activates_before_its_ways_part():
+    x = torch.randn(2, 4, 5, 5)
+    assert torch.allclose(silenced(PreActBlock(4, 4, first=True))(x), x.relu(), atol=1e-4)
+
+
+def test_a_bottleneck_activates_after_the_sum():
+    x = torch.randn(2, 4, 5, 5)
+    assert torch.equal(silenced(WideBottleneck(4, 4))(x), x.relu())
+
+
+@pytest.mark.parametrize("block", [PreActBlock, WideBottleneck])
+def test_a_stride_halves_the_image(block):
+    assert block(4, 8, stride=2)(torch.zeros(2, 4, 6, 6)).shape == (2, 8, 3, 3)
+
+
+def test_a_dense_layer_keeps_what_came_in():
+    net = DenseNetBC(channels=1, depth=10, growth=3, num_classes=2)
+    x = torch.randn(2, 6, 4, 4)
+    out = net[1](x)
+    assert out.shape == (2, 9, 4, 4)
+    assert torch.equal(out[:, :6], x)
+
+
+def test_the_numbers_in_the_names_count_the_layers():
+    def layers(name):
+        net = on_meta(name, (3, 32, 32), 10)
+        return sum(isinstance(module, nn.Conv2d | nn.Linear) for module in net.modules())
+
+    assert layers("densenet-bc-190") == 190
+    assert layers("wide-resnet28-10") == 28 + 1  # by its paper's count, without the linear one
+    assert layers("preact-resnet18") == 18 + 3  # the shortcuts of three stages, not counted
+    assert layers("wide-resnet101") == 101 + 4  # those of four
+
+
+def test_lenet_centres_small_images():
+    torch.manual_seed(0)
+    small = build("lenet", in_shape=(1, 28, 28), num_classes=10)
+    whole = build("lenet", in_shape=(1, 32, 32), num_classes=10)
+    whole.load_state_dict(small.state_dict())
+    x = torch.randn(2, 1, 28, 28)
+    assert torch.equal(small(x), whole(nn.functional.pad(x, (2, 2, 2, 2))))
+
+
+def test_lenet_on_spectrograms_has_the_width_of_the_public_code():
+    net = on_meta("lenet", (1, 160, 101), 30)
+    linear = next(m for m in net if isinstance(m, nn.Linear))
+    assert (linear.in_features, linear.out_features) == (71_280, 84)
+
+
+@pytest.mark.parametrize("data", ["toy", "iris", "cancer", "abalone", "phishing", "arrhythmia"])
+def test_mlps_alternate_linear_layers_and_relu(data):
+    net = build(f"mlp-{data}", in_shape=(4,), num_classes=3)
+    hidden = (len(net) - 2) // 2
+    expected = [nn.Flatten, *[nn.Linear, nn.ReLU] * hidden, nn.Linear]
+    assert all(isinstance(m, kind) for m, kind in zip(net, expected, strict=True))
+
+
+def test_the_layers_of_mlps_are_linear_maps():
+    layer = build("mlp-iris", in_shape=(4,), num_classes=3)[1]
+    x = torch.randn(7, 4)
+    assert torch.allclose(layer(x), x @ layer.weight.T + layer.bias, atol=1e-6)
+
+
+# what is refused
+
+
+@pytest.mark.parametrize(
+    "name", ["lenet", "preact-resnet18", "densenet-bc-190", "wide-resnet28-10", "wide-resnet101"]
+)
+def test_networks_for_images_refuse_other_shapes(name):
+    with pytest.raises(ValueError, match=r"\(channels, height, width\).*got \(4,\)"):
+        build(name, in_shape=(4,), num_classes=3)
+
+
+def test_images_that_would_be_pooled_to_nothing_are_refused():
+    with pytest.raises(ValueError, match=r"both sides at least 4, got \(3, 32, 3\)"):
+        build("densenet-bc-190", in_shape=(3, 32, 3), num_classes=3)
+
+
+@pytest.mark.parametrize(("depth", "near"), [(4, 10), (0, 10), (101, 100), (191, 190)])
+def test_a_depth_that_does_not_divide_into_blocks_is_refused(depth, near):
+    with pytest.raises(ValueError, match=rf"depth must be 6n \+ 4.*got {depth}: try {near}$"):
+        DenseNetBC(channels=3, depth=depth, growth=4, num_classes=2)

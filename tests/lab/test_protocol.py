@@ -1,0 +1,99 @@
+"""What a run is: the paper's defaults, what is refused, and the round trip through JSON."""
+
+import json
+
+import pytest
+
+from kmixup.lab.protocol import Method, Protocol, Trial, paper_protocol
+from kmixup.pairing import Nearest, Optimal
+
+
+def test_the_defaults_are_those_of_the_paper():
+    rates = Protocol().rates()
+    assert len(rates) == 200
+    assert [rates[i] for i in (0, 99, 100, 149, 150, 199)] == pytest.approx(
+        [0.1, 0.1, 0.01, 0.01, 0.001, 0.001]
+    )
+    assert (Protocol().momentum, Protocol().weight_decay) == (0.9, 1e-4)
+
+
+def test_epochs_scale_the_milestones():
+    assert Protocol(epochs=8).rates() == pytest.approx([0.1] * 4 + [0.01] * 2 + [0.001] * 2)
+    assert Protocol(epochs=3).rates() == pytest.approx([0.1, 0.1, 0.01])
+    assert Protocol(epochs=1).rates() == (0.1,)
+
+
+@pytest.mark.parametrize("epochs", [3, 6, 30, 300])
+def test_speech_divides_the_rate_at_every_third(epochs):
+    protocol = paper_protocol("speech-commands", "speech")
+    assert (protocol.epochs, protocol.rate) == (30, 3e-3)
+    rates = Protocol(epochs=epochs, rate=3e-3, milestones=protocol.milestones).rates()
+    third = epochs // 3
+    assert rates == pytest.approx([3e-3] * third + [3e-4] * third + [3e-5] * third)
+
+
+def test_tables_get_the_rate_of_uci_and_only_cifar_is_cropped():
+    assert paper_protocol("iris", "table").rate == 0.005
+    assert paper_protocol("cifar10", "image").augment
+    assert not paper_protocol("mnist", "image").augment
+    assert paper_protocol("my.npz", None) == Protocol()
+    with pytest.raises(ValueError, match="kind must be one of toy, table, image, speech"):
+        paper_protocol("x", "video")
+
+
+def test_equal_methods_compare_equal():
+    assert Method("mixup", k=16) == Method("mixup", k=1)
+    assert Method("erm", k=16, alpha=3, pairing="batch") == Method("erm")
+    assert Method("mixup", alpha=1) == Method("mixup", alpha=1.0)
+    assert Method("kmixup", k=16).stage == Optimal(16)
+    assert Method("nearest", k=4).stage == Nearest(4)
+
+
+def test_a_trial_survives_json():
+    trial = Trial(
+        "mnist",
+        "lenet",
+        Method("kmixup", 32, 0.5, "xi", "batch"),
+        Protocol(epochs=3, milestones=(0.3,), precision="bf16", augment=True),
+        seed=7,
+        limit=100,
+    )
+    assert Trial.from_dict(json.loads(json.dumps(trial.to_dict()))) == trial
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Protocol(epochs=0), "epochs must be a whole number, at least 1, got 0"),
+        (lambda: Protocol(epochs=1.5), "epochs must be a whole number, at least 1, got 1.5"),
+        (lambda: Protocol(rate=0), "rate must be a finite number above 0, got 0"),
+        (lambda: Protocol(rate=float("nan")), "rate must be a finite number above 0, got nan"),
+        (lambda: Protocol(momentum=1), "momentum must lie in .0, 1., got 1"),
+        (lambda: Protocol(weight_decay=-1), "weight_decay must be a finite number, 0 or more"),
+        (lambda: Protocol(batch_size=1), "batch_size must be a whole number, at least 2, got 1"),
+        (lambda: Protocol(milestones=(0.7, 0.5)), "milestones must be rising shares"),
+        (lambda: Protocol(milestones=(100,)), "milestones must be rising shares"),
+        (lambda: Protocol(precision="fp8"), "precision must be one of fp32, bf16, got 'fp8'"),
+        (lambda: Method("cutup"), "method must be one of erm, mixup, kmixup, nearest, got 'cutup'"),
+        (lambda: Method(k=0), "k must be a whole number, at least 1, got 0"),
+        (lambda: Method(alpha=-1), "alpha must be a finite number, 0 .no mixing. or more, got -1"),
+        (lambda: Method(alpha_rule="xii"), "alpha_rule must be one of same, xi, got 'xii'"),
+        (lambda: Method(pairing="none"), "pairing must be one of loaders, batch, got 'none'"),
+        (lambda: Method("nearest", alpha_rule="xi"), "calibration is of optimal pairs"),
+        (lambda: Trial("a", "b", seed=-1), "seed must be a whole number, 0 or more, got -1"),
+        (lambda: Trial("a", "b", Method(k=256)), "batch_size must be at least k = 256 with"),
+        (
+            lambda: Trial("a", "b", Method(k=100, pairing="batch")),
+            'batch_size must be at least twice k = 200 with pairing "batch", got 128',
+        ),
+        (lambda: Trial.from_dict({"data": "a"}), "a trial must have model"),
+        (lambda: Trial.from_dict({"date": "a"}), "date is not a setting: those of a Trial are"),
+        (
+            lambda: Trial.from_dict({"data": "a", "model": "b", "method": {"kk": 1}}),
+            "method.kk is not a setting: those of a Method are",
+        ),
+    ],
+)
+def test_what_makes_no_run_is_refused_in_one_sentence(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
