@@ -140,7 +140,7 @@ def _unzip(archive: Path, into: Path) -> None:
     with zipfile.ZipFile(archive) as pack:
         for member in pack.infolist():
             path = PurePosixPath(member.filename.replace("\\", "/"))
-            if path.is_absolute() or ".." in path.parts or ":" in path.parts[:1]:
+            if path.is_absolute() or ".." in path.parts or (path.parts[:1] and ":" in path.parts[0]):
                 raise ValueError(f"{member.filename!r} lies outside")
             if stat.S_ISLNK(member.external_attr >> 16):
                 raise ValueError(f"{member.filename!r} is a link")

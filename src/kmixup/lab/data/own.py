@@ -90,20 +90,16 @@ def read_csv(path: Path, *, target: str = "target") -> Samples:
 
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
-    try:
-        with np.load(path, allow_pickle=False) as stored:
+    with path.open("rb") as stream:
+        try:
+            stored = np.load(stream, allow_pickle=False)
+            if isinstance(stored, np.ndarray):
+                raise ValueError("it is a single array")
             return {key: stored[key] for key in stored.files}
-    except (
-        ValueError,
-        EOFError,
-        KeyError,
-        AttributeError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as error:
-        raise ValueError(
-            f"{path} must be a whole .npz of plain arrays, could not be read: {error}"
-        ) from error
+        except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
+            raise ValueError(
+                f"{path} must be a whole .npz of plain arrays, could not be read: {error}"
+            ) from error
 
 
 def _inputs(x: NDArray[Any], name: str, path: Path) -> Tensor:

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from kmixup.lab.data.dataset import Parts, Samples
 
-# In this order the sexes as 0, 1, 2 give the mean squared distance 1.96 that the
-# paper's xi imply; it is also the order of the data set's own description.
-SEXES = ("M", "F", "I")
+# The paper's xi imply a mean squared distance of 1.96: with the sexes as 0, 1, 2, only
+# this order and its reverse, males in the middle, give that; the others 2.05 and 2.06.
+SEXES = ("F", "M", "I")
 ABALONE_COLUMNS, ARRHYTHMIA_COLUMNS, PHISHING_COLUMNS = 9, 280, 31
 
 
