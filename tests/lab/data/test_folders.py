@@ -58,14 +58,14 @@ def test_the_first_training_images_come_from_every_class_in_the_order_of_their_n
 def test_a_limit_reads_no_more_images_than_it_needs(tiny):
     (tiny / "train/n01/images/n01_9.JPEG").write_bytes(b"broken")
     assert len(read_tiny_imagenet(tiny, limit=4).x_train) == 4
-    with pytest.raises(ValueError, match=r"n01_9\.JPEG must be an image, could not be read"):
+    with pytest.raises(ValueError, match=r"n01_9\.JPEG must be a whole image, could not be read"):
         read_tiny_imagenet(tiny)
 
 
 def test_a_truncated_image_is_named(tiny):
     path = tiny / "val/images/val_1.JPEG"
     path.write_bytes(path.read_bytes()[:-200])
-    with pytest.raises(ValueError, match=r"val_1\.JPEG must be an image, could not be read"):
+    with pytest.raises(ValueError, match=r"val_1\.JPEG must be a whole image, could not be read"):
         read_tiny_imagenet(tiny)
 
 
@@ -108,6 +108,19 @@ def test_an_empty_list_of_classes_is_named(tiny):
 def test_a_class_without_a_folder_is_named(tiny):
     (tiny / "wnids.txt").write_text("n01\nn02\nn03\n")
     with pytest.raises(ValueError, match=r"n03.images must be a folder of files, is not there"):
+        read_tiny_imagenet(tiny)
+
+
+def test_a_class_without_images_is_named(tiny):
+    for path in (tiny / "train/n01/images").iterdir():
+        path.unlink()
+    with pytest.raises(ValueError, match="must have training images of n01, has none"):
+        read_tiny_imagenet(tiny)
+
+
+def test_a_list_that_is_no_text_is_named(tiny):
+    (tiny / "wnids.txt").write_bytes(b"n01\n\xff\n")
+    with pytest.raises(ValueError, match=r"wnids\.txt must be plain text, byte 4 is not"):
         read_tiny_imagenet(tiny)
 
 

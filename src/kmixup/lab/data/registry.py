@@ -38,7 +38,7 @@ def load(
         root: the only folder to look in, in place of KMIXUP_DATA and the cache.
         size: number of training points of a toy, and of test points.
         target: the column of the user's `.csv` that holds the classes.
-        download: fetch what is not at hand.
+        download: fetch what is not at hand into the cache; not with `root`.
 
     >>> iris = load("iris", seed=3)
     >>> len(iris.x_train), len(iris.x_test), iris.num_classes, iris.scaling
