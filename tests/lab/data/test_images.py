@@ -1,4 +1,5 @@
 import gzip
+import pickle
 import struct
 
 import numpy as np
@@ -106,6 +107,14 @@ def test_svhn_labels_ten_as_zero_and_puts_channels_first(tmp_path):
     images, labels = read_svhn(tmp_path / "train.mat")
     assert labels.tolist() == [0, 1, 9, 5]
     assert np.array_equal(images[3, 1].numpy(), x[:, :, 1, 3])
+
+
+def test_reading_a_mat_unpickles_nothing(tmp_path, monkeypatch):
+    path = tmp_path / "train.mat"
+    savemat(path, {"X": np.zeros((32, 32, 3, 1), np.uint8), "y": np.ones((1, 1))})
+    for name in ("load", "loads", "Unpickler"):
+        monkeypatch.setattr(pickle, name, lambda *a, **k: pytest.fail("something was unpickled"))
+    assert len(read_svhn(path)[0]) == 1
 
 
 def test_a_truncated_mat_is_named(tmp_path):

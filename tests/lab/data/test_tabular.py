@@ -63,8 +63,8 @@ def test_a_row_cut_short_is_named(tmp_path):
 
 
 def test_a_cell_that_is_no_number_is_named(tmp_path):
-    with pytest.raises(ValueError, match=r"must hold numbers, line 1 has '0\.x55'"):
-        read_abalone(write(tmp_path, ABALONE.replace("0.455", "0.x55")), ordinal=True)
+    with pytest.raises(ValueError, match=r"must hold numbers, line 1 has '0\.x65'"):
+        read_abalone(write(tmp_path, ABALONE.replace("0.365", "0.x65")), ordinal=True)
 
 
 def test_a_class_that_is_no_whole_number_is_named(tmp_path):

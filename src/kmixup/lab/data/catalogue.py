@@ -66,7 +66,7 @@ CIFAR10_BATCH = 10_000
 def _toy(name: str, title: str) -> Entry:
     size = toy.SIZE[name]
     return Entry(
-        name, "toy", title, size, size, 2, (2,), "drawn by kmixup", "kmixup.lab.data.toy",
+        name, "toy", title, size, size, 2, (2,), "MIT, as kmixup", "drawn by kmixup.lab.data.toy",
         read=lambda r: toy.draw(name, size=r.size, seed=r.seed), paper="none",
     )  # fmt: skip
 
