@@ -3,7 +3,7 @@
 from kmixup.lab.data.catalogue import ENTRIES, Entry
 from kmixup.lab.data.dataset import Dataset, split
 from kmixup.lab.data.fetch import cache_folder
-from kmixup.lab.data.registry import at_hand, fetch, load
+from kmixup.lab.data.registry import at_hand, fetch_dataset, load
 from kmixup.lab.data.scaling import Scaling
 
 __all__ = [
@@ -13,7 +13,7 @@ __all__ = [
     "Scaling",
     "at_hand",
     "cache_folder",
-    "fetch",
+    "fetch_dataset",
     "load",
     "split",
 ]

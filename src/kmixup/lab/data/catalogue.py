@@ -12,6 +12,7 @@ import torch
 from kmixup.lab.data import fetch, folders, images, speech, tabular, toy
 from kmixup.lab.data.dataset import Parts, Samples
 from kmixup.lab.data.fetch import Remote
+from kmixup.lab.data.text import lines
 
 Kind = Literal["toy", "table", "image", "speech"]
 
@@ -65,7 +66,7 @@ CIFAR10_BATCH = 10_000
 def _toy(name: str, title: str) -> Entry:
     size = toy.SIZE[name]
     return Entry(
-        name, "toy", title, size, size, 2, (2,), "drawn by kmixup", "kmixup.lab.data.toy",
+        name, "toy", title, size, size, 2, (2,), "MIT, as kmixup", "drawn by kmixup.lab.data.toy",
         read=lambda r: toy.draw(name, size=r.size, seed=r.seed), paper="none",
     )  # fmt: skip
 
@@ -110,7 +111,7 @@ def _cifar(r: Request, *, label_bytes: int, classes: int) -> Parts:
 
 
 def _names(path: Path, count: int) -> tuple[str, ...]:
-    names = tuple(path.read_text(encoding="ascii").split())
+    names = tuple(line for line in lines(path) if line)
     if len(names) != count:
         raise ValueError(f"{path} must name {count} classes, names {len(names)}")
     return names

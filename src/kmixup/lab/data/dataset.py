@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Samples:
     """Inputs `(n, ...)` with one class index each, as yet without a split."""
 
@@ -17,7 +17,7 @@ class Samples:
     classes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Parts:
     """A training and a test part of raw inputs, and the names of their classes."""
 
@@ -38,7 +38,7 @@ class Parts:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Dataset:
     """A data set in memory.
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from kmixup.lab.data.dataset import Parts, Samples
+from kmixup.lab.data.text import lines
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp"}
 TINY_SIZE = (64, 64)
@@ -29,16 +30,17 @@ def read_images(paths: Sequence[Path], *, size: tuple[int, int] | None = None) -
 
     arrays, grey = [], True
     for path in paths:
-        try:
-            with Image.open(path) as image:
+        with path.open("rb") as stream:
+            try:
+                image = Image.open(stream)
                 image.load()
-                grey = grey and image.mode in ("L", "1")
-                size = size or image.size
-                found, pixels = image.size, np.asarray(image.convert("RGB"))
-        except (OSError, SyntaxError, Image.DecompressionBombError) as error:
-            if isinstance(error, FileNotFoundError):
-                raise
-            raise ValueError(f"{path} must be an image, could not be read: {error}") from error
+                pixels = np.asarray(image.convert("RGB"))
+            except Exception as error:  # each format fails in its own ways on a damaged file
+                raise ValueError(
+                    f"{path} must be a whole image, could not be read: {error}"
+                ) from error
+        grey = grey and image.mode in ("L", "1")
+        size, found = size or image.size, image.size
         if found != size:
             raise ValueError(
                 f"{path} must be {size[0]}×{size[1]} as the others, is {found[0]}×{found[1]}"
@@ -55,13 +57,13 @@ def read_tiny_imagenet(folder: Path, limit: int | None = None) -> Parts:
     `words.txt`. Images are taken in turn from every class, so that the first ones are
     not all of one class.
     """
-    ids = _lines(folder / "wnids.txt")
+    ids = _filled(folder / "wnids.txt")
     index = {wnid: i for i, wnid in enumerate(ids)}
     words = {row[0]: row[1] for row in _columns(folder / "words.txt", 2)}
-    train = in_turn(
-        [(path, i) for path in files(folder / "train" / wnid / "images")]
-        for wnid, i in index.items()
-    )[:limit]
+    lists = [files(folder / "train" / wnid / "images") for wnid in ids]
+    if not all(lists):
+        raise ValueError(f"{folder} must have training images of {ids[lists.index([])]}, has none")
+    train = in_turn([(path, i) for path in some] for i, some in enumerate(lists))[:limit]
     annotations = folder / "val" / "val_annotations.txt"
     test: Labelled = []
     for name, wnid, *_ in _columns(annotations, 6):
@@ -71,9 +73,9 @@ def read_tiny_imagenet(folder: Path, limit: int | None = None) -> Parts:
             )
         test.append((_inside(folder / "val" / "images", name), index[wnid]))
     test = test[:limit]
-    missing = next((path for path, _ in [*train, *test] if not path.is_file()), None)
+    missing = next((path.name for path, _ in test if not path.is_file()), None)
     if missing is not None:
-        raise ValueError(f"{annotations} names an image that is not there, {missing.name}")
+        raise ValueError(f"{annotations} names an image that is not there, {missing}")
     x_train, x_test = (
         _rgb(read_images([p for p, _ in part], size=TINY_SIZE)) for part in (train, test)
     )
@@ -145,16 +147,15 @@ def _inside(folder: Path, name: str) -> Path:
     return folder / name
 
 
-def _lines(path: Path) -> list[str]:
-    lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
-    found = [line for line in lines if line]
+def _filled(path: Path) -> list[str]:
+    found = [line for line in lines(path) if line]
     if not found:
         raise ValueError(f"{path} must have a line for each class, is empty")
     return found
 
 
 def _columns(path: Path, count: int) -> list[list[str]]:
-    rows = [line.split("\t") for line in _lines(path)]
+    rows = [line.split("\t") for line in _filled(path)]
     for number, row in enumerate(rows, 1):
         if len(row) != count:
             raise ValueError(

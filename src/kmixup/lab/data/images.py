@@ -54,12 +54,13 @@ def read_svhn(path: Path) -> Images:
     """SVHN's cropped digits: X `(32, 32, 3, n)`, y `(n, 1)` with 10 for the digit 0."""
     from scipy.io import loadmat  # on first use: it loads slowly
 
+    path.stat()  # a missing file is reported as such
     try:
         found: dict[str, Any] = loadmat(path, variable_names=["X", "y"])
-    except OSError:
-        raise
     except Exception as error:  # its parser fails in many ways on a damaged file
-        raise ValueError(f"{path} must be a MATLAB 5 file, could not be read: {error}") from error
+        raise ValueError(
+            f"{path} must be a whole MATLAB 5 file, could not be read: {error}"
+        ) from error
     if missing := {"X", "y"} - found.keys():
         raise ValueError(
             f"{path} must hold the arrays X and y, has no {' and '.join(sorted(missing))}"

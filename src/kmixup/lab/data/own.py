@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -90,20 +89,17 @@ def read_csv(path: Path, *, target: str = "target") -> Samples:
 
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
-    try:
-        with np.load(path, allow_pickle=False) as stored:
+    with path.open("rb") as stream:
+        try:
+            if not zipfile.is_zipfile(stream):
+                raise ValueError("it is no zip archive")
+            stream.seek(0)
+            stored = np.load(stream, allow_pickle=False)
             return {key: stored[key] for key in stored.files}
-    except (
-        ValueError,
-        EOFError,
-        KeyError,
-        AttributeError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as error:
-        raise ValueError(
-            f"{path} must be a whole .npz of plain arrays, could not be read: {error}"
-        ) from error
+        except Exception as error:  # a damaged archive fails in many ways
+            raise ValueError(
+                f"{path} must be a whole .npz of plain arrays, could not be read: {error}"
+            ) from error
 
 
 def _inputs(x: NDArray[Any], name: str, path: Path) -> Tensor:

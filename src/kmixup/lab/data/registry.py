@@ -38,7 +38,7 @@ def load(
         root: the only folder to look in, in place of KMIXUP_DATA and the cache.
         size: number of training points of a toy, and of test points.
         target: the column of the user's `.csv` that holds the classes.
-        download: fetch what is not at hand.
+        download: fetch what is not at hand into the cache; not with `root`.
 
     >>> iris = load("iris", seed=3)
     >>> len(iris.x_train), len(iris.x_test), iris.num_classes, iris.scaling
@@ -57,7 +57,7 @@ def load(
         raise ValueError(f"size is for toys, {name} has a size of its own: use limit={size}")
     chosen = _known(name, scaling, entry.paper)
     if download and folder is None and entry.remotes and not at_hand(name, limit=limit):
-        fetch(name)
+        fetch_dataset(name)
     found = entry.read(Request(_paths(entry, folder, limit), limit, chosen[0], seed, size))
     parts = split(found, seed=seed) if isinstance(found, Samples) else found
     if entry.kind != "toy":
@@ -65,7 +65,7 @@ def load(
     return _finish(name, parts, limit, chosen, entry)
 
 
-def fetch(name: str, *, into: str | Path | None = None, progress: bool = True) -> Path:
+def fetch_dataset(name: str, *, into: str | Path | None = None, progress: bool = True) -> Path:
     """Download a data set into the cache, or into the folder `into`; returns where it is."""
     entry = _entry(name)
     if not entry.remotes:

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from kmixup.lab.data.dataset import Parts, Samples
-from kmixup.lab.data.folders import Labelled, labelled
+from kmixup.lab.data.folders import Labelled, in_turn, labelled
+from kmixup.lab.data.text import lines
 
 RATE, WINDOW, HOP = 16_000, 320, 160
 BINS, FRAMES = WINDOW // 2, RATE // HOP + 1
@@ -40,8 +41,9 @@ def read_speech_commands(folder: Path, limit: int | None, cache: Path) -> Parts:
             f"{folder / 'testing_list.txt'} names {absent[0]}, which is not in {folder}: "
             "the folder is incomplete"
         )
-    train = [clip for name, clip in by_name.items() if name not in held_out][:limit]
-    test = [clip for name, clip in by_name.items() if name in tested][:limit]
+    count = len(classes)
+    train = _every_word([by_name[name] for name in by_name if name not in held_out], count)[:limit]
+    test = _every_word([by_name[name] for name in by_name if name in tested], count)[:limit]
     if not train or not test:
         raise ValueError(
             f"{folder} must have clips to train and to test on, has {len(train)} and {len(test)}"
@@ -90,16 +92,16 @@ def read_wav(path: Path) -> NDArray[np.float32]:
     """One second of a mono 16-bit clip at 16 kHz, padded with silence or cut."""
     from scipy.io import wavfile  # on first use: it loads slowly
 
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", wavfile.WavFileWarning)
-            # chunks of notes beside the sound are allowed
-            warnings.filterwarnings("ignore", "Chunk", wavfile.WavFileWarning)
-            rate, wave = wavfile.read(path)
-    except OSError:
-        raise
-    except Exception as error:  # its parser fails in many ways on a damaged file
-        raise ValueError(f"{path} must be a whole wav file, could not be read: {error}") from error
+    with path.open("rb") as stream, warnings.catch_warnings():
+        warnings.simplefilter("error", wavfile.WavFileWarning)
+        # chunks of notes beside the sound are allowed
+        warnings.filterwarnings("ignore", "Chunk", wavfile.WavFileWarning)
+        try:
+            rate, wave = wavfile.read(stream)
+        except Exception as error:  # its parser fails in many ways on a damaged file
+            raise ValueError(
+                f"{path} must be a whole wav file, could not be read: {error}"
+            ) from error
     if rate != RATE or wave.dtype != np.int16 or wave.ndim != 1 or not len(wave):
         channels = 1 if wave.ndim == 1 else wave.shape[1]
         raise ValueError(
@@ -148,7 +150,12 @@ def _key(paths: Sequence[Path]) -> str:
 def _listed(path: Path) -> set[str]:
     if not path.is_file():
         raise ValueError(f"{path} must list the clips of its part, one in a line, is not there")
-    return {line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()}
+    return {line for line in lines(path) if line}
+
+
+def _every_word(clips: Labelled, count: int) -> Labelled:
+    """The clips with the words in turn, so that the first ones are not all of a few words."""
+    return in_turn([clip for clip in clips if clip[1] == word] for word in range(count))
 
 
 def _paths(clips: Labelled) -> list[Path]:

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from kmixup.lab.data.dataset import Parts, Samples
+from kmixup.lab.data.text import lines
 
-# In this order the sexes as 0, 1, 2 give the mean squared distance 1.96 that the
-# paper's xi imply; it is also the order of the data set's own description.
-SEXES = ("M", "F", "I")
+# The paper's xi imply a mean squared distance of 1.96: with the sexes as 0, 1, 2, only
+# this order and its reverse, males in the middle, give that; the others 2.05 and 2.06.
+SEXES = ("F", "M", "I")
 ABALONE_COLUMNS, ARRHYTHMIA_COLUMNS, PHISHING_COLUMNS = 9, 280, 31
 
 
@@ -81,14 +82,14 @@ Row = tuple[int, list[str]]  # the number of its line, from 1, and its cells
 
 def _rows(path: Path, columns: int) -> list[Row]:
     """Lines of cells between commas, `columns` of them each."""
-    return _cells(_text(path), range(1, 1 << 62), columns, path)
+    return _cells(lines(path), range(1, 1 << 62), columns, path)
 
 
-def _cells(lines: Sequence[str], numbers: Sequence[int], columns: int, path: Path) -> list[Row]:
+def _cells(texts: Sequence[str], numbers: Sequence[int], columns: int, path: Path) -> list[Row]:
     rows = [
-        (number, [cell.strip() for cell in line.split(",")])
-        for number, line in zip(numbers, lines, strict=False)
-        if line.strip()
+        (number, [cell.strip() for cell in text.split(",")])
+        for number, text in zip(numbers, texts, strict=False)
+        if text
     ]
     if not rows:
         raise ValueError(f"{path} must have a row for each sample, has none")
@@ -103,28 +104,20 @@ def _cells(lines: Sequence[str], numbers: Sequence[int], columns: int, path: Pat
 def _arff(path: Path) -> tuple[list[list[str]], list[Row]]:
     """Allowed values of every attribute of an ARFF file, and its rows."""
     allowed: list[list[str]] = []
-    lines = _text(path)
-    for number, line in enumerate(lines, 1):
-        word = line.split(maxsplit=1)[0].lower() if line.strip() else ""
+    texts = lines(path)
+    for number, text in enumerate(texts, 1):
+        word = text.split(maxsplit=1)[0].lower() if text else ""
         if word == "@attribute":
-            if not line.rstrip().endswith("}") or "{" not in line:
+            if not text.endswith("}") or "{" not in text:
                 raise ValueError(
                     f"{path} must list each attribute's values in braces, line {number} does not"
                 )
-            values = line[line.index("{") + 1 : line.rindex("}")]
+            values = text[text.index("{") + 1 : -1]
             allowed.append([value.strip() for value in values.split(",")])
         if word == "@data":
-            return allowed, _cells(
-                lines[number:], range(number + 1, len(lines) + 1), len(allowed), path
-            )
+            rest = range(number + 1, len(texts) + 1)
+            return allowed, _cells(texts[number:], rest, len(allowed), path)
     raise ValueError(f"{path} must be an ARFF file, has no line @data")
-
-
-def _text(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="ascii").splitlines()
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} must be plain text, byte {error.start} is not") from error
 
 
 def _nominal(cell: str, values: Sequence[str], path: Path, line: int) -> int:

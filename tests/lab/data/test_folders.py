@@ -1,0 +1,186 @@
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from kmixup.lab.data import load
+from kmixup.lab.data.dataset import Parts, Samples
+from kmixup.lab.data.folders import (
+    files,
+    labelled,
+    read_images,
+    read_label_folders,
+    read_tiny_imagenet,
+)
+
+IDS = ("n02", "n01")
+
+
+def write_image(path, colour, size=(64, 64)):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    mode = "L" if isinstance(colour, int) else "RGB"
+    Image.new(mode, size, colour).save(path)
+    return path
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """Two classes of eleven training images and one validation image each."""
+    folder = tmp_path / "tiny-imagenet-200"
+    for wnid in IDS:
+        for i in range(11):
+            write_image(folder / "train" / wnid / "images" / f"{wnid}_{i}.JPEG", (20 * i, 0, 0))
+    write_image(folder / "val/images/val_0.JPEG", 7)
+    write_image(folder / "val/images/val_1.JPEG", 9)
+    (folder / "wnids.txt").write_text("n02\nn01\n")
+    (folder / "words.txt").write_text("n00\tentity\nn01\tgoldfish, Carassius\nn02\ttench\n")
+    boxes = "\t0\t0\t62\t62\n"
+    annotations = f"val_0.JPEG\tn01{boxes}val_1.JPEG\tn02{boxes}"
+    (folder / "val/val_annotations.txt").write_text(annotations)
+    return folder
+
+
+def test_tiny_imagenet_has_the_classes_of_its_list_and_is_always_rgb(tiny):
+    parts = read_tiny_imagenet(tiny)
+    assert parts.classes == ("tench", "goldfish")
+    assert parts.x_train.shape == (22, 3, 64, 64)
+    assert parts.x_test[:, :, 0, 0].tolist() == [[7] * 3, [9] * 3]
+    assert parts.y_test.tolist() == [1, 0]
+
+
+def test_the_first_training_images_come_from_every_class_in_the_order_of_their_numbers(tiny):
+    parts = read_tiny_imagenet(tiny, limit=22)
+    assert parts.y_train.tolist() == [0, 1] * 11
+    red = parts.x_train[::2, 0, 0, 0].tolist()
+    assert red == sorted(red)
+
+
+def test_a_limit_reads_no_more_images_than_it_needs(tiny):
+    (tiny / "train/n01/images/n01_9.JPEG").write_bytes(b"broken")
+    assert len(read_tiny_imagenet(tiny, limit=4).x_train) == 4
+    with pytest.raises(ValueError, match=r"n01_9\.JPEG must be a whole image, could not be read"):
+        read_tiny_imagenet(tiny)
+
+
+def test_a_truncated_image_is_named(tiny):
+    path = tiny / "val/images/val_1.JPEG"
+    path.write_bytes(path.read_bytes()[:-200])
+    with pytest.raises(ValueError, match=r"val_1\.JPEG must be a whole image, could not be read"):
+        read_tiny_imagenet(tiny)
+
+
+def test_an_image_of_another_size_is_named(tiny):
+    write_image(tiny / "train/n01/images/n01_3.JPEG", 0, size=(32, 64))
+    with pytest.raises(ValueError, match=r"n01_3\.JPEG must be 64×64 as the others, is 32×64"):
+        read_tiny_imagenet(tiny)
+
+
+def test_a_validation_image_of_an_unlisted_class_is_named(tiny):
+    (tiny / "wnids.txt").write_text("n01\n")
+    with pytest.raises(ValueError, match=r"must name classes of wnids\.txt, has 'n02'"):
+        read_tiny_imagenet(tiny)
+
+
+def test_a_validation_image_that_is_not_there_is_named(tiny):
+    (tiny / "val/images/val_0.JPEG").unlink()
+    with pytest.raises(ValueError, match=r"names an image that is not there, val_0\.JPEG"):
+        read_tiny_imagenet(tiny)
+
+
+def test_annotations_cannot_lead_out_of_their_folder(tiny):
+    (tiny / "val/val_annotations.txt").write_text("../../secret.png\tn01\t0\t0\t1\t1\n")
+    with pytest.raises(ValueError, match=r"plain file names, got '\.\./\.\./secret\.png'"):
+        read_tiny_imagenet(tiny)
+
+
+def test_annotations_of_another_form_are_named(tiny):
+    (tiny / "val/val_annotations.txt").write_text("val_0.JPEG n01\n")
+    with pytest.raises(ValueError, match="6 columns between tabs, line 1 has 1"):
+        read_tiny_imagenet(tiny)
+
+
+def test_an_empty_list_of_classes_is_named(tiny):
+    (tiny / "wnids.txt").write_text("\n")
+    with pytest.raises(ValueError, match=r"wnids\.txt must have a line for each class, is empty"):
+        read_tiny_imagenet(tiny)
+
+
+def test_a_class_without_a_folder_is_named(tiny):
+    (tiny / "wnids.txt").write_text("n01\nn02\nn03\n")
+    with pytest.raises(ValueError, match=r"n03.images must be a folder of files, is not there"):
+        read_tiny_imagenet(tiny)
+
+
+def test_a_class_without_images_is_named(tiny):
+    for path in (tiny / "train/n01/images").iterdir():
+        path.unlink()
+    with pytest.raises(ValueError, match="must have training images of n01, has none"):
+        read_tiny_imagenet(tiny)
+
+
+def test_a_list_that_is_no_text_is_named(tiny):
+    (tiny / "wnids.txt").write_bytes(b"n01\n\xff\n")
+    with pytest.raises(ValueError, match=r"wnids\.txt must be plain text, byte 4 is not"):
+        read_tiny_imagenet(tiny)
+
+
+def test_images_keep_their_pixels(tmp_path):
+    pixels = np.random.default_rng(0).integers(256, size=(5, 7, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "a.png")
+    x = read_images([tmp_path / "a.png"])
+    assert np.array_equal(x[0].permute(1, 2, 0).numpy(), pixels)
+
+
+def test_grey_images_have_one_channel_and_one_in_colour_makes_all_three(tmp_path):
+    grey = [write_image(tmp_path / f"{i}.png", i) for i in range(3)]
+    assert read_images(grey).shape == (3, 1, 64, 64)
+    assert read_images([*grey, write_image(tmp_path / "c.png", (1, 2, 3))]).shape[1] == 3
+
+
+def test_folders_without_a_test_part_are_left_to_be_split(tmp_path):
+    for name in ("cat/1.png", "dog/1.png", "dog/2.jpg"):
+        write_image(tmp_path / "train" / name, 5)
+    found = read_label_folders(tmp_path)
+    assert isinstance(found, Samples)
+    assert found.classes == ("cat", "dog")
+    assert found.y.tolist() == [0, 1, 1]
+
+
+def test_a_test_folder_may_lack_classes_but_not_add_any(tmp_path):
+    for name in ("train/cat/1.png", "train/dog/1.png", "train/emu/1.png", "test/dog/1.png"):
+        write_image(tmp_path / name, 5)
+    write_image(tmp_path / "test/emu/1.png", 5)
+    found = read_label_folders(tmp_path)
+    assert isinstance(found, Parts)
+    assert found.y_test.tolist() == [1, 2]
+    write_image(tmp_path / "test/fox/1.png", 5)
+    with pytest.raises(ValueError, match="'fox' is not one"):
+        read_label_folders(tmp_path)
+
+
+def test_a_folder_of_one_class_is_refused(tmp_path):
+    write_image(tmp_path / "cat/1.png", 5)
+    with pytest.raises(ValueError, match="two or more classes, has 1 sub-folders"):
+        labelled(tmp_path)
+
+
+def test_an_empty_class_is_named(tmp_path):
+    write_image(tmp_path / "cat/1.png", 5)
+    (tmp_path / "dog").mkdir()
+    with pytest.raises(ValueError, match="has 2 sub-folders and no such file in 'dog'"):
+        labelled(tmp_path)
+
+
+def test_files_are_in_the_order_of_their_numbers(tmp_path):
+    for name in ("10.png", "9.png", "notes.txt"):
+        (tmp_path / name).touch()
+    assert [path.name for path in files(tmp_path)] == ["9.png", "10.png"]
+
+
+def test_the_real_sample_of_tiny_imagenet_reads(real):
+    data = load("tiny-imagenet", limit=40)
+    assert data.part.endswith("40 of 10,000 test samples, 20 of 200 classes")
+    assert data.x_train.shape == (40, 3, 64, 64)
+    assert data.y_train.bincount().tolist() == [2] * 20
+    assert data.classes[0] == "Egyptian cat"
+    assert data.x_train.dtype == torch.uint8

@@ -1,0 +1,180 @@
+import gzip
+import pickle
+import struct
+
+import numpy as np
+import pytest
+import torch
+from scipy.io import savemat
+
+from kmixup.lab.data import load
+from kmixup.lab.data.images import read_cifar, read_idx, read_svhn
+
+RNG = np.random.default_rng(0)
+
+
+def write_idx(path, array):
+    header = struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape)
+    path.write_bytes(gzip.compress(header + array.tobytes()))
+    return path
+
+
+@pytest.fixture
+def pixels():
+    return RNG.integers(256, size=(5, 28, 28), dtype=np.uint8)
+
+
+@pytest.fixture
+def idx(tmp_path, pixels):
+    labels = np.array([3, 1, 4, 1, 9], np.uint8)
+    return write_idx(tmp_path / "images.gz", pixels), write_idx(tmp_path / "labels.gz", labels)
+
+
+def test_idx_gives_back_the_pixels_and_labels(idx, pixels):
+    x, y = read_idx(*idx)
+    assert x.dtype == torch.uint8
+    assert np.array_equal(x[:, 0].numpy(), pixels)
+    assert y.tolist() == [3, 1, 4, 1, 9]
+
+
+def test_a_truncated_gzip_is_named(idx):
+    idx[0].write_bytes(idx[0].read_bytes()[:-20])
+    with pytest.raises(ValueError, match=r"images\.gz must be a whole gzip file"):
+        read_idx(*idx)
+
+
+def test_a_file_that_is_not_gzip_is_named(idx):
+    idx[0].write_bytes(b"<html>not found</html>")
+    with pytest.raises(ValueError, match=r"images\.gz must be a whole gzip file"):
+        read_idx(*idx)
+
+
+def test_labels_in_place_of_images_are_noticed(idx):
+    with pytest.raises(ValueError, match=r"magic 00000803\), starts with 00000801"):
+        read_idx(idx[1], idx[0])
+
+
+def test_an_idx_of_another_length_than_its_header_says_is_named(idx):
+    raw = gzip.decompress(idx[0].read_bytes())
+    idx[0].write_bytes(gzip.compress(raw[:-1]))
+    with pytest.raises(ValueError, match=r"must hold 3920 bytes after its header, .* has 3919"):
+        read_idx(*idx)
+
+
+def test_an_empty_idx_is_named(idx):
+    idx[0].write_bytes(gzip.compress(b""))
+    with pytest.raises(ValueError, match="starts with nothing"):
+        read_idx(*idx)
+
+
+def test_images_and_labels_must_be_as_many(idx, tmp_path):
+    with pytest.raises(ValueError, match="label for each of the 5 images, has 2"):
+        read_idx(idx[0], write_idx(tmp_path / "two.gz", np.zeros(2, np.uint8)))
+
+
+def test_a_label_that_is_no_class_is_named(idx, tmp_path):
+    labels = write_idx(tmp_path / "bad.gz", np.array([0, 0, 10, 0, 0], np.uint8))
+    with pytest.raises(ValueError, match="labels from 0 to 9, sample 2 has 10"):
+        read_idx(idx[0], labels)
+
+
+@pytest.mark.parametrize(("label_bytes", "classes"), [(1, 10), (2, 100)])
+def test_cifar_records_give_planes_and_the_last_label(tmp_path, label_bytes, classes):
+    rows = RNG.integers(10, size=(4, label_bytes + 3072), dtype=np.uint8)
+    rows.tofile(tmp_path / "batch.bin")
+    x, y = read_cifar(tmp_path / "batch.bin", label_bytes=label_bytes, classes=classes)
+    assert x.shape == (4, 3, 32, 32)
+    assert y.tolist() == rows[:, label_bytes - 1].tolist()
+    assert np.array_equal(x[2, 1].numpy().ravel(), rows[2, label_bytes + 1024 : label_bytes + 2048])
+
+
+@pytest.mark.parametrize("size", [0, 3072, 3074])
+def test_a_cifar_file_of_broken_records_is_named(tmp_path, size):
+    (tmp_path / "batch.bin").write_bytes(bytes(size))
+    with pytest.raises(ValueError, match=f"records of 3073 bytes, has {size} bytes"):
+        read_cifar(tmp_path / "batch.bin", label_bytes=1, classes=10)
+
+
+def test_cifar_100_read_as_cifar_10_is_noticed(tmp_path):
+    np.full((3073, 3074), 77, np.uint8).tofile(tmp_path / "train.bin")
+    with pytest.raises(ValueError, match="labels from 0 to 9, sample 0 has 77"):
+        read_cifar(tmp_path / "train.bin", label_bytes=1, classes=10)
+
+
+def test_svhn_labels_ten_as_zero_and_puts_channels_first(tmp_path):
+    x = RNG.integers(256, size=(32, 32, 3, 4), dtype=np.uint8)
+    savemat(tmp_path / "train.mat", {"X": x, "y": np.array([[10], [1], [9], [5]], np.uint8)})
+    images, labels = read_svhn(tmp_path / "train.mat")
+    assert labels.tolist() == [0, 1, 9, 5]
+    assert np.array_equal(images[3, 1].numpy(), x[:, :, 1, 3])
+
+
+def test_reading_a_mat_unpickles_nothing(tmp_path, monkeypatch):
+    path = tmp_path / "train.mat"
+    savemat(path, {"X": np.zeros((32, 32, 3, 1), np.uint8), "y": np.ones((1, 1))})
+    for name in ("load", "loads", "Unpickler"):
+        monkeypatch.setattr(pickle, name, lambda *a, **k: pytest.fail("something was unpickled"))
+    assert len(read_svhn(path)[0]) == 1
+
+
+def test_a_truncated_mat_is_named(tmp_path):
+    path = tmp_path / "train.mat"
+    savemat(path, {"X": np.zeros((32, 32, 3, 4), np.uint8), "y": np.ones((4, 1))})
+    path.write_bytes(path.read_bytes()[:-500])
+    with pytest.raises(ValueError, match=r"train\.mat must be a whole MATLAB 5 file"):
+        read_svhn(path)
+
+
+def test_a_file_that_is_no_mat_is_named(tmp_path):
+    (tmp_path / "train.mat").write_bytes(b"<html>not found</html>" * 50)
+    with pytest.raises(
+        ValueError, match=r"train\.mat must be a whole MATLAB 5 file, could not be read"
+    ):
+        read_svhn(tmp_path / "train.mat")
+
+
+def test_a_missing_mat_stays_a_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read_svhn(tmp_path / "none.mat")
+
+
+def test_a_mat_without_labels_is_named(tmp_path):
+    savemat(tmp_path / "train.mat", {"X": np.zeros((32, 32, 3, 1), np.uint8)})
+    with pytest.raises(ValueError, match="must hold the arrays X and y, has no y"):
+        read_svhn(tmp_path / "train.mat")
+
+
+def test_a_mat_of_another_shape_is_named(tmp_path):
+    savemat(tmp_path / "train.mat", {"X": np.zeros((4, 32, 32, 3), np.uint8), "y": np.ones((4, 1))})
+    with pytest.raises(ValueError, match=r"shape \(32, 32, 3, n\).* has uint8 \(4, 32, 32, 3\)"):
+        read_svhn(tmp_path / "train.mat")
+
+
+def test_the_real_mnist_is_whole(real):
+    data = load("mnist")
+    assert data.part is None
+    assert data.x_train.shape == (60_000, 1, 28, 28)
+    assert data.y_train.bincount().tolist()[:3] == [5923, 6742, 5958]
+    x = data.normalise(data.x_train[:10_000]).flatten(1).double()
+    assert float(2 * x.var(0).sum()) == pytest.approx(105, rel=0.01)
+
+
+def test_the_first_real_batch_of_cifar_10_serves_a_limit(real):
+    data = load("cifar10", limit=10_000)
+    assert data.part == "the first 10,000 of 50,000 training and 10,000 of 10,000 test samples"
+    assert data.y_test.bincount().tolist() == [1000] * 10
+    assert data.classes[0] == "airplane"
+    assert (data.mean / 255).flatten().tolist() == pytest.approx([0.491, 0.482, 0.447], abs=0.005)
+
+
+def test_the_real_sample_of_cifar_100_has_fine_labels(real):
+    data = load("cifar100", limit=500)
+    assert (len(data.x_train), len(data.x_test), data.num_classes) == (500, 500, 100)
+    assert len(data.y_train.unique()) > 90
+    assert data.classes[:2] == ("apple", "aquarium_fish")
+
+
+def test_the_real_sample_of_svhn_reads(real):
+    data = load("svhn", limit=2000)
+    assert (len(data.x_train), len(data.x_test)) == (2000, 500)
+    assert set(data.y_train.tolist()) == set(range(10))

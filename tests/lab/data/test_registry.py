@@ -1,0 +1,228 @@
+import gzip
+import hashlib
+import re
+import struct
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from kmixup.lab.data import ENTRIES, at_hand, catalogue, fetch_dataset, load
+from kmixup.lab.data.fetch import Remote
+
+RNG = np.random.default_rng(0)
+
+
+def write_cifar10(folder, batches=(1,), records=10_000):
+    folder.mkdir(parents=True)
+    names = [f"data_batch_{i}.bin" for i in batches] + ["test_batch.bin"]
+    for number, name in enumerate(names):
+        rows = np.full((records, 3073), number, np.uint8)
+        rows.tofile(folder / name)
+    (folder / "batches.meta.txt").write_text("\n".join("abcdefghij") + "\n")
+
+
+def write_mnist(folder, train=6, test=3):
+    folder.mkdir(parents=True)
+    for part, n in (("train", train), ("t10k", test)):
+        for what, shape in (("images-idx3", (n, 28, 28)), ("labels-idx1", (n,))):
+            header = struct.pack(f">BBBB{len(shape)}I", 0, 0, 8, len(shape), *shape)
+            body = RNG.integers(10, size=shape, dtype=np.uint8).tobytes()
+            (folder / f"{part}-{what}-ubyte.gz").write_bytes(gzip.compress(header + body))
+
+
+@pytest.mark.parametrize("name", ["one-ring", "four-bars", "swiss-roll", "iris", "cancer"])
+def test_some_data_sets_need_no_files(name):
+    data = load(name)
+    assert at_hand(name)
+    assert data.part is None
+    assert data.shape == ENTRIES[name].shape
+    assert (len(data.x_train), len(data.x_test)) == (ENTRIES[name].train, ENTRIES[name].test)
+
+
+def test_toys_have_any_size_and_a_limit():
+    assert len(load("four-bars", size=40).x_train) == 40
+    assert load("four-bars", size=40, limit=10).part.startswith("the first 10 of 40 training")
+
+
+def test_trial_seeds_give_different_splits():
+    assert not torch.equal(load("iris", seed=0).y_test, load("iris", seed=1).y_test)
+
+
+def test_scaling_is_fitted_on_the_training_part_alone():
+    data = load("iris", scaling="minmax")
+    z = data.normalise(data.x_train)
+    assert (float(z.min()), float(z.max())) == (0, 1)
+    assert torch.equal(data.mean, data.x_train.amin(0))
+    limited = load("iris", scaling="minmax", limit=10)
+    assert torch.equal(limited.mean, data.x_train[:10].amin(0))
+
+
+def test_the_papers_scaling_is_the_default_where_it_is_known():
+    iris, cancer = load("iris"), load("cancer")
+    z = iris.normalise(iris.x_train)
+    assert (float(z.min()), float(z.max())) == pytest.approx((-1, 1))
+    assert (iris.scaling, cancer.scaling) == ("paper", "standard")
+    assert load("iris", scaling="none").scaling == "none"
+
+
+def test_a_scaling_that_the_paper_does_not_tell_is_refused():
+    with pytest.raises(
+        ValueError, match="the paper's scaling of cancer is not known: use standard"
+    ):
+        load("cancer", scaling="paper")
+
+
+def test_an_unknown_scaling_is_refused():
+    with pytest.raises(ValueError, match="scaling must be one of paper"):
+        load("iris", scaling="robust")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("cifar", "did you mean cifar1"), ("zzz", "there are one-ring, four")]
+)
+def test_an_unknown_name_lists_close_ones(name, hint):
+    with pytest.raises(ValueError, match=f"there is no data set or file '{name}': {hint}"):
+        load(name)
+    with pytest.raises(ValueError, match="there is no data set"):
+        fetch_dataset(name)
+
+
+@pytest.mark.parametrize("limit", [0, -5])
+def test_a_limit_below_one_is_refused(limit):
+    with pytest.raises(ValueError, match=f"limit must be at least 1, got {limit}"):
+        load("iris", limit=limit)
+
+
+def test_only_toys_have_a_size_to_choose():
+    with pytest.raises(
+        ValueError, match="size is for toys, iris has a size of its own: use limit=9"
+    ):
+        load("iris", size=9)
+
+
+def test_missing_files_are_named_with_what_to_fetch(tmp_path, monkeypatch):
+    monkeypatch.setenv("KMIXUP_DATA", str(tmp_path))
+    remedy = r"run `kmixup data fetch mnist` \(11\.6 MB\), or put what https://"
+    with pytest.raises(FileNotFoundError, match=rf"lacks train-images-idx3-ubyte\.gz, .*{remedy}"):
+        load("mnist")
+    assert not at_hand("mnist")
+
+
+def test_a_part_is_never_the_whole_without_a_limit(tmp_path, monkeypatch):
+    write_cifar10(tmp_path / "cifar10-sample" / "cifar-10-batches-bin")
+    monkeypatch.setenv("KMIXUP_DATA", str(tmp_path))
+    with pytest.raises(
+        FileNotFoundError, match=r"lacks .*data_batch_5\.bin.*; a part is in .*sample"
+    ):
+        load("cifar10")
+    with pytest.raises(FileNotFoundError, match=r"cifar10 lacks data_batch_2\.bin, data_batch_3"):
+        load("cifar10", root=tmp_path / "cifar10-sample")
+    assert (at_hand("cifar10"), at_hand("cifar10", limit=10_000)) == (False, True)
+
+
+def test_a_limit_needs_only_the_files_that_hold_the_first_samples(tmp_path):
+    folder = tmp_path / "cifar10" / "cifar-10-batches-bin"
+    write_cifar10(folder, batches=(1, 2))
+    data = load("cifar10", root=tmp_path, limit=10_001)
+    assert data.y_train[[0, -1]].tolist() == [0, 1]
+    assert (len(data.x_train), len(data.x_test)) == (10_001, 10_000)
+    assert len(load("cifar10", root=folder, limit=5).x_test) == 5
+    with pytest.raises(FileNotFoundError, match=r"lacks data_batch_3\.bin in"):
+        load("cifar10", root=tmp_path, limit=20_001)
+
+
+def test_five_short_batches_are_not_the_whole(tmp_path):
+    write_cifar10(tmp_path / "cifar-10-batches-bin", batches=range(1, 6), records=2)
+    with pytest.raises(ValueError, match="cifar10 must have 50,000 training and 10,000 test "
+                       "samples of 10 classes, the files hold 10 training and 2 test"):  # fmt: skip
+        load("cifar10", root=tmp_path)
+    with pytest.raises(ValueError, match="limit=11 asks for 11 training samples of cifar10, "
+                       "the files hold 2"):  # fmt: skip
+        load("cifar10", root=tmp_path, limit=11)
+
+
+def test_a_list_of_other_classes_is_named(tmp_path):
+    write_cifar10(tmp_path / "cifar-10-batches-bin")
+    (tmp_path / "cifar-10-batches-bin/batches.meta.txt").write_text("cat\ndog\n")
+    with pytest.raises(ValueError, match=r"batches\.meta\.txt must name 10 classes, names 2"):
+        load("cifar10", root=tmp_path, limit=1)
+
+
+def test_a_file_under_the_name_of_another_is_refused_by_its_checksum(tmp_path, monkeypatch):
+    write_mnist(tmp_path / "mnist")
+    monkeypatch.setenv("KMIXUP_DATA", str(tmp_path))
+    with pytest.raises(ValueError, match=r"train-images-idx3-ubyte\.gz must have the md5 f68b3c2d"):
+        load("mnist")
+    assert load("mnist", limit=4).part.startswith("the first 4 of 60,000 training and 3 of 10,000")
+
+
+def test_fashion_mnist_is_not_mistaken_for_mnist(tmp_path, monkeypatch):
+    write_mnist(tmp_path / "mnist")
+    monkeypatch.setenv("KMIXUP_DATA", str(tmp_path))
+    assert not at_hand("fashion-mnist", limit=4)
+    (tmp_path / "mnist").rename(tmp_path / "fashion-mnist")
+    assert load("fashion-mnist", limit=4).classes[0] == "T-shirt/top"
+
+
+def test_load_downloads_only_when_asked_and_only_once(site, monkeypatch, cache):
+    content = b"".join(b"M,1,2,3,4,5,6,7,%d\n" % (i % 28) for i in range(4177))
+    (site[0] / "abalone.data").write_bytes(content)
+    remote = Remote(
+        f"{site[1]}/abalone.data", "abalone.data", f"md5:{hashlib.md5(content).hexdigest()}", "here"
+    )
+    monkeypatch.setitem(ENTRIES, "abalone", replace(ENTRIES["abalone"], remotes=(remote,)))
+    with pytest.raises(FileNotFoundError, match="kmixup data fetch abalone"):
+        load("abalone")
+    assert len(load("abalone", download=True).x_train) == 2784
+    (site[0] / "abalone.data").unlink()
+    assert load("abalone", download=True).part is None
+    assert fetch_dataset("abalone") == cache / "abalone"
+
+
+def test_a_data_set_can_be_fetched_into_another_folder(site, monkeypatch, tmp_path):
+    (site[0] / "file.data").write_text("1")
+    remote = Remote(f"{site[1]}/file.data", "file.data")
+    entry = replace(ENTRIES["abalone"], remotes=(remote,), files=("file.data",))
+    monkeypatch.setitem(ENTRIES, "abalone", entry)
+    folder = fetch_dataset("abalone", into=tmp_path / "here", progress=False)
+    assert folder == tmp_path / "here" / "abalone"
+    assert (folder / "file.data").is_file()
+
+
+def test_data_sets_without_files_are_not_fetched():
+    with pytest.raises(ValueError, match="iris needs no download: comes with scikit-learn"):
+        fetch_dataset("iris")
+
+
+@pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
+def test_every_entry_tells_its_licence_source_and_checksums(entry):
+    assert entry.licence
+    assert entry.source
+    for remote in entry.remotes:
+        assert remote.url.startswith("http")
+        if remote.checksum is None:
+            assert remote.published == "unverified"
+        else:
+            assert re.fullmatch(r"md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}", remote.checksum)
+            assert remote.published.startswith("published ")
+
+
+def test_cifar_10_batches_hold_ten_thousand_images_each():
+    needed = ENTRIES["cifar10"].needed
+    assert len(needed(10_000)) == 3
+    assert len(needed(10_001)) == 4
+    assert needed(60_000) == needed(None) == ENTRIES["cifar10"].files
+    assert catalogue.CIFAR10_BATCH == 10_000
+
+
+@pytest.mark.parametrize("name", ["cifar100", "svhn", "tiny-imagenet", "speech-commands"])
+def test_the_real_samples_are_refused_without_a_limit(real, name):
+    with pytest.raises(FileNotFoundError, match="pass limit=N to use its first N samples"):
+        load(name)
+
+
+def test_a_real_sample_given_as_root_is_refused_by_its_extent(real):
+    with pytest.raises(ValueError, match="the files hold 2,000 training and 500 test samples"):
+        load("cifar100", root=real / "cifar100-sample")

@@ -1,0 +1,161 @@
+import pytest
+import torch
+
+from kmixup.lab.data import load
+from kmixup.lab.data.dataset import Parts
+from kmixup.lab.data.tabular import (
+    impute,
+    read_abalone,
+    read_arrhythmia,
+    read_cancer,
+    read_iris,
+    read_phishing,
+)
+
+ABALONE = "M,0.455,0.365,0.095,0.514,0.2245,0.101,0.15,15\nI,0.3,0.2,0.1,0.2,0.1,0.05,0.07,7\n"
+NAN = float("nan")
+
+
+def mean_squared_distance(x):
+    return float(2 * x.double().var(0).sum())
+
+
+def write(tmp_path, text):
+    path = tmp_path / "some.data"
+    path.write_text(text)
+    return path
+
+
+def arff(rows, columns=31):
+    attributes = "".join(f"@attribute a{i} {{-1,0,1}}\r\n" for i in range(columns))
+    return f"@relation phishing\r\n\r\n{attributes}\r\n@data\r\n" + "\r\n".join(rows)
+
+
+def arrhythmia(*labels):
+    return "".join(",".join(["1", "?", *["2.5"] * 277, str(label)]) + "\n" for label in labels)
+
+
+def test_iris_and_cancer_have_the_published_size():
+    iris, cancer = read_iris(), read_cancer()
+    assert (iris.x.shape, iris.y.bincount().tolist()) == ((150, 4), [50, 50, 50])
+    assert (cancer.x.shape, cancer.y.bincount().tolist()) == ((569, 30), [212, 357])
+    assert cancer.classes == ("malignant", "benign")
+
+
+def test_abalone_has_rings_as_classes_and_sex_as_one_column_or_three(tmp_path):
+    path = write(tmp_path, ABALONE)
+    ordinal, one_hot = read_abalone(path, ordinal=True), read_abalone(path, ordinal=False)
+    assert ordinal.classes == ("7", "15")
+    assert ordinal.y.tolist() == [1, 0]
+    assert ordinal.x[:, 0].tolist() == [1, 2]
+    assert one_hot.x[:, :3].tolist() == [[0, 1, 0], [0, 0, 1]]
+    assert torch.equal(one_hot.x[:, 3:], ordinal.x[:, 1:])
+
+
+def test_an_unknown_sex_is_named(tmp_path):
+    with pytest.raises(ValueError, match="must have one of F, M, I, line 2 has 'X'"):
+        read_abalone(write(tmp_path, ABALONE.replace("I,", "X,")), ordinal=True)
+
+
+def test_a_row_cut_short_is_named(tmp_path):
+    with pytest.raises(ValueError, match="must have 9 values in a row, line 2 has 3"):
+        read_abalone(write(tmp_path, ABALONE[:-25]), ordinal=True)
+
+
+def test_a_cell_that_is_no_number_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"must hold numbers, line 1 has '0\.x65'"):
+        read_abalone(write(tmp_path, ABALONE.replace("0.365", "0.x65")), ordinal=True)
+
+
+def test_a_class_that_is_no_whole_number_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"must end a row in a whole number, line 1 has '1\.5'"):
+        read_abalone(write(tmp_path, ABALONE.replace(",15\n", ",1.5\n")), ordinal=True)
+
+
+def test_an_empty_table_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"some\.data must have a row for each sample, has none"):
+        read_abalone(write(tmp_path, "\n"), ordinal=True)
+
+
+def test_bytes_that_are_no_text_are_named(tmp_path):
+    path = tmp_path / "some.data"
+    path.write_bytes(b"M,0.4\xff")
+    with pytest.raises(ValueError, match="must be plain text, byte 5 is not"):
+        read_abalone(path, ordinal=True)
+
+
+def test_a_question_mark_is_a_missing_value(tmp_path):
+    found = read_arrhythmia(write(tmp_path, arrhythmia(1, 16, 1)))
+    assert found.x.shape == (3, 279)
+    assert found.x[:, 1].isnan().all()
+    assert not found.x[:, 2:].isnan().any()
+    assert found.classes == ("1", "16")
+
+
+def test_missing_values_take_the_training_median_of_their_column():
+    train = torch.tensor([[1.0, NAN], [2.0, NAN], [9.0, NAN], [NAN, NAN]])
+    test = torch.tensor([[NAN, 5.0], [100.0, NAN]])
+    parts = impute(Parts(train, torch.zeros(4), test, torch.zeros(2), ("a",)))
+    assert parts.x_train.tolist() == [[1, 0], [2, 0], [9, 0], [2, 0]]
+    assert parts.x_test.tolist() == [[2, 5], [100, 0]]
+
+
+def test_phishing_reads_rows_of_an_arff_without_a_last_line_end(tmp_path):
+    rows = [",".join(["1"] * 30 + ["-1"]), ",".join(["0"] * 30 + ["1"])]
+    found = read_phishing(write(tmp_path, arff(rows)))
+    assert found.x.tolist() == [[1.0] * 30, [0.0] * 30]
+    assert (found.y.tolist(), found.classes) == ([0, 1], ("-1", "1"))
+
+
+def test_a_value_that_the_arff_does_not_allow_is_named(tmp_path):
+    with pytest.raises(ValueError, match="must have one of -1, 0, 1, line 36 has '2'"):
+        read_phishing(write(tmp_path, arff([",".join(["2"] * 31)])))
+
+
+def test_an_arff_without_data_is_named(tmp_path):
+    with pytest.raises(ValueError, match="must be an ARFF file, has no line @data"):
+        read_phishing(write(tmp_path, "@relation phishing\n"))
+
+
+def test_an_arff_of_another_width_is_named(tmp_path):
+    with pytest.raises(ValueError, match="must have 31 attributes, has 5"):
+        read_phishing(write(tmp_path, arff([",".join(["1"] * 5)], columns=5)))
+
+
+def test_an_arff_of_other_types_is_named(tmp_path):
+    with pytest.raises(ValueError, match="list each attribute's values in braces, line 1 does not"):
+        read_phishing(write(tmp_path, "@attribute age numeric\n@data\n1\n"))
+
+
+def test_an_arff_cut_short_is_named(tmp_path):
+    with pytest.raises(ValueError, match="must have 31 values in a row, line 36 has 2"):
+        read_phishing(write(tmp_path, arff(["1,1"])))
+
+
+def test_the_real_abalone_has_the_mean_squared_distance_of_the_papers_xi(real):
+    found = read_abalone(real / "uci/abalone.data", ordinal=True)
+    assert (found.x.shape, len(found.classes)) == ((4177, 8), 28)
+    assert mean_squared_distance(found.x) == pytest.approx(1.96, abs=0.005)
+
+
+def test_the_real_arrhythmia_has_the_mean_squared_distance_of_the_papers_xi(real):
+    found = read_arrhythmia(real / "uci/arrhythmia.data")
+    assert (found.x.shape, len(found.classes)) == ((452, 279), 13)
+    assert int(found.x.isnan().sum()) == 408
+    whole = impute(Parts(found.x, found.y, found.x, found.y, found.classes))
+    assert mean_squared_distance(whole.x_train) == pytest.approx(8.9e4, abs=500)
+
+
+def test_the_real_phishing_has_the_mean_squared_distance_of_the_papers_xi(real):
+    found = read_phishing(real / "uci/Training Dataset.arff")
+    assert found.y.bincount().tolist() == [4898, 6157]
+    assert mean_squared_distance(found.x) == pytest.approx(34.675, abs=0.005)
+
+
+@pytest.mark.parametrize("name", ["abalone", "arrhythmia", "phishing"])
+def test_the_real_tables_are_raw_under_the_papers_scaling_and_finite(real, name):
+    data = load(name)
+    assert (data.part, data.scaling) == (None, "paper")
+    assert torch.equal(data.normalise(data.x_train), data.x_train)
+    assert data.x_train.isfinite().all()
+    assert data.x_test.isfinite().all()
