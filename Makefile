@@ -23,5 +23,5 @@ clean:
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[lab,bench,dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[lab,tensorboard,bench,dev]'
 	touch $@

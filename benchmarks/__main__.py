@@ -1,4 +1,4 @@
-"""Measure everything: `python -m benchmarks [matching mixing training calibration imports]`.
+"""Measure everything, or some of it: `python -m benchmarks [section ...]`.
 
 All peers of a table are measured in one run, in turns, best of several; read the
 ratios, not the times.
@@ -17,6 +17,7 @@ from functools import partial
 
 import torch
 
+from benchmarks.lab import epochs, fleets
 from benchmarks.matching import matching, mixing
 from benchmarks.timing import interleaved, milliseconds, table
 from benchmarks.training import training
@@ -68,6 +69,8 @@ SECTIONS: dict[str, Callable[[float], None]] = {
     "matching": matching,
     "mixing": mixing,
     "training": training,
+    "epochs": epochs,
+    "fleets": fleets,
     "calibration": calibration,
     "imports": imports,
 }

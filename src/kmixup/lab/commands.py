@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from kmixup.lab import checkpoint
-from kmixup.lab.data import ENTRIES, Dataset, Entry, at_hand, cache_folder, fetch, load
+from kmixup.lab.data import ENTRIES, Dataset, Entry, at_hand, fetch_dataset, load
 from kmixup.lab.protocol import Method, Trial, paper_protocol
 
 app = typer.Typer(
@@ -245,7 +245,7 @@ def fetch_data(
     ] = None,
 ) -> None:
     """Download a data set, verify it and keep it in the cache."""
-    typer.echo(f"{name} is in {fetch(name, into=into or cache_folder())}")
+    typer.echo(f"{name} is in {fetch_dataset(name, into=into)}")
 
 
 def _presence(name: str) -> str:

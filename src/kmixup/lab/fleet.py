@@ -153,7 +153,7 @@ def _epoch(
         x, y = _batch(step, members)
         optimiser.zero_grad()
         losses = soft_cross_entropy(_forward(layers, x), y, x.shape[1])
-        losses.sum().backward()  # type: ignore[no-untyped-call]
+        losses.sum().backward()
         optimiser.step()
         total += losses.detach().double() * x.shape[1]
     return total / members.n

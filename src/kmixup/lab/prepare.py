@@ -59,13 +59,29 @@ def network(trial: Trial, data: Dataset, streams: Streams) -> nn.Module:
             raise ValueError(str(error)) from error
 
 
+class _Inputs:
+    """The network's training inputs, normalised only as they are read."""
+
+    def __init__(self, data: Dataset) -> None:
+        self.data = data
+
+    def __len__(self) -> int:
+        return len(self.data.x_train)
+
+    def __getitem__(self, index: int) -> Tensor:
+        return self.__getitems__([index])[0]
+
+    def __getitems__(self, indices: list[int]) -> Tensor:
+        return self.data.normalise(self.data.x_train[indices])
+
+
 def effective_alpha(trial: Trial, data: Dataset) -> float:
     """The alpha to train with: the method's, or the one that keeps its xi at k."""
     method = trial.method
     if method.alpha_rule == "same" or method.alpha == 0:
         return method.alpha
     found = calibrate(
-        data.normalise(data.x_train),
+        _Inputs(data),
         k=method.k,
         alpha=method.alpha,
         disjoint=method.pairing == "batch",

@@ -7,6 +7,7 @@ import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,7 @@ def figures(epoch: int, rate: float, loss: float, error: float, seconds: float) 
     return {"epoch": epoch, "rate": rate, "loss": loss, "error": error, "seconds": seconds}
 
 
+@cache
 def versions() -> dict[str, str]:
     packages = {name: metadata.version(name) for name in PACKAGES}
     return {"kmixup": kmixup.__version__, "python": platform.python_version(), **packages}
