@@ -35,6 +35,8 @@ def test_speech_divides_the_rate_at_every_third(epochs):
 def test_tables_get_the_rate_of_uci_and_only_cifar_is_cropped():
     assert paper_protocol("iris", "table").rate == 0.005
     assert paper_protocol("cifar10", "image").augment
+    assert paper_protocol("cifar10", "image").rate == 0.1
+    assert paper_protocol("mnist", "image").rate == 0.05
     assert not paper_protocol("mnist", "image").augment
     assert paper_protocol("my.npz", None) == Protocol()
     with pytest.raises(ValueError, match="kind must be one of toy, table, image, speech"):

