@@ -403,3 +403,10 @@ def test_two_processes_learn_with_pairs_of_their_own_and_equal_weights(tmp_path)
     generators = torch.load(tmp_path / checkpoint.NAME, weights_only=True)["generators"]
     assert len(generators) == 2
     assert not torch.equal(generators[0], generators[1])
+
+
+def test_a_table_trains_on_one_thread_and_leaves_the_others_as_they_were():
+    torch.set_num_threads(2)
+    trained = train(Trial("iris", "mlp-iris", protocol=Protocol(epochs=1)), device="cpu")
+    assert trained.record["machine"]["threads"] == 1
+    assert torch.get_num_threads() == 2

@@ -34,6 +34,7 @@ from kmixup.lab.prepare import (
     network,
     optimiser_of,
     set_rate,
+    threads_for,
 )
 from kmixup.lab.progress import Bar, Curves, check_curves
 from kmixup.lab.protocol import Trial
@@ -58,6 +59,7 @@ class _Job:
 
     trial: Trial
     alpha: float
+    threads: int
     out: Path | None
     resume: bool
     progress: bool | None
@@ -111,7 +113,8 @@ def train(
     if noise is not None or fgsm is not None:
         data.pixel_step(1)  # refuses data without pixels
     alpha = effective_alpha(trial, data)
-    job = _Job(trial, alpha, folder, resume, progress, tensorboard, noise, fgsm)
+    threads = threads_for(data, devices)
+    job = _Job(trial, alpha, threads, folder, resume, progress, tensorboard, noise, fgsm)
     net = network(trial, data, Streams(trial.seed))
     if folder is not None and (folder / checkpoint.NAME).is_file():
         checkpoint.load(folder / checkpoint.NAME, _config(trial, devices))  # refuses another run
@@ -136,10 +139,14 @@ Ended = tuple[dict[str, Any], bytes]
 
 def _run(job: _Job, data: Dataset, fabric: Fabric) -> Ended | DivergedError:
     """The whole training in one process; its failure is returned, to come back from others."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(job.threads)
     try:
         return _train(fabric, job, data)
     except DivergedError as error:
         return error
+    finally:
+        torch.set_num_threads(before)
 
 
 def _train(fabric: Fabric, job: _Job, data: Dataset) -> Ended:
