@@ -243,16 +243,6 @@ def test_without_the_extra_it_says_what_to_install(kmixup, monkeypatch, module):
     assert (code, err) == (2, f"kmixup: the lab needs {module}, {MISSING}")
 
 
-@pytest.mark.slow
-def test_without_any_of_the_extra_it_says_what_to_install():
-    code = (
-        "import sys; from kmixup.lab.cli import LAB, main; "
-        "sys.modules |= dict.fromkeys(LAB); sys.argv = ['kmixup', 'data', 'list']; main()"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (2, f"kmixup: the lab needs typer, {MISSING}")
-
-
 def test_a_missing_module_of_ones_own_is_not_blamed_on_the_extra(kmixup, here):
     (here / "broken_net.py").write_text("import no_such_package\n")
     with pytest.raises(ModuleNotFoundError, match="no_such_package"):
