@@ -5,26 +5,34 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+TURN = 0.005  # seconds that one turn of a contender takes at least
+
 
 def interleaved(
     contenders: Mapping[str, Callable[[], object]], *, seconds: float, least: int = 3
 ) -> dict[str, float]:
-    """Best time of each contender in seconds, measured in turns, one call each.
+    """Best time of a call of each contender in seconds, measured in turns.
 
-    Turns go on until `seconds` are spent on all of them together, and at least `least`
-    times; the first turn warms up and does not count.
+    A turn repeats a short call until it has taken some milliseconds. Turns go on until
+    `seconds` are spent on all contenders together, and at least `least` times; a first
+    turn warms up and does not count.
     """
+    repeats = {name: max(1, int(TURN / _time(call, 2))) for name, call in contenders.items()}
     best = dict.fromkeys(contenders, float("inf"))
-    for call in contenders.values():
-        call()
     started, turns = time.perf_counter(), 0
     while turns < least or time.perf_counter() - started < seconds:
         for name, call in contenders.items():
-            before = time.perf_counter()
-            call()
-            best[name] = min(best[name], time.perf_counter() - before)
+            best[name] = min(best[name], _time(call, repeats[name]))
         turns += 1
     return best
+
+
+def _time(call: Callable[[], object], times: int) -> float:
+    """Seconds of one call, on average over `times` of them."""
+    before = time.perf_counter()
+    for _ in range(times):
+        call()
+    return (time.perf_counter() - before) / times
 
 
 def milliseconds(seconds: float) -> str:

@@ -13,9 +13,27 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import kmixup
+from kmixup.lab.data import ENTRIES
+from kmixup.lab.models import MODELS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+
+
+@pytest.mark.slow
+def test_the_code_on_the_page_of_the_lab_runs():
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/lab.md").read_text(), re.S)
+    assert len(blocks) == 2
+    names = {}
+    for block in blocks:
+        exec(compile(block, "docs/lab.md", "exec"), names)
+    assert len(names["errors"]) == 20
+
+
+def test_the_page_of_the_lab_names_every_data_set_and_network():
+    page = (ROOT / "docs/lab.md").read_text()
+    for name in (*ENTRIES, *MODELS):
+        assert f"`{name}`" in page, name
 
 
 def test_the_code_in_the_readme_runs():

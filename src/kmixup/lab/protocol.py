@@ -195,8 +195,9 @@ SPEECH = Protocol(epochs=30, rate=3e-3, milestones=(1 / 3, 2 / 3))
 UCI = Protocol(rate=0.005)
 # At the rate 0.1 networks on the toys often diverge; the paper does not state theirs.
 TOY = Protocol(rate=0.02)
-# LeNet on digits in [0, 1] stays at chance at the rate 0.1 for some seeds. Plain training, 3
-# epochs, batch 128, seed 0, test error: 88.65 % at 0.1, 0.85 % at 0.05, 1.22 % at 0.02.
+# LeNet on digits in [0, 1] does not always start to learn at the rate 0.1. Mean training loss
+# of the first epoch of plain training, seeds 0, 1, 2: 2.31 (chance is ln 10 = 2.30), 0.56
+# and 0.55 at 0.1; 0.39, 0.96 and 0.48 at half of it.
 DIGITS = Protocol(rate=0.05)
 BY_KIND = {"toy": TOY, "table": UCI, "image": Protocol(), "speech": SPEECH}
 BY_NAME = {"mnist": DIGITS, "fashion-mnist": DIGITS}
