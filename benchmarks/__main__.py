@@ -1,7 +1,7 @@
 """Measure everything, or some of it: `python -m benchmarks [section ...]`.
 
-All peers of a table are measured in one run, in turns, best of several; read the
-ratios, not the times.
+All peers of a table are measured in one run, in turns. A ratio is the median of the
+ratios within a turn, a time the best of all turns; read the ratios, not the times.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
+from threadpoolctl import threadpool_limits
 
 from benchmarks.lab import epochs, fleets
 from benchmarks.matching import matching, mixing
@@ -31,7 +32,7 @@ def calibration(seconds: float) -> None:
     rows = []
     for alpha in (0.2, 1.0):
         target = Beta(alpha).mean_square_step
-        best = interleaved(
+        timed = interleaved(
             {
                 "kmixup": partial(_alpha_for, target, 0.7, alpha, 1e3),
                 "literal": partial(literal_search, 1.0, 0.7, alpha),
@@ -39,8 +40,8 @@ def calibration(seconds: float) -> None:
             seconds=seconds,
             least=2,
         )
-        ratio = best["literal"] / best["kmixup"]
-        rows.append([str(alpha), milliseconds(best["kmixup"]), f"{ratio:.0f} x"])
+        ratio = timed.ratio("literal", "kmixup")
+        rows.append([str(alpha), milliseconds(timed.best("kmixup")), f"{ratio:.0f} x"])
     table(
         "Finding alpha where matched partners are at 0.7 of the mean squared distance",
         ["alpha at k = 1", "kmixup", "literal Algorithm 1, 10⁶ draws, c = 1.01"],
@@ -80,13 +81,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("sections", nargs="*", metavar="section", help=f"any of {[*SECTIONS]}")
     parser.add_argument("--seconds", type=float, default=5.0, help="to spend on each table row")
+    parser.add_argument("--threads", type=int, default=1, help="of torch and of BLAS")
     arguments = parser.parse_args()
     if unknown := set(arguments.sections) - set(SECTIONS):
         parser.error(f"sections must be among {[*SECTIONS]}, got {sorted(unknown)}")
     torch.manual_seed(0)
+    # on more than one, the thread pools of torch and of NumPy disturb each other's turns
+    torch.set_num_threads(arguments.threads)
+    threadpool_limits(arguments.threads)
     print(
-        f"torch {torch.__version__}, {torch.get_num_threads()} threads, "
-        f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.machine()}"
+        f"torch {torch.__version__}, {torch.get_num_threads()} of {os.cpu_count()} cores, "
+        f"Python {platform.python_version()}, {platform.machine()}"
     )
     for name in arguments.sections or SECTIONS:
         SECTIONS[name](arguments.seconds)

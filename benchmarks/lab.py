@@ -42,7 +42,7 @@ def epochs(seconds: float) -> None:
     else:
         data = random_data("noise of the size of MNIST", n, (1, 28, 28), 10)
     run = partial(train, data=data, device="cpu", progress=False)
-    best = interleaved(
+    timed = interleaved(
         {
             name: partial(run, Trial("mnist", "lenet", method, Protocol(epochs=1)))
             for name, method in METHODS.items()
@@ -52,9 +52,9 @@ def epochs(seconds: float) -> None:
     rows = [
         [
             name,
-            milliseconds(best[name] / STEPS),
-            f"{100 * (best[name] / best['ERM'] - 1):+.1f} %",
-            f"{100 * (best[name] / best['mixup'] - 1):+.1f} %",
+            milliseconds(timed.best(name) / STEPS),
+            f"{100 * (timed.ratio(name, 'ERM') - 1):+.1f} %",
+            f"{100 * (timed.ratio(name, 'mixup') - 1):+.1f} %",
         ]
         for name in METHODS
     ]
@@ -77,7 +77,7 @@ def fleets(seconds: float) -> None:
         protocol = Protocol(epochs=count, rate=0.005)
         trials = [Trial(name, model, Method(), protocol, seed) for seed in range(MEMBERS)]
         alone = partial(train, data=data, device="cpu", progress=False)
-        best = interleaved(
+        timed = interleaved(
             {
                 "fleet": partial(train_fleet, trials, data=[data] * MEMBERS),
                 "alone": lambda alone=alone, trials=trials: [alone(trial) for trial in trials],  # type: ignore[misc]
@@ -85,8 +85,8 @@ def fleets(seconds: float) -> None:
             seconds=seconds,
             least=2,
         )
-        ratio = f"{best['alone'] / best['fleet']:.1f} x"
-        rows.append([f"{MEMBERS} {name}", milliseconds(best["fleet"] / count), ratio])
+        ratio = f"{timed.ratio('alone', 'fleet'):.1f} x"
+        rows.append([f"{MEMBERS} {name}", milliseconds(timed.best("fleet") / count), ratio])
     torch.set_num_threads(threads)
     table(
         "Trials of k-mixup with k = 16 as a fleet, on one thread",

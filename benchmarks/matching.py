@@ -75,10 +75,9 @@ def matching(seconds: float) -> None:
         x1, x2 = torch.randn(2, *shape)
         contenders: dict[str, Callable[[], object]] = {"kmixup": partial(kmixup.match, x1, x2, k=k)}
         contenders |= {name: partial(peer, x1, x2, k) for name, peer in PEERS.items()}
-        best = interleaved(contenders, seconds=seconds, least=2)
-        ours = best.pop("kmixup")
-        ratios = [f"{time / ours:.3g} x" for time in best.values()]
-        rows.append([str(shape), str(k), milliseconds(ours), *ratios])
+        timed = interleaved(contenders, seconds=seconds, least=2)
+        ratios = [f"{timed.ratio(peer, 'kmixup'):.3g} x" for peer in PEERS]
+        rows.append([str(shape), str(k), milliseconds(timed.best("kmixup")), *ratios])
     table(
         "Matching two batches: time of kmixup.match, and how much longer each peer takes",
         ["batch", "k", "kmixup", *PEERS],
@@ -99,7 +98,7 @@ def mixing(seconds: float) -> None:
     for shape, k in BATCHES:
         x, y = torch.randn(shape), torch.randint(10, shape[:1])
         mix_1, mix_k = (kmixup.KMixup(k=size, alpha=1.0, num_classes=10) for size in (1, k))
-        best = interleaved(
+        timed = interleaved(
             {
                 "plain": partial(plain_mixup, x, y, 10),
                 "k=1": partial(mix_1, x, y),
@@ -107,8 +106,8 @@ def mixing(seconds: float) -> None:
             },
             seconds=seconds,
         )
-        ratios = [f"{best[name] / best['plain']:.2f} x" for name in ("k=1", "k")]
-        rows.append([str(shape), str(k), milliseconds(best["plain"]), *ratios])
+        ratios = [f"{timed.ratio(name, 'plain'):.2f} x" for name in ("k=1", "k")]
+        rows.append([str(shape), str(k), milliseconds(timed.best("plain")), *ratios])
     table(
         "A whole call, with targets: plain `lam*x + (1-lam)*x[perm]`, and KMixup relative to it",
         ["batch", "k", "plain mixup", "KMixup(k=1)", "KMixup(k)"],

@@ -4,27 +4,46 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
 
 TURN = 0.005  # seconds that one turn of a contender takes at least
 
 
+@dataclass(frozen=True)
+class Timings:
+    """Seconds of a call of each contender, one entry for each turn."""
+
+    turns: dict[str, list[float]]
+
+    def best(self, name: str) -> float:
+        return min(self.turns[name])
+
+    def ratio(self, name: str, base: str) -> float:
+        """How many times longer `name` takes: the median over the turns, each with its own base.
+
+        Neighbours in time share the machine's mood, so this is steadier than a ratio of bests.
+        """
+        pairs = zip(self.turns[name], self.turns[base], strict=True)
+        return median(mine / theirs for mine, theirs in pairs)
+
+
 def interleaved(
     contenders: Mapping[str, Callable[[], object]], *, seconds: float, least: int = 3
-) -> dict[str, float]:
-    """Best time of a call of each contender in seconds, measured in turns.
+) -> Timings:
+    """Time contenders in turns.
 
     A turn repeats a short call until it has taken some milliseconds. Turns go on until
     `seconds` are spent on all contenders together, and at least `least` times; a first
     turn warms up and does not count.
     """
-    repeats = {name: max(1, int(TURN / _time(call, 2))) for name, call in contenders.items()}
-    best = dict.fromkeys(contenders, float("inf"))
-    started, turns = time.perf_counter(), 0
-    while turns < least or time.perf_counter() - started < seconds:
+    repeats = {name: max(1, int(TURN / _time(call, 1))) for name, call in contenders.items()}
+    turns: dict[str, list[float]] = {name: [] for name in contenders}
+    started = time.perf_counter()
+    while len(min(turns.values(), key=len)) < least or time.perf_counter() - started < seconds:
         for name, call in contenders.items():
-            best[name] = min(best[name], _time(call, repeats[name]))
-        turns += 1
-    return best
+            turns[name].append(_time(call, repeats[name]))
+    return Timings(turns)
 
 
 def _time(call: Callable[[], object], times: int) -> float:

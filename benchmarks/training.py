@@ -68,16 +68,16 @@ def training(seconds: float) -> None:
         contenders = {"ERM": step_of(net, x, y, None)}
         for k in (1, *ks):
             contenders[f"k={k}"] = step_of(net, x, y, kmixup.KMixup(k, 1.0, 10))
-        best = interleaved(contenders, seconds=seconds)
+        timed = interleaved(contenders, seconds=5 * seconds)
         for k in ks:
             rows.append(
                 [
                     f"{name} {shape}",
                     str(k),
-                    milliseconds(best["ERM"]),
-                    f"{best['k=1'] / best['ERM']:.3f} x",
-                    f"{best[f'k={k}'] / best['ERM']:.3f} x",
-                    f"{100 * (best[f'k={k}'] / best['k=1'] - 1):+.1f} %",
+                    milliseconds(timed.best("ERM")),
+                    f"{timed.ratio('k=1', 'ERM'):.3f} x",
+                    f"{timed.ratio(f'k={k}', 'ERM'):.3f} x",
+                    f"{100 * (timed.ratio(f'k={k}', 'k=1') - 1):+.1f} %",
                 ]
             )
     table(

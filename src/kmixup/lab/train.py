@@ -330,8 +330,8 @@ def _check_circumstances(
     if path.is_file() and not resume:
         done = checkpoint.completed_epochs(path)
         raise ValueError(
-            f"{out} holds a run already, with {done} epochs done: resume it, or choose another "
-            "folder"
+            f"{out} holds a run already, with {done} epochs done: go on with resume, or choose "
+            "another out"
         )
     if tensorboard:
         check_curves()
