@@ -143,7 +143,8 @@ def test_a_run_goes_on_only_when_asked_to(kmixup, here):
     code, _, err = kmixup(*words)
     assert code == 2
     assert err == (
-        "kmixup: run holds a run already, with 2 epochs done: go on with resume, or choose another out\n"
+        "kmixup: run holds a run already, with 2 epochs done: "
+        "go on with resume, or choose another out\n"
     )
     assert kmixup(*words, "--resume")[0] == 0
     code, _, err = kmixup(*words, "--resume", "--seed", 3)
