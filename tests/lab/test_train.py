@@ -272,7 +272,9 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path, other, message):
 
 def test_a_folder_with_a_run_is_not_overwritten(tmp_path):
     run(trial(), out=tmp_path)
-    with pytest.raises(ValueError, match="holds a run already, with 4 epochs done: go on with resume"):
+    with pytest.raises(
+        ValueError, match="holds a run already, with 4 epochs done: go on with resume"
+    ):
         run(trial(), out=tmp_path)
 
 
