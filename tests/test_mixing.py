@@ -233,6 +233,13 @@ def test_float64_inputs_are_mixed_in_float64():
     torch.testing.assert_close(m.x, m.lam * x + (1 - m.lam) * x[m.partner], rtol=1e-14, atol=1e-15)
 
 
+@pytest.mark.parametrize("lam_per", ["batch", "sample"])
+def test_targets_have_one_dtype_whether_a_batch_is_mixed_or_not(lam_per):
+    x, y = torch.randn(8, 3, dtype=torch.float64), torch.randint(5, (8,))
+    for prob in (0.0, 1.0):
+        assert KMixup(2, 1.0, 5, lam_per=lam_per, prob=prob)(x, y)[1].dtype == torch.float64
+
+
 def test_a_resumed_generator_draws_what_the_unbroken_run_would_have_drawn():
     x, y = batch()
     mix = KMixup(8, 1.0, 5, prob=0.5, generator=seeded(3))

@@ -155,15 +155,17 @@ class Mixer(nn.Module):
             check_alike(y, y2, "y", "the targets of other")
         one, two = _features(x, x2, features, n=n, paired=other is not None)
 
+        first = pytree.tree_leaves(x)[0]
+        dtype = torch.promote_types(first.dtype, torch.float32)  # of lam, never coarser
         mixes = self.training
         if mixes:  # all randomness first, whatever becomes of it
             coin = torch.rand((), generator=self.generator, device=device_of(self.generator))
             blocks = self.pairing.draw(n, within=other is None, generator=self.generator)
-            lam = self._draw_lam(blocks, like=pytree.tree_leaves(x)[0])
+            lam = self._draw_lam(blocks, first.device, dtype)
             alone = n < 2 and other is None
             mixes = float(coin) < self.prob and self.coefficient.alpha > 0 and not alone
         if not mixes:
-            lam = torch.ones(() if self.lam_per == "batch" else n)
+            lam = torch.ones(() if self.lam_per == "batch" else n, dtype=dtype)
             itself = torch.arange(n, device=one.device)
             return Mixed(x, (y, y), itself, lam, self.num_classes, (one, one))
 
@@ -172,16 +174,15 @@ class Mixer(nn.Module):
         targets = (y, y2.index_select(0, partner.to(y2.device)))
         return Mixed(mixed, targets, partner, lam, self.num_classes, (one, two))
 
-    def _draw_lam(self, blocks: Blocks, like: Tensor) -> Tensor:
-        """A scalar on the CPU, or one lam per sample `(n,)` beside `like`."""
+    def _draw_lam(self, blocks: Blocks, device: torch.device, dtype: torch.dtype) -> Tensor:
+        """A scalar on the CPU, or one lam per sample `(n,)` on the `device`."""
         size = {"batch": (), "block": (blocks.count,), "sample": (blocks.n,)}[self.lam_per]
         lam = self.coefficient.sample(size, self.generator)
-        dtype = torch.promote_types(like.dtype, torch.float32)  # never coarser than float32
         if self.lam_per == "batch":
             return lam.to("cpu", dtype)
         if self.lam_per == "block":
             lam = lam.cpu()[torch.from_numpy(blocks.index())]
-        return lam.to(like.device, dtype)
+        return lam.to(device, dtype)
 
     def get_extra_state(self) -> Tensor:
         """State of the generator, empty without one."""
