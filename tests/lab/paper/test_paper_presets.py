@@ -143,6 +143,8 @@ def test_other_cells_than_the_papers_are_run_and_are_no_shrinkage():
 def test_more_trials_of_other_presets_do_not_hide_too_few():
     both = PRESETS["noise"].trials() + PRESETS["cifar10"].trials()
     assert PRESETS["noise"].shrinkage(both) == PRESETS["cifar10"].shrinkage(both) == ()
+    repeated = PRESETS["noise"].trials(trials=15) * 2
+    assert PRESETS["noise"].shrinkage(repeated) == ("15 of 30 trials",)
     fewer = PRESETS["noise"].trials(trials=2) + PRESETS["cifar10"].trials()
     assert PRESETS["noise"].shrinkage(fewer) == ("2 of 30 trials",)
 

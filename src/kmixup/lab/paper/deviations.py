@@ -17,7 +17,7 @@ def protocol_of(table: Table) -> Protocol:
 
 def shrinkage(tables: Sequence[Table], trials: Iterable[Trial]) -> tuple[str, ...]:
     """In which ways `trials` fall short of the tables, a few words each; none: in no way."""
-    trials = list(trials)
+    trials = list(dict.fromkeys(trials))
     return _merged(
         tables, [_shrunk(table, [t for t in trials if _is_of(t, table)]) for table in tables]
     )

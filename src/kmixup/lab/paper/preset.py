@@ -93,7 +93,7 @@ class Preset:
         """
         if self.waits:
             raise ValueError(f"the preset {self.name} cannot be run yet: {self.waits}")
-        # here, since tables and claims are read where nothing is trained
+        # here: it brings in all that trains, which reports have no use for
         from kmixup.lab.sweep import expand
 
         if quick:
