@@ -106,8 +106,9 @@ class HiddenMixup(nn.Module):
             if self._mixed is None:
                 raise RuntimeError(
                     f"nothing was mixed, because this forward pass did not call layer {name!r}, or "
-                    "runs code that was compiled without its hook: choose a layer that is always "
-                    "called, and call a compiled network only through HiddenMixup"
+                    "ran code that was compiled without its hook: choose a layer that is always "
+                    "called, and call a compiled network only through HiddenMixup, or set "
+                    "torch._dynamo.config.skip_nnmodule_hook_guards = False before its first call"
                 )
             return output, self._mixed
         finally:

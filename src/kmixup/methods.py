@@ -163,8 +163,9 @@ class Choice(Mixing):
         self.mixers = nn.ModuleList(mixers)
         self.odds = tuple(weight / total for weight in weights)
         self.generator = generator
-        for mixer in mixers:
-            mixer.generator = mixer.generator or generator
+        for module in self.modules():
+            if isinstance(module, Mixing) and module.generator is None:
+                module.generator = generator
 
     @property
     def weighs(self) -> bool:
