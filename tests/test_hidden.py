@@ -31,15 +31,13 @@ def hooks(net: nn.Module) -> int:
 
 
 class Net(nn.Module):
-    """Straight code, with layers by name, which counts its forward passes."""
+    """Straight code, with layers by name."""
 
     def __init__(self) -> None:
         super().__init__()
         self.a, self.b, self.c = nn.Linear(4, 8), nn.Linear(8, 8), nn.Linear(8, 3)
-        self.calls = 0
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.calls += 1
         return self.c(torch.relu(self.b(torch.relu(self.a(x)))))
 
 
@@ -181,7 +179,14 @@ def test_layers_are_drawn_alike_and_from_the_generator():
 
 
 def test_there_is_one_forward_pass_and_no_hook_is_left():
-    net, (x, y) = Net(), batch()
+    class Counting(Net):
+        calls = 0
+
+        def forward(self, x):
+            self.calls += 1
+            return super().forward(x)
+
+    net, (x, y) = Counting(), batch()
     hidden = HiddenMixup(net, ["", "a", "b"], k=4, num_classes=3)
     for calls in range(1, 20):
         hidden(x, y)
@@ -358,8 +363,8 @@ def test_any_mixer_will_do_inside():
 @pytest.mark.parametrize(
     ("layers", "message"),
     [
-        (["layer"], "got 'layer': there is 'layer1', 'layer4', 'layer3', 'layer2'"),
-        (["", "layer2.O"], "got 'layer2.O': there is 'layer2.0'"),
+        (["layer"], "got 'layer': there is 'layer1', 'layer2', 'layer3', 'layer4'"),
+        (["", "layer2.O"], "got 'layer2.O': there is .*'layer2.0', 'layer2.1'"),
         (["~"], "got '~': there is 'stem', 'layer1'"),
         ("layer1", r"layers must be a list of names, got 'layer1': use \['layer1'\]"),
         ([], "layers must name at least one layer"),

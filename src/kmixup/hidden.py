@@ -19,8 +19,8 @@ from kmixup.nests import Nest
 from kmixup.pairing import eager
 from kmixup.sampling import device_of
 
-# the child of a network that wraps another: torch.compile, DistributedDataParallel, Lightning
-WRAPPED = {"_orig_mod", "module", "_forward_module"}
+# names of the only children of a wrapper: torch.compile, DistributedDataParallel, Lightning Fabric
+WRAPPED = {"_orig_mod", "module", "_forward_module", "_original_module"}
 
 
 class HiddenMixup(nn.Module):
@@ -158,8 +158,8 @@ class HiddenMixup(nn.Module):
 def unwrapped(net: nn.Module) -> nn.Module:
     """The network inside of compiled and distributed ones, whose layers have short names."""
     children = dict(net.named_children())
-    while len(children) == 1 and children.keys() <= WRAPPED:
-        (net,) = children.values()
+    while children and children.keys() <= WRAPPED:
+        net = next(iter(children.values()))
         children = dict(net.named_children())
     return net
 
@@ -172,7 +172,7 @@ def _check_layers(net: nn.Module, layers: Sequence[str]) -> tuple[str, ...]:
     names = [name for name, _ in unwrapped(net).named_modules(remove_duplicate=False)]
     for layer in layers:
         if layer not in names:
-            close = get_close_matches(layer, names, n=5, cutoff=0.5) or names[1:6]
+            close = sorted(get_close_matches(layer, names, n=5)) or names[1:6]
             raise ValueError(
                 f'layers must name modules of the network, or be "" for its input, got {layer!r}: '
                 f"there is {', '.join(map(repr, close)) or 'none'}"
