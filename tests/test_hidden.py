@@ -346,11 +346,11 @@ def test_outputs_without_floats_are_refused():
 def test_any_mixer_will_do_inside():
     x, y = torch.randn(12, 1, 8, 8), torch.randint(3, (12,))
     net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(144, 3))
-    _, m = HiddenMixup(net, ["0"], CutMix(4, num_classes=3)).draw(x, y)
+    _, m = HiddenMixup(net, ["0"], mixer=CutMix(4, num_classes=3)).draw(x, y)
     out = net[0](x)
     assert ((m.x == out) | (m.x == out[m.partner])).all()
     mixer = Choice([KMixup(4, num_classes=3), CutMix(4, num_classes=3)], generator=seeded())
-    assert HiddenMixup(net, ["", "0"], mixer)(x, y)[1].shape == (12, 3)
+    assert HiddenMixup(net, ["", "0"], mixer=mixer)(x, y)[1].shape == (12, 3)
     local = HiddenMixup(net, ["0"], mixer=LocalMixup(4))
     logits, m = local.draw(x, y)
     each = nn.CrossEntropyLoss(reduction="none")
@@ -378,7 +378,7 @@ def test_unknown_layers_are_refused_with_close_names(layers, message):
 
 def test_settings_belong_to_the_mixer_if_there_is_one():
     with pytest.raises(ValueError, match="mixer has its own settings: give it k, alpha instead"):
-        HiddenMixup(Net(), ["a"], KMixup(), k=4, alpha=1.0)
+        HiddenMixup(Net(), ["a"], mixer=KMixup(), k=4, alpha=1.0)
     with pytest.raises(TypeError, match="unexpected keyword argument 'kk'"):
         HiddenMixup(Net(), ["a"], kk=4)
 
@@ -446,6 +446,9 @@ def test_wrappers_are_looked_through():
     wrapped.module = nn.Module()
     wrapped.module._orig_mod = net
     assert unwrapped(wrapped) is net
+    fabric = nn.Module()
+    fabric._forward_module, fabric._original_module = wrapped, net
+    assert unwrapped(fabric) is net
     assert unwrapped(net) is net
     assert unwrapped(nn.Linear(1, 1)).in_features == 1
 

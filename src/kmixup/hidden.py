@@ -61,6 +61,7 @@ class HiddenMixup(nn.Module):
         self,
         net: nn.Module,
         layers: Sequence[str],
+        *,
         mixer: Mixing | None = None,
         **options: Any,
     ) -> None:

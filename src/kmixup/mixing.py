@@ -27,8 +27,8 @@ class Mixed:
 
     `x`: the mixed inputs; `targets`: the targets of every sample and of its partner;
     `partner`: the row of the partner, `(n,)`; `lam`: the weight of the first sample,
-    a scalar or `(n,)`. Soft targets `y`, match distances and the weights of the losses
-    are computed on demand.
+    a scalar or `(n,)`. Soft targets `y`, the match distances, and the weights of the
+    losses where there is a `locality`, are computed on demand.
     """
 
     x: Nest
@@ -37,7 +37,7 @@ class Mixed:
     lam: Tensor
     num_classes: int | None
     features: tuple[Tensor, Tensor] = field(repr=False)
-    locality: Locality | None = None
+    locality: Locality | None = field(default=None, repr=False)
 
     @cached_property
     def y(self) -> Tensor:
