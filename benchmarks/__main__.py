@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.lab import epochs, fleets
 from benchmarks.matching import matching, mixing
+from benchmarks.methods import methods
 from benchmarks.timing import interleaved, milliseconds, table
 from benchmarks.training import training
 from kmixup import Beta
@@ -69,6 +70,7 @@ def imports(seconds: float) -> None:
 SECTIONS: dict[str, Callable[[float], None]] = {
     "matching": matching,
     "mixing": mixing,
+    "methods": methods,
     "training": training,
     "epochs": epochs,
     "fleets": fleets,

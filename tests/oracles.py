@@ -1,10 +1,11 @@
 """Independent and slow: what the library is checked against."""
 
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
+from scipy.special import betainc
 from torch import Tensor
 
 
@@ -74,3 +75,26 @@ def literal_algorithm_1(x: Tensor, k: int, alpha: float, *, trials: int, seed: i
 
     distances = mean_square_match(1, trials), mean_square_match(k, trials // k)
     return literal_search(*distances, alpha, trials=trials, seed=seed)
+
+
+def cut_area_law(height: int, width: int, alpha: float) -> np.ndarray:
+    """Probability of every number of pixels in CutMix's box, from the formula.
+
+    The side of the box is a step function of lam, whose steps have probabilities by the
+    distribution function of Beta(alpha, alpha); every pixel is the centre as often.
+    """
+    steps = np.unique(np.concatenate([np.arange(h + 1) / h for h in (height, width)]))
+    law = np.zeros(height * width + 1)
+    for low, high in pairwise(steps):
+        chance = betainc(alpha, alpha, high**2) - betainc(alpha, alpha, low**2)
+        middle = (low + high) / 2
+        rows, columns = (_clipped(size, int(size * middle)) for size in (height, width))
+        np.add.at(law, np.outer(rows, columns).ravel(), chance / (height * width))
+    return law
+
+
+def _clipped(size: int, side: int) -> np.ndarray:
+    """Lengths inside of 0 … size of intervals of the length `side` around every pixel."""
+    pixels = np.arange(size)
+    return np.array([((pixels >= c - side // 2) & (pixels < c - side // 2 + side)).sum()
+                     for c in pixels])  # fmt: skip

@@ -15,8 +15,10 @@ LEVELS = [
     {"assignment", "sampling"},
     {"coefficient"},
     {"pairing", "calibration", "interpolation", "targets"},
+    {"nests"},
     {"mixing"},
-    {"vicinal"},
+    {"methods"},
+    {"hidden", "vicinal"},
 ]
 
 

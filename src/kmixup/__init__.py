@@ -7,8 +7,10 @@
 
 from kmixup.calibration import Calibration, calibrate
 from kmixup.coefficient import Beta
-from kmixup.interpolation import Linear
-from kmixup.mixing import KMixup, Mixed, Mixer
+from kmixup.hidden import HiddenMixup
+from kmixup.interpolation import Cut, Linear
+from kmixup.methods import Choice, CutMix, KMixup, LocalMixup
+from kmixup.mixing import Mixed, Mixer
 from kmixup.pairing import Nearest, Optimal, match
 from kmixup.vicinal import vicinal_dataset
 
@@ -17,8 +19,13 @@ __version__ = "0.1.0"
 __all__ = [
     "Beta",
     "Calibration",
+    "Choice",
+    "Cut",
+    "CutMix",
+    "HiddenMixup",
     "KMixup",
     "Linear",
+    "LocalMixup",
     "Mixed",
     "Mixer",
     "Nearest",

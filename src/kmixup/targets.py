@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -10,6 +12,36 @@ from torch import Tensor
 from kmixup.coefficient import per_sample
 
 Criterion = Callable[[Tensor, Tensor], Tensor]
+Locality = Callable[[Tensor], Tensor]  # distances of the pairs to weights of their losses, (n,)
+
+
+@dataclass(frozen=True)
+class Decay:
+    """exp(-distance / scale); without a `scale`, the mean distance of the batch."""
+
+    scale: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.scale is not None and not 0 < self.scale < math.inf:
+            raise ValueError(f"scale must be a positive number, got {self.scale}")
+
+    def __call__(self, distance: Tensor) -> Tensor:
+        scale = distance.mean() if self.scale is None else self.scale
+        return (-distance / scale).nan_to_num(0.0).exp()  # 0 / 0 where all distances are 0
+
+
+@dataclass(frozen=True)
+class Within:
+    """1 up to the distance `radius`, and 0 beyond."""
+
+    radius: float
+
+    def __post_init__(self) -> None:
+        if not self.radius >= 0:
+            raise ValueError(f"radius must be 0 or more, got {self.radius}")
+
+    def __call__(self, distance: Tensor) -> Tensor:
+        return (distance <= self.radius).to(distance.dtype)
 
 
 def mix_targets(y_a: Tensor, y_b: Tensor, lam: Tensor, num_classes: int | None = None) -> Tensor:
@@ -33,22 +65,34 @@ def mix_targets(y_a: Tensor, y_b: Tensor, lam: Tensor, num_classes: int | None =
 
 
 def mixed_loss(
-    criterion: Criterion, logits: Tensor, y_a: Tensor, y_b: Tensor, lam: Tensor
+    criterion: Criterion,
+    logits: Tensor,
+    y_a: Tensor,
+    y_b: Tensor,
+    lam: Tensor,
+    weight: Tensor | None = None,
 ) -> Tensor:
-    """lam · criterion(logits, y_a) + (1 - lam) · criterion(logits, y_b).
+    """weight · (lam · criterion(logits, y_a) + (1 - lam) · criterion(logits, y_b)).
 
-    With one lam for the batch any criterion will do; with several it must return
-    one loss per sample (`reduction="none"`), and so does this.
+    With one lam for the batch and no weights any criterion will do; with several lam,
+    or weights `(n,)`, it must return one loss per sample (`reduction="none"`), and so
+    does this.
     """
     loss_a, loss_b = criterion(logits, y_a), criterion(logits, y_b)
-    if lam.dim() > 0 and (loss_a.dim() == 0 or len(loss_a) != len(lam)):
-        raise ValueError(
-            "lam differs between the samples of this batch, so the criterion must return one loss "
-            f"per sample, got shape {tuple(loss_a.shape)}: "
-            'use reduction="none", or the criterion on the mixed targets'
+    if (weight is not None or lam.dim() > 0) and (loss_a.dim() == 0 or len(loss_a) != len(y_a)):
+        what, instead = (
+            ("lam differs", ", or the criterion on the mixed targets")
+            if weight is None
+            else ("the weight of the loss differs", "")
         )
-    weight = per_sample(lam, loss_a).to(loss_a.device)
-    return weight * loss_a + (1 - weight) * loss_b
+        raise ValueError(
+            f"{what} between the samples of this batch, so the criterion must return one loss "
+            f"per sample, got shape {tuple(loss_a.shape)}: "
+            f'use reduction="none"{instead}'
+        )
+    share = per_sample(lam, loss_a).to(loss_a.device)
+    loss = share * loss_a + (1 - share) * loss_b
+    return loss if weight is None else per_sample(weight, loss).to(loss.device) * loss
 
 
 def mixed_accuracy(logits: Tensor, y_a: Tensor, y_b: Tensor, lam: Tensor) -> Tensor:

@@ -1,0 +1,241 @@
+"""Cut: the box, its law, and what it refuses. Linear is tested with the mixer."""
+
+import importlib.util
+from importlib import metadata
+from types import ModuleType
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from kmixup import Beta, Cut, CutMix, Mixer, Nearest, Optimal, match
+from tests.oracles import cut_area_law
+
+
+def images(n: int = 12, height: int = 6, width: int = 9) -> torch.Tensor:
+    """Every pixel of image i is i, so that a mixed pixel tells where it comes from."""
+    return torch.arange(1.0, n + 1).view(-1, 1, 1, 1).expand(n, 2, height, width).clone()
+
+
+def targets(n: int = 12) -> torch.Tensor:
+    return torch.randint(5, (n,))
+
+
+@given(
+    k=st.integers(1, 6),
+    height=st.integers(1, 9),
+    width=st.integers(1, 9),
+    alpha=st.sampled_from([0.1, 1.0, 10.0]),
+    lam_per=st.sampled_from(["batch", "block", "sample"]),
+    across=st.booleans(),
+)
+def test_a_box_of_the_partner_is_pasted_and_lam_is_the_share_of_the_rest(
+    k, height, width, alpha, lam_per, across
+):
+    x = images(12, height, width)
+    x2 = x + 100 if across else x
+    y = targets()
+    m = CutMix(k, alpha, 5, lam_per=lam_per).draw(x, y, other=(x2, y) if across else None)
+    pasted = m.x != x
+    assert torch.equal(m.x[pasted], x2[m.partner][pasted])
+    assert torch.equal(pasted[:, 0], pasted[:, 1])  # the channels share the box
+    share = pasted.double().mean((1, 2, 3))
+    torch.testing.assert_close(1 - m.lam.double().expand(12), share, atol=1e-6, rtol=0)
+    rows, columns = pasted[:, 0].any(2), pasted[:, 0].any(1)
+    assert torch.equal(pasted[:, 0], rows[:, :, None] & columns[:, None, :])
+    for line in (rows, columns):  # without gaps
+        starts = line.int().diff(prepend=torch.zeros(12, 1).int(), dim=1) == 1
+        assert (starts.sum(1) <= 1).all()
+    expected = (
+        m.lam.view(-1, 1) * torch.eye(5)[y] + (1 - m.lam.view(-1, 1)) * torch.eye(5)[m.targets[1]]
+    )
+    torch.testing.assert_close(m.y, expected)
+
+
+def test_one_box_per_batch_block_or_sample():
+    x = images(12, 32, 32)
+    for lam_per, boxes in (("batch", 1), ("block", 3), ("sample", 12)):
+        m = CutMix(4, 1.0, 5, lam_per=lam_per).draw(x, targets())
+        assert len((m.x != x)[:, 0].flatten(1).unique(dim=0)) == boxes
+        assert m.lam.dim() == (lam_per != "batch")
+        assert len(m.lam.unique()) <= boxes
+
+
+def test_partners_are_matched_on_the_images():
+    x, x2 = torch.rand(2, 16, 3, 5, 5)
+    y = targets(16)
+    m = CutMix(8, num_classes=5).draw(x, y, other=(x2, y))
+    assert torch.equal(m.partner, match(x, x2, k=8))
+    nearest = Mixer(Nearest(8), Beta(1.0), Cut(), num_classes=5).draw(x, y, other=(x2, y))
+    assert torch.equal(nearest.partner, Nearest(8)(x, x2))
+
+
+@pytest.mark.parametrize("lam_per", ["batch", "sample"])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.bool, torch.float16, torch.float64])
+def test_pasting_keeps_every_dtype_exactly(dtype, lam_per):
+    x = torch.randint(2, (8, 3, 7, 7)).to(dtype)
+    m = CutMix(4, 1.0, 5, lam_per=lam_per).draw(x, targets(8))
+    assert m.x.dtype == dtype
+    assert ((m.x == x) | (m.x == x[m.partner])).all()
+    assert m.lam.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+
+
+def test_integers_are_matched_as_their_values():
+    x = torch.randint(256, (16, 1, 4, 4), dtype=torch.uint8)
+    draws = [
+        CutMix(8, num_classes=5, generator=torch.Generator().manual_seed(3)).draw(a, targets(16))
+        for a in (x, x.double())
+    ]
+    assert torch.equal(draws[0].partner, draws[1].partner)
+    torch.testing.assert_close(draws[0].distance.double(), draws[1].distance)
+
+
+def test_a_mask_is_cut_with_its_image():
+    x = {"image": torch.rand(8, 3, 6, 6), "mask": torch.randint(4, (8, 1, 6, 6))}
+    x["image"][:, 0] = x["mask"][:, 0]
+    m = CutMix(4, lam_per="sample").draw(x, torch.zeros(8), features="image")
+    assert torch.equal(m.x["image"][:, 0], m.x["mask"][:, 0].float())
+    assert not torch.equal(m.x["mask"], x["mask"])
+
+
+@pytest.mark.parametrize("lam_per", ["batch", "sample"])
+def test_gradients_go_where_the_pixels_come_from(lam_per):
+    x = torch.rand(6, 1, 8, 8, requires_grad=True)
+    m = CutMix(1, lam_per=lam_per).draw(x, torch.zeros(6))
+    m.x[2].sum().backward()
+    lam = float(m.lam.expand(6)[2])
+    assert float(x.grad[2].mean()) == pytest.approx(lam)
+    assert float(x.grad[m.partner[2]].mean()) == pytest.approx(1 - lam)
+
+
+def test_nothing_is_changed_in_place_and_nothing_is_mixed_at_alpha_zero():
+    x, y = images(), targets()
+    copy = x.clone()
+    for lam_per in ("batch", "sample"):
+        CutMix(2, 1.0, 5, lam_per=lam_per)(x, y)
+    assert torch.equal(x, copy)
+    assert torch.equal(CutMix(2, 0.0, 5)(x, y)[0], x)
+    assert CutMix(2, 1.0, 5).eval()(x, y)[1] is y
+
+
+def test_alpha_and_prob_do_not_change_what_is_drawn():
+    states = set()
+    for alpha, prob in ((0.1, 1.0), (10.0, 1.0), (1.0, 0.5), (0.0, 1.0)):
+        mix = CutMix(2, alpha, 5, prob=prob, generator=torch.Generator().manual_seed(0))
+        mix.draw(images(), targets())
+        states.add(bytes(mix.generator.get_state().numpy()))
+    assert len(states) == 1
+
+
+# the law
+
+
+@pytest.mark.parametrize(("height", "width", "alpha"), [(5, 7, 1.0), (8, 8, 0.3), (4, 6, 5.0)])
+def test_the_area_has_the_law_of_the_formula(height, width, alpha):
+    law = cut_area_law(height, width, alpha)
+    assert law.sum() == pytest.approx(1)
+    draws = 40_000
+    generator = torch.Generator().manual_seed(1)
+    lam = Beta(alpha).sample((draws,), generator)
+    left, _ = Cut().draw(lam, [torch.empty(1, 1, height, width)], generator)
+    area = ((1 - left) * height * width).round().long()
+    counts = torch.bincount(area, minlength=len(law)).numpy()
+    often = law * draws > 5
+    observed = np.append(counts[often], counts[~often].sum())
+    expected = np.append(law[often], law[~often].sum()) * draws
+    if expected[-1] == 0:
+        assert observed[-1] == 0
+        observed, expected = observed[:-1], expected[:-1]
+    assert stats.chisquare(observed, expected).pvalue > 1e-3
+
+
+def test_every_pixel_is_the_centre_as_often():
+    lam = torch.full((30_000,), 1 - 0.21**2, dtype=torch.float64)
+    left, box = Cut().draw(lam, [torch.empty(1, 1, 5, 5)], torch.Generator().manual_seed(0))
+    assert (box[:, 2:] == box[:, :2] + 1).all()  # one pixel
+    assert left.unique().tolist() == [1 - 1 / 25]
+    counts = torch.bincount(box[:, 0] * 5 + box[:, 1], minlength=25).numpy()
+    assert stats.chisquare(counts).pvalue > 1e-3
+
+
+def timm_mixup() -> ModuleType:
+    """timm's data/mixup.py, without timm, which does not import without torchvision."""
+    try:
+        files = metadata.files("timm") or []
+    except metadata.PackageNotFoundError:
+        pytest.skip("timm is not installed; `pip install --no-deps timm` is enough here")
+    path = next(file for file in files if file.as_posix() == "timm/data/mixup.py").locate()
+    spec = importlib.util.spec_from_file_location("timm_data_mixup", str(path))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_box_is_that_of_timm_given_lam_and_centre(monkeypatch):
+    timm = timm_mixup()
+    height, width = 11, 8
+    lam = Beta(1.0).sample((500,), torch.Generator().manual_seed(0))
+    left, box = Cut().draw(
+        lam, [torch.empty(1, 3, height, width)], torch.Generator().manual_seed(1)
+    )
+    uniform = torch.rand(
+        500, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64
+    ).numpy()
+    for i in range(500):
+        centre = iter(np.floor(uniform[i] * [height, width]).astype(int))
+        monkeypatch.setattr(np.random, "randint", lambda *_, draws=centre, **__: next(draws))
+        shape = (1, 3, height, width)
+        (top, bottom, start, stop), corrected = timm.cutmix_bbox_and_lam(shape, float(lam[i]))
+        assert box[i].tolist() == [top, start, bottom, stop]
+        assert float(left[i]) == pytest.approx(corrected)
+
+
+@pytest.mark.parametrize("alpha", [0.2, 1.0])
+def test_lam_and_area_have_the_law_of_timm(alpha):
+    timm = timm_mixup()
+    np.random.seed(0)
+    theirs = [
+        timm.cutmix_bbox_and_lam((1, 3, 32, 24), np.random.beta(alpha, alpha)) for _ in range(5000)
+    ]
+    mix = CutMix(1, alpha, 5, lam_per="sample", generator=torch.Generator().manual_seed(0))
+    x = torch.zeros(5000, 1, 32, 24)
+    ours = mix.draw(x, torch.zeros(5000)).lam.double().numpy()
+    area = [(bottom - top) * (stop - start) for (top, bottom, start, stop), _ in theirs]
+    assert stats.ks_2samp(ours.round(6), np.round([lam for _, lam in theirs], 6)).pvalue > 1e-3
+    assert stats.ks_2samp(((1 - ours) * 32 * 24).round(), area).pvalue > 1e-3
+
+
+# refusals
+
+
+@pytest.mark.parametrize("shape", [(8, 5), (8, 6, 6), (8, 3, 2, 6, 6)])
+def test_inputs_without_two_spatial_dimensions_are_refused(shape):
+    with pytest.raises(ValueError, match=r"Cut needs images of shape \(n, channels, height, wid"):
+        CutMix(2)(torch.rand(shape), torch.zeros(8))
+
+
+def test_images_of_different_sizes_cannot_share_a_box():
+    x = torch.rand(8, 3, 6, 6), torch.rand(8, 1, 3, 3)
+    with pytest.raises(ValueError, match=r"same height and width, got \(3, 3\), \(6, 6\)"):
+        CutMix(2)(x, torch.zeros(8))
+
+
+def test_cut_needs_its_box():
+    x = images()
+    lam = torch.tensor(0.5)
+    with pytest.raises(ValueError, match=r"Cut needs the box: lam, where = Cut\(\).draw\(lam"):
+        Cut()(x, x, torch.arange(12), lam)
+    lam, where = Cut().draw(lam, [x])
+    assert torch.equal(Cut()(x, x, torch.arange(12), lam, where), x)
+
+
+def test_any_pairing_takes_cut():
+    mix = Mixer(Optimal(4, metric="cosine"), Beta(1.0), Cut(), num_classes=5)
+    assert mix(torch.rand(12, 1, 4, 4), targets())[1].shape == (12, 5)
+    assert repr(CutMix(k=4, num_classes=5)) == (
+        "CutMix(Optimal(k=4, metric='sqeuclidean') -> Beta(alpha=1.0) -> Cut(), "
+        "num_classes=5, lam_per='batch', prob=1.0)"
+    )

@@ -1,0 +1,271 @@
+"""The named methods: k-nearest-neighbour mixup, local mixup, and a choice among mixers."""
+
+import io
+
+import pytest
+import torch
+from scipy import stats
+from torch import nn
+from torch.nn import functional as F
+
+from kmixup import (
+    Beta,
+    Choice,
+    Cut,
+    CutMix,
+    KMixup,
+    Linear,
+    LocalMixup,
+    Mixer,
+    Nearest,
+    Optimal,
+)
+
+EACH = nn.CrossEntropyLoss(reduction="none")
+
+
+def batch(n: int = 32, *shape: int) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.randn(n, *(shape or (4,))), torch.randint(5, (n,))
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+# the counter-example of the paper: nearest neighbours
+
+
+def test_nearest_pairing_leaves_a_cluster_less_often_than_optimal_pairing():
+    k, blocks = 16, 500
+    side, side2 = torch.randint(2, (2, k * blocks))
+    x, x2 = (torch.randn(k * blocks, 2) + 50 * s[:, None] for s in (side, side2))
+    crossing = {}
+    for pairing in (Optimal(k), Nearest(k)):
+        mix = Mixer(pairing, Beta(1.0), Linear(), num_classes=2)
+        m = mix.draw(x, side, other=(x2, side2))
+        crossing[type(pairing)] = float((m.targets[0] != m.targets[1]).float().mean())
+    # Of two blocks with a and b samples in one cluster, an optimal match has |a - b|
+    # pairs between the clusters, the fewest that a one-to-one match can have; nearest
+    # neighbours cross only where a block has no sample of the cluster at all.
+    a_less_b = stats.binom(2 * k, 0.5)
+    expected = sum(abs(i - k) * a_less_b.pmf(i) for i in range(2 * k + 1)) / k
+    assert expected == pytest.approx(0.14, abs=0.001)
+    assert crossing[Optimal] == pytest.approx(expected, abs=0.02)
+    assert crossing[Nearest] < 0.001
+
+
+# local mixup
+
+
+@pytest.mark.parametrize("k", [1, 8])
+@pytest.mark.parametrize("lam_per", ["batch", "sample"])
+@pytest.mark.parametrize("settings", [{"scale": 2.0}, {"radius": 2.5}, {}])
+def test_the_loss_is_the_published_weighted_mean(k, lam_per, settings):
+    x, y = batch()
+    m = LocalMixup(k, 1.0, 5, lam_per=lam_per, **settings).draw(x, y)
+    logits = torch.randn(32, 5, requires_grad=True)
+    distance = (x - x[m.partner]).norm(dim=1)
+    if "radius" in settings:
+        w = (distance <= 2.5).float()
+        assert 0 < w.sum() < 32
+    else:
+        w = torch.exp(-distance / settings.get("scale", distance.mean()))
+    each = m.lam * F.cross_entropy(logits, y, reduction="none") + (1 - m.lam) * F.cross_entropy(
+        logits, y[m.partner], reduction="none"
+    )
+    loss = m.loss(EACH, logits)
+    assert loss.shape == (32,)
+    torch.testing.assert_close(loss.mean(), (w * each).sum() / w.sum())
+    torch.testing.assert_close(m.weight.mean(), torch.tensor(1.0))
+
+
+def test_weights_fall_with_the_distance():
+    m = LocalMixup(1, num_classes=5, scale=1.0).draw(*batch())
+    order = m.distance.argsort()
+    assert (m.weight[order].diff() <= 0).all()
+    assert not m.weight.requires_grad
+
+
+def test_the_default_scale_is_that_of_the_data():
+    x, y = batch()
+    weights = [
+        LocalMixup(4, num_classes=5, generator=seeded()).draw(size * x, y).weight
+        for size in (1.0, 100.0)
+    ]
+    torch.testing.assert_close(*weights)
+
+
+@pytest.mark.parametrize("settings", [{"scale": 1e9}, {"radius": float("inf")}])
+def test_local_mixup_without_locality_is_mixup(settings):
+    x, y = batch()
+    local, plain = (
+        mix.draw(x, y)
+        for mix in (
+            LocalMixup(1, num_classes=5, generator=seeded(), **settings),
+            KMixup(1, num_classes=5, generator=seeded()),
+        )
+    )
+    logits = torch.randn(32, 5)
+    assert plain.weight is None
+    assert torch.equal(local.x, plain.x)
+    torch.testing.assert_close(
+        local.loss(EACH, logits).mean(), plain.loss(F.cross_entropy, logits), rtol=1e-5, atol=0
+    )
+
+
+def test_matched_partners_are_within_reach_more_often():
+    x, y = batch(64)
+    counted = [
+        (LocalMixup(k, num_classes=5, radius=1.5).draw(x, y).weight > 0).sum() for k in (1, 32)
+    ]
+    assert counted[1] > 2 * counted[0]
+
+
+def test_a_batch_without_close_pairs_has_no_loss():
+    m = LocalMixup(1, num_classes=5, radius=0.0).draw(*batch())
+    assert not m.weight.any()
+    assert not m.loss(EACH, torch.randn(32, 5)).any()
+
+
+@pytest.mark.parametrize("settings", [{"scale": 1.0}, {"radius": 0.0}, {}])
+def test_unmixed_samples_all_count_alike(settings):
+    x, y = batch()
+    for mix in (LocalMixup(1, 0.0, 5, **settings), LocalMixup(1, 1.0, 5, **settings).eval()):
+        m = mix.draw(x, y)
+        assert torch.equal(m.weight, torch.ones(32))
+        logits = torch.randn(32, 5)
+        torch.testing.assert_close(m.loss(EACH, logits).mean(), F.cross_entropy(logits, y))
+
+
+def test_the_weights_of_pixels_are_those_of_their_samples():
+    x, y = torch.randn(8, 3, 4, 4), torch.randint(5, (8, 4, 4))
+    local, plain = (
+        mix.draw(x, y) for mix in (LocalMixup(generator=seeded()), KMixup(1, generator=seeded()))
+    )
+    logits = torch.randn(8, 5, 4, 4)
+    expected = local.weight.view(-1, 1, 1) * plain.loss(EACH, logits)
+    torch.testing.assert_close(local.loss(EACH, logits), expected)
+
+
+def test_weights_need_a_loss_for_every_sample():
+    m = LocalMixup(1, num_classes=5).draw(*batch())
+    with pytest.raises(ValueError, match="the weight of the loss differs .* got shape ()"):
+        m.loss(F.cross_entropy, torch.randn(32, 5))
+
+
+def test_targets_alone_are_refused_because_they_cannot_carry_weights():
+    x, y = batch()
+    message = "mixed targets cannot carry the weights of local mixup"
+    for mix in (LocalMixup(), LocalMixup(alpha=0.0), Choice([KMixup(1), LocalMixup()], [1, 0])):
+        with pytest.raises(ValueError, match=message):
+            mix(x, y)
+        assert mix.eval()(x, y)[1] is y
+
+
+def test_local_mixup_composes_with_any_stage():
+    x, y = batch(16, 3, 4, 4)
+    mix = Mixer(Nearest(4), Beta(1.0), Cut(), num_classes=5, locality=torch.reciprocal)
+    m = mix.draw(x, y)
+    weight = 1 / m.distance
+    torch.testing.assert_close(m.weight, weight / weight.mean())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"scale": 0.0}, "scale must be a positive number, got 0.0"),
+        ({"scale": float("inf")}, "scale must be a positive number, got inf"),
+        ({"radius": -1.0}, "radius must be 0 or more, got -1.0"),
+        ({"scale": 1.0, "radius": 2.0}, "scale and radius exclude each other, got 1.0 and 2.0"),
+    ],
+)
+def test_bad_localities_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        LocalMixup(**settings)
+
+
+def test_repr_shows_the_locality():
+    assert "prob=1.0, locality=Decay(scale=2.0))" in repr(LocalMixup(scale=2.0))
+
+
+# a choice among mixers
+
+
+def test_mixers_are_drawn_with_the_given_odds():
+    x, y = batch(4)
+    mixers = [KMixup(1, 0.0, 5), LocalMixup(1, 1.0, 5), KMixup(1, 1.0, 5)]
+    mix = Choice(mixers, weights=[1, 2, 5], generator=seeded())
+    drawn = [0, 0, 0]
+    for _ in range(2000):
+        m = mix.draw(x, y)
+        drawn[0 if m.x is x else 1 if m.weight is not None else 2] += 1
+    assert stats.chisquare(drawn, [250, 500, 1250]).pvalue > 1e-3
+
+
+def test_the_drawn_mixer_does_what_it_does_alone():
+    x, y = batch(16, 3, 4, 4)
+    mix = Choice([KMixup(4, 1.0, 5), CutMix(4, 1.0, 5)], [0, 1], generator=seeded())
+    generator = seeded()
+    torch.tensor([0.0, 1.0]).multinomial(1, generator=generator)
+    alone = CutMix(4, 1.0, 5, generator=generator)
+    for _ in range(2):
+        found = mix(x, y, other=(x + 1, y), features=(x[:, 0], x[:, 1]))
+        expected = alone(x, y, other=(x + 1, y), features=(x[:, 0], x[:, 1]))
+        torch.tensor([0.0, 1.0]).multinomial(1, generator=generator)
+        assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+def test_a_choice_in_eval_mode_is_the_identity_and_draws_nothing():
+    x, y = batch()
+    mix = Choice([KMixup(8, 1.0, 5), KMixup(1, 1.0, 5)], generator=seeded()).eval()
+    assert mix(x, y)[0] is x
+    assert mix.draw(x, y).x is x
+    assert torch.equal(mix.generator.get_state(), seeded().get_state())
+    assert mix.train()(x, y)[0] is not x
+
+
+def test_one_generator_serves_all_mixers_that_have_none():
+    generator, own = seeded(), seeded(5)
+    inner = Choice([KMixup(), CutMix(generator=own)])
+    mix = Choice([inner, LocalMixup()], generator=generator)
+    assert [m.generator for m in (mix, inner, *inner.mixers, *mix.mixers)] == [
+        generator, generator, generator, own, generator, generator,
+    ]  # fmt: skip
+
+
+def test_a_resumed_choice_goes_on_as_the_unbroken_run():
+    def make(seed: int) -> Choice:
+        return Choice([KMixup(4, 1.0, 5), CutMix(1, 1.0, 5)], generator=seeded(seed))
+
+    x, y = batch(16, 3, 4, 4)
+    mix = make(3)
+    mix(x, y)
+    file = io.BytesIO()
+    torch.save(mix.state_dict(), file)
+    unbroken = [mix(x, y) for _ in range(6)]
+    file.seek(0)
+    resumed = make(99)
+    resumed.load_state_dict(torch.load(file, weights_only=True))
+    for expected in unbroken:
+        assert all(torch.equal(a, b) for a, b in zip(expected, resumed(x, y), strict=True))
+
+
+def test_repr_of_a_choice_shows_odds_and_mixers():
+    mix = Choice([KMixup(8), CutMix()], weights=[1, 3])
+    assert repr(mix) == f"Choice(0.25: {KMixup(8)}, 0.75: {CutMix()})"
+    assert repr(Choice([KMixup()], generator=seeded())).endswith(", generator=torch.Generator())")
+
+
+@pytest.mark.parametrize(
+    ("mixers", "weights", "message"),
+    [
+        ([], None, "mixers must have at least one entry"),
+        ([KMixup()], [1, 2], "weights must have one entry for each of the 1 mixers, got 2"),
+        ([KMixup(), CutMix()], [0, 0], r"weights must be 0 or more, and not all 0, got \[0.0, 0"),
+        ([KMixup(), CutMix()], [2, -1], "weights must be 0 or more"),
+        ([KMixup(), CutMix()], [1, float("nan")], "weights must be 0 or more"),
+    ],
+)
+def test_bad_choices_are_refused(mixers, weights, message):
+    with pytest.raises(ValueError, match=message):
+        Choice(mixers, weights)
