@@ -229,15 +229,23 @@ class Trial:
 
 
 SPEECH = Protocol(epochs=30, rate=3e-3, milestones=(1 / 3, 2 / 3))
+# Batch sizes are nowhere in the paper. Those of the UCI tables are the ones, of 16, 32, 64 and
+# 128, at which plain training comes nearest to its error in the paper (results/settings).
 UCI = Protocol(rate=0.005)
-# At the rate 0.1 networks on the toys often diverge; the paper does not state theirs.
+# The largest rate, of 0.1, 0.05 and 0.02, at which plain training learns all three toys with
+# every batch size tried (results/settings).
 TOY = Protocol(rate=0.02)
 # LeNet on digits in [0, 1] does not always start to learn at the rate 0.1. Mean training loss
 # of the first epoch of plain training, seeds 0, 1, 2: 2.31 (chance is ln 10 = 2.30), 0.56
 # and 0.55 at 0.1; 0.39, 0.96 and 0.48 at half of it.
 DIGITS = Protocol(rate=0.05)
 BY_KIND = {"toy": TOY, "table": UCI, "image": Protocol(), "speech": SPEECH}
-BY_NAME = {"mnist": DIGITS, "fashion-mnist": DIGITS}
+BY_NAME = {
+    "mnist": DIGITS,
+    "fashion-mnist": DIGITS,
+    "iris": replace(UCI, batch_size=32),
+    "abalone": replace(UCI, batch_size=64),
+}
 CROPPED = ("cifar10", "cifar100")  # data sets of small photographs, cropped and flipped
 
 
@@ -245,8 +253,8 @@ def paper_protocol(data: str, kind: str | None) -> Protocol:
     """The paper's protocol for a data set of a kind: "toy", "table", "image" or "speech".
 
     The user's own data, `kind` None, get that of images. Batch sizes are nowhere in the
-    paper, 128 throughout is our choice; and so are the rates of toys and digits, where the
-    paper's 0.1 fails with it.
+    paper and are our choice; and so are the rates of toys and digits, where the paper's 0.1
+    fails.
     """
     if kind is not None and kind not in BY_KIND:
         raise ValueError(f"kind must be one of {', '.join(BY_KIND)}, got {kind!r}")

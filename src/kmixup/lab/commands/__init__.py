@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from kmixup.lab.commands import data, sweep, train
+from kmixup.lab.commands import data, reproduce, sweep, train
 
 app = typer.Typer(
     help="k-mixup: mixup along optimal transport matchings.\n\n"
@@ -19,4 +19,5 @@ app = typer.Typer(
 )
 app.command(help=train.HELP)(train.train)
 app.command(help=sweep.HELP)(sweep.sweep)
+app.command()(reproduce.reproduce)
 app.add_typer(data.app, name="data")
