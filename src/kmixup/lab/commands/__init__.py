@@ -10,6 +10,7 @@ app = typer.Typer(
     help="k-mixup: mixup along optimal transport matchings.\n\n"
     "\b\n"
     "kmixup train --data iris --method kmixup --k 16   one run\n"
+    "kmixup reproduce toy                              a table of the paper\n"
     "kmixup sweep grid.toml                            a grid of your own\n"
     "kmixup data list                                  what there is to train on",
     no_args_is_help=True,
@@ -19,5 +20,5 @@ app = typer.Typer(
 )
 app.command(help=train.HELP)(train.train)
 app.command(help=sweep.HELP)(sweep.sweep)
-app.command()(reproduce.reproduce)
+app.command(help=reproduce.HELP)(reproduce.reproduce)
 app.add_typer(data.app, name="data")
