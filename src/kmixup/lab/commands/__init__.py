@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import typer
 
-from kmixup.lab.commands import data, sweep, train
+from kmixup.lab.commands import bench, data, sweep, train
 
 app = typer.Typer(
     help="k-mixup: mixup along optimal transport matchings.\n\n"
     "\b\n"
     "kmixup train --data iris --method kmixup --k 16   one run\n"
     "kmixup sweep grid.toml                            a grid of your own\n"
-    "kmixup data list                                  what there is to train on",
+    "kmixup data list                                  what there is to train on\n"
+    "kmixup bench cost                                 what mixing costs on this machine",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -20,3 +21,4 @@ app = typer.Typer(
 app.command(help=train.HELP)(train.train)
 app.command(help=sweep.HELP)(sweep.sweep)
 app.add_typer(data.app, name="data")
+app.add_typer(bench.app, name="bench")
