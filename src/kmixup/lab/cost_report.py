@@ -155,10 +155,10 @@ def figure(cost: Cost) -> Figure:
     drawing = Figure(figsize=(9, 3.6), layout="constrained")
     left, right = drawing.subplots(1, 2)
     _stacked(left, rows, labels)
-    right.axhline(cost.row(None).epoch, color="black", linestyle="--", label="ERM")
-    epochs = [row.epoch for row in rows]
+    erm, epochs = cost.row(None).epoch, [row.epoch for row in rows]
+    right.axhline(erm, color="black", linestyle="--", label="ERM")
     right.plot(labels, epochs, marker="o", color="#4477aa", label="k-mixup (k = 1: mixup)")
-    right.set_ylim(0, 1.25 * max(epochs))
+    right.set_ylim(0, 1.25 * max(erm, *epochs))
     right.set_title("Seconds of an epoch", loc="left")
     right.legend(frameon=False, loc="lower right")
     for axes in (left, right):

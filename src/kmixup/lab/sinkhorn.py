@@ -54,7 +54,7 @@ def available() -> bool:
 
 
 def compare(batches: Pairs, k: int, *, seconds: float) -> list[Comparison]:
-    """Time both, in turns, at each regularisation, on the full blocks of `k` in `batches`."""
+    """Time both at each regularisation, in five turns or more, on the full blocks of `k`."""
     distances = [squared_distances(*_blocks(x, x2, k)) for x, x2 in batches]
     products = [-torch.bmm(a, b.mT).numpy() for a, b in (_blocks(*pair, k) for pair in batches)]
     contenders: dict[str, Callable[[], object]] = {"exact": partial(_all, solve, products)}
@@ -64,7 +64,7 @@ def compare(batches: Pairs, k: int, *, seconds: float) -> list[Comparison]:
         contenders[f"one by one {share}"] = partial(_all, one_by_one, affinities)
         contenders[f"at once {share}"] = partial(_all, at_once, affinities)
         plans[share] = _all(one_by_one, affinities)
-    timed = interleaved(contenders, seconds=seconds)
+    timed = interleaved(contenders, seconds=seconds, least=5)
     return [
         Comparison(
             k,
