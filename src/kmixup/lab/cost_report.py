@@ -56,11 +56,7 @@ def tables(cost: Cost) -> Iterator[Table]:
             ("assignment", PAPER["assignment"], _seconds(here.parts["assignment"])),
             ("distances", PAPER["distance"], _seconds(here.parts["distance"])),
             ("all of it", PAPER["epoch"], _seconds(here.epoch)),
-            (
-                "both, as a share",
-                PAPER["share"],
-                f"{share:.1%}",
-            ),
+            ("both, as a share", PAPER["share"], f"{share:.1%}"),
         ),
     )
     if cost.sinkhorn is not None:
