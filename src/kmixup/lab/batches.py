@@ -22,13 +22,13 @@ def batch_of(
     step: Step, data: Dataset, method: Method, *, augment: Generator | None
 ) -> tuple[Tensor, Tensor]:
     """Mixed inputs `(n, ...)` and soft targets `(n, classes)` of a step."""
-    x, y = _gather(step.first, data, augment)
+    x, y = gather(step.first, data, augment)
     classes = data.num_classes
     if method.alpha == 0:
         return x, mix_targets(y, y, step.lam, classes)
     k = method.k
     if step.second is not None:
-        x2, y2 = _gather(step.second, data, augment)
+        x2, y2 = gather(step.second, data, augment)
     else:
         # the order is random as it is: a batch faces itself, one block on, and so disjoint blocks
         k = within_k(k, len(x))
@@ -88,7 +88,8 @@ def crop_and_flip(x: Tensor, generator: Generator) -> Tensor:
     return padded[tuple(i.to(x.device) for i in (*index, columns[:, None, None, :]))]
 
 
-def _gather(rows: Tensor, data: Dataset, augment: Generator | None) -> tuple[Tensor, Tensor]:
+def gather(rows: Tensor, data: Dataset, augment: Generator | None) -> tuple[Tensor, Tensor]:
+    """Inputs of the given rows, augmented and normalised, and their classes."""
     rows = rows.to(data.x_train.device)
     x = data.x_train.index_select(0, rows)
     if augment is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from kmixup.lab.commands import data, reproduce, sweep, train
+from kmixup.lab.commands import bench, data, reproduce, sweep, train
 
 app = typer.Typer(
     help="k-mixup: mixup along optimal transport matchings.\n\n"
@@ -12,7 +12,8 @@ app = typer.Typer(
     "kmixup train --data iris --method kmixup --k 16   one run\n"
     "kmixup reproduce toy                              a table of the paper\n"
     "kmixup sweep grid.toml                            a grid of your own\n"
-    "kmixup data list                                  what there is to train on",
+    "kmixup data list                                  what there is to train on\n"
+    "kmixup bench cost                                 what mixing costs on this machine",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -22,3 +23,4 @@ app.command(help=train.HELP)(train.train)
 app.command(help=sweep.HELP)(sweep.sweep)
 app.command(help=reproduce.HELP)(reproduce.reproduce)
 app.add_typer(data.app, name="data")
+app.add_typer(bench.app, name="bench")
