@@ -76,7 +76,7 @@ def against_k(lines: Sequence[Line], *, name: str, top: float | None = None) -> 
         axes.set_ylim(0, top)
         axes.set(xlabel="k", ylabel="error in per cent")
 
-    return _svg(draw, name)
+    return _svg(draw, name, ncols=3)
 
 
 def training(lines: Sequence[Line], *, ylabel: str, name: str) -> str:
@@ -84,13 +84,13 @@ def training(lines: Sequence[Line], *, ylabel: str, name: str) -> str:
 
     def draw(axes: Axes) -> None:
         for i, line in enumerate(lines):
-            style = ("solid", "dashed", "dashdot")[i % 3]
+            style = ("solid", "dashed", "dashdot", "dotted")[i % 4]
             colour = _shade(i, len(lines))
             axes.plot(line.x, line.y, label=line.label, color=colour, ls=style, linewidth=1.6)
         axes.set_ylim(bottom=0)
         axes.set(xlabel="epoch", ylabel=ylabel)
 
-    return _svg(draw, name)
+    return _svg(draw, name, ncols=2)
 
 
 def course(cell: Cell, label: str, figure: str) -> Line | None:
@@ -110,12 +110,12 @@ def _shade(i: int, n: int) -> tuple[float, ...]:
     return tuple(matplotlib.colormaps["viridis"](0.85 * i / max(n - 1, 1)))
 
 
-def _svg(draw: Callable[[Axes], None], name: str) -> str:
+def _svg(draw: Callable[[Axes], None], name: str, *, ncols: int) -> str:
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
         figure = Figure(figsize=SIZE, layout="constrained")
         axes = figure.subplots()
         draw(axes)
-        figure.legend(loc="outside lower center", ncols=3)
+        figure.legend(loc="outside lower center", ncols=ncols)
         stream = io.StringIO()
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(stream, format="svg", transparent=True, metadata=nothing)

@@ -26,11 +26,11 @@ def sequential(values: Iterable[float | None]) -> Tint:
     def share(value: float) -> float:
         return math.sqrt(min(max(value - low, 0.0) / (high - low), 1.0)) if high > low else 0.0
 
-    return _tint("cividis", share)
+    return _tint("viridis", share)
 
 
 def diverging(values: Iterable[float | None]) -> Tint:
-    """White at 0, blue below and orange above, as far as the greatest value either way."""
+    """White at 0, violet below and orange above, as far as the greatest value either way."""
     reach = max((abs(value) for value in values if value is not None), default=0.0)
 
     def share(value: float) -> float:

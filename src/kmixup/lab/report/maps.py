@@ -50,12 +50,22 @@ def _printed(outcome: Outcome, tint: Callable[[float | None], str]) -> list[Map]
     if outcome.table.errors is None:
         return []
     grid = outcome.grids[0]
+    printed_erm = outcome.table.erm is not None
     least = min(cell.paper for cell in grid if cell.paper is not None)
 
     def box(cell: Cell) -> Box:
         return Box(wording.number(cell.paper), "", tint(cell.paper), cell.paper == least)
 
-    return [_map(outcome, grid, f"The paper, {outcome.table.label}", box, printed_xi=True)]
+    return [
+        _map(
+            outcome,
+            grid,
+            f"The paper, {outcome.table.label}",
+            box,
+            erm=printed_erm,
+            printed_xi=True,
+        )
+    ]
 
 
 def differences(outcome: Outcome) -> tuple[Map, ...]:
@@ -69,7 +79,13 @@ def differences(outcome: Outcome) -> tuple[Map, ...]:
         return Box(wording.signed(cell.difference), small, tint(cell.difference))
 
     return tuple(
-        _map(outcome, grid, f"Ours less the paper's, {wording.RULE[grid.rule]}", box)
+        _map(
+            outcome,
+            grid,
+            f"Difference, {wording.RULE[grid.rule]}",
+            box,
+            erm=outcome.table.erm is not None,
+        )
         for grid in outcome.grids
     )
 

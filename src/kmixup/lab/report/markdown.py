@@ -8,7 +8,6 @@ from kmixup.lab.report.account import Account, Finding
 from kmixup.lab.report.grids import Cell, Grid
 from kmixup.lab.report.summary import EXPLANATION, HEADINGS, lines
 from kmixup.lab.report.wording import (
-    agreement_sentence,
     by_columns,
     cell_error,
     cell_gaps,
@@ -16,6 +15,7 @@ from kmixup.lab.report.wording import (
     count,
     failure,
     number,
+    readings,
     sentence,
     strength,
     subject,
@@ -33,6 +33,9 @@ def markdown(
         parts.append(f"The claim: {_text(claim)}")
     parts.append(f"{count(account.done, 'trial')} ended, {len(account.failed)} failed.")
     parts += [_list(notes), "## Verdicts", _summary(account), EXPLANATION]
+    if agreed := readings(account.findings):
+        parts.append("Which reading of alpha the paper's figures agree with:")
+        parts.append(_list([f"{of}: {reading}" for of, reading in agreed]))
     for finding in account.findings:
         parts += _finding(finding)
     if account.failed:
@@ -54,10 +57,7 @@ def _finding(finding: Finding) -> list[str]:
     for grid in outcome.grids:
         parts += [f"### {title(grid.rule)}", _grid(finding, grid)]
         parts += ["Alpha that was trained with, and xi:", _strengths(finding, grid)]
-    said = [*map(sentence, finding.comparisons), *by_columns(outcome)]
-    if text := agreement_sentence(finding.agreement):
-        said.append(text)
-    return [*parts, _list(said)]
+    return [*parts, _list([*map(sentence, finding.comparisons), *by_columns(outcome)])]
 
 
 def _summary(account: Account) -> str:

@@ -66,6 +66,7 @@ def page(
         headings=HEADINGS,
         lines=lines(account.findings),
         explanation=EXPLANATION,
+        readings=wording.readings(account.findings),
         sections=[_section(i, finding) for i, finding in enumerate(account.findings, 1)],
         settings=_settings(account.findings),
         words=wording,
@@ -74,7 +75,6 @@ def page(
 
 def _section(number: int, finding: Finding) -> Section:
     outcome = finding.outcome
-    sentences = [*wording.by_columns(outcome), wording.agreement_sentence(finding.agreement)]
     return Section(
         finding,
         maps.errors(outcome),
@@ -82,7 +82,7 @@ def _section(number: int, finding: Finding) -> Section:
         maps.strengths(outcome),
         _against_k(outcome, f"k{number}"),
         _training(finding, f"t{number}"),
-        tuple(one for one in sentences if one is not None),
+        wording.by_columns(outcome),
     )
 
 
@@ -158,6 +158,7 @@ def _settings(findings: Sequence[Finding]) -> list[tuple[str, Mapping[str, Any]]
         data: Mapping[str, Any] = next((row["data"] for row in outcome.rows if "data" in row), {})
         size = {f"{part} samples": data[part] for part in ("train", "test") if part in data}
         if outcome.setting:
-            plain = {"network": outcome.table.model, **outcome.setting, **size}
+            chosen = {key: one for key, one in outcome.setting.items() if one is not None}
+            plain = {"network": outcome.table.model, **chosen, **size}
             titles.setdefault(json.dumps(plain), []).append(outcome.title)
     return [("; ".join(those), json.loads(plain)) for plain, those in titles.items()]

@@ -11,11 +11,11 @@ from kmixup.lab.report.grids import Cell, Grid
 from kmixup.lab.report.summary import lines
 from kmixup.lab.report.wording import (
     RULE,
-    agreement_sentence,
     cell_error,
     cell_gaps,
     column_name,
     number,
+    reading,
     signed,
     subject,
     unplaced_sentence,
@@ -30,8 +30,9 @@ def show(account: Account, console: Console) -> None:
         console.print()
         for grid in finding.outcome.grids:
             console.print(_grid(finding, grid))
-        if text := agreement_sentence(finding.agreement):
-            console.print(text, highlight=False)
+        if finding.agreement is not None:
+            said = f"The paper's figures agree with: {reading(finding.agreement)}"
+            console.print(said, highlight=False)
     console.print()
     for line in lines(account.findings):
         console.print(
@@ -48,8 +49,11 @@ def show(account: Account, console: Console) -> None:
 
 def _grid(finding: Finding, grid: Grid) -> Lines:
     outcome = finding.outcome
-    title = f"{outcome.title}: {subject(outcome.table)}, {RULE[grid.rule]}"
-    table = Lines(title=escape(title), caption="mean ± standard error, the paper's (difference)")
+    against = "" if outcome.table.errors is None else ", the paper's (difference)"
+    table = Lines(
+        title=escape(f"{outcome.title}, {RULE[grid.rule]}"),
+        caption=escape(f"{subject(outcome.table)}: mean ± standard error{against}"),
+    )
     table.add_column("k", justify="right")
     for column in outcome.columns:
         table.add_column(column_name(column, outcome), justify="right")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from kmixup.lab.paper.tables import Column, Table
 from kmixup.lab.protocol import AlphaRule
-from kmixup.lab.report.account import Account
+from kmixup.lab.report.account import Account, Finding
 from kmixup.lab.report.agreement import Agreement, Fit
 from kmixup.lab.report.grids import Cell, Grid, Outcome, Row
 from kmixup.lab.report.verdict import HEURISTIC, Comparison, by_column
@@ -60,14 +60,14 @@ def strength(value: float | None) -> str:
 def setting(value: object) -> str:
     """A setting as a reader would write it.
 
-    >>> setting(None), setting([0.5, 0.75]), setting(True)
-    ('–', '0.5, 0.75', 'yes')
+    >>> setting(200), setting([0.5, 0.75]), setting(True)
+    ('200', '0.5, 0.75', 'yes')
     """
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
         return ", ".join(map(str, value))
-    return "–" if value is None else str(value)
+    return str(value)
 
 
 def title(rule: AlphaRule) -> str:
@@ -85,7 +85,8 @@ def mood(verdict: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """
+    """A time in the unit that suits it.
+
     >>> duration(42.0), duration(600.0), duration(9000.0)
     ('42 seconds', '10 minutes', '2.5 hours')
     """
@@ -240,30 +241,34 @@ def _by_columns(grid: Grid, k: int) -> str | None:
     return f"{text} In the paper it is lower in {sum(known)} of {len(known)}." if known else text
 
 
-def agreement_sentence(found: Agreement | None) -> str | None:
+def readings(findings: Iterable[Finding]) -> tuple[tuple[str, str], ...]:
+    """For each table that has figures of the paper: its title, and the rule they agree with."""
+    return tuple(
+        (finding.outcome.title, reading(finding.agreement))
+        for finding in findings
+        if finding.agreement is not None
+    )
+
+
+def reading(found: Agreement) -> str:
     """Which alpha rule the paper's figures agree with."""
-    if found is None:
-        return None
-    cells = count(found.cells, "cell") + " with k > 1"
+    first = f"{RULE[found.nearer.rule]}, {_fit(found.nearer)}"
+    cells = f"over {count(found.cells, 'cell')} with k > 1"
     if len(found.fits) == 1:
-        return f"Against the paper over {cells}: {_fit(found.fits[0])}."
+        return f"{first}, {cells}; no other rule was run."
     other = next(fit for fit in found.fits if fit is not found.nearer)
-    figures = f"{_fit(found.nearer)}; {RULE[other.rule]}: {_fit(other)}"
-    nearer = RULE[found.nearer.rule]
+    second = f"{RULE[other.rule]}, {_fit(other)}"
     if not found.decided:
-        return (
-            f"Which alpha rule agrees with the paper over {cells}: undecided, the two cannot be "
-            f"told apart by these trials ({nearer}: {figures})."
-        )
-    text = f"The paper's figures agree better with {nearer} over {cells}: {figures}."
+        return f"undecided, these trials cannot tell {first}, from {second}, {cells}."
+    text = f"{first}; against {second}, {cells}."
     if (found.nearer.rank or 0) < (other.rank or 0):
-        text += " The order of its cells, though, is nearer to the other's."
+        text += " The order of the paper's cells, though, is nearer to the latter's."
     return text
 
 
 def _fit(fit: Fit) -> str:
-    rank = "" if fit.rank is None else f", rank correlation {number(fit.rank)}"
-    return f"root mean square difference {number(fit.distance)} points{rank}"
+    rank = "" if fit.rank is None else f" and has the rank correlation {number(fit.rank)}"
+    return f"which differs by {number(fit.distance)} points (root mean square){rank}"
 
 
 def failure(row: Row) -> str:
