@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ class Calibration:
     sampled `blocks`. `reachable`: whether any alpha up to the cap reaches the target.
     """
 
+    k: int
     alpha: float
     xi: float
     target_xi: float
@@ -44,6 +45,23 @@ class Calibration:
     standard_error: float
     blocks: int
     reachable: bool
+
+    def at(self, alpha: float, *, cap: float = 1e3) -> Calibration:
+        """The answer for another `alpha`, from the same distances."""
+        if not alpha <= cap < math.inf:
+            raise ValueError(f"cap must be finite and at least alpha={alpha}, got {cap}")
+        target = Beta(alpha).mean_square_step * self.square_distance_1
+        found, reachable = alpha, True
+        if self.k > 1:
+            found, reachable = _alpha_for(target, self.square_distance, alpha, cap)
+        xi = math.sqrt(Beta(found).mean_square_step * self.square_distance)
+        if not reachable:
+            warnings.warn(
+                f"xi={math.sqrt(target):.4g} (alpha={alpha} at k=1) is out of reach at "
+                f"k={self.k}: alpha={cap:g}, the cap, gives xi={xi:.4g}; use a smaller k or alpha",
+                stacklevel=3,
+            )
+        return replace(self, alpha=found, xi=xi, target_xi=math.sqrt(target), reachable=reachable)
 
 
 def calibrate(
@@ -86,29 +104,22 @@ def calibrate(
         raise ValueError(f"cap must be finite and at least alpha={alpha}, got {cap}")
 
     square_distance_1 = _random_square_distance(data, disjoint)
-    target = Beta(alpha).mean_square_step * square_distance_1
     if k == 1:
         mean, error, blocks = square_distance_1, 0.0, 0
     else:
         mean, error, blocks = _matched_square_distance(data, k, disjoint, relative_error, generator)
-    found, reachable = _alpha_for(target, mean, alpha, cap) if k > 1 else (alpha, True)
-    xi = math.sqrt(Beta(found).mean_square_step * mean)
-    if not reachable:
-        warnings.warn(
-            f"xi={math.sqrt(target):.4g} (alpha={alpha} at k=1) is out of reach at k={k}: "
-            f"alpha={cap:g}, the cap, gives xi={xi:.4g}; use a smaller k or alpha",
-            stacklevel=2,
-        )
-    return Calibration(
-        alpha=found,
-        xi=xi,
-        target_xi=math.sqrt(target),
+    unmixed = Calibration(
+        k=int(k),
+        alpha=0.0,
+        xi=0.0,
+        target_xi=0.0,
         square_distance_1=square_distance_1,
         square_distance=mean,
         standard_error=error,
         blocks=blocks,
-        reachable=reachable,
+        reachable=True,
     )
+    return unmixed.at(alpha, cap=cap)
 
 
 def _alpha_for(target: float, square_distance: float, low: float, cap: float) -> tuple[float, bool]:

@@ -15,8 +15,8 @@ import torch
 
 from kmixup.lab import checkpoint
 from kmixup.lab.cli import main
-from kmixup.lab.commands import default_model, kind_of
 from kmixup.lab.data import load
+from kmixup.lab.prepare import usual_for
 
 
 @pytest.fixture
@@ -103,16 +103,16 @@ def test_images_get_a_network_for_images_and_robustness_is_reported(kmixup, here
 
 def test_defaults_follow_the_data():
     iris = load("iris")
-    assert kind_of("iris", iris) == "table"
-    assert default_model("iris", iris) == "mlp-iris"
-    toy = load("one-ring", size=8)
-    assert (kind_of("one-ring", toy), default_model("one-ring", toy)) == ("toy", "mlp-toy")
+    assert usual_for("iris") == ("table", "mlp-iris")
+    assert usual_for("own", iris) == ("table", "mlp-phishing")
+    assert usual_for("one-ring") == ("toy", "mlp-toy")
+    with pytest.raises(ValueError, match="data 'own' have no name of their own: load them first"):
+        usual_for("own")
     shape = {"x_train": torch.zeros(2, 3, 32, 32), "pixel_range": (0.0, 255.0)}
     photos = type(iris)(**vars(iris) | shape)
-    assert default_model("cifar10", photos) == "preact-resnet18"
-    assert (kind_of("own", photos), default_model("own", photos)) == ("image", "preact-resnet18")
+    assert usual_for("cifar10") == usual_for("own", photos) == ("image", "preact-resnet18")
     clips = type(iris)(**vars(iris) | {"x_train": torch.zeros(2, 1, 160, 101)})
-    assert (kind_of("own", clips), default_model("own", clips)) == ("speech", "lenet")
+    assert usual_for("own", clips) == ("speech", "lenet")
 
 
 @pytest.mark.filterwarnings("default")

@@ -15,7 +15,7 @@ import torch
 from kmixup.lab import checkpoint, progress
 from kmixup.lab.data import load
 from kmixup.lab.data.dataset import Dataset
-from kmixup.lab.prepare import DivergedError, effective_alpha
+from kmixup.lab.prepare import DivergedError, strengths
 from kmixup.lab.protocol import Method, Protocol, Trial
 from kmixup.lab.train import train
 
@@ -87,7 +87,8 @@ def test_the_calibrated_alpha_is_used_and_written_down():
     this = trial(alpha=0.1, alpha_rule="xi")
     plain, calibrated = run(trial(alpha=0.1)), run(this)
     assert plain.record["alpha"] == 0.1
-    assert calibrated.record["alpha"] == effective_alpha(this, load("iris"))
+    (strength,) = strengths([this], [load("iris")])
+    assert (calibrated.record["alpha"], calibrated.record["xi"]) == (strength.alpha, strength.xi)
     assert calibrated.record["alpha"] > 0.12
     assert not same(plain.net, calibrated.net)
 
@@ -124,12 +125,19 @@ def test_a_part_of_a_data_set_is_named_in_the_record(photos):
 def test_noise_and_attacks_are_tested_on_request(photos):
     protocol = Protocol(epochs=12, rate=0.05, batch_size=16)
     this = Trial("photos", "lenet", Method("kmixup", 4), protocol)
-    written = run(this, data=photos, noise=8, fgsm=128).record
-    assert written["noise"]["eps"] == 8
-    assert written["noise"]["error"] < 0.2
-    assert written["fgsm"]["eps"] == 128
-    assert written["fgsm"]["error"] > 0.5  # 128/255 is more than lies between the classes
+    written = run(replace(this, noise=(8,), fgsm=(128, 0)), data=photos).record
+    assert [found["eps"] for found in written["noise"]] == [8]
+    assert written["noise"][0]["error"] < 0.2
+    assert [found["eps"] for found in written["fgsm"]] == [0, 128]
+    assert written["fgsm"][0]["error"] == written["result"]["error"]
     assert written["result"]["error"] < 0.1
+    assert written["fgsm"][1]["error"] > 0.5  # 128/255 is more than lies between the classes
+
+
+@pytest.mark.parametrize("test", ["noise", "fgsm"])
+def test_robustness_of_what_has_no_pixels_is_refused(test):
+    with pytest.raises(ValueError, match="iris has no pixels"):
+        run(replace(trial(), **{test: (4,)}))
 
 
 def test_curves_are_written_on_request(tmp_path):
@@ -318,8 +326,6 @@ def test_weights_that_overflow_in_the_last_step_are_noticed(monkeypatch):
             {"devices": 9},
             "batch_size must give each of 9 devices at least 4 samples for k=4, gives 3",
         ),
-        ({"fgsm": 4}, "iris has no pixels"),
-        ({"noise": 4}, "iris has no pixels"),
     ],
 )
 def test_circumstances_that_cannot_be_are_refused(circumstances, message):

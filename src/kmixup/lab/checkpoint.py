@@ -49,11 +49,16 @@ def replace_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     except BaseException:
         scratch.unlink(missing_ok=True)
         raise
-    folder = os.open(path.parent, os.O_RDONLY)  # the new name is on the disk only with its folder
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Force the names in a folder to the disk: a new file is there only with its folder."""
+    handle = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        os.fsync(handle)
     finally:
-        os.close(folder)
+        os.close(handle)
 
 
 def _read(path: Path) -> dict[str, Any]:

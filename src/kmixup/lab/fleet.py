@@ -28,11 +28,11 @@ from kmixup.lab.prepare import (
     DivergedError,
     check_data,
     diverged,
-    effective_alpha,
     load_data,
     network,
     optimiser_of,
     set_rate,
+    strengths,
 )
 from kmixup.lab.protocol import Method, Trial
 from kmixup.lab.streams import Step, Streams, epoch
@@ -65,7 +65,7 @@ def train_fleet(
         raise ValueError(f"data must have one entry for each of {len(trials)} trials: {len(data)}")
     for trial, one in zip(trials, data, strict=True):
         check_data(trial, one)
-    alphas = [effective_alpha(trial, one) for trial, one in zip(trials, data, strict=True)]
+    mixing = strengths(trials, data)
     streams = [Streams(trial.seed) for trial in trials]
     nets = [network(*start) for start in zip(trials, data, streams, strict=True)]
     layers = _stacked(nets)
@@ -79,8 +79,8 @@ def train_fleet(
         start = time.perf_counter()
         set_rate(optimiser, rate)
         drawn = [
-            epoch(trial, members.n, alpha, stream)
-            for trial, alpha, stream in zip(trials, alphas, streams, strict=True)
+            epoch(trial, members.n, strength.alpha, stream)
+            for trial, strength, stream in zip(trials, mixing, streams, strict=True)
         ]
         losses = _epoch(layers, optimiser, list(zip(*drawn, strict=True)), members)
         logits = _logits(layers, members.x_test)
@@ -99,7 +99,9 @@ def train_fleet(
             continue
         _put_back(net, layers, i)
         result = score_logits(logits[i], members.y_test[i])
-        written = record.describe(trial, one, histories[i], result, alpha=alphas[i], device="cpu")
+        written = record.describe(
+            trial, one, histories[i], result, strength=mixing[i], device="cpu"
+        )
         ended.append(Trained(net, written))
     return ended
 
@@ -249,5 +251,7 @@ def _check_alike(trials: Sequence[Trial]) -> None:
                 "the trials of a fleet may differ in seed and method alone, "
                 f"got {trial} and {first}"
             )
+    if first.noise or first.fgsm:
+        raise ValueError("noise and fgsm are of images, a fleet has none: use train")
     if first.protocol.precision != "fp32":
         raise ValueError(f"precision must be fp32 in a fleet, got {first.protocol.precision}")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from kmixup.calibration import calibrate
-from kmixup.lab.data import Dataset, load
+from kmixup.calibration import Calibration, calibrate
+from kmixup.coefficient import Beta
+from kmixup.lab.data import ENTRIES, Dataset, load
 from kmixup.lab.models import build
 from kmixup.lab.protocol import Protocol, Trial
 from kmixup.lab.streams import Streams, drawing_from
@@ -24,6 +27,27 @@ def diverged(epoch: int, rate: float) -> DivergedError:
         f"the loss became NaN or infinite in epoch {epoch + 1}, at the rate {rate:g}: "
         f"try a lower rate, e.g. {rate / 10:g}, or another scaling of the inputs"
     )
+
+
+def usual_for(name: str, data: Dataset | None = None) -> tuple[str, str]:
+    """The kind of a data set, which chooses its protocol, and the paper's network for it.
+
+    For the user's own `data` both follow from their shape.
+
+    >>> usual_for("iris"), usual_for("cifar10")
+    (('table', 'mlp-iris'), ('image', 'preact-resnet18'))
+    """
+    if name in ENTRIES:
+        kind, shape = ENTRIES[name].kind, ENTRIES[name].shape
+    elif data is None:
+        raise ValueError(f"data {name!r} have no name of their own: load them first")
+    else:
+        shape = data.shape
+        kind = "table" if len(shape) == 1 else "speech" if data.pixel_range is None else "image"
+    if len(shape) == 1:
+        own = "mlp-toy" if kind == "toy" else f"mlp-{name}"
+        return kind, own if name in ENTRIES else "mlp-phishing"
+    return kind, "lenet" if shape[0] == 1 else "preact-resnet18"
 
 
 def load_data(trial: Trial) -> Dataset:
@@ -75,19 +99,44 @@ class _Inputs:
         return self.data.normalise(self.data.x_train[indices])
 
 
-def effective_alpha(trial: Trial, data: Dataset) -> float:
-    """The alpha to train with: the method's, or the one that keeps its xi at k."""
-    method = trial.method
-    if method.alpha_rule == "same" or method.alpha == 0:
-        return method.alpha
-    found = calibrate(
-        _Inputs(data),
-        k=method.k,
-        alpha=method.alpha,
-        disjoint=method.pairing == "batch",
-        generator=Streams(trial.seed).calibrate,
-    )
-    return found.alpha
+@dataclass(frozen=True)
+class Strength:
+    """How strongly a trial mixes: the `alpha` to train with, and the `xi` that it has.
+
+    `xi` is the root mean square way that a training input moves; None where it is not known.
+    """
+
+    alpha: float
+    xi: float | None
+
+
+def strengths(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Strength]:
+    """The strength of each trial, on its data.
+
+    Trials that share their seed and pairing share the sampling of distances as well, and
+    get what each would get alone.
+    """
+    measured: dict[tuple[int, int, str], Calibration] = {}
+    found = []
+    for trial, one in zip(trials, data, strict=True):
+        method = trial.method
+        if method.alpha == 0 or method.name == "nearest":
+            found.append(Strength(method.alpha, 0.0 if method.alpha == 0 else None))
+            continue
+        key = (trial.seed, method.k, method.pairing)
+        if key not in measured:
+            measured[key] = calibrate(
+                _Inputs(one),
+                k=method.k,
+                alpha=0,
+                disjoint=method.pairing == "batch",
+                generator=Streams(trial.seed).calibrate,
+            )
+        distances = measured[key]
+        alpha = distances.at(method.alpha).alpha if method.alpha_rule == "xi" else method.alpha
+        xi = math.sqrt(Beta(alpha).mean_square_step * distances.square_distance)
+        found.append(Strength(alpha, xi))
+    return found
 
 
 def threads_for(data: Dataset, devices: int) -> int:

@@ -6,8 +6,10 @@ here, but for the machine. The defaults are those of the paper, section 5.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
@@ -96,6 +98,8 @@ class Method:
 
     >>> Method("mixup", k=16)
     Method(name='mixup', k=1, alpha=1.0, alpha_rule='same', pairing='loaders')
+    >>> Method("kmixup", k=1) == Method("mixup")
+    True
     """
 
     name: MethodName = "kmixup"
@@ -110,6 +114,8 @@ class Method:
         _check_choice("pairing", self.pairing, PairedWith)
         _check_whole("k", self.k)
         Beta(self.alpha)  # refuses what is no alpha
+        if self.name == "kmixup" and self.k == 1:
+            self._set(name="mixup")
         if self.name in ("erm", "mixup"):
             self._set(k=1, alpha_rule="same")
         if self.name == "erm":
@@ -124,6 +130,19 @@ class Method:
     def _set(self, **values: object) -> None:
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+    @property
+    def label(self) -> str:
+        """
+        >>> Method("erm").label, Method("kmixup", 16, 0.5, "xi").label
+        ('erm', 'kmixup k=16 alpha=0.5 at equal xi')
+        """
+        words: list[str] = [self.name]
+        words += [f"k={self.k}"] * (self.name in ("kmixup", "nearest"))
+        words += [f"alpha={self.alpha:g}"] * (self.name != "erm")
+        words += ["at equal xi"] * (self.alpha_rule == "xi")
+        words += ["in the batch"] * (self.pairing == "batch")
+        return " ".join(words)
 
     @property
     def stage(self) -> Pairing:
@@ -142,8 +161,9 @@ class Trial:
 
     `data` and `model` are names or paths as `kmixup.lab.data.load` and
     `kmixup.lab.models.build` take them; `limit`, `scaling`, `size` and `target` are
-    arguments of the former. Trials that differ in their method alone have the same
-    split, initial weights and order of the samples.
+    arguments of the former. Besides the test part as it is, the network is tested under
+    Gaussian `noise` and under `fgsm` attacks of these many 255ths. Trials that differ in
+    their method alone have the same split, initial weights and order of the samples.
     """
 
     data: str
@@ -155,8 +175,12 @@ class Trial:
     scaling: str | None = None
     size: int | None = None
     target: str | None = None
+    noise: tuple[float, ...] = ()
+    fgsm: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in ("noise", "fgsm"):
+            object.__setattr__(self, name, _levels(name, getattr(self, name)))
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
             raise ValueError(f"seed must be a whole number, 0 or more, got {self.seed!r}")
         if self.method.smallest > self.protocol.batch_size:
@@ -171,7 +195,20 @@ class Trial:
         """Plain values, fit for JSON."""
         plain = asdict(self)
         plain["protocol"]["milestones"] = list(self.protocol.milestones)
-        return plain
+        return plain | {"noise": list(self.noise), "fgsm": list(self.fgsm)}
+
+    @property
+    def id(self) -> str:
+        """A name for the trial that stays: a hash of all that was chosen.
+
+        What is None or empty does not count, so that settings which come later leave the
+        names of older trials as they are.
+
+        >>> Trial("iris", "mlp-iris").id == Trial("iris", "mlp-iris", limit=None).id
+        True
+        """
+        canonical = json.dumps(_chosen(self.to_dict()), sort_keys=True)
+        return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Trial:
@@ -215,6 +252,21 @@ def paper_protocol(data: str, kind: str | None) -> Protocol:
         raise ValueError(f"kind must be one of {', '.join(BY_KIND)}, got {kind!r}")
     protocol = BY_NAME.get(data, BY_KIND["image" if kind is None else kind])
     return replace(protocol, augment=data in CROPPED)
+
+
+def _levels(name: str, given: Iterable[float]) -> tuple[float, ...]:
+    levels = tuple(sorted({float(level) for level in given}))
+    if not all(0 <= level < math.inf for level in levels):
+        raise ValueError(f"{name} must be finite numbers of 255ths, 0 or more, got {list(levels)}")
+    return levels
+
+
+def _chosen(plain: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: _chosen(value) if isinstance(value, Mapping) else value
+        for key, value in plain.items()
+        if value is not None and value != []
+    }
 
 
 def _known(kind: type, plain: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

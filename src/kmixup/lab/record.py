@@ -18,6 +18,7 @@ import kmixup
 from kmixup.lab.checkpoint import replace_file
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate import Scores
+from kmixup.lab.prepare import Strength
 from kmixup.lab.protocol import Trial
 
 NAME = "record.json"
@@ -32,14 +33,15 @@ def describe(
     history: Sequence[Mapping[str, Any]],
     result: Scores,
     *,
-    alpha: float,
+    strength: Strength,
     device: torch.device | str,
     devices: int = 1,
 ) -> dict[str, Any]:
     """The record of a run. Its `result` is that of the last weights, never of the best."""
     return {
         "trial": trial.to_dict(),
-        "alpha": alpha,
+        "alpha": strength.alpha,
+        "xi": strength.xi,
         "data": {
             "name": data.name,
             "part": data.part,

@@ -27,13 +27,14 @@ from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate import score_logits, score_under_fgsm, score_under_noise
 from kmixup.lab.prepare import (
     DivergedError,
+    Strength,
     check_data,
     diverged,
-    effective_alpha,
     load_data,
     network,
     optimiser_of,
     set_rate,
+    strengths,
     threads_for,
 )
 from kmixup.lab.progress import Bar, Curves, check_curves
@@ -58,14 +59,12 @@ class _Job:
     """A trial and the circumstances of its run; goes to every process."""
 
     trial: Trial
-    alpha: float
+    strength: Strength
     threads: int
     out: Path | None
     resume: bool
     progress: bool | None
     tensorboard: bool
-    noise: float | None
-    fgsm: float | None
 
 
 def train(
@@ -78,8 +77,6 @@ def train(
     devices: int = 1,
     progress: bool | None = None,
     tensorboard: bool = False,
-    noise: float | None = None,
-    fgsm: float | None = None,
 ) -> Trained:
     """Run a trial.
 
@@ -93,7 +90,6 @@ def train(
             inside it.
         progress: show a bar; by default where standard error is a terminal.
         tensorboard: write curves into `out`.
-        noise, fgsm: also test under Gaussian noise, or an attack, of this many 255ths.
 
     >>> from kmixup.lab.protocol import Protocol
     >>> trained = train(Trial("iris", "mlp-iris", protocol=Protocol(epochs=2)), device="cpu")
@@ -110,11 +106,11 @@ def train(
             f"{max(2, trial.method.smallest)} samples for k={trial.method.k}, gives {share}: "
             "raise batch_size or lower k"
         )
-    if noise is not None or fgsm is not None:
+    if trial.noise or trial.fgsm:
         data.pixel_step(1)  # refuses data without pixels
-    alpha = effective_alpha(trial, data)
+    (strength,) = strengths([trial], [data])
     threads = threads_for(data, devices)
-    job = _Job(trial, alpha, threads, folder, resume, progress, tensorboard, noise, fgsm)
+    job = _Job(trial, strength, threads, folder, resume, progress, tensorboard)
     net = network(trial, data, Streams(trial.seed))
     if folder is not None and (folder / checkpoint.NAME).is_file():
         checkpoint.load(folder / checkpoint.NAME, _config(trial, devices))  # refuses another run
@@ -176,7 +172,7 @@ def _train(fabric: Fabric, job: _Job, data: Dataset) -> Ended:
             rate = protocol.rates()[number]
             start = time.perf_counter()
             set_rate(optimiser, rate)
-            steps = epoch(trial, n, job.alpha, streams, rank=rank, ranks=ranks)
+            steps = epoch(trial, n, job.strength.alpha, streams, rank=rank, ranks=ranks)
             with drawing_from(streams.network):
                 loss = _epoch(fabric, model, optimiser, steps, data, trial, streams, bar, number)
             logits = _logits(model, data)
@@ -200,9 +196,9 @@ def _train(fabric: Fabric, job: _Job, data: Dataset) -> Ended:
     curves.close()
     result = score_logits(_logits(model, data), data.y_test)
     written = record.describe(
-        trial, data, history, result, alpha=job.alpha, device=fabric.device, devices=ranks
+        trial, data, history, result, strength=job.strength, device=fabric.device, devices=ranks
     )
-    written |= _robustness(model, data, job)
+    written |= _robustness(model, data, trial)
     if job.out is not None and first:
         record.write(written, job.out)
     weights = io.BytesIO()
@@ -251,9 +247,9 @@ def _logits(model: nn.Module, data: Dataset) -> Tensor:
         return torch.cat([model(data.normalise(x)) for x in batches])
 
 
-def _robustness(model: nn.Module, data: Dataset, job: _Job) -> dict[str, Any]:
+def _robustness(model: nn.Module, data: Dataset, trial: Trial) -> dict[str, list[dict[str, float]]]:
     """Scores under noise and under attack, where they were asked for."""
-    if data.pixel_range is None or (job.noise is None and job.fgsm is None):
+    if data.pixel_range is None or not (trial.noise or trial.fgsm):
         return {}
     low, high = data.pixel_range
     x, y = (data.x_test.float() - low) / (high - low), data.y_test
@@ -261,16 +257,14 @@ def _robustness(model: nn.Module, data: Dataset, job: _Job) -> dict[str, Any]:
     def normalise(pixels: Tensor) -> Tensor:
         return data.normalise(low + (high - low) * pixels)
 
-    found = {}
-    if job.noise is not None:
-        generator = Streams(job.trial.seed).noise
-        scores = score_under_noise(
-            model, x, y, eps=job.noise, generator=generator, normalise=normalise
-        )
-        found["noise"] = {"eps": job.noise, **vars(scores)}
-    if job.fgsm is not None:
-        scores = score_under_fgsm(model, x, y, eps=job.fgsm, normalise=normalise)
-        found["fgsm"] = {"eps": job.fgsm, **vars(scores)}
+    found: dict[str, list[dict[str, float]]] = {"noise": [], "fgsm": []}
+    for eps in trial.noise:
+        generator = Streams(trial.seed).noise
+        scores = score_under_noise(model, x, y, eps=eps, generator=generator, normalise=normalise)
+        found["noise"].append({"eps": eps, **vars(scores)})
+    for eps in trial.fgsm:
+        scores = score_under_fgsm(model, x, y, eps=eps, normalise=normalise)
+        found["fgsm"].append({"eps": eps, **vars(scores)})
     return found
 
 

@@ -1,4 +1,4 @@
-"""The commands behind `kmixup`, as typer reads them: `train` and `data`."""
+"""`kmixup train`: one run."""
 
 from __future__ import annotations
 
@@ -12,26 +12,12 @@ from typing import Annotated, Any
 import typer
 
 from kmixup.lab import checkpoint
-from kmixup.lab.data import ENTRIES, Dataset, Entry, at_hand, fetch_dataset, load
+from kmixup.lab.data import Dataset, load
+from kmixup.lab.prepare import usual_for
 from kmixup.lab.protocol import Method, Trial, paper_protocol
+from kmixup.lab.words import count
 
-app = typer.Typer(
-    help="k-mixup: mixup along optimal transport matchings.\n\n"
-    "\b\nkmixup train --data iris --method kmixup --k 16\nkmixup data list",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-data_app = typer.Typer(
-    help="The data sets: what there is, at hand or not, and where it comes from.\n\n"
-    "\b\nkmixup data list\nkmixup data info mnist\nkmixup data fetch mnist",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-app.add_typer(data_app, name="data")
-
-TRAIN_HELP = """Train a network and write down its test error.
+HELP = """Train a network and write down its test error.
 
 Everything has a default: the network, the rate and the number of epochs are those of the
 paper for the data set. The result is the last epoch's.
@@ -54,7 +40,6 @@ Robustness, two processes, a part of the data:
 """
 
 
-@app.command(help=TRAIN_HELP)
 def train(
     data: Annotated[
         str, typer.Option(help="A name from `kmixup data list`, or a .npz, a .csv or a folder.")
@@ -92,11 +77,11 @@ def train(
         str | None, typer.Option(help="The column of a .csv with the classes.")
     ] = None,
     noise: Annotated[
-        float | None, typer.Option(help="Also test under Gaussian noise of EPS/255.", metavar="EPS")
-    ] = None,
+        list[float], typer.Option(help="Also test under Gaussian noise of EPS/255.", metavar="EPS")
+    ] = [],  # noqa: B006, typer copies it
     fgsm: Annotated[
-        float | None, typer.Option(help="Also test under an attack of EPS/255.", metavar="EPS")
-    ] = None,
+        list[float], typer.Option(help="Also test under an attack of EPS/255.", metavar="EPS")
+    ] = [],  # noqa: B006
     out: Annotated[
         Path | None, typer.Option(help="Folder of the run; by default one named after it in out/.")
     ] = None,
@@ -125,44 +110,28 @@ def train(
         "epochs": epochs, "rate": rate, "momentum": momentum, "weight_decay": weight_decay,
         "batch_size": batch_size, "augment": augment, "precision": precision,
     }  # fmt: skip
+    kind, usual = usual_for(data, loaded)
     protocol = replace(
-        paper_protocol(data, kind_of(data, loaded)),
+        paper_protocol(data, kind),
         **{name: value for name, value in given.items() if value is not None},  # type: ignore[arg-type]
     )
-    chosen = model or default_model(data, loaded)
-    trial = Trial(data, chosen, mixing, protocol, seed, limit, scaling, size, target)
+    trial = Trial(
+        data, model or usual, mixing, protocol, seed, limit, scaling, size, target,
+        noise=tuple(noise), fgsm=tuple(fgsm),
+    )  # fmt: skip
     folder = out or Path("out") / folder_name(trial)
     if resume and not (folder / checkpoint.NAME).is_file():
         typer.echo(f"nothing is saved in {folder} as yet: starting from the beginning", err=True)
     try:
         trained = run(
             trial, data=loaded, out=folder, resume=resume, device=device, devices=devices,
-            progress=False if quiet else None, tensorboard=tensorboard, noise=noise, fgsm=fgsm,
+            progress=False if quiet else None, tensorboard=tensorboard,
         )  # fmt: skip
     except KeyboardInterrupt:
         typer.echo(how_to_go_on(folder, protocol.epochs), err=True)
         raise typer.Exit(130) from None
     typer.echo(summary(trial, loaded, trained.record))
     typer.echo(f"record: {folder / record.NAME}")
-
-
-def kind_of(name: str, data: Dataset) -> str:
-    """The kind of a data set, which chooses its protocol; of the user's own, by its shape."""
-    if name in ENTRIES:
-        return ENTRIES[name].kind
-    if len(data.shape) == 1:
-        return "table"
-    return "image" if data.pixel_range is not None else "speech"
-
-
-def default_model(name: str, data: Dataset) -> str:
-    """The paper's network for a data set, or one for its shape."""
-    kind = kind_of(name, data)
-    if kind == "toy":
-        return "mlp-toy"
-    if kind == "table":
-        return f"mlp-{name}" if name in ENTRIES else "mlp-phishing"
-    return "lenet" if data.shape[0] == 1 else "preact-resnet18"
 
 
 def folder_name(trial: Trial) -> str:
@@ -194,73 +163,9 @@ def summary(trial: Trial, data: Dataset, record: dict[str, Any]) -> str:
     lines = [
         f"{data.title}, {trial.model}, {' '.join(words)}: test error {result['error']:.2%}, "
         f"nll {result['nll']:.4f}, ece {result['ece']:.4f} "
-        f"after {len(record['epochs'])} epochs in {record['seconds']:.1f} s"
+        f"after {count(len(record['epochs']), 'epoch')} in {record['seconds']:.1f} s"
     ]
     for name, words_for in (("noise", "Gaussian noise"), ("fgsm", "FGSM")):
-        if name in record:
-            found = record[name]
+        for found in record.get(name, ()):
             lines.append(f"under {words_for} of {found['eps']:g}/255: error {found['error']:.2%}")
     return "\n".join(lines)
-
-
-@data_app.command("list")
-def list_data() -> None:
-    """All data sets that have a name, and whether they are at hand."""
-    rows = [("NAME", "KIND", "TRAIN", "TEST", "CLASSES", "SHAPE", "AT HAND")]
-    for name, entry in ENTRIES.items():
-        shape = "×".join(map(str, entry.shape))
-        counts = (f"{entry.train:,}", f"{entry.test:,}", f"{entry.classes}")
-        rows.append((name, entry.kind, *counts, shape, _presence(name)))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        typer.echo("  ".join(cells).rstrip())
-
-
-@data_app.command("info")
-def info(name: Annotated[str, typer.Argument(help="A name from `kmixup data list`.")]) -> None:
-    """Where a data set comes from, how large it is, its checksums and its licence."""
-    at_hand(name)  # refuses a name that is none
-    entry = ENTRIES[name]
-    typer.echo(f"{entry.title} ({name})")
-    shape = "×".join(map(str, entry.shape))
-    typer.echo(f"  samples  {entry.train:,} to train, {entry.test:,} to test")
-    typer.echo(f"  inputs   {shape} ({entry.kind}), {entry.classes} classes")
-    typer.echo(f"  scaling  {entry.paper or 'standard'}{_scaling_note(entry)}")
-    typer.echo(f"  licence  {entry.licence}")
-    typer.echo(f"  source   {entry.source}")
-    typer.echo(f"  at hand  {_presence(name)}")
-    for remote in entry.remotes:
-        size = "size unknown" if remote.size is None else _bytes(remote.size)
-        typer.echo(f"  file     {remote.url} ({size})")
-        checksum = "" if remote.checksum is None else f"{remote.checksum}, "
-        typer.echo(f"           {checksum}{remote.published}")
-
-
-@data_app.command("fetch")
-def fetch_data(
-    name: Annotated[str, typer.Argument(help="A name from `kmixup data list`.")],
-    into: Annotated[
-        Path | None, typer.Option(help="A folder to be KMIXUP_DATA, in place of the cache.")
-    ] = None,
-) -> None:
-    """Download a data set, verify it and keep it in the cache."""
-    typer.echo(f"{name} is in {fetch_dataset(name, into=into)}")
-
-
-def _presence(name: str) -> str:
-    if at_hand(name):
-        return "yes"
-    return "a part (use --limit)" if at_hand(name, limit=1) else "no"
-
-
-def _bytes(size: int) -> str:
-    """
-    >>> _bytes(9_912_422), _bytes(4_542)
-    ('9.9 MB', '4.5 kB')
-    """
-    return f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.1f} kB"
-
-
-def _scaling_note(entry: Entry) -> str:
-    return ", as the paper's xi imply" if entry.paper else ", the paper's is not known"

@@ -1,0 +1,22 @@
+"""The commands behind `kmixup`, as typer reads them, one module for each."""
+
+from __future__ import annotations
+
+import typer
+
+from kmixup.lab.commands import data, sweep, train
+
+app = typer.Typer(
+    help="k-mixup: mixup along optimal transport matchings.\n\n"
+    "\b\n"
+    "kmixup train --data iris --method kmixup --k 16   one run\n"
+    "kmixup sweep grid.toml                            a grid of your own\n"
+    "kmixup data list                                  what there is to train on",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.command(help=train.HELP)(train.train)
+app.command(help=sweep.HELP)(sweep.sweep)
+app.add_typer(data.app, name="data")

@@ -1,0 +1,80 @@
+"""`kmixup data`: what data sets there are, at hand or not, and where they come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kmixup.lab.data import ENTRIES, Entry, at_hand, fetch_dataset
+
+app = typer.Typer(
+    help="The data sets: what there is, at hand or not, and where it comes from.\n\n"
+    "\b\nkmixup data list\nkmixup data info mnist\nkmixup data fetch mnist",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.command("list")
+def list_data() -> None:
+    """All data sets that have a name, and whether they are at hand."""
+    rows = [("NAME", "KIND", "TRAIN", "TEST", "CLASSES", "SHAPE", "AT HAND")]
+    for name, entry in ENTRIES.items():
+        shape = "×".join(map(str, entry.shape))
+        counts = (f"{entry.train:,}", f"{entry.test:,}", f"{entry.classes}")
+        rows.append((name, entry.kind, *counts, shape, _presence(name)))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        typer.echo("  ".join(cells).rstrip())
+
+
+@app.command("info")
+def info(name: Annotated[str, typer.Argument(help="A name from `kmixup data list`.")]) -> None:
+    """Where a data set comes from, how large it is, its checksums and its licence."""
+    at_hand(name)  # refuses a name that is none
+    entry = ENTRIES[name]
+    typer.echo(f"{entry.title} ({name})")
+    shape = "×".join(map(str, entry.shape))
+    typer.echo(f"  samples  {entry.train:,} to train, {entry.test:,} to test")
+    typer.echo(f"  inputs   {shape} ({entry.kind}), {entry.classes} classes")
+    typer.echo(f"  scaling  {entry.paper or 'standard'}{_scaling_note(entry)}")
+    typer.echo(f"  licence  {entry.licence}")
+    typer.echo(f"  source   {entry.source}")
+    typer.echo(f"  at hand  {_presence(name)}")
+    for remote in entry.remotes:
+        size = "size unknown" if remote.size is None else _bytes(remote.size)
+        typer.echo(f"  file     {remote.url} ({size})")
+        checksum = "" if remote.checksum is None else f"{remote.checksum}, "
+        typer.echo(f"           {checksum}{remote.published}")
+
+
+@app.command("fetch")
+def fetch_data(
+    name: Annotated[str, typer.Argument(help="A name from `kmixup data list`.")],
+    into: Annotated[
+        Path | None, typer.Option(help="A folder to be KMIXUP_DATA, in place of the cache.")
+    ] = None,
+) -> None:
+    """Download a data set, verify it and keep it in the cache."""
+    typer.echo(f"{name} is in {fetch_dataset(name, into=into)}")
+
+
+def _presence(name: str) -> str:
+    if at_hand(name):
+        return "yes"
+    return "a part (use --limit)" if at_hand(name, limit=1) else "no"
+
+
+def _bytes(size: int) -> str:
+    """
+    >>> _bytes(9_912_422), _bytes(4_542)
+    ('9.9 MB', '4.5 kB')
+    """
+    return f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.1f} kB"
+
+
+def _scaling_note(entry: Entry) -> str:
+    return ", as the paper's xi imply" if entry.paper else ", the paper's is not known"

@@ -1,0 +1,160 @@
+"""`kmixup sweep`: a grid of the user's own, and what all commands that sweep share."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kmixup.lab.engines import Engine, Local, Ray
+from kmixup.lab.protocol import Trial
+from kmixup.lab.sweep import Outcome, read_config
+from kmixup.lab.sweep import sweep as run
+from kmixup.lab.words import count, duration
+
+FAILED, INTERRUPTED = 1, 130
+
+HELP = """Train a grid of your own, and write down every trial.
+
+\b
+A grid is a TOML file; lists are swept, all else is one value:
+  data = ["iris", "table.csv"]        # names, .npz, .csv or folders
+  method = ["erm", "mixup", "kmixup"]
+  k = [4, 16]
+  alpha = [0.1, 1.0]
+  alpha_rule = ["same", "xi"]
+  trials = 20
+  [protocol]                          # what differs from the paper's
+  epochs = 100
+  batch_size = [32, 128]
+
+\b
+What would be run, and for how long:
+  kmixup sweep grid.toml --dry-run
+Run it, and go on with it after any interruption:
+  kmixup sweep grid.toml --out results/grid
+On a Ray cluster, four trials to a GPU:
+  kmixup sweep grid.toml --engine ray --address auto --num-gpus 0.25
+"""
+
+Out = Annotated[Path | None, typer.Option(help="Folder of the rows; by default one in out/.")]
+EngineName = Annotated[str, typer.Option("--engine", help="local or ray.")]
+Workers = Annotated[
+    int | None, typer.Option(help="Processes of the local engine; by default one a core.")
+]
+Address = Annotated[
+    str | None, typer.Option(help="Of a Ray cluster; by default one is started here.")
+]
+NumCpus = Annotated[float, typer.Option(help="Cores that a Ray task reserves.")]
+NumGpus = Annotated[float, typer.Option(help="GPUs that a Ray task reserves, e.g. 0.25.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps; tables train on the CPU.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Print the trials and an estimate of the time.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
+
+
+def sweep(
+    config: Annotated[Path, typer.Argument(help="The grid, a TOML file.")],
+    out: Out = None,
+    engine: EngineName = "local",
+    workers: Workers = None,
+    address: Address = None,
+    num_cpus: NumCpus = 1,
+    num_gpus: NumGpus = 0,
+    device: Device = "auto",
+    dry_run: DryRun = False,
+    quiet: Quiet = False,
+) -> None:
+    sys.path.insert(0, os.getcwd())  # for models of one's own
+    trials = read_config(config)
+    how = How(engine, workers, address, num_cpus, num_gpus, device, quiet)
+    if dry_run:
+        preview(trials, how)
+        return
+    folder = out or Path("out") / config.stem
+    finish(carry_out(trials, folder, how), folder)
+
+
+@dataclass(frozen=True)
+class How:
+    """The options that say how a sweep is carried out, not what."""
+
+    engine: str
+    workers: int | None
+    address: str | None
+    num_cpus: float
+    num_gpus: float
+    device: str
+    quiet: bool
+
+    def chosen(self) -> Engine:
+        if self.engine == "local":
+            return Local() if self.workers is None else Local(self.workers)
+        if self.engine == "ray":
+            return Ray(self.address, self.num_cpus, self.num_gpus)
+        raise ValueError(f"engine must be local or ray, got {self.engine!r}")
+
+
+def carry_out(trials: Sequence[Trial], folder: Path, how: How) -> Outcome:
+    """Run the trials that have no row yet; Ctrl-C says how to go on."""
+    from kmixup.lab.watching import Watch
+
+    try:
+        with Watch(quiet=how.quiet) as watch:
+            return run(
+                trials,
+                folder,
+                engine=how.chosen(),
+                device=how.device,
+                started=watch.started,
+                ended=watch.ended,
+            )
+    except KeyboardInterrupt:
+        again = shlex.join(["kmixup", *sys.argv[1:]])
+        typer.echo(f"stopped; what has ended is in {folder}, go on with\n  {again}", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def finish(outcome: Outcome, folder: Path) -> None:
+    """Say how the sweep ended; failures are told apart by the exit code as well."""
+    rows = outcome.rows
+    typer.echo(f"{count(len(rows), 'trial')}, {outcome.ran:,} of them run now: {folder}")
+    if outcome.failed:
+        reasons = dict.fromkeys(row["error"] for row in outcome.failed)
+        typer.echo(
+            f"{count(len(outcome.failed), 'trial')} failed, the same command tries them again:",
+            err=True,
+        )
+        for reason in reasons:
+            times = sum(row["error"] == reason for row in outcome.failed)
+            typer.echo(f"  {times} × {reason}", err=True)
+        raise typer.Exit(FAILED)
+
+
+def preview(trials: Sequence[Trial], how: How) -> None:
+    """Print what would be run, and for how long."""
+    from kmixup.lab.estimate import estimate
+
+    cells: dict[tuple[str, ...], int] = {}
+    for trial in trials:
+        cell: tuple[str, ...] = (trial.data, trial.model, trial.method.label)
+        cells[cell] = cells.get(cell, 0) + 1
+    for cell, number in cells.items():
+        typer.echo(f"{'  '.join(cell)}  × {number}")
+    typer.echo(count(len(trials), "trial") + f" in {count(len(cells), 'cell')}")
+    found = estimate(trials)
+    if found.seconds:
+        workers = how.chosen().workers
+        typer.echo(
+            f"about {duration(found.seconds / workers)} on {count(workers, 'worker')} "
+            "(from a few steps on this machine)"
+        )
+    for reason in found.unknown:
+        typer.echo(f"no estimate for a part: {reason}")

@@ -1,0 +1,93 @@
+"""What is seen of a sweep while it goes on: how far it is, how fast, and its last results."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+from kmixup.lab.protocol import Trial
+from kmixup.lab.store import Row
+from kmixup.lab.sweep import weight
+from kmixup.lab.words import count, duration
+
+INTERVAL = 30.0  # seconds between two lines where there is no terminal
+
+
+class Watch:
+    """A bar on a terminal, a line now and then elsewhere; nothing if `quiet`.
+
+    Its methods `started` and `ended` are what `sweep` calls.
+    """
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.quiet, self.terminal = quiet, sys.stderr.isatty() and not quiet
+        self._bar: Any = None
+        self._done = self._failed = 0
+
+    def started(self, trials: Sequence[Trial], todo: Sequence[Trial]) -> None:
+        self._total = len(todo)
+        self._weights = {trial.id: weight(trial) for trial in todo}
+        self._left = sum(self._weights.values())
+        self._all = self._left
+        self._begin = self._last = time.monotonic()
+        if len(todo) < len(trials):
+            self._say(f"{count(len(trials) - len(todo), 'trial')} of {len(trials):,} are there")
+        if self.terminal and todo:
+            self._bar = _bar()
+            self._task = self._bar.add_task("", total=self._all, state="starting workers")
+            self._bar.start()
+
+    def ended(self, rows: Sequence[Row]) -> None:
+        self._done += len(rows)
+        self._failed += sum(row["status"] != "done" for row in rows)
+        self._left -= sum(self._weights[row["id"]] for row in rows)
+        now = time.monotonic()
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self._all - self._left, state=self._state(rows))
+        elif now - self._last > INTERVAL or self._done == self._total:
+            self._last = now
+            self._say(self._state(rows))
+
+    def _state(self, rows: Sequence[Row]) -> str:
+        passed = time.monotonic() - self._begin
+        left = passed * self._left / max(self._all - self._left, 1e-9)
+        words = [
+            f"{self._done:,} of {count(self._total, 'trial')}",
+            f"{self._done / passed * 60:,.0f} a minute",
+            f"{duration(left)} left",
+        ]
+        words += [f"{self._failed:,} failed"] * (self._failed > 0)
+        return f"{', '.join(words)}; last: {_last(rows[-1])}"
+
+    def _say(self, line: str) -> None:
+        if not self.quiet:
+            print(line, file=sys.stderr, flush=True)
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def _bar() -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    state = TextColumn("{task.fields[state]}", markup=False)
+    return Progress(BarColumn(bar_width=30), state, console=Console(stderr=True))
+
+
+def _last(row: Row) -> str:
+    trial = Trial.from_dict(row["trial"])
+    found = f"{row['result']['error']:.2%}" if row["status"] == "done" else row["error"]
+    return f"{trial.data} {trial.method.label} {found}"

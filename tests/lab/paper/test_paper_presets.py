@@ -1,0 +1,183 @@
+"""What the presets run, how small they can be made, and that they say so."""
+
+import pytest
+
+from kmixup.lab.paper import MASTER, PRESETS, TABLES
+from kmixup.lab.protocol import Method
+
+ATTACKS = (0.5, 1, 2, 4, 8, 16)
+NAMES = [
+    "toy",
+    "uci",
+    "mnist",
+    "cifar10",
+    "cifar10-large",
+    "cifar100",
+    "svhn",
+    "tiny-imagenet",
+    "speech",
+    "noise",
+    "fgsm-mnist",
+    "fgsm-cifar10",
+    "nearest",
+    "manifold",
+    "master",
+]
+RUNNABLE = [name for name in NAMES if name != "manifold"]
+
+
+def cells(trials):
+    return {(trial.data, trial.model, trial.method) for trial in trials}
+
+
+def test_every_preset_is_there_and_says_its_claim_and_cost():
+    assert list(PRESETS) == NAMES
+    for preset in PRESETS.values():
+        assert preset.claim.endswith(".")
+        assert preset.claim in preset.description
+        assert f"{preset.networks:,} networks" in preset.description
+        assert preset.deviations[0].startswith("Batches of 128")
+
+
+@pytest.mark.parametrize("name", RUNNABLE)
+def test_one_reading_of_alpha_is_as_many_networks_as_the_paper_trained(name):
+    preset = PRESETS[name]
+    trials = preset.trials(alpha_rule=["same"])
+    assert len(trials) == preset.networks == len(set(trials))
+    assert preset.shrinkage(trials) == ()
+
+
+def test_the_sizes_are_those_of_the_paper():
+    sizes = {name: PRESETS[name].networks for name in ("toy", "uci", "mnist", "noise", "nearest")}
+    assert sizes == {"toy": 390, "uci": 1600, "mnist": 1000, "noise": 300, "nearest": 60}
+    assert PRESETS["master"].networks == 3680 + 20 * len(MASTER)
+
+
+def test_a_table_has_erm_mixup_and_both_readings_above_k_1():
+    methods = {trial.method for trial in PRESETS["fgsm-mnist"].trials(trials=1)}
+    assert methods == {Method("erm"), Method("mixup", alpha=10)} | {
+        Method("kmixup", k, 10, rule) for k in (2, 4, 8, 16, 32) for rule in ("same", "xi")
+    }
+
+
+def test_nearest_has_the_same_alpha_only():
+    methods = {trial.method for trial in PRESETS["nearest"].trials(trials=1)}
+    assert methods == {Method("erm"), Method("mixup"), Method("nearest", 16, 1.0)}
+
+
+def test_trial_numbers_are_the_same_in_every_cell():
+    trials = PRESETS["uci"].trials(trials=3)
+    for cell in cells(trials):
+        seeds = [t.seed for t in trials if (t.data, t.model, t.method) == cell]
+        assert sorted(seeds) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("mnist", "fgsm-mnist"),
+        ("cifar10", "noise"),
+        ("cifar10", "fgsm-cifar10"),
+        ("cifar10", "nearest"),
+        ("noise", "fgsm-cifar10"),
+        ("master", "cifar10"),
+    ],
+)
+def test_cells_that_two_presets_share_are_equal_trials(one, other):
+    first, second = (PRESETS[name].trials() for name in (one, other))
+    shared = cells(first) & cells(second)
+    assert shared
+    for cell in shared:
+        of_first, of_second = (
+            {t for t in trials if (t.data, t.model, t.method) == cell} for trials in (first, second)
+        )
+        assert of_first <= of_second or of_second <= of_first
+
+
+def test_every_network_is_tested_under_all_that_the_paper_tests_it_under():
+    for name in RUNNABLE:
+        for trial in PRESETS[name].trials(trials=1):
+            resnet = (trial.data, trial.model) == ("cifar10", "preact-resnet18")
+            assert trial.noise == ((8, 10, 12, 14) if resnet else ())
+            assert trial.fgsm == (ATTACKS if resnet or trial.data == "mnist" else ())
+
+
+def test_shrinking_is_said_in_words():
+    mnist = PRESETS["mnist"]
+    trials = mnist.trials(
+        trials=3, epochs=12, k=[1, 4, 16, 64], alpha=[0.2, 1, 10, 100], limit=1000
+    )
+    assert len(trials) == 3 * (1 + 4 + 2 * 3 * 4)
+    assert mnist.shrinkage(trials) == (
+        "3 of 20 trials",
+        "12 of 200 epochs",
+        "k = 1, 4, 16, 64 only",
+        "alpha = 0.2, 1, 10, 100 only",
+        "the first 1,000 samples only",
+    )
+
+
+def test_what_is_shrunk_for_some_tables_names_them():
+    large = PRESETS["cifar10-large"]
+    assert large.shrinkage(large.trials(k=[1, 16])) == ("CIFAR-10, WideResNet-101: k = 1, 16 only",)
+    noise = PRESETS["noise"]
+    assert noise.shrinkage(noise.trials(trials=20)) == ("20 of 30 trials",)
+    only_iris = [trial for trial in PRESETS["uci"].trials() if trial.data == "iris"]
+    assert PRESETS["uci"].shrinkage(only_iris) == (
+        "Abalone; Arrhythmia; Cancer; Phishing: not run",
+    )
+
+
+def test_other_cells_than_the_papers_are_run_and_are_no_shrinkage():
+    mnist = PRESETS["mnist"]
+    table = TABLES["mnist"]
+    trials = mnist.trials(k=(*table.ks, 128), alpha=(*table.alphas, 7.0), alpha_rule=["same"])
+    assert len(trials) == 20 * (1 + 8 * 8)
+    assert mnist.shrinkage(trials) == ()
+    assert mnist.shrinkage(mnist.trials(k=[128], alpha=[7.0])) == (
+        "no k of the paper's",
+        "no alpha of the paper's",
+    )
+
+
+def test_more_trials_of_other_presets_do_not_hide_too_few():
+    both = PRESETS["noise"].trials() + PRESETS["cifar10"].trials()
+    assert PRESETS["noise"].shrinkage(both) == PRESETS["cifar10"].shrinkage(both) == ()
+    fewer = PRESETS["noise"].trials(trials=2) + PRESETS["cifar10"].trials()
+    assert PRESETS["noise"].shrinkage(fewer) == ("2 of 30 trials",)
+
+
+def test_without_k_1_there_is_no_mixup():
+    names = {trial.method.name for trial in PRESETS["toy"].trials(trials=1, k=[16])}
+    assert names == {"erm", "kmixup"}
+    names = {trial.method.name for trial in PRESETS["toy"].trials(trials=1, k=[1])}
+    assert names == {"erm", "mixup"}
+    with pytest.raises(ValueError, match="k must be a whole number, at least 1, got 0"):
+        PRESETS["toy"].trials(k=[0])
+
+
+@pytest.mark.parametrize("name", RUNNABLE)
+def test_quick_is_small_and_what_is_given_goes_before_it(name):
+    preset = PRESETS[name]
+    trials = preset.trials(quick=True)
+    assert len(trials) <= 110
+    assert preset.shrinkage(trials)
+    assert all(trial.protocol.epochs <= 50 for trial in trials)
+    one = preset.trials(quick=True, trials=1, epochs=1, k=[4], alpha=[0.3], limit=64)
+    assert {(trial.seed, trial.protocol.epochs, trial.limit) for trial in one} == {(0, 1, 64)}
+    assert {trial.method.alpha for trial in one} == {0.0, 0.3}
+    assert {trial.method.k for trial in one} == {1, 4}
+
+
+def test_what_always_differs_is_kept_apart():
+    assert any("The rate 0.02" in sentence for sentence in PRESETS["toy"].deviations)
+    assert any("The rate 0.05" in sentence for sentence in PRESETS["mnist"].deviations)
+    assert any(sentence.startswith("Cancer: ") for sentence in PRESETS["uci"].deviations)
+    assert any("wide ResNet-101" in sentence for sentence in PRESETS["cifar10-large"].deviations)
+    assert any("crops" in sentence for sentence in PRESETS["noise"].deviations)
+
+
+def test_manifold_waits_for_its_method():
+    assert PRESETS["manifold"].tables == (TABLES["manifold"],)
+    with pytest.raises(ValueError, match="the preset manifold cannot be run yet: mixing in hidden"):
+        PRESETS["manifold"].trials()
