@@ -68,7 +68,8 @@ class Cell:
 
     @cached_property
     def trained_alpha(self) -> float | None:
-        return _mean_of(row["alpha"] for row in self.done)
+        # rows are JSON, which has no infinity and says null
+        return _mean_of(math.inf if row["alpha"] is None else row["alpha"] for row in self.done)
 
     @cached_property
     def xi(self) -> float | None:

@@ -37,9 +37,9 @@ def errors(outcome: Outcome) -> tuple[Map, ...]:
         least = min((cell.mean for cell in grid if cell.mean is not None), default=None)
 
         def box(cell: Cell) -> Box:
-            figure, *rest = wording.cell_error(cell).split(" ", 1)
-            small = ", ".join(filter(None, [*rest, wording.cell_gaps(cell)]))
-            return Box(figure, small, tint(cell.mean), least is not None and cell.mean == least)
+            small = ", ".join(filter(None, [wording.cell_spread(cell), wording.cell_gaps(cell)]))
+            best = least is not None and cell.mean == least
+            return Box(wording.cell_mean(cell), small, tint(cell.mean), best)
 
         return _map(outcome, grid, f"Ours, {wording.RULE[grid.rule]}", box)
 

@@ -12,7 +12,6 @@ from kmixup.lab.report.wording import (
     cell_error,
     cell_gaps,
     column_name,
-    count,
     failure,
     number,
     readings,
@@ -22,6 +21,7 @@ from kmixup.lab.report.wording import (
     title,
     unplaced_sentence,
 )
+from kmixup.lab.words import count
 
 
 def markdown(
@@ -51,7 +51,7 @@ def _finding(finding: Finding) -> list[str]:
     where = "" if table.errors is None else f" The paper's are in brackets ({table.label})."
     parts = [
         f"## {_text(outcome.title)}",
-        f"Mean {subject(table)} ± one standard deviation of the mean.{where}",
+        _text(f"Mean {subject(table)} ± one standard deviation of the mean.{where}"),
         _list(table.notes),
     ]
     for grid in outcome.grids:

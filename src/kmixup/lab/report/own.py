@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import get_args
 
 from kmixup.lab.paper.tables import Column, Measure, Table
 from kmixup.lab.report.grids import Row
 
 MEASURES: tuple[Measure, ...] = get_args(Measure)
-Key = tuple[str, str, str, Measure, float | None]
+Place = tuple[str, str, Measure, float | None]  # data, network, measure and eps
 
 
 def tables_of(rows: Iterable[Row]) -> tuple[Table, ...]:
@@ -17,47 +17,40 @@ def tables_of(rows: Iterable[Row]) -> tuple[Table, ...]:
 
     What else the rows differ in, a protocol say, becomes an outcome of its own.
     """
-    rows = list(rows)
-    found = {key for row in rows for key in _keys(row, rows)}
-    return tuple(_table(rows, key) for key in sorted(found, key=_rank))
+    places: dict[Place, list[Row]] = {}
+    for row in rows:
+        for place in _places(row["trial"]):
+            places.setdefault(place, []).append(row["trial"])
+    return tuple(
+        _table(place, method, places[place])
+        for place in sorted(places, key=_rank)
+        for method in sorted(_methods(places[place]) - {"erm", "mixup"}) or ["kmixup"]
+    )
 
 
-def _keys(row: Row, rows: list[Row]) -> list[Key]:
-    trial = row["trial"]
+def _places(trial: Row) -> list[Place]:
     data, model = trial["data"], trial["model"]
-    methods = _names(rows, data, model) - {"erm", "mixup"} or {"kmixup"}
-    levels = [
-        ("error", None),
-        *((name, eps) for name in MEASURES[1:] for eps in trial.get(name, ())),
-    ]
-    return [(data, model, method, *level) for method in methods for level in levels]
+    levels = [(name, eps) for name in MEASURES[1:] for eps in trial.get(name, ())]
+    return [(data, model, MEASURES[0], None), *((data, model, *level) for level in levels)]
 
 
-def _rank(key: Key) -> tuple[str, str, str, int, float]:
-    data, model, method, measure, eps = key
-    return data, model, method, MEASURES.index(measure), eps or 0.0
+def _rank(place: Place) -> tuple[str, str, int, float]:
+    data, model, measure, eps = place
+    return data, model, MEASURES.index(measure), eps or 0.0
 
 
-def _names(rows: list[Row], data: str, model: str) -> set[str]:
-    trials = (row["trial"] for row in rows)
-    return {t["method"]["name"] for t in trials if (t["data"], t["model"]) == (data, model)}
+def _methods(trials: Iterable[Row]) -> set[str]:
+    return {trial["method"]["name"] for trial in trials}
 
 
-def _table(rows: list[Row], key: Key) -> Table:
-    data, model, method, measure, eps = key
-    trials = [
-        row["trial"]
-        for row in rows
-        if (row["trial"]["data"], row["trial"]["model"]) == (data, model)
-    ]
-    if measure != "error":
-        trials = [trial for trial in trials if eps in trial.get(measure, ())]
+def _table(place: Place, method: str, trials: Sequence[Row]) -> Table:
+    data, model, measure, eps = place
     mixed = [t["method"] for t in trials if t["method"]["name"] in ("mixup", method)]
     alphas = sorted({m["alpha"] for m in mixed}) or [0.0]  # a column for ERM alone to stand in
-    suffix = "" if measure == "error" else f", {measure} of {eps:g}/255"
+    level = [] if eps is None else [measure, f"{eps:g}"]
     return Table(
-        name="-".join([data, model, method, *([] if eps is None else [measure, f"{eps:g}"])]),
-        title=f"{data}, {model}, {method}{suffix}",
+        name="-".join([data, model, method, *level]),
+        title=", ".join([data, model, method, *([f"{measure} {eps:g}/255"] if level else [])]),
         label="a sweep of one's own",
         data=data,
         model=model,

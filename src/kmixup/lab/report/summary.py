@@ -23,11 +23,12 @@ HEADINGS = (
 EXPLANATION = (
     "Differences are in points of test error, the best cell with k > 1 less the best with "
     "k = 1: below 0 is better. Best cells are chosen on every other trial and compared on the "
-    "rest, paired by trial, and the other way round; the interval is Student's at 95 %. Beside "
-    "it are the cells that are best on the test error over all trials, which is how the paper "
-    "chooses and which flatters whoever has more cells to choose from. The last column counts "
-    "the columns of the grid in which the largest recommended k is lower than k = 1, higher, or "
-    "neither at 95 %."
+    "rest, paired by trial, and the other way round; the interval is Student's at 95 %, widened "
+    "because what is low in one turn wins in the other. Beside it are the cells that are best "
+    "on the test error over all trials, which is how the paper chooses and which flatters "
+    "whoever has more cells to choose from. The last column counts the columns of the grid in "
+    f"which k = {HEURISTIC}, or the largest k where there is no such, is lower than k = 1, "
+    "higher, or neither at 95 %."
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -11,6 +12,7 @@ from kmixup.lab.report.account import Account, Finding
 from kmixup.lab.report.agreement import Agreement, Fit
 from kmixup.lab.report.grids import Cell, Grid, Outcome, Row
 from kmixup.lab.report.verdict import HEURISTIC, Comparison, by_column
+from kmixup.lab.words import count, duration
 
 RULE: dict[AlphaRule, str] = {
     "same": "the same alpha at every k",
@@ -49,11 +51,11 @@ def signed(value: float | None, digits: int = 2) -> str:
 def strength(value: float | None) -> str:
     """An alpha or a xi in three digits.
 
-    >>> strength(2.3134), strength(0.05), strength(1234.5), strength(None)
-    ('2.31', '0.05', '1234', '–')
+    >>> strength(2.3134), strength(0.05), strength(1234.5), strength(None), strength(math.inf)
+    ('2.31', '0.05', '1234', '–', '∞')
     """
-    if value is None:
-        return "–"
+    if value is None or math.isinf(value):
+        return "–" if value is None else "∞"
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
@@ -84,17 +86,6 @@ def mood(verdict: str) -> str:
     return {"reproduced": "good", "not reproduced": "bad"}.get(verdict.split(":")[0], "open")
 
 
-def duration(seconds: float) -> str:
-    """A time in the unit that suits it.
-
-    >>> duration(42.0), duration(600.0), duration(9000.0)
-    ('42 seconds', '10 minutes', '2.5 hours')
-    """
-    if seconds < 120:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
-
-
 def extent(account: Account) -> str:
     """How much was run."""
     text = (
@@ -103,15 +94,6 @@ def extent(account: Account) -> str:
     )
     further = unplaced_sentence(account.unplaced)
     return text if further is None else f"{text} {further}"
-
-
-def count(n: int, noun: str) -> str:
-    """A number of things.
-
-    >>> count(1, "trial"), count(20, "trial")
-    ('1 trial', '20 trials')
-    """
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def column_name(column: Column, outcome: Outcome) -> str:
@@ -132,11 +114,19 @@ def cell_name(cell: Cell) -> str:
 
 def cell_error(cell: Cell) -> str:
     """Mean and standard error in per cent."""
+    return f"{cell_mean(cell)} {cell_spread(cell)}".rstrip()
+
+
+def cell_mean(cell: Cell) -> str:
+    """The mean in per cent, or why there is none."""
     if cell.mean is None:
         return "failed" if cell.failed else "not run"
-    if cell.standard_error is None:
-        return number(cell.mean)
-    return f"{number(cell.mean)} ± {number(cell.standard_error)}"
+    return number(cell.mean)
+
+
+def cell_spread(cell: Cell) -> str:
+    """The standard error of the mean, empty where there is none."""
+    return "" if cell.standard_error is None else f"± {number(cell.standard_error)}"
 
 
 def cell_gaps(cell: Cell) -> str:
