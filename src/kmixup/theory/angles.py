@@ -56,17 +56,16 @@ def lemma_condition(centres: ArrayLike, radius: float = 0.0) -> LemmaCondition:
     >>> lemma_condition([[0., 0.], [1., 0.], [2., 0.]]).holds
     False
     """
-    c = _centres(centres)
-    length = np.sqrt(squared_centre_distances(c))
-    m = len(c)
-    margins = [length[a, b] ** 2 - 16 * radius**2 for a in range(m) for b in range(a)]
+    c, square = _centres(centres), squared_centre_distances(centres)
+    length, m = np.sqrt(square), len(c)
+    margins = [square[a, b] - 16 * radius**2 for a in range(m) for b in range(a)]
     margins += [
         (c[a] - c[b]) @ (c[e] - c[b]) - 2 * radius * (length[a, b] + length[e, b]) - 4 * radius**2
         for a, b, e in permutations(range(m), 3)
         if a < e
     ]
     margin = float(min(margins, default=np.inf))
-    return LemmaCondition(margin > 0, margin)
+    return LemmaCondition(margin > TIE * square.max(), margin)
 
 
 def longest_chain(centres: ArrayLike, radius: float = 0.0) -> int:

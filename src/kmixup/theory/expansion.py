@@ -10,7 +10,7 @@ and a = 1 - lam with lam from Beta(alpha + 1, alpha). To second order in a this 
     R3 = E[a²] / 2 · mean (h'(f(x_i)) - y_i) v·∇²f(x_i) v.
 
 All that is needed of f are its first two derivatives along the line t → f(x_i + t v): two
-nested Jacobian-vector products, never a Hessian.
+nested vector-Jacobian products with one number t for each pair, never a Hessian.
 
 At a fixed a the remainder falls like a³. Averaged over lam it does not become small
 against E[a²] however small alpha is: E[a² φ(a)] / E[a²] is the mean of φ(a) = remainder / a²
@@ -27,7 +27,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Generator, Tensor
-from torch.func import jvp
+from torch.func import grad
 from torch.nn.functional import softplus
 
 from kmixup.coefficient import Beta
@@ -176,12 +176,16 @@ def kmixup_loss(
 def _along(g: Function, x: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Value, first and second derivative of t → g(x + t v) at t = 0, for every sample."""
 
-    def first(t: Tensor) -> tuple[Tensor, Tensor]:
-        value, slope, *_ = jvp(lambda s: _scalar(g, x + s * v), (t,), (torch.ones_like(t),))
-        return value, slope
+    # samples do not meet in g, so the gradient of a sum has the derivative of each
+    def values(t: Tensor) -> tuple[Tensor, Tensor]:
+        value = _scalar(g, x + t.view(-1, *[1] * (x.dim() - 1)) * v)
+        return value.sum(), value
 
-    zero = torch.zeros((), dtype=x.dtype, device=x.device)
-    (value, slope), (_, bend), *_ = jvp(first, (zero,), (torch.ones_like(zero),))
+    def slopes(t: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        slope, value = grad(values, has_aux=True)(t)
+        return slope.sum(), (value, slope)
+
+    bend, (value, slope) = grad(slopes, has_aux=True)(x.new_zeros(len(x)))
     return value, slope, bend
 
 
