@@ -22,7 +22,7 @@ from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from kmixup.lab import checkpoint, record
-from kmixup.lab.batches import batch_of, error_rate, soft_cross_entropy
+from kmixup.lab.batches import agreement, batch_of, error_rate, soft_cross_entropy
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate import score_logits, score_under_fgsm, score_under_noise
 from kmixup.lab.prepare import (
@@ -174,13 +174,15 @@ def _train(fabric: Fabric, job: _Job, data: Dataset) -> Ended:
             set_rate(optimiser, rate)
             steps = epoch(trial, n, job.strength.alpha, streams, rank=rank, ranks=ranks)
             with drawing_from(streams.network):
-                loss = _epoch(fabric, model, optimiser, steps, data, trial, streams, bar, number)
+                loss, accuracy = _epoch(
+                    fabric, model, optimiser, steps, data, trial, streams, bar, number
+                )
             logits = _logits(model, data)
             if not logits.isfinite().all():
                 raise diverged(number, rate)
             error = float(error_rate(logits, data.y_test))
             seconds = time.perf_counter() - start
-            history.append(record.figures(number + 1, rate, loss, error, seconds))
+            history.append(record.figures(number + 1, rate, loss, accuracy, error, seconds))
             bar.scored(number, history[-1])
             curves.scored(number + 1, history[-1])
             generators = _gathered(fabric, streams)
@@ -216,17 +218,19 @@ def _epoch(
     streams: Streams,
     bar: Bar,
     number: int,
-) -> float:
-    """Train for one epoch; the mean loss over its samples."""
+) -> tuple[float, float]:
+    """Train for one epoch; the mean loss and accuracy over its samples, as mixed."""
     model.train()
     rate = optimiser.param_groups[0]["lr"]
     augment = streams.augment if trial.protocol.augment else None
-    total, count = 0.0, 0
+    total, count, seen = 0.0, 0, 0
+    right = torch.zeros((), device=data.x_train.device)
     for i, step in enumerate(steps, 1):
         x, y = batch_of(step, data, trial.method, augment=augment)
         optimiser.zero_grad()
         # processes average their gradients, so each divides by an equal share of the samples
-        loss = soft_cross_entropy(model(x), y, step.size / fabric.world_size)
+        logits = model(x)
+        loss = soft_cross_entropy(logits, y, step.size / fabric.world_size)
         fabric.backward(loss)
         optimiser.step()
         value = float(loss.detach())
@@ -235,8 +239,10 @@ def _epoch(
             raise diverged(number, rate)
         total += value * step.size
         count += step.size
+        right += agreement(logits, y)
+        seen += len(y)
         bar.step(number, i, rate, value)
-    return total / count
+    return total / count, float(right) / seen
 
 
 def _logits(model: nn.Module, data: Dataset) -> Tensor:
