@@ -67,7 +67,7 @@ def soft_cross_entropy(logits: Tensor, targets: Tensor, count: float) -> Tensor:
 
 
 def agreement(logits: Tensor, targets: Tensor) -> Tensor:
-    """Weight that soft targets give to the chosen classes, summed over `(..., n, classes)`, `(...)`.
+    """Weight that soft targets give to the chosen class, summed over `(..., n, classes)`, `(...)`.
 
     Of a mixed batch this is the lam-weighted number of samples that are put in a right class.
     """
