@@ -52,7 +52,9 @@ def figures(
     target: Annotated[
         str | None, typer.Option(help="The column of a .csv with the classes.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(help="Only the first samples of --data.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="Only the first samples, of --data or MNIST.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of points, partners and networks.")] = 0,
     epochs: Annotated[
         int | None, typer.Option(help="Of surfaces (200 by default) and convergence (10).")

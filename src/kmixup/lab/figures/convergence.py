@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from kmixup.lab.figures.style import BLUE, DASHES, MARKERS, ORANGE, Array, panels, styled
 from kmixup.lab.protocol import Method, Trial
@@ -41,8 +42,6 @@ def courses(
 
     `folder` keeps the runs, and those that it has are not run again.
     """
-    if trials < 1:
-        raise ValueError(f"trials must be at least 1, got {trials}")
     found = []
     for alpha in alphas:
         for k in ks:
@@ -84,6 +83,7 @@ def convergence(courses: Sequence[Course], title: str) -> Figure:
                     )
             axes.set_title(f"{'Test' if part == 'test' else 'Training'}, α = {alpha:g}")
             axes.set_xlabel("epoch")
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             axes.grid(visible=True)
     grid[0, 0].set_ylabel("accuracy, %")
     grid[0, -1].legend(loc="lower right")

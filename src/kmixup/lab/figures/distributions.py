@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from kmixup.lab.figures.clouds import Cloud
 from kmixup.lab.figures.couplings import frame
-from kmixup.lab.figures.style import FAINT, MARKERS, RED, SCALE, panels, styled, xy
+from kmixup.lab.figures.style import FAINT, MARKERS, SCALE, panels, styled, xy
 from kmixup.pairing import Nearest, Optimal, Pairing
 from kmixup.theory import matching_distribution
 
@@ -63,14 +63,9 @@ def partners(
                 cmap=SCALE, norm=scale, edgecolors="black", linewidths=0.3,
             )  # fmt: skip
         axes.scatter(
-            *xy(cloud.plane[[i]]),
-            s=190,
-            marker="*",
-            c=RED,
-            edgecolors="black",
-            linewidths=1.2,
-            zorder=3,
-        )
+            *xy(cloud.plane[[i]]), s=210, marker="*", c="white", edgecolors="black",
+            linewidths=1.3, zorder=3,
+        )  # fmt: skip
         across = float(D.probability[cloud.y != cloud.y[i]].sum())
         axes.set_title(f"{cloud.title}: {across:.1%} in another class")
         frame(axes, cloud)

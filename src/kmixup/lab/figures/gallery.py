@@ -36,8 +36,8 @@ class Settings:
 
     `data`: a data set in place of the toys, or of MNIST; `limit` and `target` are of reading
     it. `epochs`: of what is trained, by default 200 for surfaces and 10 for convergence.
-    `trials`: networks of each line of the latter. `quick`: few samples, small networks' worth
-    of training. `folder`: where surfaces and runs are kept.
+    `trials`: networks of each line of the latter. `quick`: few points, samples and epochs.
+    `folder`: where surfaces and runs are kept.
     """
 
     folder: Path
@@ -48,6 +48,11 @@ class Settings:
     epochs: int | None = None
     trials: int = 1
     quick: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value, least in (("seed", self.seed, 0), ("trials", self.trials, 1)):
+            if value < least:
+                raise ValueError(f"{name} must be at least {least}, got {value}")
 
     def pick(self, usual: T, quick: T) -> T:
         return quick if self.quick else usual
@@ -88,17 +93,20 @@ def _partners(pairing: type[Pairing]) -> Callable[[Settings], Figure]:
 
 
 def _convergence(s: Settings) -> Figure:
-    limit, why = s.limit, ""
-    if s.data is not None:
-        name = s.data
-    elif s.quick or not at_hand("mnist", limit=limit or DIGITS):
-        name, why = "swiss-roll", "" if s.quick else " (MNIST is not at hand)"
-    else:
-        name, limit = "mnist", limit or DIGITS
-    data = load(name, limit=limit, target=s.target, seed=s.seed, size=s.pick(None, 64))
+    name, limit, size, why = s.data or "mnist", s.limit, None, ""
+    if s.data is None and s.quick:
+        name, size = "swiss-roll", 64
+    elif s.data is None:
+        limit = DIGITS if limit is None else limit
+        if not at_hand("mnist", limit=limit):
+            name, why = "swiss-roll", " (MNIST is not at hand)"
+    data = load(name, limit=limit, target=s.target, seed=s.seed, size=size)
     kind, model = usual_for(name, data)
-    protocol = replace(paper_protocol(name, kind), epochs=s.epochs or s.pick(EPOCHS, 2))
-    trial = Trial(name, model, protocol=protocol, seed=s.seed, limit=limit, target=s.target)
+    epochs = s.pick(EPOCHS, 2) if s.epochs is None else s.epochs
+    protocol = replace(paper_protocol(name, kind), epochs=epochs)
+    trial = Trial(
+        name, model, protocol=protocol, seed=s.seed, limit=limit, size=size, target=s.target
+    )
     found = convergence.courses(trial, trials=s.trials, folder=s.folder / "runs")
     return convergence.convergence(found, f"{data.title}, {model}{why}")
 
@@ -111,7 +119,7 @@ def _clusters(s: Settings) -> Figure:
 
 def _distances(s: Settings) -> Figure:
     usual = (4, 8, 16, 32, 64, 128, 256)
-    ks, samples = s.pick((usual, 60), (usual[:5], 5))
+    ks, samples = s.pick((usual, 150), (usual[:5], 5))
     return rates.matched_distance(ks, samples=samples, seed=s.seed)
 
 
@@ -130,7 +138,7 @@ DRAW: dict[str, Callable[[Settings], Figure]] = {
     "nearest": _partners(Nearest),
     "injectivity": lambda s: schematics.injectivity(),
     "convergence": _convergence,
-    "counterexample": lambda s: schematics.counterexample(seed=s.seed),
+    "counterexample": lambda s: schematics.counterexample(),
     "clusters": _clusters,
     "distances": _distances,
     "expansion": _expansion,

@@ -49,7 +49,7 @@ def cross_fraction(
 ) -> Figure:
     """Share of cross-cluster matches against k, for clusters of `points` points far apart."""
     figure, grid = panels(1, len(PLACES) + 1, size=(2.4, 2.7))
-    number = grid[0, -1]
+    number, upper = grid[0, -1], _upper(ks)
     for axes, (name, place), colour, marker in zip(
         grid[0], PLACES.items(), (ORANGE, BLUE, GREEN), MARKERS, strict=False
     ):
@@ -82,15 +82,16 @@ def cross_fraction(
             markeredgecolor="black",
         )  # fmt: skip
         _log_log(axes, ks)
-        axes.set_title(f"{name}: slope {fitted_slope(ks[2:], share[2:]).value:.2f}")
+        axes.set_title(f"{name}: slope {fitted_slope(ks[upper], share[upper]).value:.2f}")
         axes.legend(loc="lower left")
     _log_log(number, ks)
     number.set_title("their number grows")
     number.legend(loc="upper left")
     grid[0, 0].set_ylabel("share of cross-cluster matches")
     number.set_ylabel("cross-cluster matches")
+    low = min(axes.get_ylim()[0] for axes in grid[0, : len(PLACES)])
     for axes in grid[0, : len(PLACES)]:
-        axes.set_ylim(grid[0, 0].get_ylim()[0] / 1.6, 1.3)
+        axes.set_ylim(low / 1.6, 1.3)  # room for the legend; no share is above 1
     for axes in grid[0]:
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
@@ -100,7 +101,8 @@ def cross_fraction(
         f"{samples} pairs of independent k-subsets (with two standard errors), beside the "
         "expected share and the bound of Theorem 3.4. In a row, where an angle is obtuse, the "
         "share exceeds the paper's bound; the corrected one is its double, for the longest chain "
-        "of two matches. The share falls like k^(-1/2), so that the number (right) grows."
+        "of two matches. The share falls like k^(-1/2), so that the number (right) grows; "
+        f"slopes are of k ≥ {ks[upper][0]}."
     )
     return figure
 
@@ -109,11 +111,11 @@ Source = tuple[Callable[[int], Array], int, int]  # draws points; dimension, num
 
 
 def _cube(rng: np.random.Generator, d: int, clusters: int = 1) -> Source:
-    """Uniform points of unit cubes in a row, a side apart."""
+    """Uniform points of unit cubes in a row, ten sides from one to the next."""
 
     def draw(n: int) -> Array:
         points = rng.random((n, d))
-        points[:, 0] += 2 * rng.integers(0, clusters, n)
+        points[:, 0] += 10 * rng.integers(0, clusters, n)
         return points
 
     return draw, d, clusters
@@ -121,7 +123,7 @@ def _cube(rng: np.random.Generator, d: int, clusters: int = 1) -> Source:
 
 @styled
 def matched_distance(
-    ks: Sequence[int] = (4, 8, 16, 32, 64, 128, 256), *, samples: int = 60, seed: int = 0
+    ks: Sequence[int] = (4, 8, 16, 32, 64, 128, 256), *, samples: int = 150, seed: int = 0
 ) -> Figure:
     """Mean squared distance of matched points against k, for uniform points of cubes."""
     rng = np.random.default_rng(seed)
@@ -135,7 +137,7 @@ def matched_distance(
     figure, grid = panels(1, 1, size=(5.2, 4.2))
     axes = grid[0, 0]
     size = np.asarray(ks, dtype=np.float64)
-    upper = slice(len(ks) // 2, None)
+    upper = _upper(ks)
     looks = zip(COLOURS, MARKERS, DASHES, strict=False)
     for (name, (draw, d, clusters)), (colour, marker, dash) in zip(
         sources.items(), looks, strict=False
@@ -143,22 +145,32 @@ def matched_distance(
         found = matched_distances(draw, ks, samples)
         rate = expected_rate(size, d, clusters)
         rate *= np.exp(np.log(found.mean[upper] / rate[upper]).mean())
-        slopes = [fitted_slope(ks[upper], line[upper]).value for line in (found.mean, rate)]
+        slope = fitted_slope(ks[upper], found.mean[upper], found.error[upper])
+        expected = fitted_slope(ks[upper], rate[upper]).value
         axes.plot(size, rate, color=colour, ls=dash, lw=1.2)
         axes.errorbar(
             size, found.mean, 2 * found.error, color=colour, marker=marker, ls="none",
-            markeredgecolor="black", label=f"{name}: slope {slopes[0]:.2f}, rate {slopes[1]:.2f}",
+            markeredgecolor="black",
+            label=f"{name}: {slope.value:.2f} ± {slope.error:.2f} ({expected:.2f})",
         )  # fmt: skip
     _log_log(axes, ks)
     axes.set_ylabel("mean matched squared distance")
-    figure.legend(loc="outside lower center", ncols=2)
+    figure.legend(
+        loc="outside lower center", ncols=2, title="slope of the points (of the line)",
+        title_fontsize=8,
+    )  # fmt: skip
     figure.set_label(
         f"Mean squared distance of matched points in {samples} pairs of batches of k fresh points "
         "(with two standard errors), uniform on a unit cube in d dimensions, or on two of them. "
         "Lines are the rates 1/k, log k / k, k^(-2/d) for d = 1, 2 and more, and k^(-1/2) "
-        f"for two clusters, of fitted height; slopes are of k >= {ks[len(ks) // 2]}."
+        f"for two clusters, of fitted height; slopes are of k ≥ {ks[upper][0]}."
     )
     return figure
+
+
+def _upper(ks: Sequence[int]) -> slice:
+    """The larger half of the k, where rates show; a slope needs three."""
+    return slice(-max(3, len(ks) // 2), None)
 
 
 def _log_log(axes: Axes, ks: Sequence[int]) -> None:

@@ -14,7 +14,7 @@ from kmixup.lab.figures.style import BLUE, DASHES, MARKERS, ORANGE, panels, styl
 from kmixup.lab.streams import drawing_from
 from kmixup.theory import expand, fitted_slope, interpolated_loss, matching_distributions
 
-SMALL = 0.03  # slopes are of steps up to this
+SMALL = 0.01  # slopes are of steps up to this
 
 
 def fitted_network(X: Tensor, y: Tensor, *, steps: int = 200, seed: int = 0) -> nn.Module:

@@ -13,7 +13,7 @@ from matplotlib.image import AxesImage
 
 from kmixup.lab.data.toy import DRAW
 from kmixup.lab.figures.clouds import TITLES
-from kmixup.lab.figures.style import SCALE, bare, dots, one_hot, panels, styled
+from kmixup.lab.figures.style import MARKERS, SCALE, bare, panels, styled, xy
 from kmixup.lab.protocol import Method, Trial, paper_protocol
 from kmixup.lab.report.surfaces import Surface
 
@@ -74,7 +74,12 @@ def _surface(axes: Axes, surface: Surface) -> AxesImage:
     )  # fmt: skip
     axes.contour(surface.belief, levels=[127.5], extent=extent, colors="black", linewidths=0.8)
     thin = slice(None, None, 3)
-    dots(axes, surface.x[thin].astype(np.float64), one_hot(surface.y[thin], 2), size=8)
+    for one in (0, 1):  # white, to be seen on dark and light
+        mine = surface.x[thin][surface.y[thin] == one].astype(np.float64)
+        axes.scatter(
+            *xy(mine), s=12, marker=MARKERS[one], c="white", edgecolors="black", linewidths=0.6,
+            zorder=3,
+        )  # fmt: skip
     bare(axes)
     axes.set(xlim=reach, ylim=reach)
     return image
