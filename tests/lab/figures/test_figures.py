@@ -140,7 +140,10 @@ def test_what_is_no_cloud_is_refused(x, y):
 def test_k_is_cut_to_half_of_few_points():
     cloud = Cloud.of("few", np.eye(6, 2), [0, 1] * 3)
     assert [cloud.block(k) for k in (1, 3, 32)] == [1, 3, 3]
-    assert "few, k = 3" in labels(couplings([cloud], size=8))
+    figure = couplings([cloud], size=8)
+    assert "few, k = 3" in labels(figure)
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert texts == ["same class", "different classes", "0", "1"]
 
 
 # what the figures show
@@ -224,7 +227,7 @@ def test_the_remainder_is_of_third_order(tmp_path):
 def test_the_share_in_a_row_is_above_the_paper_s_bound_and_below_the_other():
     figure = rates.cross_fraction((16, 32, 64), samples=200)
     row = {line.get_label(): line.get_ydata() for line in figure.axes[2].get_lines()}
-    exact = np.array(row["expected"])
+    (exact,) = (np.array(line) for label, line in row.items() if label.startswith("expected"))
     assert (exact > row["paper's bound"]).all()
     assert (exact < row["corrected bound"]).all()
 
@@ -239,7 +242,9 @@ def test_courses_are_those_of_the_records_and_are_kept(tmp_path, monkeypatch):
     assert [(course.k, course.train.shape) for course in found] == [(1, (2, 3)), (4, (2, 3))]
     for course in found:
         assert ((course.train > 0) & (course.train <= 1)).all()
-    monkeypatch.setattr("kmixup.lab.train._epoch", None)  # cannot be called
+    kept = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
+    assert kept == ["record.json"] * 4
+    monkeypatch.setattr(convergence, "train", None)  # cannot be called
     again = convergence.courses(trial, ks=(1, 4), alphas=(1.0,), trials=2, folder=tmp_path)
     assert all(np.array_equal(a.train, b.train) for a, b in zip(found, again, strict=True))
     figure = convergence.convergence(found, "Iris")

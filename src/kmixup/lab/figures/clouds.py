@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kmixup.lab.data import Dataset, load
 from kmixup.lab.data.toy import DRAW
-from kmixup.lab.figures.style import Array, one_hot
+from kmixup.lab.figures.style import Array
 
 TITLES = {"one-ring": "One Ring", "four-bars": "Four Bars", "swiss-roll": "Swiss Roll"}
 SIZE = 512
@@ -17,7 +17,7 @@ SIZE = 512
 
 @dataclass(frozen=True, eq=False)
 class Cloud:
-    """Points `x` `(n, d)` of classes `y` `(n,)`, counted from 0, under a `title`.
+    """Points `x` `(n, d)` under a `title`; `y` `(n,)` are indices into their `classes`.
 
     They are matched and mixed in all dimensions, and shown as (x - `centre`) @ `axes`, with
     axes `(d, 2)`. `note` says what was left out, for the caption.
@@ -26,6 +26,7 @@ class Cloud:
     title: str
     x: Array
     y: NDArray[np.int64]
+    classes: tuple[str, ...]
     centre: Array
     axes: Array
     note: str = ""
@@ -39,10 +40,11 @@ class Cloud:
                 "x must have the shape (n, d) with n at least 4, and y the shape (n,), "
                 f"got {points.shape} and {labels.shape}"
             )
-        classes = np.unique(labels, return_inverse=True)[1].astype(np.int64)
+        names, index = np.unique(labels, return_inverse=True)
+        given = (title, points, index.astype(np.int64), tuple(map(str, names)))
         d = points.shape[1]
         if d <= 2:
-            return cls(title, points, classes, np.zeros(d), np.eye(d, 2), note)
+            return cls(*given, np.zeros(d), np.eye(d, 2), note)
         from sklearn.decomposition import PCA  # on first use: it loads slowly
 
         fit = PCA(2, svd_solver="full").fit(points)
@@ -51,7 +53,7 @@ class Cloud:
             f"{fit.explained_variance_ratio_.sum():.0%} of the variance"
         )
         note = f"{note}; {shown}" if note else shown
-        return cls(title, points, classes, fit.mean_, fit.components_.T, note)
+        return cls(*given, fit.mean_, fit.components_.T, note)
 
     def show(self, points: Array) -> Array:
         """Where points `(m, d)` are in the picture, `(m, 2)`."""
@@ -64,7 +66,7 @@ class Cloud:
     @property
     def shares(self) -> Array:
         """Classes as one-hot rows `(n, c)`."""
-        return one_hot(self.y, int(self.y.max()) + 1)
+        return np.eye(len(self.classes))[self.y]
 
     def block(self, k: int) -> int:
         """k, or half of the points where they are too few for two blocks of k."""
@@ -85,4 +87,5 @@ def cloud_of(data: Dataset, *, size: int = SIZE, seed: int = 0) -> Cloud:
         some = np.random.default_rng(seed).permutation(n)[:size]
         note = f"{size:,} of {n:,} training points of {data.title}, drawn at random"
     x = data.normalise(data.x_train[some]).flatten(1).double().numpy()
-    return Cloud.of(TITLES.get(data.name, data.name), x, data.y_train[some].numpy(), note=note)
+    y = np.array(data.classes)[data.y_train[some].numpy()]
+    return Cloud.of(TITLES.get(data.name, data.name), x, y, note=note)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,9 +11,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from kmixup.lab import checkpoint, record
 from kmixup.lab.figures.style import BLUE, DASHES, MARKERS, ORANGE, Array, panels, styled
 from kmixup.lab.protocol import Method, Trial
-from kmixup.lab.record import History
 from kmixup.lab.train import train
 
 
@@ -54,9 +55,17 @@ def courses(
     return found
 
 
-def _history(trial: Trial, folder: Path | None) -> History:
-    out = None if folder is None else folder / trial.id
-    history: History = train(trial, out=out, resume=out is not None).record["epochs"]
+def _history(trial: Trial, folder: Path | None) -> record.History:
+    """All epochs of a trial; of one that has ended, `folder` keeps the record alone."""
+    if folder is None:
+        written = train(trial).record
+    else:
+        out = folder / trial.id  # a hash of all settings
+        if not (out / record.NAME).is_file():
+            train(trial, out=out, resume=True)
+            (out / checkpoint.NAME).unlink()
+        written = json.loads((out / record.NAME).read_text())
+    history: record.History = written["epochs"]
     return history
 
 
@@ -94,6 +103,6 @@ def convergence(courses: Sequence[Course], title: str) -> Figure:
         f"Convergence on {title}; each line is {mean}. Test accuracy is on the test part as it "
         "is. Training accuracy is on the mixed batches of the epoch while the weights move, "
         "a right answer counting by the weight of its label in the mix: it is lower the more "
-        "labels differ inside a pair, which they do less at larger k."
+        "labels differ inside a pair, which at larger k they usually do less."
     )
     return figure

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from kmixup.lab.figures.clouds import Cloud
-from kmixup.lab.figures.style import BLACK, FAINT, bare, dots, panels, styled
+from kmixup.lab.figures.style import BLACK, FAINT, bare, class_handles, dots, panels, styled
 from kmixup.pairing import match
 from kmixup.vicinal import vicinal_dataset
 
@@ -29,7 +29,8 @@ def couplings(
     seed: int = 0,
 ) -> Figure:
     """Matched pairs above, `size` mixed points below; the columns are every k of every cloud."""
-    figure, grid = panels(2, len(ks) * len(clouds), size=(1.75, 1.85))
+    columns = len(ks) * len(clouds)
+    figure, grid = panels(2, columns, size=(1.75, 1.85) if columns > 4 else (2.6, 2.7))
     for i, k in enumerate(ks):
         for j, cloud in enumerate(clouds):
             upper, lower = grid[:, i * len(clouds) + j]
@@ -43,7 +44,9 @@ def couplings(
         Line2D([], [], color=FAINT, label="same class"),
         Line2D([], [], color=BLACK, ls="dashed", label="different classes"),
     ]
-    figure.legend(handles=lines, loc="outside lower center", ncols=2)
+    if len(clouds) == 1:  # toys have two classes, and no names for them
+        lines += class_handles(clouds[0].classes)
+    figure.legend(handles=lines, loc="outside lower center", ncols=min(len(lines), 2 * columns))
     notes = "".join(f" {cloud.title}: {cloud.note}." for cloud in clouds if cloud.note)
     figure.set_label(
         "Optimal couplings of two random sets of points, in blocks of "

@@ -7,7 +7,7 @@ things are compared they differ in lightness, marker or dashes as well, for prin
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial, wraps
 from pathlib import Path
@@ -18,6 +18,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
@@ -107,8 +108,15 @@ def dots(axes: Axes, points: Array, shares: Array, *, size: float = 14, edge: fl
         )  # fmt: skip
 
 
-def one_hot(y: NDArray[np.int64], classes: int) -> Array:
-    return np.eye(classes)[y]
+def class_handles(classes: Sequence[str]) -> list[Line2D]:
+    """What a legend shows for each class: its marker and colour."""
+    return [
+        Line2D(
+            [], [], ls="none", marker=MARKERS[i % len(MARKERS)], color=COLOURS[i % len(COLOURS)],
+            markeredgecolor="black", markeredgewidth=0.5, label=name,
+        )
+        for i, name in enumerate(classes)
+    ]  # fmt: skip
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
