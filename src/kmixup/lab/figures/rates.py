@@ -72,7 +72,7 @@ def cross_fraction(
             axes.plot(ks, chain * paper, color=RED, ls="dashdot", label="corrected bound")
         axes.plot(ks, paper, color="black", ls="dashed", label="paper's bound")
         ratio = exact[-1] / paper[-1]
-        axes.plot(ks, exact, color=colour, ls="solid", label=f"expected, {ratio:.2f} times that")
+        axes.plot(ks, exact, color=colour, ls="solid", label=f"expected, {ratio:.2f} of it")
         share = [one.fraction for one in seen]
         axes.errorbar(
             ks, share, [2 * one.error for one in seen], color=colour, marker=marker, ls="none",
@@ -92,7 +92,7 @@ def cross_fraction(
     number.set_ylabel("cross-cluster matches")
     low = min(axes.get_ylim()[0] for axes in grid[0, : len(PLACES)])
     for axes in grid[0, : len(PLACES)]:
-        axes.set_ylim(low / 1.6, 1.3)  # room for the legend; no share is above 1
+        axes.set_ylim(low / 2, 1.3)  # room for the legend; no share is above 1
     for axes in grid[0]:
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
