@@ -29,14 +29,13 @@ def estimate(trials: Sequence[Trial]) -> Estimate:
     """Train one unit of each network on a few batches, and scale up.
 
     All units of a data set, network and protocol are taken to cost what the one with the
-    largest k does. Whatever cannot be probed, for want of data say, is named in `unknown`.
+    largest k does, fleets apart from trials that run alone. Whatever cannot be probed, for want of data say, is named in `unknown`.
     """
     by_kind: dict[tuple[object, ...], list[Unit]] = {}
     for unit in units(trials):
         one = unit[0]
-        by_kind.setdefault((one.data, one.model, one.protocol, one.limit, one.size), []).append(
-            unit
-        )
+        kind = (one.data, one.model, one.protocol, one.limit, one.size, len(unit) > 1)
+        by_kind.setdefault(kind, []).append(unit)
     total, unknown = 0.0, []
     before = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -16,10 +16,11 @@ from typing import Any, Literal, get_args
 from kmixup.coefficient import Beta
 from kmixup.pairing import Nearest, Optimal, Pairing
 
-MethodName = Literal["erm", "mixup", "kmixup", "nearest"]
+MethodName = Literal["erm", "mixup", "kmixup", "nearest", "manifold", "cutmix", "local"]
 AlphaRule = Literal["same", "xi"]
 PairedWith = Literal["loaders", "batch"]
 Precision = Literal["fp32", "bf16"]
+MANIFOLD_LAYERS = "input+first-block"  # those of the paper
 
 
 def _check_whole(name: str, value: object, *, least: int = 1) -> None:
@@ -89,17 +90,23 @@ class Method:
     """What training mixes.
 
     `name`: "erm" (nothing), "mixup" (random pairs), "kmixup" (optimal pairs in blocks
-    of `k`) or "nearest" (the nearest in a block, the paper's counter-example).
+    of `k`), "nearest" (the nearest in a block, the paper's counter-example), "manifold"
+    (in a layer of the network), "cutmix" (boxes of images) or "local" (the loss weighted
+    by distance); the last three are as published at k = 1, with optimal pairs above.
     `alpha_rule`: use `alpha` as it is ("same"), or the alpha that has at `k` the
     strength xi of `alpha` at k = 1 ("xi"). `pairing`: partners come from a second,
     independent order of the data ("loaders", as in the paper) or from the same "batch".
+    `layers`: of manifold alone, as `kmixup.lab.models.layers_of` reads them.
 
-    What a name leaves no choice in is set, so that equal methods compare equal:
+    What a name leaves no choice in is set, so that equal methods compare equal. There is
+    one batch only inside of a network, so that manifold always pairs in the batch:
 
     >>> Method("mixup", k=16)
-    Method(name='mixup', k=1, alpha=1.0, alpha_rule='same', pairing='loaders')
+    Method(name='mixup', k=1, alpha=1.0, alpha_rule='same', pairing='loaders', layers=None)
     >>> Method("kmixup", k=1) == Method("mixup")
     True
+    >>> Method("manifold").pairing, Method("manifold").layers
+    ('batch', 'input+first-block')
     """
 
     name: MethodName = "kmixup"
@@ -107,6 +114,7 @@ class Method:
     alpha: float = 1.0
     alpha_rule: AlphaRule = "same"
     pairing: PairedWith = "loaders"
+    layers: str | None = None
 
     def __post_init__(self) -> None:
         _check_choice("method", self.name, MethodName)
@@ -120,11 +128,15 @@ class Method:
             self._set(k=1, alpha_rule="same")
         if self.name == "erm":
             self._set(alpha=0.0, pairing="loaders")
-        if self.name == "nearest" and self.alpha_rule == "xi":
+        if not self.has_xi and self.alpha_rule == "xi":
             raise ValueError(
-                'alpha_rule must be "same" for the method nearest, got "xi": '
-                "calibration is of optimal pairs"
+                f'alpha_rule must be "same" for the method {self.name}, got "xi": '
+                "calibration is of optimal pairs, mixed linearly as inputs"
             )
+        if self.name == "manifold":
+            self._set(pairing="batch", layers=self.layers or MANIFOLD_LAYERS)
+        else:
+            self._set(layers=None)
         self._set(alpha=float(self.alpha))
 
     def _set(self, **values: object) -> None:
@@ -138,11 +150,27 @@ class Method:
         ('erm', 'kmixup k=16 alpha=0.5 at equal xi')
         """
         words: list[str] = [self.name]
-        words += [f"k={self.k}"] * (self.name in ("kmixup", "nearest"))
+        words += [f"k={self.k}"] * self.has_k
         words += [f"alpha={self.alpha:g}"] * (self.name != "erm")
         words += ["at equal xi"] * (self.alpha_rule == "xi")
-        words += ["in the batch"] * (self.pairing == "batch")
+        words += ["in the batch"] * (self.pairing == "batch" and self.name != "manifold")
+        words += [f"in {self.layers}"] * (self.layers not in (None, MANIFOLD_LAYERS))
         return " ".join(words)
+
+    @property
+    def has_k(self) -> bool:
+        """Whether k is a choice."""
+        return self.name not in ("erm", "mixup")
+
+    @property
+    def has_xi(self) -> bool:
+        """Whether the strength xi is known: that of inputs, mixed linearly in optimal pairs."""
+        return self.name in ("erm", "mixup", "kmixup")
+
+    @property
+    def mixes_rows(self) -> bool:
+        """Whether all is done to rows of numbers before the network, every row weighing 1."""
+        return self.has_xi or self.name == "nearest"
 
     @property
     def stage(self) -> Pairing:

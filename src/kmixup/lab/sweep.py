@@ -35,6 +35,7 @@ def expand(
     alpha: float | Sequence[float] = 1.0,
     alpha_rule: str | Sequence[str] = "same",
     pairing: str | Sequence[str] = "loaders",
+    layers: str | Sequence[str] | None = None,
     trials: int = 1,
     seed: int = 0,
     limit: int | None = None,
@@ -50,8 +51,8 @@ def expand(
     Args:
         data, limit, scaling, size, target: as `kmixup.lab.data.load` takes them.
         model: by default the paper's for the data set.
-        method, k, alpha, alpha_rule, pairing: as in `Method`; what a method has no use for
-            does not multiply it.
+        method, k, alpha, alpha_rule, pairing, layers: as in `Method`; what a method has no
+            use for does not multiply it.
         trials: seeds `seed`, `seed + 1`, … of every cell.
         noise, fgsm: levels of further tests, in 255ths; not swept, a network takes all.
         protocol: settings to replace in the paper's protocol for the data set.
@@ -74,9 +75,7 @@ def expand(
     # methods collapse into fewer when a name leaves no choice
     methods = dict.fromkeys(
         Method(*choice)
-        for choice in product(
-            _list(method), _list(k), _list(alpha), _list(alpha_rule), _list(pairing)
-        )
+        for choice in product(*map(_list, (method, k, alpha, alpha_rule, pairing, layers)))
     )
     found = []
     for name, scale in product(_list(data), _list(scaling)):

@@ -22,9 +22,10 @@ from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from kmixup.lab import checkpoint, record
-from kmixup.lab.batches import batch_of, error_rate, soft_cross_entropy
+from kmixup.lab.batches import error_rate, soft_cross_entropy
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate import score_logits, score_under_fgsm, score_under_noise
+from kmixup.lab.forward import Forward
 from kmixup.lab.prepare import (
     DivergedError,
     Strength,
@@ -152,6 +153,7 @@ def _train(fabric: Fabric, job: _Job, data: Dataset) -> Ended:
     net = network(trial, data, streams)
     model, optimiser = fabric.setup(net, optimiser_of(net.parameters(), protocol))
     data = _moved(data, fabric.device)
+    forward = Forward(model, trial, data, streams)
     config = _config(trial, ranks)
     path = None if job.out is None else job.out / checkpoint.NAME
     history: record.History = []
@@ -174,7 +176,7 @@ def _train(fabric: Fabric, job: _Job, data: Dataset) -> Ended:
             set_rate(optimiser, rate)
             steps = epoch(trial, n, job.strength.alpha, streams, rank=rank, ranks=ranks)
             with drawing_from(streams.network):
-                loss = _epoch(fabric, model, optimiser, steps, data, trial, streams, bar, number)
+                loss = _epoch(fabric, forward, optimiser, steps, bar, number)
             logits = _logits(model, data)
             if not logits.isfinite().all():
                 raise diverged(number, rate)
@@ -208,25 +210,21 @@ def _train(fabric: Fabric, job: _Job, data: Dataset) -> Ended:
 
 def _epoch(
     fabric: Fabric,
-    model: nn.Module,
+    forward: Forward,
     optimiser: torch.optim.Optimizer,
     steps: list[Step],
-    data: Dataset,
-    trial: Trial,
-    streams: Streams,
     bar: Bar,
     number: int,
 ) -> float:
     """Train for one epoch; the mean loss over its samples."""
-    model.train()
+    forward.model.train()
     rate = optimiser.param_groups[0]["lr"]
-    augment = streams.augment if trial.protocol.augment else None
     total, count = 0.0, 0
     for i, step in enumerate(steps, 1):
-        x, y = batch_of(step, data, trial.method, augment=augment)
+        logits, y = forward(step)
         optimiser.zero_grad()
         # processes average their gradients, so each divides by an equal share of the samples
-        loss = soft_cross_entropy(model(x), y, step.size / fabric.world_size)
+        loss = soft_cross_entropy(logits, y, step.size / fabric.world_size)
         fabric.backward(loss)
         optimiser.step()
         value = float(loss.detach())

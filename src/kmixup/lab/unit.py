@@ -34,7 +34,7 @@ Unit = tuple[Trial, ...]
 
 
 def units(trials: Iterable[Trial]) -> list[Unit]:
-    """Trials grouped for workers: small networks by twenties, others one by one.
+    """Trials grouped for workers: small networks by twenties, all else one by one.
 
     >>> trials = [Trial("iris", "mlp-iris", seed=seed) for seed in range(30)]
     >>> [len(unit) for unit in units([*trials, Trial("mnist", "lenet")])]
@@ -140,7 +140,8 @@ def _finite(value: Any) -> Any:
 
 
 def _plain(trial: Trial) -> bool:
-    return trial.protocol.precision == "fp32" and not (trial.noise or trial.fgsm)
+    tested = trial.noise or trial.fgsm
+    return trial.protocol.precision == "fp32" and trial.method.mixes_rows and not tested
 
 
 def _pairing(method: Method) -> tuple[str, int, str]:

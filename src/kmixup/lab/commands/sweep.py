@@ -25,7 +25,7 @@ HELP = """Train a grid of your own, and write down every trial.
 \b
 A grid is a TOML file; lists are swept, all else is one value:
   data = ["iris", "table.csv"]        # names, .npz, .csv or folders
-  method = ["erm", "mixup", "kmixup"]
+  method = ["erm", "mixup", "kmixup"] # nearest, manifold, cutmix, local
   k = [4, 16]
   alpha = [0.1, 1.0]
   alpha_rule = ["same", "xi"]
