@@ -29,7 +29,8 @@ def estimate(trials: Sequence[Trial]) -> Estimate:
     """Train one unit of each network on a few batches, and scale up.
 
     All units of a data set, network and protocol are taken to cost what the one with the
-    largest k does, fleets apart from trials that run alone. Whatever cannot be probed, for want of data say, is named in `unknown`.
+    largest k does, fleets apart from trials that run alone. Whatever cannot be probed, for
+    want of data say, is named in `unknown`.
     """
     by_kind: dict[tuple[object, ...], list[Unit]] = {}
     for unit in units(trials):
