@@ -18,13 +18,14 @@ from functools import partial
 import torch
 from threadpoolctl import threadpool_limits
 
-from benchmarks.lab import epochs, fleets
+from benchmarks.lab import fleets
 from benchmarks.matching import matching, mixing
 from benchmarks.methods import methods
-from benchmarks.timing import interleaved, milliseconds, table
+from benchmarks.tables import milliseconds, table
 from benchmarks.training import training
 from kmixup import Beta
 from kmixup.calibration import _alpha_for
+from kmixup.lab.timing import interleaved
 from tests.oracles import literal_search
 
 
@@ -72,7 +73,6 @@ SECTIONS: dict[str, Callable[[float], None]] = {
     "mixing": mixing,
     "methods": methods,
     "training": training,
-    "epochs": epochs,
     "fleets": fleets,
     "calibration": calibration,
     "imports": imports,

@@ -14,7 +14,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import kmixup
-from benchmarks.timing import interleaved, milliseconds, table
+from benchmarks.tables import milliseconds, table
+from kmixup.lab.timing import interleaved
 
 BATCHES = [
     ((512, 3, 32, 32), 32),

@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import kmixup
-from benchmarks.timing import Timings, interleaved, milliseconds, table
+from benchmarks.tables import milliseconds, table
 from benchmarks.training import lenet, small_resnet
+from kmixup.lab.timing import Timings, interleaved
 from kmixup.mixing import Mixing
 
 BATCHES = [((128, 1, 28, 28), 16), ((128, 3, 32, 32), 16), ((256, 3, 224, 224), 16)]

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import kmixup
-from benchmarks.timing import interleaved, milliseconds, table
+from benchmarks.tables import milliseconds, table
+from kmixup.lab.timing import interleaved
 
 
 def lenet() -> nn.Module:

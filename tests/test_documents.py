@@ -13,6 +13,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import kmixup
+from kmixup import theory
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.models import MODELS
 
@@ -28,6 +29,26 @@ def test_the_code_on_the_page_of_the_lab_runs():
     for block in blocks:
         exec(compile(block, "docs/lab.md", "exec"), names)
     assert len(names["errors"]) == 20
+
+
+@pytest.mark.slow
+def test_the_code_on_the_page_of_the_theory_prints_what_the_page_shows(capsys):
+    page = (ROOT / "docs/theory.md").read_text()
+    blocks = re.findall(r"```(python|text)\n(.*?)```", page, re.S)
+    assert len(blocks) == 23
+    names = {}
+    for kind, block in blocks:
+        if kind == "python":
+            exec(compile(block, "docs/theory.md", "exec"), names)
+        else:
+            assert capsys.readouterr().out == block
+
+
+def test_the_page_of_the_theory_names_every_instrument():
+    page = (ROOT / "docs/theory.md").read_text()
+    for name in theory.__all__:
+        if name[0].islower():
+            assert name in page, name
 
 
 def test_the_page_of_the_lab_names_every_data_set_and_network():

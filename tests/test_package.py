@@ -6,7 +6,10 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+import pytest
+
 import kmixup
+from kmixup import theory
 
 SOURCE = Path(kmixup.__file__).parent
 
@@ -20,10 +23,16 @@ LEVELS = [
     {"methods"},
     {"hidden", "vicinal"},
 ]
+THEORY = [
+    {"matching"},
+    {"angles", "endpoints", "expansion", "manifold", "rate", "reversion"},
+    {"clusters"},
+    {"fraction"},
+]
 
 
-def imports_of(path: Path) -> set[str]:
-    """Modules of kmixup that a file imports."""
+def imports_of(path: Path, package: str = "kmixup") -> set[str]:
+    """Modules of a package that a file imports."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         names = []
@@ -31,7 +40,10 @@ def imports_of(path: Path) -> set[str]:
             names = [node.module or ""]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        found |= {name.split(".")[1] for name in names if name.startswith("kmixup.")}
+        inside = (
+            name.removeprefix(f"{package}.") for name in names if name.startswith(f"{package}.")
+        )
+        found |= {name.split(".")[0] for name in inside}
     return found
 
 
@@ -44,9 +56,21 @@ def test_imports_flow_one_way():
             assert level[imported] < level[name], f"{name} imports {imported}"
 
 
-def test_importing_loads_neither_solver_nor_special_functions_nor_compiler():
+def test_the_theory_builds_on_the_library_and_imports_one_way():
+    level = {name: i for i, names in enumerate(THEORY) for name in names}
+    paths = {path.stem: path for path in (SOURCE / "theory").glob("*.py")}
+    del paths["__init__"]
+    assert set(paths) == set(level)
+    for name, path in paths.items():
+        assert imports_of(path) <= {"theory"}.union(*LEVELS), name
+        for imported in imports_of(path, "kmixup.theory"):
+            assert level[imported] < level[name], f"{name} imports {imported}"
+
+
+@pytest.mark.parametrize("package", ["kmixup", "kmixup.theory"])
+def test_importing_loads_neither_solver_nor_special_functions_nor_compiler(package):
     code = (
-        "import sys, torch; before = set(sys.modules); import kmixup; "
+        f"import sys, torch; before = set(sys.modules); import {package}; "
         "print(sorted({m.split('.')[0] for m in set(sys.modules) - before}), "
         "'torch._dynamo' in sys.modules)"
     )
@@ -57,9 +81,10 @@ def test_importing_loads_neither_solver_nor_special_functions_nor_compiler():
 
 
 def test_every_public_name_is_there_and_documented():
-    for name in kmixup.__all__:
-        assert getattr(kmixup, name).__doc__, name
-    assert kmixup.__all__ == sorted(kmixup.__all__)
+    for package in (kmixup, theory):
+        for name in package.__all__:
+            assert getattr(package, name).__doc__, name
+        assert package.__all__ == sorted(package.__all__)
 
 
 def test_the_installed_version_is_that_of_the_package():

@@ -7,7 +7,17 @@ import warnings
 from typing import Any, NoReturn
 
 # what the extra kmixup[lab] brings, by the names of the modules
-LAB = ("typer", "rich", "lightning_fabric", "pooch", "tqdm", "sklearn", "PIL", "matplotlib")
+LAB = (
+    "typer",
+    "rich",
+    "lightning_fabric",
+    "pooch",
+    "tqdm",
+    "sklearn",
+    "PIL",
+    "matplotlib",
+    "jinja2",
+)
 
 BAD_INPUT, INTERRUPTED = 2, 130
 

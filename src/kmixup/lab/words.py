@@ -1,6 +1,8 @@
-"""Numbers and times in words."""
+"""Numbers and times in words, and tables of them."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 def count(number: int, thing: str) -> str:
@@ -20,3 +22,17 @@ def duration(seconds: float) -> str:
         if seconds >= least:
             return f"{seconds / size:.1f} {unit}"
     return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown, its columns aligned.
+
+    >>> print(markdown(["k", "time"], [["16", "2 s"]]))
+    | k  | time |
+    | -- | ---- |
+    | 16 | 2 s  |
+    """
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    lines = [header, ["-" * width for width in widths], *rows]
+    cells = [[cell.ljust(size) for cell, size in zip(line, widths, strict=True)] for line in lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import typer
 
-from kmixup.lab.commands import data, reproduce, sweep, train
+from kmixup.lab.commands import bench, data, reproduce, sweep, train
 
 app = typer.Typer(
     help="k-mixup: mixup along optimal transport matchings.\n\n"
     "\b\n"
     "kmixup train --data iris --method kmixup --k 16   one run\n"
+    "kmixup reproduce toy                              a table of the paper\n"
     "kmixup sweep grid.toml                            a grid of your own\n"
-    "kmixup data list                                  what there is to train on",
+    "kmixup data list                                  what there is to train on\n"
+    "kmixup bench cost                                 what mixing costs on this machine",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -19,5 +21,6 @@ app = typer.Typer(
 )
 app.command(help=train.HELP)(train.train)
 app.command(help=sweep.HELP)(sweep.sweep)
-app.command()(reproduce.reproduce)
+app.command(help=reproduce.HELP)(reproduce.reproduce)
 app.add_typer(data.app, name="data")
+app.add_typer(bench.app, name="bench")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -22,20 +26,49 @@ from kmixup.lab.commands.sweep import (
     finish,
     preview,
 )
-from kmixup.lab.paper import PRESETS
+from kmixup.lab.paper import PRESETS, Preset
+from kmixup.lab.protocol import Trial
+
+RULES = {"same": ("same",), "xi": ("xi",), "both": ("same", "xi")}
+
+HELP = f"""Re-run an experiment of the paper, and show it beside the paper's figures.
+
+Every trial is written down as it ends, so the same command goes on after any interruption,
+and draws the report anew once all is there. Settings are the paper's where it states them.
+\b
+
+Experiments:
+  {chr(10).join(f"  {name:<14} {preset.cost}" for name, preset in PRESETS.items()).strip()}
+
+\b
+The toy tables in full, in a few minutes:
+  kmixup reproduce toy
+A glimpse of any other:
+  kmixup reproduce uci --quick
+What two cores can do in an hour:
+  kmixup reproduce mnist --epochs 12 --trials 3 --k 1 --k 16 --alpha 1 --alpha 10
+What would be run, and for how long:
+  kmixup reproduce cifar10 --dry-run
+On a Ray cluster:
+  kmixup reproduce cifar10 --engine ray --address auto --num-gpus 0.25
+"""
+
+Name = Annotated[str, typer.Argument(metavar="TABLE", help=f"One of {', '.join(PRESETS)}.")]
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(metavar="TABLE", help=", ".join(PRESETS))],
+    name: Name,
     trials: Annotated[int | None, typer.Option(help="Networks of each cell.")] = None,
     epochs: Annotated[int | None, typer.Option(help="The rate's milestones move along.")] = None,
-    k: Annotated[list[int], typer.Option(help="Rows of the tables; may be repeated.")] = [],  # noqa: B006
+    k: Annotated[list[int], typer.Option(help="Rows of the tables; may be repeated.")] = [],  # noqa: B006, typer copies it
     alpha: Annotated[list[float], typer.Option(help="Columns; may be repeated.")] = [],  # noqa: B006
     alpha_rule: Annotated[
-        str, typer.Option(help="same, xi or both: which reading of alpha at k > 1.")
+        str, typer.Option(help="At k > 1 alpha as it is (same), at equal xi (xi), or both.")
     ] = "both",
     limit: Annotated[int | None, typer.Option(help="Only the first samples.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="The smallest version.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="The smallest version that shows something.")
+    ] = False,
     out: Out = None,
     engine: EngineName = "local",
     workers: Workers = None,
@@ -46,19 +79,64 @@ def reproduce(
     dry_run: DryRun = False,
     quiet: Quiet = False,
 ) -> None:
-    preset = PRESETS[name]
+    preset = _preset(name)
+    if alpha_rule not in RULES:
+        raise ValueError(f"alpha-rule must be one of {', '.join(RULES)}, got {alpha_rule!r}")
     todo = preset.trials(
         trials=trials,
         epochs=epochs,
         k=k or None,
         alpha=alpha or None,
-        alpha_rule=("same", "xi") if alpha_rule == "both" else (alpha_rule,),
+        alpha_rule=RULES[alpha_rule],  # type: ignore[arg-type]
         limit=limit,
         quick=quick,
     )
     how = How(engine, workers, address, num_cpus, num_gpus, device, quiet)
+    shrunk = preset.shrinkage(todo)
+    typer.echo(f"{preset.claim}\n{_extent(shrunk)}")
     if dry_run:
         preview(todo, how)
         return
     folder = out or Path("out") / name
-    finish(carry_out(todo, folder, how), folder)
+    outcome = carry_out(todo, folder, how)
+    report(preset, todo, outcome.rows, folder, shrunk)
+    finish(outcome, folder)
+
+
+def report(
+    preset: Preset,
+    trials: Sequence[Trial],
+    rows: Sequence[dict[str, object]],
+    folder: Path,
+    shrunk: Sequence[str],
+) -> None:
+    """Show the tables on the terminal, and write them down beside the rows."""
+    from rich.console import Console
+
+    from kmixup.lab.report import show, write
+
+    show(rows, preset.tables, Console())
+    paths = write(
+        rows,
+        preset.tables,
+        folder,
+        name=preset.name,
+        command=shlex.join(["kmixup", *sys.argv[1:]]),
+        claim=preset.claim,
+        notes=[_extent(shrunk), *preset.deviations],
+    )
+    typer.echo(f"page: {paths.page}")
+
+
+def _preset(name: str) -> Preset:
+    if name not in PRESETS:
+        close = get_close_matches(name, PRESETS, n=3, cutoff=0.5) or PRESETS
+        raise ValueError(f"there is no experiment {name!r}: did you mean {' or '.join(close)}?")
+    return PRESETS[name]
+
+
+def _extent(shrunk: Sequence[str]) -> str:
+    """In plain words, whether this is the paper's protocol."""
+    if not shrunk:
+        return "This is the paper's protocol in full."
+    return f"This is not the paper's protocol in full, it was shrunk: {'; '.join(shrunk)}."

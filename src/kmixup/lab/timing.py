@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
@@ -52,16 +52,3 @@ def _time(call: Callable[[], object], times: int) -> float:
     for _ in range(times):
         call()
     return (time.perf_counter() - before) / times
-
-
-def milliseconds(seconds: float) -> str:
-    return f"{1e3 * seconds:.3g} ms"
-
-
-def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a Markdown table with aligned columns."""
-    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
-    print(f"\n### {title}\n")
-    for row in [header, ["-" * width for width in widths], *rows]:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        print(f"| {' | '.join(cells)} |", flush=True)

@@ -1,0 +1,227 @@
+"""k-mixup as a regulariser: the expansion of its loss around the data (Theorem 4.1).
+
+For a loss h(f(x)) - y f(x) with a scalar network f, k-mixup is training on
+(1 - a) x_i + a r with the label y_i, where r is drawn from the matching distribution D_i
+and a = 1 - lam with lam from Beta(alpha + 1, alpha). To second order in a this is
+
+    E_std + R1 + R2 + R3,    with v = r - x_i and averages over i and r:
+    R1 = E[a]      · mean (h'(f(x_i)) - y_i) ∇f(x_i)·v
+    R2 = E[a²] / 2 · mean h''(f(x_i)) (∇f(x_i)·v)²
+    R3 = E[a²] / 2 · mean (h'(f(x_i)) - y_i) v·∇²f(x_i) v.
+
+All that is needed of f are its first two derivatives along the line t → f(x_i + t v): two
+nested vector-Jacobian products with one number t for each pair, never a Hessian.
+
+At a fixed a the remainder falls like a³. Averaged over lam it does not become small
+against E[a²] however small alpha is: E[a² φ(a)] / E[a²] is the mean of φ(a) = remainder / a²
+under Beta(alpha + 2, alpha + 1) for a, which tends to Beta(2, 1), not to a point. A small
+alpha makes large a rare, and small a just as rare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Generator, Tensor
+from torch.func import grad
+from torch.nn.functional import softplus
+
+from kmixup.coefficient import Beta
+from kmixup.theory.matching import Array, Data, MatchingDistributions, as_points, matched_subsets
+
+Function = Callable[[Tensor], Tensor]
+PAIRS = 1 << 12  # pairs of points that go through the network at a time
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """Taylor coefficients of the loss in a = 1 - lam.
+
+    `standard` is the loss without mixing; `r1`, `r2`, `r3` are R1, R2, R3 without their
+    moments E[a], E[a²], E[a²].
+    """
+
+    standard: float
+    r1: float
+    r2: float
+    r3: float
+
+    def at(self, a: ArrayLike) -> Array:
+        """The expanded loss at a fixed `a`."""
+        step = np.asarray(a, dtype=np.float64)
+        return np.asarray(self.standard + step * self.r1 + step**2 * (self.r2 + self.r3))
+
+    def terms(self, alpha: float) -> tuple[float, float, float]:
+        """R1, R2 and R3 for this `alpha`."""
+        law = Beta(alpha)
+        square = law.tilted_mean_square_step
+        return law.tilted_mean_step * self.r1, square * self.r2, square * self.r3
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Monte Carlo `value` of a loss, with its standard `error`."""
+
+    value: float
+    error: float
+
+
+def expand(
+    f: Function, X: Data, y: Data, D: MatchingDistributions, *, h: Function = softplus
+) -> Expansion:
+    """Expand the k-mixup loss of `f` on `(X, y)` to second order.
+
+    `f` maps a batch `(m, ...)` to `(m,)` or `(m, 1)`, sample by sample (a network with batch
+    normalisation must be in evaluation mode), and is twice differentiable, as is `h`, the
+    logistic loss by default, for labels 0 and 1. `D` is `matching_distributions(X, k, ...)`.
+    """
+    samples, labels = _data(X, y)
+    standard = r1 = r2 = r3 = 0.0
+    with torch.no_grad():
+        for i, j, weight in _pairs(D, samples):
+            x = samples[i]
+            value, slope, bend = _along(f, x, samples[j] - x)
+            loss, pull, curve = _along(h, value, torch.ones_like(value))
+            pull = pull - labels[i]
+            standard += float(weight @ (loss - labels[i] * value))
+            r1 += float(weight @ (pull * slope))
+            r2 += float(weight @ (curve * slope.square())) / 2
+            r3 += float(weight @ (pull * bend)) / 2
+    return Expansion(standard, r1, r2, r3)
+
+
+def interpolated_loss(
+    f: Function, X: Data, y: Data, D: MatchingDistributions, a: ArrayLike, *, h: Function = softplus
+) -> Array:
+    """Mean loss at (1 - a) x_i + a r, r from D_i, with the label y_i, for every `a`."""
+    samples, labels = _data(X, y)
+    steps = np.atleast_1d(np.asarray(a, dtype=np.float64))
+    total = np.zeros_like(steps)
+    with torch.no_grad():
+        for i, j, weight in _pairs(D, samples):
+            for s, step in enumerate(steps):
+                value = _scalar(f, torch.lerp(samples[i], samples[j], float(step)))
+                total[s] += float(weight @ (h(value) - labels[i] * value))
+    return total.reshape(np.shape(a))
+
+
+def remainder(
+    f: Function, X: Data, y: Data, D: MatchingDistributions, a: ArrayLike, *, h: Function = softplus
+) -> Array:
+    """What the expansion leaves unexplained at each fixed `a`; use float64 throughout."""
+    return interpolated_loss(f, X, y, D, a, h=h) - expand(f, X, y, D, h=h).at(a)
+
+
+def relative_remainder(
+    f: Function,
+    X: Data,
+    y: Data,
+    D: MatchingDistributions,
+    alpha: ArrayLike,
+    *,
+    h: Function = softplus,
+    nodes: int = 24,
+) -> Array:
+    """Mean remainder over lam from Beta(alpha + 1, alpha), over E[(1 - lam)²], for every `alpha`.
+
+    By Gauss-Jacobi quadrature. At alpha = 0 it is the limit, 2 ∫ remainder(a) / a da.
+    """
+    from scipy.special import roots_jacobi  # on first use: scipy.special loads slowly
+
+    expansion = expand(f, X, y, D, h=h)
+    ratios = []
+    for each in np.atleast_1d(np.asarray(alpha, dtype=np.float64)):
+        # a² turns Beta(alpha, alpha + 1), the law of a, into Beta(alpha + 2, alpha + 1)
+        x, weight = roots_jacobi(nodes, each, each + 1)
+        a = (1 + x) / 2
+        left = interpolated_loss(f, X, y, D, a, h=h) - expansion.at(a)
+        ratios.append(weight @ (left / a**2) / weight.sum())
+    return np.asarray(ratios).reshape(np.shape(alpha))
+
+
+def kmixup_loss(
+    f: Function,
+    X: Data,
+    y: Data,
+    k: int,
+    alpha: float,
+    samples: int = 1000,
+    *,
+    h: Function = softplus,
+    generator: Generator | None = None,
+) -> Loss:
+    """The k-mixup loss as it is defined: inputs and labels mixed, lam from Beta(alpha, alpha).
+
+    Mean over `samples` matched pairs of independent k-subsets, each with its own lam.
+    """
+    inputs, labels = _data(X, y)
+    law, batches = Beta(alpha), []
+    with torch.no_grad():
+        for first, second in matched_subsets(as_points(inputs), k, samples, generator=generator):
+            lam = law.sample((len(first), 1), generator).to(inputs)
+            i, j = (torch.from_numpy(index).to(inputs.device) for index in (first, second))
+            weight = lam.expand(i.shape).reshape(-1, *[1] * (inputs.dim() - 1))
+            mixed = torch.lerp(inputs[j.flatten()], inputs[i.flatten()], weight)
+            value = torch.cat([_scalar(f, part) for part in mixed.split(PAIRS)]).view_as(i)
+            target = lam * labels[i] + (1 - lam) * labels[j]
+            batches.append((h(value) - target * value).double().mean(1).cpu().numpy())
+    losses = np.concatenate(batches)
+    return Loss(float(losses.mean()), float(losses.std(ddof=1)) / len(losses) ** 0.5)
+
+
+def _along(g: Function, x: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Value, first and second derivative of t → g(x + t v) at t = 0, for every sample."""
+
+    # samples do not meet in g, so the gradient of a sum has the derivative of each
+    def values(t: Tensor) -> tuple[Tensor, Tensor]:
+        value = _scalar(g, x + t.view(-1, *[1] * (x.dim() - 1)) * v)
+        return value.sum(), value
+
+    def slopes(t: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        slope, value = grad(values, has_aux=True)(t)
+        return slope.sum(), (value, slope)
+
+    bend, (value, slope) = grad(slopes, has_aux=True)(x.new_zeros(len(x)))
+    return value, slope, bend
+
+
+def _scalar(g: Function, x: Tensor) -> Tensor:
+    """`g(x)` as one number for each sample."""
+    value = g(x)
+    if value.numel() != len(x):
+        raise ValueError(
+            f"f must give one number for each sample, got {tuple(value.shape)} for {len(x)}"
+        )
+    return value.reshape(len(x))
+
+
+def _pairs(D: MatchingDistributions, x: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """All pairs (i, j) that were met, some at a time, with the weights P_ij / n."""
+    n = len(x)
+    if len(D.points) != n:
+        raise ValueError(f"D must be that of the {n} samples of X, got one of {len(D.points)}")
+    if not D.samples.all():
+        missing = int((D.samples == 0).sum())
+        raise ValueError(f"D must know every point, {missing} took part in no matching: draw more")
+    met = D.probability.tocoo()
+    for start in range(0, met.nnz, PAIRS):
+        part = slice(start, start + PAIRS)
+        i, j = (torch.as_tensor(index[part], device=x.device).long() for index in met.coords)
+        yield i, j, torch.as_tensor(met.data[part] / n).to(x)
+
+
+def _data(X: Data, y: Data) -> tuple[Tensor, Tensor]:
+    samples = torch.as_tensor(X).detach()
+    if not samples.is_floating_point():
+        raise TypeError(f"X must be floating point, got {samples.dtype}: use X.double()")
+    labels = torch.as_tensor(y).detach().to(samples)
+    if labels.shape != samples.shape[:1]:
+        raise ValueError(
+            f"y must be one number for each of the {len(samples)} samples, "
+            f"got the shape {tuple(labels.shape)}"
+        )
+    return samples, labels

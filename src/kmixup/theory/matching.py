@@ -1,0 +1,219 @@
+"""The matching distribution D_i: with whom point i is mixed, and how often.
+
+D_i is the law of the partner of x_i when a random k-subset that holds i is matched with
+a second random k-subset (section 4 of the paper). There are far too many subsets to
+enumerate, so matchings are drawn; every draw gives one partner of each of its points.
+The rest of `kmixup.theory` is built on the two generators of this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Generator, Tensor
+
+from kmixup.calibration import CHUNK
+from kmixup.pairing import Optimal, Pairing
+from kmixup.sampling import subset_pairs, subsets
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Data = ArrayLike | Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class MatchingDistribution:
+    """D_i of one point: `probability` `(n,)` of every point of `points` `(n, d)` as its partner.
+
+    `error` is the standard error of each probability. A point that was never met has
+    probability and error 0; what that says is that it is met in less than about
+    3 / `samples` of the matchings.
+    """
+
+    points: Array
+    probability: Array
+    error: Array
+    samples: int
+
+    def mean(self) -> Array:
+        """The local mean, `(d,)`."""
+        return self.probability @ self.points
+
+    def covariance(self) -> Array:
+        """The local covariance, `(d, d)`."""
+        met = self.probability > 0
+        gap = self.points[met] - self.mean()
+        return np.asarray((self.probability[met, None] * gap).T @ gap)
+
+
+@dataclass(frozen=True, eq=False)
+class MatchingDistributions:
+    """D_i of all points: row i of the sparse `(n, n)` `probability` is D_i.
+
+    `error` has the standard errors, in the same places; `samples` `(n,)` is the number of
+    matchings that each point took part in. Indexing gives one `MatchingDistribution`.
+    """
+
+    points: Array
+    probability: csr_array[Any, tuple[int, int]]
+    error: csr_array[Any, tuple[int, int]]
+    samples: Indices
+
+    def __getitem__(self, i: int) -> MatchingDistribution:
+        if not self.samples[i]:
+            raise ValueError(f"point {i} took part in no matching: draw more samples")
+        probability, error = (
+            m[[i], :].toarray().squeeze(0) for m in (self.probability, self.error)
+        )
+        return MatchingDistribution(self.points, probability, error, int(self.samples[i]))
+
+    def mean(self) -> Array:
+        """Local mean of every point, `(n, d)`; NaN for one that took part in no matching."""
+        mean = np.asarray(self.probability @ self.points)
+        mean[self.samples == 0] = np.nan
+        return mean
+
+    def covariance(self) -> Array:
+        """Local covariance of every point, `(n, d, d)`."""
+        return np.stack([self[i].covariance() for i in range(len(self.points))])
+
+
+def matching_distribution(
+    X: Data,
+    i: int,
+    k: int = 32,
+    samples: int = 1000,
+    *,
+    disjoint: bool = False,
+    pairing: type[Pairing] = Optimal,
+    generator: Generator | None = None,
+) -> MatchingDistribution:
+    """D_i of point `i` of `X`, from `samples` matchings of subsets that hold it.
+
+    `disjoint` matches it with subsets that have no point in common with its own, as
+    inside one batch; `pairing=Nearest` gives the law of the nearest neighbour instead.
+
+    >>> X = np.array([[0.], [1.], [8.], [9.]])
+    >>> D = matching_distribution(X, 0, k=2, samples=200)
+    >>> bool(D.probability[:2].sum() > 0.6), D.probability.sum().round(9)
+    (True, np.float64(1.0))
+    """
+    points = as_points(X)
+    n = len(points)
+    _check(n, k, samples, disjoint)
+    if not 0 <= i < n:
+        raise ValueError(f"i must be the index of a point, from 0 to {n - 1}, got {i}")
+    count = np.zeros(n, dtype=np.int64)
+    for m in _chunks(points, k, samples):
+        if disjoint:
+            others, second = subsets(n - 1, 2 * k - 1, m, generator).split([k - 1, k], 1)
+            second = second + (second >= i)
+        else:
+            others = subsets(n - 1, k - 1, m, generator)
+            second = subsets(n, k, m, generator)
+        first = torch.cat([torch.full((m, 1), i), others + (others >= i)], 1)
+        partner = match_subsets(points, first, second, pairing=pairing)[:, 0]
+        count += np.bincount(partner, minlength=n)
+    probability = count / samples
+    error = np.sqrt(probability * (1 - probability) / samples)
+    return MatchingDistribution(_float64(points), probability, error, samples)
+
+
+def matching_distributions(
+    X: Data,
+    k: int = 32,
+    samples: int = 10_000,
+    *,
+    disjoint: bool = False,
+    pairing: type[Pairing] = Optimal,
+    generator: Generator | None = None,
+) -> MatchingDistributions:
+    """D_i of all points of `X` at once, from `samples` matchings.
+
+    A point takes part in about `samples` · k / n of them. Memory grows with the number of
+    different pairs met, at most `samples` · k.
+    """
+    from scipy.sparse import csr_array  # on first use: it loads slowly
+
+    points = as_points(X)
+    n = len(points)
+    count = csr_array((n, n), dtype=np.float64)
+    for first, second in matched_subsets(
+        points, k, samples, disjoint=disjoint, pairing=pairing, generator=generator
+    ):
+        one = np.ones(first.size)
+        count = count + csr_array((one, (first.ravel(), second.ravel())), shape=(n, n))
+    total = np.asarray(count.sum(axis=1)).astype(np.int64)
+    per_entry = np.repeat(total, np.diff(count.indptr))
+    probability, error = count.copy(), count.copy()
+    probability.data = count.data / per_entry
+    error.data = np.sqrt(probability.data * (1 - probability.data) / per_entry)
+    return MatchingDistributions(_float64(points), probability, error, total)
+
+
+def matched_subsets(
+    X: Data,
+    k: int,
+    samples: int,
+    *,
+    disjoint: bool = False,
+    pairing: type[Pairing] = Optimal,
+    generator: Generator | None = None,
+) -> Iterator[tuple[Indices, Indices]]:
+    """Draw `samples` pairs of k-subsets and match them, some at a time.
+
+    Yields two arrays `(m, k)` of indices into `X`: entries in the same place are partners.
+    The m add up to `samples`.
+    """
+    points = as_points(X)
+    _check(len(points), k, samples, disjoint)
+    for m in _chunks(points, k, samples):
+        first, second = subset_pairs(len(points), k, m, disjoint=disjoint, generator=generator)
+        yield first.numpy(), match_subsets(points, first, second, pairing=pairing)
+
+
+def match_subsets(
+    points: Tensor, first: Tensor, second: Tensor, *, pairing: type[Pairing] = Optimal
+) -> Indices:
+    """Partner in `second[m]` of every entry of `first[m]`: indices `(m, k)` into `points`."""
+    one, two = (points[index.flatten().to(points.device)] for index in (first, second))
+    rows = pairing(first.shape[1])(one, two).cpu()
+    return second.flatten()[rows].view_as(first).numpy()
+
+
+def as_points(X: Data) -> Tensor:
+    """NumPy or torch samples as floating-point rows `(n, d)`."""
+    points = torch.as_tensor(X).detach()
+    if points.dim() == 0 or not len(points):
+        raise ValueError(f"X must hold at least one sample, got shape {tuple(points.shape)}")
+    points = points.reshape(len(points), -1)
+    return points if points.is_floating_point() else points.double()
+
+
+def _check(n: int, k: int, samples: int, disjoint: bool) -> None:
+    most = n // 2 if disjoint else n
+    if not 1 <= k <= most:
+        where = " in disjoint subsets" if disjoint else ""
+        raise ValueError(f"k must be from 1 to {most} for {n} samples{where}, got {k}")
+    if samples < 1:
+        raise ValueError(f"samples must be at least 1, got {samples}")
+
+
+def _chunks(points: Tensor, k: int, samples: int) -> Iterator[int]:
+    """Sizes that add up to `samples`, each within the memory for one chunk."""
+    n, d = points.shape
+    most = max(1, CHUNK // (2 * k * d + k * k + n))
+    for start in range(0, samples, most):
+        yield min(most, samples - start)
+
+
+def _float64(points: Tensor) -> Array:
+    return points.double().cpu().numpy()

@@ -1,0 +1,85 @@
+"""Small tables and rows to report on, without any training."""
+
+from dataclasses import replace
+
+from kmixup.lab.paper.tables import Column, Table
+from kmixup.lab.protocol import Method, Protocol, Trial
+
+PROTOCOL = Protocol(epochs=3, rate=0.05)
+BASE = Trial("iris", "mlp-iris", Method("erm"), PROTOCOL)
+VERSIONS = {"kmixup": "0", "python": "3"}
+MACHINE = {"platform": "a machine", "cores": 2}
+
+
+def table(**changes):
+    """Two k and two alphas of Iris."""
+    plain = Table(
+        "iris",
+        "Iris",
+        "Table 4",
+        "iris",
+        "mlp-iris",
+        ks=(1, 16),
+        columns=(Column(0.1, 0.2), Column(1.0, 0.5)),
+        errors=((6.0, 7.0), (3.0, 4.0)),
+        erm=5.0,
+        confidence=0.3,
+        trials=20,
+    )
+    return replace(plain, **changes)
+
+
+def row(method, error, seed=0, *, alpha=None, xi=0.5, base=BASE, **tests):
+    """A row with a test error in per cent; `noise={8: 10.0}` adds errors under noise."""
+    levels = {name: tuple(found) for name, found in tests.items()}
+    trial = replace(base, method=method, seed=seed, **levels)
+    return {
+        "id": trial.id,
+        "status": "done",
+        "trial": trial.to_dict(),
+        "alpha": method.alpha if alpha is None else alpha,
+        "xi": xi,
+        "data": {"name": trial.data, "train": 100, "test": 50},
+        "result": {"error": error / 100, "nll": 1.0, "ece": 0.1},
+        **{
+            name: [{"eps": float(eps), "error": one / 100} for eps, one in found.items()]
+            for name, found in tests.items()
+        },
+        "curves": {"epoch": [1, 2, 3], "loss": [3.0, 2.0, 1.0], "error": [0.9, 0.5, error / 100]},
+        "seconds": 0.5,
+        "versions": VERSIONS,
+        "machine": MACHINE,
+        "finished": f"2026-01-01T00:00:{seed % 60:02}+00:00",
+    }
+
+
+def failed(method, seed=0, *, base=BASE, error="DivergedError: the loss became NaN"):
+    trial = replace(base, method=method, seed=seed)
+    return {
+        "id": trial.id,
+        "status": "failed",
+        "trial": trial.to_dict(),
+        "error": error,
+        "traceback": "",
+        "versions": VERSIONS,
+        "machine": MACHINE,
+        "finished": "2026-01-01T00:00:00+00:00",
+    }
+
+
+def method(k, alpha, rule="same"):
+    return Method("kmixup", k=k, alpha=alpha, alpha_rule=rule)
+
+
+def sweep(draw, *, of=None, trials=6, rules=("same", "xi"), base=BASE):
+    """Rows of a whole table; `draw(k, alpha, rule, seed)` gives the errors, k = 0 for ERM."""
+    of = of or table()
+    rows = []
+    for seed in range(trials):
+        rows.append(row(Method("erm"), draw(0, 0.0, "same", seed), seed, xi=0.0, base=base))
+        for k in of.ks:
+            for alpha in of.alphas:
+                for rule in rules if k > 1 else ("same",):
+                    error = draw(k, alpha, rule, seed)
+                    rows.append(row(method(k, alpha, rule), error, seed, base=base))
+    return rows

@@ -1,0 +1,236 @@
+"""Files and terminal: complete, escaped, self-contained, and the same from the same rows."""
+
+import csv
+import io
+import random
+import re
+from html.parser import HTMLParser
+from statistics import fmean, stdev
+
+import pytest
+from report_rows import BASE, failed, method, row, sweep, table
+from rich.console import Console
+
+from kmixup.lab import report
+from kmixup.lab.paper.tables import Column
+from kmixup.lab.protocol import Method
+from kmixup.lab.report.heat import diverging, sequential
+
+COMMAND = "kmixup reproduce uci --trials 6"
+VOID = {"meta", "img", "br", "link", "input", "hr"}
+
+
+def errors(k, alpha, rule, seed):
+    return 6.0 - (2.0 if k > 1 else 0.0) + 0.3 * ((5 * seed + k) % 7) + 0.1 * alpha
+
+
+def rows():
+    found = sweep(errors)
+    return [
+        *(one for one in found if one["id"] != failed(method(16, 1.0), 2)["id"]),
+        failed(method(16, 1.0), 2),
+    ]
+
+
+def write(tmp_path, found, tables, **more):
+    how = {
+        "name": "UCI",
+        "command": COMMAND,
+        "claim": "k-mixup errs less.",
+        "notes": ["3 of 200 epochs."],
+    }
+    paths = report.write(found, tables, tmp_path, **{**how, **more})
+    return paths.page.read_text(), paths.markdown.read_text(), paths.cells.read_text()
+
+
+class Checker(HTMLParser):
+    """Tags that close in order, ids that are told apart, and everything that is referred to."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.ids, self.links, self.text = [], [], [], []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.ids += [attrs["id"]] if "id" in attrs else []
+        self.links += [attrs[name] for name in ("src", "href", "xlink:href") if name in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("report"), rows(), [table()])
+
+
+def test_the_page_is_well_formed_and_needs_nothing_from_elsewhere(written):
+    page = Checker(written[0])
+    assert len(page.ids) == len(set(page.ids))
+    assert {link.lstrip("#") for link in page.links} <= set(page.ids)
+    assert set(re.findall(r"url\((.)", written[0])) <= {"#"}
+    assert "<script" not in written[0]
+    assert "@import" not in written[0]
+    assert 'name="viewport"' in written[0]
+
+
+def test_the_page_shows_all_that_was_found(written):
+    text = " ".join("".join(Checker(written[0]).text).split())
+    for part in (
+        "k-mixup errs less.",
+        "3 of 200 epochs.",
+        "41 trials ended well, 1 failed",
+        "reproduced",
+        "chosen on the test error, as the paper does",
+        "Ours, the same alpha at every k",
+        "Ours, alpha calibrated to keep xi",
+        "The paper, Table 4",
+        "Difference, the same alpha at every k",
+        "Error against k",
+        "Mean training loss",
+        "ξ 0.5",
+        "DivergedError: the loss became NaN",
+        "weight decay",
+        "a machine",
+        COMMAND,
+    ):
+        assert part in text, part
+
+
+def test_the_same_rows_in_any_order_give_the_same_bytes(tmp_path, written):
+    mixed = rows()
+    random.Random(1).shuffle(mixed)
+    assert write(tmp_path, mixed, [table()]) == written
+
+
+def test_what_comes_from_outside_is_escaped(tmp_path):
+    evil = "<script>alert('x')</script> | a*b"
+    found = [*sweep(errors, trials=1), failed(method(16, 1.0), 1, error=evil)]
+    of = table(title=evil, notes=(evil,), label=evil)
+    page, text, _ = write(tmp_path, found, [of], name=evil, claim=evil, notes=[evil], command=evil)
+    assert "<script" not in page
+    assert page.count("&lt;script&gt;") >= 6
+    assert "<script" not in text.replace(f"```\n{evil}", "")
+    Checker(page)
+
+
+def test_markdown_has_every_cell_beside_the_papers(written):
+    text = written[1]
+    of_cell = [errors(16, 0.1, "same", seed) for seed in range(6)]
+    assert f"| k = 16 | {fmean(of_cell):.2f} ± {stdev(of_cell) / 6**0.5:.2f} (3.00) |" in text
+    assert "## Verdicts" in text
+    assert "Chosen on the test error, as the paper does" in text
+    assert "kmixup, k = 16, α = 1, alpha rule same, seed 2: DivergedError" in text
+    widths = {line.count("|") for line in text.splitlines() if line.startswith("| k = ")}
+    assert widths == {4}
+
+
+def test_cells_are_lines_of_numbers(written):
+    lines = list(csv.DictReader(io.StringIO(written[2])))
+    assert len(lines) == 1 + 2 + 2 * 2
+    (one,) = (
+        line
+        for line in lines
+        if (line["k"], line["alpha"], line["alpha_rule"]) == ("16", "1.0", "same")
+    )
+    assert (one["trials"], one["failed"], one["missing"]) == ("5", "1", "0")
+    assert float(one["difference"]) == pytest.approx(float(one["error_percent"]) - 4.0)
+    assert lines[0]["method"] == "erm"
+
+
+def test_the_terminal_shows_grids_and_verdicts():
+    console = Console(record=True, width=140, file=io.StringIO())
+    report.show(rows(), [table()], console)
+    text = console.export_text()
+    assert "Iris, the same alpha at every k" in text
+    assert "3.00 (+1.86)" in text
+    assert "1 failed" in text
+    assert "Iris, the same alpha at every k: reproduced" in text
+
+
+def test_a_sweep_of_ones_own_is_reported_without_a_paper(tmp_path):
+    found = sweep(errors)
+    page, text, _ = write(tmp_path, found, report.tables_of(found), claim=None, notes=[])
+    Checker(page)
+    assert "The paper" not in page
+    assert "k-mixup is better" in text
+    assert "reproduced" not in text
+
+
+def test_a_table_with_several_levels_is_reported(tmp_path):
+    of = table(columns=(Column(1.0, eps=4), Column(1.0, eps=8)), measure="fgsm", erm=None)
+    found = [
+        row(one, 1.0, seed, fgsm={4: shift + seed, 8: 2 * shift + seed})
+        for seed in range(5)
+        for one, shift in ((method(16, 1.0), 10.0), (Method("mixup"), 20.0), (Method("erm"), 30.0))
+    ]
+    page, text, _ = write(tmp_path, found, [of])
+    Checker(page)
+    assert "2 levels of ε: reproduced at 2" in text
+    assert "ε = 4" in page
+
+
+def test_an_unfinished_sweep_is_reported(tmp_path):
+    for found in (
+        [],
+        [row(Method("erm"), 5.0)],
+        [failed(Method("mixup"))],
+        [row(method(16, 1.0), 1.0)],
+    ):
+        page, text, _ = write(tmp_path, found, [table()])
+        Checker(page)
+        assert "not run" in page
+        assert "no verdict" in text
+
+
+def test_rows_that_are_in_no_table_are_mentioned(tmp_path):
+    found = [*sweep(errors, trials=1), row(Method("nearest", k=16), 5.0)]
+    page, text, _ = write(tmp_path, found, [table()])
+    assert "1 further row of the sweep is in no cell of these tables." in page
+    assert "1 further row of the sweep" in text
+
+
+def test_colours_are_one_scale_and_their_text_stands_out():
+    style = sequential([1.0, None, 9.0])
+    assert style(None) == ""
+    assert style(1.0) != style(9.0)
+    assert style(20.0) == style(9.0)
+    both = diverging([-2.0, 1.0])
+    assert both(2.0) != both(-2.0)
+    for one in (style(1 + i / 10) for i in range(81)):
+        ground, ink = re.findall(r"#\w+", one)
+        assert contrast(ground, ink) >= 4.5  # what WCAG asks of text
+
+
+def contrast(ground, ink):
+    def luminance(colour):
+        digits = colour[1:] if len(colour) == 7 else "".join(2 * c for c in colour[1:])
+        parts = [int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((luminance(ground), luminance(ink)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_a_constant_grid_has_one_colour():
+    assert sequential([3.0, 3.0])(3.0) == sequential([])(3.0)
+    assert diverging([0.0])(0.0) == diverging([])(0.0)
+
+
+def test_the_protocol_of_the_rows_is_on_the_page(written):
+    assert "<dt>epochs</dt><dd>3</dd>" in written[0]
+    assert BASE.protocol.epochs == 3

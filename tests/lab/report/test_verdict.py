@@ -1,0 +1,232 @@
+"""Verdicts against loops in plain Python, against scipy, and where the truth is known."""
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_rows import failed, method, row, sweep, table
+from scipy import stats
+
+from kmixup.lab.paper.tables import Column
+from kmixup.lab.protocol import Method
+from kmixup.lab.report.grids import Cell, outcomes
+from kmixup.lab.report.verdict import (
+    BETWEEN_TURNS,
+    Estimate,
+    by_column,
+    compare,
+    comparisons,
+    interval,
+    words,
+)
+
+
+def cell(errors, *, k=16, alpha=1.0, paper=None, broken=()):
+    """A cell with the errors of seeds 0, 1, …"""
+    return Cell(
+        k=k,
+        alpha=alpha,
+        eps=None,
+        measure="error",
+        expected=len(errors),
+        paper=paper,
+        confidence=None,
+        done=tuple(
+            {"trial": {"seed": seed}, "result": {"error": error / 100}}
+            for seed, error in enumerate(errors)
+        ),
+        failed=tuple({"trial": {"seed": seed}} for seed in broken),
+    )
+
+
+def by_hand(new, old):
+    """Differences of the two turns, in loops; `new` and `old` are lists of lists of errors."""
+    seeds = range(len(new[0]))
+    found = []
+    for chooses, compares in ((0, 1), (1, 0)):
+        best = []
+        for family in (new, old):
+            sums = []
+            for errors in family:
+                total = 0.0
+                for seed in seeds:
+                    if seed % 2 == chooses:
+                        total += errors[seed]
+                sums.append(total)
+            best.append(family[sums.index(min(sums))])
+        for seed in seeds:
+            if seed % 2 == compares:
+                found.append(best[0][seed] - best[1][seed])
+    return found
+
+
+@given(
+    st.integers(4, 11).flatmap(
+        lambda n: st.tuples(
+            *[
+                st.lists(
+                    st.lists(st.integers(0, 50), min_size=n, max_size=n), min_size=1, max_size=5
+                )
+            ]
+            * 2
+        )
+    )
+)
+def test_the_honest_difference_is_that_of_plain_loops(families):
+    new, old = families
+    found = compare("new", [cell(e) for e in new], "old", [cell(e, k=1) for e in old]).honest
+    assert found.difference == pytest.approx(np.mean(by_hand(new, old)), abs=1e-9)
+    assert found.trials == len(new[0])
+
+
+@given(st.lists(st.tuples(st.integers(0, 999), st.integers(0, 999)), min_size=2, max_size=30))
+def test_intervals_are_those_of_the_paired_t_test(pairs):
+    new, old = np.array(pairs, dtype=float).T
+    if np.ptp(new - old) == 0:
+        return  # scipy divides by 0
+    expected = stats.ttest_rel(new, old).confidence_interval(0.95)
+    found = interval(list(new - old))
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_where_nothing_was_chosen_the_honest_difference_is_the_paired_one():
+    random.seed(0)
+    new, old = ([random.gauss(5, 1) for _ in range(12)] for _ in range(2))
+    found = compare("new", [cell(new)], "old", [cell(old, k=1)]).honest
+    expected = stats.ttest_rel(new, old).confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+
+
+@pytest.mark.parametrize(("several", "few", "trials"), [(24, 6, 12), (3, 3, 6), (12, 3, 20)])
+def test_equal_cells_are_covered_as_stated_and_flattered_by_choosing_on_the_test(
+    several, few, trials
+):
+    # all cells alike: their trials have a common part and one of their own
+    draw = np.random.default_rng(0)
+    covered, below, sweeps = 0, 0, 600
+    for _ in range(sweeps):
+        errors = 10 + draw.normal(size=(several + few, trials)) + draw.normal(size=trials)
+        cells = [cell(one) for one in errors]
+        found = compare("k-mixup", cells[:several], "mixup", cells[several:])
+        covered += found.honest.side == 0
+        below += found.difference < 0
+    # 600 draws have a standard deviation of 0.9 points at 95 %
+    assert covered / sweeps == pytest.approx(0.95, abs=0.025)
+    # the best of all is as often among the several as they are many; 1.6 to 2 points here
+    assert below / sweeps == pytest.approx(several / (several + few), abs=0.06)
+
+
+def test_turns_that_choose_on_each_other_are_as_much_alike_as_the_interval_allows():
+    # two means of each cell, in units of their standard deviation, all cells equal
+    draw = np.random.default_rng(0)
+    for cells in (2, 3, 4, 8):
+        one, two = draw.normal(size=(2, 200_000, cells))
+        rows = np.arange(len(one))
+        found = np.mean(one[rows, two.argmin(1)] * two[rows, one.argmin(1)])
+        greatest = np.mean(draw.normal(size=(200_000, cells)).max(1))
+        assert found == pytest.approx(greatest**2 / (cells - 1), abs=0.015)
+        assert found < BETWEEN_TURNS + 0.015
+
+
+def test_a_real_difference_is_reproduced_and_its_opposite_is_not():
+    def errors(k, alpha, rule, seed):
+        gain = {"same": -2.0, "xi": 2.0}[rule] if k > 1 else 0.0
+        return 6.0 + gain + 0.1 * ((7 * seed + 3 * k) % 5) + 0.01 * alpha
+
+    (outcome,) = outcomes(sweep(errors), [table()])
+    found = {(c.challenger, c.baseline, c.rule): c for c in comparisons(outcome)}
+    better, worse = found["k-mixup", "mixup", "same"], found["k-mixup", "mixup", "xi"]
+    assert better.verdict == "reproduced"
+    assert worse.verdict == "not reproduced: k-mixup is worse"
+    assert better.paper == pytest.approx(-3.0)
+    assert found["mixup", "ERM", None].paper == pytest.approx(1.0)
+    assert ("k-mixup with k = 16", "mixup", "same") in found
+    assert found["k-mixup", "ERM", "same"].verdict == "reproduced"
+
+
+def test_a_claim_of_being_worse_is_reproduced_by_being_worse():
+    worse = Estimate(1.0, 0.5, 1.5, trials=20)
+    assert words(worse, 0.09, "nearest") == "reproduced"
+    assert words(worse, None, "nearest") == "nearest is worse"
+    assert words(worse, 0.0, "nearest") == "nearest is worse"
+    better = Estimate(-1.0, -1.5, -0.5, trials=20)
+    assert words(better, 0.09, "nearest") == "not reproduced: nearest is better"
+
+
+def test_no_difference_at_all_is_undecided():
+    found = compare("new", [cell([0.0] * 5)], "old", [cell([0.0] * 5, k=1)])
+    assert (found.honest.low, found.honest.high) == (0.0, 0.0)
+    assert found.verdict == "undecided: the interval contains 0"
+
+
+def test_three_trials_are_too_few_for_an_honest_comparison():
+    found = compare("new", [cell([1.0] * 3)], "old", [cell([2.0] * 3, k=1)])
+    assert found.difference == pytest.approx(-1.0)
+    assert found.honest is None
+    assert found.verdict == (
+        "no verdict: an honest comparison needs 4 trials that all cells have, there are 3"
+    )
+
+
+def test_only_trials_that_all_cells_have_are_compared():
+    found = compare("new", [cell([1.0] * 9), cell([3.0] * 5)], "old", [cell([2.0] * 7, k=1)])
+    assert found.honest.trials == 5
+
+
+def test_a_cell_with_a_failed_trial_cannot_be_chosen():
+    lucky, sound = cell([0.0] * 5, broken=[5]), cell([2.0] * 6, alpha=4.0)
+    found = compare("new", [lucky, sound], "old", [cell([3.0] * 6, k=1)])
+    assert found.chosen[0] is sound
+    assert found.honest.difference == pytest.approx(-1.0)
+    none = compare("new", [lucky], "old", [cell([3.0] * 6, k=1)])
+    assert none.chosen is None
+    assert none.difference is None
+    assert none.verdict == "no verdict: no cell of new has trials that all ended well"
+
+
+def test_the_papers_way_takes_the_best_cells_over_all_trials():
+    errors = {(1, 0.1): 5.0, (1, 1.0): 6.0, (16, 0.1): 4.5, (16, 1.0): 4.0, (0, 0.0): 9.0}
+    rows = sweep(lambda k, alpha, rule, seed: errors[k, alpha], rules=("same",))
+    (outcome,) = outcomes(rows, [table()])
+    first = comparisons(outcome)[0]
+    assert [(c.k, c.alpha) for c in first.chosen] == [(16, 1.0), (1, 0.1)]
+    assert first.difference == pytest.approx(-1.0)
+
+
+def test_levels_of_noise_are_compared_each_by_itself():
+    of = table(columns=(Column(1.0, eps=4), Column(1.0, eps=8)), measure="noise", erm=None)
+    rows = [
+        row(one, 1.0, seed, noise={4: shift + seed, 8: 2 * shift + seed})
+        for seed in range(5)
+        for one, shift in ((method(16, 1.0), 10.0), (Method("mixup"), 20.0))
+    ]
+    (outcome,) = outcomes(rows, [of])
+    found = {
+        c.eps: c for c in comparisons(outcome) if (c.challenger, c.baseline) == ("k-mixup", "mixup")
+    }
+    assert found[4].difference == pytest.approx(-10.0)
+    assert found[8].difference == pytest.approx(-20.0)
+
+
+def test_columns_are_compared_in_pairs_over_all_trials():
+    draw = np.random.default_rng(1)
+    drawn = {}
+
+    def errors(*key):
+        return drawn.setdefault(key, 5 + draw.normal())
+
+    (outcome,) = outcomes(sweep(errors, rules=("same",)), [table()])
+    for new, old, found in by_column(outcome.grids[0], k=16):
+        assert (new.k, old.k) == (16, 1)
+        assert new.alpha == old.alpha
+        pair = [list(one.errors.values()) for one in (new, old)]
+        expected = stats.ttest_rel(*pair).confidence_interval(0.95)
+        assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_a_column_with_fewer_than_two_common_trials_has_no_estimate():
+    rows = [row(method(16, 1.0), 1.0, 0), row(Method("mixup"), 2.0, 0), failed(method(16, 0.1))]
+    (outcome,) = outcomes(rows, [table()])
+    assert [estimate for *_, estimate in by_column(outcome.grids[0], k=16)] == [None, None]

@@ -1,0 +1,197 @@
+"""The expected share of cross-cluster matches: closed sums, sampling, and a bound that holds."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import multinomial
+
+from kmixup.theory import (
+    cross_matches,
+    draw_counts,
+    expected_fraction,
+    fraction_bound,
+    lemma_condition,
+    longest_chain,
+    transport_count,
+)
+
+ROW = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]])
+LAWS = ("iid", "independent", "disjoint")
+
+
+def all_counts(k: int, m: int) -> list[tuple[int, ...]]:
+    """All ways to share k points among m clusters."""
+    if m == 1:
+        return [(k,)]
+    return [(i, *rest) for i in range(k + 1) for rest in all_counts(k - i, m - 1)]
+
+
+def enumerated_iid(masses: np.ndarray, k: int, centres: np.ndarray) -> tuple[float, float]:
+    """Expected shares, fewest and most, as a sum over all pairs of counts."""
+    counts = np.array(all_counts(k, len(masses)))
+    p = multinomial.pmf(counts, k, masses)
+    first, second = np.repeat(counts, len(counts), 0), np.tile(counts, (len(counts), 1))
+    weight = np.outer(p, p).ravel()
+    return tuple(float(weight @ c) / k for c in transport_count(first, second, centres))
+
+
+def enumerated_subsets(sizes: list[int], k: int, *, disjoint: bool) -> float:
+    """Expected share for two clusters as a sum over all pairs of k-subsets."""
+    labels = np.repeat([0, 1], sizes)
+    shares = [
+        abs(int(labels[list(a)].sum()) - int(labels[list(b)].sum())) / k
+        for a in combinations(range(len(labels)), k)
+        for b in combinations(range(len(labels)), k)
+        if not (disjoint and set(a) & set(b))
+    ]
+    return float(np.mean(shares))
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 9])
+def test_the_closed_sum_is_the_sum_over_all_counts(k):
+    for masses in ([0.5, 0.5], [0.9, 0.1], [0.2, 0.3, 0.5]):
+        centres = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.9]])[: len(masses)]
+        exact = enumerated_iid(np.array(masses), k, centres)
+        found = expected_fraction(masses, k, centres=centres)
+        assert found.error == 0
+        assert (found.fewest, found.most) == pytest.approx(exact, abs=1e-12)
+        assert found.number == pytest.approx((k * exact[0], k * exact[1]))
+
+
+@pytest.mark.parametrize("sizes", [[3, 3], [2, 5]])
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_the_closed_sums_for_subsets_are_those_over_all_subsets(sizes, k):
+    found = {law: expected_fraction(sizes, k, law=law).most for law in LAWS[1:]}
+    assert found["independent"] == pytest.approx(enumerated_subsets(sizes, k, disjoint=False))
+    assert found["disjoint"] == pytest.approx(enumerated_subsets(sizes, k, disjoint=True))
+    assert abs(found["disjoint"] - found["independent"]) > 0.01  # the laws are told apart
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_drawn_counts_have_the_mean_and_variance_of_their_law(law):
+    weights, k = ([0.2, 0.3, 0.5] if law == "iid" else [8, 12, 20]), 10
+    p, n = np.array([0.2, 0.3, 0.5]), 40
+    factor = {"iid": 1, "independent": (n - k) / (n - 1), "disjoint": n / (n - 1)}[law]
+    first, second = draw_counts(weights, k, 20_000, law=law)
+    assert (first.sum(1) == k).all()
+    assert (second.sum(1) == k).all()
+    assert first.mean(0) == pytest.approx(k * p, abs=0.06)
+    assert (first - second).var(0) == pytest.approx(2 * k * p * (1 - p) * factor, rel=0.05)
+
+
+def test_three_in_a_row_exceed_the_bound_of_the_paper_but_not_the_corrected_one():
+    third = np.full(3, 1 / 3)
+    found = expected_fraction(third, 32, centres=ROW, samples=20_000)
+    paper = fraction_bound(third, 32)
+    bound = fraction_bound(third, 32, chain=longest_chain(ROW))
+    lemma = expected_fraction(third, 32).most
+    print(
+        f"three in a row, k=32: expected {found.most:.4f} ± {found.error:.4f}, lemma {lemma:.4f}, "
+        f"paper's bound {paper:.4f}, corrected bound {bound:.4f}, ratio {bound / found.most:.2f}"
+    )
+    assert found.fewest == found.most
+    assert paper == pytest.approx(64**-0.5 * 3 * (2 / 9) ** 0.5)
+    assert found.most > paper + 5 * found.error
+    assert found.most > lemma + 20 * found.error
+    assert found.most + 5 * found.error < bound
+
+
+def test_sampling_agrees_with_the_sum_over_all_counts():
+    square = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    for centres in (ROW, square):
+        masses = np.full(len(centres), 1 / len(centres))
+        exact = enumerated_iid(masses, 4, centres)
+        found = expected_fraction(masses, 4, centres=centres, samples=20_000)
+        assert abs(found.fewest - exact[0]) < 4.5 * found.error
+        assert abs(found.most - exact[1]) < 4.5 * found.error
+    assert exact[0] < exact[1]  # a square has ties
+
+
+def test_the_corrected_bound_holds_for_random_clusters():
+    rng = np.random.default_rng(2)
+    ratios, beyond = [], 0
+    for trial in range(60):
+        m = int(rng.integers(2, 6))
+        centres, k = rng.normal(size=(m, int(rng.integers(1, 4)))), int(rng.integers(2, 33))
+        law = LAWS[trial % 3]
+        weights = rng.dirichlet(np.ones(m)) if law == "iid" else rng.integers(15, 60, m)
+        found = expected_fraction(weights, k, centres=centres, law=law, samples=1000)
+        chain = longest_chain(centres)
+        bound = fraction_bound(weights, k, law=law, chain=chain)
+        assert found.most <= bound + 4 * found.error
+        assert lemma_condition(centres).holds == (chain == 1)
+        ratios.append(bound / found.most)
+        beyond += found.most > fraction_bound(weights, k, law=law) + 4 * found.error
+    print(
+        f"bound over expected: from {min(ratios):.2f} to {max(ratios):.2f}, median "
+        f"{np.median(ratios):.2f}; the paper's bound fails in {beyond} of 60 settings"
+    )
+    assert beyond > 5  # without the chain the bound would not pass
+
+
+def test_in_every_batch_cross_matches_are_between_the_lemma_and_chain_times_it():
+    rng = np.random.default_rng(3)
+    used = []
+    for _ in range(30):
+        m = int(rng.integers(3, 6))
+        centres = 40 * rng.normal(size=(m, 2))
+        gap = np.sqrt(np.square(centres[:, None] - centres[None]).sum(2))[~np.eye(m, dtype=bool)]
+        radius = min(gap.min() / 4, 1.0)  # covering balls 2Δ apart, the lemma's own hypothesis
+        labels = np.repeat(np.arange(m), 30)
+        u = rng.normal(size=(len(labels), 2))
+        x = centres[labels] + radius * u / np.maximum(1, np.linalg.norm(u, axis=1))[:, None]
+        found = cross_matches(x, labels, 12, 100)
+        least = np.abs(found.first - found.second).sum(1) // 2
+        chain = longest_chain(centres, radius)
+        assert (found.cross >= least).all()
+        assert (found.cross <= chain * least).all()
+        used.append((found.cross > least).mean())
+    print(f"more than the lemma's count in {np.mean(used):.1%} of 3000 batches")
+    assert np.mean(used) > 0.1
+
+
+def test_the_share_falls_and_the_number_grows_with_k():
+    x = np.concatenate([np.random.default_rng(0).normal(size=(300, 2)) + c for c in 50 * ROW])
+    labels = np.repeat([0, 1, 2], 300)
+    shares, numbers = [], []
+    for k in (4, 16, 64):
+        seen = cross_matches(x, labels, k, 600)
+        found = expected_fraction([300] * 3, k, centres=ROW, law="independent")
+        error = np.hypot(seen.error, found.error)
+        print(
+            f"k={k}: seen {seen.fraction:.4f}, expected {found.most:.4f}, number {seen.number:.2f}"
+        )
+        assert abs(seen.fraction - found.most) < 4.5 * error
+        shares.append(found.most)
+        numbers.append(found.number[1])
+    assert shares[0] > shares[1] > shares[2]
+    assert numbers[0] < numbers[1] < numbers[2]
+
+
+def test_a_generator_decides_the_sampling():
+    results = {
+        expected_fraction(
+            [0.3, 0.3, 0.4], 8, centres=ROW, generator=torch.Generator().manual_seed(seed)
+        ).most
+        for seed in (1, 1, 2)
+    }
+    assert len(results) == 2
+
+
+@pytest.mark.parametrize(
+    ("weights", "k", "settings", "message"),
+    [
+        ([0.5, 0.5], 0, {}, "k must be at least 1, got 0"),
+        ([0.5, 0.6], 2, {}, 'must add up to 1 for the law "iid", got 1.1'),
+        ([-1, 2], 2, {}, "none below 0"),
+        ([5, 4], 5, {"law": "disjoint"}, "at least 10 in total"),
+        ([0.5, 9], 5, {"law": "independent"}, "whole numbers of points"),
+        ([1.0], 5, {"law": "binomial"}, "law must be one of"),
+        ([0.5, 0.5], 5, {"chain": 0}, "chain must be at least 1, got 0"),
+    ],
+)
+def test_impossible_settings_are_refused(weights, k, settings, message):
+    with pytest.raises(ValueError, match=message):
+        fraction_bound(weights, k, **settings)

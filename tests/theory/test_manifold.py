@@ -1,0 +1,100 @@
+"""Interpolated points stay near the manifold of the data (Proposition 3.2)."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from kmixup.theory import manifold_fraction, matched_distances
+
+
+@pytest.fixture(scope="module")
+def circle() -> np.ndarray:
+    angle = np.random.default_rng(0).uniform(0, 2 * np.pi, 3000)
+    return np.stack([np.cos(angle), np.sin(angle)], 1)
+
+
+def to_circle(points: np.ndarray) -> np.ndarray:
+    return abs(np.linalg.norm(points, axis=1) - 1)
+
+
+def test_more_points_stay_near_a_circle_as_k_grows_and_as_many_as_the_proof_says(circle):
+    ks, eps = (1, 8, 64), 0.05
+    distances = matched_distances(circle, ks, 200)
+    away = []
+    for k, mean in zip(ks, distances.mean, strict=True):
+        found = manifold_fraction(circle, k=k, eps=eps, manifold=to_circle, alpha=2.0, samples=200)
+        # a chord of length c stays within 1 - √(1 - c²/4); Markov's inequality for c²
+        bound = mean / (4 * (1 - (1 - eps) ** 2))
+        away.append(1 - found.features)
+        print(f"k={k}: {away[-1]:.4f} ± {found.features_error:.4f} are off, bound {bound:.4f}")
+        assert away[-1] < bound + 4 * found.features_error
+        assert math.isnan(found.joint)
+    assert away[0] > 0.5
+    assert away[1] < 0.7 * away[0]
+    assert away[2] < 0.2 * away[1]
+
+
+def test_a_chord_leaves_the_circle_as_far_as_geometry_says(circle):
+    # k = 1: a chord with angle 2u and lam = t reaches 1 - √(1 - 4 t (1 - t) sin² u)
+    rng = np.random.default_rng(1)
+    u, t = rng.uniform(0, np.pi, 200_000), rng.beta(2, 2, 200_000)
+    expected = (1 - np.sqrt(1 - 4 * t * (1 - t) * np.sin(u) ** 2) < 0.2).mean()
+    found = manifold_fraction(circle, k=1, eps=0.2, alpha=2.0, manifold=to_circle, samples=20_000)
+    print(f"k=1: {found.features:.4f} ± {found.features_error:.4f}, expected {expected:.4f}")
+    assert abs(found.features - expected) < 4.5 * found.features_error
+
+
+def test_a_dense_sample_stands_for_the_distance_function(circle):
+    angle = np.linspace(0, 2 * np.pi, 5000)
+    dense = np.stack([np.cos(angle), np.sin(angle)], 1)
+    results = [
+        manifold_fraction(
+            circle, k=4, eps=0.1, manifold=m, generator=torch.Generator().manual_seed(0)
+        )
+        for m in (to_circle, dense, torch.from_numpy(dense), None)
+    ]
+    assert results[1].features == results[2].features
+    assert results[0].features == pytest.approx(results[1].features, abs=2e-3)
+    assert results[0].features == pytest.approx(results[3].features, abs=5e-3)
+
+
+def test_smooth_targets_keep_points_near_the_joint_manifold(circle):
+    found = [
+        manifold_fraction(circle, circle[:, 0] ** 2, k=k, eps=0.1, samples=200) for k in (1, 64)
+    ]
+    print(f"in X × Y at k = 1, 64: {found[0].joint:.3f}, {found[1].joint:.3f}")
+    assert found[0].joint < 0.5
+    assert found[1].joint > 0.95
+
+
+def test_two_sheets_over_the_same_features_are_left_whatever_k_is(circle):
+    labels = np.arange(len(circle)) % 2
+    # half of the matches join the sheets, and are near one if √2 min(lam, 1 - lam) < eps
+    limit = 0.5 + 0.5 * (2 * 0.1 / 2**0.5)
+    for k in (64, 256):
+        found = manifold_fraction(circle, labels, k=k, eps=0.1, samples=300)
+        print(
+            f"k={k}: in X {found.features:.3f}, in X × Y {found.joint:.3f} ± "
+            f"{found.joint_error:.3f}, limit {limit:.3f}"
+        )
+        assert found.features > 0.99
+        assert abs(found.joint - limit) < 4.5 * found.joint_error
+
+
+def test_separate_clusters_are_left_by_few():
+    x = np.random.default_rng(0).normal(size=(400, 2)) * 0.1
+    labels = np.repeat([0, 1], 200)
+    x[:, 0] += 10 * labels
+    found = [manifold_fraction(x, labels, k=k, eps=0.2, samples=300) for k in (1, 16)]
+    assert found[0].joint < 0.7
+    assert found[1].joint > 0.85
+    assert found[1].joint <= found[1].features  # nearness in X × Y is the stronger
+
+
+def test_impossible_settings_are_refused(circle):
+    with pytest.raises(ValueError, match="eps must be above 0, got 0"):
+        manifold_fraction(circle, k=2, eps=0)
+    with pytest.raises(ValueError, match="X and y must have the same length, got 3000 and 2"):
+        manifold_fraction(circle, [0, 1], k=2, eps=0.1)
