@@ -38,7 +38,7 @@ and draws the report anew once all is there. Settings are the paper's where it s
 \b
 
 Experiments:
-  {chr(10).join(f"  {name:<14} {preset.cost}" for name, preset in PRESETS.items()).strip()}
+  {chr(10).join(f"  {name:<15} {preset.cost}" for name, preset in PRESETS.items()).strip()}
 
 \b
 The toy tables in full, in a few minutes:
@@ -93,7 +93,7 @@ def reproduce(
     )
     how = How(engine, workers, address, num_cpus, num_gpus, device, quiet)
     shrunk = preset.shrinkage(todo)
-    typer.echo(f"{preset.claim}\n{_extent(shrunk)}")
+    typer.echo(f"{preset.claim}\n{_extent(preset, shrunk)}")
     if dry_run:
         preview(todo, how)
         return
@@ -123,7 +123,7 @@ def report(
         name=preset.name,
         command=shlex.join(["kmixup", *sys.argv[1:]]),
         claim=preset.claim,
-        notes=[_extent(shrunk), *preset.deviations],
+        notes=[_extent(preset, shrunk), *preset.deviations],
     )
     typer.echo(f"page: {paths.page}")
 
@@ -135,8 +135,11 @@ def _preset(name: str) -> Preset:
     return PRESETS[name]
 
 
-def _extent(shrunk: Sequence[str]) -> str:
+def _extent(preset: Preset, shrunk: Sequence[str]) -> str:
     """In plain words, whether this is the paper's protocol."""
+    missing = "; ".join(shrunk)
+    if all(table.errors is None for table in preset.tables):
+        return f"The paper has no such table{f'; this one was shrunk: {missing}' * bool(shrunk)}."
     if not shrunk:
         return "This is the paper's protocol in full."
-    return f"This is not the paper's protocol in full, it was shrunk: {'; '.join(shrunk)}."
+    return f"This is not the paper's protocol in full, it was shrunk: {missing}."

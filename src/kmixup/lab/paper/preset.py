@@ -30,14 +30,14 @@ class Preset:
     """One of the paper's experiments, ready to run.
 
     `claim`: what the paper says of its tables, and `comparison`, the same for a grid to
-    answer, None where one grid alone cannot. `calibrates`: alpha at k > 1 has two readings.
+    answer. `calibrates`: alpha at k > 1 has two readings.
     `measured`: what the run cost us, empty where we have not run it.
     """
 
     name: str
     tables: tuple[Table, ...]
     claim: str
-    comparison: Comparison | None = BEST_CELLS
+    comparison: Comparison = BEST_CELLS
     calibrates: bool = True
     measured: str = ""
     quick: Quick = Quick()

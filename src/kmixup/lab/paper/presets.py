@@ -131,7 +131,7 @@ _PRESETS = (
         (MANIFOLD, MANIFOLD_ALL, MANIFOLD_DEEP),
         "Manifold mixup and k-mixup in hidden layers both err more where the layer is drawn from "
         "all residual blocks, or from the deep ones alone.",
-        comparison=None,
+        Comparison(better="manifold"),
         quick=_GLIMPSE,
     ),
     Preset(
@@ -139,7 +139,7 @@ _PRESETS = (
         FAMILY,
         "k-mixup combines with related variants of mixup: said in the paper's conclusions, "
         "without figures.",
-        comparison=None,
+        Comparison(k=16),
         calibrates=False,
         quick=Quick(limit=1000),
     ),

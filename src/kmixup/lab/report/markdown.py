@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from kmixup.lab.report.account import Account, Finding
 from kmixup.lab.report.grids import Cell, Grid
+from kmixup.lab.report.side_by_side import EXPLANATION as NOTHING_CHOSEN
+from kmixup.lab.report.side_by_side import side_by_side
 from kmixup.lab.report.summary import EXPLANATION, HEADINGS, lines
 from kmixup.lab.report.wording import (
     by_columns,
@@ -32,7 +34,8 @@ def markdown(
     if claim:
         parts.append(f"The claim: {_text(claim)}")
     parts.append(f"{count(account.done, 'trial')} ended, {len(account.failed)} failed.")
-    parts += [_list(notes), "## Verdicts", _summary(account), EXPLANATION]
+    parts += [_list(notes), *_methods(account)]
+    parts += ["## Verdicts", _summary(account), EXPLANATION]
     if agreed := readings(account.findings):
         parts.append("Which reading of alpha the paper's figures agree with:")
         parts.append(_list([f"{of}: {reading}" for of, reading in agreed]))
@@ -58,6 +61,18 @@ def _finding(finding: Finding) -> list[str]:
         parts += [f"### {title(grid.rule)}", _grid(finding, grid)]
         parts += ["Alpha that was trained with, and xi:", _strengths(finding, grid)]
     return [*parts, _list([*map(sentence, finding.comparisons), *by_columns(outcome)])]
+
+
+def _methods(account: Account) -> list[str]:
+    found = side_by_side(account.findings)
+    if found is None:
+        return []
+    rows = [
+        (label, *(f"{box.text} {box.small}".strip() for box in boxes))
+        for label, boxes in found.rows
+    ]
+    head = [", ".join(lines) for lines in found.head]
+    return ["## Methods side by side", _table(["", *head], rows), NOTHING_CHOSEN]
 
 
 def _summary(account: Account) -> str:

@@ -14,6 +14,8 @@ from kmixup.lab.report import maps, wording
 from kmixup.lab.report.account import Account, Finding
 from kmixup.lab.report.curves import Line, against_k, course, training
 from kmixup.lab.report.grids import Cell, Grid, Outcome
+from kmixup.lab.report.side_by_side import EXPLANATION as NOTHING_CHOSEN
+from kmixup.lab.report.side_by_side import side_by_side
 from kmixup.lab.report.summary import EXPLANATION, HEADINGS, lines
 from kmixup.lab.report.surfaces import Picture
 
@@ -63,6 +65,8 @@ def page(
         notes=notes,
         command=command,
         pictures=pictures,
+        methods=side_by_side(account.findings),
+        nothing_chosen=NOTHING_CHOSEN,
         headings=HEADINGS,
         lines=lines(account.findings),
         explanation=EXPLANATION,
@@ -135,7 +139,7 @@ def _training(finding: Finding, name: str) -> tuple[Drawing, ...]:
             new, old = claim.chosen
             rule = "" if len(finding.outcome.grids) == 1 else f" ({claim.rule})"
             shown |= {
-                f"mixup, {wording.cell_name(old)}": old,
+                f"{claim.baseline}, {wording.cell_name(old)}": old,
                 f"{wording.cell_name(new)}{rule}": new,
             }
     drawn = []

@@ -8,6 +8,7 @@ from rich.table import Table as Lines
 
 from kmixup.lab.report.account import Account, Finding
 from kmixup.lab.report.grids import Cell, Grid
+from kmixup.lab.report.side_by_side import side_by_side
 from kmixup.lab.report.summary import lines
 from kmixup.lab.report.wording import (
     RULE,
@@ -33,6 +34,8 @@ def show(account: Account, console: Console) -> None:
         if finding.agreement is not None:
             said = f"The paper's figures agree with: {reading(finding.agreement)}"
             console.print(said, highlight=False)
+    if (methods := _methods(account)) is not None:
+        console.print(methods)
     console.print()
     for line in lines(account.findings):
         console.print(
@@ -45,6 +48,20 @@ def show(account: Account, console: Console) -> None:
         console.print(f"[red]{len(account.failed)} failed[/]", highlight=False)
     if text := unplaced_sentence(account.unplaced):
         console.print(text, highlight=False)
+
+
+def _methods(account: Account) -> Lines | None:
+    found = side_by_side(account.findings)
+    if found is None:
+        return None
+    table = Lines(title=found.title, caption="mean ± standard error, difference from mixup [95 %]")
+    table.add_column("")
+    for head in found.head:
+        table.add_column(escape("\n".join(head)), justify="right")
+    for label, boxes in found.rows:
+        texts = (escape(f"{box.text}\n{box.small}".strip()) for box in boxes)
+        table.add_row(label, *texts)
+    return table
 
 
 def _grid(finding: Finding, grid: Grid) -> Lines:

@@ -113,10 +113,11 @@ def _at_level(outcome: Outcome, erm: Cell) -> list[Comparison]:
     for rule, cells in grids.items():
         several = [cell for cell in cells if cell.k > 1]
         heuristic = [cell for cell in cells if cell.k == HEURISTIC]
-        found.append(compare(name, several, "mixup", mixup, rule=rule))
-        found.append(compare(f"{name} with k = {HEURISTIC}", heuristic, "mixup", mixup, rule=rule))
+        found.append(compare(name, several, outcome.baseline, mixup, rule=rule))
+        recommended = f"{name} with k = {HEURISTIC}"
+        found.append(compare(recommended, heuristic, outcome.baseline, mixup, rule=rule))
         found.append(compare(name, several, "ERM", [erm], rule=rule))
-    return [*found, compare("mixup", mixup, "ERM", [erm])]
+    return [*found, compare(outcome.baseline, mixup, "ERM", [erm])]
 
 
 def compare(
