@@ -128,6 +128,7 @@ def test_help_teaches_by_example(kmixup):
     code, out, _ = kmixup("train", "--help")
     assert code == 0
     assert "kmixup train --data mnist --method kmixup --k 16 --alpha 1 --epochs 3" in out
+    assert "kmixup train --data mnist --method manifold --k 16 --layers all-blocks" in out
     code, out, _ = kmixup("--help")
     assert "kmixup data list" in out
 
@@ -191,6 +192,12 @@ def test_the_command_is_that_of_the_package():
         ("train", "Missing option '--data'"),
         ("train --data irsi", "there is no data set or file 'irsi': did you mean iris"),
         ("train --data iris --method cutup", "method must be one of erm, mixup, kmixup, nearest"),
+        ("train --data iris --method cutmix", "cutmix needs images to cut boxes from, iris has"),
+        ("train --data iris --method local --alpha-rule xi", 'must be "same" for the method local'),
+        (
+            "train --data iris --method manifold --layers hidden",
+            "layers must name modules of the network, or be \"\" for its input, got 'hidden'",
+        ),
         ("train --data iris --k 0", "k must be a whole number, at least 1, got 0"),
         ("train --data iris --k many", "Invalid value for '--k'"),
         ("train --data iris --k 200", "batch_size must be at least k = 200"),
