@@ -15,6 +15,7 @@ from statistics import fmean, stdev
 
 from scipy.stats import t as student
 
+from kmixup.lab.paper.claims import Comparison as Claim
 from kmixup.lab.protocol import AlphaRule
 from kmixup.lab.report.grids import Cell, Grid, Outcome
 
@@ -106,7 +107,7 @@ def comparisons(outcome: Outcome) -> tuple[Comparison, ...]:
 
 def _at_level(outcome: Outcome, erm: Cell) -> list[Comparison]:
     """The comparisons among the cells with the eps of `erm`."""
-    name = "k-mixup" if outcome.table.method == "kmixup" else outcome.table.method
+    name = _name(outcome)
     grids = {g.rule: [cell for cell in g if cell.eps == erm.eps] for g in outcome.grids}
     mixup = [cell for cell in next(iter(grids.values())) if cell.k == 1]
     found = []
@@ -117,6 +118,29 @@ def _at_level(outcome: Outcome, erm: Cell) -> list[Comparison]:
         found.append(compare(f"{name} with k = {HEURISTIC}", heuristic, "mixup", mixup, rule=rule))
         found.append(compare(name, several, "ERM", [erm], rule=rule))
     return [*found, compare("mixup", mixup, "ERM", [erm])]
+
+
+def claimed(outcome: Outcome, grid: Grid, claim: Claim) -> tuple[Comparison, ...]:
+    """What a claim of the paper says of a grid: one comparison, or one for each column or eps."""
+    groups: dict[object, list[Cell]] = {}
+    for cell in grid:
+        column = (cell.eps, cell.alpha) if claim.each == "column" else cell.eps
+        groups.setdefault(column, []).append(cell)
+    return tuple(
+        compare(
+            _name(outcome),
+            [cell for cell in cells if cell.k > 1 and claim.k in (None, cell.k)],
+            "mixup",
+            [cell for cell in cells if cell.k == 1],
+            rule=grid.rule,
+        )
+        for cells in groups.values()
+    )
+
+
+def _name(outcome: Outcome) -> str:
+    """The method with k > 1, as the paper calls it."""
+    return "k-mixup" if outcome.table.method == "kmixup" else outcome.table.method
 
 
 def compare(
