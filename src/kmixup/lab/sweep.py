@@ -76,11 +76,11 @@ def expand(
         for key, value in known_settings(Protocol, protocol or {}, "protocol.").items()
     }
     choices = {
-        "name": method, "k": k, "alpha": alpha, "alpha_rule": alpha_rule, "pairing": pairing,
+        "method": method, "k": k, "alpha": alpha, "alpha_rule": alpha_rule, "pairing": pairing,
     }  # fmt: skip
     mixing = product(*(_values(key, value) for key, value in choices.items()))
     # methods collapse into fewer when a name leaves no choice
-    methods = dict.fromkeys(Method(**dict(zip(choices, one, strict=True))) for one in mixing)
+    methods = dict.fromkeys(Method(*one) for one in mixing)
     found = []
     for name in _values("data", data):
         own = None if name in ENTRIES else load(name, limit=limit, target=target)
