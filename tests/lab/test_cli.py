@@ -18,7 +18,6 @@ from kmixup.lab.cli import main
 from kmixup.lab.data import load
 from kmixup.lab.prepare import usual_for
 
-
 # training
 
 

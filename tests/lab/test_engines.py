@@ -65,7 +65,7 @@ def nets(tmp_path, monkeypatch):
 def grid(*models, **more):
     """Three trials of every model; MLPs make fleets of three."""
     protocol = {"epochs": 3, "batch_size": 32} | more
-    return expand(data="iris", model=models, k=2, trials=3, protocol=protocol)
+    return expand(data="iris", model=models, method="mixup", trials=3, protocol=protocol)
 
 
 def undisturbed(trials, folder):

@@ -176,7 +176,9 @@ def test_a_disk_that_cannot_even_be_cut_loses_nothing_either(rows, monkeypatch):
     with Store(rows) as store:
         monkeypatch.setattr(os, "write", fills_up)
         monkeypatch.setattr(os, "ftruncate", fails)
-        with pytest.raises(OSError, match=r"\(No space left on device\): all earlier ones are safe"):
+        with pytest.raises(
+            OSError, match=r"\(No space left on device\): all earlier ones are safe"
+        ):
             store.append([row("c", fill="x" * 100)])
         monkeypatch.undo()
     assert (rows / NAME).read_bytes()[-1:] != b"\n"

@@ -82,7 +82,7 @@ def test_augment_is_yes_or_no():
 
 # grids
 
-lists = dict(min_size=1, max_size=3, unique=True)
+lists = {"min_size": 1, "max_size": 3, "unique": True}
 
 
 @given(
@@ -173,7 +173,7 @@ def test_trials_of_a_seed_share_split_weights_and_order_in_all_cells():
         ({"protocol": {"speed": 1}}, "protocol.speed is not a setting: those of a Protocol are e"),
         ({"data": "irsi"}, "there is no data set or file 'irsi': did you mean iris"),
         ({"method": "cutup"}, "method must be one of erm, mixup, kmixup, nearest, got 'cutup'"),
-        ({"k": [4, 200]}, "batch_size must be at least k = 200 with pairing \"loaders\", got 128"),
+        ({"k": [4, 200]}, 'batch_size must be at least k = 200 with pairing "loaders", got 128'),
     ],
 )
 def test_what_makes_no_grid_is_refused(grid, message):

@@ -98,14 +98,14 @@ class How:
     quiet: bool
 
     def chosen(self) -> Engine:
-        if self.engine not in ("local", "ray"):
+        foreign: dict[str, object] = {"workers": self.workers}
+        if self.engine == "local":
+            foreign = {"address": self.address, "num_gpus": self.num_gpus}
+        elif self.engine != "ray":
             raise ValueError(f"engine must be local or ray, got {self.engine!r}")
-        of_others = {"address": self.address, "num_gpus": self.num_gpus}
-        if self.engine == "ray":
-            of_others = {"workers": self.workers}
-        for name, value in of_others.items():
+        for name, value in foreign.items():
             if value:
-                raise ValueError(f"{name} is not an option of the engine {self.engine}")
+                raise ValueError(f"{name} is no option of the engine {self.engine}")
         if self.engine == "ray":
             return Ray(self.address, self.num_cpus, self.num_gpus)
         return Local() if self.workers is None else Local(self.workers)
