@@ -28,6 +28,7 @@ from kmixup.lab.unit import Unit, failed, run
 SPAWN = multiprocessing.get_context("spawn")
 Rows = Generator[list[Row], None, None]
 
+GRACE = 10.0  # seconds for a process that has let go of its connection to end
 SUBMITTED = 100  # tasks that Ray is given ahead of their turn
 
 
@@ -123,6 +124,7 @@ class _Worker:
 
     def fate(self) -> int | None:
         """The exit code of one that died; of one that never lived, the likely reason."""
+        self.process.join(GRACE)  # a kill would hide its own exit code
         self.stop()
         code = self.process.exitcode
         if not self.started and code is not None and code > 0:
