@@ -23,5 +23,5 @@ clean:
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[lab,tensorboard,bench,dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[lab,ray,tensorboard,bench,dev]'
 	touch $@

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from kmixup.lab.engines import Engine, Local, Ray
-from kmixup.lab.protocol import Trial
+from kmixup.lab.protocol import Protocol, Trial
 from kmixup.lab.sweep import Outcome, read_config
 from kmixup.lab.sweep import sweep as run
 from kmixup.lab.words import count, duration
@@ -61,7 +62,9 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
 
 
 def sweep(
-    config: Annotated[Path, typer.Argument(help="The grid, a TOML file.")],
+    config: Annotated[
+        Path, typer.Argument(help="The grid, a TOML file.", exists=True, dir_okay=False)
+    ],
     out: Out = None,
     engine: EngineName = "local",
     workers: Workers = None,
@@ -95,11 +98,17 @@ class How:
     quiet: bool
 
     def chosen(self) -> Engine:
+        foreign: dict[str, object] = {"workers": self.workers}
         if self.engine == "local":
-            return Local() if self.workers is None else Local(self.workers)
+            foreign = {"address": self.address, "num_gpus": self.num_gpus}
+        elif self.engine != "ray":
+            raise ValueError(f"engine must be local or ray, got {self.engine!r}")
+        for name, value in foreign.items():
+            if value:
+                raise ValueError(f"{name} is no option of the engine {self.engine}")
         if self.engine == "ray":
             return Ray(self.address, self.num_cpus, self.num_gpus)
-        raise ValueError(f"engine must be local or ray, got {self.engine!r}")
+        return Local() if self.workers is None else Local(self.workers)
 
 
 def carry_out(trials: Sequence[Trial], folder: Path, how: How) -> Outcome:
@@ -142,18 +151,18 @@ def preview(trials: Sequence[Trial], how: How) -> None:
     """Print what would be run, and for how long."""
     from kmixup.lab.estimate import estimate
 
-    cells: dict[tuple[str, ...], int] = {}
-    for trial in trials:
-        cell: tuple[str, ...] = (trial.data, trial.model, trial.method.label)
-        cells[cell] = cells.get(cell, 0) + 1
+    workers = how.chosen().workers
+    cells = Counter(replace(trial, seed=0) for trial in trials)
+    differ = [name for name in vars(Protocol()) if len({vars(c.protocol)[name] for c in cells}) > 1]
     for cell, number in cells.items():
-        typer.echo(f"{'  '.join(cell)}  × {number}")
-    typer.echo(count(len(trials), "trial") + f" in {count(len(cells), 'cell')}")
+        words = [cell.data, cell.model, cell.method.label]
+        words += [f"{name}={getattr(cell.protocol, name)}" for name in differ]
+        typer.echo(f"{'  '.join(words)}  × {number}")
+    typer.echo(f"{count(len(trials), 'trial')} in {count(len(cells), 'cell')}")
     found = estimate(trials)
     if found.seconds:
-        workers = how.chosen().workers
         typer.echo(
-            f"about {duration(found.seconds / workers)} on {count(workers, 'worker')} "
+            f"about {duration(found.on(workers))} on {count(workers, 'worker')} "
             "(from a few steps on this machine)"
         )
     for reason in found.unknown:
