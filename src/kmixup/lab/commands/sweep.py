@@ -9,15 +9,19 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kmixup.lab.engines import Engine, Local, Ray
 from kmixup.lab.protocol import Protocol, Trial
+from kmixup.lab.store import Row
 from kmixup.lab.sweep import Outcome, read_config
 from kmixup.lab.sweep import sweep as run
 from kmixup.lab.words import count, duration
+
+if TYPE_CHECKING:
+    from kmixup.lab.paper import Table
 
 FAILED, INTERRUPTED = 1, 130
 
@@ -82,7 +86,8 @@ def sweep(
         preview(trials, how)
         return
     folder = out or Path("out") / config.stem
-    finish(carry_out(trials, folder, how), folder)
+    outcome = carry_out(trials, folder, how)
+    finish(outcome, folder, report(outcome.rows, None, folder, name=f"The sweep {config.stem}"))
 
 
 @dataclass(frozen=True)
@@ -126,15 +131,29 @@ def carry_out(trials: Sequence[Trial], folder: Path, how: How) -> Outcome:
                 ended=watch.ended,
             )
     except KeyboardInterrupt:
-        again = shlex.join(["kmixup", *sys.argv[1:]])
-        typer.echo(f"stopped; what has ended is in {folder}, go on with\n  {again}", err=True)
+        typer.echo(f"stopped; what has ended is in {folder}, go on with\n  {_command()}", err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
-def finish(outcome: Outcome, folder: Path) -> None:
+def report(
+    rows: Sequence[Row], tables: Sequence[Table] | None, folder: Path, **preface: Any
+) -> Path:
+    """Show the tables on the terminal, or those that the rows make, and write the page."""
+    from rich.console import Console
+
+    from kmixup.lab.report import show, tables_of, write
+
+    tables = tables_of(rows) if tables is None else tables
+    judged = {"comparison": preface["comparison"]} if "comparison" in preface else {}
+    show(rows, tables, Console(), **judged)
+    return write(rows, tables, folder, command=_command(), **preface).page
+
+
+def finish(outcome: Outcome, folder: Path, page: Path) -> None:
     """Say how the sweep ended; failures are told apart by the exit code as well."""
     rows = outcome.rows
     typer.echo(f"{count(len(rows), 'trial')}, {outcome.ran:,} of them run now: {folder}")
+    typer.echo(f"page: {page}")
     if outcome.failed:
         reasons = dict.fromkeys(row["error"] for row in outcome.failed)
         typer.echo(
@@ -145,6 +164,11 @@ def finish(outcome: Outcome, folder: Path) -> None:
             times = sum(row["error"] == reason for row in outcome.failed)
             typer.echo(f"  {times} × {reason}", err=True)
         raise typer.Exit(FAILED)
+
+
+def _command() -> str:
+    """What was typed."""
+    return shlex.join(["kmixup", *sys.argv[1:]])
 
 
 def preview(trials: Sequence[Trial], how: How) -> None:
