@@ -48,6 +48,7 @@ class Comparison:
     """A challenger against a baseline, each the best of some cells.
 
     Differences are the challenger's error less the baseline's, so that below 0 is better.
+    `k` is the only one that the challenger has, None where it has its choice of them.
     `paper` is the difference between its printed cells. `chosen` are the best cells on the
     test error over all trials, as the paper chooses them; `honest` comes from cells chosen
     on other trials than they are compared on, None where that cannot be had, and `why` says
@@ -57,6 +58,7 @@ class Comparison:
     challenger: str
     baseline: str
     rule: AlphaRule | None
+    k: int | None
     eps: float | None
     paper: float | None
     chosen: tuple[Cell, Cell] | None
@@ -115,7 +117,7 @@ def _at_level(outcome: Outcome, erm: Cell) -> list[Comparison]:
         several = [cell for cell in cells if cell.k > 1]
         heuristic = [cell for cell in cells if cell.k == HEURISTIC]
         found.append(compare(name, several, "mixup", mixup, rule=rule))
-        found.append(compare(f"{name} with k = {HEURISTIC}", heuristic, "mixup", mixup, rule=rule))
+        found.append(compare(name, heuristic, "mixup", mixup, rule=rule, k=HEURISTIC))
         found.append(compare(name, several, "ERM", [erm], rule=rule))
     return [*found, compare("mixup", mixup, "ERM", [erm])]
 
@@ -133,6 +135,7 @@ def claimed(outcome: Outcome, grid: Grid, claim: Claim) -> tuple[Comparison, ...
             "mixup",
             [cell for cell in cells if cell.k == 1],
             rule=grid.rule,
+            k=claim.k,
         )
         for cells in groups.values()
     )
@@ -150,8 +153,9 @@ def compare(
     old: Sequence[Cell],
     *,
     rule: AlphaRule | None = None,
+    k: int | None = None,
 ) -> Comparison:
-    """The best of the cells `new` against the best of `old`.
+    """The best of the cells `new`, all with `k` if that is given, against the best of `old`.
 
     Cells with a failed trial cannot be chosen: the mean over those that ended would flatter
     a setting that sometimes breaks.
@@ -167,7 +171,7 @@ def compare(
     else:
         lacking = challenger if not candidates[0] else baseline
         why = f"no cell of {lacking} has trials that all ended well"
-    return Comparison(challenger, baseline, rule, eps, _printed(new, old), chosen, honest, why)
+    return Comparison(challenger, baseline, rule, k, eps, _printed(new, old), chosen, honest, why)
 
 
 def by_column(grid: Grid, *, k: int) -> tuple[tuple[Cell, Cell, Estimate | None], ...]:

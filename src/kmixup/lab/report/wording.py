@@ -160,7 +160,8 @@ def lead(outcome: Outcome) -> str:
 
 def heading(comparison: Comparison) -> str:
     """Who is compared with whom, and how alpha was read."""
-    text = f"{comparison.challenger} against {comparison.baseline}"
+    which = "" if comparison.k is None else f" with k = {comparison.k}"
+    text = f"{comparison.challenger}{which} against {comparison.baseline}"
     if comparison.eps is not None:
         text += f" at ε = {comparison.eps:g}/255"
     return text if comparison.rule is None else f"{text}, {RULE[comparison.rule]}"
@@ -205,9 +206,7 @@ def best_against_best(finding: Finding, rule: AlphaRule) -> tuple[Comparison, ..
     return tuple(
         one
         for one in finding.comparisons
-        if one.rule == rule
-        and one.baseline == "mixup"
-        and not one.challenger.endswith(f"k = {HEURISTIC}")
+        if (one.rule, one.baseline, one.k) == (rule, "mixup", None)
     )
 
 
