@@ -40,7 +40,9 @@ def draw_points(axes: Axes, title: str, x: Tensor, y: Tensor, *, alpha: float = 
     """The data, round for one class and square for the other."""
     for label, marker in ((0, "o"), (1, "s")):
         points, colour = x[y == label], COLOURS(float(label))
-        axes.scatter(*points.T, s=9, marker=marker, color=colour, alpha=alpha, linewidths=0)
+        axes.scatter(
+            points[:, 0], points[:, 1], s=9, marker=marker, color=colour, alpha=alpha, linewidths=0
+        )
     axes.set_title(title, fontsize=10)
     axes.set(xticks=[], yticks=[])
     axes.margins(0.06)
@@ -48,25 +50,17 @@ def draw_points(axes: Axes, title: str, x: Tensor, y: Tensor, *, alpha: float = 
 
 def draw_pairs(axes: Axes, title: str, x: Tensor, mixed: kmixup.Mixed, at: Tensor) -> None:
     """Lines between partners in the plane, and the mixed samples `at` on them."""
-    y, partner = mixed.targets[0], mixed.partner
-    draw_points(axes, title, x, y)
+    draw_points(axes, title, x, mixed.targets[0])
     weight = torch.ones(len(x)) if mixed.weight is None else mixed.weight
-    strength = (weight / weight.max()).square()  # squared: so that the eye sees it
-    lines = torch.stack([x, x[partner]], 1).numpy()
+    strength = (weight / weight.max()).square().numpy()  # squared: so that the eye sees it
+    lines = torch.stack([x, x[mixed.partner]], 1).numpy()
     axes.add_collection(
-        LineCollection(list(lines), colors="black", linewidths=0.5, alpha=0.45 * strength.numpy())
+        LineCollection(list(lines), colors="black", linewidths=0.5, alpha=0.45 * strength)
     )
-    axes.scatter(
-        *at.T,
-        s=16,
-        c=mixed.y[:, 1],
-        cmap=COLOURS,
-        vmin=0,
-        vmax=1,
-        alpha=strength.numpy(),
-        edgecolors="black",
-        linewidths=0.4,
-    )
+    inside = COLOURS(mixed.y[:, 1].numpy())
+    inside[:, 3] = strength
+    border = [(0.0, 0.0, 0.0, one) for one in strength]
+    axes.scatter(at[:, 0], at[:, 1], s=16, color=inside, edgecolors=border, linewidths=0.4)
 
 
 def learned(x: Tensor, y: Tensor) -> nn.Sequential:

@@ -23,7 +23,8 @@ Precision = Literal["fp32", "bf16"]
 MANIFOLD_LAYERS = "input+first-block"  # those of the paper
 
 
-def _check_whole(name: str, value: object, *, least: int = 1) -> None:
+def check_whole(name: str, value: object, *, least: int = 1) -> None:
+    """Refuse what is no whole number, or too small a one."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ValueError(f"{name} must be a whole number, at least {least}, got {value!r}")
 
@@ -55,8 +56,8 @@ class Protocol:
     precision: Precision = "fp32"
 
     def __post_init__(self) -> None:
-        _check_whole("epochs", self.epochs)
-        _check_whole("batch_size", self.batch_size, least=2)
+        check_whole("epochs", self.epochs)
+        check_whole("batch_size", self.batch_size, least=2)
         if not 0 < self.rate < math.inf:
             raise ValueError(f"rate must be a finite number above 0, got {self.rate}")
         if not 0 <= self.momentum < 1:
@@ -65,7 +66,11 @@ class Protocol:
             raise ValueError(
                 f"weight_decay must be a finite number, 0 or more, got {self.weight_decay}"
             )
-        object.__setattr__(self, "milestones", tuple(self.milestones))
+        if not isinstance(self.augment, bool):
+            raise ValueError(f"augment must be true or false, got {self.augment!r}")
+        for name in ("rate", "momentum", "weight_decay"):  # 1 and 1.0 are one setting
+            object.__setattr__(self, name, float(getattr(self, name)))
+        object.__setattr__(self, "milestones", tuple(map(float, self.milestones)))
         if list(self.milestones) != sorted(self.milestones) or not all(
             0 < share < 1 for share in self.milestones
         ):
@@ -120,7 +125,7 @@ class Method:
         _check_choice("method", self.name, MethodName)
         _check_choice("alpha_rule", self.alpha_rule, AlphaRule)
         _check_choice("pairing", self.pairing, PairedWith)
-        _check_whole("k", self.k)
+        check_whole("k", self.k)
         Beta(self.alpha)  # refuses what is no alpha
         if self.name == "kmixup" and self.k == 1:
             self._set(name="mixup")
@@ -246,11 +251,13 @@ class Trial:
         >>> Trial.from_dict(trial.to_dict()) == trial
         True
         """
-        values = _known(cls, plain)
+        values = known_settings(cls, plain)
         if "method" in values:
-            values["method"] = Method(**_known(Method, values["method"], "method."))
+            values["method"] = Method(**known_settings(Method, values["method"], "method."))
         if "protocol" in values:
-            values["protocol"] = Protocol(**_known(Protocol, values["protocol"], "protocol."))
+            values["protocol"] = Protocol(
+                **known_settings(Protocol, values["protocol"], "protocol.")
+            )
         if missing := {"data", "model"} - values.keys():
             raise ValueError(f"a trial must have {' and '.join(sorted(missing))}")
         return cls(**values)
@@ -305,7 +312,8 @@ def _chosen(plain: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _known(kind: type, plain: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def known_settings(kind: type, plain: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The settings `plain` of a dataclass, refused where it has no such field."""
     names = [field.name for field in fields(kind)]
     for key in plain:
         if key not in names:

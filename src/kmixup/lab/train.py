@@ -15,10 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from kmixup.lab import checkpoint, record
@@ -41,6 +40,9 @@ from kmixup.lab.prepare import (
 from kmixup.lab.progress import Bar, Curves, check_curves
 from kmixup.lab.protocol import Trial
 from kmixup.lab.streams import Step, Streams, batch_lengths, drawing_from, epoch
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 PRECISION = {"fp32": "32-true", "bf16": "bf16-mixed"}
@@ -115,6 +117,8 @@ def train(
     net = network(trial, data, Streams(trial.seed))
     if folder is not None and (folder / checkpoint.NAME).is_file():
         checkpoint.load(folder / checkpoint.NAME, _config(trial, devices))  # refuses another run
+    from lightning_fabric import Fabric  # here, for it takes as long to import as torch itself
+
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     fabric = Fabric(
         accelerator=device,

@@ -135,3 +135,11 @@ def test_rows_from_before_there_were_layers_are_read():
         del one["trial"]["method"]["layers"]
     (finding,) = account_of(old, [table()]).findings
     assert all(cell.mean == pytest.approx(5.0) for cell in finding.outcome.cells)
+
+
+def test_mixup_has_a_place_beside_methods_of_their_own_at_k_1():
+    rows = [row(Method(name, 1), error) for name, error in (("mixup", 5.0), ("cutmix", 4.0))]
+    account = account_of(rows, report.tables_of(rows))
+    assert account.unplaced == ()
+    texts = {label: boxes[0].text for label, boxes in side_by_side(account.findings).rows}
+    assert texts == {"ERM": "not run", "CutMix, k = 1": "4.00", "mixup": "5.00"}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -25,9 +23,9 @@ from kmixup.lab.commands.sweep import (
     carry_out,
     finish,
     preview,
+    report,
 )
 from kmixup.lab.paper import PRESETS, Preset
-from kmixup.lab.protocol import Trial
 
 RULES = {"same": ("same",), "xi": ("xi",), "both": ("same", "xi")}
 
@@ -99,33 +97,16 @@ def reproduce(
         return
     folder = out or Path("out") / name
     outcome = carry_out(todo, folder, how)
-    report(preset, todo, outcome.rows, folder, shrunk)
-    finish(outcome, folder)
-
-
-def report(
-    preset: Preset,
-    trials: Sequence[Trial],
-    rows: Sequence[dict[str, object]],
-    folder: Path,
-    shrunk: Sequence[str],
-) -> None:
-    """Show the tables on the terminal, and write them down beside the rows."""
-    from rich.console import Console
-
-    from kmixup.lab.report import show, write
-
-    show(rows, preset.tables, Console())
-    paths = write(
-        rows,
+    page = report(
+        outcome.rows,
         preset.tables,
         folder,
-        name=preset.name,
-        command=shlex.join(["kmixup", *sys.argv[1:]]),
+        name=f"The paper's experiment {name}, run again",
         claim=preset.claim,
+        comparison=preset.comparison,
         notes=[_extent(preset, shrunk), *preset.deviations],
     )
-    typer.echo(f"page: {paths.page}")
+    finish(outcome, folder, page)
 
 
 def _preset(name: str) -> Preset:

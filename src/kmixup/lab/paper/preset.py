@@ -114,6 +114,8 @@ class Preset:
                 (plain, (1,), ("same",)),
                 ((table.method,), tuple(k for k in ks if k != 1), rules),
             ):
+                if not rows:
+                    continue
                 found += expand(
                     data=table.data,
                     model=table.model,

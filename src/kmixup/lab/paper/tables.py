@@ -77,8 +77,8 @@ class Table:
 
     @property
     def baseline(self) -> str:
-        """The method of the row k = 1: random pairs make mixup of k-mixup and of nearest."""
-        return "mixup" if self.method in ("kmixup", "nearest") else self.method
+        """The method of the row k = 1."""
+        return baseline_of(self.method)
 
     @property
     def alphas(self) -> tuple[float, ...]:
@@ -107,6 +107,11 @@ class Table:
             if ks is None or k in ks
         ]
         return min(cells, key=lambda cell: cell.error, default=None)
+
+
+def baseline_of(method: str) -> str:
+    """The same method with k = 1: random pairs make mixup of k-mixup and of nearest."""
+    return "mixup" if method in ("kmixup", "nearest") else method
 
 
 def columns(

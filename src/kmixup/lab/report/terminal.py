@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Lines
 
+from kmixup.lab.paper.claims import Comparison as Claim
 from kmixup.lab.report.account import Account, Finding
 from kmixup.lab.report.grids import Cell, Grid
 from kmixup.lab.report.side_by_side import side_by_side
@@ -25,7 +26,7 @@ from kmixup.lab.report.wording import (
 STYLE = {"good": "green", "bad": "red", "open": "yellow"}
 
 
-def show(account: Account, console: Console) -> None:
+def show(account: Account, console: Console, *, claim: Claim) -> None:
     """Print every grid beside the paper's figures, then the verdicts."""
     for finding in account.findings:
         console.print()
@@ -37,13 +38,8 @@ def show(account: Account, console: Console) -> None:
     if (methods := _methods(account)) is not None:
         console.print(methods)
     console.print()
-    for line in lines(account.findings):
-        console.print(
-            f"[bold]{escape(line.table)}[/], {line.rule}: "
-            f"[{STYLE[line.mood]}]{escape(line.verdict)}[/], {escape(line.honest)} points; "
-            f"chosen on the test error {escape(line.on_test)}; the paper {line.paper}",
-            highlight=False,
-        )
+    for line in lines(account.findings, claim):
+        console.print(line.sentence, style=STYLE[line.mood], highlight=False, markup=False)
     if account.failed:
         console.print(f"[red]{len(account.failed)} failed[/]", highlight=False)
     if text := unplaced_sentence(account.unplaced):
