@@ -80,4 +80,12 @@ def test_mistakes_are_one_sentence_and_exit_with_2(kmixup, here, words, message)
     assert code == 2
     assert re.match(f"kmixup: {message}", err)
     assert err.count("\n") == 1
-    assert not (here / "out").exists()
+    assert not list(here.glob("out/*/*.html"))
+
+
+def test_rows_that_are_there_need_no_data(kmixup, here, inline, monkeypatch):
+    words = ("reproduce", "uci", "--data", "iris", *SHRUNK)
+    assert kmixup(*words)[0] == 0
+    monkeypatch.setattr(command, "at_hand", lambda *name, **limit: False)
+    code, out, _ = kmixup(*words)
+    assert (code, "6 trials, 0 of them run now" in out) == (0, True)

@@ -121,16 +121,20 @@ def carry_out(trials: Sequence[Trial], folder: Path, how: How) -> Outcome:
     """Run the trials that have no row yet; Ctrl-C says how to go on."""
     from kmixup.lab.watching import Watch
 
-    if how.engine == "local":
-        _check_at_hand(trials)
     try:
         with Watch(quiet=how.quiet) as watch:
+
+            def started(trials: Sequence[Trial], todo: Sequence[Trial]) -> None:
+                if how.engine == "local":  # a cluster may have what this machine lacks
+                    _check_at_hand(todo)
+                watch.started(trials, todo)
+
             return run(
                 trials,
                 folder,
                 engine=how.chosen(),
                 device=how.device,
-                started=watch.started,
+                started=started,
                 ended=watch.ended,
             )
     except KeyboardInterrupt:
