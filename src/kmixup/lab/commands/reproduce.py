@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
@@ -56,9 +57,12 @@ Name = Annotated[str, typer.Argument(metavar="TABLE", help=f"One of {', '.join(P
 
 def reproduce(
     name: Name,
+    data: Annotated[
+        list[str], typer.Option(help="Only the tables of this data set; may be repeated.")
+    ] = [],  # noqa: B006, typer copies it
     trials: Annotated[int | None, typer.Option(help="Networks of each cell.")] = None,
     epochs: Annotated[int | None, typer.Option(help="The rate's milestones move along.")] = None,
-    k: Annotated[list[int], typer.Option(help="Rows of the tables; may be repeated.")] = [],  # noqa: B006, typer copies it
+    k: Annotated[list[int], typer.Option(help="Rows of the tables; may be repeated.")] = [],  # noqa: B006
     alpha: Annotated[list[float], typer.Option(help="Columns; may be repeated.")] = [],  # noqa: B006
     alpha_rule: Annotated[
         str, typer.Option(help="At k > 1 alpha as it is (same), at equal xi (xi), or both.")
@@ -77,7 +81,7 @@ def reproduce(
     dry_run: DryRun = False,
     quiet: Quiet = False,
 ) -> None:
-    preset = _preset(name)
+    preset = _preset(name, data)
     if alpha_rule not in RULES:
         raise ValueError(f"alpha-rule must be one of {', '.join(RULES)}, got {alpha_rule!r}")
     todo = preset.trials(
@@ -109,11 +113,19 @@ def reproduce(
     finish(outcome, folder, page)
 
 
-def _preset(name: str) -> Preset:
+def _preset(name: str, data: Sequence[str]) -> Preset:
+    """The preset of that name, with the tables of these data sets only."""
     if name not in PRESETS:
         close = get_close_matches(name, PRESETS, n=3, cutoff=0.5) or PRESETS
         raise ValueError(f"there is no experiment {name!r}: did you mean {' or '.join(close)}?")
-    return PRESETS[name]
+    preset = PRESETS[name]
+    known = dict.fromkeys(table.data for table in preset.tables)
+    for one in data:
+        if one not in known:
+            raise ValueError(f"data of {name} must be among {', '.join(known)}, got {one!r}")
+    return replace(
+        preset, tables=tuple(table for table in preset.tables if table.data in (data or known))
+    )
 
 
 def _extent(preset: Preset, shrunk: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kmixup.lab.data import ENTRIES, at_hand, load
 from kmixup.lab.engines import Engine, Local, Ray
 from kmixup.lab.protocol import Protocol, Trial
 from kmixup.lab.store import Row
@@ -120,6 +121,8 @@ def carry_out(trials: Sequence[Trial], folder: Path, how: How) -> Outcome:
     """Run the trials that have no row yet; Ctrl-C says how to go on."""
     from kmixup.lab.watching import Watch
 
+    if how.engine == "local":
+        _check_at_hand(trials)
     try:
         with Watch(quiet=how.quiet) as watch:
             return run(
@@ -133,6 +136,13 @@ def carry_out(trials: Sequence[Trial], folder: Path, how: How) -> Outcome:
     except KeyboardInterrupt:
         typer.echo(f"stopped; what has ended is in {folder}, go on with\n  {_command()}", err=True)
         raise typer.Exit(INTERRUPTED) from None
+
+
+def _check_at_hand(trials: Sequence[Trial]) -> None:
+    """Say which data are missing before anything is run, rather than in every row."""
+    for data, limit in dict.fromkeys((trial.data, trial.limit) for trial in trials):
+        if data in ENTRIES and not at_hand(data, limit=limit):
+            load(data, limit=limit)  # raises, and knows how to get them
 
 
 def report(
