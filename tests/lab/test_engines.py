@@ -333,11 +333,6 @@ def test_a_task_works_where_the_driver_does(nets, monkeypatch):
 
 # Ray itself
 
-quiet = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning",  # Ray leaves the logs of its processes open
-    "ignore::pytest.PytestUnraisableExceptionWarning",
-)
-
 
 @pytest.fixture
 def ray():
@@ -347,7 +342,6 @@ def ray():
 
 
 @pytest.mark.slow
-@quiet
 def test_rows_of_ray_are_those_of_processes(ray, nets):
     trials = grid("mlp-iris", "nets:tells_gpus", batch_size=[16, 32])
     ray.init(num_cpus=2, num_gpus=1, include_dashboard=False, log_to_driver=False)
@@ -369,7 +363,6 @@ def test_rows_of_ray_are_those_of_processes(ray, nets):
 
 
 @pytest.mark.slow
-@quiet
 def test_a_node_that_is_lost_costs_no_row(ray, nets):
     from ray.cluster_utils import Cluster
 

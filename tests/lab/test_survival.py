@@ -163,7 +163,7 @@ size = 64
 method = "mixup"
 trials = 3
 [protocol]
-epochs = 4
+epochs = 2
 batch_size = 32
 rate = {[0.001 * (number + 1) for number in range(100)]}
 """
@@ -261,7 +261,7 @@ def test_ctrl_c_says_how_to_go_on_and_a_second_driver_is_refused(kmixup, here, n
     (here / "grid.toml").write_text(GRID)
     rows = here / "out" / "grid" / NAME
     process = subprocess.Popen(
-        [sys.executable, "-m", "kmixup.lab.cli", "sweep", "grid.toml", "--workers", "2"],
+        [sys.executable, "-m", "kmixup.lab.cli", "sweep", "grid.toml", "--quiet"],
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,  # Ctrl-C goes to all processes of a terminal
@@ -277,7 +277,7 @@ def test_ctrl_c_says_how_to_go_on_and_a_second_driver_is_refused(kmixup, here, n
     _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert err == (
-        "stopped; what has ended is in out/grid, go on with\n  kmixup sweep grid.toml --workers 2\n"
+        "stopped; what has ended is in out/grid, go on with\n  kmixup sweep grid.toml --quiet\n"
     )
     before = rows.read_text()
     nursery.start("sweep", "grid.toml", folder=here)

@@ -39,6 +39,13 @@ def grid(here, monkeypatch):
     return write
 
 
+def ending(out, folder="out/grid"):
+    """What is printed after the tables, but for the path of the page."""
+    *_, summary, page = out.splitlines(keepends=True)
+    assert page == f"page: {folder}/report.html\n"
+    return summary
+
+
 # what it prints
 
 
@@ -54,20 +61,20 @@ def test_help_teaches_by_example(kmixup):
 def test_a_sweep_ends_with_its_summary_and_the_next_has_nothing_to_do(kmixup, grid):
     folder = grid()
     code, out, err = kmixup("sweep", "grid.toml")
-    assert (code, out) == (0, "6 trials, 6 of them run now: out/grid\n")
+    assert (code, ending(out)) == (0, "6 trials, 6 of them run now: out/grid\n")
     assert re.fullmatch(
         r"6 of 6 trials, [\d,]+ a minute, 0 s left; last: iris mixup alpha=1 \d+\.\d\d%\n", err
     )
     assert len(read(folder)) == 6
     code, out, err = kmixup("sweep", "grid.toml")
-    assert (code, out) == (0, "6 trials, 0 of them run now: out/grid\n")
+    assert (code, ending(out)) == (0, "6 trials, 0 of them run now: out/grid\n")
     assert err == "6 of 6 trials done before\n"
 
 
 def test_the_folder_can_be_chosen_and_the_progress_left_out(kmixup, grid):
     grid('data = "iris"\nmethod = "erm"\nprotocol.epochs = 1\n')
     code, out, err = kmixup("sweep", "grid.toml", "--out", "mine", "--quiet")
-    assert (code, out, err) == (0, "1 trial, 1 of them run now: mine\n", "")
+    assert (code, ending(out, "mine"), err) == (0, "1 trial, 1 of them run now: mine\n", "")
 
 
 def test_a_dry_run_prints_cells_and_an_estimate_and_writes_nothing(kmixup, grid):
@@ -99,9 +106,10 @@ def test_a_dry_run_without_the_data_says_so(kmixup, grid):
 
 
 def test_failed_trials_are_counted_by_their_reason(kmixup, grid):
-    folder = grid(GRID.replace("mixup", "kmixup").replace("[0.5, 1]", "1\nk = [1, 120]"))
+    text = GRID.replace("mixup", "kmixup").replace("[0.5, 1]", "1\nk = [1, 120]")
+    folder = grid(text + "batch_size = 128\n")
     code, out, err = kmixup("sweep", "grid.toml", "--quiet")
-    assert (code, out) == (1, "6 trials, 6 of them run now: out/grid\n")
+    assert (code, ending(out)) == (1, "6 trials, 6 of them run now: out/grid\n")
     assert err == (
         "2 trials failed, the same command tries them again:\n"
         "  2 × ValueError: k=120 with pairing 'loaders' needs 120 training samples, iris has 100: "
@@ -110,7 +118,7 @@ def test_failed_trials_are_counted_by_their_reason(kmixup, grid):
     statuses = {(row["trial"]["method"]["k"], row["status"]) for row in read(folder)}
     assert statuses == {(1, "done"), (120, "failed")}
     code, out, _ = kmixup("sweep", "grid.toml", "--quiet")
-    assert (code, out) == (1, "6 trials, 2 of them run now: out/grid\n")
+    assert (code, ending(out)) == (1, "6 trials, 2 of them run now: out/grid\n")
 
 
 def test_a_network_that_diverges_or_raises_stops_no_other(kmixup, grid, here):
@@ -122,7 +130,7 @@ def test_a_network_that_diverges_or_raises_stops_no_other(kmixup, grid, here):
         "[protocol]\nepochs = 2\nrate = [0.01, 1e30]\n"
     )
     code, out, err = kmixup("sweep", "grid.toml", "--quiet")
-    assert (code, out) == (1, "4 trials, 4 of them run now: out/grid\n")
+    assert (code, ending(out)) == (1, "4 trials, 4 of them run now: out/grid\n")
     assert "3 trials failed" in err
     assert "  1 × DivergedError: the loss became NaN or infinite in epoch " in err
     assert "  2 × KeyError: 'weights'\n" in err
@@ -132,7 +140,7 @@ def test_a_network_that_diverges_or_raises_stops_no_other(kmixup, grid, here):
     )
     sys.modules.pop("bad_nets")
     code, out, err = kmixup("sweep", "grid.toml", "--quiet")
-    assert (code, out) == (1, "4 trials, 3 of them run now: out/grid\n")
+    assert (code, ending(out)) == (1, "4 trials, 3 of them run now: out/grid\n")
     assert "2 trials failed" in err
     sys.modules.pop("bad_nets")
 
@@ -204,7 +212,7 @@ def test_a_damaged_line_is_named_and_a_torn_one_is_run_again(kmixup, swept):
     lines = swept.read_text().splitlines(keepends=True)
     swept.write_text("".join(lines)[:-100])
     code, out, _ = kmixup("sweep", "grid.toml", "--quiet")
-    assert (code, out) == (0, "6 trials, 1 of them run now: out/grid\n")
+    assert (code, ending(out)) == (0, "6 trials, 1 of them run now: out/grid\n")
     again = swept.read_text().splitlines(keepends=True)
     assert again[:-1] == lines[:-1]
     assert json.loads(again[-1])["result"] == json.loads(lines[-1])["result"]
@@ -235,7 +243,7 @@ def test_a_full_disk_is_one_sentence_and_the_sweep_goes_on_later(kmixup, swept, 
     )
     assert swept.read_text() == "".join(lines[:4])
     code, out, _ = kmixup("sweep", "grid.toml", "--quiet")
-    assert (code, out) == (0, "6 trials, 3 of them run now: out/grid\n")
+    assert (code, ending(out)) == (0, "6 trials, 3 of them run now: out/grid\n")
 
 
 def test_ctrl_c_says_how_to_go_on(kmixup, grid, monkeypatch):

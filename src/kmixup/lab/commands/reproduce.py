@@ -34,10 +34,10 @@ HELP = f"""Re-run an experiment of the paper, and show it beside the paper's fig
 
 Every trial is written down as it ends, so the same command goes on after any interruption,
 and draws the report anew once all is there. Settings are the paper's where it states them.
-\b
 
-Experiments:
-  {chr(10).join(f"  {name:<15} {preset.cost}" for name, preset in PRESETS.items()).strip()}
+\b
+Experiments, and how many networks they train for one reading of alpha:
+{chr(10).join(f"  {name:<16}{preset.networks:>6,}" for name, preset in PRESETS.items())}
 
 \b
 The toy tables in full, in a few minutes:
