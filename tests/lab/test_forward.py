@@ -10,11 +10,14 @@ from torch.nn import functional as F
 from kmixup.interpolation import Cut, Linear
 from kmixup.lab import checkpoint
 from kmixup.lab.batches import batch_of, gather, soft_cross_entropy
+from kmixup.lab.commands.reproduce import _extent
 from kmixup.lab.data.dataset import Dataset
 from kmixup.lab.forward import Forward
 from kmixup.lab.models import build, layers_of
+from kmixup.lab.paper import PRESETS
 from kmixup.lab.protocol import Method, Protocol, Trial
 from kmixup.lab.streams import Streams, epoch
+from kmixup.lab.sweep import expand
 from kmixup.lab.train import train
 from kmixup.lab.unit import units
 from kmixup.pairing import Blocks, Optimal
@@ -206,3 +209,23 @@ def test_a_model_of_ones_own_must_name_its_layers(photos, tmp_path, monkeypatch)
 def test_cutmix_is_for_images():
     with pytest.raises(ValueError, match="cutmix needs images to cut boxes from, iris has none"):
         train(Trial("iris", "mlp-iris", Method("cutmix", 4)), device="cpu")
+
+
+def test_grids_take_the_methods_and_sweep_layers_of_manifold_alone():
+    found = expand(
+        data="mnist",
+        method=["cutmix", "manifold", "local"],
+        k=[1, 16],
+        layers=["input+first-block", "all-blocks"],
+    )
+    methods = {trial.method for trial in found}
+    assert len(found) == len(methods) == 2 + 4 + 2
+    assert Method("manifold", 16, layers="all-blocks") in methods
+
+
+def test_what_is_not_in_the_paper_is_not_called_its_protocol():
+    assert _extent(PRESETS["family"], ()) == "The paper has no such table."
+    assert _extent(PRESETS["family"], ("3 of 5 trials",)) == (
+        "The paper has no such table; this one was shrunk: 3 of 5 trials."
+    )
+    assert _extent(PRESETS["manifold"], ()) == "This is the paper's protocol in full."

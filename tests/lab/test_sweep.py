@@ -172,7 +172,7 @@ def test_trials_of_a_seed_share_split_weights_and_order_in_all_cells():
         ({"protocol": {"rate": []}}, "rate must have at least one value, got an empty list"),
         ({"protocol": {"speed": 1}}, "protocol.speed is not a setting: those of a Protocol are e"),
         ({"data": "irsi"}, "there is no data set or file 'irsi': did you mean iris"),
-        ({"method": "cutup"}, "method must be one of erm, mixup, kmixup, nearest, got 'cutup'"),
+        ({"method": "cutup"}, "method must be one of erm, mixup, kmixup, nearest, manif"),
         ({"k": [4, 200]}, 'batch_size must be at least k = 200 with pairing "loaders", got 128'),
     ],
 )

@@ -123,7 +123,7 @@ def crop_and_flip(x: Tensor, generator: Generator) -> Tensor:
 
 
 def gather(rows: Tensor, data: Dataset, augment: Generator | None) -> tuple[Tensor, Tensor]:
-    """Samples `rows` as a network takes them, augmented and normalised, and their classes."""
+    """Inputs of the given rows, augmented and normalised, and their classes."""
     rows = rows.to(data.x_train.device)
     x = data.x_train.index_select(0, rows)
     if augment is not None:

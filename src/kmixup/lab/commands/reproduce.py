@@ -105,7 +105,7 @@ def reproduce(
         outcome.rows,
         preset.tables,
         folder,
-        name=f"The paper's experiment {name}, run again",
+        name=f"The paper's experiment {name}, run again" if preset.printed else name,
         claim=preset.claim,
         comparison=preset.comparison,
         notes=[_extent(preset, shrunk), *preset.deviations],
@@ -131,7 +131,7 @@ def _preset(name: str, data: Sequence[str]) -> Preset:
 def _extent(preset: Preset, shrunk: Sequence[str]) -> str:
     """In plain words, whether this is the paper's protocol."""
     missing = "; ".join(shrunk)
-    if all(table.errors is None for table in preset.tables):
+    if not preset.printed:
         return f"The paper has no such table{f'; this one was shrunk: {missing}' * bool(shrunk)}."
     if not shrunk:
         return "This is the paper's protocol in full."

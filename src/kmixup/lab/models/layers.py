@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from kmixup.lab.models.mlp import HIDDEN
+from kmixup.lab.protocol import MANIFOLD_LAYERS
 
 INPUT = "input"
-SETS = ("input+first-block", "all-blocks", "deep-blocks")
+SETS = (MANIFOLD_LAYERS, "all-blocks", "deep-blocks")
 
 
 def _stages(count: int) -> tuple[str, ...]:

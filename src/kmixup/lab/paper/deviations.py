@@ -108,10 +108,11 @@ def _chosen(table: Table) -> list[str]:
     if protocol.augment:
         found.append("Random crops and flips, as the paper states no augmentation.")
     if table.method == "manifold":
-        found += [
-            'A "residual block" is read as a stage, as in the code that the paper points to.',
-            "Pairs inside the batch, the only one that a hidden layer sees.",
-        ]
+        found.append("Pairs inside the batch, the only one that a hidden layer sees.")
+    if table.method == "manifold" and "resnet" in table.model:
+        found.append(
+            'A "residual block" is read as a stage, as in the code that the paper points to.'
+        )
     if table.epochs is not None:
         part = "all samples" if table.limit is None else f"the first {table.limit:,} samples"
         found.append(f"{table.epochs} epochs on {part}, a size for two cores.")

@@ -43,6 +43,11 @@ class Preset:
     quick: Quick = Quick()
 
     @property
+    def printed(self) -> bool:
+        """Whether the paper has figures to compare with."""
+        return any(table.errors is not None for table in self.tables)
+
+    @property
     def networks(self) -> int:
         """Networks behind the tables, ERM included, for one reading of alpha."""
         cells: dict[tuple[object, ...], int] = {}

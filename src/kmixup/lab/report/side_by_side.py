@@ -16,7 +16,7 @@ from kmixup.lab.report.verdict import Estimate, interval
 
 TITLE = "All methods"
 EXPLANATION = (
-    "Mean test error in per cent ± one standard deviation of that mean; below it the difference "
+    "Mean test error in per cent ± one standard deviation of that mean, and the difference "
     "from mixup with the same alpha, paired by trial, with its interval of 95 % confidence. "
     "Nothing is chosen here."
 )
