@@ -121,7 +121,10 @@ def test_single_values_are_lists_of_one():
 
 def test_network_and_protocol_are_the_papers_unless_given():
     iris, ring = expand(data=["iris", "one-ring"], protocol={"epochs": 5})
-    assert (iris.model, iris.protocol) == ("mlp-iris", Protocol(epochs=5, rate=0.005))
+    assert (iris.model, iris.protocol) == (
+        "mlp-iris",
+        Protocol(epochs=5, rate=0.005, batch_size=32),
+    )
     assert (ring.model, ring.protocol.epochs) == ("mlp-toy", 5)
     own = expand(data="iris", model=["mlp-toy", "nets:small"])
     assert [trial.model for trial in own] == ["mlp-toy", "nets:small"]
@@ -173,7 +176,7 @@ def test_trials_of_a_seed_share_split_weights_and_order_in_all_cells():
         ({"protocol": {"speed": 1}}, "protocol.speed is not a setting: those of a Protocol are e"),
         ({"data": "irsi"}, "there is no data set or file 'irsi': did you mean iris"),
         ({"method": "cutup"}, "method must be one of erm, mixup, kmixup, nearest, manif"),
-        ({"k": [4, 200]}, 'batch_size must be at least k = 200 with pairing "loaders", got 128'),
+        ({"k": [4, 200]}, 'batch_size must be at least k = 200 with pairing "loaders", got 32'),
     ],
 )
 def test_what_makes_no_grid_is_refused(grid, message):
