@@ -4,8 +4,8 @@ BIN := .venv/bin
 
 .PHONY: reproduce test lint bench clean
 
-reproduce: .venv/ready  ## train ERM, mixup and k-mixup on toy data and draw what they learned
-	$(BIN)/python examples/quickstart.py
+reproduce: .venv/ready  ## the paper's toy tables in full, beside its figures, as a page to look at
+	$(BIN)/kmixup reproduce toy --alpha-rule same
 
 test: .venv/ready  ## the whole test suite
 	$(BIN)/python -m pytest
@@ -23,5 +23,5 @@ clean:
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[lab,tensorboard,bench,dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[lab,ray,tensorboard,bench,dev]'
 	touch $@

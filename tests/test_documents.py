@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import torch
@@ -13,8 +14,10 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import kmixup
+from kmixup import theory
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.models import MODELS
+from kmixup.lab.protocol import MethodName
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -28,6 +31,55 @@ def test_the_code_on_the_page_of_the_lab_runs():
     for block in blocks:
         exec(compile(block, "docs/lab.md", "exec"), names)
     assert len(names["errors"]) == 20
+
+
+@pytest.mark.slow
+def test_the_code_on_the_page_of_the_theory_prints_what_the_page_shows(capsys):
+    page = (ROOT / "docs/theory.md").read_text()
+    blocks = re.findall(r"```(python|text)\n(.*?)```", page, re.S)
+    assert len(blocks) == 23
+    names = {}
+    for kind, block in blocks:
+        if kind == "python":
+            exec(compile(block, "docs/theory.md", "exec"), names)
+        else:
+            assert capsys.readouterr().out == block
+
+
+def test_the_page_of_the_theory_names_every_instrument():
+    page = (ROOT / "docs/theory.md").read_text()
+    for name in theory.__all__:
+        if name[0].islower():
+            assert name in page, name
+
+
+def test_the_page_of_the_methods_states_what_its_code_measures():
+    page = (ROOT / "docs/methods.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    names = {}
+    exec(compile(block, "docs/methods.md", "exec"), names)
+    below = page.partition(block)[2].splitlines()
+    for name, share in names["crossing"].items():
+        line = next(line for line in below if line.startswith(f"| {name}"))
+        _, _, crossing, distinct, _ = (cell.strip(" %") for cell in line.split("|"))
+        assert 100 * share == pytest.approx(float(crossing), abs=0.5)
+        assert 100 * names["distinct"][name] == pytest.approx(float(distinct), abs=0.5)
+
+
+def test_the_page_of_the_methods_names_every_method_of_the_lab():
+    page = (ROOT / "docs/methods.md").read_text()
+    for name in get_args(MethodName):
+        assert f"`--method {name}" in page, name
+
+
+@pytest.mark.slow
+def test_the_picture_of_the_methods_is_drawn(tmp_path):
+    picture = tmp_path / "deep" / "methods.svg"
+    command = [sys.executable, ROOT / "examples/methods.py", "--out", picture]
+    subprocess.run(command, capture_output=True, text=True, check=True)
+    drawn = picture.read_text()
+    assert drawn.startswith("<?xml")
+    assert drawn.count('<g id="axes_') == 8
 
 
 def test_the_page_of_the_lab_names_every_data_set_and_network():

@@ -33,7 +33,7 @@ def steps_of(trial, n=100, *, alpha=None, rank=0, ranks=1, streams=None):
 
 def test_every_method_of_a_trial_sees_the_same_order_and_first_weights(iris):
     orders, weights = [], []
-    for method in ("erm", "mixup", "kmixup", "nearest"):
+    for method in ("erm", "mixup", "kmixup", "nearest", "manifold", "cutmix", "local"):
         for pairing in ("loaders", "batch"):
             this = trial(method, pairing=pairing)
             orders.append(torch.cat([step.first for step in steps_of(this)]))
@@ -53,7 +53,15 @@ def test_streams_are_all_different_and_those_of_a_rank_its_own():
     first, second = Streams(0, 0), Streams(0, 1)
     assert len({tuple(row.tolist()) for row in first.state()}) == len(first.state())
     same = [torch.equal(a, b) for a, b in zip(first.state(), second.state(), strict=True)]
-    assert same == [True] * 5 + [False] * 3
+    assert same == [True] * 5 + [False] * 4
+
+
+def test_a_state_from_before_a_stream_was_added_restores_the_others():
+    streams, older = Streams(3), Streams(9).state()[:-1]
+    places = streams.place.get_state()
+    streams.restore(older)
+    assert torch.equal(streams.state()[:-1], older)
+    assert torch.equal(streams.place.get_state(), places)
 
 
 def test_restored_streams_go_on_as_they_would_have():

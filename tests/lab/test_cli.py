@@ -18,32 +18,6 @@ from kmixup.lab.cli import main
 from kmixup.lab.data import load
 from kmixup.lab.prepare import usual_for
 
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    """An empty folder to work in, with no data at hand but what needs no download."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv("KMIXUP_DATA", raising=False)
-    monkeypatch.setattr("warnings.showwarning", None)
-    return tmp_path
-
-
-@pytest.fixture
-def kmixup(here, monkeypatch, capsys):
-    """The command in this process: exit code, standard output and standard error."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["kmixup", *map(str, words)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        printed = capsys.readouterr()
-        return left.value.code, printed.out, printed.err
-
-    return run
-
-
 # training
 
 
@@ -128,6 +102,7 @@ def test_help_teaches_by_example(kmixup):
     code, out, _ = kmixup("train", "--help")
     assert code == 0
     assert "kmixup train --data mnist --method kmixup --k 16 --alpha 1 --epochs 3" in out
+    assert "kmixup train --data mnist --method manifold --k 16 --layers all-blocks" in out
     code, out, _ = kmixup("--help")
     assert "kmixup data list" in out
 
@@ -191,10 +166,19 @@ def test_the_command_is_that_of_the_package():
         ("train", "Missing option '--data'"),
         ("train --data irsi", "there is no data set or file 'irsi': did you mean iris"),
         ("train --data iris --method cutup", "method must be one of erm, mixup, kmixup, nearest"),
+        ("train --data iris --method cutmix", "cutmix needs images to cut boxes from, iris has"),
+        ("train --data iris --method local --alpha-rule xi", 'must be "same" for the method local'),
+        (
+            "train --data iris --method manifold --layers hidden",
+            "layers must name modules of the network, or be \"\" for its input, got 'hidden'",
+        ),
         ("train --data iris --k 0", "k must be a whole number, at least 1, got 0"),
         ("train --data iris --k many", "Invalid value for '--k'"),
         ("train --data iris --k 200", "batch_size must be at least k = 200"),
-        ("train --data iris --k 110", "k=110 with pairing 'loaders' needs 110 training samples"),
+        (
+            "train --data iris --k 110 --batch-size 128",
+            "k=110 with pairing 'loaders' needs 110 training samples",
+        ),
         ("train --data iris --alpha -1", "alpha must be a finite number"),
         ("train --data iris --alpha-rule x", "alpha_rule must be one of same, xi, got 'x'"),
         ("train --data iris --pairing x", "pairing must be one of loaders, batch, got 'x'"),
@@ -213,7 +197,7 @@ def test_the_command_is_that_of_the_package():
         ("train --data iris --model lenet", "in_shape must be (channels, height, width)"),
         ("train --data iris --model nope", "model must be a known name"),
         ("train --data iris --model no_such:net", "no module named 'no_such'"),
-        ("train --data iris --rate 1e9 --epochs 2", "the loss became NaN or infinite in epoch 2"),
+        ("train --data iris --rate 1e9 --epochs 2", "the loss became NaN or infinite in epoch 1"),
         ("train --data iris --bogus 1", "No such option: --bogus"),
         ("train --data mnist", "run `kmixup data fetch mnist` (11.6 MB)"),
         ("data info irsi", "there is no data set or file 'irsi': did you mean iris"),

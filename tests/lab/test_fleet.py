@@ -56,7 +56,7 @@ def test_a_member_equals_the_trial_run_alone(data, model):
         for one, two in zip(member.record["epochs"], single.record["epochs"], strict=True):
             assert one["error"] == two["error"]
             assert one["loss"] == pytest.approx(two["loss"], rel=1e-6)
-            assert one["accuracy"] == pytest.approx(two["accuracy"], rel=1e-6)
+            assert one["accuracy"] == pytest.approx(two["accuracy"], rel=1e-5)
 
 
 @pytest.mark.slow
@@ -121,6 +121,8 @@ def test_what_is_no_fleet_is_refused():
         train_fleet([one, replace(one, protocol=replace(one.protocol, rate=1.0))])
     with pytest.raises(ValueError, match="precision must be fp32 in a fleet, got bf16"):
         train_fleet([replace(one, protocol=replace(one.protocol, precision="bf16"))])
+    with pytest.raises(ValueError, match="a fleet cannot train with the method local: use train"):
+        train_fleet([one, replace(one, method=Method("local", 4))])
     with pytest.raises(ValueError, match="data must have one entry for each of 1 trials: 0"):
         train_fleet([one], data=[])
     with pytest.raises(ValueError, match="k=64 with pairing 'loaders' needs 64 training samples"):

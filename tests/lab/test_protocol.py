@@ -1,6 +1,7 @@
 """What a run is: the paper's defaults, what is refused, and the round trip through JSON."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -51,6 +52,48 @@ def test_equal_methods_compare_equal():
     assert Method("nearest", k=4).stage == Nearest(4)
 
 
+def test_hidden_layers_pair_in_the_batch_and_other_methods_have_no_layers():
+    assert Method("manifold") == Method("manifold", pairing="batch", layers="input+first-block")
+    assert Method("manifold", layers="all-blocks") != Method("manifold")
+    assert Method("cutmix", layers="all-blocks") == Method("cutmix")
+    assert Method("manifold", k=8).smallest == 16
+    for name in ("manifold", "cutmix", "local"):
+        assert Method(name, k=1).name == name
+        assert Method(name, k=8).stage == Optimal(8)
+
+
+def test_a_label_says_what_was_chosen():
+    assert Method("manifold", 1).label == "manifold k=1 alpha=1"
+    assert Method("manifold", 4, layers="all-blocks").label == "manifold k=4 alpha=1 in all-blocks"
+    assert Method("local", 4, 0.5, pairing="batch").label == "local k=4 alpha=0.5 in the batch"
+
+
+def test_methods_that_came_later_leave_the_names_of_older_trials_as_they_are():
+    names = {
+        "823e18975f8c341e": Trial("iris", "mlp-iris", Method("erm")),
+        "5ccc107f785a3f9e": Trial("iris", "mlp-iris", Method("mixup", alpha=0.5), seed=3),
+        "6890f2a4b2c53d7a": Trial(
+            "mnist",
+            "lenet",
+            Method("kmixup", 16, 1.0, "xi"),
+            Protocol(epochs=3),
+            limit=100,
+            fgsm=(0.5, 1),
+        ),
+        "1a064d99d8e37a4f": Trial(
+            "four-bars", "mlp-toy", Method("kmixup", 32, 0.25, "same", "batch"), size=64
+        ),
+        "c45856bc69de51a4": Trial(
+            "cifar10",
+            "preact-resnet18",
+            Method("nearest", 16),
+            Protocol(augment=True),
+            noise=(8,),
+        ),
+    }
+    assert {name: trial.id for name, trial in names.items()} == {name: name for name in names}
+
+
 def test_a_trial_survives_json():
     trial = Trial(
         "mnist",
@@ -61,6 +104,9 @@ def test_a_trial_survives_json():
         limit=100,
     )
     assert Trial.from_dict(json.loads(json.dumps(trial.to_dict()))) == trial
+    hidden = replace(trial, method=Method("manifold", 8, layers="input,3"))
+    assert Trial.from_dict(json.loads(json.dumps(hidden.to_dict()))) == hidden
+    assert hidden.id != replace(hidden, method=Method("manifold", 8)).id
 
 
 @pytest.mark.parametrize(
@@ -76,12 +122,22 @@ def test_a_trial_survives_json():
         (lambda: Protocol(milestones=(0.7, 0.5)), "milestones must be rising shares"),
         (lambda: Protocol(milestones=(100,)), "milestones must be rising shares"),
         (lambda: Protocol(precision="fp8"), "precision must be one of fp32, bf16, got 'fp8'"),
-        (lambda: Method("cutup"), "method must be one of erm, mixup, kmixup, nearest, got 'cutup'"),
+        (
+            lambda: Method("cutup"),
+            "method must be one of erm, mixup, kmixup, nearest, manifold, cutmix, local, got",
+        ),
         (lambda: Method(k=0), "k must be a whole number, at least 1, got 0"),
         (lambda: Method(alpha=-1), "alpha must be a finite number, 0 .no mixing. or more, got -1"),
         (lambda: Method(alpha_rule="xii"), "alpha_rule must be one of same, xi, got 'xii'"),
         (lambda: Method(pairing="none"), "pairing must be one of loaders, batch, got 'none'"),
-        (lambda: Method("nearest", alpha_rule="xi"), "calibration is of optimal pairs"),
+        *(
+            (
+                lambda name=name: Method(name, alpha_rule="xi"),
+                f'alpha_rule must be "same" for the method {name}, got "xi": calibration is of '
+                "optimal pairs, mixed linearly as inputs",
+            )
+            for name in ("nearest", "manifold", "cutmix", "local")
+        ),
         (lambda: Trial("a", "b", seed=-1), "seed must be a whole number, 0 or more, got -1"),
         (lambda: Trial("a", "b", Method(k=256)), "batch_size must be at least k = 256 with"),
         (

@@ -54,7 +54,7 @@ def photos():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["erm", "mixup", "kmixup", "nearest"])
+@pytest.mark.parametrize("method", ["erm", "mixup", "kmixup", "nearest", "local", "manifold"])
 @pytest.mark.parametrize("pairing", ["loaders", "batch"])
 def test_every_method_learns_iris(method, pairing):
     protocol = Protocol(epochs=30, rate=0.05, batch_size=32)
@@ -185,7 +185,7 @@ def stopped_after(monkeypatch, epochs, *args, **kwargs):
             run(*args, **kwargs)
 
 
-@pytest.mark.parametrize("method", ["erm", "kmixup"])
+@pytest.mark.parametrize("method", ["erm", "kmixup", "manifold"])
 @pytest.mark.parametrize("epochs", [1, 3])
 def test_a_resumed_run_ends_in_the_same_bits(tmp_path, monkeypatch, method, epochs):
     whole = run(trial(method))

@@ -1,41 +1,75 @@
 """One step's batch: gathered, augmented, normalised, mixed, and the loss on it.
 
-All functions take what was drawn and draw nothing themselves, but for `crop_and_flip`.
+All functions take what was drawn and draw nothing themselves, but for what depends on the
+images: their crops and flips, and the boxes of CutMix.
 """
 
 from __future__ import annotations
 
 import torch
 from torch import Generator, Tensor
+from torch.utils import _pytree as pytree
 
-from kmixup.interpolation import Linear
+from kmixup.interpolation import Cut, Linear
 from kmixup.lab.data import Dataset
 from kmixup.lab.protocol import Method
 from kmixup.lab.streams import Step
+from kmixup.mixing import Mixed
+from kmixup.nests import Nest, matched_features
 from kmixup.pairing import Blocks, Pairing
-from kmixup.targets import mix_targets
+from kmixup.targets import Decay, mix_targets
 
 PADDING = 4
 
 
 def batch_of(
-    step: Step, data: Dataset, method: Method, *, augment: Generator | None
+    step: Step,
+    data: Dataset,
+    method: Method,
+    *,
+    augment: Generator | None,
+    place: Generator | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Mixed inputs `(n, ...)` and soft targets `(n, classes)` of a step."""
+    """Mixed inputs `(n, ...)` and soft targets `(n, classes)` of a step.
+
+    Where losses have weights, so have the targets: cross-entropy is linear in them.
+    """
     x, y = gather(step.first, data, augment)
-    classes = data.num_classes
     if method.alpha == 0:
-        return x, mix_targets(y, y, step.lam, classes)
-    k = method.k
-    if step.second is not None:
-        x2, y2 = gather(step.second, data, augment)
-    else:
+        return x, mix_targets(y, y, step.lam, data.num_classes)
+    other = None if step.second is None else gather(step.second, data, augment)
+    mixed = mix(step, method, x, y, other=other, classes=data.num_classes, place=place)
+    if mixed.weight is None:
+        return mixed.x, mixed.y
+    return mixed.x, mixed.weight[:, None] * mixed.y
+
+
+def mix(
+    step: Step,
+    method: Method,
+    x: Nest,
+    y: Tensor,
+    *,
+    other: tuple[Nest, Tensor] | None,
+    classes: int,
+    place: Generator | None = None,
+) -> Mixed:
+    """Mix a batch, of inputs or of what a layer made of them, as the step and method say."""
+    n, k = len(y), method.k
+    if other is None:
         # the order is random as it is: a batch faces itself, one block on, and so disjoint blocks
-        k = within_k(k, len(x))
-        x2, y2 = x.roll(-k, 0), y.roll(-k)
-    partner = method.stage.partners(x, x2, Blocks(len(x), k))
-    targets = mix_targets(y, y2.index_select(0, partner), step.lam, classes)
-    return Linear()(x, x2, partner, step.lam), targets
+        k = within_k(k, n)
+        other = pytree.tree_map(lambda leaf: leaf.roll(-k, 0), x), y.roll(-k)
+    x2, y2 = other
+    features = matched_features(x, x2, None, n=n, paired=True)
+    partner = method.stage.partners(*features, Blocks(n, k))
+    interpolation = Cut() if method.name == "cutmix" else Linear()
+    lam, where = interpolation.draw(step.lam, pytree.tree_leaves(x), place)
+    lam = lam.to(step.lam.dtype)
+    mixed = pytree.tree_map(lambda a, b: interpolation(a, b, partner, lam, where), x, x2)
+    targets = (y, y2.index_select(0, partner))
+    locality = Decay() if method.name == "local" else None
+    return Mixed(mixed, targets, partner, lam, classes, features, locality)
 
 
 def within_k(k: int, n: int) -> int:

@@ -3,76 +3,85 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
 
-from kmixup.lab.data import load
 from kmixup.lab.fleet import train_fleet
+from kmixup.lab.prepare import load_data
 from kmixup.lab.protocol import Trial
 from kmixup.lab.train import Trained, train
-from kmixup.lab.unit import Unit, units
+from kmixup.lab.unit import Unit, in_fleets, kind_of, units
 
-PROBE_STEPS = 4
+STEPS = 4  # of a probe
+SLOW = 1.0  # seconds; a large network that takes them for a step is not asked for more
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds of work in all on one core, or why it is not known."""
+    """Seconds of work on one core in all and of the longest piece, and what is not known."""
 
     seconds: float
+    longest: float
     unknown: tuple[str, ...] = ()
+
+    def on(self, workers: int) -> float:
+        """Seconds on as many workers.
+
+        >>> Estimate(60, 20).on(2), Estimate(60, 20).on(100)
+        (30.0, 20)
+        """
+        return max(self.seconds / workers, self.longest)
 
 
 def estimate(trials: Sequence[Trial]) -> Estimate:
     """Train one unit of each network on a few batches, and scale up.
 
     All units of a data set, network and protocol are taken to cost what the one with the
-    largest k does. Whatever cannot be probed, for want of data say, is named in `unknown`.
+    largest k does, fleets apart from trials that run alone. Whatever cannot be probed, for
+    want of data say, is named in `unknown`.
     """
-    by_kind: dict[tuple[object, ...], list[Unit]] = {}
+    kinds: dict[tuple[Trial, bool], list[Unit]] = defaultdict(list)
     for unit in units(trials):
-        one = unit[0]
-        by_kind.setdefault((one.data, one.model, one.protocol, one.limit, one.size), []).append(
-            unit
-        )
-    total, unknown = 0.0, []
+        kinds[kind_of(unit[0]), in_fleets(unit[0])].append(unit)
+    total, longest, unknown = 0.0, 0.0, []
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        for group in by_kind.values():
-            unit = max(group, key=lambda unit: (unit[0].method.k, len(unit)))
+        for kind in kinds.values():
+            unit = max(kind, key=lambda unit: (max(trial.method.k for trial in unit), len(unit)))
             try:
-                each = _seconds(unit) / len(unit)
-            except (OSError, ValueError) as error:
-                unknown.append(str(error))
+                seconds = _seconds(unit)
+            except Exception as error:
+                unknown.append(f"{type(error).__name__}: {error}")
             else:
-                total += each * sum(map(len, group))
+                total += seconds * sum(map(len, kind)) / len(unit)
+                longest = max(longest, seconds)
     finally:
         torch.set_num_threads(before)
-    return Estimate(total, tuple(dict.fromkeys(unknown)))
+    return Estimate(total, longest, tuple(dict.fromkeys(unknown)))
 
 
 def _seconds(unit: Unit) -> float:
     """Seconds of a unit: those of a short one, times the share of the samples it saw."""
-    one = unit[0]
-    whole = len(
-        load(one.data, limit=one.limit, size=one.size, target=one.target, seed=one.seed).x_train
-    )
-    few = max(min(whole, PROBE_STEPS * one.protocol.batch_size), one.method.smallest)
-    short = replace(one.protocol, epochs=1)
-    probe = [replace(trial, protocol=short, limit=few, noise=(), fgsm=()) for trial in unit]
-    _epoch(probe)  # the first call of all is slow
-    begin = time.perf_counter()
-    epoch = _epoch(probe)
-    starting = time.perf_counter() - begin - epoch
-    return starting + epoch * (whole / few) * one.protocol.epochs
+    protocol, whole = unit[0].protocol, len(load_data(unit[0]).x_train)
+    for steps in (1, STEPS):  # the first call of all is slow
+        few = min(whole, steps * protocol.batch_size)
+        short = replace(protocol, epochs=1)
+        probe = [replace(trial, protocol=short, limit=few, noise=(), fgsm=()) for trial in unit]
+        begin = time.perf_counter()
+        epoch = _epoch(probe)
+        around = time.perf_counter() - begin - epoch
+        if epoch > SLOW and not in_fleets(unit[0]):
+            break
+    return around + epoch * (whole / few) * protocol.epochs
 
 
 def _epoch(probe: Sequence[Trial]) -> float:
     """Seconds of a training of one epoch, without what comes before and after."""
-    if len(probe) == 1:
+    if not in_fleets(probe[0]):
         return float(train(probe[0], progress=False).record["seconds"])
     ended = [one for one in train_fleet(probe) if isinstance(one, Trained)]
     return sum(float(one.record["seconds"]) for one in ended)

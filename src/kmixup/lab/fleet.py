@@ -255,6 +255,9 @@ def _check_alike(trials: Sequence[Trial]) -> None:
                 "the trials of a fleet may differ in seed and method alone, "
                 f"got {trial} and {first}"
             )
+    for method in (trial.method for trial in trials):
+        if not method.mixes_rows:
+            raise ValueError(f"a fleet cannot train with the method {method.name}: use train")
     if first.noise or first.fgsm:
         raise ValueError("noise and fgsm are of images, a fleet has none: use train")
     if first.protocol.precision != "fp32":

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from kmixup.calibration import Calibration, calibrate
 from kmixup.coefficient import Beta
 from kmixup.lab.data import ENTRIES, Dataset, load
-from kmixup.lab.models import build
+from kmixup.lab.models import build, layers_of
 from kmixup.lab.protocol import Protocol, Trial
 from kmixup.lab.streams import Streams, drawing_from
 
@@ -72,6 +72,10 @@ def check_data(trial: Trial, data: Dataset) -> None:
         )
     if trial.protocol.augment and (data.pixel_range is None or len(data.shape) != 3):
         raise ValueError(f"augment needs images to crop and flip, {data.title} has none")
+    if trial.method.name == "cutmix" and len(data.shape) != 3:
+        raise ValueError(f"cutmix needs images to cut boxes from, {data.title} has none")
+    if trial.method.layers is not None:
+        layers_of(trial.model, trial.method.layers)  # refuses what is not known of the model
 
 
 def network(trial: Trial, data: Dataset, streams: Streams) -> nn.Module:
@@ -120,7 +124,7 @@ def strengths(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Strength
     found = []
     for trial, one in zip(trials, data, strict=True):
         method = trial.method
-        if method.alpha == 0 or method.name == "nearest":
+        if method.alpha == 0 or not method.has_xi:
             found.append(Strength(method.alpha, 0.0 if method.alpha == 0 else None))
             continue
         key = (trial.seed, method.k, method.pairing)

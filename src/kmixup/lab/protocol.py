@@ -16,13 +16,15 @@ from typing import Any, Literal, get_args
 from kmixup.coefficient import Beta
 from kmixup.pairing import Nearest, Optimal, Pairing
 
-MethodName = Literal["erm", "mixup", "kmixup", "nearest"]
+MethodName = Literal["erm", "mixup", "kmixup", "nearest", "manifold", "cutmix", "local"]
 AlphaRule = Literal["same", "xi"]
 PairedWith = Literal["loaders", "batch"]
 Precision = Literal["fp32", "bf16"]
+MANIFOLD_LAYERS = "input+first-block"  # those of the paper
 
 
-def _check_whole(name: str, value: object, *, least: int = 1) -> None:
+def check_whole(name: str, value: object, *, least: int = 1) -> None:
+    """Refuse what is no whole number, or too small a one."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ValueError(f"{name} must be a whole number, at least {least}, got {value!r}")
 
@@ -54,8 +56,8 @@ class Protocol:
     precision: Precision = "fp32"
 
     def __post_init__(self) -> None:
-        _check_whole("epochs", self.epochs)
-        _check_whole("batch_size", self.batch_size, least=2)
+        check_whole("epochs", self.epochs)
+        check_whole("batch_size", self.batch_size, least=2)
         if not 0 < self.rate < math.inf:
             raise ValueError(f"rate must be a finite number above 0, got {self.rate}")
         if not 0 <= self.momentum < 1:
@@ -64,7 +66,11 @@ class Protocol:
             raise ValueError(
                 f"weight_decay must be a finite number, 0 or more, got {self.weight_decay}"
             )
-        object.__setattr__(self, "milestones", tuple(self.milestones))
+        if not isinstance(self.augment, bool):
+            raise ValueError(f"augment must be true or false, got {self.augment!r}")
+        for name in ("rate", "momentum", "weight_decay"):  # 1 and 1.0 are one setting
+            object.__setattr__(self, name, float(getattr(self, name)))
+        object.__setattr__(self, "milestones", tuple(map(float, self.milestones)))
         if list(self.milestones) != sorted(self.milestones) or not all(
             0 < share < 1 for share in self.milestones
         ):
@@ -89,17 +95,23 @@ class Method:
     """What training mixes.
 
     `name`: "erm" (nothing), "mixup" (random pairs), "kmixup" (optimal pairs in blocks
-    of `k`) or "nearest" (the nearest in a block, the paper's counter-example).
+    of `k`), "nearest" (the nearest in a block, the paper's counter-example), "manifold"
+    (in a layer of the network), "cutmix" (boxes of images) or "local" (the loss weighted
+    by distance); the last three are as published at k = 1, with optimal pairs above.
     `alpha_rule`: use `alpha` as it is ("same"), or the alpha that has at `k` the
     strength xi of `alpha` at k = 1 ("xi"). `pairing`: partners come from a second,
     independent order of the data ("loaders", as in the paper) or from the same "batch".
+    `layers`: of manifold alone, as `kmixup.lab.models.layers_of` reads them.
 
-    What a name leaves no choice in is set, so that equal methods compare equal:
+    What a name leaves no choice in is set, so that equal methods compare equal. There is
+    one batch only inside of a network, so that manifold always pairs in the batch:
 
     >>> Method("mixup", k=16)
-    Method(name='mixup', k=1, alpha=1.0, alpha_rule='same', pairing='loaders')
+    Method(name='mixup', k=1, alpha=1.0, alpha_rule='same', pairing='loaders', layers=None)
     >>> Method("kmixup", k=1) == Method("mixup")
     True
+    >>> Method("manifold").pairing, Method("manifold").layers
+    ('batch', 'input+first-block')
     """
 
     name: MethodName = "kmixup"
@@ -107,12 +119,13 @@ class Method:
     alpha: float = 1.0
     alpha_rule: AlphaRule = "same"
     pairing: PairedWith = "loaders"
+    layers: str | None = None
 
     def __post_init__(self) -> None:
         _check_choice("method", self.name, MethodName)
         _check_choice("alpha_rule", self.alpha_rule, AlphaRule)
         _check_choice("pairing", self.pairing, PairedWith)
-        _check_whole("k", self.k)
+        check_whole("k", self.k)
         Beta(self.alpha)  # refuses what is no alpha
         if self.name == "kmixup" and self.k == 1:
             self._set(name="mixup")
@@ -120,11 +133,15 @@ class Method:
             self._set(k=1, alpha_rule="same")
         if self.name == "erm":
             self._set(alpha=0.0, pairing="loaders")
-        if self.name == "nearest" and self.alpha_rule == "xi":
+        if not self.has_xi and self.alpha_rule == "xi":
             raise ValueError(
-                'alpha_rule must be "same" for the method nearest, got "xi": '
-                "calibration is of optimal pairs"
+                f'alpha_rule must be "same" for the method {self.name}, got "xi": '
+                "calibration is of optimal pairs, mixed linearly as inputs"
             )
+        if self.name == "manifold":
+            self._set(pairing="batch", layers=self.layers or MANIFOLD_LAYERS)
+        else:
+            self._set(layers=None)
         self._set(alpha=float(self.alpha))
 
     def _set(self, **values: object) -> None:
@@ -138,11 +155,27 @@ class Method:
         ('erm', 'kmixup k=16 alpha=0.5 at equal xi')
         """
         words: list[str] = [self.name]
-        words += [f"k={self.k}"] * (self.name in ("kmixup", "nearest"))
+        words += [f"k={self.k}"] * self.has_k
         words += [f"alpha={self.alpha:g}"] * (self.name != "erm")
         words += ["at equal xi"] * (self.alpha_rule == "xi")
-        words += ["in the batch"] * (self.pairing == "batch")
+        words += ["in the batch"] * (self.pairing == "batch" and self.name != "manifold")
+        words += [f"in {self.layers}"] * (self.layers not in (None, MANIFOLD_LAYERS))
         return " ".join(words)
+
+    @property
+    def has_k(self) -> bool:
+        """Whether k is a choice."""
+        return self.name not in ("erm", "mixup")
+
+    @property
+    def has_xi(self) -> bool:
+        """Whether the strength xi is known: that of inputs, mixed linearly in optimal pairs."""
+        return self.name in ("erm", "mixup", "kmixup")
+
+    @property
+    def mixes_rows(self) -> bool:
+        """Whether all is done to rows of numbers before the network, every row weighing 1."""
+        return self.has_xi or self.name == "nearest"
 
     @property
     def stage(self) -> Pairing:
@@ -218,11 +251,13 @@ class Trial:
         >>> Trial.from_dict(trial.to_dict()) == trial
         True
         """
-        values = _known(cls, plain)
+        values = known_settings(cls, plain)
         if "method" in values:
-            values["method"] = Method(**_known(Method, values["method"], "method."))
+            values["method"] = Method(**known_settings(Method, values["method"], "method."))
         if "protocol" in values:
-            values["protocol"] = Protocol(**_known(Protocol, values["protocol"], "protocol."))
+            values["protocol"] = Protocol(
+                **known_settings(Protocol, values["protocol"], "protocol.")
+            )
         if missing := {"data", "model"} - values.keys():
             raise ValueError(f"a trial must have {' and '.join(sorted(missing))}")
         return cls(**values)
@@ -277,7 +312,8 @@ def _chosen(plain: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _known(kind: type, plain: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def known_settings(kind: type, plain: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The settings `plain` of a dataclass, refused where it has no such field."""
     names = [field.name for field in fields(kind)]
     for key in plain:
         if key not in names:

@@ -1,20 +1,20 @@
 """Where the rows of a sweep live: one line of JSON for every trial that ended.
 
 A store is a folder with the file `rows.jsonl`. Lines are only ever added, by one process
-at a time, and each is on the disk before the next begins; what a crash may leave is a torn
-last line, which is dropped. Of several rows of one trial the latest counts.
+at a time, and are on the disk before the next begin; what a crash may leave is a torn last
+line, which is dropped. Of several rows of one trial the latest counts.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
-
-from filelock import FileLock, Timeout
 
 from kmixup.lab.checkpoint import sync_folder
 
@@ -31,7 +31,7 @@ def read(folder: str | Path) -> list[Row]:
     if not path.is_file():
         raise FileNotFoundError(f"{path.parent} must be the folder of a sweep, it has no {NAME}")
     latest: dict[str, Row] = {}
-    for row in _rows(path, _whole_lines(path.read_bytes())):
+    for row in _rows(path, _whole(path.read_bytes())):
         latest.pop(row["id"], None)
         latest[row["id"]] = row
     return list(latest.values())
@@ -51,54 +51,59 @@ class Store:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder).expanduser()
         self.path = self.folder / NAME
-        self._lock = FileLock(self.folder / f".{NAME}.lock", timeout=0)
 
     def __enter__(self) -> Store:
         if self.folder.exists() and not self.folder.is_dir():
             raise ValueError(f"out must be a folder, {self.folder} is a file")
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock.acquire()
-        except Timeout:
+            _make(self.folder)
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError as error:
+            raise OSError(
+                f"{self.folder} cannot be written to ({error.strerror}): choose another folder"
+            ) from error
+        try:
+            self._claim()
+            self._mend()
+        except BaseException:
+            os.close(self._file)
+            raise
+        return self
+
+    def _claim(self) -> None:
+        """Lock the rows themselves, not a file beside them that could be deleted alone."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
             raise ValueError(
                 f"{self.folder} is being written by another sweep: wait for its end, "
                 "or choose another folder"
             ) from None
         except OSError as error:
             raise OSError(
-                f"{self.folder} cannot be written to ({error.strerror}): choose another folder"
+                f"{self.path} cannot be locked ({error.strerror}): choose a folder on another disk"
             ) from error
-        try:
-            self._open()
-        except BaseException:
-            self._lock.release()
-            raise
-        return self
 
-    def _open(self) -> None:
-        """Check what is there, and cut off a line that a crash has torn."""
-        new = not self.path.exists()
-        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-        try:
-            contents = self.path.read_bytes()
-            whole = _whole_lines(contents)
-            for _ in _rows(self.path, whole):
-                pass  # refuses what is not a store
+    def _mend(self) -> None:
+        """Refuse what is not a store, and cut off a line that a crash has torn."""
+        contents = self.path.read_bytes()
+        whole = _whole(contents)
+        for _ in _rows(self.path, whole):
+            pass
+        if len(whole) < len(contents):
             os.ftruncate(self._file, len(whole))
-            if not whole:
-                self._write(json.dumps(HEADER) + "\n")
-            if new:
-                sync_folder(self.folder)
-        except BaseException:
-            os.close(self._file)
-            raise
+        if not whole:
+            self._write(_line(HEADER))
+            sync_folder(self.folder)
+        elif not whole.endswith(b"\n"):
+            self._write("\n")
 
     def append(self, rows: Iterable[Row]) -> None:
         """Add rows; they are on the disk when this returns."""
-        lines = [json.dumps(row, allow_nan=False, separators=(",", ":")) + "\n" for row in rows]
-        self._write("".join(lines))
+        self._write("".join(map(_line, rows)))
 
     def _write(self, text: str) -> None:
+        self._check_place()
         data = text.encode()
         start = os.fstat(self._file).st_size
         try:
@@ -106,11 +111,24 @@ class Store:
                 data = data[os.write(self._file, data) :]
             os.fsync(self._file)
         except OSError as error:
-            os.ftruncate(self._file, start)  # half a line would spoil the one that follows it
+            # half a line would spoil the one that follows it; if even this fails, the next
+            # opening cuts it off
+            with suppress(OSError):
+                os.ftruncate(self._file, start)
             raise OSError(
                 f"the rows could not be written to {self.path} ({error.strerror}): all earlier "
                 "ones are safe; mend that and start again"
             ) from error
+
+    def _check_place(self) -> None:
+        """Refuse to write into a file that nobody will find."""
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.stat(self.path), os.fstat(self._file)):
+                return
+        raise OSError(
+            f"{self.path} was removed or replaced while the sweep was writing it: put it back "
+            "and start again"
+        )
 
     def __exit__(
         self,
@@ -118,37 +136,56 @@ class Store:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        os.close(self._file)
-        self._lock.release()
+        os.close(self._file)  # and with it goes the lock
 
 
-def _whole_lines(contents: bytes) -> bytes:
-    return contents[: contents.rfind(b"\n") + 1]
+def _line(row: Row) -> str:
+    return json.dumps(row, allow_nan=False, separators=(",", ":")) + "\n"
 
 
-def _rows(path: Path, contents: bytes) -> Iterable[Row]:
-    lines = contents.splitlines()
-    for number, line in enumerate(lines, 1):
-        try:
-            row = json.loads(line)
-            found = None if isinstance(row, dict) else "no object"
-        except ValueError as error:
-            found = str(error)
-        if found is not None:
+def _make(folder: Path) -> None:
+    """Make a folder and those above it, and force their names to the disk."""
+    new = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in new:
+        sync_folder(one.parent)
+
+
+def _whole(contents: bytes) -> bytes:
+    """All but a torn last line: what lacks its end is no JSON, what an editor wrote may be."""
+    end = contents.rfind(b"\n") + 1
+    return contents if _parsed(contents[end:]) is not None else contents[:end]
+
+
+def _parsed(line: bytes) -> Row | None:
+    """The object that a line holds, or None."""
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) else None
+
+
+def _rows(path: Path, contents: bytes) -> Iterator[Row]:
+    for number, line in enumerate(contents.splitlines(), 1):
+        row = _parsed(line)
+        if number == 1:
+            _check_header(path, row)
+        elif row is None or not {"id", "status"} <= row.keys():
             raise ValueError(
-                f"line {number} of {path} must be JSON, found {found}: restore the file, or "
-                "delete that line"
+                f"line {number} of {path} must be the row of a trial, it is damaged: restore the "
+                "file, or delete that line"
             )
-        if number > 1:
-            if "id" not in row or "status" not in row:
-                raise ValueError(
-                    f"line {number} of {path} must be a row with id and status: delete that line"
-                )
+        else:
             yield row
-        elif row != HEADER:
-            version = row.get("version") if row.get("format") == HEADER["format"] else None
-            wrote = f"version {version}" if version is not None else "something else"
-            raise ValueError(
-                f"{path} must be rows of version {VERSION}, {wrote} wrote it: choose another "
-                "folder, or the kmixup that it is of"
-            )
+
+
+def _check_header(path: Path, row: Row | None) -> None:
+    if row == HEADER:
+        return
+    ours = row is not None and row.get("format") == HEADER["format"]
+    found = f"version {row.get('version')}" if row is not None and ours else "something else"
+    raise ValueError(
+        f"{path} must hold rows of version {VERSION}, it holds {found}: choose another folder, "
+        "or the kmixup that wrote it"
+    )

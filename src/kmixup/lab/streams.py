@@ -19,7 +19,7 @@ from kmixup.coefficient import Beta
 from kmixup.lab.protocol import Trial
 
 COMMON = ("initialise", "order", "second", "calibrate", "noise")
-BY_RANK = ("augment", "mix", "network")
+BY_RANK = ("augment", "mix", "network", "place")
 
 
 class Streams:
@@ -27,7 +27,8 @@ class Streams:
 
     `initialise`: the first weights; `order` and `second`: the two permutations of an
     epoch; `augment`: crops and flips; `mix`: lam; `network`: what the network itself
-    draws, such as dropout; `calibrate`: the sampling of alpha; `noise`: perturbed tests.
+    draws, such as dropout; `place`: where to mix, the boxes and the layers; `calibrate`:
+    the sampling of alpha; `noise`: perturbed tests.
     The split is the data set's own, drawn from the same seed by `kmixup.lab.data.load`.
     """
 
@@ -36,6 +37,7 @@ class Streams:
     augment: Generator
     mix: Generator
     network: Generator
+    place: Generator
     initialise: Generator
     calibrate: Generator
     noise: Generator
@@ -51,7 +53,8 @@ class Streams:
         return torch.stack([getattr(self, name).get_state() for name in (*COMMON, *BY_RANK)])
 
     def restore(self, state: Tensor) -> None:
-        for name, row in zip((*COMMON, *BY_RANK), state, strict=True):
+        # a checkpoint from before a stream was added knows nothing of the last ones
+        for name, row in zip((*COMMON, *BY_RANK), state, strict=False):
             getattr(self, name).set_state(row.clone())
 
 

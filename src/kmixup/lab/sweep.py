@@ -8,10 +8,12 @@ time is how it goes on.
 
 from __future__ import annotations
 
+import os
 import shutil
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -19,8 +21,16 @@ from typing import Any
 from kmixup.lab.data import ENTRIES, load
 from kmixup.lab.engines import Engine
 from kmixup.lab.prepare import usual_for
-from kmixup.lab.protocol import Method, Protocol, Trial, paper_protocol
+from kmixup.lab.protocol import (
+    Method,
+    Protocol,
+    Trial,
+    check_whole,
+    known_settings,
+    paper_protocol,
+)
 from kmixup.lab.store import Row, Store, read
+from kmixup.lab.train import DEVICES
 from kmixup.lab.unit import units
 
 RUNNING = "running"  # the folder of checkpoints of trials that have not ended
@@ -35,14 +45,15 @@ def expand(
     alpha: float | Sequence[float] = 1.0,
     alpha_rule: str | Sequence[str] = "same",
     pairing: str | Sequence[str] = "loaders",
+    layers: str | Sequence[str] | None = None,
     trials: int = 1,
     seed: int = 0,
     limit: int | None = None,
     scaling: str | Sequence[str] | None = None,
     size: int | None = None,
     target: str | None = None,
-    noise: Iterable[float] = (),
-    fgsm: Iterable[float] = (),
+    noise: float | Sequence[float] = (),
+    fgsm: float | Sequence[float] = (),
     protocol: Mapping[str, Any] | None = None,
 ) -> list[Trial]:
     """The trials of a grid, each once: a list is swept, a single value is a list of one.
@@ -50,8 +61,8 @@ def expand(
     Args:
         data, limit, scaling, size, target: as `kmixup.lab.data.load` takes them.
         model: by default the paper's for the data set.
-        method, k, alpha, alpha_rule, pairing: as in `Method`; what a method has no use for
-            does not multiply it.
+        method, k, alpha, alpha_rule, pairing, layers: as in `Method`; what a method has no
+            use for does not multiply it.
         trials: seeds `seed`, `seed + 1`, … of every cell.
         noise, fgsm: levels of further tests, in 255ths; not swept, a network takes all.
         protocol: settings to replace in the paper's protocol for the data set.
@@ -59,39 +70,35 @@ def expand(
     >>> len(expand(data="iris", method=["erm", "kmixup"], k=[1, 4], alpha=[0.1, 1], trials=5))
     25
     """
-    if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
-        raise ValueError(f"trials must be a whole number, at least 1, got {trials!r}")
-    names = [field.name for field in fields(Protocol)]
-    for key in protocol or {}:
-        if key not in names:
-            raise ValueError(
-                f"protocol.{key} is not a setting: those of a Protocol are {', '.join(names)}"
-            )
+    check_whole("trials", trials)
+    check_whole("seed", seed, least=0)
     settings = {
-        key: [value] if key == "milestones" and not _nested(value) else _list(value)
-        for key, value in (protocol or {}).items()
+        key: [value] if key == "milestones" and not _nested(value) else _values(key, value)
+        for key, value in known_settings(Protocol, protocol or {}, "protocol.").items()
     }
+    choices = {
+        "method": method, "k": k, "alpha": alpha, "alpha_rule": alpha_rule, "pairing": pairing,
+        "layers": layers,
+    }  # fmt: skip
+    mixing = product(*(_values(key, value) for key, value in choices.items()))
     # methods collapse into fewer when a name leaves no choice
-    methods = dict.fromkeys(
-        Method(*choice)
-        for choice in product(
-            _list(method), _list(k), _list(alpha), _list(alpha_rule), _list(pairing)
-        )
-    )
+    methods = dict.fromkeys(Method(*one) for one in mixing)
     found = []
-    for name, scale in product(_list(data), _list(scaling)):
-        kind, usual = usual_for(
-            name, None if name in ENTRIES else load(name, limit=limit, target=target)
-        )
-        for network, *values in product(_list(model or usual), *settings.values()):
+    for name in _values("data", data):
+        own = None if name in ENTRIES else load(name, limit=limit, target=target)
+        kind, usual = usual_for(name, own)
+        networks = [usual] if model is None else _values("model", model)
+        for scale, network, *values in product(
+            _values("scaling", scaling), networks, *settings.values()
+        ):
             one = replace(paper_protocol(name, kind), **dict(zip(settings, values, strict=True)))
             found += [
                 Trial(
-                    name, network, mixing, one, number, limit, scale, size, target,
-                    tuple(noise), tuple(fgsm),
+                    name, network, how, one, number, limit, scale, size, target,
+                    tuple(_list(noise)), tuple(_list(fgsm)),
                 )
                 for number in range(seed, seed + trials)
-                for mixing in methods
+                for how in methods
             ]  # fmt: skip
     return list(dict.fromkeys(found))
 
@@ -149,6 +156,8 @@ def sweep(
         started: called with all trials, and with those to run.
         ended: called with rows as soon as they are safe.
     """
+    if device not in DEVICES:
+        raise ValueError(f"device must be one of {', '.join(DEVICES)}, got {device!r}")
     wanted = {trial.id: trial for trial in trials}
     with Store(folder) as store:
         known = {row["id"] for row in read(store.folder) if row["status"] == "done"}
@@ -156,12 +165,16 @@ def sweep(
         started(list(wanted.values()), todo)
         running = store.folder / RUNNING
         running.mkdir(exist_ok=True)
+        for name in known & set(os.listdir(running)):  # a crash came between row and removal
+            shutil.rmtree(running / name)
         heavy_first = sorted(units(todo), key=lambda unit: -sum(map(weight, unit)))
-        for rows in engine.rows(heavy_first, device=device, running=running):
-            store.append(rows)
-            for row in rows:
-                shutil.rmtree(running / row["id"], ignore_errors=True)
-            ended(rows)
+        with closing(engine.rows(heavy_first, device=device, running=running)) as ending:
+            for rows in ending:
+                store.append(rows)
+                for row in rows:
+                    if row["status"] == "done":
+                        shutil.rmtree(running / row["id"], ignore_errors=True)
+                ended(rows)
         if not any(running.iterdir()):
             running.rmdir()
     return Outcome([row for row in read(folder) if row["id"] in wanted], len(todo))
@@ -175,6 +188,12 @@ def weight(trial: Trial) -> float:
 
 def _list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _values(name: str, value: Any) -> list[Any]:
+    if not (values := _list(value)):
+        raise ValueError(f"{name} must have at least one value, got an empty list")
+    return values
 
 
 def _nested(value: Any) -> bool:

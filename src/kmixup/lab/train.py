@@ -15,16 +15,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from kmixup.lab import checkpoint, record
-from kmixup.lab.batches import agreement, batch_of, error_rate, soft_cross_entropy
+from kmixup.lab.batches import agreement, error_rate, soft_cross_entropy
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate import score_logits, score_under_fgsm, score_under_noise
+from kmixup.lab.forward import Forward
 from kmixup.lab.prepare import (
     DivergedError,
     Strength,
@@ -40,6 +40,9 @@ from kmixup.lab.prepare import (
 from kmixup.lab.progress import Bar, Curves, check_curves
 from kmixup.lab.protocol import Trial
 from kmixup.lab.streams import Step, Streams, batch_lengths, drawing_from, epoch
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 PRECISION = {"fp32": "32-true", "bf16": "bf16-mixed"}
@@ -114,6 +117,8 @@ def train(
     net = network(trial, data, Streams(trial.seed))
     if folder is not None and (folder / checkpoint.NAME).is_file():
         checkpoint.load(folder / checkpoint.NAME, _config(trial, devices))  # refuses another run
+    from lightning_fabric import Fabric  # here, for it takes as long to import as torch itself
+
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     fabric = Fabric(
         accelerator=device,
@@ -152,6 +157,7 @@ def _train(fabric: Fabric, job: _Job, data: Dataset) -> Ended:
     net = network(trial, data, streams)
     model, optimiser = fabric.setup(net, optimiser_of(net.parameters(), protocol))
     data = _moved(data, fabric.device)
+    forward = Forward(model, trial, data, streams)
     config = _config(trial, ranks)
     path = None if job.out is None else job.out / checkpoint.NAME
     history: record.History = []
@@ -174,9 +180,7 @@ def _train(fabric: Fabric, job: _Job, data: Dataset) -> Ended:
             set_rate(optimiser, rate)
             steps = epoch(trial, n, job.strength.alpha, streams, rank=rank, ranks=ranks)
             with drawing_from(streams.network):
-                loss, accuracy = _epoch(
-                    fabric, model, optimiser, steps, data, trial, streams, bar, number
-                )
+                loss, accuracy = _epoch(fabric, forward, optimiser, steps, bar, number)
             logits = _logits(model, data)
             if not logits.isfinite().all():
                 raise diverged(number, rate)
@@ -210,26 +214,21 @@ def _train(fabric: Fabric, job: _Job, data: Dataset) -> Ended:
 
 def _epoch(
     fabric: Fabric,
-    model: nn.Module,
+    forward: Forward,
     optimiser: torch.optim.Optimizer,
     steps: list[Step],
-    data: Dataset,
-    trial: Trial,
-    streams: Streams,
     bar: Bar,
     number: int,
 ) -> tuple[float, float]:
     """Train for one epoch; the mean loss and accuracy over its samples, as mixed."""
-    model.train()
+    forward.model.train()
     rate = optimiser.param_groups[0]["lr"]
-    augment = streams.augment if trial.protocol.augment else None
-    total, count, seen = 0.0, 0, 0
-    right = torch.zeros((), device=data.x_train.device)
+    total, count = 0.0, 0
+    right = weight = torch.zeros((), device=fabric.device)
     for i, step in enumerate(steps, 1):
-        x, y = batch_of(step, data, trial.method, augment=augment)
+        logits, y = forward(step)
         optimiser.zero_grad()
         # processes average their gradients, so each divides by an equal share of the samples
-        logits = model(x)
         loss = soft_cross_entropy(logits, y, step.size / fabric.world_size)
         fabric.backward(loss)
         optimiser.step()
@@ -239,10 +238,10 @@ def _epoch(
             raise diverged(number, rate)
         total += value * step.size
         count += step.size
-        right += agreement(logits, y)
-        seen += len(y)
+        right = right + agreement(logits, y)
+        weight = weight + y.sum()  # the number of samples, but where losses have weights
         bar.step(number, i, rate, value)
-    return total / count, float(right) / seen
+    return total / count, float(right / weight)
 
 
 def _logits(model: nn.Module, data: Dataset) -> Tensor:

@@ -7,6 +7,7 @@ the machine: every worker computes on one thread.
 from __future__ import annotations
 
 import math
+import shutil
 import traceback
 import warnings
 from collections import defaultdict
@@ -34,17 +35,17 @@ Unit = tuple[Trial, ...]
 
 
 def units(trials: Iterable[Trial]) -> list[Unit]:
-    """Trials grouped for workers: small networks by twenties, others one by one.
+    """Trials grouped for workers: small networks by twenties, all else one by one.
 
     >>> trials = [Trial("iris", "mlp-iris", seed=seed) for seed in range(30)]
     >>> [len(unit) for unit in units([*trials, Trial("mnist", "lenet")])]
     [20, 10, 1]
     """
     fleets: dict[Trial, list[Trial]] = defaultdict(list)
-    single = []
+    single: list[Unit] = []
     for trial in trials:
-        if trial.model.startswith("mlp-") and trial.model in MODELS and _plain(trial):
-            fleets[replace(trial, seed=0, method=Method("erm"))].append(trial)
+        if in_fleets(trial):
+            fleets[kind_of(trial)].append(trial)
         else:
             single.append((trial,))
     grouped: list[Unit] = []
@@ -55,6 +56,18 @@ def units(trials: Iterable[Trial]) -> list[Unit]:
             tuple(members[start : start + MEMBERS]) for start in range(0, len(members), MEMBERS)
         ]
     return grouped + single
+
+
+def in_fleets(trial: Trial) -> bool:
+    """Whether a trial is small and plain enough to be trained together with others."""
+    small = trial.model.startswith("mlp-") and trial.model in MODELS
+    plain = trial.method.mixes_rows and not (trial.noise or trial.fgsm)
+    return small and plain and trial.protocol.precision == "fp32"
+
+
+def kind_of(trial: Trial) -> Trial:
+    """What trials share that differ in their seed and their method alone."""
+    return replace(trial, seed=0, method=Method("erm"))
 
 
 def run(unit: Unit, *, device: str = "auto", running: Path | None = None) -> list[Row]:
@@ -69,28 +82,34 @@ def run(unit: Unit, *, device: str = "auto", running: Path | None = None) -> lis
     torch.set_num_threads(1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an xi out of reach is seen in the row
-        return _fleet(unit) if len(unit) > 1 else [_single(unit[0], device, running)]
+        if in_fleets(unit[0]):
+            return _fleet(unit)
+        return [_single(trial, device, running) for trial in unit]
 
 
 def _fleet(unit: Unit) -> list[Row]:
     try:
         ended = train_fleet(unit)
-    except Exception:
-        # what one member asks for is not the others' fault
-        return [_single(trial, "cpu", None) for trial in unit]
-    return [
-        failed(trial, one) if isinstance(one, Exception) else done(trial, one.record)
-        for trial, one in zip(unit, ended, strict=True)
-    ]
+    except Exception as error:
+        if len(unit) == 1:
+            return [failed(unit[0], error)]
+    else:
+        return [
+            failed(trial, one) if isinstance(one, Exception) else done(trial, one.record)
+            for trial, one in zip(unit, ended, strict=True)
+        ]
+    half = len(unit) // 2  # what one member asks for is not the others' fault
+    return _fleet(unit[:half]) + _fleet(unit[half:])
 
 
 def _single(trial: Trial, device: str, running: Path | None) -> Row:
     out = running / trial.id if running is not None and running.is_dir() else None
-    if trial.model.startswith("mlp-"):
-        device, out = "cpu", None
     try:
         trained = train(trial, out=out, resume=out is not None, device=device, progress=False)
     except Exception as error:
+        # it may be the checkpoint that does not fit; but a full disk is not its fault
+        if out is not None and not isinstance(error, OSError):
+            shutil.rmtree(out, ignore_errors=True)
         return failed(trial, error)
     return done(trial, trained.record)
 
@@ -137,10 +156,6 @@ def _finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _finite(entry) for key, entry in value.items()}
     return [_finite(entry) for entry in value] if isinstance(value, list) else value
-
-
-def _plain(trial: Trial) -> bool:
-    return trial.protocol.precision == "fp32" and not (trial.noise or trial.fgsm)
 
 
 def _pairing(method: Method) -> tuple[str, int, str]:

@@ -31,13 +31,13 @@ class Watch:
         self._total = len(todo)
         self._weights = {trial.id: weight(trial) for trial in todo}
         self._left = sum(self._weights.values())
-        self._all = self._left
+        self._whole = self._left
         self._begin = self._last = time.monotonic()
         if len(todo) < len(trials):
-            self._say(f"{count(len(trials) - len(todo), 'trial')} of {len(trials):,} are there")
+            self._say(f"{len(trials) - len(todo):,} of {count(len(trials), 'trial')} done before")
         if self.terminal and todo:
             self._bar = _bar()
-            self._task = self._bar.add_task("", total=self._all, state="starting workers")
+            self._task = self._bar.add_task("", total=self._whole, state="starting workers")
             self._bar.start()
 
     def ended(self, rows: Sequence[Row]) -> None:
@@ -46,14 +46,16 @@ class Watch:
         self._left -= sum(self._weights[row["id"]] for row in rows)
         now = time.monotonic()
         if self._bar is not None:
-            self._bar.update(self._task, completed=self._all - self._left, state=self._state(rows))
+            self._bar.update(
+                self._task, completed=self._whole - self._left, state=self._state(rows)
+            )
         elif now - self._last > INTERVAL or self._done == self._total:
             self._last = now
             self._say(self._state(rows))
 
     def _state(self, rows: Sequence[Row]) -> str:
-        passed = time.monotonic() - self._begin
-        left = passed * self._left / max(self._all - self._left, 1e-9)
+        passed = max(time.monotonic() - self._begin, 1e-9)
+        left = passed * self._left / (self._whole - self._left)
         words = [
             f"{self._done:,} of {count(self._total, 'trial')}",
             f"{self._done / passed * 60:,.0f} a minute",

@@ -65,7 +65,7 @@ def lemma_condition(centres: ArrayLike, radius: float = 0.0) -> LemmaCondition:
         if a < e
     ]
     margin = float(min(margins, default=np.inf))
-    return LemmaCondition(margin > TIE * square.max(), margin)
+    return LemmaCondition(bool(margin > TIE * square.max()), margin)
 
 
 def longest_chain(centres: ArrayLike, radius: float = 0.0) -> int:

@@ -29,7 +29,7 @@ from torch import Generator
 from kmixup.assignment import solve
 from kmixup.calibration import CHUNK
 from kmixup.theory.angles import TIE, squared_centre_distances
-from kmixup.theory.matching import Data, Indices, as_points, matched_subsets
+from kmixup.theory.matching import Array, Data, Indices, as_points, matched_subsets
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,20 +122,30 @@ def transport_count(
         raise ValueError(
             f"centres must be one for each of the {one.shape[1]} clusters, got {len(cost)}"
         )
-    if not (k := int(one[0].sum())):
-        raise ValueError("the counts of a batch must add up to at least 1, got 0")
-    tie = TIE * cost.max()
-    results = []
-    for bias in (tie, -tie):
-        # One row for each point: an assignment is a flow in whole numbers, and among the
-        # optimal flows there always is one (the vertices of a transport polytope are whole).
-        biased, parts, step = cost + bias * cross, [], max(1, CHUNK // k**2)
-        for start in range(0, len(one), step):
-            rows, columns = (_spread(count[start : start + step], k) for count in (one, two))
-            partner = solve(biased[rows[:, :, None], columns[:, None, :]])
-            parts.append((rows != np.take_along_axis(columns, partner, 1)).sum(1))
-        results.append(np.concatenate(parts))
-    return results[0], results[1]
+    # A flow that is optimal has as many paths as the lemma counts, and each passes a cluster
+    # at most once: further points that both batches have in a cluster stay there. Without
+    # them the problems are small, and few are different.
+    spare = np.maximum(np.minimum(one, two) - lemma_count(one, two)[:, None], 0)
+    problems = np.concatenate([one - spare, two - spare], 1)
+    different, which = np.unique(problems, axis=0, return_inverse=True)
+    tie = TIE * cost.max() * cross
+    fewest, most = (_flow_counts(different, cost + bias) for bias in (tie, -tie))
+    return fewest[which.ravel()], most[which.ravel()]
+
+
+def _flow_counts(problems: Indices, cost: Array) -> Indices:
+    """Cross matches of the best flow for each row of counts `(n, 2m)`, first then second."""
+    one, two = np.split(problems, 2, axis=1)
+    size, found = one.sum(1), np.zeros(len(one), dtype=np.int64)
+    for k in np.unique(size[size > 0]):
+        rows = (size == k).nonzero()[0]
+        for part in np.array_split(rows, -(-len(rows) * k**2 // CHUNK)):
+            # One row for each point: an assignment is a flow in whole numbers, and one of
+            # the optimal flows is whole (as all vertices of a transport polytope are).
+            start, end = _spread(one[part], k), _spread(two[part], k)
+            partner = solve(cost[start[:, :, None], end[:, None, :]])
+            found[part] = (start != np.take_along_axis(end, partner, 1)).sum(1)
+    return found
 
 
 def _counts(first: ArrayLike, second: ArrayLike) -> tuple[Indices, Indices]:

@@ -5,12 +5,12 @@ theorem: for k large enough, with high probability, all cross-cluster matches ru
 A_ε to B_ε, with ε = max(R_A, R_B)² / D².
 
 Its proof allows a match inside a cluster to gain no more than the squared radius from
-a better partner, where the squared diameter is what it can gain; the statement stands
-all the same. About √k points must cross. Taking them from the points nearest to the other
-cluster lowers the density there by the share k^(-1/2), and the matches inside the cluster
-even that out at a cost of order k · (k^(-1/2))² = 1 in total, whereas √k matches that are
-each longer by a fixed amount cost √k more. So the endpoints come nearer to the gap as k
-grows, for any ε > 0.
+a better partner, where the squared diameter is what it can gain. That the statement holds
+all the same is seen in the tests, and a sketch says why. About √k points must cross.
+Taking them from the points nearest to the other cluster lowers the density there by the
+share k^(-1/2), and the matches inside the cluster even that out at a cost of order
+k · (k^(-1/2))² = 1 in total, whereas √k matches that are each longer by a fixed amount
+cost √k more. So the endpoints should come nearer to the gap as k grows, for any ε > 0.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def test_a_comparison_has_mixup_on_one_side():
 def test_the_papers_grids_bear_out_every_claim():
     zeros = []
     for preset in PRESETS.values():
-        for table in preset.tables:
+        for table in (one for one in preset.tables if one.errors is not None):
             for margin in preset.comparison.margins(table.ks, table.errors):
                 assert margin >= 0, table.name
                 zeros += [table.name] * (margin == 0)

@@ -21,9 +21,10 @@ NAMES = [
     "fgsm-cifar10",
     "nearest",
     "manifold",
+    "manifold-layers",
+    "family",
     "master",
 ]
-RUNNABLE = [name for name in NAMES if name != "manifold"]
 
 
 def cells(trials):
@@ -36,10 +37,10 @@ def test_every_preset_is_there_and_says_its_claim_and_cost():
         assert preset.claim.endswith(".")
         assert preset.claim in preset.description
         assert f"{preset.networks:,} networks" in preset.description
-        assert preset.deviations[0].startswith("Batches of 128")
+        assert "Batches of" in preset.deviations[0]
 
 
-@pytest.mark.parametrize("name", RUNNABLE)
+@pytest.mark.parametrize("name", NAMES)
 def test_one_reading_of_alpha_is_as_many_networks_as_the_paper_trained(name):
     preset = PRESETS[name]
     trials = preset.trials(alpha_rule=["same"])
@@ -95,7 +96,7 @@ def test_cells_that_two_presets_share_are_equal_trials(one, other):
 
 
 def test_every_network_is_tested_under_all_that_the_paper_tests_it_under():
-    for name in RUNNABLE:
+    for name in NAMES:
         for trial in PRESETS[name].trials(trials=1):
             resnet = (trial.data, trial.model) == ("cifar10", "preact-resnet18")
             assert trial.noise == ((8, 10, 12, 14) if resnet else ())
@@ -158,7 +159,7 @@ def test_without_k_1_there_is_no_mixup():
         PRESETS["toy"].trials(k=[0])
 
 
-@pytest.mark.parametrize("name", RUNNABLE)
+@pytest.mark.parametrize("name", NAMES)
 def test_quick_is_small_and_what_is_given_goes_before_it(name):
     preset = PRESETS[name]
     trials = preset.trials(quick=True)
@@ -179,7 +180,46 @@ def test_what_always_differs_is_kept_apart():
     assert any("crops" in sentence for sentence in PRESETS["noise"].deviations)
 
 
-def test_manifold_waits_for_its_method():
-    assert PRESETS["manifold"].tables == (TABLES["manifold"],)
-    with pytest.raises(ValueError, match="the preset manifold cannot be run yet: mixing in hidden"):
-        PRESETS["manifold"].trials()
+def test_manifold_flips_a_coin_and_calibrates_no_alpha():
+    methods = {trial.method for trial in PRESETS["manifold"].trials(trials=1)}
+    assert methods == {Method("erm")} | {
+        Method("manifold", k, alpha, layers="input+first-block")
+        for k in (1, 2, 4, 8, 16, 32)
+        for alpha in (0.1, 0.2, 0.5, 1, 10)
+    }
+    layers = {trial.method.layers for trial in PRESETS["manifold-layers"].trials(trials=1)}
+    assert layers == {None, "input+first-block", "all-blocks", "deep-blocks"}
+    *_, ablation = PRESETS["manifold-layers"].tables
+    assert (ablation.errors, ablation.confidence, ablation.ks) == (None, None, (1, 2, 4, 8, 16, 32))
+    others = "Manifold mixup in all residual blocks, CIFAR-10; " + ablation.title
+    assert PRESETS["manifold-layers"].shrinkage(PRESETS["manifold"].trials()) == (
+        f"{others}: no k of the paper's",
+        f"{others}: no alpha of the paper's",
+    )
+
+
+def test_the_family_is_all_methods_at_one_alpha():
+    family = PRESETS["family"]
+    trials = family.trials(trials=1)
+    assert cells(trials) == {
+        (data, model, method)
+        for data, model in (("mnist", "lenet"), ("cifar10", "preact-resnet20"))
+        for method in (
+            Method("erm"),
+            Method("mixup"),
+            Method("kmixup", 16),
+            Method("nearest", 16),
+            *(Method(name, k) for name in ("manifold", "cutmix", "local") for k in (1, 16)),
+        )
+    }
+    sizes = {(trial.data, trial.protocol.epochs, trial.limit) for trial in trials}
+    assert sizes == {("mnist", 20, None), ("cifar10", 30, 5000)}
+    assert "100 networks of 20 or 30 epochs" in family.cost
+    assert "CIFAR-10: 30 epochs on the first 5,000 samples, a size for two cores." in (
+        family.deviations
+    )
+    assert family.shrinkage(family.trials(epochs=5, limit=2000)) == (
+        "MNIST: 5 of 20 epochs",
+        "the first 2,000 samples only",
+        "CIFAR-10: 5 of 30 epochs",
+    )

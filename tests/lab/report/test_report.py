@@ -12,6 +12,7 @@ from report_rows import BASE, failed, method, row, sweep, table
 from rich.console import Console
 
 from kmixup.lab import report
+from kmixup.lab.paper.claims import Comparison
 from kmixup.lab.paper.tables import Column
 from kmixup.lab.protocol import Method
 from kmixup.lab.report.heat import diverging, sequential
@@ -133,7 +134,7 @@ def test_markdown_has_every_cell_beside_the_papers(written):
     assert f"| k = 16 | {fmean(of_cell):.2f} ± {stdev(of_cell) / 6**0.5:.2f} (3.00) |" in text
     assert "## Verdicts" in text
     assert "Chosen on the test error, as the paper does" in text
-    assert "kmixup, k = 16, α = 1, alpha rule same, seed 2: DivergedError" in text
+    assert "iris, mlp-iris, kmixup k=16 alpha=1, seed 2: DivergedError" in text
     widths = {line.count("|") for line in text.splitlines() if line.startswith("| k = ")}
     assert widths == {4}
 
@@ -161,6 +162,15 @@ def test_the_terminal_shows_grids_and_verdicts():
     assert "Iris, the same alpha at every k: reproduced" in text
 
 
+def test_a_claim_of_every_column_is_counted_by_columns(tmp_path):
+    claim = Comparison(k=16, each="column")
+    _, text, _ = write(tmp_path, sweep(errors), [table()], comparison=claim)
+    assert "| of 2 columns: reproduced in 2 |" in text
+    console = Console(record=True, width=200, file=io.StringIO())
+    report.show(sweep(errors), [table()], console, comparison=claim)
+    assert "Iris, the same alpha at every k: of 2 columns: reproduced in 2" in console.export_text()
+
+
 def test_a_sweep_of_ones_own_is_reported_without_a_paper(tmp_path):
     found = sweep(errors)
     page, text, _ = write(tmp_path, found, report.tables_of(found), claim=None, notes=[])
@@ -179,7 +189,7 @@ def test_a_table_with_several_levels_is_reported(tmp_path):
     ]
     page, text, _ = write(tmp_path, found, [of])
     Checker(page)
-    assert "2 levels of ε: reproduced at 2" in text
+    assert "of 2 levels of ε: reproduced in 2" in text
     assert "ε = 4" in page
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from report_rows import failed, method, row, sweep, table
 from scipy import stats
 
+from kmixup.lab.paper.claims import Comparison as Claim
 from kmixup.lab.paper.tables import Column
 from kmixup.lab.protocol import Method
 from kmixup.lab.report.grids import Cell, outcomes
@@ -16,6 +17,7 @@ from kmixup.lab.report.verdict import (
     BETWEEN_TURNS,
     Estimate,
     by_column,
+    claimed,
     compare,
     comparisons,
     interval,
@@ -136,13 +138,13 @@ def test_a_real_difference_is_reproduced_and_its_opposite_is_not():
         return 6.0 + gain + 0.1 * ((7 * seed + 3 * k) % 5) + 0.01 * alpha
 
     (outcome,) = outcomes(sweep(errors), [table()])
-    found = {(c.challenger, c.baseline, c.rule): c for c in comparisons(outcome)}
+    found = {(c.challenger, c.baseline, c.rule): c for c in comparisons(outcome) if c.k is None}
     better, worse = found["k-mixup", "mixup", "same"], found["k-mixup", "mixup", "xi"]
     assert better.verdict == "reproduced"
     assert worse.verdict == "not reproduced: k-mixup is worse"
     assert better.paper == pytest.approx(-3.0)
     assert found["mixup", "ERM", None].paper == pytest.approx(1.0)
-    assert ("k-mixup with k = 16", "mixup", "same") in found
+    assert [c.rule for c in comparisons(outcome) if c.k == 16] == ["same", "xi"]
     assert found["k-mixup", "ERM", "same"].verdict == "reproduced"
 
 
@@ -208,6 +210,20 @@ def test_levels_of_noise_are_compared_each_by_itself():
     }
     assert found[4].difference == pytest.approx(-10.0)
     assert found[8].difference == pytest.approx(-20.0)
+
+
+def test_a_claim_is_of_the_table_or_of_every_column_and_of_all_k_or_one():
+    errors = {1: 5.0, 4: 3.0, 16: 6.0}
+    of = table(ks=(1, 4, 16), errors=((6.0, 7.0), (4.0, 4.0), (3.0, 8.0)))
+    rows = sweep(lambda k, alpha, rule, seed: errors.get(k, 9.0) + alpha, of=of, rules=("same",))
+    (outcome,) = outcomes(rows, [of])
+    found = {
+        claim: [one.honest.difference for one in claimed(outcome, outcome.grids[0], claim)]
+        for claim in (Claim(), Claim(k=16), Claim(each="column"), Claim(k=16, each="column"))
+    }
+    assert [pytest.approx(one) for one in found.values()] == [[-2.0], [1.0], [-2.0] * 2, [1.0] * 2]
+    sixteen = claimed(outcome, outcome.grids[0], Claim(k=16, each="column"))
+    assert [one.verdict for one in sixteen] == ["not reproduced: k-mixup is worse", "reproduced"]
 
 
 def test_columns_are_compared_in_pairs_over_all_trials():

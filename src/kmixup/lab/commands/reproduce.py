@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
@@ -25,9 +24,9 @@ from kmixup.lab.commands.sweep import (
     carry_out,
     finish,
     preview,
+    report,
 )
 from kmixup.lab.paper import PRESETS, Preset
-from kmixup.lab.protocol import Trial
 
 RULES = {"same": ("same",), "xi": ("xi",), "both": ("same", "xi")}
 
@@ -35,10 +34,10 @@ HELP = f"""Re-run an experiment of the paper, and show it beside the paper's fig
 
 Every trial is written down as it ends, so the same command goes on after any interruption,
 and draws the report anew once all is there. Settings are the paper's where it states them.
-\b
 
-Experiments:
-  {chr(10).join(f"  {name:<14} {preset.cost}" for name, preset in PRESETS.items()).strip()}
+\b
+Experiments, and how many networks they train for one reading of alpha:
+{chr(10).join(f"  {name:<16}{preset.networks:>6,}" for name, preset in PRESETS.items())}
 
 \b
 The toy tables in full, in a few minutes:
@@ -58,9 +57,12 @@ Name = Annotated[str, typer.Argument(metavar="TABLE", help=f"One of {', '.join(P
 
 def reproduce(
     name: Name,
+    data: Annotated[
+        list[str], typer.Option(help="Only the tables of this data set; may be repeated.")
+    ] = [],  # noqa: B006, typer copies it
     trials: Annotated[int | None, typer.Option(help="Networks of each cell.")] = None,
     epochs: Annotated[int | None, typer.Option(help="The rate's milestones move along.")] = None,
-    k: Annotated[list[int], typer.Option(help="Rows of the tables; may be repeated.")] = [],  # noqa: B006, typer copies it
+    k: Annotated[list[int], typer.Option(help="Rows of the tables; may be repeated.")] = [],  # noqa: B006
     alpha: Annotated[list[float], typer.Option(help="Columns; may be repeated.")] = [],  # noqa: B006
     alpha_rule: Annotated[
         str, typer.Option(help="At k > 1 alpha as it is (same), at equal xi (xi), or both.")
@@ -79,7 +81,7 @@ def reproduce(
     dry_run: DryRun = False,
     quiet: Quiet = False,
 ) -> None:
-    preset = _preset(name)
+    preset = _preset(name, data)
     if alpha_rule not in RULES:
         raise ValueError(f"alpha-rule must be one of {', '.join(RULES)}, got {alpha_rule!r}")
     todo = preset.trials(
@@ -93,50 +95,44 @@ def reproduce(
     )
     how = How(engine, workers, address, num_cpus, num_gpus, device, quiet)
     shrunk = preset.shrinkage(todo)
-    typer.echo(f"{preset.claim}\n{_extent(shrunk)}")
+    typer.echo(f"{preset.claim}\n{_extent(preset, shrunk)}")
     if dry_run:
         preview(todo, how)
         return
     folder = out or Path("out") / name
     outcome = carry_out(todo, folder, how)
-    report(preset, todo, outcome.rows, folder, shrunk)
-    finish(outcome, folder)
-
-
-def report(
-    preset: Preset,
-    trials: Sequence[Trial],
-    rows: Sequence[dict[str, object]],
-    folder: Path,
-    shrunk: Sequence[str],
-) -> None:
-    """Show the tables on the terminal, and write them down beside the rows."""
-    from rich.console import Console
-
-    from kmixup.lab.report import show, write
-
-    show(rows, preset.tables, Console())
-    paths = write(
-        rows,
+    page = report(
+        outcome.rows,
         preset.tables,
         folder,
-        name=preset.name,
-        command=shlex.join(["kmixup", *sys.argv[1:]]),
+        name=f"The paper's experiment {name}, run again" if preset.printed else name,
         claim=preset.claim,
-        notes=[_extent(shrunk), *preset.deviations],
+        comparison=preset.comparison,
+        notes=[_extent(preset, shrunk), *preset.deviations],
     )
-    typer.echo(f"page: {paths.page}")
+    finish(outcome, folder, page)
 
 
-def _preset(name: str) -> Preset:
+def _preset(name: str, data: Sequence[str]) -> Preset:
+    """The preset of that name, with the tables of these data sets only."""
     if name not in PRESETS:
         close = get_close_matches(name, PRESETS, n=3, cutoff=0.5) or PRESETS
         raise ValueError(f"there is no experiment {name!r}: did you mean {' or '.join(close)}?")
-    return PRESETS[name]
+    preset = PRESETS[name]
+    known = dict.fromkeys(table.data for table in preset.tables)
+    for one in data:
+        if one not in known:
+            raise ValueError(f"data of {name} must be among {', '.join(known)}, got {one!r}")
+    return replace(
+        preset, tables=tuple(table for table in preset.tables if table.data in (data or known))
+    )
 
 
-def _extent(shrunk: Sequence[str]) -> str:
+def _extent(preset: Preset, shrunk: Sequence[str]) -> str:
     """In plain words, whether this is the paper's protocol."""
+    missing = "; ".join(shrunk)
+    if not preset.printed:
+        return f"The paper has no such table{f'; this one was shrunk: {missing}' * bool(shrunk)}."
     if not shrunk:
         return "This is the paper's protocol in full."
-    return f"This is not the paper's protocol in full, it was shrunk: {'; '.join(shrunk)}."
+    return f"This is not the paper's protocol in full, it was shrunk: {missing}."

@@ -5,18 +5,24 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kmixup.lab.data import ENTRIES, at_hand, load
 from kmixup.lab.engines import Engine, Local, Ray
-from kmixup.lab.protocol import Trial
+from kmixup.lab.protocol import Protocol, Trial
+from kmixup.lab.store import Row
 from kmixup.lab.sweep import Outcome, read_config
 from kmixup.lab.sweep import sweep as run
 from kmixup.lab.words import count, duration
+
+if TYPE_CHECKING:
+    from kmixup.lab.paper import Table
 
 FAILED, INTERRUPTED = 1, 130
 
@@ -25,7 +31,7 @@ HELP = """Train a grid of your own, and write down every trial.
 \b
 A grid is a TOML file; lists are swept, all else is one value:
   data = ["iris", "table.csv"]        # names, .npz, .csv or folders
-  method = ["erm", "mixup", "kmixup"]
+  method = ["erm", "mixup", "kmixup"] # nearest, manifold, cutmix, local
   k = [4, 16]
   alpha = [0.1, 1.0]
   alpha_rule = ["same", "xi"]
@@ -61,7 +67,9 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
 
 
 def sweep(
-    config: Annotated[Path, typer.Argument(help="The grid, a TOML file.")],
+    config: Annotated[
+        Path, typer.Argument(help="The grid, a TOML file.", exists=True, dir_okay=False)
+    ],
     out: Out = None,
     engine: EngineName = "local",
     workers: Workers = None,
@@ -79,7 +87,8 @@ def sweep(
         preview(trials, how)
         return
     folder = out or Path("out") / config.stem
-    finish(carry_out(trials, folder, how), folder)
+    outcome = carry_out(trials, folder, how)
+    finish(outcome, folder, report(outcome.rows, None, folder, name=f"The sweep {config.stem}"))
 
 
 @dataclass(frozen=True)
@@ -95,11 +104,17 @@ class How:
     quiet: bool
 
     def chosen(self) -> Engine:
+        foreign: dict[str, object] = {"workers": self.workers}
         if self.engine == "local":
-            return Local() if self.workers is None else Local(self.workers)
+            foreign = {"address": self.address, "num_gpus": self.num_gpus}
+        elif self.engine != "ray":
+            raise ValueError(f"engine must be local or ray, got {self.engine!r}")
+        for name, value in foreign.items():
+            if value:
+                raise ValueError(f"{name} is no option of the engine {self.engine}")
         if self.engine == "ray":
             return Ray(self.address, self.num_cpus, self.num_gpus)
-        raise ValueError(f"engine must be local or ray, got {self.engine!r}")
+        return Local() if self.workers is None else Local(self.workers)
 
 
 def carry_out(trials: Sequence[Trial], folder: Path, how: How) -> Outcome:
@@ -108,24 +123,51 @@ def carry_out(trials: Sequence[Trial], folder: Path, how: How) -> Outcome:
 
     try:
         with Watch(quiet=how.quiet) as watch:
+
+            def started(trials: Sequence[Trial], todo: Sequence[Trial]) -> None:
+                if how.engine == "local":  # a cluster may have what this machine lacks
+                    _check_at_hand(todo)
+                watch.started(trials, todo)
+
             return run(
                 trials,
                 folder,
                 engine=how.chosen(),
                 device=how.device,
-                started=watch.started,
+                started=started,
                 ended=watch.ended,
             )
     except KeyboardInterrupt:
-        again = shlex.join(["kmixup", *sys.argv[1:]])
-        typer.echo(f"stopped; what has ended is in {folder}, go on with\n  {again}", err=True)
+        typer.echo(f"stopped; what has ended is in {folder}, go on with\n  {_command()}", err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
-def finish(outcome: Outcome, folder: Path) -> None:
+def _check_at_hand(trials: Sequence[Trial]) -> None:
+    """Say which data are missing before anything is run, rather than in every row."""
+    for data, limit in dict.fromkeys((trial.data, trial.limit) for trial in trials):
+        if data in ENTRIES and not at_hand(data, limit=limit):
+            load(data, limit=limit)  # raises, and knows how to get them
+
+
+def report(
+    rows: Sequence[Row], tables: Sequence[Table] | None, folder: Path, **preface: Any
+) -> Path:
+    """Show the tables on the terminal, or those that the rows make, and write the page."""
+    from rich.console import Console
+
+    from kmixup.lab.report import show, tables_of, write
+
+    tables = tables_of(rows) if tables is None else tables
+    judged = {"comparison": preface["comparison"]} if "comparison" in preface else {}
+    show(rows, tables, Console(), **judged)
+    return write(rows, tables, folder, command=_command(), **preface).page
+
+
+def finish(outcome: Outcome, folder: Path, page: Path) -> None:
     """Say how the sweep ended; failures are told apart by the exit code as well."""
     rows = outcome.rows
     typer.echo(f"{count(len(rows), 'trial')}, {outcome.ran:,} of them run now: {folder}")
+    typer.echo(f"page: {page}")
     if outcome.failed:
         reasons = dict.fromkeys(row["error"] for row in outcome.failed)
         typer.echo(
@@ -138,22 +180,27 @@ def finish(outcome: Outcome, folder: Path) -> None:
         raise typer.Exit(FAILED)
 
 
+def _command() -> str:
+    """What was typed."""
+    return shlex.join(["kmixup", *sys.argv[1:]])
+
+
 def preview(trials: Sequence[Trial], how: How) -> None:
     """Print what would be run, and for how long."""
     from kmixup.lab.estimate import estimate
 
-    cells: dict[tuple[str, ...], int] = {}
-    for trial in trials:
-        cell: tuple[str, ...] = (trial.data, trial.model, trial.method.label)
-        cells[cell] = cells.get(cell, 0) + 1
+    workers = how.chosen().workers
+    cells = Counter(replace(trial, seed=0) for trial in trials)
+    differ = [name for name in vars(Protocol()) if len({vars(c.protocol)[name] for c in cells}) > 1]
     for cell, number in cells.items():
-        typer.echo(f"{'  '.join(cell)}  × {number}")
-    typer.echo(count(len(trials), "trial") + f" in {count(len(cells), 'cell')}")
+        words = [cell.data, cell.model, cell.method.label]
+        words += [f"{name}={getattr(cell.protocol, name)}" for name in differ]
+        typer.echo(f"{'  '.join(words)}  × {number}")
+    typer.echo(f"{count(len(trials), 'trial')} in {count(len(cells), 'cell')}")
     found = estimate(trials)
     if found.seconds:
-        workers = how.chosen().workers
         typer.echo(
-            f"about {duration(found.seconds / workers)} on {count(workers, 'worker')} "
+            f"about {duration(found.on(workers))} on {count(workers, 'worker')} "
             "(from a few steps on this machine)"
         )
     for reason in found.unknown:

@@ -30,6 +30,10 @@ The paper's comparison, in three runs:
   kmixup train --data mnist --method erm --epochs 3
   kmixup train --data mnist --method mixup --epochs 3
   kmixup train --data mnist --method kmixup --k 16 --alpha 1 --epochs 3
+Other methods, as published with k = 1, and with optimal pairs:
+  kmixup train --data mnist --method cutmix --k 1
+  kmixup train --data mnist --method local --k 16
+  kmixup train --data mnist --method manifold --k 16 --layers all-blocks
 Your own data and network:
   kmixup train --data table.csv --target species
   kmixup train --data photos/ --model my_package.nets:small
@@ -47,15 +51,34 @@ def train(
     model: Annotated[
         str | None, typer.Option(help="A name, or package.module:function of your own.")
     ] = None,
-    method: Annotated[str, typer.Option(help="erm, mixup, kmixup or nearest.")] = "kmixup",
-    k: Annotated[int, typer.Option(help="Samples in a block; erm and mixup have none.")] = 16,
+    method: Annotated[
+        str, typer.Option(help="erm, mixup, kmixup, nearest, manifold, cutmix or local.")
+    ] = "kmixup",
+    k: Annotated[
+        int,
+        typer.Option(
+            help="Samples in a block; erm and mixup have none, manifold, cutmix and local are "
+            "as published with 1."
+        ),
+    ] = 16,
     alpha: Annotated[float, typer.Option(help="lam ~ Beta(alpha, alpha); 0 mixes nothing.")] = 1.0,
     alpha_rule: Annotated[
         str, typer.Option(help="same: alpha as it is; xi: as strong as mixup with that alpha.")
     ] = "same",
     pairing: Annotated[
-        str, typer.Option(help="loaders: with a second order of the data; batch: inside a batch.")
+        str,
+        typer.Option(
+            help="loaders: with a second order of the data; batch: inside a batch, as manifold "
+            "always does."
+        ),
     ] = "loaders",
+    layers: Annotated[
+        str | None,
+        typer.Option(
+            help="Of manifold: input+first-block (the default), all-blocks, deep-blocks, or "
+            "modules with commas between, e.g. input,encoder.0."
+        ),
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="The rate's milestones move along.")] = None,
     rate: Annotated[float | None, typer.Option(help="The first learning rate.")] = None,
     momentum: Annotated[float | None, typer.Option()] = None,
@@ -96,7 +119,7 @@ def train(
     from kmixup.lab import record
     from kmixup.lab.train import train as run
 
-    mixing = Method(method, k, alpha, alpha_rule, pairing)  # type: ignore[arg-type]
+    mixing = Method(method, k, alpha, alpha_rule, pairing, layers)  # type: ignore[arg-type]
     sys.path.insert(0, os.getcwd())  # for models of one's own
     loaded = load(
         data,
@@ -141,9 +164,10 @@ def folder_name(trial: Trial) -> str:
     """
     method = trial.method
     words: list[str] = [Path(trial.data).name, trial.model.replace(":", "."), method.name]
-    words += [f"k{method.k}"] * (method.name in ("kmixup", "nearest"))
+    words += [f"k{method.k}"] * method.has_k
     words += [f"alpha{method.alpha:g}"] * (method.name != "erm")
     words += ["xi"] * (method.alpha_rule == "xi") + ["batch"] * (method.pairing == "batch")
+    words += [] if method.layers is None else [method.layers]
     return "-".join([*words, f"seed{trial.seed}"])
 
 
@@ -158,7 +182,7 @@ def how_to_go_on(folder: Path, epochs: int) -> str:
 def summary(trial: Trial, data: Dataset, record: dict[str, Any]) -> str:
     method, result = trial.method, record["result"]
     words: list[str] = [method.name]
-    words += [f"k={method.k}"] * (method.name in ("kmixup", "nearest"))
+    words += [f"k={method.k}"] * method.has_k
     words += [f"alpha={record['alpha']:.4g}"] * (method.name != "erm")
     lines = [
         f"{data.title}, {trial.model}, {' '.join(words)}: test error {result['error']:.2%}, "

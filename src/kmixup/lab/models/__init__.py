@@ -13,12 +13,13 @@ from typing import Any, Protocol
 from torch import nn
 
 from kmixup.lab.models.densenet import densenet_bc_190
+from kmixup.lab.models.layers import layers_of
 from kmixup.lab.models.lenet import lenet
 from kmixup.lab.models.mlp import HIDDEN, mlp
-from kmixup.lab.models.preact_resnet import preact_resnet18
+from kmixup.lab.models.preact_resnet import preact_resnet18, preact_resnet20
 from kmixup.lab.models.wide_resnet import wide_resnet28_10, wide_resnet101
 
-__all__ = ["MODELS", "Builder", "build"]
+__all__ = ["MODELS", "Builder", "build", "layers_of"]
 
 
 class Builder(Protocol):
@@ -32,6 +33,7 @@ MODELS: Mapping[str, Builder] = MappingProxyType(
     | {
         "lenet": lenet,
         "preact-resnet18": preact_resnet18,
+        "preact-resnet20": preact_resnet20,
         "densenet-bc-190": densenet_bc_190,
         "wide-resnet28-10": wide_resnet28_10,
         "wide-resnet101": wide_resnet101,

@@ -100,6 +100,14 @@ def preact_resnet18(*, in_shape: tuple[int, ...], num_classes: int) -> PreActRes
     )
 
 
+def preact_resnet20(*, in_shape: tuple[int, ...], num_classes: int) -> PreActResNet:
+    """PreAct ResNet-20, small enough for a CPU; 272,282 parameters on RGB with 10 classes."""
+    channels, _, _ = image_shape(in_shape)
+    return PreActResNet(
+        channels=channels, stem=16, widths=(16, 32, 64), blocks=3, num_classes=num_classes
+    )
+
+
 def _activation(channels: int) -> nn.Sequential:
     return nn.Sequential(nn.BatchNorm2d(channels), nn.ReLU(inplace=True))
 

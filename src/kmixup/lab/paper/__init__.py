@@ -6,7 +6,12 @@ from kmixup.lab.paper.preset import Preset
 from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.paper.tables import Cell, Column, Table
 
-TABLES = {table.name: table for preset in PRESETS.values() for table in preset.tables}
+TABLES = {
+    table.name: table
+    for preset in PRESETS.values()
+    for table in preset.tables
+    if table.errors is not None
+}
 
 __all__ = [
     "MASTER",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.paper.tables import Table
@@ -12,7 +13,8 @@ from kmixup.lab.protocol import Protocol, Trial, paper_protocol
 
 def protocol_of(table: Table) -> Protocol:
     """The protocol of the networks behind a table."""
-    return paper_protocol(table.data, ENTRIES[table.data].kind)
+    protocol = paper_protocol(table.data, ENTRIES[table.data].kind)
+    return protocol if table.epochs is None else replace(protocol, epochs=table.epochs)
 
 
 def shrinkage(tables: Sequence[Table], trials: Iterable[Trial]) -> tuple[str, ...]:
@@ -30,20 +32,32 @@ def standing(tables: Sequence[Table]) -> tuple[str, ...]:
 
 def _merged(tables: Sequence[Table], said: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """Every sentence once, with the tables that it is of where it is not of all."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[Table]] = {}
     for table, sentences in zip(tables, said, strict=True):
         for sentence in sentences:
-            found.setdefault(sentence, []).append(table.title)
+            found.setdefault(sentence, []).append(table)
     return tuple(
-        sentence if len(titles) == len(tables) else f"{'; '.join(titles)}: {sentence}"
-        for sentence, titles in found.items()
+        sentence if len(those) == len(tables) else f"{_names(those, tables)}: {sentence}"
+        for sentence, those in found.items()
     )
+
+
+def _names(those: Sequence[Table], tables: Sequence[Table]) -> str:
+    """Titles of some tables; all that there are of one data set go by its name."""
+    names = {}
+    for table in those:
+        of_data = [one for one in tables if one.data == table.data]
+        whole = len(of_data) > 1 and all(one in those for one in of_data)
+        names[ENTRIES[table.data].title if whole else table.title] = True
+    return "; ".join(names)
 
 
 def _is_of(trial: Trial, table: Table) -> bool:
     """Whether a trial is of a table's networks, be its k and alpha in the table or not."""
-    same = (trial.data, trial.model) == (table.data, table.model)
-    return same and trial.method.name in ("erm", "mixup", table.method)
+    if (trial.data, trial.model) != (table.data, table.model):
+        return False
+    name, layers = trial.method.name, trial.method.layers
+    return name == "erm" or (name in (table.baseline, table.method) and layers == table.layers)
 
 
 def _shrunk(table: Table, trials: Sequence[Trial]) -> list[str]:
@@ -68,7 +82,7 @@ def _shrunk(table: Table, trials: Sequence[Trial]) -> list[str]:
             listed = ", ".join(f"{value:g}" for value in some)
             found.append(f"{name} = {listed} only" if some else f"no {name} of the paper's")
     limits = {trial.limit for trial in trials if trial.limit is not None}
-    if limits and min(limits) < ENTRIES[table.data].train:
+    if limits and min(limits) < (table.limit or ENTRIES[table.data].train):
         found.append(f"the first {min(limits):,} samples only")
     return found
 
@@ -93,6 +107,15 @@ def _chosen(table: Table) -> list[str]:
         )
     if protocol.augment:
         found.append("Random crops and flips, as the paper states no augmentation.")
+    if table.method == "manifold":
+        found.append("Pairs inside the batch, the only one that a hidden layer sees.")
+    if table.method == "manifold" and "resnet" in table.model:
+        found.append(
+            'A "residual block" is read as a stage, as in the code that the paper points to.'
+        )
+    if table.epochs is not None:
+        part = "all samples" if table.limit is None else f"the first {table.limit:,} samples"
+        found.append(f"{table.epochs} epochs on {part}, a size for two cores.")
     if table.model == "wide-resnet101":
         found.append('"WideResNet-101" is read as the wide ResNet-101 of ImageNet.')
     return found

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kmixup.lab.paper.tables import Column, Table, columns
+from kmixup.lab.protocol import MANIFOLD_LAYERS
 
 RESNET = "preact-resnet18"
 
@@ -101,7 +104,24 @@ MANIFOLD = Table(
         "The row k = 1 is manifold mixup, not mixup of the inputs.",
         "The same alpha at every k: xi is not held, nor printed.",
     ),
+    layers=MANIFOLD_LAYERS,
 )
+
+
+def _ablation(name: str, words: str, layers: str) -> Table:
+    return replace(
+        MANIFOLD,
+        name=name,
+        title=f"Manifold mixup in {words}, CIFAR-10",
+        label="Section 5, without figures",
+        errors=None,
+        confidence=None,
+        layers=layers,
+    )
+
+
+MANIFOLD_ALL = _ablation("manifold-all", "all residual blocks", "all-blocks")
+MANIFOLD_DEEP = _ablation("manifold-deep", "deep residual blocks", "deep-blocks")
 
 _CIFAR10_XI = "xi 20.2 at alpha 4 is 7 % below what the columns of Table 10 imply (21.7)."
 

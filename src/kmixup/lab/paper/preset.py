@@ -30,17 +30,22 @@ class Preset:
     """One of the paper's experiments, ready to run.
 
     `claim`: what the paper says of its tables, and `comparison`, the same for a grid to
-    answer. `measured`: what the run cost us, empty where we have not run it. `waits`: why
-    it cannot be run yet.
+    answer. `calibrates`: alpha at k > 1 has two readings.
+    `measured`: what the run cost us, empty where we have not run it.
     """
 
     name: str
     tables: tuple[Table, ...]
     claim: str
     comparison: Comparison = BEST_CELLS
+    calibrates: bool = True
     measured: str = ""
     quick: Quick = Quick()
-    waits: str = ""
+
+    @property
+    def printed(self) -> bool:
+        """Whether the paper has figures to compare with."""
+        return any(table.errors is not None for table in self.tables)
 
     @property
     def networks(self) -> int:
@@ -48,8 +53,9 @@ class Preset:
         cells: dict[tuple[object, ...], int] = {}
         for table in self.tables:
             network = (table.data, table.model)
-            of_table = [(*network, "erm")] + [
-                (*network, table.method if k > 1 else "mixup", k, alpha)
+            of_table: list[tuple[object, ...]] = [(*network, "erm")]
+            of_table += [
+                (*network, table.method if k > 1 else table.baseline, table.layers, k, alpha)
                 for k in table.ks
                 for alpha in table.alphas
             ]
@@ -60,8 +66,11 @@ class Preset:
     @property
     def cost(self) -> str:
         """How much there is to train, and how long it took."""
-        epochs = max(protocol_of(table).epochs for table in self.tables)
-        size = f"{self.networks:,} networks of {epochs} epochs for one reading of alpha"
+        epochs = sorted({protocol_of(table).epochs for table in self.tables})
+        size = (
+            f"{self.networks:,} networks of {' or '.join(map(str, epochs))} epochs "
+            "for one reading of alpha"
+        )
         return f"{size}; {self.measured or 'not run by us'}"
 
     @property
@@ -84,15 +93,13 @@ class Preset:
 
         Args:
             trials: networks of each cell, by default as many as in the paper.
-            epochs: by default the paper's.
+            epochs: by default the paper's, or the table's own.
             k, alpha: rows and columns, by default those of each table; others than the
                 paper's have no figure to compare with.
-            alpha_rule: readings of alpha at k > 1.
+            alpha_rule: readings of alpha at k > 1, where the preset has both.
             limit: use only the first samples, this many of each part.
             quick: the preset's smallest version, in what is not given otherwise.
         """
-        if self.waits:
-            raise ValueError(f"the preset {self.name} cannot be run yet: {self.waits}")
         # here: it brings in all that trains, which reports have no use for
         from kmixup.lab.sweep import expand
 
@@ -105,12 +112,15 @@ class Preset:
         found: list[Trial] = []
         for table in self.tables:
             ks = table.ks if k is None else tuple(k)
-            plain = ("erm", "mixup") if 1 in ks else ("erm",)
-            rules = alpha_rule if table.method == "kmixup" else ("same",)
+            plain = ("erm", table.baseline) if 1 in ks else ("erm",)
+            rules = alpha_rule if self.calibrates and table.method == "kmixup" else ("same",)
+            length = table.epochs if epochs is None else epochs
             for method, rows, readings in (
                 (plain, (1,), ("same",)),
                 ((table.method,), tuple(k for k in ks if k != 1), rules),
             ):
+                if not rows:
+                    continue
                 found += expand(
                     data=table.data,
                     model=table.model,
@@ -118,11 +128,12 @@ class Preset:
                     k=rows,
                     alpha=table.alphas if alpha is None else tuple(alpha),
                     alpha_rule=tuple(readings),
+                    layers=table.layers,
                     trials=table.trials if trials is None else trials,
-                    limit=limit,
+                    limit=table.limit if limit is None else limit,
                     noise=levels(table, NOISE),
                     fgsm=levels(table, (FGSM_CIFAR10, FGSM_MNIST)),
-                    protocol={} if epochs is None else {"epochs": epochs},
+                    protocol={} if length is None else {"epochs": length},
                 )
         return list(dict.fromkeys(found))
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from kmixup.lab.paper.claims import Comparison
+from kmixup.lab.paper.family import FAMILY
 from kmixup.lab.paper.images import (
     CIFAR10,
     CIFAR100,
     DENSENET,
     MANIFOLD,
+    MANIFOLD_ALL,
+    MANIFOLD_DEEP,
     MNIST,
     NEAREST,
     SPEECH,
@@ -122,7 +125,23 @@ _PRESETS = (
         "neither reaches the 4.02 % of k-mixup of the inputs.",
         Comparison(better="manifold"),
         quick=_GLIMPSE,
-        waits="mixing in hidden layers is not among the lab's methods",
+    ),
+    Preset(
+        "manifold-layers",
+        (MANIFOLD, MANIFOLD_ALL, MANIFOLD_DEEP),
+        "Manifold mixup and k-mixup in hidden layers both err more where the layer is drawn from "
+        "all residual blocks, or from the deep ones alone.",
+        Comparison(better="manifold"),
+        quick=_GLIMPSE,
+    ),
+    Preset(
+        "family",
+        FAMILY,
+        "k-mixup combines with related variants of mixup: said in the paper's conclusions, "
+        "without figures.",
+        Comparison(k=16),
+        calibrates=False,
+        quick=Quick(limit=1000),
     ),
     Preset(
         "master",

@@ -44,7 +44,9 @@ class Table:
     `label`: where it is in the paper. `errors`: per cent, `[k][column]`; None for a sweep
     that the paper does not have. `erm`: the error without mixing, per cent. `confidence`:
     the greatest standard deviation of a mean in the grid, per cent. `trials`: networks
-    behind each figure. `method`: of the rows with k > 1; the row k = 1 is mixup.
+    behind each figure. `method`: of the rows with k > 1; that of the row k = 1 is the
+    `baseline`. `layers`: those of manifold mixup. `epochs` and `limit`: of a grid that is
+    not the paper's, where they are not those of its protocol and of all the data.
     """
 
     name: str
@@ -61,6 +63,9 @@ class Table:
     measure: Measure = "error"
     method: str = "kmixup"
     notes: tuple[str, ...] = ()
+    layers: str | None = None
+    epochs: int | None = None
+    limit: int | None = None
 
     def __post_init__(self) -> None:
         rows, columns = len(self.ks), len(self.columns)
@@ -69,6 +74,11 @@ class Table:
                 f"errors of {self.name} must have {rows} rows (one for each k) of {columns} "
                 f"figures, got rows of {[len(row) for row in self.errors]}"
             )
+
+    @property
+    def baseline(self) -> str:
+        """The method of the row k = 1."""
+        return baseline_of(self.method)
 
     @property
     def alphas(self) -> tuple[float, ...]:
@@ -97,6 +107,11 @@ class Table:
             if ks is None or k in ks
         ]
         return min(cells, key=lambda cell: cell.error, default=None)
+
+
+def baseline_of(method: str) -> str:
+    """The same method with k = 1: random pairs make mixup of k-mixup and of nearest."""
+    return "mixup" if method in ("kmixup", "nearest") else method
 
 
 def columns(

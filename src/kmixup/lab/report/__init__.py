@@ -12,9 +12,10 @@ from pathlib import Path
 from rich.console import Console
 
 from kmixup.lab.checkpoint import replace_file
+from kmixup.lab.paper.claims import Comparison as Claim
 from kmixup.lab.paper.tables import Table
 from kmixup.lab.report import terminal
-from kmixup.lab.report.account import account_of
+from kmixup.lab.report.account import Preface, account_of
 from kmixup.lab.report.grids import Row
 from kmixup.lab.report.markdown import markdown
 from kmixup.lab.report.own import tables_of
@@ -23,6 +24,8 @@ from kmixup.lab.report.surfaces import pictures
 from kmixup.lab.report.table_csv import cells_csv
 
 __all__ = ["Paths", "show", "tables_of", "write"]
+
+BEST = Claim()  # the best cell with k > 1 is below the best with k = 1
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ def write(
     name: str,
     command: str,
     claim: str | None = None,
+    comparison: Claim = BEST,
     notes: Sequence[str] = (),
     surfaces: bool = True,
 ) -> Paths:
@@ -54,14 +58,16 @@ def write(
         name: heading of the report.
         command: what to type to repeat it.
         claim: what the paper says of its tables, in a sentence.
+        comparison: the same for the grids to answer; by default that the best cell with
+            k > 1 is below the best with k = 1.
         notes: how the run departs from the paper, a sentence each.
         surfaces: draw decision surfaces where there are toys among the rows. This trains
             three small networks for each, unless they are in `folder` already.
     """
     account, folder = account_of(rows, tables), Path(folder).expanduser()
     drawn = pictures(account.rows, folder) if surfaces else {}
-    html = page(account, name=name, claim=claim, notes=notes, command=command, pictures=drawn)
-    text = markdown(account, name=name, claim=claim, notes=notes, command=command)
+    preface = Preface(name, command, claim, comparison, tuple(notes))
+    html, text = page(account, preface, pictures=drawn), markdown(account, preface)
     paths = Paths(folder / "report.html", folder / "report.md", folder / "cells.csv")
     _put(paths.page, html)
     _put(paths.markdown, text)
@@ -69,9 +75,11 @@ def write(
     return paths
 
 
-def show(rows: Iterable[Row], tables: Iterable[Table], console: Console) -> None:
-    """Print grids and verdicts on a terminal."""
-    terminal.show(account_of(rows, tables), console)
+def show(
+    rows: Iterable[Row], tables: Iterable[Table], console: Console, *, comparison: Claim = BEST
+) -> None:
+    """Print grids and verdicts on a terminal; `comparison` is the claim to judge."""
+    terminal.show(account_of(rows, tables), console, claim=comparison)
 
 
 def _put(path: Path, text: str) -> None:

@@ -9,10 +9,26 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kmixup.lab.paper.claims import Comparison as Claim
 from kmixup.lab.paper.tables import Table
 from kmixup.lab.report.agreement import Agreement, agreement
 from kmixup.lab.report.grids import Outcome, Row, outcomes, unplaced
 from kmixup.lab.report.verdict import Comparison, comparisons
+
+
+@dataclass(frozen=True)
+class Preface:
+    """What is known of a report beforehand.
+
+    `claim` is what the paper says of its tables, in a sentence, and `comparison` the same
+    for grids to answer; `notes` say how the run departs from the paper.
+    """
+
+    name: str
+    command: str
+    claim: str | None
+    comparison: Claim
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)

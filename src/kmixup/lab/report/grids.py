@@ -21,8 +21,6 @@ Row = Mapping[str, Any]
 Key = tuple[str, int, float, str]  # name, k, alpha and alpha rule of a method
 ERM: Key = ("erm", 1, 0.0, "same")
 RULES: tuple[AlphaRule, ...] = get_args(AlphaRule)
-# optimal and nearest pairs in blocks of one are random pairs: these share the cells of mixup
-SHARE_MIXUP = ("kmixup", "nearest")
 
 
 @dataclass(frozen=True)
@@ -136,6 +134,12 @@ class Outcome:
         return tuple(row for cell in self.cells for row in (*cell.done, *cell.failed))
 
     @property
+    def baseline(self) -> str:
+        """What the row k = 1 is called."""
+        own = self.table.baseline == self.table.method
+        return f"{self.table.method} with k = 1" if own else self.table.baseline
+
+    @property
     def title(self) -> str:
         """The table's title, with the settings that tell it from its neighbours."""
         told = ", ".join(f"{name} = {value}" for name, value in self.distinct.items())
@@ -168,7 +172,7 @@ def _of_table(rows: Sequence[Row], table: Table, left: Iterable[Row]) -> list[Ou
     settings = {json.dumps(one, sort_keys=True): one for one in map(_setting, mine)}
     found = [settings[key] for key in sorted(settings)]
     # ERM pairs nothing: its rows go with every way of pairing, and stand alone only without one
-    paired = [{**one, "pairing": None} for one in found if one["pairing"] is not None]
+    paired = [_unmixed(one) for one in found if one["pairing"] is not None]
     chosen = [one for one in found if one not in paired] or [{}]
     distinct = [
         {name: one[name] for name in one if len({json.dumps(other[name]) for other in chosen}) > 1}
@@ -197,25 +201,28 @@ def _belongs(row: Row, table: Table) -> bool:
         return False
     if table.measure != "error" and not trial.get(table.measure):
         return False
-    return method["name"] in ("erm", _baseline(table), table.method)
-
-
-def _baseline(table: Table) -> str:
-    """The method of the cells with k = 1."""
-    return "mixup" if table.method in SHARE_MIXUP else table.method
+    if method["name"] == "erm":
+        return True
+    layers = table.layers in (None, method.get("layers"))
+    return layers and method["name"] in (table.baseline, table.method)
 
 
 def _setting(row: Row) -> dict[str, Any]:
-    """All that must be equal within an outcome; ERM has no pairing."""
+    """All that must be equal within an outcome; ERM has neither pairing nor layers."""
     trial, method = row["trial"], row["trial"]["method"]
     data = {name: trial[name] for name in ("limit", "scaling", "size", "target")}
     pairing = None if method["name"] == "erm" else method["pairing"]
-    return {**trial["protocol"], **data, "pairing": pairing}
+    return {**trial["protocol"], **data, "pairing": pairing, "layers": method.get("layers")}
+
+
+def _unmixed(setting: Mapping[str, Any]) -> dict[str, Any]:
+    """The setting of ERM that goes with a setting."""
+    return {**setting, "pairing": None, "layers": None}
 
 
 def _fits(row: Row, setting: Mapping[str, Any]) -> bool:
     mine = _setting(row)
-    return mine == setting or mine == {**setting, "pairing": None}
+    return mine == setting or mine == _unmixed(setting)
 
 
 def _outcome(
@@ -246,7 +253,7 @@ def _outcome(
         )
 
     def line(k: int, rule: AlphaRule) -> tuple[Cell, ...]:
-        name, rule = (_baseline(table), "same") if k == 1 else (table.method, rule)
+        name, rule = (table.baseline, "same") if k == 1 else (table.method, rule)
         return tuple(
             cell((name, k, one.alpha, rule), one, table.error_at(k, one)) for one in columns
         )

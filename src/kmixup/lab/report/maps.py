@@ -34,12 +34,11 @@ def errors(outcome: Outcome) -> tuple[Map, ...]:
     tint = sequential(value for cell in outcome.cells for value in (cell.mean, cell.paper))
 
     def ours(grid: Grid) -> Map:
-        least = min((cell.mean for cell in grid if cell.mean is not None), default=None)
+        best = _best(grid, lambda cell: cell.mean)
 
         def box(cell: Cell) -> Box:
             small = ", ".join(filter(None, [wording.cell_spread(cell), wording.cell_gaps(cell)]))
-            best = least is not None and cell.mean == least
-            return Box(wording.cell_mean(cell), small, tint(cell.mean), best)
+            return Box(wording.cell_mean(cell), small, tint(cell.mean), best(cell))
 
         return _map(outcome, grid, f"Ours, {wording.RULE[grid.rule]}", box)
 
@@ -47,25 +46,25 @@ def errors(outcome: Outcome) -> tuple[Map, ...]:
 
 
 def _printed(outcome: Outcome, tint: Callable[[float | None], str]) -> list[Map]:
-    if outcome.table.errors is None:
+    table, grid = outcome.table, outcome.grids[0]
+    if table.errors is None:
         return []
-    grid = outcome.grids[0]
-    printed_erm = outcome.table.erm is not None
-    least = min(cell.paper for cell in grid if cell.paper is not None)
+    best = _best(grid, lambda cell: cell.paper)
 
     def box(cell: Cell) -> Box:
-        return Box(wording.number(cell.paper), "", tint(cell.paper), cell.paper == least)
+        return Box(wording.number(cell.paper), "", tint(cell.paper), best(cell))
 
-    return [
-        _map(
-            outcome,
-            grid,
-            f"The paper, {outcome.table.label}",
-            box,
-            erm=printed_erm,
-            printed_xi=True,
-        )
-    ]
+    title, erm = f"The paper, {table.label}", table.erm is not None
+    return [_map(outcome, grid, title, box, erm=erm, printed_xi=True)]
+
+
+def _best(grid: Grid, value: Callable[[Cell], float | None]) -> Callable[[Cell], bool]:
+    """Tells the best cells of a grid, each eps by itself; ERM is none of them."""
+    least: dict[float | None, float] = {}
+    for cell in grid:
+        if (found := value(cell)) is not None:
+            least[cell.eps] = min(found, least.get(cell.eps, found))
+    return lambda cell: cell.k > 0 and value(cell) is not None and value(cell) == least[cell.eps]
 
 
 def differences(outcome: Outcome) -> tuple[Map, ...]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kmixup.lab.report.account import Account, Finding
+from kmixup.lab.paper.claims import Comparison as Claim
+from kmixup.lab.report.account import Account, Finding, Preface
 from kmixup.lab.report.grids import Cell, Grid
+from kmixup.lab.report.side_by_side import EXPLANATION as NOTHING_CHOSEN
+from kmixup.lab.report.side_by_side import side_by_side
 from kmixup.lab.report.summary import EXPLANATION, HEADINGS, lines
 from kmixup.lab.report.wording import (
     by_columns,
@@ -24,15 +27,14 @@ from kmixup.lab.report.wording import (
 from kmixup.lab.words import count
 
 
-def markdown(
-    account: Account, *, name: str, claim: str | None, notes: Sequence[str], command: str
-) -> str:
+def markdown(account: Account, preface: Preface) -> str:
     """The whole report, as one document."""
-    parts = [f"# {_text(name)}"]
-    if claim:
-        parts.append(f"The claim: {_text(claim)}")
+    parts = [f"# {_text(preface.name)}"]
+    if preface.claim:
+        parts.append(f"The claim: {_text(preface.claim)}")
     parts.append(f"{count(account.done, 'trial')} ended, {len(account.failed)} failed.")
-    parts += [_list(notes), "## Verdicts", _summary(account), EXPLANATION]
+    parts += [_list(preface.notes), *_methods(account)]
+    parts += ["## Verdicts", _summary(account, preface.comparison), EXPLANATION]
     if agreed := readings(account.findings):
         parts.append("Which reading of alpha the paper's figures agree with:")
         parts.append(_list([f"{of}: {reading}" for of, reading in agreed]))
@@ -42,7 +44,7 @@ def markdown(
         parts += ["## Failed trials", _list([failure(row) for row in account.failed])]
     if text := unplaced_sentence(account.unplaced):
         parts.append(text)
-    parts += ["## To repeat", f"```\n{command}\n```"]
+    parts += ["## To repeat", f"```\n{preface.command}\n```"]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -60,9 +62,20 @@ def _finding(finding: Finding) -> list[str]:
     return [*parts, _list([*map(sentence, finding.comparisons), *by_columns(outcome)])]
 
 
-def _summary(account: Account) -> str:
-    rows = [tuple(vars(line).values()) for line in lines(account.findings)]
-    return _table([*HEADINGS], rows)
+def _methods(account: Account) -> list[str]:
+    found = side_by_side(account.findings)
+    if found is None:
+        return []
+    rows = [
+        (label, *(f"{box.text} {box.small}".strip() for box in boxes))
+        for label, boxes in found.rows
+    ]
+    head = [", ".join(lines) for lines in found.head]
+    return ["## Methods side by side", _table(["", *head], rows), NOTHING_CHOSEN]
+
+
+def _summary(account: Account, claim: Claim) -> str:
+    return _table(HEADINGS, [line.texts for line in lines(account.findings, claim)])
 
 
 def _grid(finding: Finding, grid: Grid) -> str:

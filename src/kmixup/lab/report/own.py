@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import get_args
 
-from kmixup.lab.paper.tables import Column, Measure, Table
+from kmixup.lab.paper.tables import Column, Measure, Table, baseline_of
 from kmixup.lab.report.grids import Row
 
 MEASURES: tuple[Measure, ...] = get_args(Measure)
@@ -24,7 +24,7 @@ def tables_of(rows: Iterable[Row]) -> tuple[Table, ...]:
     return tuple(
         _table(place, method, places[place])
         for place in sorted(places, key=_rank)
-        for method in sorted(_methods(places[place]) - {"erm", "mixup"}) or ["kmixup"]
+        for method in _methods(places[place])
     )
 
 
@@ -39,13 +39,18 @@ def _rank(place: Place) -> tuple[str, str, int, float]:
     return data, model, MEASURES.index(measure), eps or 0.0
 
 
-def _methods(trials: Iterable[Row]) -> set[str]:
-    return {trial["method"]["name"] for trial in trials}
+def _methods(trials: Iterable[Row]) -> list[str]:
+    """Methods that have a table; ERM goes with any, mixup with those it is the row k = 1 of."""
+    names = {trial["method"]["name"] for trial in trials}
+    found = names - {"erm", "mixup"}
+    lost = "mixup" in names and not any(baseline_of(name) == "mixup" for name in found)
+    return sorted(found | ({"kmixup"} if lost or not found else set()))
 
 
 def _table(place: Place, method: str, trials: Sequence[Row]) -> Table:
     data, model, measure, eps = place
-    mixed = [t["method"] for t in trials if t["method"]["name"] in ("mixup", method)]
+    names = (baseline_of(method), method)
+    mixed = [trial["method"] for trial in trials if trial["method"]["name"] in names]
     alphas = sorted({m["alpha"] for m in mixed}) or [0.0]  # a column for ERM alone to stand in
     level = [] if eps is None else [measure, f"{eps:g}"]
     return Table(

@@ -11,9 +11,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from kmixup.lab.report import maps, wording
-from kmixup.lab.report.account import Account, Finding
+from kmixup.lab.report.account import Account, Finding, Preface
 from kmixup.lab.report.curves import Line, against_k, course, training
 from kmixup.lab.report.grids import Cell, Grid, Outcome
+from kmixup.lab.report.side_by_side import EXPLANATION as NOTHING_CHOSEN
+from kmixup.lab.report.side_by_side import side_by_side
 from kmixup.lab.report.summary import EXPLANATION, HEADINGS, lines
 from kmixup.lab.report.surfaces import Picture
 
@@ -39,15 +41,7 @@ class Section:
     sentences: tuple[str, ...]
 
 
-def page(
-    account: Account,
-    *,
-    name: str,
-    claim: str | None,
-    notes: Sequence[str],
-    command: str,
-    pictures: Mapping[str, Sequence[Picture]],
-) -> str:
+def page(account: Account, preface: Preface, *, pictures: Mapping[str, Sequence[Picture]]) -> str:
     """The whole page."""
     environment = Environment(
         loader=PackageLoader("kmixup.lab.report"),
@@ -58,13 +52,12 @@ def page(
     )
     return environment.get_template("page.html").render(
         account=account,
-        name=name,
-        claim=claim,
-        notes=notes,
-        command=command,
+        preface=preface,
         pictures=pictures,
+        methods=side_by_side(account.findings),
+        nothing_chosen=NOTHING_CHOSEN,
         headings=HEADINGS,
-        lines=lines(account.findings),
+        lines=lines(account.findings, preface.comparison),
         explanation=EXPLANATION,
         readings=wording.readings(account.findings),
         sections=[_section(i, finding) for i, finding in enumerate(account.findings, 1)],
@@ -129,15 +122,15 @@ def _line(outcome: Outcome, j: int, points: Sequence[tuple[int, float, float]]) 
 
 def _training(finding: Finding, name: str) -> tuple[Drawing, ...]:
     """The course of ERM and of the cells that are best on the test error."""
-    shown: dict[str, Cell] = {"ERM": finding.outcome.erm[0]}
-    for claim in wording.main_claim(finding.comparisons):
-        if claim.chosen is not None and claim.eps == finding.outcome.erm[0].eps:
-            new, old = claim.chosen
-            rule = "" if len(finding.outcome.grids) == 1 else f" ({claim.rule})"
-            shown |= {
-                f"mixup, {wording.cell_name(old)}": old,
-                f"{wording.cell_name(new)}{rule}": new,
-            }
+    outcome = finding.outcome
+    shown: dict[str, Cell] = {"ERM": outcome.erm[0]}
+    for grid in outcome.grids:
+        first, *_ = *wording.best_against_best(finding, grid.rule), None
+        if first is not None and first.chosen is not None:
+            new, old = first.chosen
+            rule = "" if len(outcome.grids) == 1 else f" ({grid.rule})"
+            shown[f"{first.baseline}, {wording.cell_name(old)}"] = old
+            shown[f"{wording.cell_name(new)}{rule}"] = new
     drawn = []
     for figure, ylabel, caption in (
         ("loss", "training loss", "Mean training loss, of mixed samples where there are any"),

@@ -52,7 +52,7 @@ def _lines(outcome: Outcome) -> Iterator[list[object]]:
             if cell.k > 1:
                 yield _line(outcome, outcome.table.method, grid.rule, cell)
             elif i == 0:  # k = 1 is the same in every grid
-                yield _line(outcome, "mixup", "", cell)
+                yield _line(outcome, outcome.table.baseline, "", cell)
 
 
 def _line(outcome: Outcome, method: str, rule: str, cell: Cell) -> list[object]:

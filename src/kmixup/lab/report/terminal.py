@@ -6,8 +6,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Lines
 
+from kmixup.lab.paper.claims import Comparison as Claim
 from kmixup.lab.report.account import Account, Finding
 from kmixup.lab.report.grids import Cell, Grid
+from kmixup.lab.report.side_by_side import side_by_side
 from kmixup.lab.report.summary import lines
 from kmixup.lab.report.wording import (
     RULE,
@@ -24,7 +26,7 @@ from kmixup.lab.report.wording import (
 STYLE = {"good": "green", "bad": "red", "open": "yellow"}
 
 
-def show(account: Account, console: Console) -> None:
+def show(account: Account, console: Console, *, claim: Claim) -> None:
     """Print every grid beside the paper's figures, then the verdicts."""
     for finding in account.findings:
         console.print()
@@ -33,18 +35,29 @@ def show(account: Account, console: Console) -> None:
         if finding.agreement is not None:
             said = f"The paper's figures agree with: {reading(finding.agreement)}"
             console.print(said, highlight=False)
+    if (methods := _methods(account)) is not None:
+        console.print(methods)
     console.print()
-    for line in lines(account.findings):
-        console.print(
-            f"[bold]{escape(line.table)}[/], {line.rule}: "
-            f"[{STYLE[line.mood]}]{escape(line.verdict)}[/], {escape(line.honest)} points; "
-            f"chosen on the test error {escape(line.on_test)}; the paper {line.paper}",
-            highlight=False,
-        )
+    for line in lines(account.findings, claim):
+        console.print(line.sentence, style=STYLE[line.mood], highlight=False, markup=False)
     if account.failed:
         console.print(f"[red]{len(account.failed)} failed[/]", highlight=False)
     if text := unplaced_sentence(account.unplaced):
         console.print(text, highlight=False)
+
+
+def _methods(account: Account) -> Lines | None:
+    found = side_by_side(account.findings)
+    if found is None:
+        return None
+    table = Lines(title=found.title, caption="mean ± standard error, difference from mixup [95 %]")
+    table.add_column("")
+    for head in found.head:
+        table.add_column(escape("\n".join(head)), justify="right")
+    for label, boxes in found.rows:
+        texts = (escape(f"{box.text}\n{box.small}".strip()) for box in boxes)
+        table.add_row(label, *texts)
+    return table
 
 
 def _grid(finding: Finding, grid: Grid) -> Lines:

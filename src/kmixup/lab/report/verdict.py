@@ -15,6 +15,7 @@ from statistics import fmean, stdev
 
 from scipy.stats import t as student
 
+from kmixup.lab.paper.claims import Comparison as Claim
 from kmixup.lab.protocol import AlphaRule
 from kmixup.lab.report.grids import Cell, Grid, Outcome
 
@@ -47,6 +48,7 @@ class Comparison:
     """A challenger against a baseline, each the best of some cells.
 
     Differences are the challenger's error less the baseline's, so that below 0 is better.
+    `k` is the only one that the challenger has, None where it has its choice of them.
     `paper` is the difference between its printed cells. `chosen` are the best cells on the
     test error over all trials, as the paper chooses them; `honest` comes from cells chosen
     on other trials than they are compared on, None where that cannot be had, and `why` says
@@ -56,6 +58,7 @@ class Comparison:
     challenger: str
     baseline: str
     rule: AlphaRule | None
+    k: int | None
     eps: float | None
     paper: float | None
     chosen: tuple[Cell, Cell] | None
@@ -106,17 +109,41 @@ def comparisons(outcome: Outcome) -> tuple[Comparison, ...]:
 
 def _at_level(outcome: Outcome, erm: Cell) -> list[Comparison]:
     """The comparisons among the cells with the eps of `erm`."""
-    name = "k-mixup" if outcome.table.method == "kmixup" else outcome.table.method
+    name = _name(outcome)
     grids = {g.rule: [cell for cell in g if cell.eps == erm.eps] for g in outcome.grids}
     mixup = [cell for cell in next(iter(grids.values())) if cell.k == 1]
     found = []
     for rule, cells in grids.items():
         several = [cell for cell in cells if cell.k > 1]
         heuristic = [cell for cell in cells if cell.k == HEURISTIC]
-        found.append(compare(name, several, "mixup", mixup, rule=rule))
-        found.append(compare(f"{name} with k = {HEURISTIC}", heuristic, "mixup", mixup, rule=rule))
+        found.append(compare(name, several, outcome.baseline, mixup, rule=rule))
+        found.append(compare(name, heuristic, outcome.baseline, mixup, rule=rule, k=HEURISTIC))
         found.append(compare(name, several, "ERM", [erm], rule=rule))
-    return [*found, compare("mixup", mixup, "ERM", [erm])]
+    return [*found, compare(outcome.baseline, mixup, "ERM", [erm])]
+
+
+def claimed(outcome: Outcome, grid: Grid, claim: Claim) -> tuple[Comparison, ...]:
+    """What a claim of the paper says of a grid: one comparison, or one for each column or eps."""
+    groups: dict[object, list[Cell]] = {}
+    for cell in grid:
+        column = (cell.eps, cell.alpha) if claim.each == "column" else cell.eps
+        groups.setdefault(column, []).append(cell)
+    return tuple(
+        compare(
+            _name(outcome),
+            [cell for cell in cells if cell.k > 1 and claim.k in (None, cell.k)],
+            outcome.baseline,
+            [cell for cell in cells if cell.k == 1],
+            rule=grid.rule,
+            k=claim.k,
+        )
+        for cells in groups.values()
+    )
+
+
+def _name(outcome: Outcome) -> str:
+    """The method with k > 1, as the paper calls it."""
+    return "k-mixup" if outcome.table.method == "kmixup" else outcome.table.method
 
 
 def compare(
@@ -126,8 +153,9 @@ def compare(
     old: Sequence[Cell],
     *,
     rule: AlphaRule | None = None,
+    k: int | None = None,
 ) -> Comparison:
-    """The best of the cells `new` against the best of `old`.
+    """The best of the cells `new`, all with `k` if that is given, against the best of `old`.
 
     Cells with a failed trial cannot be chosen: the mean over those that ended would flatter
     a setting that sometimes breaks.
@@ -143,7 +171,7 @@ def compare(
     else:
         lacking = challenger if not candidates[0] else baseline
         why = f"no cell of {lacking} has trials that all ended well"
-    return Comparison(challenger, baseline, rule, eps, _printed(new, old), chosen, honest, why)
+    return Comparison(challenger, baseline, rule, k, eps, _printed(new, old), chosen, honest, why)
 
 
 def by_column(grid: Grid, *, k: int) -> tuple[tuple[Cell, Cell, Estimate | None], ...]:

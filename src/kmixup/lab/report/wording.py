@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from kmixup.lab.paper.tables import Column, Table
-from kmixup.lab.protocol import AlphaRule
+from kmixup.lab.protocol import AlphaRule, Trial
 from kmixup.lab.report.account import Account, Finding
 from kmixup.lab.report.agreement import Agreement, Fit
 from kmixup.lab.report.grids import Cell, Grid, Outcome, Row
@@ -28,10 +28,12 @@ MEASURE = {
 def number(value: float | None, digits: int = 2) -> str:
     """A figure, or a dash where there is none.
 
-    >>> number(3.14159), number(None)
-    ('3.14', '–')
+    >>> number(3.14159), number(-0.001), number(None)
+    ('3.14', '0.00', '–')
     """
-    return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
+    if value is None:
+        return "–"
+    return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
 
 
 def signed(value: float | None, digits: int = 2) -> str:
@@ -40,12 +42,8 @@ def signed(value: float | None, digits: int = 2) -> str:
     >>> signed(-0.5), signed(0.25), signed(-0.001)
     ('−0.50', '+0.25', '0.00')
     """
-    if value is None:
-        return "–"
-    rounded = round(value, digits)
-    return (
-        number(abs(rounded), digits) if rounded == 0 else f"{rounded:+.{digits}f}".replace("-", "−")
-    )
+    above = value is not None and round(value, digits) > 0
+    return f"+{number(value, digits)}" if above else number(value, digits)
 
 
 def strength(value: float | None) -> str:
@@ -77,13 +75,16 @@ def title(rule: AlphaRule) -> str:
     return RULE[rule][0].upper() + RULE[rule][1:]
 
 
-def mood(verdict: str) -> str:
-    """How a verdict turned out: good, bad or open.
+def mood(verdicts: Iterable[str]) -> str:
+    """How verdicts turned out together: good, bad or open.
 
-    >>> mood("not reproduced: k-mixup is worse")
-    'bad'
+    >>> mood(["reproduced"]), mood(["reproduced", "undecided"]), mood(["not reproduced: worse"])
+    ('good', 'open', 'bad')
     """
-    return {"reproduced": "good", "not reproduced": "bad"}.get(verdict.split(":")[0], "open")
+    first = {verdict.split(":")[0] for verdict in verdicts}
+    if "not reproduced" in first:
+        return "bad"
+    return "good" if first == {"reproduced"} else "open"
 
 
 def extent(account: Account) -> str:
@@ -159,7 +160,8 @@ def lead(outcome: Outcome) -> str:
 
 def heading(comparison: Comparison) -> str:
     """Who is compared with whom, and how alpha was read."""
-    text = f"{comparison.challenger} against {comparison.baseline}"
+    which = "" if comparison.k is None else f" with k = {comparison.k}"
+    text = f"{comparison.challenger}{which} against {comparison.baseline}"
     if comparison.eps is not None:
         text += f" at ε = {comparison.eps:g}/255"
     return text if comparison.rule is None else f"{text}, {RULE[comparison.rule]}"
@@ -199,34 +201,42 @@ def sentence(comparison: Comparison) -> str:
     return text
 
 
-def main_claim(comparisons: Iterable[Comparison]) -> tuple[Comparison, ...]:
-    """Those of the paper's claim itself: the best of k > 1 against the best of k = 1."""
+def best_against_best(finding: Finding, rule: AlphaRule) -> tuple[Comparison, ...]:
+    """The best of k > 1 against the best of k = 1, at each eps."""
     return tuple(
         one
-        for one in comparisons
-        if one.baseline == "mixup" and not one.challenger.endswith(f"k = {HEURISTIC}")
+        for one in finding.comparisons
+        if (one.rule, one.k) == (rule, None) and one.baseline != "ERM"
     )
 
 
-def by_columns(outcome: Outcome) -> tuple[str, ...]:
-    """How the recommended k, and the largest, fare against k = 1 column by column."""
+def shown_ks(outcome: Outcome) -> list[int]:
+    """The k that are compared with k = 1 column by column: the recommended and the largest."""
     ks = [k for k in outcome.ks if k > 1]
-    shown = sorted({HEURISTIC} & {*ks} | {max(ks)}) if ks and 1 in outcome.ks else []
-    found = (_by_columns(grid, k) for k in shown for grid in outcome.grids)
+    return sorted({HEURISTIC} & {*ks} | {max(ks)}) if ks and 1 in outcome.ks else []
+
+
+def sides(grid: Grid, k: int) -> Counter[int]:
+    """In how many columns `k` is below k = 1 (-1), above (1), or neither (0)."""
+    return Counter(one.side for *_, one in by_column(grid, k=k) if one is not None)
+
+
+def by_columns(outcome: Outcome) -> tuple[str, ...]:
+    """How these k fare against k = 1 column by column."""
+    found = (_by_columns(grid, k) for k in shown_ks(outcome) for grid in outcome.grids)
     return tuple(text for text in found if text is not None)
 
 
 def _by_columns(grid: Grid, k: int) -> str | None:
-    pairs = by_column(grid, k=k)
-    sides = Counter(estimate.side for *_, estimate in pairs if estimate is not None)
-    if not sides:
+    tally = sides(grid, k)
+    if not tally:
         return None
     text = (
-        f"k = {k} against k = 1 in the same column, {RULE[grid.rule]}: lower in {sides[-1]} of "
-        f"{count(sides.total(), 'column')}, higher in {sides[1]}, undecided in {sides[0]} "
+        f"k = {k} against k = 1 in the same column, {RULE[grid.rule]}: lower in {tally[-1]} of "
+        f"{count(tally.total(), 'column')}, higher in {tally[1]}, undecided in {tally[0]} "
         "(paired over all trials, each at 95 % confidence)."
     )
-    printed = [(new.paper, old.paper) for new, old, _ in pairs]
+    printed = [(new.paper, old.paper) for new, old, _ in by_column(grid, k=k)]
     known = [new < old for new, old in printed if new is not None and old is not None]
     return f"{text} In the paper it is lower in {sum(known)} of {len(known)}." if known else text
 
@@ -263,15 +273,9 @@ def _fit(fit: Fit) -> str:
 
 def failure(row: Row) -> str:
     """A failed trial and its reason."""
-    trial, method = row["trial"], row["trial"]["method"]
-    what = [trial["data"], trial["model"], method["name"]]
-    if method["name"] != "erm":
-        what += [
-            f"k = {method['k']}",
-            f"α = {method['alpha']:g}",
-            f"alpha rule {method['alpha_rule']}",
-        ]
-    return f"{', '.join(what)}, seed {trial['seed']}: {row['error']}"
+    trial = Trial.from_dict(row["trial"])
+    what = f"{trial.data}, {trial.model}, {trial.method.label}, seed {trial.seed}"
+    return f"{what}: {row['error']}"
 
 
 def unplaced_sentence(rows: Sequence[Row]) -> str | None:

@@ -1,0 +1,145 @@
+"""Several methods in one table, on the page, in Markdown and on the terminal."""
+
+from statistics import fmean
+
+import pytest
+from report_rows import method, row, sweep, table
+from rich.console import Console
+
+from kmixup.lab import report
+from kmixup.lab.paper import PRESETS
+from kmixup.lab.paper.tables import Column
+from kmixup.lab.protocol import Method
+from kmixup.lab.report.account import account_of
+from kmixup.lab.report.side_by_side import side_by_side
+
+LABELS = [
+    "ERM",
+    "mixup",
+    "k-mixup, k = 16",
+    "nearest neighbours, k = 16",
+    "manifold mixup, k = 1",
+    "manifold mixup, k = 16",
+    "CutMix, k = 1",
+    "CutMix, k = 16",
+    "local mixup, k = 1",
+    "local mixup, k = 16",
+]
+
+
+def error_of(trial):
+    return 5.0 + 0.1 * trial.method.k + len(trial.method.name) + 0.01 * (trial.seed**2)
+
+
+@pytest.fixture(scope="module")
+def family():
+    """A row for each trial of the preset."""
+    return [
+        row(trial.method, error_of(trial), trial.seed, base=trial)
+        for trial in PRESETS["family"].trials(trials=4)
+    ]
+
+
+def of(rows, tables):
+    return side_by_side(account_of(rows, tables).findings)
+
+
+def test_the_family_is_one_table_with_every_method_once(family):
+    found = of(family, PRESETS["family"].tables)
+    assert [label for label, _ in found.rows] == LABELS
+    assert found.head == (
+        ("mnist, lenet", "α = 1"),
+        ("cifar10, preact-resnet20", "α = 1"),
+    )
+    assert all(box.text != "–" for _, boxes in found.rows for box in boxes)
+
+
+def test_a_cell_has_the_mean_and_the_paired_difference_from_mixup(family):
+    rows = dict(of(family, PRESETS["family"].tables).rows)
+    mnist = [one for one in family if one["trial"]["data"] == "mnist"]
+    errors = {
+        name: fmean(
+            100 * one["result"]["error"] for one in mnist
+            if (one["trial"]["method"]["name"], one["trial"]["method"]["k"]) == (name, k)
+        )
+        for name, k in (("mixup", 1), ("cutmix", 16))
+    }  # fmt: skip
+    assert rows["CutMix, k = 16"][0].text == f"{errors['cutmix']:.2f}"
+    difference = errors["cutmix"] - errors["mixup"]
+    # the same in every trial, so that the interval is a point
+    assert f"+{difference:.2f} [+{difference:.2f}, +{difference:.2f}]" in (
+        rows["CutMix, k = 16"][0].small
+    )
+    assert "[" not in rows["mixup"][0].small
+    assert rows["ERM"][0].best
+    assert not rows["mixup"][0].best
+
+
+def test_tables_of_one_method_need_no_such_table():
+    assert of(sweep(lambda *_: 5.0), [table()]) is None
+
+
+def test_layers_are_rows_of_their_own_and_never_averaged():
+    rows = []
+    for layers, error in (("input+first-block", 5.0), ("all-blocks", 7.0)):
+        for k in (1, 16):
+            rows.append(row(Method("manifold", k, layers=layers), error + k / 16))
+    rows.append(row(Method("erm"), 4.0))
+    own = report.tables_of(rows)
+    found = dict(of(rows, own).rows)
+    assert {label: boxes[0].text for label, boxes in found.items()} == {
+        "ERM": "4.00",
+        "manifold mixup, k = 1": "5.06",
+        "manifold mixup, k = 16": "6.00",
+        "manifold mixup, k = 1, all-blocks": "7.06",
+        "manifold mixup, k = 16, all-blocks": "8.00",
+    }
+    one = table(method="manifold", errors=None, layers="all-blocks", columns=(Column(1.0),))
+    (finding,) = account_of(rows, [one]).findings
+    assert [cell.mean for cell in finding.outcome.grids[0]] == pytest.approx([7.0625, 8.0])
+    assert finding.outcome.baseline == "manifold with k = 1"
+    assert finding.outcome.erm[0].mean == pytest.approx(4.0)
+
+
+def test_pairings_and_both_readings_of_alpha_are_told_apart():
+    batch = [row(Method("kmixup", 16, 1.0, pairing="batch"), 3.0)]
+    others = [row(method(16, 1.0, rule), 2.0) for rule in ("same", "xi")]
+    nearest = [row(Method("nearest", 16), 6.0), row(Method("mixup"), 5.0)]
+    rows = [*batch, *others, *nearest]
+    labels = [label for label, _ in of(rows, report.tables_of(rows)).rows]
+    assert len(labels) == len(set(labels))
+    assert "k-mixup, k = 16, pairing batch" in labels
+    assert "k-mixup, k = 16, pairing loaders, equal ξ" in labels
+    assert "nearest neighbours, k = 16" in labels
+
+
+def test_it_is_in_every_form_of_the_report(tmp_path, family):
+    preset = PRESETS["family"]
+    paths = report.write(
+        family, preset.tables, tmp_path, name="family", command="kmixup reproduce family"
+    )
+    for text in (paths.page.read_text(), paths.markdown.read_text()):
+        assert text.count("Methods side by side") == 1
+        assert text.index("Methods side by side") < text.index("Verdicts")
+        assert all(label in text for label in LABELS)
+    assert "cutmix,same,16" in paths.cells.read_text()
+    assert "cutmix,,1" in paths.cells.read_text()
+    console = Console(record=True, width=120)
+    report.show(family, preset.tables, console)
+    assert "local mixup, k = 16" in console.export_text()
+
+
+def test_rows_from_before_there_were_layers_are_read():
+    old = sweep(lambda *_: 5.0, trials=1)
+    for one in old:
+        del one["trial"]["method"]["layers"]
+    (finding,) = account_of(old, [table()]).findings
+    assert all(cell.mean == pytest.approx(5.0) for cell in finding.outcome.cells)
+
+
+def test_mixup_has_a_place_beside_methods_of_their_own_at_k_1():
+    rows = [row(Method(name, 1), error) for name, error in (("mixup", 5.0), ("cutmix", 4.0))]
+    account = account_of(rows, report.tables_of(rows))
+    assert account.unplaced == ()
+    texts = {label: boxes[0].text for label, boxes in side_by_side(account.findings).rows}
+    assert texts == {"ERM": "not run", "CutMix, k = 1": "4.00", "mixup": "5.00"}
