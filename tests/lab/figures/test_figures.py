@@ -225,7 +225,7 @@ def test_the_remainder_is_of_third_order(tmp_path):
 
 
 def test_the_share_in_a_row_is_above_the_paper_s_bound_and_below_the_other():
-    figure = rates.cross_fraction((16, 32, 64), samples=200)
+    figure = rates.cross_fraction((32, 64, 128), points=400, samples=200)
     row = {line.get_label(): line.get_ydata() for line in figure.axes[2].get_lines()}
     (exact,) = (np.array(line) for label, line in row.items() if label.startswith("expected"))
     assert (exact > row["paper's bound"]).all()
@@ -260,6 +260,20 @@ def test_without_mnist_the_title_says_so(tmp_path, monkeypatch):
     (trial,), title = gallery.DRAW["convergence"](Settings(tmp_path))
     assert trial.data == "swiss-roll"
     assert title == "swiss-roll, mlp-toy (MNIST is not at hand)"
+
+
+@pytest.mark.parametrize(("name", "kept"), [("iris", "runs"), ("own.npz", None)])
+def test_runs_are_kept_only_of_data_that_cannot_change(tmp_path, monkeypatch, name, kept):
+    if kept is None:
+        np.savez(tmp_path / name, x=np.eye(60, 2), y=np.arange(60) % 2)
+        name = str(tmp_path / name)
+    folders = []
+    monkeypatch.setattr(
+        gallery.convergence, "courses", lambda trial, *, trials, folder: folders.append(folder)
+    )
+    monkeypatch.setattr(gallery.convergence, "convergence", lambda found, title: None)
+    gallery.DRAW["convergence"](Settings(tmp_path, data=name))
+    assert folders == [kept and tmp_path / kept]
 
 
 # the command

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from matplotlib.figure import Figure
 
-from kmixup.lab.data import Dataset, at_hand, load
+from kmixup.lab.data import ENTRIES, at_hand, load
 from kmixup.lab.figures import (
     clouds,
     convergence,
@@ -23,6 +23,7 @@ from kmixup.lab.figures import (
 from kmixup.lab.figures.style import save
 from kmixup.lab.prepare import usual_for
 from kmixup.lab.protocol import Trial, paper_protocol
+from kmixup.lab.report.surfaces import surfaces_of
 from kmixup.pairing import Nearest, Optimal, Pairing
 
 T = TypeVar("T")
@@ -62,10 +63,8 @@ class Settings:
         size = self.pick(clouds.SIZE, 128)
         if self.data is None:
             return clouds.toys(size=size, seed=self.seed)
-        return [clouds.cloud_of(self.load(self.data), size=size, seed=self.seed)]
-
-    def load(self, name: str) -> Dataset:
-        return load(name, limit=self.limit, target=self.target, seed=self.seed)
+        data = load(self.data, limit=self.limit, target=self.target, seed=self.seed)
+        return [clouds.cloud_of(data, size=size, seed=self.seed)]
 
 
 def draw(name: str, settings: Settings) -> list[Path]:
@@ -76,7 +75,7 @@ def draw(name: str, settings: Settings) -> list[Path]:
 def _surfaces(s: Settings) -> Figure:
     epochs = s.pick(None, 2) if s.epochs is None else s.epochs
     trials = surfaces.trials(epochs=epochs, size=s.pick(None, 64), seed=s.seed)
-    return surfaces.surfaces(trials, surfaces.trained(trials, s.folder))
+    return surfaces.surfaces(trials, surfaces_of(trials, s.folder))
 
 
 def _couplings(s: Settings) -> Figure:
@@ -107,13 +106,15 @@ def _convergence(s: Settings) -> Figure:
     trial = Trial(
         name, model, protocol=protocol, seed=s.seed, limit=limit, size=size, target=s.target
     )
-    found = convergence.courses(trial, trials=s.trials, folder=s.folder / "runs")
+    # a file of the user's own may change under its name, and what was kept be of another
+    folder = s.folder / "runs" if name in ENTRIES else None
+    found = convergence.courses(trial, trials=s.trials, folder=folder)
     return convergence.convergence(found, f"{data.title}, {model}{why}")
 
 
 def _clusters(s: Settings) -> Figure:
     usual = (1, 2, 4, 8, 16, 32, 64, 128)
-    ks, samples = s.pick((usual, 400), (usual[:5], 20))
+    ks, samples = s.pick((usual, 1000), (usual[:5], 20))
     return rates.cross_fraction(ks, samples=samples, seed=s.seed)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -31,13 +30,6 @@ def trials(
         [Trial(name, "mlp-toy", method, protocol, seed, size=size) for method in methods]
         for name in DRAW
     ]
-
-
-def trained(trials: Sequence[Sequence[Trial]], folder: Path) -> list[Surface]:
-    """The surface of every trial, from `folder` where it was drawn before."""
-    from kmixup.lab.report.surfaces import surfaces_of
-
-    return surfaces_of(trials, folder)
 
 
 @styled
