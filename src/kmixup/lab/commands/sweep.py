@@ -78,6 +78,9 @@ def sweep(
     num_gpus: NumGpus = 0,
     device: Device = "auto",
     dry_run: DryRun = False,
+    draw: Annotated[
+        bool, typer.Option("--report/--no-report", help="Tables here, and a page beside the rows.")
+    ] = True,
     quiet: Quiet = False,
 ) -> None:
     sys.path.insert(0, os.getcwd())  # for models of one's own
@@ -88,7 +91,8 @@ def sweep(
         return
     folder = out or Path("out") / config.stem
     outcome = carry_out(trials, folder, how)
-    finish(outcome, folder, report(outcome.rows, None, folder, name=f"The sweep {config.stem}"))
+    name = f"The sweep {config.stem}"
+    finish(outcome, folder, report(outcome.rows, None, folder, name=name) if draw else None)
 
 
 @dataclass(frozen=True)
@@ -163,11 +167,12 @@ def report(
     return write(rows, tables, folder, command=_command(), **preface).page
 
 
-def finish(outcome: Outcome, folder: Path, page: Path) -> None:
+def finish(outcome: Outcome, folder: Path, page: Path | None) -> None:
     """Say how the sweep ended; failures are told apart by the exit code as well."""
     rows = outcome.rows
     typer.echo(f"{count(len(rows), 'trial')}, {outcome.ran:,} of them run now: {folder}")
-    typer.echo(f"page: {page}")
+    if page is not None:
+        typer.echo(f"page: {page}")
     if outcome.failed:
         reasons = dict.fromkeys(row["error"] for row in outcome.failed)
         typer.echo(
