@@ -7,7 +7,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -174,13 +174,11 @@ def finish(outcome: Outcome, folder: Path, page: Path | None) -> None:
     if page is not None:
         typer.echo(f"page: {page}")
     if outcome.failed:
-        reasons = dict.fromkeys(row["error"] for row in outcome.failed)
         typer.echo(
             f"{count(len(outcome.failed), 'trial')} failed, the same command tries them again:",
             err=True,
         )
-        for reason in reasons:
-            times = sum(row["error"] == reason for row in outcome.failed)
+        for reason, times in Counter(row["error"] for row in outcome.failed).items():
             typer.echo(f"  {times} × {reason}", err=True)
         raise typer.Exit(FAILED)
 
@@ -196,9 +194,11 @@ def preview(trials: Sequence[Trial], how: How) -> None:
 
     workers = how.chosen().workers
     cells = Counter(replace(trial, seed=0) for trial in trials)
-    differ = [name for name in vars(Protocol()) if len({vars(c.protocol)[name] for c in cells}) > 1]
+    settings = [field.name for field in fields(Protocol)]
+    differ = [name for name in settings if len({getattr(c.protocol, name) for c in cells}) > 1]
     for cell, number in cells.items():
         words = [cell.data, cell.model, cell.method.label]
+        words += [f"scaling={cell.scaling}"] * (cell.scaling is not None)
         words += [f"{name}={getattr(cell.protocol, name)}" for name in differ]
         typer.echo(f"{'  '.join(words)}  × {number}")
     typer.echo(f"{count(len(trials), 'trial')} in {count(len(cells), 'cell')}")
