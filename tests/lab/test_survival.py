@@ -22,7 +22,7 @@ from kmixup.lab import checkpoint
 from kmixup.lab.store import NAME, read
 from kmixup.lab.sweep import read_config, sweep
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.survival
 
 PATIENCE = 300  # seconds, after which something hangs
 
