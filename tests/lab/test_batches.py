@@ -4,12 +4,13 @@ import pytest
 import torch
 
 from kmixup.coefficient import Beta
-from kmixup.lab.batches import batch_of, crop_and_flip, partners, soft_cross_entropy
+from kmixup.lab.batches import agreement, batch_of, crop_and_flip, partners, soft_cross_entropy
 from kmixup.lab.data import load
 from kmixup.lab.prepare import network
 from kmixup.lab.protocol import Method, Protocol, Trial
 from kmixup.lab.streams import Streams, batch_lengths, drawing_from, epoch
 from kmixup.pairing import Blocks, Nearest, Optimal
+from kmixup.targets import mix_targets, mixed_accuracy
 
 
 def trial(method="kmixup", *, k=4, seed=0, batch_size=32, **settings):
@@ -172,6 +173,14 @@ def test_the_loss_is_the_cross_entropy_of_soft_targets():
     logits, targets = torch.randn(6, 3), torch.rand(6, 3).softmax(1)
     expected = torch.nn.functional.cross_entropy(logits, targets)
     assert torch.allclose(soft_cross_entropy(logits, targets, 6), expected)
+
+
+def test_the_agreement_is_the_accuracy_of_mixed_pairs():
+    logits, lam = torch.randn(2, 9, 3), torch.rand(9)
+    y_a, y_b = torch.randint(3, (2, 2, 9))
+    targets = torch.stack([mix_targets(*y, lam, 3) for y in zip(y_a, y_b, strict=True)])
+    expected = [9 * mixed_accuracy(*one, lam) for one in zip(logits, y_a, y_b, strict=True)]
+    assert torch.allclose(agreement(logits, targets), torch.stack(expected))
 
 
 def test_crops_are_windows_of_the_padded_image_and_flips_mirror_them():

@@ -56,6 +56,7 @@ def test_a_member_equals_the_trial_run_alone(data, model):
         for one, two in zip(member.record["epochs"], single.record["epochs"], strict=True):
             assert one["error"] == two["error"]
             assert one["loss"] == pytest.approx(two["loss"], rel=1e-6)
+            assert one["accuracy"] == pytest.approx(two["accuracy"], rel=1e-5)
 
 
 @pytest.mark.slow

@@ -100,6 +100,15 @@ def soft_cross_entropy(logits: Tensor, targets: Tensor, count: float) -> Tensor:
     return -(targets * logits.log_softmax(-1)).sum((-2, -1)) / count
 
 
+def agreement(logits: Tensor, targets: Tensor) -> Tensor:
+    """Weight that soft targets give to the chosen class, summed over `(..., n, classes)`, `(...)`.
+
+    Of a mixed batch this is the lam-weighted number of samples that are put in a right class.
+    """
+    chosen = logits.detach().argmax(-1, keepdim=True)
+    return targets.gather(-1, chosen).sum((-2, -1))
+
+
 def error_rate(logits: Tensor, y: Tensor) -> Tensor:
     """Share of wrong classes over `(..., n, classes)` and `(..., n)`, `(...)` in float64."""
     return (logits.argmax(-1) != y).double().mean(-1)

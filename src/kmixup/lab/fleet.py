@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from kmixup.interpolation import Linear
 from kmixup.lab import record
-from kmixup.lab.batches import error_rate, partners, soft_cross_entropy, within_k
+from kmixup.lab.batches import agreement, error_rate, partners, soft_cross_entropy, within_k
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate import score_logits
 from kmixup.lab.models.mlp import Linear as Layer
@@ -82,15 +82,16 @@ def train_fleet(
             epoch(trial, members.n, strength.alpha, stream)
             for trial, strength, stream in zip(trials, mixing, streams, strict=True)
         ]
-        losses = _epoch(layers, optimiser, list(zip(*drawn, strict=True)), members)
+        losses, accuracies = _epoch(layers, optimiser, list(zip(*drawn, strict=True)), members)
         logits = _logits(layers, members.x_test)
         errors = error_rate(logits, members.y_test).tolist()
         finite = logits.isfinite().all((1, 2)) & losses.isfinite()
         for i in (~finite).nonzero().flatten().tolist():
             failures.setdefault(i, diverged(number, rate))
         seconds = (time.perf_counter() - start) / len(trials)
-        for history, loss, error in zip(histories, losses.tolist(), errors, strict=True):
-            history.append(record.figures(number + 1, rate, loss, error, seconds))
+        figures = zip(losses.tolist(), accuracies.tolist(), errors, strict=True)
+        for history, (loss, accuracy, error) in zip(histories, figures, strict=True):
+            history.append(record.figures(number + 1, rate, loss, accuracy, error, seconds))
 
     ended: list[Trained | DivergedError] = []
     for i, (trial, net, one) in enumerate(zip(trials, nets, data, strict=True)):
@@ -148,17 +149,20 @@ def _epoch(
     optimiser: torch.optim.Optimizer,
     steps: list[tuple[Step, ...]],
     members: _Members,
-) -> Tensor:
-    """Train all members for one epoch; the mean loss of each, `(m,)`."""
+) -> tuple[Tensor, Tensor]:
+    """Train all members for one epoch; the mean loss and accuracy of each, `(m,)`."""
     total = torch.zeros(len(members.methods), dtype=torch.float64)
+    right = torch.zeros(len(members.methods))
     for step in steps:
         x, y = _batch(step, members)
         optimiser.zero_grad()
-        losses = soft_cross_entropy(_forward(layers, x), y, x.shape[1])
+        logits = _forward(layers, x)
+        losses = soft_cross_entropy(logits, y, x.shape[1])
         losses.sum().backward()
         optimiser.step()
         total += losses.detach().double() * x.shape[1]
-    return total / members.n
+        right += agreement(logits, y)
+    return total / members.n, right / members.n
 
 
 def _batch(steps: Sequence[Step], members: _Members) -> tuple[Tensor, Tensor]:

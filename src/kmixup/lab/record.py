@@ -59,9 +59,18 @@ def describe(
     }
 
 
-def figures(epoch: int, rate: float, loss: float, error: float, seconds: float) -> dict[str, Any]:
-    """One epoch in the history; `loss` is of training, `error` of the test part."""
-    return {"epoch": epoch, "rate": rate, "loss": loss, "error": error, "seconds": seconds}
+def figures(
+    epoch: int, rate: float, loss: float, accuracy: float, error: float, seconds: float
+) -> dict[str, Any]:
+    """One epoch in the history.
+
+    `loss` and `accuracy` are of training, on the batches as they were mixed and while the
+    weights moved; `error` is of the test part.
+    """
+    return {
+        "epoch": epoch, "rate": rate, "loss": loss, "accuracy": accuracy, "error": error,
+        "seconds": seconds,
+    }  # fmt: skip
 
 
 @cache

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from kmixup.lab import checkpoint, record
-from kmixup.lab.batches import error_rate, soft_cross_entropy
+from kmixup.lab.batches import agreement, error_rate, soft_cross_entropy
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate import score_logits, score_under_fgsm, score_under_noise
 from kmixup.lab.forward import Forward
@@ -180,13 +180,13 @@ def _train(fabric: Fabric, job: _Job, data: Dataset) -> Ended:
             set_rate(optimiser, rate)
             steps = epoch(trial, n, job.strength.alpha, streams, rank=rank, ranks=ranks)
             with drawing_from(streams.network):
-                loss = _epoch(fabric, forward, optimiser, steps, bar, number)
+                loss, accuracy = _epoch(fabric, forward, optimiser, steps, bar, number)
             logits = _logits(model, data)
             if not logits.isfinite().all():
                 raise diverged(number, rate)
             error = float(error_rate(logits, data.y_test))
             seconds = time.perf_counter() - start
-            history.append(record.figures(number + 1, rate, loss, error, seconds))
+            history.append(record.figures(number + 1, rate, loss, accuracy, error, seconds))
             bar.scored(number, history[-1])
             curves.scored(number + 1, history[-1])
             generators = _gathered(fabric, streams)
@@ -219,11 +219,12 @@ def _epoch(
     steps: list[Step],
     bar: Bar,
     number: int,
-) -> float:
-    """Train for one epoch; the mean loss over its samples."""
+) -> tuple[float, float]:
+    """Train for one epoch; the mean loss and accuracy over its samples, as mixed."""
     forward.model.train()
     rate = optimiser.param_groups[0]["lr"]
     total, count = 0.0, 0
+    right = weight = torch.zeros((), device=fabric.device)
     for i, step in enumerate(steps, 1):
         logits, y = forward(step)
         optimiser.zero_grad()
@@ -237,8 +238,10 @@ def _epoch(
             raise diverged(number, rate)
         total += value * step.size
         count += step.size
+        right = right + agreement(logits, y)
+        weight = weight + y.sum()  # the number of samples, but where losses have weights
         bar.step(number, i, rate, value)
-    return total / count
+    return total / count, float(right / weight)
 
 
 def _logits(model: nn.Module, data: Dataset) -> Tensor:

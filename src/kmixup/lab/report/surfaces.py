@@ -69,13 +69,21 @@ def pictures(rows: Sequence[Row], folder: Path) -> dict[str, tuple[Picture, ...]
     trials = trials_of(rows)
     if not trials:
         return {}
+    drawn = iter(surfaces_of(trials, folder))
+    return {toy[0].data: tuple(_picture(trial, next(drawn)) for trial in toy) for toy in trials}
+
+
+def surfaces_of(trials: Sequence[Sequence[Trial]], folder: Path) -> list[Surface]:
+    """The surface of every trial, one after the other; each sequence is one fleet.
+
+    They are kept in `folder` and taken from there where they are of the same trials.
+    """
     path = folder / NAME
     surfaces = _read(path, trials)
     if surfaces is None:
         surfaces = [surface for toy in trials for surface in _surfaces(toy)]
         _write(path, trials, surfaces)
-    drawn = iter(surfaces)
-    return {toy[0].data: tuple(_picture(trial, next(drawn)) for trial in toy) for toy in trials}
+    return surfaces
 
 
 def trials_of(rows: Sequence[Row]) -> list[list[Trial]]:

@@ -1,0 +1,182 @@
+"""How fast things fall as k grows: cross-cluster matches and matched distances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+
+from kmixup.lab.figures.style import (
+    BLUE,
+    COLOURS,
+    DASHES,
+    GREEN,
+    MARKERS,
+    ORANGE,
+    RED,
+    Array,
+    panels,
+    styled,
+)
+from kmixup.theory import (
+    cross_matches,
+    expected_fraction,
+    expected_rate,
+    fitted_slope,
+    fraction_bound,
+    longest_chain,
+    matched_distances,
+)
+
+PLACES = {
+    "two clusters": [[0.0, 0.0], [1.0, 0.0]],
+    "three, equilateral": [[0.0, 0.0], [1.0, 0.0], [0.5, 0.75**0.5]],
+    "three in a row": [[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]],
+}
+
+
+@styled
+def cross_fraction(
+    ks: Sequence[int] = (1, 2, 4, 8, 16, 32, 64, 128),
+    *,
+    points: int = 400,
+    samples: int = 400,
+    seed: int = 0,
+) -> Figure:
+    """Share of cross-cluster matches against k, for clusters of `points` points far apart."""
+    figure, grid = panels(1, len(PLACES) + 1, size=(2.4, 2.7))
+    number, upper = grid[0, -1], _upper(ks)
+    for axes, (name, place), colour, marker in zip(
+        grid[0], PLACES.items(), (ORANGE, BLUE, GREEN), MARKERS, strict=False
+    ):
+        centres = 1000 * np.array(place)
+        label = np.repeat(np.arange(len(centres)), points)
+        X = centres[label] + np.random.default_rng(seed).uniform(-1, 1, (len(label), 2))
+        sizes, chain = [points] * len(centres), longest_chain(centres)
+        seen, exact = [], []
+        for k in ks:
+            generator = torch.Generator().manual_seed(seed)
+            seen.append(cross_matches(X, label, k, samples, generator=generator))
+            exact.append(
+                expected_fraction(
+                    sizes, k, centres=centres, law="independent", samples=4 * samples,
+                    generator=generator,
+                ).most
+            )  # fmt: skip
+        paper = np.array([fraction_bound(sizes, k, law="independent") for k in ks])
+        if chain > 1:
+            axes.plot(ks, chain * paper, color=RED, ls="dashdot", label="corrected bound")
+        axes.plot(ks, paper, color="black", ls="dashed", label="paper's bound")
+        ratio = exact[-1] / paper[-1]
+        axes.plot(ks, exact, color=colour, ls="solid", label=f"expected, {ratio:.2f} of it")
+        share = [one.fraction for one in seen]
+        axes.errorbar(
+            ks, share, [2 * one.error for one in seen], color=colour, marker=marker, ls="none",
+            markeredgecolor="black", label="measured",
+        )  # fmt: skip
+        number.plot(
+            ks, [one.number for one in seen], color=colour, marker=marker, label=name,
+            markeredgecolor="black",
+        )  # fmt: skip
+        _log_log(axes, ks)
+        axes.set_title(f"{name}: slope {fitted_slope(ks[upper], share[upper]).value:.2f}")
+        axes.legend(loc="lower left")
+    _log_log(number, ks)
+    number.set_title("their number grows")
+    number.legend(loc="upper left")
+    grid[0, 0].set_ylabel("share of cross-cluster matches")
+    number.set_ylabel("cross-cluster matches")
+    low = min(axes.get_ylim()[0] for axes in grid[0, : len(PLACES)])
+    for axes in grid[0, : len(PLACES)]:
+        axes.set_ylim(low / 2, 1.3)  # room for the legend; no share is above 1
+    for axes in grid[0]:
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axes.yaxis.set_minor_locator(NullLocator())
+    figure.set_label(
+        f"Share of matches that join two clusters of {points} points each, far apart, in "
+        f"{samples} pairs of independent k-subsets (with two standard errors), beside the "
+        "expected share and the bound of Theorem 3.4. In a row, where an angle is obtuse, the "
+        "share exceeds the paper's bound; the corrected one is its double, for the longest chain "
+        "of two matches. The share falls like k^(-1/2), so that the number (right) grows; "
+        f"slopes are of k ≥ {ks[upper][0]}, and the legend compares at k = {ks[-1]}."
+    )
+    return figure
+
+
+Source = tuple[Callable[[int], Array], int, int]  # draws points; dimension, number of clusters
+
+
+def _cube(rng: np.random.Generator, d: int, clusters: int = 1) -> Source:
+    """Uniform points of unit cubes in a row, ten sides from one to the next."""
+
+    def draw(n: int) -> Array:
+        points = rng.random((n, d))
+        points[:, 0] += 10 * rng.integers(0, clusters, n)
+        return points
+
+    return draw, d, clusters
+
+
+@styled
+def matched_distance(
+    ks: Sequence[int] = (4, 8, 16, 32, 64, 128, 256), *, samples: int = 150, seed: int = 0
+) -> Figure:
+    """Mean squared distance of matched points against k, for uniform points of cubes."""
+    rng = np.random.default_rng(seed)
+    sources = {
+        "d = 1": _cube(rng, 1),
+        "d = 2": _cube(rng, 2),
+        "d = 3": _cube(rng, 3),
+        "d = 5": _cube(rng, 5),
+        "d = 1, two clusters": _cube(rng, 1, 2),
+    }
+    figure, grid = panels(1, 1, size=(5.2, 4.2))
+    axes = grid[0, 0]
+    size = np.asarray(ks, dtype=np.float64)
+    upper = _upper(ks)
+    looks = zip(COLOURS, MARKERS, DASHES, strict=False)
+    for (name, (draw, d, clusters)), (colour, marker, dash) in zip(
+        sources.items(), looks, strict=False
+    ):
+        found = matched_distances(draw, ks, samples)
+        rate = expected_rate(size, d, clusters)
+        rate *= np.exp(np.log(found.mean[upper] / rate[upper]).mean())
+        slope = fitted_slope(ks[upper], found.mean[upper], found.error[upper])
+        expected = fitted_slope(ks[upper], rate[upper]).value
+        axes.plot(size, rate, color=colour, ls=dash, lw=1.2)
+        axes.errorbar(
+            size, found.mean, 2 * found.error, color=colour, marker=marker, ls="none",
+            markeredgecolor="black",
+            label=f"{name}: {slope.value:.2f} ± {slope.error:.2f} ({expected:.2f})",
+        )  # fmt: skip
+    _log_log(axes, ks)
+    axes.set_ylabel("mean matched squared distance")
+    figure.legend(
+        loc="outside lower center", ncols=2, title="slope of the points (of the line)",
+        title_fontsize=8,
+    )  # fmt: skip
+    figure.set_label(
+        f"Mean squared distance of matched points in {samples} pairs of batches of k fresh points "
+        "(with two standard errors), uniform on a unit cube in d dimensions, or on two of them. "
+        "Lines are the rates 1/k, log k / k, k^(-2/d) for d = 1, 2 and more, and k^(-1/2) "
+        f"for two clusters, of fitted height; slopes are of k ≥ {ks[upper][0]}. "
+        "In 2 and 5 dimensions k this small is still on the way to the rate."
+    )
+    return figure
+
+
+def _upper(ks: Sequence[int]) -> slice:
+    """The larger half of the k, where rates show; a slope needs three."""
+    return slice(-max(3, len(ks) // 2), None)
+
+
+def _log_log(axes: Axes, ks: Sequence[int]) -> None:
+    axes.set(xscale="log", yscale="log", xlabel="k")
+    axes.set_xticks(ks, [str(k) for k in ks])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.grid(visible=True)

@@ -1,0 +1,117 @@
+"""Two pictures of ideas: the injectivity radius, and where Lemma 3.3 fails."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle
+
+from kmixup.lab.figures.style import BLUE, FAINT, ORANGE, SKY, Array, bare, panels, styled, xy
+from kmixup.lab.words import count as number_of
+
+WAIST = 0.5  # half the width of the curve where it is narrowest
+APART = 10.0  # from cluster to cluster, each of radius 1
+
+
+def peanut(points: int = 2000) -> Array:
+    """A closed curve r = 1 + (1 - WAIST) cos 2θ, `(points, 2)`."""
+    angle = np.linspace(0, 2 * np.pi, points, endpoint=False)
+    radius = 1 + (1 - WAIST) * np.cos(2 * angle)
+    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1)
+
+
+@styled
+def injectivity(eps: Sequence[float] = (0.25, 0.5, 0.6), *, steps: int = 300) -> Figure:
+    """Neighbourhoods of a curve whose injectivity radius is half its waist.
+
+    The curve's upper half is a graph over x, so outside of it neighbourhoods change their
+    shape but not their topology; inside, the first place where the boundary meets itself is
+    the middle of the waist.
+    """
+    from scipy.ndimage import label  # on first use: scipy loads slowly
+    from scipy.spatial import KDTree
+
+    curve = peanut()
+    reach = np.abs(curve).max(0) + max(eps) + 0.1
+    x, y = (np.linspace(-one, one, steps) for one in reach)
+    grid = np.stack(np.meshgrid(x, y), 2).reshape(-1, 2)
+    distance = np.asarray(KDTree(curve).query(grid)[0]).reshape(steps, steps)
+    figure, axes = panels(1, len(eps), size=(2.7, 2.2))
+    for one, radius in zip(axes[0], eps, strict=True):
+        one.contourf(x, y, distance, levels=[0, radius], colors=[SKY], alpha=0.6)
+        one.contour(x, y, distance, levels=[radius], colors=BLUE, linestyles="dashed", linewidths=1)
+        one.plot(*xy(np.concatenate([curve, curve[:1]])), color="black", lw=2)
+        sign = "<" if radius < WAIST else "=" if radius == WAIST else ">"
+        holes = label(distance >= radius)[1] - 1  # the rest of the plane is no hole
+        what = "the boundary meets itself" if sign == "=" else number_of(holes, "hole")
+        one.set_title(f"ε = {radius:g} {sign} $R_S$: {what}")
+        bare(one)
+    figure.set_label(
+        "ε-neighbourhoods (shaded) of a closed curve S (black). Its injectivity radius is "
+        f"R_S = {WAIST:g}, half its waist: for ε < R_S a neighbourhood has one hole as the curve "
+        "has, at R_S its boundary meets itself, and beyond it has another topology."
+    )
+    return figure
+
+
+@styled
+def counterexample() -> Figure:
+    """Three clusters in a row: the fewest cross matches, and the cheapest matching."""
+    from scipy.optimize import linear_sum_assignment  # on first use: it loads slowly
+
+    first, second = _row([3, 2, 2], 0.0), _row([2, 2, 3], 0.5)
+    square = np.square(first[:, None] - second[None]).sum(2)
+    cluster = [np.rint(points[:, 0] / APART) for points in (first, second)]
+    cross = cluster[0][:, None] != cluster[1][None]
+    figure, grid = panels(2, 1, size=(6.2, 1.5))
+    for axes, title, cost in (
+        (grid[0, 0], "As the lemma counts", square + 1e6 * cross),
+        (grid[1, 0], "Optimal", square),
+    ):
+        rows, columns = linear_sum_assignment(cost)
+        crossing = cross[rows, columns]
+        _arrows(axes, first, second[columns], crossing)
+        number, total = int(crossing.sum()), square[rows, columns].sum() / APART**2
+        plural = "match" if number == 1 else "matches"
+        axes.set_title(f"{title}: {number} cross {plural}, cost {total:.2f} D²")
+    grid[0, 0].legend(loc="upper left", ncols=2)
+    figure.set_label(
+        "Three clusters in a row, D apart. The first batch (circles) has a point more in A than "
+        "the second (squares), and one fewer in C. A single match from A to C costs about 4D²; "
+        "two, from A to B and from B to C, cost about 2D². So an optimal matching crosses twice "
+        "where Lemma 3.3 counts one."
+    )
+    return figure
+
+
+def _row(counts: Sequence[int], turn: float) -> Array:
+    """Points of three clusters D apart, evenly on circles that are turned by a part of a step."""
+    parts = []
+    for i, count in enumerate(counts):
+        angle = 2 * np.pi * (np.arange(count) + turn) / count + np.pi / 2
+        parts.append(np.stack([APART * i + 0.7 * np.cos(angle), 0.7 * np.sin(angle)], 1))
+    return np.concatenate(parts)
+
+
+def _arrows(axes: Axes, first: Array, partner: Array, crossing: Array) -> None:
+    for i, name in enumerate("ABC"):
+        axes.add_patch(Circle((APART * i, 0), 1.15, facecolor="#f2f2f2", edgecolor=FAINT))
+        axes.text(APART * i, -1.35, name, ha="center", va="top")
+    for start, end, far in zip(first, partner, crossing, strict=True):
+        # bent upwards, so that a long match is seen beside the cluster that it passes
+        bend = -0.12 if far else 0.0
+        look = {"color": "black" if far else "gray", "lw": 1.3 if far else 0.9}
+        arrow = {"arrowstyle": "->", "connectionstyle": f"arc3,rad={bend}", "shrinkA": 3}
+        axes.annotate("", xy=end, xytext=start, arrowprops=arrow | {"shrinkB": 3} | look)
+    for points, marker, colour, name in (
+        (first, "o", ORANGE, "first batch"),
+        (partner, "s", BLUE, "second batch"),
+    ):
+        axes.scatter(
+            *xy(points), s=26, marker=marker, c=colour, edgecolors="black", zorder=3, label=name
+        )
+    bare(axes)
+    axes.set(xlim=(-1.6, 2 * APART + 1.6), ylim=(-2.4, 2.9))

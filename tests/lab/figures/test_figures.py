@@ -1,0 +1,338 @@
+"""Figures: every one is drawn, twice the same, from plain inputs, and says what it shows."""
+
+import sys
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.colors import rgb_to_hsv, to_rgb
+from matplotlib.figure import Figure
+from PIL import Image
+
+from kmixup.lab import figures
+from kmixup.lab.cli import main
+from kmixup.lab.commands.figures import HELP, chosen
+from kmixup.lab.data import load
+from kmixup.lab.figures import convergence, distributions, gallery, rates, schematics, style
+from kmixup.lab.figures.clouds import Cloud, cloud_of, toys
+from kmixup.lab.figures.couplings import couplings
+from kmixup.lab.figures.gallery import Settings, draw
+from kmixup.lab.protocol import Protocol, Trial
+from kmixup.pairing import Nearest, Optimal
+
+TRAINED = ("surfaces", "convergence")
+
+
+@pytest.fixture
+def kmixup(tmp_path, monkeypatch, capsys):
+    """The command in an empty folder: exit code, standard output and standard error."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("KMIXUP_DATA", raising=False)
+    monkeypatch.setattr("warnings.showwarning", None)
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["kmixup", *map(str, words)])
+        with pytest.raises(SystemExit) as left:
+            main()
+        printed = capsys.readouterr()
+        return left.value.code, printed.out, printed.err
+
+    return run
+
+
+def labels(figure: Figure) -> str:
+    """All titles of a figure."""
+    return "\n".join(axes.get_title() for axes in figure.axes)
+
+
+# every figure
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] * (n in TRAINED)) for n in figures.NAMES],
+)
+def test_every_figure_is_drawn_and_twice_the_same(name, tmp_path):
+    before = dict(matplotlib.rcParams)
+    for folder in ("one", "two"):
+        paths = draw(name, Settings(tmp_path / folder, quick=True))
+        assert [path.name for path in paths] == [f"{name}.{kind}" for kind in ("svg", "png", "txt")]
+    assert dict(matplotlib.rcParams) == before
+    for path in paths:
+        assert path.stat().st_size > 100
+        assert path.read_bytes() == (tmp_path / "one" / path.name).read_bytes()
+    caption = paths[2].read_text().strip()
+    assert caption.endswith(".")
+    assert Image.open(paths[1]).text["Description"] == caption
+    assert "dc:date" not in paths[0].read_text()
+
+
+def test_names_and_drawings_go_together():
+    assert list(figures.NAMES) == list(gallery.DRAW)
+    assert set(figures.OF_DATA) < set(figures.NAMES)
+
+
+def test_the_caller_s_own_settings_are_left_out(tmp_path):
+    with matplotlib.rc_context({"font.size": 31, "svg.fonttype": "none"}):
+        draw("counterexample", Settings(tmp_path / "odd"))
+    (usual, *_) = draw("counterexample", Settings(tmp_path / "usual"))
+    assert usual.read_bytes() == (tmp_path / "odd" / usual.name).read_bytes()
+
+
+def test_the_first_classes_and_both_ends_of_the_scale_differ_in_grey():
+    def grey(colour):
+        return float(np.dot(to_rgb(colour), (0.299, 0.587, 0.114)))
+
+    assert grey(style.ORANGE) - grey(style.BLUE) > 0.25
+    scale = [grey(colour[:3]) for colour in matplotlib.colormaps[style.SCALE](np.linspace(0, 1, 9))]
+    assert all(np.diff(scale) < 0)
+    assert rgb_to_hsv(to_rgb(style.FAINT))[1] == 0
+
+
+def test_dots_have_the_marker_of_the_main_class_and_mixed_colours():
+    _, grid = style.panels(1, 1)
+    shares = np.array([[1.0, 0.0], [0.0, 1.0], [0.25, 0.75]])
+    style.dots(grid[0, 0], np.zeros((3, 2)), shares)
+    circles, triangles = grid[0, 0].collections
+    assert (len(circles.get_offsets()), len(triangles.get_offsets())) == (1, 2)
+    mixed = 0.25 * np.array(to_rgb(style.ORANGE)) + 0.75 * np.array(to_rgb(style.BLUE))
+    assert triangles.get_facecolor()[1, :3] == pytest.approx(mixed)
+
+
+# clouds
+
+
+def test_two_dimensions_are_shown_as_they_are():
+    x = np.random.default_rng(0).normal(size=(9, 2))
+    cloud = Cloud.of("mine", x, list("aabbccaab"))
+    assert np.array_equal(cloud.plane, x)
+    assert cloud.shares.shape == (9, 3)
+    assert cloud.note == ""
+    assert np.array_equal(Cloud.of("line", x[:, :1], [0] * 9).plane[:, 1], np.zeros(9))
+
+
+def test_more_dimensions_are_projected_along_the_most_variance():
+    x = np.random.default_rng(0).normal(size=(40, 5)) * [9, 0.1, 4, 0.1, 0.1]
+    cloud = Cloud.of("mine", x, [0] * 40)
+    assert abs(np.corrcoef(cloud.plane[:, 0], x[:, 0])[0, 1]) > 0.99
+    assert abs(np.corrcoef(cloud.plane[:, 1], x[:, 2])[0, 1]) > 0.99
+    assert cloud.note.startswith("matched in all 5 dimensions and shown in the first two")
+    mixed = (x[0] + x[1]) / 2
+    assert cloud.show(mixed[None]) == pytest.approx(cloud.plane[:2].mean(0)[None])
+
+
+def test_large_data_are_thinned_out_and_it_is_said():
+    iris = load("iris")
+    cloud = cloud_of(iris, size=20, seed=3)
+    assert len(cloud.x) == 20
+    assert cloud.note.startswith("20 of 100 training points of iris, drawn at random; matched in")
+    rows = {tuple(row) for row in iris.normalise(iris.x_train).double().numpy()}
+    assert {tuple(row) for row in cloud.x} <= rows
+
+
+@pytest.mark.parametrize(("x", "y"), [([[0.0], [1.0]], [0, 1]), ([0.0] * 5, [0] * 5)])
+def test_what_is_no_cloud_is_refused(x, y):
+    with pytest.raises(ValueError, match=r"x must have the shape \(n, d\) with n at least 4"):
+        Cloud.of("none", x, y)
+
+
+def test_k_is_cut_to_half_of_few_points():
+    cloud = Cloud.of("few", np.eye(6, 2), [0, 1] * 3)
+    assert [cloud.block(k) for k in (1, 3, 32)] == [1, 3, 3]
+    figure = couplings([cloud], size=8)
+    assert "few, k = 3" in labels(figure)
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert texts == ["same class", "different classes", "0", "1"]
+
+
+# what the figures show
+
+
+def test_optimal_and_nearest_share_point_axes_and_scale():
+    clouds = toys(size=96)
+    one, two = (
+        distributions.partners(clouds, pairing=pairing, samples=50)
+        for pairing in (Optimal, Nearest)
+    )
+    for a, b in zip(one.axes, two.axes, strict=True):
+        assert (a.get_xlim(), a.get_ylim()) == (b.get_xlim(), b.get_ylim())
+    stars = [
+        [axes.collections[-1].get_offsets().tolist() for axes in f.axes[:3]] for f in (one, two)
+    ]
+    assert stars[0] == stars[1]
+    assert "matched optimally" in one.get_label()
+    assert "the nearest point" in two.get_label()
+    assert distributions.partners(clouds[:1], points=[5], samples=50).axes[0].collections[
+        -1
+    ].get_offsets().tolist() == [clouds[0].plane[5].tolist()]
+
+
+def test_nearest_crosses_less_than_optimal():
+    clouds = toys(size=128)[1:2]
+    shares = [
+        float(labels(distributions.partners(clouds, pairing=p, samples=300)).split()[2].rstrip("%"))
+        for p in (Optimal, Nearest)
+    ]
+    assert shares[1] < shares[0]
+
+
+def test_lines_join_optimal_partners():
+    cloud = Cloud.of("two", [[0.0, 0], [0, 1], [9, 0], [9, 1]] * 4, [0, 0, 1, 1] * 4)
+    figure = couplings([cloud], ks=(8,), size=8)
+    same, other = figure.axes[0].collections[:2]
+    segments = [*same.get_segments(), *other.get_segments()]
+    assert len(segments) == 8
+    # optimal: no more matches cross than the counts of both halves ask for
+    left = [sum(end[side][0] < 4 for end in segments) for side in (0, 1)]
+    assert len(other.get_segments()) == abs(left[0] - left[1])
+
+
+def test_the_injectivity_radius_is_where_the_holes_part():
+    around = [schematics.WAIST - 0.02, schematics.WAIST, schematics.WAIST + 0.02]
+    titles = labels(schematics.injectivity(around, steps=200)).splitlines()
+    assert [title.partition(": ")[2] for title in titles] == [
+        "1 hole",
+        "the boundary meets itself",
+        "2 holes",
+    ]
+
+
+def test_the_counterexample_crosses_twice_for_half_the_cost():
+    lemma, optimal = labels(schematics.counterexample()).splitlines()
+    assert lemma.startswith("As the lemma counts: 1 cross match, cost ")
+    assert optimal.startswith("Optimal: 2 cross matches, cost ")
+    one, two = (float(title.split()[-2]) for title in (lemma, optimal))
+    assert two < 0.7 * one
+
+
+def test_the_slopes_of_distances_are_printed_beside_their_rates():
+    figure = rates.matched_distance((8, 16, 32, 64, 128), samples=20)
+    (legend,) = figure.legends
+    texts = [text.get_text() for text in legend.get_texts()]
+    assert len(texts) == 5
+    for text in (texts[0], texts[2]):
+        *_, slope, _, error, rate = text.split()
+        assert abs(float(slope) - float(rate.strip("()"))) < 4 * float(error) + 0.05
+    assert texts[4].startswith("d = 1, two clusters")
+    assert texts[4].endswith("(-0.50)")
+
+
+def test_the_remainder_is_of_third_order(tmp_path):
+    figure = gallery.DRAW["expansion"](Settings(tmp_path, quick=True))
+    slopes = [float(t.get_text().split()[-1]) for t in figure.axes[0].get_legend().get_texts()[:2]]
+    assert min(slopes) > 2.8
+
+
+def test_the_share_in_a_row_is_above_the_paper_s_bound_and_below_the_other():
+    figure = rates.cross_fraction((16, 32, 64), samples=200)
+    row = {line.get_label(): line.get_ydata() for line in figure.axes[2].get_lines()}
+    (exact,) = (np.array(line) for label, line in row.items() if label.startswith("expected"))
+    assert (exact > row["paper's bound"]).all()
+    assert (exact < row["corrected bound"]).all()
+
+
+# training
+
+
+@pytest.mark.slow
+def test_courses_are_those_of_the_records_and_are_kept(tmp_path, monkeypatch):
+    trial = Trial("iris", "mlp-iris", protocol=Protocol(epochs=3, rate=0.005))
+    found = convergence.courses(trial, ks=(1, 4), alphas=(1.0,), trials=2, folder=tmp_path)
+    assert [(course.k, course.train.shape) for course in found] == [(1, (2, 3)), (4, (2, 3))]
+    for course in found:
+        assert ((course.train > 0) & (course.train <= 1)).all()
+    kept = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
+    assert kept == ["record.json"] * 4
+    monkeypatch.setattr(convergence, "train", None)  # cannot be called
+    again = convergence.courses(trial, ks=(1, 4), alphas=(1.0,), trials=2, folder=tmp_path)
+    assert all(np.array_equal(a.train, b.train) for a, b in zip(found, again, strict=True))
+    figure = convergence.convergence(found, "Iris")
+    assert labels(figure).splitlines() == ["Test, α = 1", "Training, α = 1"]
+    assert "the mean of 2 networks" in figure.get_label()
+
+
+@pytest.mark.slow
+def test_without_mnist_the_title_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(gallery, "at_hand", lambda name, limit: False)
+    monkeypatch.setattr(gallery.convergence, "courses", lambda trial, **_: [trial])
+    monkeypatch.setattr(gallery.convergence, "convergence", lambda found, title: (found, title))
+    (trial,), title = gallery.DRAW["convergence"](Settings(tmp_path))
+    assert trial.data == "swiss-roll"
+    assert title == "swiss-roll, mlp-toy (MNIST is not at hand)"
+
+
+# the command
+
+
+def test_help_lists_all_figures(kmixup):
+    code, out, _ = kmixup("figures", "--help")
+    assert code == 0
+    for name, line in figures.NAMES.items():
+        assert f"  {name:<14} {line}\n" in HELP
+        assert name in out
+    assert "kmixup figures --data table.csv --target species" in out
+    assert "kmixup figures" in kmixup("--help")[1]
+
+
+def test_named_figures_are_written_in_order(kmixup, tmp_path):
+    code, out, err = kmixup("figures", "injectivity", "couplings", "--quick", "--out", "made")
+    assert code == 0
+    first, second = out.splitlines()
+    assert first.startswith("written: made/couplings.svg, .png, .txt (")
+    assert second.startswith("written: made/injectivity.svg, .png, .txt (")
+    assert err.startswith("1 of 2: couplings, who is mixed with whom")
+    assert len(list((tmp_path / "made").iterdir())) == 6
+
+
+@pytest.mark.parametrize("d", [2, 5])
+@pytest.mark.parametrize("kind", ["npz", "csv"])
+def test_ones_own_data_are_drawn(kmixup, tmp_path, d, kind):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(60, d)), np.arange(60) % 3
+    if kind == "npz":
+        np.savez(tmp_path / "own.npz", x=x, y=y)
+    else:
+        rows = [",".join(map(str, [*row, f"c{label}"])) for row, label in zip(x, y, strict=True)]
+        header = ",".join([*(f"f{i}" for i in range(d)), "kind"])
+        (tmp_path / "own.csv").write_text("\n".join([header, *rows]))
+    more = ("--target", "kind") if kind == "csv" else ()
+    code, out, _ = kmixup("figures", "--data", f"own.{kind}", *more, "--quick", "--out", "made")
+    assert code == 0
+    assert [line.split()[1] for line in out.splitlines()] == [
+        f"made/{name}.svg," for name in ("couplings", "matching", "nearest")
+    ]
+    caption = (tmp_path / "made" / "matching.txt").read_text()
+    assert ("principal components" in caption) == (d > 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("surface", "there is no figure 'surface': did you mean surfaces"),
+        ("xyz", "there is no figure 'xyz': did you mean surfaces or couplings or matching"),
+        (
+            "clusters --data iris",
+            "data can be of couplings, matching, nearest, convergence, not of clusters",
+        ),
+        ("couplings --data irsi", "there is no data set or file 'irsi': did you mean iris"),
+        ("couplings --data iris --limit 0", "limit must be at least 1, got 0"),
+        ("couplings --data iris --limit 3", "x must have the shape (n, d) with n at least 4"),
+        ("convergence --quick --epochs 0", "epochs must be a whole number, at least 1, got 0"),
+        ("convergence --quick --trials 0", "trials must be at least 1, got 0"),
+        ("couplings --seed -1", "seed must be at least 0, got -1"),
+        ("couplings --out taken", "out must be a folder, taken is a file"),
+    ],
+)
+def test_a_mistake_is_one_sentence(kmixup, tmp_path, words, message):
+    (tmp_path / "taken").touch()
+    code, out, err = kmixup("figures", *words.split())
+    assert (code, out) == (2, "")
+    assert err.splitlines()[-1].startswith("kmixup: ")
+    assert message in err.splitlines()[-1]
+
+
+def test_all_figures_but_those_of_training_are_for_ones_own_data():
+    assert chosen((), own_data=False) == list(figures.NAMES)
+    assert chosen((), own_data=True) == ["couplings", "matching", "nearest"]
+    assert chosen(["convergence"], own_data=True) == ["convergence"]
