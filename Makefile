@@ -2,13 +2,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: reproduce test lint bench clean
+.PHONY: reproduce test survival lint bench clean
 
 reproduce: .venv/ready  ## the paper's toy tables in full, beside its figures, as a page to look at
 	$(BIN)/kmixup reproduce toy --alpha-rule same
 
 test: .venv/ready  ## the whole test suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
+
+survival: .venv/ready  ## the tests that kill drivers, workers and Ray nodes, for some minutes
+	$(BIN)/python -m pytest -m survival
 
 lint: .venv/ready  ## style and types
 	$(BIN)/ruff check

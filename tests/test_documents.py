@@ -111,7 +111,7 @@ def test_the_code_in_the_readme_runs():
 
 def test_the_readme_names_the_targets_of_the_makefile():
     targets = re.findall(r"^(\w+):.*##", (ROOT / "Makefile").read_text(), re.M)
-    assert sorted(targets) == ["bench", "lint", "reproduce", "test"]
+    assert sorted(targets) == ["bench", "lint", "reproduce", "survival", "test"]
     assert all(f"make {target}" in README for target in targets)
 
 

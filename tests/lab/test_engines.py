@@ -341,7 +341,7 @@ def ray():
     ray.shutdown()
 
 
-@pytest.mark.slow
+@pytest.mark.survival
 def test_rows_of_ray_are_those_of_processes(ray, nets):
     trials = grid("mlp-iris", "nets:tells_gpus", batch_size=[16, 32])
     ray.init(num_cpus=2, num_gpus=1, include_dashboard=False, log_to_driver=False)
@@ -362,7 +362,7 @@ def test_rows_of_ray_are_those_of_processes(ray, nets):
     assert "in each of 2 attempts" in rows[always[0].id]["error"]
 
 
-@pytest.mark.slow
+@pytest.mark.survival
 def test_a_node_that_is_lost_costs_no_row(ray, nets):
     from ray.cluster_utils import Cluster
 

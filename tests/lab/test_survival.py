@@ -22,7 +22,7 @@ from kmixup.lab import checkpoint
 from kmixup.lab.store import NAME, read
 from kmixup.lab.sweep import read_config, sweep
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.survival
 
 PATIENCE = 300  # seconds, after which something hangs
 
@@ -173,7 +173,7 @@ def test_twenty_kills_cost_no_row_and_change_none(nursery, tmp_path):
     (tmp_path / "grid.toml").write_text(GRID)
     trials = read_config(tmp_path / "grid.toml")
     rows = tmp_path / "rows" / NAME
-    words = ("sweep", "grid.toml", "--out", "rows", "--workers", 2)
+    words = ("sweep", "grid.toml", "--out", "rows", "--workers", 2, "--no-report")
     rng = random.Random(0)
     torn, safe = 0, set()
     for kill in range(20):
@@ -203,7 +203,7 @@ def test_twenty_kills_cost_no_row_and_change_none(nursery, tmp_path):
     assert statuses(rows) == ["done"] * len(trials)
     undisturbed = sweep(trials, tmp_path / "undisturbed", engine=Inline()).rows
     assert table(read(rows.parent)) == table(undisturbed)
-    assert os.listdir(rows.parent) == [NAME]
+    assert os.listdir(rows.parent) == [NAME]  # and nothing is left half done
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
@@ -241,13 +241,15 @@ def test_a_large_network_goes_on_from_its_checkpoint(nursery, tmp_path, monkeypa
     kept = tmp_path / "out" / "grid" / "running" / trial.id / checkpoint.NAME
     epochs = 0
     for _ in range(2):
-        driver = nursery.start("sweep", "grid.toml", "--device", "cpu", folder=tmp_path)
+        driver = nursery.start(
+            "sweep", "grid.toml", "--device", "cpu", "--no-report", folder=tmp_path
+        )
         until(lambda done=epochs: checkpoint.completed_epochs(kept) > done)
         os.kill(driver, signal.SIGKILL)
         assert nursery.end() == -signal.SIGKILL
         epochs = checkpoint.completed_epochs(kept)
     assert 2 <= epochs < 150
-    nursery.start("sweep", "grid.toml", "--device", "cpu", folder=tmp_path)
+    nursery.start("sweep", "grid.toml", "--device", "cpu", "--no-report", folder=tmp_path)
     until(lambda: not kept.exists() or checkpoint.completed_epochs(kept) != epochs)
     assert not kept.exists() or checkpoint.completed_epochs(kept) > epochs
     assert nursery.end() == 0
@@ -261,7 +263,7 @@ def test_ctrl_c_says_how_to_go_on_and_a_second_driver_is_refused(kmixup, here, n
     (here / "grid.toml").write_text(GRID)
     rows = here / "out" / "grid" / NAME
     process = subprocess.Popen(
-        [sys.executable, "-m", "kmixup.lab.cli", "sweep", "grid.toml", "--quiet"],
+        [sys.executable, "-m", "kmixup.lab.cli", "sweep", "grid.toml", "--quiet", "--no-report"],
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,  # Ctrl-C goes to all processes of a terminal
@@ -277,10 +279,11 @@ def test_ctrl_c_says_how_to_go_on_and_a_second_driver_is_refused(kmixup, here, n
     _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert err == (
-        "stopped; what has ended is in out/grid, go on with\n  kmixup sweep grid.toml --quiet\n"
+        "stopped; what has ended is in out/grid, go on with\n"
+        "  kmixup sweep grid.toml --quiet --no-report\n"
     )
     before = rows.read_text()
-    nursery.start("sweep", "grid.toml", folder=here)
+    nursery.start("sweep", "grid.toml", "--no-report", folder=here)
     assert nursery.end() == 0
     assert rows.read_text().startswith(before)
     assert statuses(rows) == ["done"] * 300

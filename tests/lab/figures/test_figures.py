@@ -11,7 +11,7 @@ from PIL import Image
 
 from kmixup.lab import figures
 from kmixup.lab.cli import main
-from kmixup.lab.commands.figures import HELP, chosen
+from kmixup.lab.commands.figures import chosen
 from kmixup.lab.data import load
 from kmixup.lab.figures import convergence, distributions, gallery, rates, schematics, style
 from kmixup.lab.figures.clouds import Cloud, cloud_of, toys
@@ -282,9 +282,9 @@ def test_runs_are_kept_only_of_data_that_cannot_change(tmp_path, monkeypatch, na
 def test_help_lists_all_figures(kmixup):
     code, out, _ = kmixup("figures", "--help")
     assert code == 0
+    lines = [line.split() for line in out.splitlines()]
     for name, line in figures.NAMES.items():
-        assert f"  {name:<14} {line}\n" in HELP
-        assert name in out
+        assert [name, *line.split()] in lines
     assert "kmixup figures --data table.csv --target species" in out
     assert "kmixup figures" in kmixup("--help")[1]
 

@@ -17,10 +17,10 @@ HELP = f"""Draw the figures of the paper, and some that it lacks, as SVG and PNG
 
 Without a name all are drawn. What is trained for a figure is kept in the folder, so that it
 is drawn again in no time.
-\b
 
+\b
 Figures:
-  {chr(10).join(f"  {name:<14} {line}" for name, line in NAMES.items()).strip()}
+{chr(10).join(f"  {name:<15}{line}" for name, line in NAMES.items())}
 
 \b
 All of them:

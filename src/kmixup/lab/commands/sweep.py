@@ -7,7 +7,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -78,6 +78,9 @@ def sweep(
     num_gpus: NumGpus = 0,
     device: Device = "auto",
     dry_run: DryRun = False,
+    draw: Annotated[
+        bool, typer.Option("--report/--no-report", help="Tables here, and a page beside the rows.")
+    ] = True,
     quiet: Quiet = False,
 ) -> None:
     sys.path.insert(0, os.getcwd())  # for models of one's own
@@ -88,7 +91,8 @@ def sweep(
         return
     folder = out or Path("out") / config.stem
     outcome = carry_out(trials, folder, how)
-    finish(outcome, folder, report(outcome.rows, None, folder, name=f"The sweep {config.stem}"))
+    name = f"The sweep {config.stem}"
+    finish(outcome, folder, report(outcome.rows, None, folder, name=name) if draw else None)
 
 
 @dataclass(frozen=True)
@@ -163,19 +167,18 @@ def report(
     return write(rows, tables, folder, command=_command(), **preface).page
 
 
-def finish(outcome: Outcome, folder: Path, page: Path) -> None:
+def finish(outcome: Outcome, folder: Path, page: Path | None) -> None:
     """Say how the sweep ended; failures are told apart by the exit code as well."""
     rows = outcome.rows
     typer.echo(f"{count(len(rows), 'trial')}, {outcome.ran:,} of them run now: {folder}")
-    typer.echo(f"page: {page}")
+    if page is not None:
+        typer.echo(f"page: {page}")
     if outcome.failed:
-        reasons = dict.fromkeys(row["error"] for row in outcome.failed)
         typer.echo(
             f"{count(len(outcome.failed), 'trial')} failed, the same command tries them again:",
             err=True,
         )
-        for reason in reasons:
-            times = sum(row["error"] == reason for row in outcome.failed)
+        for reason, times in Counter(row["error"] for row in outcome.failed).items():
             typer.echo(f"  {times} × {reason}", err=True)
         raise typer.Exit(FAILED)
 
@@ -191,9 +194,11 @@ def preview(trials: Sequence[Trial], how: How) -> None:
 
     workers = how.chosen().workers
     cells = Counter(replace(trial, seed=0) for trial in trials)
-    differ = [name for name in vars(Protocol()) if len({vars(c.protocol)[name] for c in cells}) > 1]
+    settings = [field.name for field in fields(Protocol)]
+    differ = [name for name in settings if len({getattr(c.protocol, name) for c in cells}) > 1]
     for cell, number in cells.items():
         words = [cell.data, cell.model, cell.method.label]
+        words += [f"scaling={cell.scaling}"] * (cell.scaling is not None)
         words += [f"{name}={getattr(cell.protocol, name)}" for name in differ]
         typer.echo(f"{'  '.join(words)}  × {number}")
     typer.echo(f"{count(len(trials), 'trial')} in {count(len(cells), 'cell')}")
