@@ -7,8 +7,7 @@ alone, part by part, and set against the step that it is added to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -21,7 +20,7 @@ from kmixup.interpolation import Linear
 from kmixup.lab import sinkhorn
 from kmixup.lab.batches import batch_of, gather, soft_cross_entropy
 from kmixup.lab.data import ENTRIES, Dataset, at_hand, load
-from kmixup.lab.prepare import check_data, network, optimiser_of, usual_for
+from kmixup.lab.prepare import check_data, computing_on, network, optimiser_of, usual_for
 from kmixup.lab.protocol import Method, Protocol, Trial, paper_protocol
 from kmixup.lab.sinkhorn import Comparison
 from kmixup.lab.streams import Streams, epoch
@@ -124,7 +123,7 @@ def measure(
     protocol = replace(protocol, augment=paper_protocol(name, kind).augment)
     trial = Trial(name, model or usual, Method("mixup"), protocol)
     check_data(trial, data)
-    with one_thread():
+    with computing_on(1):  # on more, their pools disturb each other's turns
         bench = Bench(trial, data, steps)
         say(f"timing {data.title}, {trial.model}")
         timed = interleaved(bench.contenders(), seconds=seconds)
@@ -264,14 +263,3 @@ def row(k: int | None, timed: Timings, per_epoch: float) -> Row:
         timed.ratio(name, "ERM"),
         {part: per_epoch * parts.get(part, 0.0) for part in PARTS},
     )
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """On more threads their pools disturb each other's turns."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -7,10 +7,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import torch
-
 from kmixup.lab.fleet import train_fleet
-from kmixup.lab.prepare import load_data
+from kmixup.lab.prepare import computing_on, load_data
 from kmixup.lab.protocol import Trial
 from kmixup.lab.train import Trained, train
 from kmixup.lab.unit import Unit, in_fleets, kind_of, units
@@ -47,20 +45,16 @@ def estimate(trials: Sequence[Trial]) -> Estimate:
     for unit in units(trials):
         kinds[kind_of(unit[0]), in_fleets(unit[0])].append(unit)
     total, longest, unknown = 0.0, 0.0, []
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        for kind in kinds.values():
-            unit = max(kind, key=lambda unit: (max(trial.method.k for trial in unit), len(unit)))
-            try:
+    for kind in kinds.values():
+        unit = max(kind, key=lambda unit: (max(trial.method.k for trial in unit), len(unit)))
+        try:
+            with computing_on(1):
                 seconds = _seconds(unit)
-            except Exception as error:
-                unknown.append(f"{type(error).__name__}: {error}")
-            else:
-                total += seconds * sum(map(len, kind)) / len(unit)
-                longest = max(longest, seconds)
-    finally:
-        torch.set_num_threads(before)
+        except Exception as error:
+            unknown.append(f"{type(error).__name__}: {error}")
+        else:
+            total += seconds * sum(map(len, kind)) / len(unit)
+            longest = max(longest, seconds)
     return Estimate(total, longest, tuple(dict.fromkeys(unknown)))
 
 

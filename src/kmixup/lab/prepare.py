@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -146,6 +147,17 @@ def strengths(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Strength
 def threads_for(data: Dataset, devices: int) -> int:
     """Threads of each process: products as small as those of a table are fastest on one."""
     return 1 if len(data.shape) == 1 else max(1, torch.get_num_threads() // devices)
+
+
+@contextmanager
+def computing_on(threads: int) -> Iterator[None]:
+    """Let torch compute on so many threads meanwhile."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def optimiser_of(parameters: Iterable[Tensor], protocol: Protocol) -> torch.optim.SGD:

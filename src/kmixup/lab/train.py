@@ -29,6 +29,7 @@ from kmixup.lab.prepare import (
     DivergedError,
     Strength,
     check_data,
+    computing_on,
     diverged,
     load_data,
     network,
@@ -140,14 +141,11 @@ Ended = tuple[dict[str, Any], bytes]
 
 def _run(job: _Job, data: Dataset, fabric: Fabric) -> Ended | DivergedError:
     """The whole training in one process; its failure is returned, to come back from others."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(job.threads)
     try:
-        return _train(fabric, job, data)
+        with computing_on(job.threads):
+            return _train(fabric, job, data)
     except DivergedError as error:
         return error
-    finally:
-        torch.set_num_threads(before)
 
 
 def _train(fabric: Fabric, job: _Job, data: Dataset) -> Ended:

@@ -25,7 +25,7 @@ from PIL import Image
 from kmixup.lab.checkpoint import replace_file
 from kmixup.lab.data.toy import DRAW
 from kmixup.lab.fleet import train_fleet
-from kmixup.lab.prepare import DivergedError, load_data
+from kmixup.lab.prepare import DivergedError, computing_on, load_data
 from kmixup.lab.protocol import Method, Trial
 from kmixup.lab.report.grids import Row
 
@@ -107,12 +107,8 @@ def _surfaces(trials: Sequence[Trial]) -> list[Surface]:
     grid = torch.stack(torch.meshgrid(axis, axis, indexing="xy"), 2).view(-1, 2)
     some = torch.cat([(data.y_train == one).nonzero().flatten()[:SHOWN] for one in (0, 1)])
     x, y = data.x_train[some].numpy(), data.y_train[some].numpy()
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)  # the same bits every time, and networks this small run fastest so
-    try:
+    with computing_on(1):  # the same bits every time, and networks this small run fastest so
         members = train_fleet(trials, data=[data] * len(trials))
-    finally:
-        torch.set_num_threads(before)
     found = []
     for member in members:
         if isinstance(member, DivergedError):
