@@ -60,7 +60,10 @@ def train_fleet(
     3
     """
     _check_alike(trials)
-    data = [load_data(trial) for trial in trials] if data is None else data
+    if data is None:  # it depends on the seed alone
+        by_seed = {trial.seed: trial for trial in trials}
+        loaded = {seed: load_data(trial) for seed, trial in by_seed.items()}
+        data = [loaded[trial.seed] for trial in trials]
     if len(data) != len(trials):
         raise ValueError(f"data must have one entry for each of {len(trials)} trials: {len(data)}")
     for trial, one in zip(trials, data, strict=True):
