@@ -53,8 +53,7 @@ class Streams:
         return torch.stack([getattr(self, name).get_state() for name in (*COMMON, *BY_RANK)])
 
     def restore(self, state: Tensor) -> None:
-        # a checkpoint from before a stream was added knows nothing of the last ones
-        for name, row in zip((*COMMON, *BY_RANK), state, strict=False):
+        for name, row in zip((*COMMON, *BY_RANK), state, strict=True):
             getattr(self, name).set_state(row.clone())
 
 
