@@ -1,7 +1,6 @@
 """What is measured, and what is made of it; never how long it took."""
 
 import json
-import sys
 from dataclasses import replace
 
 import pytest
@@ -9,7 +8,6 @@ import torch
 
 from kmixup.assignment import solve
 from kmixup.lab import cost, cost_report
-from kmixup.lab.cli import main
 from kmixup.lab.cost import KS, PARTS, Cost, Row, block_costs, measure, row
 from kmixup.lab.sinkhorn import Comparison
 from kmixup.lab.timing import Timings
@@ -44,26 +42,6 @@ def quick(monkeypatch):
     """Short blocks, and a data set that needs no download."""
     monkeypatch.setattr(cost, "KS", (1, 2, 4))
     monkeypatch.setattr(cost, "SINKHORN_BATCHES", 1)
-
-
-@pytest.fixture
-def kmixup(tmp_path, monkeypatch, capsys):
-    """The command in this process, in an empty folder with no data at hand."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.delenv("KMIXUP_DATA", raising=False)
-    monkeypatch.setattr("warnings.showwarning", None)
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["kmixup", *map(str, words)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        printed = capsys.readouterr()
-        return left.value.code, printed.out, printed.err
-
-    return run
 
 
 def parts(*seconds):

@@ -1,7 +1,5 @@
 """Figures: every one is drawn, twice the same, from plain inputs, and says what it shows."""
 
-import sys
-
 import matplotlib
 import numpy as np
 import pytest
@@ -10,7 +8,6 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from kmixup.lab import figures
-from kmixup.lab.cli import main
 from kmixup.lab.commands.figures import chosen
 from kmixup.lab.data import load
 from kmixup.lab.figures import convergence, distributions, gallery, rates, schematics, style
@@ -21,24 +18,6 @@ from kmixup.lab.protocol import Protocol, Trial
 from kmixup.pairing import Nearest, Optimal
 
 TRAINED = ("surfaces", "convergence")
-
-
-@pytest.fixture
-def kmixup(tmp_path, monkeypatch, capsys):
-    """The command in an empty folder: exit code, standard output and standard error."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv("KMIXUP_DATA", raising=False)
-    monkeypatch.setattr("warnings.showwarning", None)
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["kmixup", *map(str, words)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        printed = capsys.readouterr()
-        return left.value.code, printed.out, printed.err
-
-    return run
 
 
 def labels(figure: Figure) -> str:
