@@ -56,12 +56,9 @@ def test_streams_are_all_different_and_those_of_a_rank_its_own():
     assert same == [True] * 5 + [False] * 4
 
 
-def test_a_state_from_before_a_stream_was_added_restores_the_others():
-    streams, older = Streams(3), Streams(9).state()[:-1]
-    places = streams.place.get_state()
-    streams.restore(older)
-    assert torch.equal(streams.state()[:-1], older)
-    assert torch.equal(streams.place.get_state(), places)
+def test_a_state_that_lacks_a_stream_is_refused():
+    with pytest.raises(ValueError, match="shorter"):
+        Streams(3).restore(Streams(9).state()[:-1])
 
 
 def test_restored_streams_go_on_as_they_would_have():
