@@ -157,6 +157,13 @@ class Batches(Pairs):
         raise AssertionError("read one by one")
 
 
+class Stacked(Batches):
+    """The same, whose batches are tensors of samples."""
+
+    def __getitems__(self, indices):
+        return self.x[indices]
+
+
 @pytest.mark.parametrize(
     "form",
     [
@@ -166,9 +173,19 @@ class Batches(Pairs):
         lambda x: TensorDataset(x, torch.zeros(len(x))),
         lambda x: Pairs(x.numpy()),
         lambda x: Batches(x),
+        lambda x: Stacked(x),
         lambda x: x.requires_grad_(),
     ],
-    ids=["tensor", "array", "images", "TensorDataset", "map-style", "batched", "requires grad"],
+    ids=[
+        "tensor",
+        "array",
+        "images",
+        "TensorDataset",
+        "map-style",
+        "batched",
+        "stacked",
+        "requires grad",
+    ],
 )
 def test_every_form_of_the_data_gives_the_same_answer(form):
     expected = calibrate(X, 8, 0.3, generator=seeded())

@@ -199,7 +199,9 @@ class _Samples:
         else:
             many = getattr(self.x, "__getitems__", None)  # torch's protocol for whole batches
             items = many(index.tolist()) if many else [self.x[i] for i in index.tolist()]
-            rows = torch.stack([_sample(item) for item in items])
+            if not isinstance(items, Tensor):
+                items = torch.stack([_sample(item) for item in items])
+            rows = items
         rows = rows.reshape(len(rows), -1).double()
         if not rows.isfinite().all():
             bad = index[~rows.isfinite().all(1)].min()
