@@ -183,8 +183,9 @@ def _changes(chosen: Reading, readings: Sequence[Reading], batch_size: int) -> s
     words = []
     if chosen.k > 1:
         words.append(f"batches of fewer than {2 * chosen.k} samples, which hold no two sets of k")
-    if 4 * chosen.k > batch_size and readings[-1].k > chosen.k:
-        words.append(f"batches of {4 * chosen.k} or more, which let a larger k in")
+    larger = next((one.k for one in readings if one.k > chosen.k), 0)
+    if 2 * larger > batch_size:
+        words.append(f"batches of {2 * larger} samples or more, which let a larger k in")
     words.append("another scaling or an embedding of the inputs, which changes the distances")
     words.append("validation errors, which outweigh all of this")
     return f"What would change this: {'; '.join(words)}."
