@@ -33,7 +33,10 @@ Quick, on the terminal only:
 
 def inspect(
     data: Annotated[
-        str, typer.Argument(help="A name from `kmixup data list`, or a .npz, a .csv or a folder.")
+        str,
+        typer.Argument(
+            metavar="DATA", help="A name from `kmixup data list`, or a .npz, a .csv or a folder."
+        ),
     ],
     alpha: Annotated[float, typer.Option(help="Of plain mixup, to compare strengths with.")] = 1.0,
     largest_k: Annotated[int, typer.Option(help="Where the powers of two end.")] = 256,

@@ -18,7 +18,7 @@ from kmixup.lab.data.dataset import Parts, Samples
 from kmixup.lab.data.folders import read_label_folders
 from kmixup.lab.data.speech import read_clips
 
-ROWS = 10_000  # of a table that are held as text at a time
+ROWS = 1000  # of a table that are held as text at a time
 
 
 def read_own(path: Path, *, target: str | None, cache: Path) -> Samples | Parts:

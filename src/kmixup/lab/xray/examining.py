@@ -68,35 +68,35 @@ def examine(
     Only samples that are looked at become floats. They are those that `kmixup.inspect`
     would have drawn from all, with a generator of this seed.
     """
+    _check(data)
     n, generator = len(data.x_train), torch.Generator().manual_seed(seed)
-    if n < FEWEST:
-        raise ValueError(
-            f"{data.name} must have at least {FEWEST} training samples to be inspected, has {n} "
-            "once those for testing are set aside: use more rows"
-        )
     most = max(64, NUMBERS // math.prod(data.shape))
     used = min(n, max(size, FEWEST), most)
     drawn = torch.arange(n)
     if used < n:
         drawn = torch.randperm(n, generator=generator)[:used].sort().values
-    points, labels = data.normalise(data.x_train[drawn]).flatten(1), data.y_train[drawn]
-    _check(data.name, points, labels)
+    points = data.normalise(data.x_train[drawn]).flatten(1)
+    if (points == points[0]).all():
+        raise ValueError(
+            f"{data.name} must have samples that differ, the {used:,} that were looked at are "
+            "all the same"
+        )
     found = inspect(
-        points, labels, alpha=alpha, largest_k=largest_k, batch_size=batch_size, size=size,
-        generator=generator,
+        points, data.y_train[drawn], alpha=alpha, largest_k=largest_k, batch_size=batch_size,
+        size=size, generator=generator,
     )  # fmt: skip
     return Xray(data, drawn, points, replace(found, samples=n), seed)
 
 
-def _check(name: str, points: Tensor, labels: Tensor) -> None:
-    if (points == points[0]).all():
+def _check(data: Dataset) -> None:
+    n, classes = len(data.x_train), len(data.y_train.unique())
+    if n < FEWEST:
         raise ValueError(
-            f"{name} must have samples that differ, the {len(points):,} that were looked at are "
-            "all the same"
+            f"{data.name} must have at least {FEWEST} training samples to be inspected, has {n} "
+            "once those for testing are set aside: use more rows"
         )
-    classes = len(labels.unique())
-    if 2 * classes > len(labels):
+    if 2 * classes > n:
         raise ValueError(
-            f"{name} must have classes that occur more than once, has {classes:,} in "
-            f"{len(labels):,} samples: name a target that holds classes"
+            f"{data.name} must have classes that occur more than once, has {classes:,} in "
+            f"{n:,} samples: name a target that holds classes"
         )
