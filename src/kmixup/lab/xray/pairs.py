@@ -83,7 +83,8 @@ def _in_numbers(xray: Xray, first: int, mates: dict[int, int]) -> Example:
     """The features in which the sample and its partners differ most, in raw units."""
     others = list(mates.values())
     gap = (xray.points[others] - xray.points[first]).abs().amax(0)
-    most = gap.argsort(descending=True, stable=True)[:FEATURES].sort().values.tolist()
+    most = [j for j in gap.argsort(descending=True, stable=True)[:FEATURES].tolist() if gap[j] > 0]
+    most.sort()
 
     def values(i: int) -> tuple[str, ...]:
         raw = xray.data.x_train[xray.drawn[i]].flatten()
