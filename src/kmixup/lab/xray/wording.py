@@ -85,10 +85,13 @@ def percent(one: Measured | None) -> str:
     """
     >>> percent(Measured(0.57702, 0.00541)), percent(Measured(0.5, 0.0))
     ('57.7 ± 0.5', '50.0')
+    >>> percent(Measured(0.000488, 0.000488))
+    '0.05 ± 0.05'
     """
     if one is None:
         return NOTHING
-    return f"{100 * one.value:.1f}" + f" ± {100 * one.error:.1f}" * (one.error > 0)
+    digits = 2 if 0 < one.error < 5e-4 else 1
+    return f"{100 * one.value:.{digits}f}" + f" ± {100 * one.error:.{digits}f}" * (one.error > 0)
 
 
 def extent(xray: Xray) -> str:
