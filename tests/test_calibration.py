@@ -7,7 +7,7 @@ from sklearn.datasets import load_iris
 from torch.utils.data import Dataset, TensorDataset
 
 from kmixup import Beta, calibrate
-from kmixup.calibration import _alpha_for
+from kmixup.calibration import alpha_for
 from oracles import literal_algorithm_1, literal_search, scipy_optimum, squared_differences
 
 
@@ -31,7 +31,7 @@ def test_the_search_for_alpha_agrees_with_algorithm_1(alpha):
     One step's standard error is below 0.15 % at 10⁶ draws, and the literal search looks
     again at every alpha on its way: 4 standard errors allow for that.
     """
-    exact, reachable = _alpha_for(Beta(alpha).mean_square_step, 0.7, alpha, 1e3)
+    exact, reachable = alpha_for(Beta(alpha).mean_square_step, 0.7, alpha, 1e3)
     literal = literal_search(1.0, 0.7, alpha, c=1.01)
     assert reachable
     low, found, high = (Beta(a).mean_square_step for a in (exact, literal, 1.01 * exact))

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_iris
@@ -44,6 +45,16 @@ def test_the_code_on_the_page_of_the_theory_prints_what_the_page_shows(capsys):
             exec(compile(block, "docs/theory.md", "exec"), names)
         else:
             assert capsys.readouterr().out == block
+
+
+def test_the_code_on_the_page_of_tuning_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/tuning.md").read_text().partition("## Searching")[0]
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", page, re.S):
+        exec(compile(block, "docs/tuning.md", "exec"), names)
+    assert names["found"].features == 64
+    assert np.load("embeddings.npz")["x"].shape == (150, 64)
 
 
 def test_the_page_of_the_theory_names_every_instrument():

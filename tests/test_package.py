@@ -67,6 +67,17 @@ def test_the_theory_builds_on_the_library_and_imports_one_way():
             assert level[imported] < level[name], f"{name} imports {imported}"
 
 
+def test_the_inspection_builds_on_the_theory_and_imports_one_way():
+    level = {name: i for i, name in enumerate(("halfway", "readings", "advice", "inspecting"))}
+    paths = {path.stem: path for path in (SOURCE / "inspection").glob("*.py")}
+    del paths["__init__"]
+    assert set(paths) == set(level)
+    for name, path in paths.items():
+        assert imports_of(path) <= {"theory", "inspection"}.union(*LEVELS), name
+        for imported in imports_of(path, "kmixup.inspection"):
+            assert level[imported] < level[name], f"{name} imports {imported}"
+
+
 @pytest.mark.parametrize("package", ["kmixup", "kmixup.theory"])
 def test_importing_loads_neither_solver_nor_special_functions_nor_compiler(package):
     code = (

@@ -8,6 +8,7 @@
 from kmixup.calibration import Calibration, calibrate
 from kmixup.coefficient import Beta
 from kmixup.hidden import HiddenMixup
+from kmixup.inspection import Inspection, inspect
 from kmixup.interpolation import Cut, Linear
 from kmixup.methods import Choice, CutMix, KMixup, LocalMixup
 from kmixup.mixing import Mixed, Mixer
@@ -23,6 +24,7 @@ __all__ = [
     "Cut",
     "CutMix",
     "HiddenMixup",
+    "Inspection",
     "KMixup",
     "Linear",
     "LocalMixup",
@@ -31,6 +33,7 @@ __all__ = [
     "Nearest",
     "Optimal",
     "calibrate",
+    "inspect",
     "match",
     "vicinal_dataset",
 ]

@@ -53,7 +53,7 @@ class Calibration:
         target = Beta(alpha).mean_square_step * self.square_distance_1
         found, reachable = alpha, True
         if self.k > 1:
-            found, reachable = _alpha_for(target, self.square_distance, alpha, cap)
+            found, reachable = alpha_for(target, self.square_distance, alpha, cap)
         xi = math.sqrt(Beta(found).mean_square_step * self.square_distance)
         if not reachable:
             warnings.warn(
@@ -122,7 +122,7 @@ def calibrate(
     return unmixed.at(alpha, cap=cap)
 
 
-def _alpha_for(target: float, square_distance: float, low: float, cap: float) -> tuple[float, bool]:
+def alpha_for(target: float, square_distance: float, low: float, cap: float) -> tuple[float, bool]:
     """Root of E[step²] · square_distance = target between `low` and `cap`."""
 
     def excess(log_alpha: float) -> float:

@@ -108,13 +108,49 @@ def test_csv_takes_the_named_column_as_the_class(tmp_path):
     assert (found.y.tolist(), found.classes) == ([0, 1, 0], ("x", "y"))
 
 
+def test_a_csv_is_read_in_parts_that_do_not_show(tmp_path, monkeypatch):
+    lines = [f"{i},{'zyx'[i % 3]},{-i / 7}" for i in range(10)]
+    path = table(tmp_path, "\n".join(["a,kind,b", *lines]))
+    whole = read_csv(path, target="kind")
+    assert whole.columns == ("a", "b")
+    assert whole.classes == ("x", "y", "z")
+    assert whole.y.tolist() == [2, 1, 0, 2, 1, 0, 2, 1, 0, 2]
+    assert whole.x.equal(torch.tensor([[float(i), -i / 7] for i in range(10)]))
+    for rows in (1, 3, 10):
+        monkeypatch.setattr("kmixup.lab.data.own.ROWS", rows)
+        found = read_csv(path, target="kind")
+        assert found.x.equal(whole.x)
+        assert found.y.equal(whole.y)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["1,x", "2,y", "?,x"], r"row 3 has '\?' in the column 'a': encode or drop it"),
+        (["1,x", "2,y", "3"], "must have 2 values in a row, row 3 has 1"),
+    ],
+)
+def test_rows_of_a_csv_are_counted_through_its_parts(tmp_path, monkeypatch, lines, message):
+    monkeypatch.setattr("kmixup.lab.data.own.ROWS", 2)
+    with pytest.raises(ValueError, match=message):
+        read_csv(table(tmp_path, "\n".join(["a,target", *lines])))
+
+
+def test_the_names_of_columns_stay_with_the_data(tmp_path):
+    lines = [f"{i},{'xy'[i % 2]}" for i in range(9)]
+    data = load(str(table(tmp_path, "\n".join(["size,target", *lines]))), limit=3)
+    assert data.columns == ("size",)
+    assert load("iris").columns[0] == "sepal length (cm)"
+    assert load("one-ring").columns == ()
+
+
 @pytest.mark.parametrize("text", ["a,b\n1,2\n", "target\n1\n", "a,target\n", ""])
 def test_a_csv_without_target_features_or_rows_is_named(tmp_path, text):
     with pytest.raises(ValueError, match=r"own\.csv must have a column 'target', another one and"):
         read_csv(table(tmp_path, text))
 
 
-@pytest.mark.parametrize("cell", ["red", "", "nan", "inf"])
+@pytest.mark.parametrize("cell", ["red", "", "nan", "inf", "1e39"])
 def test_a_csv_cell_that_is_no_finite_number_is_named(tmp_path, cell):
     with pytest.raises(ValueError, match=f"row 2 has '{cell}' in the column 'a': encode or drop"):
         read_csv(table(tmp_path, f"a,target\n1,x\n{cell},y\n"))

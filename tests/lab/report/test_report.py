@@ -4,10 +4,10 @@ import csv
 import io
 import random
 import re
-from html.parser import HTMLParser
 from statistics import fmean, stdev
 
 import pytest
+from pages import Checker
 from report_rows import BASE, failed, method, row, sweep, table
 from rich.console import Console
 
@@ -18,7 +18,6 @@ from kmixup.lab.protocol import Method
 from kmixup.lab.report.heat import diverging, sequential
 
 COMMAND = "kmixup reproduce uci --trials 6"
-VOID = {"meta", "img", "br", "link", "input", "hr"}
 
 
 def errors(k, alpha, rule, seed):
@@ -42,35 +41,6 @@ def write(tmp_path, found, tables, **more):
     }
     paths = report.write(found, tables, tmp_path, **{**how, **more})
     return paths.page.read_text(), paths.markdown.read_text(), paths.cells.read_text()
-
-
-class Checker(HTMLParser):
-    """Tags that close in order, ids that are told apart, and everything that is referred to."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.ids, self.links, self.text = [], [], [], []
-        self.feed(text)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag, attrs):
-        attrs = dict(attrs)
-        self.ids += [attrs["id"]] if "id" in attrs else []
-        self.links += [attrs[name] for name in ("src", "href", "xlink:href") if name in attrs]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.handle_starttag(tag, attrs)
-        if tag not in VOID:
-            self.open.pop()
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text.append(data)
 
 
 @pytest.fixture(scope="module")

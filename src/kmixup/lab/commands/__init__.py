@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import typer
 
-from kmixup.lab.commands import bench, data, figures, reproduce, sweep, train
+from kmixup.lab.commands import bench, data, figures, inspect, reproduce, sweep, train
 
 app = typer.Typer(
     help="k-mixup: mixup along optimal transport matchings.\n\n"
     "\b\n"
     "kmixup train --data iris --method kmixup --k 16   one run\n"
+    "kmixup inspect table.csv --target species         which k and alpha for your data\n"
     "kmixup reproduce toy                              a table of the paper\n"
     "kmixup sweep grid.toml                            a grid of your own\n"
     "kmixup figures --out out/figures                  the paper's figures, or yours\n"
@@ -21,6 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command(help=train.HELP)(train.train)
+app.command(help=inspect.HELP)(inspect.inspect)
 app.command(help=sweep.HELP)(sweep.sweep)
 app.command(help=reproduce.HELP)(reproduce.reproduce)
 app.command(help=figures.HELP)(figures.figures)

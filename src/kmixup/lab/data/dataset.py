@@ -10,22 +10,27 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Inputs `(n, ...)` with one class index each, as yet without a split."""
+    """Inputs `(n, ...)` with one class index each, as yet without a split.
+
+    `columns`: names of the columns of a table, where they are known.
+    """
 
     x: Tensor
     y: Tensor
     classes: tuple[str, ...]
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """A training and a test part of raw inputs, and the names of their classes."""
+    """A training and a test part of raw inputs, and the names of their classes and columns."""
 
     x_train: Tensor
     y_train: Tensor
     x_test: Tensor
     y_test: Tensor
     classes: tuple[str, ...]
+    columns: tuple[str, ...] = ()
 
     def first(self, limit: int | None) -> Parts:
         """The first `limit` samples of each part, or all of it where it has fewer."""
@@ -35,6 +40,7 @@ class Parts:
             self.x_test[:limit],
             self.y_test[:limit],
             self.classes,
+            self.columns,
         )
 
 
@@ -47,7 +53,8 @@ class Dataset:
     inputs to what a network is given; `mean` and `std` are in raw units, and `scaling`
     names how they were chosen. `pixel_range`: the least and the greatest raw value of a
     pixel, None where inputs are not images. `part`: which part of the whole data set
-    this is, in words for reports; None for all of it.
+    this is, in words for reports; None for all of it. `columns`: the names of the columns
+    of a table, empty where they are not known.
     """
 
     name: str
@@ -61,6 +68,7 @@ class Dataset:
     scaling: str
     pixel_range: tuple[float, float] | None = None
     part: str | None = None
+    columns: tuple[str, ...] = ()
 
     @property
     def num_classes(self) -> int:
@@ -107,4 +115,4 @@ def split(samples: Samples, *, seed: int) -> Parts:
     order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
     test, train = order[: -(-n // 3)], order[-(-n // 3) :]
     x, y = samples.x, samples.y
-    return Parts(x[train], y[train], x[test], y[test], samples.classes)
+    return Parts(x[train], y[train], x[test], y[test], samples.classes, samples.columns)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import zipfile
+from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -15,6 +17,8 @@ from torch import Tensor
 from kmixup.lab.data.dataset import Parts, Samples
 from kmixup.lab.data.folders import read_label_folders
 from kmixup.lab.data.speech import read_clips
+
+ROWS = 1000  # of a table that are held as text at a time
 
 
 def read_own(path: Path, *, target: str | None, cache: Path) -> Samples | Parts:
@@ -63,29 +67,52 @@ def read_npz(path: Path) -> Samples | Parts:
 
 
 def read_csv(path: Path, *, target: str = "target") -> Samples:
-    """A table with a header: the column `target` is the class, all others are numbers."""
+    """A table with a header: the column `target` is the class, all others are numbers.
+
+    Rows become numbers `ROWS` at a time: as text a table takes ten times the room.
+    """
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
-            header, *rows = [row for row in csv.reader(stream) if row] or [[]]
+            rows = (row for row in csv.reader(stream) if row)
+            header = next(rows, [])
+            first = next(rows, None)
+            if target not in header or len(header) < 2 or first is None:
+                count = 0 if first is None else 1 + sum(1 for _ in rows)
+                raise ValueError(
+                    f"{path} must have a column {target!r}, another one and a row, has the "
+                    f"columns {', '.join(header) or 'none'} and {count} rows: name the target's "
+                    "column"
+                )
+            column = header.index(target)
+            x, labels, known = _read_rows(chain([first], rows), header, column, path)
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{path} must be a table of text, could not be read: {error}") from error
-    if target not in header or len(header) < 2 or not rows:
-        raise ValueError(
-            f"{path} must have a column {target!r}, another one and a row, has the columns "
-            f"{', '.join(header) or 'none'} and {len(rows)} rows: name the target's column"
-        )
-    column = header.index(target)
-    labels, values = [], []
-    for number, row in enumerate(rows, 1):
-        if len(row) != len(header):
-            raise ValueError(
-                f"{path} must have {len(header)} values in a row, row {number} has {len(row)}"
-            )
-        labels.append(row[column])
-        values.append([_number(row[i], header[i], number, path) for i in _others(header, column)])
-    names, y = np.unique(np.array(labels), return_inverse=True)
-    classes = tuple(map(str, names.tolist()))
-    return Samples(torch.tensor(values), torch.from_numpy(y.astype(np.int64)), classes)
+    classes = sorted(known)
+    rank = np.empty(len(known), dtype=np.int64)
+    rank[[known[name] for name in classes]] = np.arange(len(known))
+    columns = tuple(header[:column] + header[column + 1 :])
+    return Samples(torch.from_numpy(x), torch.from_numpy(rank[labels]), tuple(classes), columns)
+
+
+def _read_rows(
+    rows: Iterator[list[str]], header: list[str], column: int, path: Path
+) -> tuple[NDArray[np.float32], NDArray[np.int64], dict[str, int]]:
+    """The numbers of all rows `(n, d)`, their classes `(n,)`, and these in the order they came."""
+    numbers, labels, done = [], [], 0
+    known: dict[str, int] = {}
+    while some := list(islice(rows, ROWS)):
+        for i, row in enumerate(some, done + 1):
+            if len(row) != len(header):
+                raise ValueError(
+                    f"{path} must have {len(header)} values in a row, row {i} has {len(row)}"
+                )
+        labels += [known.setdefault(row.pop(column), len(known)) for row in some]
+        found = _numbers(some)
+        if found is None:
+            _refuse_cell(some, header[:column] + header[column + 1 :], done + 1, path)
+        numbers.append(found)
+        done += len(some)
+    return np.concatenate(numbers), np.array(labels), known
 
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
@@ -109,7 +136,7 @@ def _inputs(x: NDArray[Any], name: str, path: Path) -> Tensor:
         raise ValueError(
             f"{path} must hold {name} of shape (n, ...) and numbers, has {x.dtype} {x.shape}"
         )
-    floats = x.astype(np.float32)
+    floats = x.astype(np.float32, copy=False)
     if not np.isfinite(floats).all():
         bad = np.argwhere(~np.isfinite(floats))[0, 0]
         raise ValueError(f"{path} must hold finite numbers in {name}, sample {bad} has others")
@@ -124,18 +151,25 @@ def _check_labels(x: Tensor, y: NDArray[Any], name: str, path: Path) -> None:
         )
 
 
-def _number(cell: str, column: str, row: int, path: Path) -> float:
+def _numbers(rows: list[list[str]]) -> NDArray[np.float32] | None:
+    """Cells as numbers, or None where one of them is no finite number."""
     try:
-        value = float(cell)
+        with np.errstate(over="ignore"):
+            found = np.array(rows, dtype=np.float32)
     except ValueError:
-        value = float("nan")
-    if not np.isfinite(value):
-        raise ValueError(
-            f"{path} must hold finite numbers beside its target, row {row} has {cell!r} "
-            f"in the column {column!r}: encode or drop it"
-        )
-    return value
+        return None
+    return found if np.isfinite(found).all() else None
 
 
-def _others(header: list[str], column: int) -> list[int]:
-    return [i for i in range(len(header)) if i != column]
+def _refuse_cell(rows: list[list[str]], header: list[str], first: int, path: Path) -> NoReturn:
+    """Name the first cell that is no finite number; the rows count from `first`."""
+    row, cell, column = next(
+        (number, cell, column)
+        for number, row in enumerate(rows, first)
+        for cell, column in zip(row, header, strict=True)
+        if _numbers([[cell]]) is None
+    )
+    raise ValueError(
+        f"{path} must hold finite numbers beside its target, row {row} has {cell!r} "
+        f"in the column {column!r}: encode or drop it"
+    )

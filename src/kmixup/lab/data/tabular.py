@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -72,6 +73,8 @@ def impute(parts: Parts) -> Parts:
 
     A column without any value there becomes 0.
     """
+    if not any(x.isnan().any() for x in (parts.x_train, parts.x_test)):
+        return parts
     median = parts.x_train.nanmedian(0).values.nan_to_num(0.0)
     x_train, x_test = (torch.where(x.isnan(), median, x) for x in (parts.x_train, parts.x_test))
     return replace(parts, x_train=x_train, x_test=x_test)
@@ -158,7 +161,9 @@ def _samples(x: Tensor, labels: Sequence[int]) -> Samples:
     return Samples(x, torch.from_numpy(y.astype(np.int64)), tuple(map(str, names.tolist())))
 
 
-def _bundled(bunch: object) -> Samples:
-    data, target, names = (getattr(bunch, key) for key in ("data", "target", "target_names"))
-    x, y = torch.from_numpy(data).float(), torch.from_numpy(target).long()
-    return Samples(x, y, tuple(map(str, names)))
+def _bundled(bunch: Any) -> Samples:
+    x, y = torch.from_numpy(bunch.data).float(), torch.from_numpy(bunch.target).long()
+    classes, columns = (
+        tuple(map(str, names)) for names in (bunch.target_names, bunch.feature_names)
+    )
+    return Samples(x, y, classes, columns)

@@ -35,8 +35,8 @@ def couplings(
         for j, cloud in enumerate(clouds):
             upper, lower = grid[:, i * len(clouds) + j]
             block = cloud.block(k)
-            _coupling(upper, cloud, block, seed)
-            _vicinal(lower, cloud, block, alpha, size, seed)
+            coupling(upper, cloud, block, seed)
+            vicinal(lower, cloud, block, alpha, size, seed)
             upper.set_title(f"{cloud.title}, k = {block}")
     grid[0, 0].set_ylabel("couplings")
     grid[1, 0].set_ylabel("vicinal data set")
@@ -57,7 +57,8 @@ def couplings(
     return figure
 
 
-def _coupling(axes: Axes, cloud: Cloud, k: int, seed: int) -> None:
+def coupling(axes: Axes, cloud: Cloud, k: int, seed: int) -> None:
+    """Draw matched pairs; dashed lines join different classes."""
     n = len(cloud.x)
     half = min(PAIRS, n // 2)
     order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
@@ -76,7 +77,8 @@ def _coupling(axes: Axes, cloud: Cloud, k: int, seed: int) -> None:
     frame(axes, cloud)
 
 
-def _vicinal(axes: Axes, cloud: Cloud, k: int, alpha: float, size: int, seed: int) -> None:
+def vicinal(axes: Axes, cloud: Cloud, k: int, alpha: float, size: int, seed: int) -> None:
+    """Draw `size` mixed points."""
     x, shares = vicinal_dataset(cloud.x, cloud.y, k=k, alpha=alpha, size=size, seed=seed)
     dots(axes, cloud.show(x), shares, size=7, edge=0.15)
     frame(axes, cloud)

@@ -125,7 +125,7 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     about = {"Title": f"kmixup: {name}", "Description": caption}
     writers: dict[str, Callable[[IO[bytes]], object]] = {
         "svg": partial(_svg, figure, about | {"Date": None, "Creator": None}),
-        "png": partial(_png, figure, about),
+        "png": partial(png, figure, about),
         "txt": lambda stream: stream.write(f"{caption}\n".encode()),
     }
     paths = {folder / f"{name}.{kind}": writer for kind, writer in writers.items()}
@@ -139,7 +139,8 @@ def _svg(figure: Figure, metadata: dict[str, str | None], stream: IO[bytes]) -> 
         figure.savefig(stream, format="svg", dpi=DPI, metadata=metadata)
 
 
-def _png(figure: Figure, metadata: dict[str, str], stream: IO[bytes]) -> None:
+def png(figure: Figure, metadata: dict[str, str], stream: IO[bytes]) -> None:
+    """Write a figure as a PNG with these texts in it."""
     with in_style():
         full = io.BytesIO()
         figure.savefig(full, format="png", dpi=DPI)

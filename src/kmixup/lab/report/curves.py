@@ -69,14 +69,11 @@ def against_k(lines: Sequence[Line], *, name: str, top: float | None = None) -> 
                 linewidth=1.4,
                 capsize=2.5,
             )
-        ks = sorted({k for line in lines for k in line.x})
-        axes.set_xscale("log", base=2)
-        axes.set_xticks(ks, [f"{k:g}" for k in ks])
-        axes.xaxis.set_minor_locator(NullLocator())
+        k_axis(axes, sorted({k for line in lines for k in line.x}))
         axes.set_ylim(0, top)
-        axes.set(xlabel="k", ylabel="error in per cent")
+        axes.set_ylabel("error in per cent")
 
-    return _svg(draw, name, ncols=3)
+    return svg(draw, name, ncols=3)
 
 
 def training(lines: Sequence[Line], *, ylabel: str, name: str) -> str:
@@ -90,7 +87,7 @@ def training(lines: Sequence[Line], *, ylabel: str, name: str) -> str:
         axes.set_ylim(bottom=0)
         axes.set(xlabel="epoch", ylabel=ylabel)
 
-    return _svg(draw, name, ncols=2)
+    return svg(draw, name, ncols=2)
 
 
 def course(cell: Cell, label: str, figure: str) -> Line | None:
@@ -110,7 +107,16 @@ def _shade(i: int, n: int) -> tuple[float, ...]:
     return tuple(matplotlib.colormaps["viridis"](0.85 * i / max(n - 1, 1)))
 
 
-def _svg(draw: Callable[[Axes], None], name: str, *, ncols: int) -> str:
+def k_axis(axes: Axes, ks: Sequence[float]) -> None:
+    """Make the horizontal axis that of k, by powers of two."""
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(ks, [f"{k:g}" for k in ks])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("k")
+
+
+def svg(draw: Callable[[Axes], None], name: str, *, ncols: int) -> str:
+    """What `draw` draws, with a legend below; `name` tells it from others on the page."""
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
         figure = Figure(figsize=SIZE, layout="constrained")
         axes = figure.subplots()

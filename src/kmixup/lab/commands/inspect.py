@@ -1,0 +1,90 @@
+"""`kmixup inspect`: what k and alpha would do to a data set, without training."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+HELP = """Look at a data set before any training: what would k and alpha do to it?
+
+Samples are matched at k = 1, 2, 4 and so on. You see how near partners come, which alpha
+keeps the strength of mixup, how often labels change, whether mixed points lie among the data
+and whether samples there contradict their labels; then a k and an alpha to start from, with
+the reasons, and a page with plots and pairs.
+
+\b
+Without any download:
+  kmixup inspect iris
+  kmixup inspect swiss-roll --batch-size 256
+Your own table, arrays or images:
+  kmixup inspect table.csv --target species
+  kmixup inspect arrays.npz --scaling minmax
+  kmixup inspect photos/
+Embeddings of a network: save them as x and y in an .npz, as they are
+  kmixup inspect embeddings.npz --scaling none
+Quick, on the terminal only:
+  kmixup inspect mnist --size 2000 --largest-k 64 --no-page
+"""
+
+
+def inspect(
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA", help="A name from `kmixup data list`, or a .npz, a .csv or a folder."
+        ),
+    ],
+    alpha: Annotated[float, typer.Option(help="Of plain mixup, to compare strengths with.")] = 1.0,
+    largest_k: Annotated[int, typer.Option(help="Where the powers of two end.")] = 256,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(
+            help="Of the training to come, twice the advised k or more; by default the lab's."
+        ),
+    ] = None,
+    size: Annotated[
+        int, typer.Option(help="Samples to look at, drawn at random where there are more.")
+    ] = 10_000,
+    scaling: Annotated[
+        str | None, typer.Option(help="paper, standard, minmax, symmetric or none.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="Only the first samples, this many of each part.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the split and of all draws.")] = 0,
+    target: Annotated[
+        str | None, typer.Option(help="The column of a .csv with the classes.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the page; by default one in out/inspect.")
+    ] = None,
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Write inspect.html.")] = True,
+) -> None:
+    if seed < 0:
+        raise ValueError(f"seed must be at least 0, got {seed}")
+    folder = out or Path("out/inspect") / Path(data).expanduser().resolve().name
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"out must be a folder, {folder} is a file")
+    from rich.console import Console
+
+    from kmixup.lab.data import load
+    from kmixup.lab.prepare import usual_for
+    from kmixup.lab.protocol import paper_protocol
+    from kmixup.lab.xray import examine, show, write
+
+    with Console(stderr=True).status(f"reading {data}") as status:
+        loaded = load(data, limit=limit, scaling=scaling, seed=seed, target=target)  # type: ignore[arg-type]
+        if batch_size is None:
+            batch_size = paper_protocol(data, usual_for(data, loaded)[0]).batch_size
+        status.update(f"matching samples of {data}")
+        xray = examine(
+            loaded, alpha=alpha, largest_k=largest_k, batch_size=batch_size, size=size, seed=seed
+        )
+    show(xray, Console())
+    if page:
+        command = shlex.join(["kmixup", *sys.argv[1:]])
+        typer.echo(f"page: {write(xray, folder, command=command)}")

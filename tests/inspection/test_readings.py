@@ -1,0 +1,151 @@
+"""Readings against enumeration, a second solver and the theory."""
+
+import math
+from itertools import combinations, permutations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+
+from kmixup import Beta, calibrate
+from kmixup.inspection.readings import CAP, decay_of, read
+
+DRAWS = 4.5  # standard errors that a mean may be off
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def points_of(x):
+    points = torch.as_tensor(x).double()
+    return points - points.mean(0)
+
+
+def normal(n, d, seed=0):
+    return points_of(torch.randn(n, d, generator=seeded(seed)))
+
+
+def reading(points, labels=None, k=4, alpha=1.0):
+    return read(points, labels, k, alpha=alpha, generator=seeded())
+
+
+def test_distances_and_labels_agree_with_the_enumeration_of_all_disjoint_sets():
+    points, labels = normal(7, 2), np.array([0, 0, 1, 1, 2, 2, 2])
+    cost = cdist(points, points, "sqeuclidean")
+    distance, crossing = [], []
+    for first in combinations(range(7), 2):
+        for second in combinations(set(range(7)) - set(first), 2):
+            best = min(permutations(second), key=lambda p, f=first: sum(cost[f, p]))
+            distance.append(np.mean(cost[first, best]))
+            crossing.append(np.mean(labels[list(first)] != labels[list(best)]))
+    found = reading(points, labels, k=2)
+    assert (
+        abs(found.square_distance.value - np.mean(distance)) < DRAWS * found.square_distance.error
+    )
+    assert abs(found.crossing.value - np.mean(crossing)) < DRAWS * found.crossing.error
+
+
+def test_at_k_1_everything_but_the_search_is_exact():
+    points, labels = normal(30, 3), np.arange(30) % 4
+    found = reading(points, labels, k=1)
+    apart = cdist(points, points, "sqeuclidean").sum() / (30 * 29)
+    differ = np.mean([labels[i] != labels[j] for i in range(30) for j in range(30) if i != j])
+    assert found.square_distance.value == pytest.approx(apart)
+    assert found.crossing.value == found.least == pytest.approx(differ)
+    assert found.square_distance.error == found.crossing.error == 0
+    assert (found.ratio.value, found.alpha, found.reachable) == (1, 1, True)
+    assert found.reach == math.inf
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [lambda n: np.random.default_rng(n).random((n, 50)), lambda n: normal(n, 2).numpy()],
+    ids=["a cube of 50 dimensions", "one Gaussian"],
+)
+def test_the_ratio_is_that_of_another_solver_on_fresh_points(draw):
+    k, batches = 32, 150
+    fresh = draw(2 * k * batches).reshape(batches, 2 * k, -1)
+    means = []
+    for batch in fresh:
+        cost = cdist(batch[:k], batch[k:], "sqeuclidean")
+        means.append(cost[linear_sum_assignment(cost)].mean())
+    found = reading(points_of(draw(4000)), k=k)
+    error = math.hypot(found.square_distance.error, np.std(means, ddof=1) / batches**0.5)
+    # the samples of the data set have a spread of their own as well
+    assert abs(found.square_distance.value - np.mean(means)) < DRAWS * error + 0.02 * np.mean(means)
+
+
+@pytest.mark.parametrize("k", [2, 8, 32])
+def test_classes_far_apart_cross_as_seldom_as_the_theory_says(k):
+    labels = (np.arange(400) % 4 == 0).astype(np.int64)  # a quarter and three quarters
+    found = reading(points_of(normal(400, 2) + 50.0 * torch.from_numpy(labels)[:, None]), labels, k)
+    assert abs(found.crossing.value - found.least) < DRAWS * found.crossing.error
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 5), st.sampled_from([2, 4, 8]))
+def test_no_labels_cross_more_seldom_than_their_counts_force(seed, classes, k):
+    labels = np.random.default_rng(seed).integers(classes, size=60)
+    found = reading(normal(60, 2, seed), labels, k)
+    assert found.crossing.value > found.least - DRAWS * found.crossing.error - 1e-9
+
+
+def test_alpha_keeps_the_strength_and_reach_is_the_greatest_that_can_be_kept():
+    points = normal(500, 10)
+    for alpha in (0.2, 1.0):
+        found = reading(points, k=8, alpha=alpha)
+        one = Beta(alpha).mean_square_step * 2 * points.var(0).sum()
+        here = Beta(found.alpha).mean_square_step * found.square_distance.value
+        assert found.reachable
+        assert here == pytest.approx(float(one), rel=1e-6)
+    most = Beta(CAP).mean_square_step * found.square_distance.value
+    most_1 = Beta(found.reach).mean_square_step * float(2 * points.var(0).sum())
+    assert most == pytest.approx(most_1, rel=1e-6)
+    with pytest.warns(UserWarning, match="out of reach"):
+        calibrate(points, 8, 1.05 * found.reach, disjoint=True, generator=seeded())
+    calibrate(points, 8, 0.95 * found.reach, disjoint=True, generator=seeded())
+
+
+def test_alpha_is_that_of_the_calibration():
+    points = normal(500, 10)
+    expected = calibrate(points, 16, disjoint=True, relative_error=0.003, generator=seeded(1))
+    assert reading(points, k=16).alpha == pytest.approx(expected.alpha, rel=0.03)
+
+
+def test_an_alpha_out_of_reach_is_the_cap():
+    found = reading(normal(500, 1), k=32)
+    assert (found.alpha, found.reachable) == (CAP, False)
+    assert found.reach < 1
+
+
+@pytest.mark.parametrize(("d", "low", "high"), [(1, 1, 1), (2, 2, 3.5), (3, 2, 3.8)])
+def test_the_decay_tells_the_dimension(d, low, high):
+    points = points_of(np.random.default_rng(0).random((3000, d)))
+    found = decay_of([reading(points, k=2**i) for i in range(8)])
+    assert low <= found.low <= found.high <= high
+    assert found.low <= d <= found.high
+
+
+def test_the_decay_reads_low_in_high_dimensions_but_rises_with_them():
+    cube = np.random.default_rng(0).random((3000, 50))
+    eight, fifty = (
+        decay_of([reading(points_of(cube[:, :d]), k=2**i) for i in range(8)]) for d in (8, 50)
+    )
+    assert 5 < eight.low < eight.high < 8
+    assert 20 < fifty.low < fifty.high < 50
+
+
+def test_clusters_far_apart_fall_like_four_dimensions():
+    cluster = 1000.0 * (torch.arange(2000) % 2)[:, None]
+    found = decay_of([reading(points_of(normal(2000, 1) + cluster), k=2**i) for i in range(8)])
+    assert found.slope.value == pytest.approx(-0.5, abs=DRAWS * found.slope.error + 0.02)
+    assert found.low <= 4 <= found.high
+
+
+def test_too_few_k_show_no_decay():
+    assert decay_of([reading(normal(40, 2), k=2**i) for i in range(4)]) is None

@@ -1,0 +1,177 @@
+"""The page of an X-ray: whole, escaped, the same from the same data, and true to what was found."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from pages import Checker
+
+from kmixup.inspection import Decay, Measured
+from kmixup.lab.data import load
+from kmixup.lab.xray import examine, pairs, wording, write
+from kmixup.lab.xray.page import page
+
+COMMAND = "kmixup inspect <own>.csv"
+
+
+def iris():
+    return examine(load("iris"), batch_size=32)
+
+
+@pytest.fixture(scope="module")
+def xray():
+    return iris()
+
+
+@pytest.fixture(scope="module")
+def written(xray):
+    return page(xray, command=COMMAND)
+
+
+def text_of(html):
+    return " ".join("".join(Checker(html).text).split())
+
+
+def test_the_page_is_well_formed_and_needs_nothing_from_elsewhere(written):
+    checked = Checker(written)
+    assert len(checked.ids) == len(set(checked.ids))
+    inside = {link for link in checked.links if not link.startswith("data:image/png;base64,")}
+    assert {link.lstrip("#") for link in inside} <= set(checked.ids)
+    assert set(re.findall(r"url\((.)", written)) <= {"#"}
+    for forbidden in ("<script", "@import", "<link", "<iframe"):
+        assert forbidden not in written
+    assert 'name="viewport"' in written
+
+
+def test_the_page_has_the_answer_first_and_every_part(written, xray):
+    text = text_of(written)
+    advice = xray.found.advice
+    parts = [
+        "An X-ray of iris",
+        f"k = {advice.k}, alpha = {advice.alpha:g}",
+        *advice.reasons,
+        advice.changes,
+        wording.code(xray),
+        "What k does",
+        "How near partners are",
+        "The alpha that keeps the strength",
+        "How often the label changes",
+        "How far mixed points lie from the data",
+        "How often mixed labels are contradicted",
+        "Who is mixed with whom",
+        "Some pairs",
+        "petal length (cm)",
+        "All readings",
+        "How it was measured",
+        COMMAND,
+        "kmixup",
+    ]
+    where = [text.index(part) for part in parts[:-1]]
+    assert where == sorted(where)
+
+
+def test_figures_on_the_page_are_those_that_were_found(written, xray):
+    body = written.partition('<table class="heat readings">')[2].partition("</table>")[0]
+    rows = re.findall(r'<th scope="row">(\d+)</th>(.*?)</tr>', body)
+    assert [int(k) for k, _ in rows] == [one.k for one in xray.found.readings]
+    for k, cells in rows:
+        one = xray.found.at(int(k))
+        ratio, alpha, crossing, least, halfway, third, own = re.findall("<td>(.*?)</td>", cells)
+        assert float(ratio.split()[0]) == pytest.approx(100 * one.ratio.value, abs=0.06)
+        assert alpha == (f"{one.alpha:.3g}" if one.reachable else "out of reach")
+        assert float(crossing.split()[0]) == pytest.approx(100 * one.crossing.value, abs=0.06)
+        assert float(least) == pytest.approx(100 * one.least, abs=0.06)
+        if one.halfway is None:
+            assert halfway == third == own == "–"
+            continue
+        value, error = map(float, halfway.split(" ± "))
+        assert value == pytest.approx(one.halfway.distance.value, abs=error)
+        assert float(third.split()[0]) == pytest.approx(
+            100 * one.halfway.contradiction.value, abs=0.06
+        )
+        assert float(own) == pytest.approx(100 * one.halfway.disagreement.value, abs=0.06)
+
+
+def test_the_same_data_and_seed_give_the_same_bytes(written):
+    assert page(iris(), command=COMMAND) == written
+
+
+def test_what_comes_from_outside_is_escaped(xray):
+    evil = "<script>$\\frac$_"
+    data = replace(xray.data, name=evil, classes=(evil, "<b>", "c"), columns=(evil, "b", "c", "d"))
+    html = page(replace(xray, data=data), command=evil)
+    Checker(html)
+    assert "<script" not in html
+    assert "<b>" not in html
+    assert html.count("&lt;script&gt;") >= 5
+    assert "&lt;b&gt;" in html
+
+
+def test_classes_of_one_name_and_many_classes_fit_the_page(xray, tmp_path):
+    rng = np.random.default_rng(0)
+    labels = torch.arange(200) % 40
+    points = labels[:, None] * 3 + torch.from_numpy(rng.normal(size=(200, 3))).float()
+    data = replace(
+        xray.data, x_train=points, y_train=labels, classes=("same",) * 40, columns=(),
+        mean=torch.tensor(0.0), std=torch.tensor(1.0),
+    )  # fmt: skip
+    path = write(examine(data, batch_size=32, largest_k=4), tmp_path / "deep", command=COMMAND)
+    text = text_of(path.read_text())
+    assert "in 40 classes" in text
+    assert "same 5" in text
+    assert "and 28 more" in text
+    assert "feature 3" in text
+
+
+def test_examples_are_partners_of_one_second_set(xray):
+    shown = pairs.examples(xray)
+    advised = xray.found.advice.k
+    assert len(shown) == 4
+    assert {mate.k for one in shown for mate in one.mates} == {1, advised}
+    for one in shown:
+        assert one.label in xray.data.classes
+        assert len(one.features) == len(one.values) == 4
+        assert all(mate.distance > 0 and len(mate.values) == 4 for mate in one.mates)
+    assert sum(one.mates[1].distance for one in shown) < sum(one.mates[0].distance for one in shown)
+
+
+def test_floats_with_two_axes_are_shown_as_pictures(xray):
+    x = torch.rand(40, 1, 8, 300, generator=torch.Generator().manual_seed(0))
+    data = replace(
+        xray.data, x_train=x, y_train=torch.arange(40) % 3, columns=(),
+        mean=torch.tensor(0.5), std=torch.tensor(1.0),
+    )  # fmt: skip
+    shown = pairs.examples(examine(data, batch_size=8, largest_k=2))
+    assert len(shown) == 6
+    assert all(one.picture.startswith("data:image/png;base64,") for one in shown)
+    assert all(mate.halfway != mate.picture for one in shown for mate in one.mates)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (1.0, 1.0, "in 1 dimension."),
+        (2.0, 3.2, "in 2 to 3 dimensions. Two and three can hardly be told apart so."),
+        (3.6, 4.4, "in 4 dimensions. Clusters far apart fall like four"),
+        (11.4, 13.9, "in 11 to 14 dimensions."),
+        (60.0, np.inf, "in 60 dimensions or more."),
+        (300.0, np.inf, "in more than 100 dimensions."),
+    ],
+)
+def test_dimensions_in_words(low, high, words):
+    assert words in wording.dimension(Decay(Measured(-0.5, 0.01), low, high))
+    assert "cannot be seen" in wording.dimension(None)
+
+
+def test_samples_that_cannot_be_inspected_are_refused(xray):
+    few = replace(xray.data, x_train=xray.data.x_train[:3], y_train=xray.data.y_train[:3])
+    with pytest.raises(ValueError, match="iris must have at least 4 training samples"):
+        examine(few, batch_size=8)
+    same = replace(xray.data, x_train=xray.data.x_train[:1].expand(9, -1), y_train=torch.zeros(9))
+    with pytest.raises(ValueError, match="iris must have samples that differ"):
+        examine(same, batch_size=8)
+    unique = replace(xray.data, y_train=torch.arange(100))
+    with pytest.raises(ValueError, match="classes that occur more than once, has 100 in 100"):
+        examine(unique, batch_size=8)
