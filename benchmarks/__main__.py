@@ -24,7 +24,7 @@ from benchmarks.methods import methods
 from benchmarks.tables import milliseconds, table
 from benchmarks.training import training
 from kmixup import Beta
-from kmixup.calibration import _alpha_for
+from kmixup.calibration import alpha_for
 from kmixup.lab.timing import interleaved
 from tests.oracles import literal_search
 
@@ -36,7 +36,7 @@ def calibration(seconds: float) -> None:
         target = Beta(alpha).mean_square_step
         timed = interleaved(
             {
-                "kmixup": partial(_alpha_for, target, 0.7, alpha, 1e3),
+                "kmixup": partial(alpha_for, target, 0.7, alpha, 1e3),
                 "literal": partial(literal_search, 1.0, 0.7, alpha),
             },
             seconds=seconds,
