@@ -88,7 +88,7 @@ def network(trial: Trial, data: Dataset, streams: Streams) -> nn.Module:
             raise ValueError(str(error)) from error
 
 
-class _Inputs:
+class Inputs:
     """The network's training inputs, normalised only as they are read."""
 
     def __init__(self, data: Dataset) -> None:
@@ -131,7 +131,7 @@ def strengths(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Strength
         key = (trial.seed, method.k, method.pairing)
         if key not in measured:
             measured[key] = calibrate(
-                _Inputs(one),
+                Inputs(one),
                 k=method.k,
                 alpha=0,
                 disjoint=method.pairing == "batch",

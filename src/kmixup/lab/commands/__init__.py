@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import typer
 
-from kmixup.lab.commands import bench, data, figures, inspect, reproduce, sweep, train
+from kmixup.lab.commands import (
+    bench,
+    calibrate,
+    data,
+    figures,
+    inspect,
+    reproduce,
+    sweep,
+    train,
+)
 
 app = typer.Typer(
     help="k-mixup: mixup along optimal transport matchings.\n\n"
@@ -14,6 +23,7 @@ app = typer.Typer(
     "kmixup reproduce toy                              a table of the paper\n"
     "kmixup sweep grid.toml                            a grid of your own\n"
     "kmixup figures --out out/figures                  the paper's figures, or yours\n"
+    "kmixup calibrate mnist --k 16                     the alpha as strong as mixup's\n"
     "kmixup data list                                  what there is to train on\n"
     "kmixup bench cost                                 what mixing costs on this machine",
     no_args_is_help=True,
@@ -26,5 +36,6 @@ app.command(help=inspect.HELP)(inspect.inspect)
 app.command(help=sweep.HELP)(sweep.sweep)
 app.command(help=reproduce.HELP)(reproduce.reproduce)
 app.command(help=figures.HELP)(figures.figures)
+app.command(help=calibrate.HELP)(calibrate.calibrate)
 app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")

@@ -1,17 +1,23 @@
-"""`kmixup bench`: what mixing costs on this machine."""
+"""`kmixup bench`: what mixing costs on this machine, and what the advice of an X-ray is worth."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import sys
+from collections import Counter, defaultdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from kmixup.lab.hindsight import Difference, Hindsight
+
 app = typer.Typer(
-    help="Measure on this machine.\n\n\b\nkmixup bench cost   what k-mixup adds to training",
+    help="Measure on this machine, or on what was trained.\n\n\b\n"
+    "kmixup bench cost     what k-mixup adds to training\n"
+    "kmixup bench advice   what the advice of kmixup inspect would have been worth",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -35,9 +41,16 @@ A quick look:
 """
 
 
-@app.callback()
-def bench() -> None:
-    """Keep `cost` a command of its own name, though there is no other."""
+ADVICE_HELP = """What the advice of `kmixup inspect` would have been worth.
+
+Reads rows of sweeps over k and alpha. The training part of every trial is inspected, the
+advice taken to the nearest setting that was run, and its test error compared with ERM's, with
+k = 16 at alpha = 1, and with mixup at the alpha that is best over the other trials.
+
+\b
+On the published runs:
+  kmixup bench advice results/toy results/uci results/mnist
+"""
 
 
 @app.command(help=HELP)
@@ -88,3 +101,64 @@ def cost(
         command = shlex.join(["kmixup", *sys.argv[1:]])
         for path in cost_report.write(found, out, command):
             typer.echo(f"written: {path}")
+
+
+@app.command(help=ADVICE_HELP)
+def advice(
+    folders: Annotated[list[Path], typer.Argument(help="Folders of sweeps, with rows.jsonl.")],
+) -> None:
+    from rich.console import Console
+
+    from kmixup.lab.hindsight import RIVALS, look_back
+    from kmixup.lab.store import read
+    from kmixup.lab.words import markdown
+
+    found: list[Hindsight] = []
+    with Console(stderr=True).status("reading") as status:
+        for folder in folders:
+            status.update(f"inspecting the data of {folder}")
+            found += look_back(read(folder))
+    if not found:
+        raise ValueError(f"there are no trials of mixup in {', '.join(map(str, folders))}")
+    header = ["data", "trials", "advice", "nearest run", "error", "least of all"]
+    typer.echo(markdown([*header, *(f"less {name}" for name in RIVALS)], [_line(x) for x in found]))
+
+
+def _line(one: Hindsight) -> list[str]:
+    """A data set as a line of the table."""
+    from kmixup.lab.hindsight import RIVALS
+
+    best, least = one.best
+    return [
+        one.data,
+        str(one.trials),
+        _settings(one.advised),
+        _settings(one.taken),
+        f"{one.error:.2f}",
+        f"{least:.2f} ({_setting(best)})",
+        *(_difference(one.against.get(name)) for name in RIVALS),
+    ]
+
+
+def _difference(found: Difference | None) -> str:
+    if found is None:
+        return ""
+    return f"{found.mean:+.2f} ± {found.error:.2f}, {found.better} better, {found.worse} worse"
+
+
+def _settings(counts: Counter[tuple[int, float]]) -> str:
+    """Settings by their k, the most frequent first, with the range of alpha and how often."""
+    alphas: dict[int, list[float]] = defaultdict(list)
+    for (k, alpha), times in counts.items():
+        alphas[k] += [alpha] * times
+    parts = [
+        f"{_setting((k, min(some)), max(some))}{f' ({len(some)})' * (len(alphas) > 1)}"
+        for k, some in sorted(alphas.items(), key=lambda item: -len(item[1]))
+    ]
+    return "; ".join(parts)
+
+
+def _setting(setting: tuple[int, float], highest: float | None = None) -> str:
+    k, alpha = setting
+    low, high = (f"{one:.2g}" for one in (alpha, alpha if highest is None else highest))
+    return f"k = {k}, α = {low if low == high else f'{low} to {high}'}" if alpha else "ERM"
