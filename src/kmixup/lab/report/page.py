@@ -43,14 +43,9 @@ class Section:
 
 def page(account: Account, preface: Preface, *, pictures: Mapping[str, Sequence[Picture]]) -> str:
     """The whole page."""
-    environment = Environment(
-        loader=PackageLoader("kmixup.lab.report"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-    return environment.get_template("page.html").render(
+    return rendered(
+        "page.html",
+        name=preface.name,
         account=account,
         preface=preface,
         pictures=pictures,
@@ -62,8 +57,19 @@ def page(account: Account, preface: Preface, *, pictures: Mapping[str, Sequence[
         readings=wording.readings(account.findings),
         sections=[_section(i, finding) for i, finding in enumerate(account.findings, 1)],
         settings=_settings(account.findings),
-        words=wording,
     )
+
+
+def rendered(template: str, **values: Any) -> str:
+    """A page from one of the templates, with everything escaped."""
+    environment = Environment(
+        loader=PackageLoader("kmixup.lab.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    return environment.get_template(template).render(words=wording, **values)
 
 
 def _section(number: int, finding: Finding) -> Section:
