@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from kmixup.lab.commands import bench, data, figures, reproduce, sweep, train
+from kmixup.lab.commands import bench, data, figures, reproduce, sweep, train, tune
 
 app = typer.Typer(
     help="k-mixup: mixup along optimal transport matchings.\n\n"
@@ -12,6 +12,7 @@ app = typer.Typer(
     "kmixup train --data iris --method kmixup --k 16   one run\n"
     "kmixup reproduce toy                              a table of the paper\n"
     "kmixup sweep grid.toml                            a grid of your own\n"
+    "kmixup tune --data iris                           k and alpha for your data\n"
     "kmixup figures --out out/figures                  the paper's figures, or yours\n"
     "kmixup data list                                  what there is to train on\n"
     "kmixup bench cost                                 what mixing costs on this machine",
@@ -23,6 +24,7 @@ app = typer.Typer(
 app.command(help=train.HELP)(train.train)
 app.command(help=sweep.HELP)(sweep.sweep)
 app.command(help=reproduce.HELP)(reproduce.reproduce)
+app.command(help=tune.HELP)(tune.tune)
 app.command(help=figures.HELP)(figures.figures)
 app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
