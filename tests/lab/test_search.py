@@ -1,8 +1,10 @@
 """Searching with a training function of one's own, and what a budget allows."""
 
 import math
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -151,3 +153,13 @@ def test_the_lab_itself_is_light():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "set()\n"
+
+
+@pytest.mark.slow
+def test_the_code_on_the_page_of_tuning_runs(capsys):
+    page = (Path(__file__).parents[2] / "docs/tuning.md").read_text().partition("## Searching")[2]
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    names = {}
+    exec(compile(block, "docs/tuning.md", "exec"), names)
+    assert len(capsys.readouterr().out.splitlines()) == 9
+    assert names["found"].winner in [one.setting for one in names["found"].table]

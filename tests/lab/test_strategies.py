@@ -250,4 +250,10 @@ def test_strategies_know_their_rule():
         "xi",
     }
     assert isinstance(make_strategy("halving"), Halving)
-    assert len(make_strategy("halving").settings) == 30
+
+
+def test_the_usual_searches_are_as_large_as_the_page_of_tuning_says():
+    trials = {
+        name: carried_out(make_strategy(name), lambda config: 0.1)[0].trials for name in STRATEGIES
+    }
+    assert trials == {"simple": 30, "two-step": 50, "grid": 150, "halving": 186}

@@ -69,7 +69,7 @@ def test_a_dry_run_prints_the_stages_and_an_estimate_and_writes_nothing(kmixup, 
         "k at that xi: 2 settings × 2 of 5 seeds",
         "mixup: as many trials, 29, some of which may be the same",
         "test: 3 methods × 3 seeds",
-        "42 trials at most",
+        "about 42 trials, as the search goes",
     ]
     assert re.fullmatch(
         r"about [\d.]+ (s|min) on 1 worker \(from a few steps on this machine\)", last

@@ -129,7 +129,7 @@ def make_plan(
 
 
 @dataclass(frozen=True)
-class Tested:
+class Finalist:
     """A method in the final test: its errors in per cent by seed, of the trials that ended."""
 
     name: str
@@ -162,7 +162,7 @@ class Tuned:
     budget: Budget
     kmixup: Searched
     mixup: Searched
-    tests: tuple[Tested, ...]
+    tests: tuple[Finalist, ...]
     rows: tuple[Row, ...]
 
 
@@ -205,7 +205,7 @@ def tune_plan(
     finals = {"k-mixup": kmixup.winner, "mixup": mixup.winner, "ERM": None}
     get([trial for setting in finals.values() for trial in plan.test_trials(setting)])
     tests = tuple(
-        Tested(name, setting, tuple(rows[trial.id] for trial in plan.test_trials(setting)))
+        Finalist(name, setting, tuple(rows[trial.id] for trial in plan.test_trials(setting)))
         for name, setting in finals.items()
     )
     return Tuned(plan, budget, kmixup, mixup, tests, tuple(rows.values()))

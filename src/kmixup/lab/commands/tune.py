@@ -194,7 +194,7 @@ def _report(tuned: Tuned, folder: Path) -> Path:
 
 
 def _preview(plan: Plan, budget: Budget, how: How) -> None:
-    """Print what would be run, and for how long, from a search in which all errors are equal."""
+    """Print what would be run, and for how long, as if a larger k were always better."""
     from kmixup.lab.estimate import Estimate, estimate
     from kmixup.lab.tuning import tune_plan
 
@@ -207,8 +207,8 @@ def _preview(plan: Plan, budget: Budget, how: How) -> None:
         asked.update(dict.fromkeys(trials))
         return [
             {
-                "id": one.id, "status": "done", "trial": one.to_dict(), "result": {"error": 0.0},
-                "seconds": each,
+                "id": one.id, "status": "done", "trial": one.to_dict(),
+                "result": {"error": 1 / one.method.k}, "seconds": each,
             }
             for one in trials
         ]  # fmt: skip
@@ -221,5 +221,5 @@ def _preview(plan: Plan, budget: Budget, how: How) -> None:
         typer.echo(f"{one.stage.title}: {settings} × {seeds}")
     typer.echo(f"mixup: as many trials, {tuned.mixup.trials:,}, some of which may be the same")
     typer.echo(f"test: 3 methods × {count(plan.tests, 'seed')}")
-    typer.echo(f"{count(len(asked), 'trial')} at most")
+    typer.echo(f"about {count(len(asked), 'trial')}, as the search goes")
     forecast([replace(trial, validation=plan.validation) for trial in asked], workers)

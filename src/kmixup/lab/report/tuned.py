@@ -16,7 +16,7 @@ from kmixup.lab.report.verdict import Estimate, interval
 from kmixup.lab.report.wording import number, signed, strength
 from kmixup.lab.search import Round, Searched, Tried
 from kmixup.lab.strategies import Setting
-from kmixup.lab.tuning import Tested, Tuned
+from kmixup.lab.tuning import Finalist, Tuned
 from kmixup.lab.words import count
 
 RECIPES = {
@@ -44,8 +44,8 @@ CAUTION = (
 class Comparison:
     """Two methods of the final test, and what can be told of their difference."""
 
-    new: Tested
-    old: Tested
+    new: Finalist
+    old: Finalist
 
     @property
     def estimate(self) -> Estimate | None:
@@ -214,7 +214,7 @@ def _leader(one: Round) -> tuple[str, str]:
     return name_of(best.setting), figure(percent(best.mean), percent(best.standard_error))
 
 
-def trained_with(tested: Tested) -> str:
+def trained_with(tested: Finalist) -> str:
     """The mean alpha that a method trained with, and its xi."""
     if tested.setting is None or not tested.done:
         return "–"
@@ -226,21 +226,23 @@ def protocol(tuned: Tuned) -> dict[str, object]:
     """All that a reader needs to do the same."""
     plan = tuned.plan
     base = {key: one for key, one in plan.base.to_dict().items() if one not in (None, [])}
-    samples = next((row["data"] for row in tuned.rows if "data" in row), None)
-    size = {} if samples is None else {"classes": samples["classes"], "scaling": samples["scaling"]}
-    tested = next((row["data"] for one in tuned.tests for row in one.done), None)
-    if samples is not None and tested is not None:
-        size |= {
-            "training samples": tested["train"],
-            "of them held out": samples["test"],
-            "test samples": tested["test"],
-        }
+    # there is such a row, or nothing would have won
+    held = next(
+        row["data"]
+        for row in tuned.rows
+        if row["status"] == "done" and row["trial"]["validation"] is not None
+    )
+    tested = [row["data"]["test"] for one in tuned.tests for row in one.done]
     return {
         "data": base["data"],
         "network": base["model"],
         **base["protocol"],
         **{key: base[key] for key in ("limit", "size", "target") if key in base},
-        **size,
+        "classes": held["classes"],
+        "scaling": held["scaling"],
+        "training samples": held["train"] + held["test"],
+        "of them held out": held["test"],
+        **({"test samples": tested[0]} if tested else {}),
         "seed": base["seed"],
         "seeds of the test": f"{plan.tests}, from {plan.test_trials(None)[0].seed}",
     }
