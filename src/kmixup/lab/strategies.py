@@ -90,11 +90,10 @@ class Grid:
 
     settings: tuple[Setting, ...]
     trials: int
-    title: str = "every setting"
 
     def search(self) -> Search:
         board = Board()
-        yield from board.ask(Stage(self.title, self.settings, range(self.trials)))
+        yield from board.ask(Stage("every setting", self.settings, range(self.trials)))
         return board.best(self.settings)
 
     def mixup(self) -> Strategy:
@@ -115,7 +114,8 @@ class Halving:
             stage = Stage(f"the best {len(left)}" if board else "every setting", left, seeds)
             given = yield from board.ask(stage)
             if given < len(seeds) or len(left) < 3:
-                return board.best(left)
+                # those that failed late must not take down those that were sent home whole
+                return board.best([one for one in left if not board.failed(one)] or self.settings)
             left = board.ranked(left)[: -(-len(left) // 2)]
             seeds = range(seeds.stop, 2 * seeds.stop)
 
@@ -293,16 +293,16 @@ class Board:
 
         return tuple(sorted(tried, key=rank))
 
+    def failed(self, setting: Setting) -> bool:
+        return not all(map(math.isfinite, self._errors[setting].values()))
+
     def best(self, settings: Iterable[Setting]) -> Setting:
         first, *_ = self.ranked(settings)
-        if self._failed(first):
+        if self.failed(first):
             raise AllFailedError("no setting can win: every one had a trial that failed")
         return first
 
     def _mean(self, setting: Setting, seeds: Sequence[int]) -> float:
-        if self._failed(setting):
+        if self.failed(setting):
             return math.inf
         return round(fmean(self._errors[setting][seed] for seed in seeds), DIGITS)
-
-    def _failed(self, setting: Setting) -> bool:
-        return not all(map(math.isfinite, self._errors[setting].values()))

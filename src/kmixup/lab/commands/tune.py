@@ -146,7 +146,8 @@ def tune(
     if dry_run:
         _preview(plan, amount, how)
         return
-    _carry_out(plan, amount, how, out or Path("out") / f"tune-{Path(data).name}-{strategy}")
+    folder = out or Path("out") / f"tune-{Path(data).name}-{strategy}"
+    _carry_out(plan, amount, how, folder.expanduser())
 
 
 def _carry_out(plan: Plan, budget: Budget, how: How, folder: Path) -> None:
