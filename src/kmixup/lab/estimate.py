@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
+import warnings
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -48,7 +50,8 @@ def estimate(trials: Sequence[Trial]) -> Estimate:
     for kind in kinds.values():
         unit = max(kind, key=lambda unit: (max(trial.method.k for trial in unit), len(unit)))
         try:
-            with computing_on(1):
+            with computing_on(1), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # an xi out of reach of a few samples tells nothing
                 seconds = _seconds(unit)
         except Exception as error:
             unknown.append(f"{type(error).__name__}: {error}")
@@ -64,7 +67,8 @@ def _seconds(unit: Unit) -> float:
     for steps in (1, STEPS):  # the first call of all is slow
         few = min(whole, steps * protocol.batch_size)
         short = replace(protocol, epochs=1)
-        probe = [replace(trial, protocol=short, limit=few, noise=(), fgsm=()) for trial in unit]
+        limit = math.ceil(few / (1 - (unit[0].validation or 0)))  # so that few are left
+        probe = [replace(trial, protocol=short, limit=limit, noise=(), fgsm=()) for trial in unit]
         begin = time.perf_counter()
         epoch = _epoch(probe)
         around = time.perf_counter() - begin - epoch

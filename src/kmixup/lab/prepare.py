@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from kmixup.calibration import Calibration, calibrate
 from kmixup.coefficient import Beta
-from kmixup.lab.data import ENTRIES, Dataset, load
+from kmixup.lab.data import ENTRIES, Dataset, Holdout, load
 from kmixup.lab.models import build, layers_of
 from kmixup.lab.protocol import Protocol, Trial
 from kmixup.lab.streams import Streams, drawing_from
@@ -52,14 +52,15 @@ def usual_for(name: str, data: Dataset | None = None) -> tuple[str, str]:
 
 
 def load_data(trial: Trial) -> Dataset:
-    """The data of a trial, split by its seed."""
+    """The data of a trial, divided as its seeds say."""
     return load(
         trial.data,
         limit=trial.limit,
         scaling=trial.scaling,  # type: ignore[arg-type]
-        seed=trial.seed,
+        seed=trial.seed if trial.split is None else trial.split,
         size=trial.size,
         target=trial.target,
+        holdout=None if trial.validation is None else Holdout(trial.validation, trial.seed),
     )
 
 

@@ -197,6 +197,11 @@ class Trial:
     arguments of the former. Besides the test part as it is, the network is tested under
     Gaussian `noise` and under `fgsm` attacks of these many 255ths. Trials that differ in
     their method alone have the same split, initial weights and order of the samples.
+
+    To choose among methods, `validation` is the share of the training samples to test on
+    in the place of the test part, drawn by the seed. `split` is a seed for the division
+    into training and test part, and for the points of a toy, that many trials share: by
+    default it is the trial's own, and then what one seed tests on another trains on.
     """
 
     data: str
@@ -210,12 +215,20 @@ class Trial:
     target: str | None = None
     noise: tuple[float, ...] = ()
     fgsm: tuple[float, ...] = ()
+    validation: float | None = None
+    split: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("noise", "fgsm"):
             object.__setattr__(self, name, _levels(name, getattr(self, name)))
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
             raise ValueError(f"seed must be a whole number, 0 or more, got {self.seed!r}")
+        if self.split is not None:
+            check_whole("split", self.split, least=0)
+        if self.validation is not None and not 0 < self.validation < 1:
+            raise ValueError(
+                f"validation must be a share between 0 and 1, e.g. 0.2, got {self.validation}"
+            )
         if self.method.smallest > self.protocol.batch_size:
             twice = "twice k" if self.method.pairing == "batch" else "k"
             raise ValueError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -19,10 +19,14 @@ INTERVAL = 30.0  # seconds between two lines where there is no terminal
 class Watch:
     """A bar on a terminal, a line now and then elsewhere; nothing if `quiet`.
 
-    Its methods `started` and `ended` are what `sweep` calls.
+    Its methods `started` and `ended` are what `sweep` calls. `news` makes words of rows that
+    have just ended, by default of the last.
     """
 
-    def __init__(self, *, quiet: bool = False) -> None:
+    def __init__(
+        self, *, quiet: bool = False, news: Callable[[Sequence[Row]], str] | None = None
+    ) -> None:
+        self._news = news or _last
         self.quiet, self.terminal = quiet, sys.stderr.isatty() and not quiet
         self._bar: Any = None
         self._done = self._failed = 0
@@ -43,17 +47,18 @@ class Watch:
     def ended(self, rows: Sequence[Row]) -> None:
         self._done += len(rows)
         self._failed += sum(row["status"] != "done" for row in rows)
+        news = self._news(rows)
         self._left -= sum(self._weights[row["id"]] for row in rows)
         now = time.monotonic()
         if self._bar is not None:
             self._bar.update(
-                self._task, completed=self._whole - self._left, state=self._state(rows)
+                self._task, completed=self._whole - self._left, state=self._state(news)
             )
         elif now - self._last > INTERVAL or self._done == self._total:
             self._last = now
-            self._say(self._state(rows))
+            self._say(self._state(news))
 
-    def _state(self, rows: Sequence[Row]) -> str:
+    def _state(self, news: str) -> str:
         passed = max(time.monotonic() - self._begin, 1e-9)
         left = passed * self._left / (self._whole - self._left)
         words = [
@@ -62,7 +67,7 @@ class Watch:
             f"{duration(left)} left",
         ]
         words += [f"{self._failed:,} failed"] * (self._failed > 0)
-        return f"{', '.join(words)}; last: {_last(rows[-1])}"
+        return f"{', '.join(words)}; {news}"
 
     def _say(self, line: str) -> None:
         if not self.quiet:
@@ -89,7 +94,8 @@ def _bar() -> Any:
     return Progress(BarColumn(bar_width=30), state, console=Console(stderr=True))
 
 
-def _last(row: Row) -> str:
+def _last(rows: Sequence[Row]) -> str:
+    row = rows[-1]
     trial = Trial.from_dict(row["trial"])
     found = f"{row['result']['error']:.2%}" if row["status"] == "done" else row["error"]
-    return f"{trial.data} {trial.method.label} {found}"
+    return f"last: {trial.data} {trial.method.label} {found}"

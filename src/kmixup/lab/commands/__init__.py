@@ -13,6 +13,7 @@ from kmixup.lab.commands import (
     reproduce,
     sweep,
     train,
+    tune,
 )
 
 app = typer.Typer(
@@ -22,6 +23,7 @@ app = typer.Typer(
     "kmixup inspect table.csv --target species         which k and alpha for your data\n"
     "kmixup reproduce toy                              a table of the paper\n"
     "kmixup sweep grid.toml                            a grid of your own\n"
+    "kmixup tune --data iris                           k and alpha for your data\n"
     "kmixup figures --out out/figures                  the paper's figures, or yours\n"
     "kmixup calibrate mnist --k 16                     the alpha as strong as mixup's\n"
     "kmixup data list                                  what there is to train on\n"
@@ -35,6 +37,7 @@ app.command(help=train.HELP)(train.train)
 app.command(help=inspect.HELP)(inspect.inspect)
 app.command(help=sweep.HELP)(sweep.sweep)
 app.command(help=reproduce.HELP)(reproduce.reproduce)
+app.command(help=tune.HELP)(tune.tune)
 app.command(help=figures.HELP)(figures.figures)
 app.command(help=calibrate.HELP)(calibrate.calibrate)
 app.add_typer(data.app, name="data")

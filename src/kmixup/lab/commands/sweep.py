@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -121,12 +121,18 @@ class How:
         return Local() if self.workers is None else Local(self.workers)
 
 
-def carry_out(trials: Sequence[Trial], folder: Path, how: How) -> Outcome:
-    """Run the trials that have no row yet; Ctrl-C says how to go on."""
+def carry_out(
+    trials: Sequence[Trial],
+    folder: Path,
+    how: How,
+    *,
+    news: Callable[[Sequence[Row]], str] | None = None,
+) -> Outcome:
+    """Run the trials that have no row yet, with `news` as in `Watch`; Ctrl-C says how to go on."""
     from kmixup.lab.watching import Watch
 
     try:
-        with Watch(quiet=how.quiet) as watch:
+        with Watch(quiet=how.quiet, news=news) as watch:
 
             def started(trials: Sequence[Trial], todo: Sequence[Trial]) -> None:
                 if how.engine == "local":  # a cluster may have what this machine lacks
@@ -142,7 +148,7 @@ def carry_out(trials: Sequence[Trial], folder: Path, how: How) -> Outcome:
                 ended=watch.ended,
             )
     except KeyboardInterrupt:
-        typer.echo(f"stopped; what has ended is in {folder}, go on with\n  {_command()}", err=True)
+        typer.echo(f"stopped; what has ended is in {folder}, go on with\n  {typed()}", err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -164,7 +170,7 @@ def report(
     tables = tables_of(rows) if tables is None else tables
     judged = {"comparison": preface["comparison"]} if "comparison" in preface else {}
     show(rows, tables, Console(), **judged)
-    return write(rows, tables, folder, command=_command(), **preface).page
+    return write(rows, tables, folder, command=typed(), **preface).page
 
 
 def finish(outcome: Outcome, folder: Path, page: Path | None) -> None:
@@ -183,15 +189,13 @@ def finish(outcome: Outcome, folder: Path, page: Path | None) -> None:
         raise typer.Exit(FAILED)
 
 
-def _command() -> str:
+def typed() -> str:
     """What was typed."""
     return shlex.join(["kmixup", *sys.argv[1:]])
 
 
 def preview(trials: Sequence[Trial], how: How) -> None:
     """Print what would be run, and for how long."""
-    from kmixup.lab.estimate import estimate
-
     workers = how.chosen().workers
     cells = Counter(replace(trial, seed=0) for trial in trials)
     settings = [field.name for field in fields(Protocol)]
@@ -202,6 +206,13 @@ def preview(trials: Sequence[Trial], how: How) -> None:
         words += [f"{name}={getattr(cell.protocol, name)}" for name in differ]
         typer.echo(f"{'  '.join(words)}  × {number}")
     typer.echo(f"{count(len(trials), 'trial')} in {count(len(cells), 'cell')}")
+    forecast(trials, workers)
+
+
+def forecast(trials: Sequence[Trial], workers: int) -> None:
+    """Print for how long trials would run."""
+    from kmixup.lab.estimate import estimate
+
     found = estimate(trials)
     if found.seconds:
         typer.echo(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 import torch
@@ -42,6 +43,51 @@ class Parts:
             self.classes,
             self.columns,
         )
+
+
+@dataclass(frozen=True)
+class Holdout:
+    """A random `share` of the training samples, held out for validation by `seed`.
+
+    It stands where the test part was, which is gone: whatever trains and tests on the rest
+    chooses without having seen a test sample.
+    """
+
+    share: float
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share < 1:
+            raise ValueError(
+                f"validation must be a share between 0 and 1, e.g. 0.2, got {self.share}"
+            )
+
+    def left(self, n: int) -> int:
+        """How many of `n` training samples remain to train on."""
+        left = n - max(1, round(self.share * n))
+        if left < 1:
+            raise ValueError(
+                f"validation={self.share:g} must leave a sample to train on, there are {n}: "
+                "lower it"
+            )
+        return left
+
+    def of(self, parts: Parts, limit: int | None = None) -> Parts:
+        """The first `limit` training samples, divided; of the test part nothing is looked at.
+
+        >>> x, y = torch.arange(10.0)[:, None], torch.zeros(10, dtype=torch.long)
+        >>> parts = Holdout(0.2).of(Parts(x, y, x, y, ("a",)))
+        >>> len(parts.x_train), len(parts.x_test)
+        (8, 2)
+        """
+        x, y = parts.x_train[:limit], parts.y_train[:limit]
+        held = len(x) - self.left(len(x))
+        # not the seed itself: the split and the toys have drawn from that already
+        digest = hashlib.sha256(f"{self.seed}/validation".encode()).digest()
+        generator = torch.Generator().manual_seed(int.from_bytes(digest[:4], "big"))
+        order = torch.randperm(len(x), generator=generator)
+        test, train = order[:held], order[held:]
+        return Parts(x[train], y[train], x[test], y[test], parts.classes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import torch
 
 from kmixup.lab.data import fetch as files
 from kmixup.lab.data.catalogue import ENTRIES, Entry, Request
-from kmixup.lab.data.dataset import Dataset, Parts, Samples, split
+from kmixup.lab.data.dataset import Dataset, Holdout, Parts, Samples, split
 from kmixup.lab.data.own import read_own
 from kmixup.lab.data.scaling import SCALINGS, Scaling, fit
 from kmixup.lab.data.tabular import impute
@@ -24,6 +24,7 @@ def load(
     root: str | Path | None = None,
     size: int | None = None,
     target: str | None = None,
+    holdout: Holdout | None = None,
     download: bool = False,
 ) -> Dataset:
     """A data set in memory.
@@ -38,6 +39,8 @@ def load(
         root: the only folder to look in, in place of KMIXUP_DATA and the cache.
         size: number of training points of a toy, and of test points.
         target: the column of the user's `.csv` that holds the classes.
+        holdout: put a random share of the training samples in the place of the test part,
+            before anything is fitted to the rest.
         download: fetch what is not at hand into the cache; not with `root`.
 
     >>> iris = load("iris", seed=3)
@@ -51,7 +54,8 @@ def load(
     folder = None if root is None else Path(root).expanduser()
     if name not in ENTRIES:
         own = _own_path(name)
-        return _finish(own.name, _own_parts(own, target, seed), limit, _known(name, scaling, None))
+        parts = _own_parts(own, target, seed)
+        return _finish(own.name, parts, limit, _known(name, scaling, None), holdout)
     entry = ENTRIES[name]
     if size is not None and entry.kind != "toy":
         raise ValueError(f"size is for toys, {name} has a size of its own: use limit={size}")
@@ -62,7 +66,7 @@ def load(
     parts = split(found, seed=seed) if isinstance(found, Samples) else found
     if entry.kind != "toy":
         _check_extent(entry, parts, limit)
-    return _finish(name, parts, limit, chosen, entry)
+    return _finish(name, parts, limit, chosen, holdout, entry)
 
 
 def fetch_dataset(name: str, *, into: str | Path | None = None, progress: bool = True) -> Path:
@@ -177,17 +181,18 @@ def _finish(
     parts: Parts,
     limit: int | None,
     scaling: tuple[str, str],
+    holdout: Holdout | None,
     entry: Entry | None = None,
 ) -> Dataset:
     """Cut to the limit, fill what is missing, fit the scaling, and say which part it is."""
     whole = (len(parts.x_train), len(parts.x_test), len(parts.classes))
     if entry is not None and entry.kind != "toy":
         whole = (entry.train, entry.test, entry.classes)
-    parts = parts.first(limit)
+    parts = parts.first(limit) if holdout is None else holdout.of(parts, limit)
     if parts.x_train.is_floating_point() and parts.x_train.dim() == 2:
         parts = impute(parts)
     extent = (len(parts.x_train), len(parts.x_test), len(parts.classes))
-    part = None if extent == whole else _part(extent, whole)
+    part = None if extent == whole else _part(extent, whole, holdout)
     pixel_range = (0.0, 255.0) if parts.x_train.dtype == torch.uint8 else None
     mean, std = fit(scaling[1], parts.x_train, pixel_range)
     return Dataset(
@@ -196,11 +201,20 @@ def _finish(
     )  # fmt: skip
 
 
-def _part(extent: tuple[int, int, int], whole: tuple[int, int, int]) -> str:
+def _part(
+    extent: tuple[int, int, int], whole: tuple[int, int, int], holdout: Holdout | None = None
+) -> str:
     """
     >>> _part((100, 50, 10), (60000, 10000, 10))
     'the first 100 of 60,000 training and 50 of 10,000 test samples'
+    >>> _part((80, 20, 3), (100, 50, 3), Holdout(0.2))
+    '80 of 100 training samples, and 20 others of them in the place of the test part'
     """
+    if holdout is not None:
+        return (
+            f"{extent[0]:,} of {whole[0]:,} training samples, and {extent[1]:,} others of them "
+            "in the place of the test part"
+        )
     text = (
         f"the first {extent[0]:,} of {whole[0]:,} training and "
         f"{extent[1]:,} of {whole[1]:,} test samples"

@@ -57,23 +57,40 @@ def against_k(lines: Sequence[Line], *, name: str, top: float | None = None) -> 
     """Error against k, a line for each column; `top` makes the axes of several drawings equal."""
 
     def draw(axes: Axes) -> None:
-        for i, line in enumerate(lines):
-            axes.errorbar(
-                line.x,
-                line.y,
-                yerr=line.errors if any(line.errors) else None,
-                label=line.label,
-                color=_shade(i, len(lines)),
-                marker=MARKERS[i % len(MARKERS)],
-                markersize=4.5,
-                linewidth=1.4,
-                capsize=2.5,
-            )
+        _with_bars(axes, lines)
         k_axis(axes, sorted({k for line in lines for k in line.x}))
         axes.set_ylim(0, top)
         axes.set_ylabel("error in per cent")
 
     return svg(draw, name, ncols=3)
+
+
+def against_alpha(lines: Sequence[Line], *, name: str) -> str:
+    """Error against alpha on a logarithmic scale."""
+
+    def draw(axes: Axes) -> None:
+        _with_bars(axes, lines)
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.set_ylim(bottom=0)
+        axes.set(xlabel="alpha", ylabel="error in per cent")
+
+    return svg(draw, name, ncols=3)
+
+
+def _with_bars(axes: Axes, lines: Sequence[Line]) -> None:
+    for i, line in enumerate(lines):
+        axes.errorbar(
+            line.x,
+            line.y,
+            yerr=line.errors if any(line.errors) else None,
+            label=line.label,
+            color=_shade(i, len(lines)),
+            marker=MARKERS[i % len(MARKERS)],
+            markersize=4.5,
+            linewidth=1.4,
+            capsize=2.5,
+        )
 
 
 def training(lines: Sequence[Line], *, ylabel: str, name: str) -> str:

@@ -211,6 +211,7 @@ def _setting(row: Row) -> dict[str, Any]:
     """All that must be equal within an outcome; ERM has neither pairing nor layers."""
     trial, method = row["trial"], row["trial"]["method"]
     data = {name: trial[name] for name in ("limit", "scaling", "size", "target")}
+    data |= {name: trial.get(name) for name in ("validation", "split")}  # old rows have none
     pairing = None if method["name"] == "erm" else method["pairing"]
     return {**trial["protocol"], **data, "pairing": pairing, "layers": method.get("layers")}
 
