@@ -30,7 +30,8 @@ RECIPES = {
 TIES = (
     "Settings are compared by their mean validation error on the seeds that all of them have; "
     "of equal ones the smaller k wins, then the smaller alpha, and one with a failed trial "
-    "cannot win. The figures of the map are over all seeds of each."
+    "cannot win. The figures of the map are over all seeds of each: one with fewer seeds may look "
+    "better than the winner."
 )
 CAUTION = (
     "The test part was looked at once, after both searches. The differences are of trials in "
@@ -200,8 +201,9 @@ def course(tuned: Tuned) -> tuple[Step, ...]:
 
 
 def _extent(one: Round) -> str:
-    of = "" if one.whole else f" of {len(one.stage.seeds)}"
-    return f"{count(len(one.stage.settings), 'setting')} × {len(one.errors)}{of} seeds"
+    given = "" if one.whole else f"{len(one.errors)} of "
+    seeds = count(len(one.stage.seeds), "seed")
+    return f"{count(len(one.stage.settings), 'setting')} × {given}{seeds}"
 
 
 def _leader(one: Round) -> tuple[str, str]:
