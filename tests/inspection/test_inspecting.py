@@ -94,6 +94,12 @@ def test_only_what_is_drawn_is_read():
     assert Watched.read == 64
 
 
+def test_every_k_is_announced():
+    told = []
+    inspected(largest_k=8, watch=told.append)
+    assert told == [1, 2, 4, 8]
+
+
 def test_one_class_is_as_good_as_none():
     one, none = inspected(y=torch.zeros(120, dtype=torch.long)), inspected(y=None)
     assert one.classes == {"0": 120}

@@ -101,6 +101,9 @@ def test_a_dry_run_with_a_budget_of_minutes_measures_first(kmixup, here):
         ("--engine slurm", "engine must be local or ray, got 'slurm'"),
         ("--device tpu --quiet", "device must be one of auto, cpu, cuda, mps, got 'tpu'"),
         ("--seed -1", "seed must be a whole number, 0 or more, got -1"),
+        ("--size 5", "size is for toys, iris has a size of its own"),
+        ("--scaling log", "scaling must be one of paper, standard, minmax, symmetric, none, got"),
+        ("--model lenett", "did you mean lenet?"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(kmixup, here, words, message):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +16,7 @@ from kmixup.inspection.readings import Decay, Reading, decay_of, read
 from kmixup.theory.matching import Indices
 
 NUMBERS = 1 << 25  # of the data held in memory, in float64
-LARGEST_K = 256
-
-Some = slice | Tensor
+SIZE, LARGEST_K = 10_000, 256
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,9 @@ def inspect(
     alpha: float = 1.0,
     largest_k: int = LARGEST_K,
     batch_size: int = 128,
-    size: int = 10_000,
+    size: int = SIZE,
     generator: Generator | None = None,
+    watch: Callable[[int], object] = lambda k: None,
 ) -> Inspection:
     """Measure what k-mixup would do to a data set, without training.
 
@@ -71,6 +71,7 @@ def inspect(
         batch_size: of the training to come; the advice has two sets of k fit into it.
         size: number of samples to look at, drawn at random where there are more, and fewer
             where they are large.
+        watch: called with every k before it is measured.
 
     >>> x = torch.randn(400, 2, generator=torch.Generator().manual_seed(0))
     >>> found = inspect(x, (x[:, 0] > 0).long(), generator=torch.Generator().manual_seed(0))
@@ -79,16 +80,13 @@ def inspect(
     """
     _check(x, alpha, largest_k, batch_size, size)
     width = int(np.prod(tuple(x.shape[1:])))
-    used = min(len(x), size, max(64, NUMBERS // width))
-    some: Some = slice(None)
-    if used < len(x):
-        some = torch.randperm(len(x), generator=generator)[:used].sort().values
-    points = _points(x[some])
+    some = draw(len(x), width, size=size, generator=generator)
+    points = _points(x if some is None else x[some])
     labels, classes = _labels(y, len(x), some)
-    readings = tuple(
-        read(points, labels, k, alpha=alpha, generator=generator)
-        for k in _powers(min(largest_k, used // 2))
-    )
+    used, readings = len(points), []
+    for k in _powers(min(largest_k, used // 2)):
+        watch(k)
+        readings.append(read(points, labels, k, alpha=alpha, generator=generator))
     return Inspection(
         samples=len(x),
         used=used,
@@ -96,10 +94,16 @@ def inspect(
         classes=classes,
         alpha=alpha,
         batch_size=batch_size,
-        readings=readings,
+        readings=tuple(readings),
         decay=decay_of(readings),
         advice=advise(readings, samples=used, alpha=alpha, batch_size=batch_size),
     )
+
+
+def draw(n: int, width: int, *, size: int, generator: Generator | None) -> Tensor | None:
+    """Which of `n` samples of so many numbers to look at, in their order; None for all."""
+    used = min(n, size, max(64, NUMBERS // width))
+    return torch.randperm(n, generator=generator)[:used].sort().values if used < n else None
 
 
 def _points(x: Any) -> Tensor:
@@ -113,7 +117,7 @@ def _points(x: Any) -> Tensor:
     return points
 
 
-def _labels(y: Any, n: int, some: Some) -> tuple[Indices | None, dict[str, int]]:
+def _labels(y: Any, n: int, some: Tensor | None) -> tuple[Indices | None, dict[str, int]]:
     """Indices of classes, and the classes with the numbers of their samples.
 
     One class is as good as none: there is nothing that a label could change to.
@@ -127,7 +131,7 @@ def _labels(y: Any, n: int, some: Some) -> tuple[Indices | None, dict[str, int]]
             f"got {labels.dtype} {labels.shape}: leave it out for other targets"
         )
     names, index, counts = np.unique(
-        labels[some if isinstance(some, slice) else some.numpy()],
+        labels if some is None else labels[some.numpy()],
         return_inverse=True,
         return_counts=True,
     )

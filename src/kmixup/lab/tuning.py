@@ -17,8 +17,9 @@ from statistics import fmean, stdev
 from typing import Any
 
 from kmixup.lab.budget import Budget
-from kmixup.lab.data import ENTRIES, Holdout, load
+from kmixup.lab.data import ENTRIES, Holdout, at_hand, load
 from kmixup.lab.estimate import estimate
+from kmixup.lab.models import check_model
 from kmixup.lab.prepare import usual_for
 from kmixup.lab.protocol import Method, Protocol, Trial, check_whole, known_settings, paper_protocol
 from kmixup.lab.search import Config, Ran, Searched, as_in, search
@@ -102,12 +103,18 @@ def make_plan(
     """
     holdout = Holdout(validation, seed)
     loaded = None
-    if data in ENTRIES:
-        entry = ENTRIES[data]
-        whole = size if size is not None and entry.kind == "toy" else entry.train
-        left = holdout.left(min(whole, limit or whole))
+    if data in ENTRIES and not at_hand(data, limit=limit):  # they may be so on a cluster
+        left = holdout.left(min(ENTRIES[data].train, limit or ENTRIES[data].train))
     else:
-        loaded = load(data, limit=limit, target=target, seed=seed, holdout=holdout)
+        loaded = load(
+            data,
+            limit=limit,
+            scaling=scaling,  # type: ignore[arg-type]
+            size=size,
+            target=target,
+            seed=seed,
+            holdout=holdout,
+        )
         left = len(loaded.x_train)
     kind, usual = usual_for(data, loaded)
     settings = known_settings(Protocol, protocol or {}, "protocol.")
@@ -115,6 +122,7 @@ def make_plan(
     base = Trial(
         data, model or usual, Method("erm"), how, seed, limit, scaling, size, target, split=seed
     )
+    check_model(base.model)
     for one in k or ():
         if one > left:
             raise ValueError(

@@ -80,10 +80,10 @@ def inspect(
         loaded = load(data, limit=limit, scaling=scaling, seed=seed, target=target)  # type: ignore[arg-type]
         if batch_size is None:
             batch_size = paper_protocol(data, usual_for(data, loaded)[0]).batch_size
-        status.update(f"matching samples of {data}")
         xray = examine(
-            loaded, alpha=alpha, largest_k=largest_k, batch_size=batch_size, size=size, seed=seed
-        )
+            loaded, alpha=alpha, largest_k=largest_k, batch_size=batch_size, size=size, seed=seed,
+            watch=lambda k: status.update(f"matching samples of {data} at k = {k}"),
+        )  # fmt: skip
     show(xray, Console())
     if page:
         command = shlex.join(["kmixup", *sys.argv[1:]])

@@ -87,7 +87,7 @@ class Holdout:
         generator = torch.Generator().manual_seed(int.from_bytes(digest[:4], "big"))
         order = torch.randperm(len(x), generator=generator)
         test, train = order[:held], order[held:]
-        return Parts(x[train], y[train], x[test], y[test], parts.classes)
+        return Parts(x[train], y[train], x[test], y[test], parts.classes, parts.columns)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from kmixup.lab.models.mlp import HIDDEN, mlp
 from kmixup.lab.models.preact_resnet import preact_resnet18, preact_resnet20
 from kmixup.lab.models.wide_resnet import wide_resnet28_10, wide_resnet101
 
-__all__ = ["MODELS", "Builder", "build", "layers_of"]
+__all__ = ["MODELS", "Builder", "build", "check_model", "layers_of"]
 
 
 class Builder(Protocol):
@@ -61,11 +61,16 @@ def build(name: str, *, in_shape: tuple[int, ...], num_classes: int) -> nn.Modul
         )
     if num_classes < 1:
         raise ValueError(f"num_classes must be at least 1, got {num_classes}")
-    builder = _own(name) if ":" in name else _named(name)
+    builder = check_model(name)
     net: Any = builder(in_shape=tuple(in_shape), num_classes=num_classes)
     if not isinstance(net, nn.Module):
         raise TypeError(f"model {name!r} must return an nn.Module, got {type(net).__name__}")
     return net
+
+
+def check_model(name: str) -> Builder:
+    """The function that builds a network of that name; refuses what is none."""
+    return _own(name) if ":" in name else _named(name)
 
 
 def _named(name: str) -> Builder:

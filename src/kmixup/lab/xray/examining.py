@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from kmixup.inspection import Inspection, inspect
-from kmixup.inspection.inspecting import LARGEST_K, NUMBERS
+from kmixup.inspection.inspecting import LARGEST_K, SIZE, draw
 from kmixup.lab.data import Dataset
 
-SIZE = 10_000  # samples to look at
 FEWEST = 4
 COMPARED = 16  # the k to show beside 1 where none above is advised
 
@@ -62,6 +62,7 @@ def examine(
     largest_k: int = LARGEST_K,
     size: int = SIZE,
     seed: int = 0,
+    watch: Callable[[int], object] = lambda k: None,
 ) -> Xray:
     """Inspect the training part of a data set; the arguments are those of `kmixup.inspect`.
 
@@ -70,20 +71,17 @@ def examine(
     """
     _check(data)
     n, generator = len(data.x_train), torch.Generator().manual_seed(seed)
-    most = max(64, NUMBERS // math.prod(data.shape))
-    used = min(n, max(size, FEWEST), most)
-    drawn = torch.arange(n)
-    if used < n:
-        drawn = torch.randperm(n, generator=generator)[:used].sort().values
+    some = draw(n, math.prod(data.shape), size=max(size, FEWEST), generator=generator)
+    drawn = torch.arange(n) if some is None else some
     points = data.normalise(data.x_train[drawn]).flatten(1)
     if (points == points[0]).all():
         raise ValueError(
-            f"{data.name} must have samples that differ, the {used:,} that were looked at are "
-            "all the same"
+            f"{data.name} must have samples that differ, the {len(drawn):,} that were looked at "
+            "are all the same"
         )
     found = inspect(
         points, data.y_train[drawn], alpha=alpha, largest_k=largest_k, batch_size=batch_size,
-        size=size, generator=generator,
+        size=size, generator=generator, watch=watch,
     )  # fmt: skip
     return Xray(data, drawn, points, replace(found, samples=n), seed)
 

@@ -97,7 +97,7 @@ def percent(one: Measured | None) -> str:
 def extent(xray: Xray) -> str:
     """How large the data are, and how much of them was looked at."""
     data, found = xray.data, xray.found
-    classes = f"in {count(data.num_classes, 'class')}".replace("classs", "classes")
+    classes = f"in {data.num_classes:,} class{'es' * (data.num_classes != 1)}"
     told = (
         f"{data.title}: {count(found.samples, 'training sample')} of "
         f"{count(found.features, 'number')} {classes}, scaling {data.scaling}; "
