@@ -112,6 +112,7 @@ def test_the_code_in_the_readme_runs():
         "loader": DataLoader(data, batch_size=64, shuffle=True),
         "loader2": DataLoader(data, batch_size=64, shuffle=True),
         "x_train": x_train,
+        "y_train": data.tensors[1],
         "LogisticRegression": LogisticRegression,
     }
     for block in blocks:
