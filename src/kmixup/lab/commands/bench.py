@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kmixup.lab.commands.options import DATA, Model
+
 if TYPE_CHECKING:
     from kmixup.lab.hindsight import Difference, Hindsight
 
@@ -55,12 +57,8 @@ On the published runs:
 
 @app.command(help=HELP)
 def cost(
-    data: Annotated[
-        str, typer.Option(help="A name from `kmixup data list`, or a .npz, a .csv or a folder.")
-    ] = "mnist",
-    model: Annotated[
-        str | None, typer.Option(help="A name, or package.module:function of your own.")
-    ] = None,
+    data: Annotated[str, typer.Option(help=DATA)] = "mnist",
+    model: Model = None,
     batch_size: Annotated[int, typer.Option(help="k goes up to it.")] = 128,
     steps: Annotated[int, typer.Option(help="Batches in a turn; an epoch is extrapolated.")] = 20,
     seconds: Annotated[

@@ -10,6 +10,7 @@ import typer
 
 from kmixup.calibration import Calibration
 from kmixup.calibration import calibrate as find
+from kmixup.lab.commands.options import DATA, Limit, Scaling, Target
 
 HELP = """Find the alpha at k that perturbs the data as much as mixup does at yours.
 
@@ -29,21 +30,15 @@ KS = [2, 4, 8, 16, 32]
 
 
 def calibrate(
-    data: Annotated[
-        str, typer.Argument(help="A name from `kmixup data list`, or a .npz, a .csv or a folder.")
-    ],
+    data: Annotated[str, typer.Argument(help=DATA)],
     k: Annotated[list[int], typer.Option(help="May be repeated.")] = KS,
     alpha: Annotated[float, typer.Option(help="Of the mixup to equal.")] = 1.0,
     disjoint: Annotated[
         bool, typer.Option("--disjoint", help="Pair inside a batch, not with a second loader.")
     ] = False,
-    scaling: Annotated[
-        str | None, typer.Option(help="paper, standard, minmax, symmetric or none.")
-    ] = None,
-    limit: Annotated[int | None, typer.Option(help="Only the first samples.")] = None,
-    target: Annotated[
-        str | None, typer.Option(help="The column of a .csv with the classes.")
-    ] = None,
+    scaling: Scaling = None,
+    limit: Limit = None,
+    target: Target = None,
     seed: Annotated[int, typer.Option(help="Of the split and of the sampling.")] = 0,
 ) -> None:
     from kmixup.lab.data import load

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from kmixup.lab.commands.options import Target
 from kmixup.lab.figures import NAMES, OF_DATA
 from kmixup.lab.words import duration
 
@@ -49,9 +50,7 @@ def figures(
             help=f"Draw {', '.join(OF_DATA)} of a data set by name, .npz, .csv or folder."
         ),
     ] = None,
-    target: Annotated[
-        str | None, typer.Option(help="The column of a .csv with the classes.")
-    ] = None,
+    target: Target = None,
     limit: Annotated[
         int | None, typer.Option(help="Only the first samples, of --data or MNIST.")
     ] = None,

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from kmixup.lab.commands.options import DATA, Limit, Scaling, Target
+
 HELP = """Look at a data set before any training: what would k and alpha do to it?
 
 Samples are matched at k = 1, 2, 4 and so on. You see how near partners come, which alpha
@@ -34,9 +36,7 @@ Quick, on the terminal only:
 def inspect(
     data: Annotated[
         str,
-        typer.Argument(
-            metavar="DATA", help="A name from `kmixup data list`, or a .npz, a .csv or a folder."
-        ),
+        typer.Argument(metavar="DATA", help=DATA),
     ],
     alpha: Annotated[float, typer.Option(help="Of plain mixup, to compare strengths with.")] = 1.0,
     largest_k: Annotated[int, typer.Option(help="Where the powers of two end.")] = 256,
@@ -49,16 +49,10 @@ def inspect(
     size: Annotated[
         int, typer.Option(help="Samples to look at, drawn at random where there are more.")
     ] = 10_000,
-    scaling: Annotated[
-        str | None, typer.Option(help="paper, standard, minmax, symmetric or none.")
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option(help="Only the first samples, this many of each part.")
-    ] = None,
+    scaling: Scaling = None,
+    limit: Limit = None,
     seed: Annotated[int, typer.Option(help="Of the split and of all draws.")] = 0,
-    target: Annotated[
-        str | None, typer.Option(help="The column of a .csv with the classes.")
-    ] = None,
+    target: Target = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder of the page; by default one in out/inspect.")
     ] = None,

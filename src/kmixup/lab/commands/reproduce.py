@@ -10,22 +10,18 @@ from typing import Annotated
 
 import typer
 
-from kmixup.lab.commands.sweep import (
+from kmixup.lab.commands.options import (
     Address,
     Device,
     DryRun,
     EngineName,
-    How,
     NumCpus,
     NumGpus,
     Out,
     Quiet,
     Workers,
-    carry_out,
-    finish,
-    preview,
-    report,
 )
+from kmixup.lab.commands.sweep import How, carry_out, finish, preview, report
 from kmixup.lab.paper import PRESETS, Preset
 
 RULES = {"same": ("same",), "xi": ("xi",), "both": ("same", "xi")}

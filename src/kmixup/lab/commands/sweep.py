@@ -13,6 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kmixup.lab.commands.options import (
+    Address,
+    Device,
+    DryRun,
+    EngineName,
+    NumCpus,
+    NumGpus,
+    Out,
+    Quiet,
+    Workers,
+)
 from kmixup.lab.data import ENTRIES, at_hand, load
 from kmixup.lab.engines import Engine, Local, Ray
 from kmixup.lab.protocol import Protocol, Trial
@@ -48,22 +59,6 @@ Run it, and go on with it after any interruption:
 On a Ray cluster, four trials to a GPU:
   kmixup sweep grid.toml --engine ray --address auto --num-gpus 0.25
 """
-
-Out = Annotated[Path | None, typer.Option(help="Folder of the rows; by default one in out/.")]
-EngineName = Annotated[str, typer.Option("--engine", help="local or ray.")]
-Workers = Annotated[
-    int | None, typer.Option(help="Processes of the local engine; by default one a core.")
-]
-Address = Annotated[
-    str | None, typer.Option(help="Of a Ray cluster; by default one is started here.")
-]
-NumCpus = Annotated[float, typer.Option(help="Cores that a Ray task reserves.")]
-NumGpus = Annotated[float, typer.Option(help="GPUs that a Ray task reserves, e.g. 0.25.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps; tables train on the CPU.")]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Print the trials and an estimate of the time.")
-]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
 
 
 def sweep(

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from kmixup.lab import checkpoint
+from kmixup.lab.commands.options import DATA, Limit, Model, Points, Scaling, Target
 from kmixup.lab.data import Dataset, load
 from kmixup.lab.prepare import usual_for
 from kmixup.lab.protocol import Method, Trial, paper_protocol
@@ -45,12 +46,8 @@ Robustness, two processes, a part of the data:
 
 
 def train(
-    data: Annotated[
-        str, typer.Option(help="A name from `kmixup data list`, or a .npz, a .csv or a folder.")
-    ],
-    model: Annotated[
-        str | None, typer.Option(help="A name, or package.module:function of your own.")
-    ] = None,
+    data: Annotated[str, typer.Option(help=DATA)],
+    model: Model = None,
     method: Annotated[
         str, typer.Option(help="erm, mixup, kmixup, nearest, manifold, cutmix or local.")
     ] = "kmixup",
@@ -89,16 +86,10 @@ def train(
     ] = None,
     precision: Annotated[str | None, typer.Option(help="fp32 or bf16.")] = None,
     seed: Annotated[int, typer.Option(help="Of the split, the weights and all draws.")] = 0,
-    limit: Annotated[
-        int | None, typer.Option(help="Only the first samples, this many of each part.")
-    ] = None,
-    scaling: Annotated[
-        str | None, typer.Option(help="paper, standard, minmax, symmetric or none.")
-    ] = None,
-    size: Annotated[int | None, typer.Option(help="Points of a toy.")] = None,
-    target: Annotated[
-        str | None, typer.Option(help="The column of a .csv with the classes.")
-    ] = None,
+    limit: Limit = None,
+    scaling: Scaling = None,
+    size: Points = None,
+    target: Target = None,
     noise: Annotated[
         list[float], typer.Option(help="Also test under Gaussian noise of EPS/255.", metavar="EPS")
     ] = [],  # noqa: B006, typer copies it

@@ -12,17 +12,25 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kmixup.lab.budget import Budget
-from kmixup.lab.commands.sweep import (
+from kmixup.lab.commands.options import (
+    DATA,
     Address,
     Device,
     DryRun,
     EngineName,
-    How,
+    Limit,
+    Model,
     NumCpus,
     NumGpus,
     Out,
+    Points,
     Quiet,
+    Scaling,
+    Target,
     Workers,
+)
+from kmixup.lab.commands.sweep import (
+    How,
     carry_out,
     finish,
     forecast,
@@ -67,12 +75,8 @@ Stopped? The same command goes on, and ends with the same winner.
 
 
 def tune(
-    data: Annotated[
-        str, typer.Option(help="A name from `kmixup data list`, or a .npz, a .csv or a folder.")
-    ],
-    model: Annotated[
-        str | None, typer.Option(help="A name, or package.module:function of your own.")
-    ] = None,
+    data: Annotated[str, typer.Option(help=DATA)],
+    model: Model = None,
     strategy: Annotated[str, typer.Option(help="simple, two-step, grid or halving.")] = "two-step",
     k: Annotated[
         list[int],
@@ -100,16 +104,10 @@ def tune(
     rate: Annotated[float | None, typer.Option(help="The first learning rate.")] = None,
     batch_size: Annotated[int | None, typer.Option()] = None,
     seed: Annotated[int, typer.Option(help="Of the split, and the first of the trials.")] = 0,
-    limit: Annotated[
-        int | None, typer.Option(help="Only the first samples, this many of each part.")
-    ] = None,
-    scaling: Annotated[
-        str | None, typer.Option(help="paper, standard, minmax, symmetric or none.")
-    ] = None,
-    size: Annotated[int | None, typer.Option(help="Points of a toy.")] = None,
-    target: Annotated[
-        str | None, typer.Option(help="The column of a .csv with the classes.")
-    ] = None,
+    limit: Limit = None,
+    scaling: Scaling = None,
+    size: Points = None,
+    target: Target = None,
     out: Out = None,
     engine: EngineName = "local",
     workers: Workers = None,
