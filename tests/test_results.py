@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
 TABLES = {
     "toy": PRESETS["toy"].tables,
-    "uci": [t for t in PRESETS["uci"].tables if t.data in ("arrhythmia", "cancer", "iris")],
+    "uci": PRESETS["uci"].tables,
 }
 
 
