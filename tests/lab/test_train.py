@@ -232,7 +232,7 @@ def test_killed_at_any_moment_and_resumed_the_weights_are_the_same_bits(tmp_path
     out = tmp_path / "out"
     command = [sys.executable, "-c", SCRIPT, str(out)]
     process = subprocess.Popen(command)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not (out / checkpoint.NAME).is_file():
         assert process.poll() is None
         assert time.monotonic() < deadline
@@ -388,7 +388,7 @@ def test_two_processes_learn_with_pairs_of_their_own_and_equal_weights(tmp_path)
     subprocess.run(
         [sys.executable, str(script), str(tmp_path)],
         check=True,
-        timeout=120,
+        timeout=300,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
     ranks = [torch.load(tmp_path / f"rank{r}.pt", weights_only=True) for r in (0, 1)]
