@@ -15,6 +15,8 @@ RESULTS = ROOT / "results"
 TABLES = {
     "toy": PRESETS["toy"].tables,
     "uci": PRESETS["uci"].tables,
+    "mnist": PRESETS["mnist"].tables,
+    "fgsm-mnist": PRESETS["fgsm-mnist"].tables,
 }
 
 
@@ -52,3 +54,27 @@ def test_the_tables_on_the_pages_follow_from_the_rows(page, name, ks):
                 assert len(trials) == table.trials
                 error = f"{fmean(trials):.2f} ± {stdev(trials) / len(trials) ** 0.5:.2f}"
                 assert f"{error} ({table.error_at(k, column):.2f})" in text
+
+
+def test_the_tables_of_mnist_on_the_page_follow_from_the_rows():
+    text, found, attacked = (ROOT / "docs/results.md").read_text(), errors("mnist"), {}
+    for row in read(RESULTS / "mnist"):
+        method = row["trial"]["method"]
+        for one in row["fgsm"]:
+            cell = (method["k"], method["alpha"], one["eps"])
+            attacked.setdefault(cell, []).append(100 * one["error"])
+    (table,), (attack,) = PRESETS["mnist"].tables, PRESETS["fgsm-mnist"].tables
+    shown = {
+        (k, column.alpha): (found["mnist", k, column.alpha, "same"], table.error_at(k, column))
+        for k in (1, 4, 16, 64)
+        for column in table.columns
+        if column.alpha in (0.2, 1, 10, 100)
+    } | {
+        (k, column.eps): (attacked[k, 10.0, column.eps], attack.error_at(k, column))
+        for k in (1, 4, 16)
+        for column in attack.columns
+    }
+    for trials, paper in shown.values():
+        error = f"{fmean(trials):.2f} ± {stdev(trials) / len(trials) ** 0.5:.2f}"
+        assert len(trials) == 3
+        assert f"{error} ({paper:.2f})" in text

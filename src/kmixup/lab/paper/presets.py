@@ -49,6 +49,7 @@ _PRESETS = (
         "mnist",
         (MNIST,),
         "The best k-mixup errs 0.10 % less than the best mixup, which errs 0.19 % less than ERM.",
+        measured="51 of them for 4 epochs took 35 minutes on two cores",
         quick=_DIGITS,
     ),
     Preset(
