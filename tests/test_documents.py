@@ -151,10 +151,10 @@ def test_quickstart_refuses_impossible_settings():
 
 @pytest.mark.slow
 def test_benchmarks_print_a_table():
-    command = [sys.executable, "-m", "benchmarks", "training", "--seconds", "0"]
+    command = [sys.executable, "-m", "benchmarks", "mixing", "--seconds", "0"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
-    assert "k-mixup over mixup" in done.stdout
-    assert done.stdout.count("LeNet") == 2
+    assert "KMixup(k=1)" in done.stdout
+    assert done.stdout.count("(128, 1, 28, 28)") == 1
 
 
 def test_benchmarks_refuse_an_unknown_section():

@@ -85,7 +85,7 @@ def test_rows_of_processes_are_those_of_this_process(nets):
     assert multiprocessing.active_children() == []
 
 
-@pytest.mark.slow
+@pytest.mark.survival
 def test_a_process_that_dies_costs_an_attempt_and_one_that_raises_its_row(nets):
     good = grid("nets:small")
     expected = undisturbed(good, nets)
