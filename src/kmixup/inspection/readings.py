@@ -19,7 +19,7 @@ from kmixup.calibration import alpha_for
 from kmixup.coefficient import Beta
 from kmixup.inspection.halfway import Halfway, Measured, mean_of
 from kmixup.theory.fraction import expected_fraction
-from kmixup.theory.matching import Array, Indices, matched_subsets
+from kmixup.theory.matching import Indices, matched_subsets, mean_square_distances
 from kmixup.theory.rate import expected_rate, fitted_slope
 
 MATCHES, LEAST_BLOCKS = 8192, 32  # of each k
@@ -71,14 +71,15 @@ def read(
 ) -> Reading:
     """Measure at one k, for centred float64 `points` `(n, d)` and `labels` that count from 0."""
     square_1 = float(2 * points.var(0).sum())  # exact, of distinct samples
-    firsts, seconds = [], []
+    rows, firsts, seconds, squares = points.numpy(), [], [], []
     for first, second in matched_subsets(
         points, k, max(LEAST_BLOCKS, MATCHES // k), disjoint=True, generator=generator
     ):
         firsts.append(first)
         seconds.append(second)
+        squares.append(mean_square_distances(rows, first, second))
     one, two = np.concatenate(firsts), np.concatenate(seconds)
-    square = Measured(square_1, 0.0) if k == 1 else mean_of(_square_distances(points, one, two))
+    square = Measured(square_1, 0.0) if k == 1 else mean_of(np.concatenate(squares))
     least = None if labels is None else _least(labels, k)
     target = Beta(alpha).mean_square_step * square_1
     most = Beta(CAP).mean_square_step * square.value
@@ -134,14 +135,3 @@ def _crossing(
     if one.shape[1] == 1:
         return Measured(least, 0.0)
     return mean_of((labels[one] != labels[two]).mean(1))
-
-
-def _square_distances(points: Tensor, one: Indices, two: Indices) -> Array:
-    """Mean squared distance of partners in each block; indices `(blocks, k)`."""
-    step = max(1, (1 << 22) // (one.shape[1] * points.shape[1]))
-    means = []
-    for start in range(0, len(one), step):
-        part = slice(start, start + step)
-        gap = points[one[part].ravel()] - points[two[part].ravel()]
-        means.append(gap.square().sum(1).view(-1, one.shape[1]).mean(1).numpy())
-    return np.concatenate(means)

@@ -36,6 +36,12 @@ def completed_epochs(path: Path) -> int:
     return len(_read(path)["history"]) if path.is_file() else 0
 
 
+def check_folder(out: Path) -> None:
+    """Refuse a file where a folder is to be written; nothing there yet is fine."""
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"out must be a folder, {out} is a file")
+
+
 def replace_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Write beside `path`, force it to the disk, then take its place in one motion."""
     path.parent.mkdir(parents=True, exist_ok=True)

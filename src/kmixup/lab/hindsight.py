@@ -15,12 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-import torch
-
-from kmixup.inspection import Advice, inspect
+from kmixup.inspection import Advice
 from kmixup.lab.prepare import load_data
 from kmixup.lab.protocol import Trial
 from kmixup.lab.store import Row
+from kmixup.lab.xray import examine
 
 RIVALS = ("ERM", "k = 16, α = 1", "tuned mixup")
 
@@ -75,14 +74,8 @@ Advising = Callable[[Trial], Advice]
 
 def advice_for(trial: Trial) -> Advice:
     """The advice for a trial, from its training part alone."""
-    data = load_data(trial)
-    generator = torch.Generator().manual_seed(trial.seed)
-    return inspect(
-        data.normalise(data.x_train),
-        data.y_train,
-        batch_size=trial.protocol.batch_size,
-        generator=generator,
-    ).advice
+    size = trial.protocol.batch_size
+    return examine(load_data(trial), batch_size=size, seed=trial.seed).found.advice
 
 
 def look_back(rows: Iterable[Row], *, advising: Advising = advice_for) -> Iterator[Hindsight]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from kmixup.lab.checkpoint import sync_folder
+from kmixup.lab.checkpoint import check_folder, sync_folder
 
 NAME = "rows.jsonl"
 VERSION = 1
@@ -53,8 +53,7 @@ class Store:
         self.path = self.folder / NAME
 
     def __enter__(self) -> Store:
-        if self.folder.exists() and not self.folder.is_dir():
-            raise ValueError(f"out must be a folder, {self.folder} is a file")
+        check_folder(self.folder)
         try:
             _make(self.folder)
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)

@@ -321,8 +321,7 @@ def _check_circumstances(
             what = "resume" if resume else "tensorboard"
             raise ValueError(f"{what} needs the folder of the run: pass out")
         return
-    if out.exists() and not out.is_dir():
-        raise ValueError(f"out must be a folder, {out} is a file")
+    checkpoint.check_folder(out)
     path = out / checkpoint.NAME
     if path.is_file() and not resume:
         done = checkpoint.completed_epochs(path)

@@ -189,6 +189,11 @@ def match_subsets(
     return second.flatten()[rows].view_as(first).numpy()
 
 
+def mean_square_distances(points: Array, first: Indices, second: Indices) -> Array:
+    """Mean squared distance of partners in each block `(m,)`; the indices are `(m, k)`."""
+    return np.asarray(np.square(points[first] - points[second]).sum(2).mean(1))
+
+
 def as_points(X: Data) -> Tensor:
     """NumPy or torch samples as floating-point rows `(n, d)`."""
     points = torch.as_tensor(X).detach()

@@ -18,7 +18,14 @@ from numpy.typing import ArrayLike
 from torch import Generator, Tensor
 
 from kmixup.pairing import Optimal
-from kmixup.theory.matching import Array, Data, Indices, as_points, matched_subsets
+from kmixup.theory.matching import (
+    Array,
+    Data,
+    Indices,
+    as_points,
+    matched_subsets,
+    mean_square_distances,
+)
 
 Source = Callable[[int], ArrayLike] | ArrayLike | Tensor
 
@@ -112,7 +119,7 @@ def _chosen(
     for first, second in matched_subsets(
         points, k, samples, disjoint=disjoint, generator=generator
     ):
-        yield np.square(rows[first] - rows[second]).sum(2).mean(1)
+        yield mean_square_distances(rows, first, second)
 
 
 def _drawn(draw: Callable[[int], ArrayLike], k: int, samples: int) -> Iterator[Array]:

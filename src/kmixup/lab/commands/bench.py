@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -11,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kmixup.lab.checkpoint import check_folder
 from kmixup.lab.commands.options import DATA, Model
+from kmixup.lab.commands.sweep import typed
 
 if TYPE_CHECKING:
     from kmixup.lab.hindsight import Difference, Hindsight
@@ -76,8 +77,8 @@ def cost(
     from kmixup.lab.cost import measure
 
     sys.path.insert(0, os.getcwd())  # for models of one's own
-    if out is not None and out.exists() and not out.is_dir():
-        raise ValueError(f"out must be a folder, {out} is a file")
+    if out is not None:
+        check_folder(out)
     with Console(stderr=True).status("loading") as status:
         found = measure(
             data, model=model, batch_size=batch_size, steps=steps, seconds=seconds,
@@ -96,8 +97,7 @@ def cost(
     if found.sinkhorn is None:
         typer.echo(sinkhorn.MISSING, err=True)
     if out is not None:
-        command = shlex.join(["kmixup", *sys.argv[1:]])
-        for path in cost_report.write(found, out, command):
+        for path in cost_report.write(found, out, typed()):
             typer.echo(f"written: {path}")
 
 

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from kmixup.lab.checkpoint import check_folder
 from kmixup.lab.commands.options import Target
 from kmixup.lab.figures import NAMES, OF_DATA
 from kmixup.lab.words import duration
@@ -64,8 +65,7 @@ def figures(
     ] = False,
 ) -> None:
     wanted = chosen(names or (), own_data=data is not None)
-    if out.exists() and not out.is_dir():
-        raise ValueError(f"out must be a folder, {out} is a file")
+    check_folder(out)
     from kmixup.lab.figures.gallery import Settings, draw
 
     settings = Settings(out, data, limit, target, seed, epochs, trials, quick)

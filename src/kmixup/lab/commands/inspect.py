@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from kmixup.lab.checkpoint import check_folder
 from kmixup.lab.commands.options import DATA, Limit, Scaling, Target
+from kmixup.lab.commands.sweep import typed
 
 HELP = """Look at a data set before any training: what would k and alpha do to it?
 
@@ -61,8 +61,7 @@ def inspect(
     if seed < 0:
         raise ValueError(f"seed must be at least 0, got {seed}")
     folder = out or Path("out/inspect") / Path(data).expanduser().resolve().name
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"out must be a folder, {folder} is a file")
+    check_folder(folder)
     from rich.console import Console
 
     from kmixup.lab.data import load
@@ -80,5 +79,4 @@ def inspect(
         )  # fmt: skip
     show(xray, Console())
     if page:
-        command = shlex.join(["kmixup", *sys.argv[1:]])
-        typer.echo(f"page: {write(xray, folder, command=command)}")
+        typer.echo(f"page: {write(xray, folder, command=typed())}")
