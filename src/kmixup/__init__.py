@@ -5,35 +5,75 @@
 >>> x, y = mix(torch.randn(64, 8), torch.randint(10, (64,)))
 """
 
+from kmixup.batchnorm import clean_batchnorm
 from kmixup.calibration import Calibration, calibrate
-from kmixup.coefficient import Beta
+from kmixup.coefficient import Beta, Coefficient
 from kmixup.hidden import HiddenMixup
+from kmixup.importance import saliency
 from kmixup.inspection import Inspection, inspect
-from kmixup.interpolation import Cut, Linear
-from kmixup.methods import Choice, CutMix, KMixup, LocalMixup
-from kmixup.mixing import Mixed, Mixer
-from kmixup.pairing import Nearest, Optimal, match
+from kmixup.interpolation import Cut, Interpolation, Linear
+from kmixup.memory import Memory
+from kmixup.methods import (
+    AdaMixup,
+    AutoMix,
+    Choice,
+    CMixup,
+    CoMixup,
+    CutMix,
+    GuidedMixup,
+    KMixup,
+    LatentMixup,
+    LocalMixup,
+    PuzzleMix,
+    RegMixup,
+    SimilarMixup,
+    StackMix,
+)
+from kmixup.mixed import Draw, Mixed
+from kmixup.mixer import Mixer
+from kmixup.mixing import Mixing
+from kmixup.pairing import Nearest, Optimal, Pairing, match
+from kmixup.prefetch import Prefetch
 from kmixup.vicinal import vicinal_dataset
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
+    "AdaMixup",
+    "AutoMix",
     "Beta",
+    "CMixup",
     "Calibration",
     "Choice",
+    "CoMixup",
+    "Coefficient",
     "Cut",
     "CutMix",
+    "Draw",
+    "GuidedMixup",
     "HiddenMixup",
     "Inspection",
+    "Interpolation",
     "KMixup",
+    "LatentMixup",
     "Linear",
     "LocalMixup",
+    "Memory",
     "Mixed",
     "Mixer",
+    "Mixing",
     "Nearest",
     "Optimal",
+    "Pairing",
+    "Prefetch",
+    "PuzzleMix",
+    "RegMixup",
+    "SimilarMixup",
+    "StackMix",
     "calibrate",
+    "clean_batchnorm",
     "inspect",
     "match",
+    "saliency",
     "vicinal_dataset",
 ]

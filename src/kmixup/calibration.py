@@ -1,10 +1,12 @@
 """The alpha for k that perturbs the data as much as a given alpha does at k = 1.
 
-Matched partners are nearer than random ones, so at equal alpha a larger k perturbs
-less. The strength is xi, the root mean square of min(lam, 1 - lam) · |x - partner|;
-its square is E[min(lam, 1 - lam)²] · E[|x - partner|²]. The first factor has a closed
-form, and so has the second at k = 1, where it is twice the total variance. What is
-left to sample is the mean squared distance of matched partners.
+Matched partners are nearer than random ones. So a larger k perturbs less at the same alpha.
+The strength of a mixer is xi, the root mean square of min(lam, 1 - lam) · |x - partner|:
+
+    xi² = E[min(lam, 1 - lam)²] · E[|x - partner|²].
+
+The first factor has a closed form. The second factor has one at k = 1, where it is twice the
+total variance. Only the mean squared distance of matched partners has to be sampled.
 """
 
 from __future__ import annotations
@@ -19,21 +21,27 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from kmixup.assignment import Floats, assign
+from kmixup.assignment import Floats
 from kmixup.coefficient import Beta
-from kmixup.sampling import subset_pairs
+from kmixup.measured import Measured
+from kmixup.sampling import matched_blocks
 
 CHUNK = 1 << 22  # numbers of the data held in memory at a time
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What `calibrate` found.
+    """The answer of `calibrate`.
 
-    `alpha`: the alpha to use at k. `xi`: the strength it reaches, `target_xi` the one
-    asked for. `square_distance_1` and `square_distance`: mean squared distance to
-    the partner at 1 and at k, the latter with its `standard_error` and the number of
-    sampled `blocks`. `reachable`: whether any alpha up to the cap reaches the target.
+    Attributes:
+        k: of the mixer that was calibrated.
+        alpha: the alpha to use at k.
+        xi: the strength that alpha reaches at k.
+        target_xi: the strength that was asked for.
+        square_distance_1: mean squared distance to the partner at k = 1.
+        matched: mean squared distance to the partner at k, with its standard error.
+        blocks: how many pairs of k-subsets were sampled for it.
+        reachable: whether any alpha up to the cap reaches the target.
     """
 
     k: int
@@ -41,27 +49,38 @@ class Calibration:
     xi: float
     target_xi: float
     square_distance_1: float
-    square_distance: float
-    standard_error: float
+    matched: Measured
     blocks: int
     reachable: bool
+
+    @property
+    def square_distance(self) -> float:
+        """Mean squared distance to the partner at k."""
+        return self.matched.value
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of `square_distance`."""
+        return self.matched.error
 
     def at(self, alpha: float, *, cap: float = 1e3) -> Calibration:
         """The answer for another `alpha`, from the same distances."""
         if not alpha <= cap < math.inf:
             raise ValueError(f"cap must be finite and at least alpha={alpha}, got {cap}")
         target = Beta(alpha).mean_square_step * self.square_distance_1
-        found, reachable = alpha, True
+        own_alpha, reachable = alpha, True
         if self.k > 1:
-            found, reachable = alpha_for(target, self.square_distance, alpha, cap)
-        xi = math.sqrt(Beta(found).mean_square_step * self.square_distance)
+            own_alpha, reachable = alpha_for(target, self.square_distance, alpha, cap)
+        xi = math.sqrt(Beta(own_alpha).mean_square_step * self.square_distance)
         if not reachable:
             warnings.warn(
                 f"xi={math.sqrt(target):.4g} (alpha={alpha} at k=1) is out of reach at "
                 f"k={self.k}: alpha={cap:g}, the cap, gives xi={xi:.4g}; use a smaller k or alpha",
                 stacklevel=3,
             )
-        return replace(self, alpha=found, xi=xi, target_xi=math.sqrt(target), reachable=reachable)
+        return replace(
+            self, alpha=own_alpha, xi=xi, target_xi=math.sqrt(target), reachable=reachable
+        )
 
 
 def calibrate(
@@ -79,16 +98,18 @@ def calibrate(
     Args:
         x: the data, a tensor or an array `(n, ...)`, or a data set whose items are
             samples or tuples that start with one. It is read in chunks.
-        k, alpha: of the mixer to be calibrated, and of the plain mixup it is to equal.
-        disjoint: sample as partners inside one batch are drawn, from disjoint subsets;
-            by default the two subsets are independent, as those of two loaders are.
+        k: of the mixer to calibrate.
+        alpha: of the plain mixup whose strength it should have.
+        disjoint: sample partners as inside one batch, from two disjoint subsets. By
+            default the two subsets are independent, as those of two loaders are.
         relative_error: standard error to reach for the mean squared distance, as a
-            share of it; as many blocks are sampled as that takes.
+            share of it. As many blocks are sampled as that takes.
         cap: the largest alpha to answer with, where no alpha reaches the target.
+        generator: source of all draws.
 
     >>> x = torch.randn(1000, 2, generator=torch.Generator().manual_seed(0))
-    >>> found = calibrate(x, k=16, alpha=0.1, generator=torch.Generator().manual_seed(0))
-    >>> found.alpha > 0.1 and found.reachable
+    >>> answer = calibrate(x, k=16, alpha=0.1, generator=torch.Generator().manual_seed(0))
+    >>> answer.alpha > 0.1 and answer.reachable
     True
     """
     data = _Samples(x)
@@ -104,18 +125,17 @@ def calibrate(
         raise ValueError(f"cap must be finite and at least alpha={alpha}, got {cap}")
 
     square_distance_1 = _random_square_distance(data, disjoint)
-    if k == 1:
-        mean, error, blocks = square_distance_1, 0.0, 0
-    else:
-        mean, error, blocks = _matched_square_distance(data, k, disjoint, relative_error, generator)
+    matched, blocks = Measured(square_distance_1, 0.0), 0
+    if k > 1:
+        means = _matched_square_distances(data, k, disjoint, relative_error, generator)
+        matched, blocks = Measured.of(means), len(means)
     unmixed = Calibration(
         k=int(k),
         alpha=0.0,
         xi=0.0,
         target_xi=0.0,
         square_distance_1=square_distance_1,
-        square_distance=mean,
-        standard_error=error,
+        matched=matched,
         blocks=blocks,
         reachable=True,
     )
@@ -123,13 +143,16 @@ def calibrate(
 
 
 def alpha_for(target: float, square_distance: float, low: float, cap: float) -> tuple[float, bool]:
-    """Root of E[step²] · square_distance = target between `low` and `cap`."""
+    """Solve E[step²] · `square_distance` = `target` for an alpha from `low` to `cap`.
+
+    Returns the alpha and whether it reaches the target: if none does, `cap` and False.
+    """
 
     def excess(log_alpha: float) -> float:
         return Beta(math.exp(log_alpha)).mean_square_step * square_distance - target
 
     if low == 0 or excess(math.log(low)) >= 0:
-        return low, True  # a match is never longer than a random pair, but for sampling error
+        return low, True  # only sampling error makes a match longer than a random pair
     if excess(math.log(cap)) < 0:
         return cap, False
     from scipy.optimize import brentq  # on first use: it loads slowly
@@ -138,7 +161,7 @@ def alpha_for(target: float, square_distance: float, low: float, cap: float) -> 
 
 
 def _random_square_distance(data: _Samples, disjoint: bool) -> float:
-    """Exact mean squared distance of two random samples, distinct if `disjoint`."""
+    """Exact mean squared distance of two random samples, which are distinct if `disjoint`."""
     n = len(data)
     centre = data[torch.tensor([0])]  # so that data far from the origin keep their digits
     total, square = torch.zeros_like(centre), 0.0
@@ -150,32 +173,25 @@ def _random_square_distance(data: _Samples, disjoint: bool) -> float:
     return 2 * scatter / (n - 1 if disjoint else n)
 
 
-def _matched_square_distance(
+def _matched_square_distances(
     data: _Samples, k: int, disjoint: bool, relative_error: float, generator: Generator | None
-) -> tuple[float, float, int]:
-    """Mean, standard error and number of blocks of the squared distance of a match."""
-    means: list[Floats] = []
-    count, wanted = 0, 64
-    most = max(1, CHUNK // (2 * k * data.width + k * k + (len(data) if k * k > len(data) else 0)))
-    while count < wanted:
-        size = min(wanted - count, most)
-        first, second = subset_pairs(len(data), k, size, disjoint=disjoint, generator=generator)
-        a, b = (data[index.flatten()].view(size, k, -1) for index in (first, second))
-        _, distance = assign(a, b, a.square().sum(2).numpy(), b.square().sum(2).numpy())
-        means.append(distance.mean(1))
-        count += size
-        if count == wanted:
-            every = np.concatenate(means)
-            mean, error = float(every.mean()), float(every.std(ddof=1)) / math.sqrt(count)
-            if error > relative_error * mean:
-                # what the spread seen so far asks for, at most four times as many at once
-                needed = count * (error / (relative_error * mean)) ** 2
-                wanted = math.ceil(min(1.1 * needed, 4 * count))
-    return mean, error, count
+) -> Floats:
+    """Mean squared distances of matched partners, `(blocks,)`, as many as the error asks for."""
+    # The draws of a generator depend on this number, and so do published alphas: keep it.
+    most = CHUNK // (2 * k * data.width + k * k + (len(data) if k * k > len(data) else 0))
+    parts = matched_blocks(
+        data,
+        k,
+        most=max(1, most),
+        relative_error=relative_error,
+        disjoint=disjoint,
+        generator=generator,
+    )
+    return np.concatenate([part.square_distance for part in parts])
 
 
 class _Samples:
-    """Samples of a tensor, an array or a data set as float64 rows `(n, d)`."""
+    """Reads a tensor, an array or a data set as float64 rows `(n, d)`."""
 
     def __init__(self, x: Any) -> None:
         if not isinstance(x, Tensor) and hasattr(x, "__array__"):
@@ -215,7 +231,7 @@ class _Samples:
 
 
 def _sample(item: Any) -> Tensor:
-    """Input of a data set's item: the item itself, or the first of a tuple."""
+    """The input in an item of a data set: the item itself, or the first entry of a tuple."""
     x = item[0] if isinstance(item, (tuple, list)) else item
     if not isinstance(x, (Tensor, np.ndarray)):
         raise TypeError(

@@ -3,20 +3,57 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
+import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from kmixup.sampling import device_of
+from kmixup.randomness import uniforms
+
+
+class Coefficient(ABC):
+    """The law of lam: turns uniform numbers into weights of the first sample.
+
+    Attributes:
+        by_distance: whether lam depends on the distance of the pair.
+
+    A law of one's own is a subclass:
+
+    >>> class Half(Coefficient):
+    ...     def lam(self, u, distance=None):
+    ...         return 0.5 + u / 2
+    >>> Half().lam(torch.tensor([0.0, 1.0]))
+    tensor([0.5000, 1.0000])
+    """
+
+    by_distance: ClassVar[bool] = False
+
+    @property
+    def mixes(self) -> bool:
+        """Whether lam can be anything but 1."""
+        return True
+
+    @abstractmethod
+    def lam(self, u: Tensor, distance: Tensor | None = None) -> Tensor:
+        """lam for uniform numbers `u` in [0, 1), float64 of any shape, on the same device.
+
+        `distance` `(n,)` holds the Euclidean distance of every pair in what was matched. Only
+        laws that are `by_distance` are given it, and `u` then has one entry for each pair.
+        """
 
 
 @dataclass(frozen=True)
-class Beta:
-    """lam ~ Beta(alpha, alpha); `alpha=0` is lam = 1, no mixing.
+class Beta(Coefficient):
+    """lam ~ Beta(alpha, alpha).
 
     The moments are exact. A *step* is min(lam, 1 - lam), the share of the way to
     its partner by which the nearer sample is moved.
+
+    Attributes:
+        alpha: 0 is lam = 1, no mixing. The larger it is, the nearer lam is to 1/2.
 
     >>> Beta(1.0).mean_square_step    # 1/12
     0.08333333333333333
@@ -25,25 +62,34 @@ class Beta:
     alpha: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.alpha < math.inf:
+        try:
+            known = 0 <= self.alpha < math.inf
+        except TypeError:  # no number
+            known = False
+        if not known:
             raise ValueError(
-                f"alpha must be a finite number, 0 (no mixing) or more, got {self.alpha}"
+                f"alpha must be a finite number, 0 (no mixing) or more, got {self.alpha!r}"
             )
 
     def sample(self, size: tuple[int, ...] = (), generator: Generator | None = None) -> Tensor:
         """Independent draws in float64, on the generator's device.
 
-        One uniform number each, through the inverse distribution function: the
-        same generator state gives the same quantiles whatever alpha is.
+        Each takes one uniform number, through the inverse distribution function. So the same
+        generator state gives the same quantiles, whatever alpha is.
         """
-        device = device_of(generator)
-        uniform = torch.rand(size, generator=generator, dtype=torch.float64, device=device)
+        return self.lam(uniforms(size, generator))
+
+    @property
+    def mixes(self) -> bool:
+        return self.alpha > 0
+
+    def lam(self, u: Tensor, distance: Tensor | None = None) -> Tensor:
         if self.alpha == 0:
-            return torch.ones_like(uniform)
+            return torch.ones_like(u)
         from scipy.special import betaincinv  # on first use: scipy.special loads slowly
 
-        lam = betaincinv(self.alpha, self.alpha, uniform.cpu().numpy())
-        return torch.as_tensor(lam, dtype=torch.float64, device=device)
+        lam = betaincinv(self.alpha, self.alpha, u.cpu().numpy())
+        return torch.from_numpy(np.asarray(lam)).to(u.device)
 
     @property
     def mean_square_step(self) -> float:
@@ -71,9 +117,9 @@ class Beta:
     def tilted_mean_step(self) -> float:
         """E[1 - lam] under Beta(alpha + 1, alpha).
 
-        This law is that of lam when the mixed label is read as a draw of one of
-        the two labels, and the sample that gave it is called the first: the
-        expansion of the mixup loss around the data is in powers of its 1 - lam.
+        Draw one of the two labels of a mixed point, the first with probability lam, and call
+        the sample that it belongs to the first. Its weight has this law. The expansion of the
+        mixup loss around the data is in powers of 1 minus that weight.
         """
         return self.alpha / (2 * self.alpha + 1)
 

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
-from difflib import get_close_matches
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
+from kmixup.compiling import eager, hooks_guarded
+from kmixup.inputs import Features, Nest, batch_length
+from kmixup.layers import check_layers, unwrapped
+from kmixup.memory import has_memory
 from kmixup.methods import KMixup
-from kmixup.mixing import Mixed, Mixing
-from kmixup.nests import Nest
-from kmixup.pairing import eager
-from kmixup.sampling import device_of
-
-# names of the only children of a wrapper: torch.compile, DistributedDataParallel, Lightning Fabric
-WRAPPED = {"_orig_mod", "module", "_forward_module", "_original_module"}
+from kmixup.mixed import Draw, Mixed
+from kmixup.mixing import Mixing
+from kmixup.randomness import device_of
 
 
 class HiddenMixup(nn.Module):
@@ -32,10 +30,10 @@ class HiddenMixup(nn.Module):
     Args:
         net: the network. It is not changed: a forward hook is there during a call only.
         layers: names of its modules, as in `net.named_modules()`; "" is the input. Each
-            call draws one of them, all alike (a name that is given twice, twice as often).
-            Wrappers (compiled, distributed) are looked through.
-        mixer: how to mix, e.g. `LocalMixup(...)`; by default `KMixup(**options)`. The
-            layer is drawn from its generator, if there is something to draw.
+            call draws one name, all equally likely; a name that is listed twice is twice as
+            likely. Names need no prefix for wrappers (compiled, distributed).
+        mixer: how to mix, e.g. `LocalMixup(...)`; by default `KMixup(**options)`. Its generator
+            also draws the layer.
         options: those of `KMixup`.
 
     >>> net = nn.Sequential(nn.Flatten(), nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, 10))
@@ -50,11 +48,12 @@ class HiddenMixup(nn.Module):
     Batch norm sees one batch, and its running statistics one update: before the mixed
     layer of clean activations, after it of mixed ones, as in manifold mixup.
 
-    The network is a submodule: `parameters()`, `to()`, `state_dict()` (under `net.`) and
-    DistributedDataParallel, around the network or around this, go through. Compile the
-    network, not this, and call it only through this: the compiler ignores hooks that are
-    added after a call without, and what was not mixed is an error. Checkpointing must
-    not recompute the mixed layer: choose one that lies outside of checkpointed segments.
+    The network is a submodule: `parameters()`, `to()` and `state_dict()` (under `net.`) reach
+    it, and DistributedDataParallel may wrap the network or this module. Compile the network,
+    not this module, and call the network only through this module: the compiler ignores hooks
+    that are added after a call without them, and a pass in which nothing was mixed is an error.
+    Checkpointing must not recompute the mixed layer: choose a layer outside of checkpointed
+    segments.
     """
 
     def __init__(
@@ -69,65 +68,96 @@ class HiddenMixup(nn.Module):
         if mixer is not None and options:
             raise ValueError(f"mixer has its own settings: give it {', '.join(options)} instead")
         self.net = net
-        self.layers = _check_layers(net, layers)
+        self.layers = check_layers(net, layers)
         self.mixer = KMixup(**options) if mixer is None else mixer
-        self._drawn = ""
-        self._y: Tensor | None = None
-        self._mixed: Mixed | None = None
+        if has_memory(self.mixer):
+            raise ValueError(
+                "mixer must have no memory inside of a network, whose layers change in every step: "
+                "leave memory out, or mix the input with it"
+            )
+        if self.mixer.rests:
+            raise ValueError(
+                "mixer must leave unmixed samples as they are inside of a network, got "
+                f"{type(self.mixer).__name__}, which changes their shape: mix the input with it"
+            )
 
     @eager
-    def forward(self, x: Nest, y: Tensor, *args: Any, **kwargs: Any) -> tuple[Any, Tensor]:
+    def forward(
+        self, x: Nest, y: Nest, *args: Any, features: Features | None = None, **kwargs: Any
+    ) -> tuple[Any, Nest]:
         """The network's output and soft targets; see `draw` for the arguments."""
         if not self.mixer.training:
             return self._run(x, *args, **kwargs), y
         self.mixer.check_unweighted()
-        output, mixed = self.draw(x, y, *args, **kwargs)
+        output, mixed = self.draw(x, y, *args, features=features, **kwargs)
         return output, mixed.y
 
     @eager
-    def draw(self, x: Nest, y: Tensor, *args: Any, **kwargs: Any) -> tuple[Any, Mixed]:
+    def draw(
+        self, x: Nest, y: Nest, *args: Any, features: Features | None = None, **kwargs: Any
+    ) -> tuple[Any, Mixed]:
         """The network's output and the account of the mixing.
 
         Args:
             x: the first argument of the network; integers (token ids) only where no
                 input is mixed.
             y: targets `(n, ...)`; integers are classes, floats are interpolated.
+            features: what to match on in place of the layer's output, e.g. an embedding.
             args, kwargs: further arguments of the network, handed on as they are.
 
         `Mixed.x` is the mixed output of the layer, `Mixed.distance` is measured there.
         """
-        self._drawn = name = self._draw_layer()
+        draw = self.sample(batch_length(x if y is None else y))
+        return self.mix(x, y, draw, *args, features=features, **kwargs)
+
+    def sample(self, n: int) -> Draw:
+        """Draw the layer, and all chance of mixing a batch of `n` there."""
+        layer = 0
+        if len(self.layers) > 1 and self.mixer.training:
+            generator = self.mixer._source.here()
+            device = device_of(generator)
+            layer = int(torch.randint(len(self.layers), (), generator=generator, device=device))
+        draw = self.mixer.sample(n)
+        return replace(draw, choices=(layer, *draw.choices))
+
+    @eager
+    def mix(
+        self,
+        x: Nest,
+        y: Nest,
+        draw: Draw,
+        *args: Any,
+        features: Features | None = None,
+        **kwargs: Any,
+    ) -> tuple[Any, Mixed]:
+        """The network's output, mixed as `draw` says; the other arguments are those of `draw`."""
+        layer, *choices = draw.choices
+        name, draw = self.layers[layer], replace(draw, choices=tuple(choices))
         if name == "":
-            mixed = self.mixer.draw(x, y)
+            mixed = self.mixer.mix(x, y, draw, features=features)
             return self._run(mixed.x, *args, **kwargs), mixed
-        self._y = y
+        call = _Call(self, name, y, draw, features)
         handle = unwrapped(self.net).get_submodule(name).register_forward_hook(self._mix)
+        token = _CALL.set(call)
         try:
             output = self._run(x, *args, **kwargs)
-            if self._mixed is None:
-                raise RuntimeError(
-                    f"nothing was mixed, because this forward pass did not call layer {name!r}, or "
-                    "ran code that was compiled without its hook: choose a layer that is always "
-                    "called, and call a compiled network only through HiddenMixup, or set "
-                    "torch._dynamo.config.skip_nnmodule_hook_guards = False before its first call"
-                )
-            return output, self._mixed
         finally:
+            _CALL.reset(token)
             handle.remove()
-            self._y = self._mixed = None
-
-    def _draw_layer(self) -> str:
-        if len(self.layers) == 1 or not self.mixer.training:
-            return self.layers[0]
-        generator = self.mixer.generator
-        device = device_of(generator)
-        index = torch.randint(len(self.layers), (), generator=generator, device=device)
-        return self.layers[int(index)]
+        if call.mixed is None:
+            raise RuntimeError(
+                f"nothing was mixed, because this forward pass did not call layer {name!r}, or "
+                "ran code that was compiled without its hook: choose a layer that is always "
+                "called, and call a compiled network only through HiddenMixup, or set "
+                "torch._dynamo.config.skip_nnmodule_hook_guards = False before its first call"
+            )
+        return output, call.mixed
 
     @eager
     def _mix(self, module: nn.Module, inputs: Any, output: Nest) -> Nest:
         """The forward hook of the drawn layer."""
-        if self._y is None or self._mixed is not None:
+        call = _CALL.get()
+        if call is None or call.owner is not self or call.mixed is not None:
             return output
         leaves, structure = pytree.tree_flatten(output)
         floats = [
@@ -135,59 +165,45 @@ class HiddenMixup(nn.Module):
             for i, leaf in enumerate(leaves)
             if isinstance(leaf, Tensor) and leaf.is_floating_point()
         ]
-        shapes = [tuple(leaves[i].shape) for i in floats]
-        if not shapes or any(shape[:1] != (len(self._y),) for shape in shapes):
+        outputs = [leaves[i] for i in floats]
+        shapes, n = [tuple(output.shape) for output in outputs], call.draw.blocks.n
+        if not shapes or any(shape[:1] != (n,) for shape in shapes):
             raise ValueError(
-                f"layer {self._drawn!r} must put out floating-point tensors whose first dimension "
-                f"is the batch of {len(self._y)}, got shapes {shapes}: choose another layer "
+                f"layer {call.layer!r} must put out floating-point tensors whose first dimension "
+                f"is the batch of {n}, got shapes {shapes}: choose another layer "
                 "(modules for sequences have batch_first=True)"
             )
-        mixed = self.mixer.draw([leaves[i] for i in floats], self._y)
+        mixed = self.mixer.mix(outputs, call.y, call.draw, features=call.features)
         for i, leaf in zip(floats, mixed.x, strict=True):
             leaves[i] = leaf
-        self._mixed = replace(mixed, x=pytree.tree_unflatten(leaves, structure))
-        return self._mixed.x
+        call.mixed = replace(mixed, x=pytree.tree_unflatten(leaves, structure))
+        return call.mixed.x
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
-        with _hooks_guarded():
+        with hooks_guarded():
             return self.net(*args, **kwargs)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("k", "alpha", "prob"):
+            raise AttributeError(f"{name} is a setting of the mixer: set hidden.mixer.{name}")
+        super().__setattr__(name, value)
 
     def extra_repr(self) -> str:
         return f"layers={self.layers}"
 
 
-def unwrapped(net: nn.Module) -> nn.Module:
-    """The network inside of compiled and distributed ones, whose layers have short names."""
-    children = dict(net.named_children())
-    while children and children.keys() <= WRAPPED:
-        net = next(iter(children.values()))
-        children = dict(net.named_children())
-    return net
+@dataclass(eq=False)
+class _Call:
+    """A forward pass on its way: what its hook mixes, and the account once it has."""
+
+    owner: HiddenMixup
+    layer: str
+    y: Nest
+    draw: Draw
+    features: Features | None
+    mixed: Mixed | None = None
 
 
-def _check_layers(net: nn.Module, layers: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(layers, str):
-        raise ValueError(f"layers must be a list of names, got {layers!r}: use [{layers!r}]")
-    if not layers:
-        raise ValueError('layers must name at least one layer, e.g. [""] for the input')
-    names = [name for name, _ in unwrapped(net).named_modules(remove_duplicate=False)]
-    for layer in layers:
-        if layer not in names:
-            close = sorted(get_close_matches(layer, names, n=5)) or names[1:6]
-            raise ValueError(
-                f'layers must name modules of the network, or be "" for its input, got {layer!r}: '
-                f"there is {', '.join(map(repr, close)) or 'none'}"
-            )
-    return tuple(layers)
-
-
-def _hooks_guarded() -> AbstractContextManager[object]:
-    """Make code that is compiled meanwhile look for hooks, which it otherwise takes as fixed.
-
-    https://docs.pytorch.org/docs/stable/torch.compiler_nn_module.html
-    """
-    dynamo = sys.modules.get("torch._dynamo")  # not loaded: nothing is compiled
-    if dynamo is None:
-        return nullcontext()
-    guarded: AbstractContextManager[object] = dynamo.config.patch(skip_nnmodule_hook_guards=False)
-    return guarded
+# The forward pass of this thread. It is no attribute of the module, which threads share; and
+# no closure of the hook, for which a compiled network would be compiled again at every call.
+_CALL: ContextVar[_Call | None] = ContextVar("kmixup forward pass", default=None)

@@ -6,70 +6,64 @@ and answers with indices only: row i of the result is the partner of sample i.
 
 from __future__ import annotations
 
-import warnings
+import math
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cache, wraps
-from typing import Literal, ParamSpec, TypeVar, get_args
+from functools import cache, partial
+from typing import Literal, get_args
 
 import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from kmixup.assignment import Floats, Indices, assign, solve, squared_distances
-from kmixup.sampling import device_of
+from kmixup.assignment import (
+    Floats,
+    Indices,
+    Which,
+    assign,
+    choose,
+    rescaled,
+    solve,
+    true_distances,
+)
+from kmixup.blocks import Blocks
+from kmixup.compiling import eager, warn_user
+from kmixup.points import check_points, rows_and_norms, squared_norms
+from kmixup.randomness import device_of
 
 Metric = Literal["sqeuclidean", "euclidean", "cosine"]
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def eager(function: Callable[P, R]) -> Callable[P, R]:
-    """Break the graph of a compiled caller: the solver cannot be traced."""
-
-    @wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        if torch.compiler.is_compiling():
-            # not a decorator, which would load the compiler with every `import kmixup`
-            return torch.compiler.disable(function)(*args, **kwargs)  # type: ignore[no-any-return]
-        return function(*args, **kwargs)
-
-    return call
-
-
-@dataclass(frozen=True, eq=False)
-class Blocks:
-    """The random part of a pairing: which samples may meet.
-
-    Inside one batch, `order` is a random permutation, and the samples at positions
-    jk … jk+k-1 face those at the k positions that follow, around the end. Without
-    an `order` two batches face each other as they come, k by k.
-    """
-
-    n: int
-    k: int
-    order: Indices | None = None
-
-    def index(self) -> Indices:
-        """Block number of every sample, `(n,)`."""
-        number = np.arange(self.n) // self.k
-        if self.order is None:
-            return number
-        index = np.empty_like(number)
-        index[self.order] = number
-        return index
-
-    @property
-    def count(self) -> int:
-        return -(-self.n // self.k)
+Targets = tuple[Tensor, Tensor]  # of the samples, and of those that they face
 
 
 @dataclass(frozen=True)
 class Pairing(ABC):
-    """Pairs inside blocks of `k`; subclasses say how a block meets its counterpart."""
+    """Pairs inside blocks of `k`. Subclasses choose the partners of a block in its counterpart.
+
+    Attributes:
+        k: the number of samples in a block.
+
+    All pairings are called alike, with one batch or with two:
+
+    >>> isinstance(Optimal(k=4), Pairing)
+    True
+    >>> partner = Optimal(k=4)(torch.randn(16, 3))
+    >>> sorted(partner.tolist()) == list(range(16))    # one to one
+    True
+    """
 
     k: int = 16
+
+    @property
+    def by_targets(self) -> bool:
+        """Whether the choice of partners looks at the targets as well."""
+        return False
+
+    @property
+    def one_to_one(self) -> bool:
+        """Whether partners in a block are chosen as a match of least cost, each sample once."""
+        return False
 
     def __post_init__(self) -> None:
         if not isinstance(self.k, (int, np.integer)) or self.k < 1:
@@ -77,11 +71,19 @@ class Pairing(ABC):
 
     @eager
     def __call__(
-        self, x1: Tensor, x2: Tensor | None = None, *, generator: Generator | None = None
+        self,
+        x1: Tensor,
+        x2: Tensor | None = None,
+        *,
+        targets: Targets | None = None,
+        generator: Generator | None = None,
     ) -> Tensor:
-        """Partner of every sample of `x1`: its row in `x2`, or in `x1` itself."""
+        """Partner of every sample of `x1`: its row in `x2`, or in `x1` itself.
+
+        `targets` are those of `x1` and of `x2`, for pairings that look at them.
+        """
         blocks = self.draw(len(x1), within=x2 is None, generator=generator)
-        return self.partners(x1, x2, blocks)
+        return self.partners(x1, x2, blocks, targets)
 
     def draw(self, n: int, *, within: bool, generator: Generator | None = None) -> Blocks:
         """Draw who may meet whom among `n` samples, `within` one batch or across two.
@@ -92,22 +94,34 @@ class Pairing(ABC):
         inverse of the first. Fewer than 2k samples cut k to n // 2.
         """
         if not within:
-            return Blocks(n, self.k)
-        k = self.k
-        if 2 * k > n > 1:
-            k = n // 2
-            _warn_short(n, self.k)
+            if self.k > n > 0:
+                _warn_short(n, self.k, needed=self.k, used=n)
+            return Blocks(n, self.k, u=self.sample(n, generator))
+        if 2 * self.k > n > 1:
+            _warn_short(n, self.k, needed=2 * self.k, used=n // 2)
         order = torch.randperm(n, generator=generator, device=device_of(generator))
-        return Blocks(n, k, order.cpu().numpy())
+        return self.blocks_in(order.cpu().numpy(), self.sample(n, generator))
 
-    @torch.no_grad()
-    def partners(self, x1: Tensor, x2: Tensor | None, blocks: Blocks) -> Tensor:
+    def sample(self, n: int, generator: Generator | None = None) -> Tensor | None:
+        """Draw the quantiles of partners that are chosen at random; nothing by default."""
+        return None
+
+    def blocks_in(self, order: Indices, u: Tensor | None = None) -> Blocks:
+        """Blocks within a batch whose samples are taken in the given random `order`."""
+        n = len(order)
+        return Blocks(n, max(1, min(self.k, n // 2)), order, u=u)
+
+    def partners(
+        self, x1: Tensor, x2: Tensor | None, blocks: Blocks, targets: Targets | None = None
+    ) -> Tensor:
         """Partner of every sample under the drawn `blocks`, `(n,)` on the device of `x1`."""
-        _check_points(x1, x2)
+        check_points(x1, x2)
         n, k, order = blocks.n, blocks.k, blocks.order
         if order is None:
             if x2 is None:
                 raise ValueError("blocks drawn across two batches need x2")
+            if blocks.batches > 1 and blocks.length % k:
+                return self._partners_by_batch(x1, x2, blocks)
             partner = np.arange(n)
             if k > 1:
                 partner = self._positions(*self._points(x1, "x1"), *self._points(x2, "x2"), k)
@@ -116,14 +130,35 @@ class Pairing(ABC):
             around = np.concatenate([order, order[:k]])
             partner = np.empty_like(order)
             if n < 2 or k == 1:  # nothing to choose
-                partner[order] = np.roll(order, -1)
+                partner[order] = around[k:]
             else:
                 rows, square = self._points(x1, "x")
                 rows = rows.index_select(0, torch.from_numpy(around).to(x1.device))
                 square = square[around]
-                position = self._positions(rows[:n], square[:n], rows[k:], square[k:], k)
-                partner[order] = around[k + position]
+                # of two blocks the second match is the inverse of the first: solved once
+                m = k if n == 2 * k and self.one_to_one else n
+                position = self._positions(
+                    rows[:m], square[:m], rows[k : k + m], square[k : k + m], k
+                )
+                partner[order[:m]] = around[k + position]
+                if m == k:
+                    partner[around[k + position]] = order[:k]
         return torch.from_numpy(partner).to(x1.device)
+
+    def _partners_by_batch(self, x1: Tensor, x2: Tensor, blocks: Blocks) -> Tensor:
+        """Partners in several batches with a smaller last block each: all of one size at once."""
+        m, length, k = blocks.batches, blocks.length, blocks.k
+        first = torch.arange(blocks.n, device=x1.device).view(m, length)
+        partner = torch.empty_like(first)
+        for start, stop, size in (
+            (0, length - length % k, k),
+            (length - length % k, length, length % k),
+        ):
+            if start < stop:
+                rows = first[:, start:stop].flatten()
+                position = self.partners(x1[rows], x2[rows], Blocks(len(rows), size))
+                partner[:, start:stop] = rows[position].view(m, -1)
+        return partner.flatten()
 
     def _positions(
         self, a: Tensor, a_square: Floats, b: Tensor, b_square: Floats, k: int
@@ -131,38 +166,26 @@ class Pairing(ABC):
         """Row in `b` of the partner of every row of `a`, `(n,)`; the last block may be smaller."""
         n, d = a.shape
         full = n - n % k
-        position = np.arange(n)
-        with torch.autocast(a.device.type, enabled=False):
-            for start, stop, size in ((0, full, k), (full, n, n - full)):
-                if start == stop:
-                    continue
-                columns = self._columns(
-                    a[start:stop].view(-1, size, d),
-                    b[start:stop].view(-1, size, d),
-                    a_square[start:stop].reshape(-1, size),
-                    b_square[start:stop].reshape(-1, size),
-                )
-                first = np.arange(start, stop, size)
-                position[start:stop] = (first[:, None] + columns).ravel()
-        return position
+        if 0 < full < n:
+            head, rest = (
+                self._positions(a[part], a_square[part], b[part], b_square[part], k)
+                for part in (slice(full), slice(full, n))
+            )
+            return np.concatenate([head, full + rest])
+        if n == 0:
+            return np.arange(n)
+        k = min(k, n)
+        # a product under autocast could keep as few as 8 bits
+        autocast = torch.is_autocast_enabled(a.device.type)
+        with torch.autocast(a.device.type, enabled=False) if autocast else nullcontext():
+            columns = self._columns(
+                a.view(-1, k, d), b.view(-1, k, d), a_square.reshape(-1, k), b_square.reshape(-1, k)
+            )
+        return (np.arange(0, n, k)[:, None] + columns).ravel()
 
     def _points(self, x: Tensor, name: str) -> tuple[Tensor, Floats]:
         """Samples as rows `(n, d)` in the precision of the match, and their squared norms."""
-        rows = x.flatten(1) if x.dim() > 1 else x[:, None]
-        # where faster float32 products were asked for, they may keep as few as 8 bits
-        exact32 = torch.get_float32_matmul_precision() == "highest"
-        rows = rows.to(torch.float32 if exact32 and x.dtype != torch.float64 else torch.float64)
-        square = _squared_norms(rows)
-        if not np.isfinite(square.sum()):
-            bad = (~rows.isfinite().all(1)).nonzero()
-            if len(bad):
-                raise ValueError(
-                    f"{name} must be finite to be matched, "
-                    f"sample {int(bad[0])} has a NaN or an infinity: clean or drop it"
-                )
-            rows = rows.double()  # only the squares overflow
-            square = _squared_norms(rows)
-        return rows, square
+        return rows_and_norms(x, name)
 
     @abstractmethod
     def _columns(self, a: Tensor, b: Tensor, a_square: Floats, b_square: Floats) -> Indices:
@@ -173,45 +196,116 @@ class Pairing(ABC):
 class Optimal(Pairing):
     """The one-to-one match of least total cost between two blocks of `k`.
 
-    `metric` is the cost: "sqeuclidean" (optimal transport in W2, the default),
-    "euclidean" (unsquared, W1), or "cosine" (1 - cos). `k=1` leaves nothing to
-    choose and is a random pair, as in plain mixup.
+    The match is exact at every scale and offset of the data. With "cosine", directions
+    that agree to more than ten digits are told apart less well.
+
+    Attributes:
+        k: the number of samples in a block. With `k=1` pairs are random, as in plain mixup.
+        metric: the cost of a pair, "sqeuclidean" (optimal transport in W2, the default),
+            "euclidean" (unsquared, W1), or "cosine" (1 - cos).
+        farthest: whether the total cost is the greatest in place of the least: partners as
+            far apart as one-to-one pairs can be.
+        labels: how much it costs to pair different classes, as a multiple of the mean cost in
+            the block. 0 looks at inputs alone, a large one crosses classes only as often as
+            their counts force it, a negative one asks for crossings. Of targets that are
+            floats, half the squared distance takes the place of "different": it is 1 between
+            two one-hot classes.
 
     >>> Optimal(k=2)(torch.tensor([[0.], [9.]]), torch.tensor([[8.], [1.]]))
     tensor([1, 0])
     """
 
     metric: Metric = "sqeuclidean"
+    farthest: bool = False
+    labels: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not math.isfinite(self.labels):
+            raise ValueError(f"labels must be a finite number, got {self.labels}")
         if self.metric not in get_args(Metric):
             raise ValueError(f"metric must be one of {get_args(Metric)}, got {self.metric!r}")
+
+    def __repr__(self) -> str:
+        more = ", farthest=True" if self.farthest else ""
+        more += f", labels={self.labels:g}" if self.labels else ""
+        return f"Optimal(k={self.k}, metric={self.metric!r}{more})"
+
+    @property
+    def by_targets(self) -> bool:
+        return self.labels != 0
+
+    @property
+    def one_to_one(self) -> bool:
+        return True
+
+    def partners(
+        self, x1: Tensor, x2: Tensor | None, blocks: Blocks, targets: Targets | None = None
+    ) -> Tensor:
+        if not self.by_targets or blocks.k == 1 or blocks.n < 2:
+            return super().partners(x1, x2, blocks)
+        if targets is None:
+            raise ValueError(
+                f"labels={self.labels:g} compares targets, got none: pass targets=(y1, y2), or y "
+                "to the mixer"
+            )
+        check_points(x1, x2)
+        a, _ = self._points(x1, "x1" if x2 is not None else "x")
+        b = a if x2 is None else self._points(x2, "x2")[0]
+        first, second = (torch.from_numpy(side).to(x1.device) for side in blocks.sides())
+        partner = torch.empty_like(first)
+        for positions in blocks.positions():
+            index = torch.from_numpy(positions).to(x1.device)
+            own, facing = first[index], second[index]
+            differ = _differences(targets[0][own], targets[1][facing])
+            columns = choose(a[own], b[facing], partial(self._labelled, differ))[0]
+            chosen = torch.from_numpy(columns).to(x1.device)
+            partner[own] = facing.gather(1, chosen)
+        return partner
+
+    def _labelled(self, differ: Tensor, distances: Tensor, which: Which) -> Indices:
+        """The match where different targets cost more, or less."""
+        cost = distances.sqrt() if self.metric == "euclidean" else distances
+        scale = self.labels * cost.mean((1, 2), keepdim=True)
+        cost = cost + scale * differ[which].to(cost)
+        return solve((-cost if self.farthest else cost).cpu().numpy())
 
     def _points(self, x: Tensor, name: str) -> tuple[Tensor, Floats]:
         rows, square = super()._points(x, name)
         if self.metric == "cosine":
-            # on the unit sphere |a - b|² = 2 (1 - cos); a zero vector is as far from all others
-            rows = torch.nn.functional.normalize(rows.double(), dim=1)
-            square = _squared_norms(rows)
+            # on the unit sphere |a - b|² = 2 (1 - cos); a zero vector is equally far from all
+            (rows,), _ = rescaled(rows.double()[:, None])
+            rows = torch.nn.functional.normalize(rows[:, 0], dim=1, eps=sys.float_info.min)
+            square = squared_norms(rows)
         return rows, square
 
     def _columns(self, a: Tensor, b: Tensor, a_square: Floats, b_square: Floats) -> Indices:
-        if self.metric == "euclidean":
-            return solve(squared_distances(a, b).sqrt_().cpu().numpy())
-        return assign(a, b, a_square, b_square)[0]
+        if self.metric != "euclidean" and not self.farthest:
+            return assign(a, b, a_square, b_square)[0]
+
+        def choice(distances: Tensor, which: Which) -> Indices:
+            cost = distances.sqrt() if self.metric == "euclidean" else distances
+            return solve((-cost if self.farthest else cost).cpu().numpy())
+
+        return choose(a, b, choice)[0]
 
 
 @dataclass(frozen=True)
 class Nearest(Pairing):
-    """Every sample with its nearest in the other block: many may share a partner.
+    """Every sample is paired with its nearest in the other block; many may share a partner.
 
-    The counter-example of the k-mixup paper: clusters are hardly ever left, so that
-    the gaps between classes, where smoothing matters, get few mixed points.
+    This is the counter-example of the k-mixup paper: partners hardly ever lie in another
+    cluster, so few mixed points fall between the classes, where smoothing matters.
+
+    Attributes:
+        k: the number of samples in a block.
+
+    >>> Nearest(k=2)(torch.tensor([[0.], [1.]]), torch.tensor([[9.], [2.]]))
+    tensor([1, 1])
     """
 
     def _columns(self, a: Tensor, b: Tensor, a_square: Floats, b_square: Floats) -> Indices:
-        return squared_distances(a, b).argmin(2).cpu().numpy()
+        return choose(a, b, lambda distances, _: distances.argmin(2).cpu().numpy())[0]
 
 
 def match(
@@ -225,10 +319,10 @@ def match(
     """Optimal partner of every sample, inside blocks of `k`, as indices `(n,)`.
 
     Minimises Σ |x1[i] - x2[p(i)]|² over the permutations p of each block of k
-    consecutive samples, the last block being smaller where k does not divide n.
+    consecutive samples. The last block is smaller if k does not divide n.
     With one batch the blocks are drawn at random, and no sample meets itself.
-    Samples of any shape are flattened. One `(blocks, k, k)` matrix product, and
-    O(k²) per sample to solve.
+    Samples of any shape are flattened. The cost is one `(blocks, k, k)` matrix
+    product, and O(k²) per sample to solve.
 
     >>> match(torch.tensor([[0.], [9.]]), torch.tensor([[8.], [1.]]), k=2)
     tensor([1, 0])
@@ -236,37 +330,22 @@ def match(
     return Optimal(k, metric)(x1, x2, generator=generator)
 
 
-def _squared_norms(rows: Tensor) -> Floats:
-    norms: Tensor = torch.linalg.vector_norm(rows, dim=1)
-    return norms.cpu().numpy().astype(np.float64) ** 2
-
-
-def _check_points(x1: Tensor, x2: Tensor | None) -> None:
-    for x in (x1,) if x2 is None else (x1, x2):
-        if not x.is_floating_point():
-            raise TypeError(
-                f"samples to match must be floating point, got {x.dtype}: use x.float()"
+def _differences(own: Tensor, facing: Tensor) -> Tensor:
+    """How much all targets of blocks differ, `(blocks, k, k)`, from targets `(blocks, k, ...)`."""
+    if not own.is_floating_point():
+        if own.dim() > 2:
+            raise ValueError(
+                "labels compares one class for each sample, got targets of the shape "
+                f"{tuple(own.shape[2:])}: use floats, or labels=0"
             )
-    if x2 is not None:
-        check_alike(x1, x2, "x1", "x2")
-
-
-def check_alike(x1: Tensor, x2: Tensor, name1: str, name2: str) -> None:
-    """Refuse two batches that cannot be paired row by row, naming both."""
-    for what, one, two in (
-        ("length", len(x1), len(x2)),
-        ("sample shape", tuple(x1.shape[1:]), tuple(x2.shape[1:])),
-        ("device", x1.device, x2.device),
-        ("dtype", x1.dtype, x2.dtype),
-    ):
-        if one != two:
-            raise ValueError(f"{name1} and {name2} must have the same {what}, got {one} and {two}")
+        return own[:, :, None] != facing[:, None, :]
+    rows = (side.reshape(*side.shape[:2], -1).double() for side in (own, facing))
+    return true_distances(*rows) / 2
 
 
 @cache  # once for each size: the last batch of every epoch is as short
-def _warn_short(n: int, k: int) -> None:
-    warnings.warn(
-        f"a batch of {n} is too small for k={k}, which needs {2 * k} samples: using k={n // 2} "
-        "for it (drop_last=True in the loader avoids short batches)",
-        stacklevel=2,
+def _warn_short(n: int, k: int, *, needed: int, used: int) -> None:
+    warn_user(
+        f"a batch of {n} is too small for k={k}, which needs {needed} samples: using k={used} "
+        "for it (drop_last=True in the loader avoids short batches)"
     )

@@ -1,4 +1,4 @@
-"""Whole data sets of mixed points, NumPy in and NumPy out."""
+"""Whole data sets of mixed points, from NumPy arrays to NumPy arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kmixup.coefficient import Beta
 from kmixup.interpolation import Linear
-from kmixup.mixing import LamPer, Mixer
+from kmixup.mixer import LamPer, Mixer
 from kmixup.pairing import Metric, Optimal
 from kmixup.sampling import subset_pairs
 
@@ -59,16 +59,27 @@ def vicinal_dataset(
     metric: Metric = "sqeuclidean",
     seed: int | None = None,
 ) -> tuple[Array, Array] | tuple[Array, Array, Array]:
-    """Draw `size` k-mixed points (by default as many as there are samples).
+    """Draw a data set of k-mixed points.
 
-    Each block of k is an optimal match between two independent random k-subsets of
-    the data, with a lam of its own (`lam_per="block"`, or one per "sample").
+    Each block of k points is an optimal match between two independent random k-subsets of
+    the data.
 
-    Returns the points and their soft labels, with one column for each of
-    `np.unique(y)`; float targets are interpolated. With `hard=True` every point comes
-    twice, in two halves: with its own label and with its partner's, and the third
-    array holds their weights lam and 1 - lam. Any scikit-learn estimator whose `fit`
-    takes `sample_weight` can train on that:
+    Returns the points and their soft labels, with one column for each of `np.unique(y)`.
+    Float targets are interpolated. With `hard=True` every point comes twice: in the first
+    half with its own label, in the second half with its partner's. A third array then holds
+    the weights, lam and 1 - lam. Any scikit-learn estimator whose `fit` takes `sample_weight`
+    can train on that.
+
+    Args:
+        X: samples `(n, ...)`, numbers.
+        y: targets `(n,)` or `(n, c)`. Anything but floats is a class.
+        k: size of a block.
+        alpha: lam is drawn from Beta(alpha, alpha).
+        size: number of mixed points, by default as many as there are samples.
+        hard: whether to return hard labels with weights instead of soft labels.
+        lam_per: "block" or "sample": what has a lam of its own.
+        metric: cost of the match.
+        seed: of all draws.
 
     >>> X, y = np.array([[0.], [1.], [8.], [9.]]), np.array(["a", "a", "b", "b"])
     >>> points, labels, weight = vicinal_dataset(X, y, k=2, size=6, hard=True, seed=0)

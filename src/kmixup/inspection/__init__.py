@@ -1,11 +1,22 @@
 """An X-ray of a data set: what k and alpha would do to it, before any network is trained.
 
-`inspect` measures; what it finds is an `Inspection`: a `Reading` for every k, and `Advice`.
+`inspect` measures and returns an `Inspection`: a `Reading` for every k, and `Advice`.
 """
 
 from kmixup.inspection.advice import Advice
-from kmixup.inspection.halfway import Halfway, Measured
+from kmixup.inspection.halfway import Halfway
 from kmixup.inspection.inspecting import Inspection, inspect
-from kmixup.inspection.readings import Decay, Reading
+from kmixup.inspection.labels import LabelReading
+from kmixup.inspection.readings import DistanceDecay, Reading
+from kmixup.measured import Measured
 
-__all__ = ["Advice", "Decay", "Halfway", "Inspection", "Measured", "Reading", "inspect"]
+__all__ = [
+    "Advice",
+    "DistanceDecay",
+    "Halfway",
+    "Inspection",
+    "LabelReading",
+    "Measured",
+    "Reading",
+    "inspect",
+]

@@ -1,9 +1,9 @@
-"""Where points half-way between partners lie, seen from samples that had no part in them.
+"""Where points half-way between partners lie: near the data, or near a third class?
 
-A mixed point that falls into a void is none that the data could have given, and one that
-falls among samples of a third class teaches the wrong label there: manifold intrusion. Both
-are measured against the samples outside of the two matched sets, and so are the partners
-themselves, for comparison.
+A mixed point far from all data is not a plausible sample. A mixed point among samples of a
+third class teaches a wrong label there, which is called manifold intrusion. Both are measured
+against the samples outside of the two matched sets. The partners themselves are measured in
+the same way, for comparison.
 """
 
 from __future__ import annotations
@@ -16,35 +16,30 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from kmixup.measured import Measured, standard_error
 from kmixup.theory.matching import Array, Indices
 
-PRODUCTS = 1e10  # that the search for nearest samples may take at one k
+PRODUCTS = 1e10  # multiplications that the search for nearest samples may take at one k
 FEWEST, MOST = 256, 2048  # points to look at
-BLOCKS = 16  # least number of blocks they come from, if there are as many
+BLOCKS = 16  # least number of blocks that these points come from, if there are as many
 CELLS = 1 << 23  # distances held in memory at a time
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A number and its standard `error`."""
-
-    value: float
-    error: float
-
-
-def mean_of(blocks: Array) -> Measured:
-    """The mean of independent figures."""
-    return Measured(float(blocks.mean()), float(blocks.std(ddof=1)) / math.sqrt(len(blocks)))
-
-
-@dataclass(frozen=True)
 class Halfway:
-    """Points half-way between partners, beside the partners themselves.
+    """Points half-way between partners, compared with the partners themselves.
 
-    `distance`: to the nearest sample left out, divided by the same of the partners.
-    `contradiction`: the share whose nearest sample is of neither partner's class;
-    `disagreement`: the share of the partners themselves whose nearest sample is not of their
-    class. Both are None without labels.
+    The nearest sample is always one outside of the two matched sets.
+
+    Attributes:
+        distance: mean distance from half-way points to their nearest sample, divided by that
+            from partners to theirs.
+        contradiction: share of half-way points whose nearest sample is of neither partner's
+            class; None without labels.
+        disagreement: share of partners whose nearest sample is not of their own class; None
+            without labels.
+
+    A part of a `Reading`. Returned by `inspect`.
     """
 
     distance: Measured
@@ -53,25 +48,30 @@ class Halfway:
 
     @property
     def excess(self) -> float | None:
-        """How much more often mixed points are contradicted than samples are, 0 if less."""
+        """By how much `contradiction` exceeds `disagreement`, at least 0."""
         if self.contradiction is None or self.disagreement is None:
             return None
         return max(self.contradiction.value - self.disagreement.value, 0.0)
 
     @classmethod
     def of(
-        cls, points: Tensor, labels: Indices | None, one: Indices, two: Indices
+        cls, points: Tensor, labels: Indices | None, firsts: Indices, seconds: Indices
     ) -> Halfway | None:
-        """Measure for partners `one` and `two`, indices `(blocks, k)` into `points`.
+        """Measure half-way points of the partners `firsts` and `seconds`.
 
-        The points are centred, in float64. None where fewer than 2k samples are left out, or
-        where the samples coincide.
+        Returns None if fewer than 2k samples are outside of the sets, or if samples coincide.
+
+        Args:
+            points: centred samples in float64, `(n, d)`.
+            labels: their classes, `(n,)`.
+            firsts: indices into `points`, `(blocks, k)`.
+            seconds: indices of the partners, `(blocks, k)`.
         """
-        k = one.shape[1]
+        k = firsts.shape[1]
         if len(points) < 4 * k:
             return None
         mixed, own, contradicted, disagreeing = [], [], [], []
-        for first, second, taken in _blocks(points, one, two):
+        for first, second, taken in _blocks(points, firsts, seconds):
             far, nearest = _nearest(points, (points[first] + points[second]) / 2, taken)
             near, neighbour = _nearest(points, points[first], taken)
             mixed.append(far.mean(1).numpy())
@@ -83,23 +83,23 @@ class Halfway:
         distance = _ratio(np.concatenate(mixed), np.concatenate(own))
         if distance is None or labels is None:
             return None if distance is None else cls(distance, None, None)
-        shares = (mean_of(np.concatenate(these)) for these in (contradicted, disagreeing))
+        shares = (Measured.of(np.concatenate(parts)) for parts in (contradicted, disagreeing))
         return cls(distance, *shares)
 
 
 def _blocks(
-    points: Tensor, one: Indices, two: Indices
+    points: Tensor, firsts: Indices, seconds: Indices
 ) -> Iterator[tuple[Indices, Indices, Tensor]]:
     """Some partners of some blocks, `(m, few)` each, and all samples of these blocks, `(m, 2k)`."""
     n, d = points.shape
     wanted = int(min(max(PRODUCTS / (2 * n * d), FEWEST), MOST))
-    few = min(one.shape[1], max(1, wanted // BLOCKS))
-    blocks = min(len(one), math.ceil(wanted / few))
+    few = min(firsts.shape[1], max(1, wanted // BLOCKS))
+    blocks = min(len(firsts), math.ceil(wanted / few))
     step = max(1, CELLS // (few * n))
     for start in range(0, blocks, step):
         part = slice(start, min(start + step, blocks))
-        taken = torch.from_numpy(np.concatenate([one[part], two[part]], 1))
-        yield one[part, :few], two[part, :few], taken
+        taken = torch.from_numpy(np.concatenate([firsts[part], seconds[part]], 1))
+        yield firsts[part, :few], seconds[part, :few], taken
 
 
 def _nearest(points: Tensor, queries: Tensor, taken: Tensor) -> tuple[Tensor, Indices]:
@@ -116,9 +116,9 @@ def _nearest(points: Tensor, queries: Tensor, taken: Tensor) -> tuple[Tensor, In
 
 
 def _ratio(over: Array, under: Array) -> Measured | None:
-    """Ratio of two means, and its error from the blocks they share."""
+    """Ratio of the means of two figures `(blocks,)`; None if the second mean is 0."""
     if not under.mean() > 0:
         return None
     value = over.mean() / under.mean()
-    spread = (over - value * under).std(ddof=1) / under.mean()
-    return Measured(float(value), float(spread) / math.sqrt(len(over)))
+    # both figures are of the same blocks: what counts is the spread of their difference
+    return Measured(float(value), float(standard_error(over - value * under) / under.mean()))

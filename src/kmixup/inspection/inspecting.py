@@ -1,4 +1,4 @@
-"""The X-ray itself: samples and labels in, readings and advice out."""
+"""`inspect`: samples and labels in, readings and advice out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from torch import Generator, Tensor
 
 from kmixup.coefficient import Beta
 from kmixup.inspection.advice import Advice, advise
-from kmixup.inspection.readings import Decay, Reading, decay_of, read
+from kmixup.inspection.labels import USUAL_K, LabelReading, read_labels
+from kmixup.inspection.readings import DistanceDecay, Reading, decay_of, read
 from kmixup.theory.matching import Indices
 
 NUMBERS = 1 << 25  # of the data held in memory, in float64
@@ -21,13 +22,21 @@ SIZE, LARGEST_K = 10_000, 256
 
 @dataclass(frozen=True)
 class Inspection:
-    """What `inspect` found.
+    """The result of `inspect`.
 
-    `samples`: how many there are, `used`: how many were drawn of them and looked at.
-    `features`: numbers in a sample. `classes`: their names with the numbers of samples used,
-    empty without labels. `readings`: one for each k. `decay`: how fast partners come
-    nearer. `alpha`: the strength at k = 1 that the readings refer to. `batch_size`: what
-    the advice was limited by.
+    Attributes:
+        samples: number of samples in the data set.
+        used: number of samples that were drawn from them and looked at.
+        features: numbers in a sample.
+        classes: names of the classes with their counts among the samples used; empty without
+            labels.
+        alpha: of the plain mixup that strengths are compared with.
+        batch_size: of the training to come. The advised k fits into it twice.
+        readings: one for each k.
+        decay: how fast partners come nearer as k grows; None if there are too few k to see it.
+        advice: a k and an alpha to start from.
+        by_labels: one for each weight of labels in the match, at the advised k, or at 16 where
+            that matches nothing; empty without labels.
     """
 
     samples: int
@@ -37,15 +46,16 @@ class Inspection:
     alpha: float
     batch_size: int
     readings: tuple[Reading, ...]
-    decay: Decay | None
+    decay: DistanceDecay | None
     advice: Advice
+    by_labels: tuple[LabelReading, ...] = ()
 
     def at(self, k: int) -> Reading:
         """The reading at one k."""
-        for one in self.readings:
-            if one.k == k:
-                return one
-        known = ", ".join(str(one.k) for one in self.readings)
+        for reading in self.readings:
+            if reading.k == k:
+                return reading
+        known = ", ".join(str(reading.k) for reading in self.readings)
         raise ValueError(f"k must be one of {known}, got {k}")
 
 
@@ -64,18 +74,19 @@ def inspect(
 
     Args:
         x: inputs as the network gets them, or embeddings, `(n, ...)`; a tensor or an array.
-        y: their classes `(n,)`, whole numbers or strings; without them only distances are
+        y: their classes `(n,)`, whole numbers or strings. Without them only distances are
             looked at.
-        alpha: of plain mixup, to compare strengths with.
+        alpha: of the plain mixup that strengths are compared with.
         largest_k: readings are at powers of two up to this, and up to half of the samples.
-        batch_size: of the training to come; the advice has two sets of k fit into it.
-        size: number of samples to look at, drawn at random where there are more, and fewer
-            where they are large.
+        batch_size: of the training to come. The advised k fits into it twice.
+        size: largest number of samples to look at. If there are more, so many are drawn at
+            random, and fewer if the samples are large.
+        generator: of all draws.
         watch: called with every k before it is measured.
 
     >>> x = torch.randn(400, 2, generator=torch.Generator().manual_seed(0))
-    >>> found = inspect(x, (x[:, 0] > 0).long(), generator=torch.Generator().manual_seed(0))
-    >>> found.at(16).ratio.value < found.at(4).ratio.value < 1
+    >>> xray = inspect(x, (x[:, 0] > 0).long(), generator=torch.Generator().manual_seed(0))
+    >>> xray.at(16).ratio.value < xray.at(4).ratio.value < 1
     True
     """
     _check(x, alpha, largest_k, batch_size, size)
@@ -87,6 +98,11 @@ def inspect(
     for k in _powers(min(largest_k, used // 2)):
         watch(k)
         readings.append(read(points, labels, k, alpha=alpha, generator=generator))
+    advice = advise(readings, samples=used, alpha=alpha, batch_size=batch_size)
+    k = min(advice.k if advice.k > 1 else USUAL_K, readings[-1].k)
+    by_labels: tuple[LabelReading, ...] = ()
+    if labels is not None and k > 1:
+        by_labels = read_labels(points, labels, k, generator=generator)
     return Inspection(
         samples=len(x),
         used=used,
@@ -96,12 +112,13 @@ def inspect(
         batch_size=batch_size,
         readings=tuple(readings),
         decay=decay_of(readings),
-        advice=advise(readings, samples=used, alpha=alpha, batch_size=batch_size),
+        advice=advice,
+        by_labels=by_labels,
     )
 
 
 def draw(n: int, width: int, *, size: int, generator: Generator | None) -> Tensor | None:
-    """Which of `n` samples of so many numbers to look at, in their order; None for all."""
+    """Which of `n` samples of `width` numbers to look at, in their order; None for all."""
     used = min(n, size, max(64, NUMBERS // width))
     return torch.randperm(n, generator=generator)[:used].sort().values if used < n else None
 
@@ -118,9 +135,9 @@ def _points(x: Any) -> Tensor:
 
 
 def _labels(y: Any, n: int, some: Tensor | None) -> tuple[Indices | None, dict[str, int]]:
-    """Indices of classes, and the classes with the numbers of their samples.
+    """Class index of each sample that is used, and the count of each class.
 
-    One class is as good as none: there is nothing that a label could change to.
+    The indices are None if there is only one class, because then no label can change.
     """
     if y is None:
         return None, {}

@@ -1,9 +1,8 @@
-"""What is measured at one k: how near partners are, and whose labels they bring.
+"""What is measured at one k: how near partners are, and which labels they have.
 
 Two disjoint sets of k samples are drawn many times and matched, as inside a batch. Disjoint
-sets are as good as fresh draws from where the data come from, at any k, so that what is seen
-does not depend on how many samples there happen to be. Errors are standard errors over the
-draws.
+sets behave like fresh draws of the distribution of the data, at any k. So the figures do not
+depend on the number of samples. Errors are standard errors over the draws.
 """
 
 from __future__ import annotations
@@ -17,27 +16,36 @@ from torch import Generator, Tensor
 
 from kmixup.calibration import alpha_for
 from kmixup.coefficient import Beta
-from kmixup.inspection.halfway import Halfway, Measured, mean_of
+from kmixup.inspection.halfway import Halfway
+from kmixup.measured import Measured
 from kmixup.theory.fraction import expected_fraction
-from kmixup.theory.matching import Indices, matched_subsets, mean_square_distances
+from kmixup.theory.matching import Indices, optimal_blocks
 from kmixup.theory.rate import expected_rate, fitted_slope
 
 MATCHES, LEAST_BLOCKS = 8192, 32  # of each k
-CAP = 1e3  # an alpha at which lam is one half for all that matters
+CAP = 1e3  # an alpha at which lam is practically one half
 FIRST_IN_FIT = 4  # a smaller k shows no rate
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What mixing at one `k` does.
+    """What mixing at one k does.
 
-    `square_distance`: mean squared distance of partners; `ratio`: the same as a share of
-    that of random pairs. `alpha`: the one that perturbs as much as the reference does at
-    k = 1, if it is `reachable`, else the cap; `reach`: the greatest alpha of k = 1 whose
-    strength is reachable. `crossing`: the share of partners of another class; `least`: what
-    it is for classes far apart, which no matching can go below. Both are None without
-    labels. `halfway`: where the points between partners lie; None where too few samples are
-    left to see that.
+    Attributes:
+        k: size of the matched sets.
+        square_distance: mean squared distance of partners.
+        ratio: `square_distance` as a share of that of random pairs.
+        alpha: the alpha that perturbs as much as the reference does at k = 1, or the cap if
+            none does.
+        reachable: whether `alpha` does perturb as much.
+        reach: the greatest alpha of k = 1 whose strength some alpha reaches at this k.
+        crossing: share of partners of another class; None without labels.
+        least: the same share for classes far apart, which is the least of any matching; None
+            without labels.
+        halfway: where the points between partners lie; None if too few samples are left to
+            compare with.
+
+    A part of an `Inspection`. Returned by `inspect`.
     """
 
     k: int
@@ -52,13 +60,19 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Decay:
-    """How the squared distance of partners falls with k, and in which dimensions it would.
+class DistanceDecay:
+    """How the squared distance of partners falls with k, and the dimensions this suggests.
 
-    `slope`: of the logarithms, over k from 4 on. Dimensions from `low` to `high` fall within
-    a tenth as fast. 2 and 3 can hardly be told apart so, clusters far apart fall like 4
-    dimensions whatever they have themselves, and many dimensions read too low, since their
-    rate needs a larger k: a cube of 50 falls like 25.
+    The dimension is a rough guide. 2 and 3 dimensions are hard to tell apart. Clusters far
+    apart look like 4 dimensions, whatever their own is. High dimensions read too low, because
+    their rate shows only at larger k: a cube of 50 dimensions reads as 25.
+
+    Attributes:
+        slope: of log distance against log k, over k from 4 on.
+        low: least dimension in which distances fall as fast, within a tenth.
+        high: greatest such dimension.
+
+    A part of an `Inspection`. Returned by `inspect`.
     """
 
     slope: Measured
@@ -71,15 +85,13 @@ def read(
 ) -> Reading:
     """Measure at one k, for centred float64 `points` `(n, d)` and `labels` that count from 0."""
     square_1 = float(2 * points.var(0).sum())  # exact, of distinct samples
-    rows, firsts, seconds, squares = points.numpy(), [], [], []
-    for first, second in matched_subsets(
-        points, k, max(LEAST_BLOCKS, MATCHES // k), disjoint=True, generator=generator
-    ):
-        firsts.append(first)
-        seconds.append(second)
-        squares.append(mean_square_distances(rows, first, second))
-    one, two = np.concatenate(firsts), np.concatenate(seconds)
-    square = Measured(square_1, 0.0) if k == 1 else mean_of(np.concatenate(squares))
+    blocks = max(LEAST_BLOCKS, MATCHES // k)
+    parts = list(optimal_blocks(points, k, blocks, disjoint=True, generator=generator))
+    firsts = np.concatenate([part.first for part in parts])
+    seconds = np.concatenate([part.second for part in parts])
+    square = Measured(square_1, 0.0)
+    if k > 1:
+        square = Measured.of(np.concatenate([part.square_distance for part in parts]))
     least = None if labels is None else _least(labels, k)
     target = Beta(alpha).mean_square_step * square_1
     most = Beta(CAP).mean_square_step * square.value
@@ -88,29 +100,33 @@ def read(
     return Reading(
         k=k,
         square_distance=square,
-        ratio=Measured(square.value / square_1, square.error / square_1),
+        ratio=square / square_1,
         alpha=own_alpha,
         reachable=reachable,
         reach=strongest if bounded and k > 1 else math.inf,
-        crossing=_crossing(labels, one, two, least),
+        crossing=_crossing(labels, firsts, seconds, least),
         least=least,
-        halfway=Halfway.of(points, labels, one, two),
+        halfway=Halfway.of(points, labels, firsts, seconds),
     )
 
 
-def decay_of(readings: Sequence[Reading]) -> Decay | None:
-    """The decay, or None where there are fewer than three k to see it at."""
-    fit = [one for one in readings if one.k >= FIRST_IN_FIT and one.square_distance.value > 0]
-    if len(fit) < 3:
+def decay_of(readings: Sequence[Reading]) -> DistanceDecay | None:
+    """The decay of the distances; None if there are fewer than three k to fit."""
+    squares = {
+        reading.k: reading.square_distance
+        for reading in readings
+        if reading.k >= FIRST_IN_FIT and reading.square_distance.value > 0
+    }
+    if len(squares) < 3:
         return None
-    ks = [one.k for one in fit]
-    found = fitted_slope(
+    ks = list(squares)
+    slope = fitted_slope(
         ks,
-        [one.square_distance.value for one in fit],
-        [one.square_distance.error for one in fit],
+        [square.value for square in squares.values()],
+        [square.error for square in squares.values()],
     )
-    fall = -found.value
-    about = max(2 * found.error, 0.1 * abs(fall))
+    fall = -slope.value
+    about = max(2 * slope.error, 0.1 * abs(fall))
     known = {1.0: 1.0, 2.0: -fitted_slope(ks, expected_rate(ks, 2)).value}
     fitting = [d for d, rate in known.items() if abs(fall - rate) <= about]
     if fall - about <= 2 / 3:  # k^(-2/d), from three dimensions on
@@ -118,20 +134,20 @@ def decay_of(readings: Sequence[Reading]) -> Decay | None:
             max(3.0, 2 / rate) if rate > 0 else math.inf for rate in (fall + about, fall - about)
         ]
     fitting = fitting or [min(known, key=lambda d: abs(fall - known[d]))]
-    return Decay(Measured(found.value, found.error), min(fitting), max(fitting))
+    return DistanceDecay(slope, min(fitting), max(fitting))
 
 
 def _least(labels: Indices, k: int) -> float:
-    """Share of partners of another class that the counts of the classes force."""
+    """Least share of partners of another class that the class counts allow."""
     return expected_fraction(np.bincount(labels), k, law="disjoint").fewest
 
 
 def _crossing(
-    labels: Indices | None, one: Indices, two: Indices, least: float | None
+    labels: Indices | None, firsts: Indices, seconds: Indices, least: float | None
 ) -> Measured | None:
     if labels is None or least is None:
         return None
-    # a set of one leaves nothing to match, so that this is known
-    if one.shape[1] == 1:
+    # sets of one sample leave nothing to match: the share is known
+    if firsts.shape[1] == 1:
         return Measured(least, 0.0)
-    return mean_of((labels[one] != labels[two]).mean(1))
+    return Measured.of((labels[firsts] != labels[seconds]).mean(1))

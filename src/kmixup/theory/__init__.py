@@ -1,15 +1,15 @@
-"""The paper's theory as instruments: what k-mixup does to a data set, and whether theorems hold.
+"""The paper's theory as instruments. They show what k-mixup does to a data set, and check theorems.
 
-Nothing here is needed for training. NumPy arrays or tensors go in, arrays and small frozen
-results come out. `docs/theory.md` has the theorems and where the paper errs.
+Training needs none of them. They take NumPy arrays or tensors, and return arrays or small
+frozen results. `docs/theory.md` states the theorems and the errors of the paper.
 """
 
+from kmixup.measured import Measured
 from kmixup.theory.angles import LemmaCondition, lemma_condition, longest_chain
 from kmixup.theory.clusters import CrossMatches, cross_matches, lemma_count, transport_count
-from kmixup.theory.endpoints import CrossEndpoints, cross_endpoints
+from kmixup.theory.endpoints import CrossEndpoints, cross_endpoints, islands
 from kmixup.theory.expansion import (
     Expansion,
-    Loss,
     expand,
     interpolated_loss,
     kmixup_loss,
@@ -32,7 +32,6 @@ from kmixup.theory.matching import (
 )
 from kmixup.theory.rate import (
     MatchedDistances,
-    Slope,
     expected_rate,
     fitted_slope,
     matched_distances,
@@ -53,13 +52,12 @@ __all__ = [
     "ExpectedFraction",
     "LemmaCondition",
     "LocalMeans",
-    "Loss",
     "ManifoldFraction",
     "MatchedDistances",
     "MatchingDistribution",
     "MatchingDistributions",
     "MeanReversion",
-    "Slope",
+    "Measured",
     "cross_endpoints",
     "cross_matches",
     "draw_counts",
@@ -69,6 +67,7 @@ __all__ = [
     "fitted_slope",
     "fraction_bound",
     "interpolated_loss",
+    "islands",
     "kmixup_loss",
     "lemma_condition",
     "lemma_count",

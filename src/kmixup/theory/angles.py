@@ -1,8 +1,8 @@
-"""What the positions of the clusters decide: angles, and chains of cross matches.
+"""What follows from the positions of the clusters: angles, and chains of cross matches.
 
-Clusters are balls of some radius around `centres` `(m, d)`. Whether the count of Lemma 3.3
-is right, and by how much the true count can exceed it, depends on the angles between the
-centres alone once they are far apart.
+Clusters are balls of some radius around `centres` `(m, d)`. Once they are far apart, only the
+angles between the centres decide whether the count of Lemma 3.3 is right, and by how much
+the true count can exceed it.
 """
 
 from __future__ import annotations
@@ -15,16 +15,20 @@ from numpy.typing import ArrayLike
 
 from kmixup.theory.matching import Array
 
-# Of two flows whose costs differ by less than this share of the largest squared distance,
-# for each match, neither is taken to be better.
+# Two flows count as equally good if their costs differ, for each match, by less than this
+# share of the largest squared distance.
 TIE = 1e-9
 
 
 @dataclass(frozen=True)
 class LemmaCondition:
-    """Whether the lemma's count `holds` for all batches, and by what `margin`.
+    """Whether the count of Lemma 3.3 is right.
 
-    `margin` is the least of the differences that must be positive, in squared distance.
+    Attributes:
+        holds: whether it is right for all batches.
+        margin: the least of the differences that must be positive, in squared distance.
+
+    Returned by `lemma_condition`.
     """
 
     holds: bool
@@ -32,24 +36,29 @@ class LemmaCondition:
 
 
 def lemma_condition(centres: ArrayLike, radius: float = 0.0) -> LemmaCondition:
-    """When ½ Σ|r_i - s_i| is right: no right or obtuse angle between `centres` `(m, d)`.
+    """Check that no angle between the `centres` `(m, d)` is right or obtuse.
 
-    With clusters of `radius` Δ, for all different a, b, c,
+    Then the lemma's count ½ Σ|r_i - s_i| is right. For clusters of `radius` Δ the condition
+    is, for all different centres a, b, c,
 
         (a - b)·(c - b) > 2Δ(|a - b| + |c - b|) + 4Δ²   and   |a - b| > 4Δ.
 
-    At Δ = 0 the first is |a - c|² < |a - b|² + |b - c|².
+    At Δ = 0 the first inequality is |a - c|² < |a - b|² + |b - c|².
 
-    Proof that this is enough. If no cluster both sends and receives cross matches, cluster i
-    sends max(r_i - s_i, 0), in total the lemma's count. So let p in a be matched with q in b,
-    and p' in b with q' in c. Exchanging the partners changes the cost by
-    2 (p - p')·(q - q'). For c ≠ a this is at most
-    2 [(a - b)·(b - c) + 2Δ(|a - b| + |b - c|) + 4Δ²] < 0; for c = a both new matches stay
-    inside a cluster and cost at most 2 (2Δ)², while the old ones cost more. Either way the
-    matching was not optimal.
+    Proof that the condition is sufficient. If no cluster both sends and receives cross
+    matches, then cluster i sends max(r_i - s_i, 0), and the total is the lemma's count.
+    Suppose that cluster b does both: p in a is matched with q in b, and p' in b with q' in c.
+    Exchanging the partners changes the cost by 2 (p - p')·(q - q').
 
-    Conversely, at an obtuse angle in b one surplus point in a, one lack in c, and one point
-    of each batch in b make two cross matches where the lemma counts one, once Δ is small.
+    - If c ≠ a, this is at most 2 [(a - b)·(b - c) + 2Δ(|a - b| + |b - c|) + 4Δ²] < 0.
+    - If c = a, both new matches stay inside a cluster and cost at most 2 (2Δ)². The old
+      matches cost more.
+
+    In both cases the matching was not optimal.
+
+    Proof that acute angles are necessary. Let the angle in b be obtuse. One surplus point in
+    a, one missing point in c, and one point of each batch in b make two cross matches once Δ
+    is small. The lemma counts one.
 
     >>> lemma_condition([[0., 0.], [1., 0.], [0.5, 0.9]]).holds
     True
@@ -69,17 +78,21 @@ def lemma_condition(centres: ArrayLike, radius: float = 0.0) -> LemmaCondition:
 
 
 def longest_chain(centres: ArrayLike, radius: float = 0.0) -> int:
-    """The most cross matches that one surplus point can cause: 1 if all angles are acute.
+    """The most cross matches that one surplus point can cause; 1 if all angles are acute.
 
-    A chain is a path of clusters b_0 → b_1 → … without a repeated one, each arrow a match
-    p_t → q_t from b_t to b_t+1. Where it could be cut short, it is not optimal: the new
-    matches p_i → q_j-1, from b_i straight to b_j, and p_t → q_t-1 inside the clusters
-    between, cost |b_i - b_j|² - Σ |b_t - b_t+1|² more, up to what the positions inside
-    clusters of `radius` Δ can change, which is at most
-    2Δ Σ_t (|b_t+1 - b_s(t)+1| + |b_t - b_s'(t)|) + 4Δ² (j - i), where s(t) is the match
-    whose end p_t takes over and s' the inverse of s. So every part of a chain that is
-    optimal has |b_i - b_j|² at least Σ |b_t - b_t+1|² less that. The longest path that has
-    this is searched for.
+    A chain is a path of clusters b_0 → b_1 → … without repetition. Each arrow is a match
+    p_t → q_t from b_t to b_t+1. Consider a part of it, from b_i to b_j. It can be replaced by
+    one match p_i → q_j-1 from b_i straight to b_j, and by matches p_t → q_t-1 inside the
+    clusters between them. For points at the centres this adds
+    |b_i - b_j|² - Σ |b_t - b_t+1|² to the cost. The positions of the points inside clusters
+    of `radius` Δ change that by at most
+
+        slack = 2Δ Σ_t (|b_t+1 - b_s(t)+1| + |b_t - b_s'(t)|) + 4Δ² (j - i),
+
+    where s(t) is the match whose end p_t takes over, and s' is the inverse of s. In an optimal
+    matching no replacement lowers the cost. So every part of a chain satisfies
+    |b_i - b_j|² >= Σ |b_t - b_t+1|² - slack. This function searches for the longest path
+    whose parts all do.
 
     >>> longest_chain([[0.], [1.], [2.], [3.]])
     3
@@ -89,7 +102,7 @@ def longest_chain(centres: ArrayLike, radius: float = 0.0) -> int:
     rounding = TIE * square.max()
 
     def worth(path: tuple[int, ...]) -> bool:
-        """Whether the path from its first to its last cluster may beat the direct match."""
+        """Whether the path may cost less than a match from its first to its last cluster."""
         steps = length[path[:-1], path[1:]]
         direct = length[path[1], path[-1]] + length[path[0], path[-2]]
         slack = 2 * radius * (2 * steps.sum() - steps[0] - steps[-1] + direct)
@@ -105,7 +118,7 @@ def longest_chain(centres: ArrayLike, radius: float = 0.0) -> int:
 
 
 def squared_centre_distances(centres: ArrayLike) -> Array:
-    """|centres[i] - centres[j]|², `(m, m)`."""
+    """All |centres[i] - centres[j]|², `(m, m)`."""
     c = _centres(centres)
     return np.asarray(np.square(c[:, None] - c[None]).sum(2))
 

@@ -1,21 +1,21 @@
 """How many matches cross from one cluster to another, batch by batch (Lemma 3.3).
 
 Two batches hold r_i and s_i points of cluster i. The paper's lemma counts ½ Σ|r_i - s_i|
-cross-cluster matches. That is right for two clusters, and wrong in general for three or
-more: with A, B, C in a row, D apart, a surplus in A and a lack in C are settled by
-A → B and B → C at the cost 2D², not by A → C at 4D², so two matches cross, not one.
+cross-cluster matches. This is right for two clusters and in general wrong for three or more.
+Let A, B, C lie in a row, D apart. Let A have one point too many and C one too few. The
+matches A → B and B → C cost 2D², the match A → C costs 4D². So two matches cross, not one.
 
-What holds instead, for clusters far apart: the flow of matches between clusters is the
-optimal transport from the counts r to the counts s under the squared distances of the
-centres (`transport_count`). Proof: replacing |p - q|² by the squared distance of the
-centres changes the cost of a match between clusters that are L apart by at most
-4Δ(L + Δ), where Δ is the largest radius, and a flow that is not optimal can be improved
-along a cycle of at most m matches by an amount that does not depend on Δ; for Δ small
-enough the points' own cost would improve too, so the flow of an optimal matching is optimal.
+For clusters far apart this holds instead: the flow of matches between clusters is the optimal
+transport from the counts r to the counts s, under the squared distances of the centres
+(`transport_count`). Proof. Let Δ be the largest radius. Replacing |p - q|² by the squared
+distance of the centres changes the cost of a match between clusters that are L apart by at
+most 4Δ(L + Δ). A flow that is not optimal can be improved along a cycle of at most m matches,
+by an amount that does not depend on Δ. If Δ is small enough, the same exchange lowers the cost
+of the points themselves. So the flow of an optimal matching is optimal.
 
-The lemma's count is that number for all r and s exactly if every angle between centres is
-acute, which is the strict triangle inequality of the squared distances
-(`angles.lemma_condition`, which also says how far is far enough).
+The lemma's count equals this number for all r and s exactly if every angle between centres is
+acute, that is, if the squared distances obey the strict triangle inequality.
+`angles.lemma_condition` checks it, and says how far is far enough.
 """
 
 from __future__ import annotations
@@ -28,16 +28,21 @@ from torch import Generator
 
 from kmixup.assignment import solve
 from kmixup.calibration import CHUNK
+from kmixup.measured import Measured
 from kmixup.theory.angles import TIE, squared_centre_distances
 from kmixup.theory.matching import Array, Data, Indices, as_points, matched_subsets
 
 
 @dataclass(frozen=True, eq=False)
 class CrossMatches:
-    """Cross-cluster matches in many batches.
+    """Cross-cluster matches of many pairs of batches.
 
-    `first` and `second` `(batches, m)`: how many points of each cluster either batch has;
-    `cross` `(batches,)`: how many of the k matches join two clusters.
+    Attributes:
+        first: points of each cluster in the first batch, `(batches, m)`.
+        second: points of each cluster in the second batch, `(batches, m)`.
+        cross: matches that join two clusters, of the k matches of each pair, `(batches,)`.
+
+    Returned by `cross_matches`.
     """
 
     first: Indices
@@ -52,12 +57,12 @@ class CrossMatches:
     @property
     def fraction(self) -> float:
         """Mean share of cross-cluster matches."""
-        return float(self.cross.mean()) / self.k
+        return self.number / self.k
 
     @property
     def error(self) -> float:
         """Standard error of `fraction`."""
-        return float(self.cross.std(ddof=1)) / self.k / float(np.sqrt(len(self.cross)))
+        return Measured.of(self.cross).error / self.k
 
     @property
     def number(self) -> float:
@@ -76,7 +81,13 @@ def cross_matches(
 ) -> CrossMatches:
     """Count the cross-cluster matches of `samples` pairs of random k-subsets of `X`.
 
-    `labels` `(n,)` tells the clusters apart; they are counted in sorted order.
+    `labels` `(n,)` names the cluster of each point. Clusters are counted in sorted order.
+
+    With five points in each of two clusters, a batch of all ten has no reason to cross:
+
+    >>> X = np.concatenate([np.arange(5.0), 100 + np.arange(5.0)])[:, None]
+    >>> cross_matches(X, X[:, 0] > 50, k=10, samples=3).cross
+    array([0, 0, 0])
     """
     points, (names, cluster) = as_points(X), np.unique(np.asarray(labels), return_inverse=True)
     if len(cluster) != len(points):
@@ -88,19 +99,19 @@ def cross_matches(
     for first, second in matched_subsets(
         points, k, samples, disjoint=disjoint, generator=generator
     ):
-        one, two = cluster[first], cluster[second]
-        parts.append((_tally(one, m), _tally(two, m), (one != two).sum(1)))
+        start, end = cluster[first], cluster[second]
+        parts.append((_tally(start, m), _tally(end, m), (start != end).sum(1)))
     return CrossMatches(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
 def lemma_count(first: ArrayLike, second: ArrayLike) -> Indices:
-    """½ Σ|r_i - s_i|, for counts `(..., m)`: as few cross matches as the counts allow.
+    """½ Σ|r_i - s_i| for counts `(..., m)`: the fewest cross matches that the counts allow.
 
     >>> int(lemma_count([5, 4, 3], [4, 4, 4]))
     1
     """
-    one, two = _counts(first, second)
-    return np.asarray(np.abs(one - two).sum(-1) // 2)
+    r, s = _counts(first, second)
+    return np.asarray(np.abs(r - s).sum(-1) // 2)
 
 
 def transport_count(
@@ -108,25 +119,25 @@ def transport_count(
 ) -> tuple[Indices, Indices]:
     """Cross matches of the optimal transport between the counts `(batches, m)`.
 
-    The cost of a match is the squared distance of the `centres` `(m, d)`. Where several
-    flows are equally good (at a right angle), the fewest and the most cross matches among
-    them; else the two are the same.
+    The cost of a match is the squared distance of the `centres` `(m, d)`. Returns the fewest
+    and the most cross matches of an optimal flow, `(batches,)` each. They differ only where
+    several flows are equally good, as at a right angle.
 
     >>> fewest, most = transport_count([[5, 4, 3]], [[4, 4, 4]], [[0.], [1.], [2.]])
     >>> fewest, most
     (array([2]), array([2]))
     """
-    one, two = (np.atleast_2d(count) for count in _counts(first, second))
-    cost, cross = squared_centre_distances(centres), 1.0 - np.eye(one.shape[1])
-    if len(cost) != one.shape[1]:
+    r, s = (np.atleast_2d(count) for count in _counts(first, second))
+    cost, cross = squared_centre_distances(centres), 1.0 - np.eye(r.shape[1])
+    if len(cost) != r.shape[1]:
         raise ValueError(
-            f"centres must be one for each of the {one.shape[1]} clusters, got {len(cost)}"
+            f"centres must be one for each of the {r.shape[1]} clusters, got {len(cost)}"
         )
-    # A flow that is optimal has as many paths as the lemma counts, and each passes a cluster
-    # at most once: further points that both batches have in a cluster stay there. Without
-    # them the problems are small, and few are different.
-    spare = np.maximum(np.minimum(one, two) - lemma_count(one, two)[:, None], 0)
-    problems = np.concatenate([one - spare, two - spare], 1)
+    # An optimal flow has as many paths as the lemma counts, and a path passes a cluster at
+    # most once. All other points that both batches have in a cluster stay there. Without
+    # these points the problems are small, and few are different.
+    spare = np.maximum(np.minimum(r, s) - lemma_count(r, s)[:, None], 0)
+    problems = np.concatenate([r - spare, s - spare], 1)
     different, which = np.unique(problems, axis=0, return_inverse=True)
     tie = TIE * cost.max() * cross
     fewest, most = (_flow_counts(different, cost + bias) for bias in (tie, -tie))
@@ -134,37 +145,37 @@ def transport_count(
 
 
 def _flow_counts(problems: Indices, cost: Array) -> Indices:
-    """Cross matches of the best flow for each row of counts `(n, 2m)`, first then second."""
-    one, two = np.split(problems, 2, axis=1)
-    size, found = one.sum(1), np.zeros(len(one), dtype=np.int64)
+    """Cross matches of the best flow for each row of counts `(n, 2m)`: r, then s."""
+    r, s = np.split(problems, 2, axis=1)
+    size, crossing = r.sum(1), np.zeros(len(r), dtype=np.int64)
     for k in np.unique(size[size > 0]):
         rows = (size == k).nonzero()[0]
         for part in np.array_split(rows, -(-len(rows) * k**2 // CHUNK)):
-            # One row for each point: an assignment is a flow in whole numbers, and one of
-            # the optimal flows is whole (as all vertices of a transport polytope are).
-            start, end = _spread(one[part], k), _spread(two[part], k)
+            # One row for each point: an assignment is a flow in whole numbers. One of the
+            # optimal flows is whole, because all vertices of a transport polytope are.
+            start, end = _spread(r[part], k), _spread(s[part], k)
             partner = solve(cost[start[:, :, None], end[:, None, :]])
-            found[part] = (start != np.take_along_axis(end, partner, 1)).sum(1)
-    return found
+            crossing[part] = (start != np.take_along_axis(end, partner, 1)).sum(1)
+    return crossing
 
 
 def _counts(first: ArrayLike, second: ArrayLike) -> tuple[Indices, Indices]:
-    one, two = np.asarray(first, dtype=np.int64), np.asarray(second, dtype=np.int64)
-    totals = np.unique(np.concatenate([np.atleast_1d(count.sum(-1)) for count in (one, two)]))
-    if one.shape != two.shape or len(totals) != 1:
+    r, s = np.asarray(first, dtype=np.int64), np.asarray(second, dtype=np.int64)
+    totals = np.unique(np.concatenate([np.atleast_1d(count.sum(-1)) for count in (r, s)]))
+    if r.shape != s.shape or len(totals) != 1:
         raise ValueError(
             "first and second must be counts of the same shape and total, "
-            f"got shapes {one.shape} and {two.shape} and totals {totals.tolist()[:4]}"
+            f"got shapes {r.shape} and {s.shape} and totals {totals.tolist()[:4]}"
         )
-    return one, two
+    return r, s
 
 
 def _tally(cluster: Indices, m: int) -> Indices:
-    """How many entries of each row are cluster 0, …, m - 1."""
+    """How many entries of each row are 0, …, m - 1."""
     return np.stack([(cluster == i).sum(1) for i in range(m)], 1)
 
 
 def _spread(counts: NDArray[np.int64], k: int) -> Indices:
-    """Cluster of every one of the k points of each batch, in order: inverse of a tally."""
+    """Clusters of the k points of each batch in order, `(batches, k)`: the inverse of `_tally`."""
     ends = counts.cumsum(1)
     return np.asarray((np.arange(k)[None, :, None] >= ends[:, None, :]).sum(2))

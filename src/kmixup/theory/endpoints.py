@@ -1,46 +1,126 @@
 """Where cross-cluster matches begin and end (Theorem 3.5).
 
-A and B are D apart. A_ε is the part of A within (1 + ε) D of B, and B_ε likewise. The
-theorem: for k large enough, with high probability, all cross-cluster matches run from
+Let the clusters A and B be D apart, with the radii R_A and R_B. A_ε is the part of A that is
+less than (1 + ε) D from B, and B_ε the part of B that is less than (1 + ε) D from A. The
+theorem: if k is large enough, then with high probability all cross-cluster matches run from
 A_ε to B_ε, with ε = max(R_A, R_B)² / D².
 
-Its proof allows a match inside a cluster to gain no more than the squared radius from
-a better partner, where the squared diameter is what it can gain. That the statement holds
-all the same is seen in the tests, and a sketch says why. About √k points must cross.
-Taking them from the points nearest to the other cluster lowers the density there by the
-share k^(-1/2), and the matches inside the cluster even that out at a cost of order
-k · (k^(-1/2))² = 1 in total, whereas √k matches that are each longer by a fixed amount
-cost √k more. So the endpoints should come nearer to the gap as k grows, for any ε > 0.
+This is false for clusters in several pieces, and `islands` is a counter-example. A has the
+pieces A1 and A2, 2 apart. B is 1 from A1 and 2.15 from A2. So D = 1, R_A = 1 and ε = 1, and A2
+lies outside of A_ε. If A2 has a point too many and B one too few, the match A2 → B costs
+2.15² = 4.62, and the detour A2 → A1, A1 → B costs 2² + 1² = 5. So points of A2 are matched
+with points of B, in most batches and for every k.
+
+The proof has two errors. It says that a better partner saves a match inside a cluster at most
+the squared radius; it can save the squared diameter. And it says that points of A_δ and B_δ are
+at most (1 + 2δ) D apart; they are if they lie near the same closest pair, and A and B may have
+many closest pairs.
+
+**What holds for all disjoint compact clusters: the theorem with ε = 4 max(R_A, R_B)² / D².**
+Proof. Let a in A and b in B be one closest pair, |a - b| = D, and 0 < δ < D. Both lie in the
+support of the law, so a ball of radius δ around each has a positive probability, and with high
+probability each batch has at least c k points in each ball, for a constant c > 0. Every cross
+match costs at least D², and the mean cost of an optimal match tends to 0 as k grows, because
+the support is compact. So for k large enough, with high probability, fewer than c k matches
+cross. Then the first batch has a point p within δ of a that is matched with some p' in A, and
+the second batch has a point q within δ of b that is the partner of some q' in B. Let x → y be
+a match from A to B, and replace the three matches
+
+    x → y,  p → p',  q' → q    by    p → q,  x → p',  q' → y.
+
+An optimal matching gains nothing by this. Since |p - q| ≤ D + 2δ and no distance in a cluster
+exceeds its diameter,
+
+    |x - y|² ≤ (D + 2δ)² + diam(A)² + diam(B)² ≤ (D + 2δ)² + 8 max(R_A, R_B)².
+
+A match that begins outside of A_ε or ends outside of B_ε has |x - y| ≥ (1 + ε) D, so
+
+    |x - y|² ≥ D² + 2 ε D² + ε² D² = D² + 8 max(R_A, R_B)² + ε² D².
+
+For δ small enough this is larger than the bound, a contradiction. Matches from B to A are
+those from A to B with the two batches exchanged. ∎
+
+The bound says something only if A_ε is not all of A, for which D must exceed 2 R_A. For
+clusters in one piece the printed ε held in all our tests, and more seems to be true. About √k
+points must cross. If they are the points nearest to the other cluster, the density there falls
+by the share k^(-1/2). Matches inside a connected cluster even this out, at a total cost of
+order k · (k^(-1/2))² = 1. Crossing from farther away makes √k matches longer by a fixed amount
+each, which costs √k. So the endpoints should approach the gap as k grows, for any ε > 0. This
+is a sketch, not a proof.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Generator
 
 from kmixup.pairing import Optimal, Pairing
 from kmixup.theory.matching import Array, Data, Indices, as_points, matched_subsets
 
+ISLAND = 0.01  # radius of a piece of the counter-example
+# distances of centres: of A1 and A2, of A1 and B, of A2 and B
+APART, NEAR, FAR = 2.0, 1.0 + 2 * ISLAND, 2.15 + 2 * ISLAND
+
+
+def island_centres() -> Array:
+    """Centres of A1, A2 and B in the counter-example to Theorem 3.5, `(3, 2)`."""
+    across = (APART**2 + NEAR**2 - FAR**2) / (2 * NEAR)
+    return np.array([[0.0, 0.0], [across, math.sqrt(APART**2 - across**2)], [NEAR, 0.0]])
+
+
+def islands(n: int, *, generator: Generator | None = None) -> tuple[Array, Indices]:
+    """Points of the counter-example to Theorem 3.5, uniform on three small discs alike.
+
+    Returns the points `(n, 2)` and the disc of each, `(n,)`: 0 and 1 are the pieces A1 and A2 of
+    the cluster A, and 2 is the cluster B.
+
+    >>> points, disc = islands(9000)
+    >>> np.bincount(disc).tolist()
+    [3000, 3000, 3000]
+    """
+    disc = np.arange(n) % 3
+    turn, share = torch.rand(2, n, dtype=torch.float64, generator=generator).numpy()
+    angle, radius = 2 * np.pi * turn, ISLAND * np.sqrt(share)
+    offset = np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1)
+    return island_centres()[disc] + offset, disc
+
 
 @dataclass(frozen=True, eq=False)
 class CrossEndpoints:
     """All cross-cluster matches of many batches, between clusters A and B.
 
-    `gap`: D. `epsilon`: the theorem's ε. `share`: the parts of A and of B that are in A_ε
-    and B_ε. For each match: `distance` `(matches, 2)` from its end in A to B, and from its
-    end in B to A; its `length`; the `batch` it is from. `batches`: how many were drawn.
+    Attributes:
+        gap: D, the distance of the two clusters.
+        radius: the larger of R_A and R_B.
+        epsilon: ε of A_ε and B_ε.
+        share: the share of A that is in A_ε, and the share of B that is in B_ε.
+        distance: of each match, from its end in A to B and from its end in B to A,
+            `(matches, 2)`.
+        length: of each match, `(matches,)`.
+        batch: number of the batch that each match is from, `(matches,)`.
+        batches: how many batches were drawn.
+
+    Returned by `cross_endpoints`.
     """
 
     gap: float
+    radius: float
     epsilon: float
     share: tuple[float, float]
     distance: Array
     length: Array
     batch: Indices
     batches: int
+
+    @property
+    def proven(self) -> float:
+        """The ε with which the theorem holds for all compact clusters, 4 max(R_A, R_B)² / D²."""
+        return 4 * (self.radius / self.gap) ** 2
 
     @property
     def inside(self) -> NDArray[np.bool_]:
@@ -66,10 +146,22 @@ def cross_endpoints(
 ) -> CrossEndpoints:
     """Endpoints and lengths of the cross-cluster matches between two clusters.
 
-    `labels` `(n,)` has two different values, A the smaller. The clusters are taken to be
-    their points in `X`: give many. `epsilon` is max(R_A, R_B)² / D² by default, where a
-    radius is the largest distance from the mean, which is never below that of the smallest
-    ball around the cluster.
+    Args:
+        X: points `(n, d)`. They stand for the whole clusters, so give many.
+        labels: cluster of each point, `(n,)`, with two different values. A is the smaller.
+        k: size of a batch.
+        samples: number of pairs of batches.
+        epsilon: by default that of the paper, max(R_A, R_B)² / D². A radius is the largest
+            distance from the mean of the cluster, which is at least the radius of its smallest
+            ball.
+        disjoint: whether the two batches of a pair share no point.
+        pairing: how the batches are matched.
+        generator: of all draws.
+
+    >>> X, island = islands(300, generator=torch.Generator().manual_seed(0))
+    >>> ends = cross_endpoints(X, island == 2, k=8, samples=20)
+    >>> bool(ends.length.min() >= ends.gap)
+    True
     """
     from scipy.spatial import KDTree  # on first use: it loads slowly
 
@@ -87,9 +179,8 @@ def cross_endpoints(
     gap = float(away.min())
     if gap == 0:
         raise ValueError("the two clusters must have no point in common, got a distance of 0")
-    if epsilon is None:
-        radius = max(float(np.linalg.norm(c - c.mean(0), axis=1).max()) for c in (a, b))
-        epsilon = (radius / gap) ** 2
+    radius = max(float(np.linalg.norm(c - c.mean(0), axis=1).max()) for c in (a, b))
+    epsilon = (radius / gap) ** 2 if epsilon is None else epsilon
 
     ends, batch, start = [], [], 0
     for first, second in matched_subsets(
@@ -104,6 +195,7 @@ def cross_endpoints(
     near = away < (1 + epsilon) * gap
     return CrossEndpoints(
         gap=gap,
+        radius=radius,
         epsilon=epsilon,
         share=(float(near[cluster == 0].mean()), float(near[cluster == 1].mean())),
         distance=away[end],

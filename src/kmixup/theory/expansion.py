@@ -1,21 +1,21 @@
 """k-mixup as a regulariser: the expansion of its loss around the data (Theorem 4.1).
 
-For a loss h(f(x)) - y f(x) with a scalar network f, k-mixup is training on
-(1 - a) x_i + a r with the label y_i, where r is drawn from the matching distribution D_i
-and a = 1 - lam with lam from Beta(alpha + 1, alpha). To second order in a this is
+Let f be a scalar network and h(f(x)) - y f(x) its loss. Then k-mixup is training on
+(1 - a) x_i + a r with the label y_i. Here r is drawn from the matching distribution D_i, and
+a = 1 - lam with lam from Beta(alpha + 1, alpha). To second order in a the loss is
 
     E_std + R1 + R2 + R3,    with v = r - x_i and averages over i and r:
     R1 = E[a]      · mean (h'(f(x_i)) - y_i) ∇f(x_i)·v
     R2 = E[a²] / 2 · mean h''(f(x_i)) (∇f(x_i)·v)²
     R3 = E[a²] / 2 · mean (h'(f(x_i)) - y_i) v·∇²f(x_i) v.
 
-All that is needed of f are its first two derivatives along the line t → f(x_i + t v): two
-nested vector-Jacobian products with one number t for each pair, never a Hessian.
+This needs only the first two derivatives of f along the line t → f(x_i + t v): two nested
+vector-Jacobian products with one number t for each pair, never a Hessian.
 
-At a fixed a the remainder falls like a³. Averaged over lam it does not become small
-against E[a²] however small alpha is: E[a² φ(a)] / E[a²] is the mean of φ(a) = remainder / a²
-under Beta(alpha + 2, alpha + 1) for a, which tends to Beta(2, 1), not to a point. A small
-alpha makes large a rare, and small a just as rare.
+At a fixed a the remainder falls like a³. Its average over lam does not become small against
+E[a²], however small alpha is. Write φ(a) = remainder / a². Then E[a² φ(a)] / E[a²] is the mean
+of φ(a) with a from Beta(alpha + 2, alpha + 1). As alpha falls, this law tends to Beta(2, 1),
+not to a point: a small alpha makes large a rare, but makes small a just as rare.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from torch.func import grad
 from torch.nn.functional import softplus
 
 from kmixup.coefficient import Beta
+from kmixup.measured import Measured
 from kmixup.theory.matching import Array, Data, MatchingDistributions, as_points, matched_subsets
 
 Function = Callable[[Tensor], Tensor]
@@ -41,8 +42,13 @@ PAIRS = 1 << 12  # pairs of points that go through the network at a time
 class Expansion:
     """Taylor coefficients of the loss in a = 1 - lam.
 
-    `standard` is the loss without mixing; `r1`, `r2`, `r3` are R1, R2, R3 without their
-    moments E[a], E[a²], E[a²].
+    Attributes:
+        standard: the loss without mixing.
+        r1: R1 / E[a].
+        r2: R2 / E[a²].
+        r3: R3 / E[a²].
+
+    Returned by `expand`.
     """
 
     standard: float
@@ -62,22 +68,25 @@ class Expansion:
         return law.tilted_mean_step * self.r1, square * self.r2, square * self.r3
 
 
-@dataclass(frozen=True)
-class Loss:
-    """Monte Carlo `value` of a loss, with its standard `error`."""
-
-    value: float
-    error: float
-
-
 def expand(
     f: Function, X: Data, y: Data, D: MatchingDistributions, *, h: Function = softplus
 ) -> Expansion:
     """Expand the k-mixup loss of `f` on `(X, y)` to second order.
 
-    `f` maps a batch `(m, ...)` to `(m,)` or `(m, 1)`, sample by sample (a network with batch
-    normalisation must be in evaluation mode), and is twice differentiable, as is `h`, the
-    logistic loss by default, for labels 0 and 1. `D` is `matching_distributions(X, k, ...)`.
+    Args:
+        f: maps a batch `(m, ...)` to `(m,)` or `(m, 1)`, each sample on its own. So a network
+            with batch normalisation must be in evaluation mode. Twice differentiable.
+        X: samples `(n, ...)`, floating point.
+        y: labels `(n,)`.
+        D: `matching_distributions(X, k, ...)`.
+        h: twice differentiable. The default is that of the logistic loss, for labels 0 and 1.
+
+    >>> from kmixup.theory import matching_distributions
+    >>> X, y = torch.linspace(-1, 1, 8).double()[:, None], torch.arange(8) % 2
+    >>> f = lambda x: x[:, 0] ** 2
+    >>> expansion = expand(f, X, y, matching_distributions(X, k=2, samples=50))
+    >>> bool(expansion.at(0) == expansion.standard)    # nothing is mixed
+    True
     """
     samples, labels = _data(X, y)
     standard = r1 = r2 = r3 = 0.0
@@ -97,7 +106,14 @@ def expand(
 def interpolated_loss(
     f: Function, X: Data, y: Data, D: MatchingDistributions, a: ArrayLike, *, h: Function = softplus
 ) -> Array:
-    """Mean loss at (1 - a) x_i + a r, r from D_i, with the label y_i, for every `a`."""
+    """Mean loss at (1 - a) x_i + a r with the label y_i and r from D_i, for every `a`.
+
+    >>> from kmixup.theory import matching_distributions
+    >>> X, y = torch.linspace(-1, 1, 8).double()[:, None], torch.arange(8) % 2
+    >>> D = matching_distributions(X, k=2, samples=50)
+    >>> interpolated_loss(lambda x: x[:, 0], X, y, D, [0.0, 0.5]).shape
+    (2,)
+    """
     samples, labels = _data(X, y)
     steps = np.atleast_1d(np.asarray(a, dtype=np.float64))
     total = np.zeros_like(steps)
@@ -112,7 +128,15 @@ def interpolated_loss(
 def remainder(
     f: Function, X: Data, y: Data, D: MatchingDistributions, a: ArrayLike, *, h: Function = softplus
 ) -> Array:
-    """What the expansion leaves unexplained at each fixed `a`; use float64 throughout."""
+    """The loss at each fixed `a` less its expansion. Use float64 throughout.
+
+    >>> from kmixup.theory import matching_distributions
+    >>> X, y = torch.linspace(-1, 1, 8).double()[:, None], torch.arange(8) % 2
+    >>> D = matching_distributions(X, k=2, samples=50)
+    >>> left = abs(remainder(lambda x: x[:, 0], X, y, D, [0.01, 0.1]))
+    >>> bool(left[0] < left[1])
+    True
+    """
     return interpolated_loss(f, X, y, D, a, h=h) - expand(f, X, y, D, h=h).at(a)
 
 
@@ -126,21 +150,26 @@ def relative_remainder(
     h: Function = softplus,
     nodes: int = 24,
 ) -> Array:
-    """Mean remainder over lam from Beta(alpha + 1, alpha), over E[(1 - lam)²], for every `alpha`.
+    """Mean of the remainder over lam, divided by E[(1 - lam)²], for every `alpha`.
 
-    By Gauss-Jacobi quadrature. At alpha = 0 it is the limit, 2 ∫ remainder(a) / a da.
+    lam is from Beta(alpha + 1, alpha). The mean is a Gauss-Jacobi quadrature with so many
+    `nodes`. At alpha = 0 it is the limit, 2 ∫ remainder(a) / a da.
+
+    >>> from kmixup.theory import matching_distributions
+    >>> X, y = torch.linspace(-1, 1, 8).double()[:, None], torch.arange(8) % 2
+    >>> D = matching_distributions(X, k=2, samples=50)
+    >>> relative_remainder(lambda x: x[:, 0], X, y, D, [0.1, 1.0]).shape
+    (2,)
     """
     from scipy.special import roots_jacobi  # on first use: scipy.special loads slowly
 
-    expansion = expand(f, X, y, D, h=h)
-    ratios = []
-    for each in np.atleast_1d(np.asarray(alpha, dtype=np.float64)):
-        # a² turns Beta(alpha, alpha + 1), the law of a, into Beta(alpha + 2, alpha + 1)
-        x, weight = roots_jacobi(nodes, each, each + 1)
-        a = (1 + x) / 2
-        left = interpolated_loss(f, X, y, D, a, h=h) - expansion.at(a)
-        ratios.append(weight @ (left / a**2) / weight.sum())
-    return np.asarray(ratios).reshape(np.shape(alpha))
+    alphas = np.atleast_1d(np.asarray(alpha, dtype=np.float64))
+    # a² turns Beta(alpha, alpha + 1), the law of a, into Beta(alpha + 2, alpha + 1)
+    rules = [roots_jacobi(nodes, value, value + 1) for value in alphas]
+    a = np.stack([(1 + x) / 2 for x, _ in rules])
+    weight = np.stack([weight for _, weight in rules])
+    ratio = remainder(f, X, y, D, a.ravel(), h=h).reshape(a.shape) / a**2
+    return np.asarray((weight * ratio).sum(1) / weight.sum(1)).reshape(np.shape(alpha))
 
 
 def kmixup_loss(
@@ -153,10 +182,15 @@ def kmixup_loss(
     *,
     h: Function = softplus,
     generator: Generator | None = None,
-) -> Loss:
-    """The k-mixup loss as it is defined: inputs and labels mixed, lam from Beta(alpha, alpha).
+) -> Measured:
+    """The k-mixup loss by definition: inputs and labels mixed, lam from Beta(alpha, alpha).
 
-    Mean over `samples` matched pairs of independent k-subsets, each with its own lam.
+    The mean over `samples` matched pairs of independent k-subsets, each with its own lam.
+
+    >>> X, y = torch.linspace(-1, 1, 8).double()[:, None], torch.arange(8) % 2
+    >>> loss = kmixup_loss(lambda x: x[:, 0], X, y, k=2, alpha=1.0, samples=50)
+    >>> loss.error < loss.value
+    True
     """
     inputs, labels = _data(X, y)
     law, batches = Beta(alpha), []
@@ -169,14 +203,13 @@ def kmixup_loss(
             value = torch.cat([_scalar(f, part) for part in mixed.split(PAIRS)]).view_as(i)
             target = lam * labels[i] + (1 - lam) * labels[j]
             batches.append((h(value) - target * value).double().mean(1).cpu().numpy())
-    losses = np.concatenate(batches)
-    return Loss(float(losses.mean()), float(losses.std(ddof=1)) / len(losses) ** 0.5)
+    return Measured.of(np.concatenate(batches))
 
 
 def _along(g: Function, x: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Value, first and second derivative of t → g(x + t v) at t = 0, for every sample."""
 
-    # samples do not meet in g, so the gradient of a sum has the derivative of each
+    # g treats each sample on its own: the gradient of the sum holds all their derivatives
     def values(t: Tensor) -> tuple[Tensor, Tensor]:
         value = _scalar(g, x + t.view(-1, *[1] * (x.dim() - 1)) * v)
         return value.sum(), value
@@ -200,7 +233,7 @@ def _scalar(g: Function, x: Tensor) -> Tensor:
 
 
 def _pairs(D: MatchingDistributions, x: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """All pairs (i, j) that were met, some at a time, with the weights P_ij / n."""
+    """All pairs (i, j) that were matched, some at a time, with their weights P_ij / n."""
     n = len(x)
     if len(D.points) != n:
         raise ValueError(f"D must be that of the {n} samples of X, got one of {len(D.points)}")

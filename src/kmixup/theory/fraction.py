@@ -1,13 +1,13 @@
 """The expected share of cross-cluster matches, and a bound that holds (Theorem 3.4).
 
-What is random is how many points of each cluster the two batches get. The law of these
-counts depends on how batches are drawn:
+The two batches hold random numbers of points of each cluster. The law of these counts depends
+on how the batches are drawn:
 
-- "iid": points of a distribution with masses p_i; each count is binomial. The paper's law.
-- "independent": two independent k-subsets of a data set with n_i points in cluster i; each
+- "iid", the paper's law: points of a distribution with masses p_i. Each count is binomial.
+- "independent": two independent k-subsets of a data set with n_i points in cluster i. Each
   count is hypergeometric.
-- "disjoint": two k-subsets without a common point, as inside one batch; the count of both
-  together is hypergeometric, and so is the first one's part of it.
+- "disjoint": two k-subsets without a common point, as inside one batch. The count of both
+  together is hypergeometric, and given that, so is the count of the first.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Generator
 
+from kmixup.measured import Measured
 from kmixup.theory.angles import lemma_condition
 from kmixup.theory.clusters import transport_count
 from kmixup.theory.matching import Array, Indices
@@ -29,10 +30,16 @@ Law = Literal["iid", "independent", "disjoint"]
 
 @dataclass(frozen=True)
 class ExpectedFraction:
-    """Expected share of cross-cluster matches at `k`.
+    """Expected share of cross-cluster matches.
 
-    `fewest` and `most` differ only where several flows between clusters are equally good.
-    `error` is the standard error of both where counts had to be sampled, else 0.
+    Attributes:
+        k: size of a batch.
+        fewest: the share if the matches cross as rarely as an optimal flow can.
+        most: the share if they cross as often as an optimal flow can. It differs from
+            `fewest` only where several flows between clusters are equally good.
+        error: standard error of both, if counts had to be sampled; else 0.
+
+    Returned by `expected_fraction`.
     """
 
     k: int
@@ -57,10 +64,17 @@ def expected_fraction(
 ) -> ExpectedFraction:
     """Expected share of cross-cluster matches for clusters far apart.
 
-    `weights` `(m,)` are masses for the law "iid", and numbers of points else. For two
-    clusters, and where the `centres` `(m, d)` have no right or obtuse angle (or are not
-    given, which takes this for granted), the lemma's count is right and its expectation a
-    finite sum. Else counts are sampled and transported.
+    The lemma's count is right for two clusters, and for any number of clusters without a
+    right or an obtuse angle between their centres. Its expectation is a finite sum. In the
+    other cases counts are sampled and transported.
+
+    Args:
+        weights: masses of the clusters for the law "iid", else their numbers of points, `(m,)`.
+        k: size of a batch.
+        centres: of the clusters, `(m, d)`. Without them all angles are taken to be acute.
+        law: how batches are drawn.
+        samples: how often counts are drawn, where they have to be.
+        generator: of these draws.
 
     >>> expected_fraction([0.5, 0.5], 1).most
     0.5
@@ -71,30 +85,35 @@ def expected_fraction(
         return ExpectedFraction(k, value, value, 0.0)
     counts = draw_counts(w, k, samples, law=law, generator=generator)
     fewest, most = transport_count(*counts, centres)
-    error = max(float(count.std(ddof=1)) for count in (fewest, most)) / (k * samples**0.5)
-    return ExpectedFraction(k, float(fewest.mean()) / k, float(most.mean()) / k, error)
+    least, greatest = (Measured.of(count) / k for count in (fewest, most))
+    error = max(least.error, greatest.error)
+    return ExpectedFraction(k, least.value, greatest.value, error)
 
 
 def fraction_bound(weights: ArrayLike, k: int, *, law: Law = "iid", chain: int = 1) -> float:
-    """`chain` · Σ_i √Var(r_i - s_i) / (2k), which the expected share does not exceed.
+    """An upper bound of the expected share: `chain` · Σ_i √Var(r_i - s_i) / (2k).
 
-    For the law "iid" this is `chain` · (2k)^(-1/2) Σ √(p_i (1 - p_i)): the paper's bound,
-    times the longest chain of cross matches that one surplus point can cause.
-    `longest_chain(centres, radius)` finds it; m - 1 is always enough, and 1 is enough only
-    where the angles between centres are acute.
+    For the law "iid" this is `chain` · (2k)^(-1/2) Σ √(p_i (1 - p_i)). That is the paper's
+    bound, times the longest chain of cross matches that one surplus point can cause.
+    `longest_chain(centres, radius)` finds this chain. m - 1 is always enough, and 1 is enough
+    only if the angles between centres are acute.
 
     Proof, for covering balls of radius Δ at least 2Δ apart, as in the lemma. Draw an arrow
-    between clusters for every cross match. There is no cycle: along one, l cross matches
-    of length over 2Δ could be replaced by l matches inside clusters, each at most 2Δ long.
-    So the arrows split into paths, which repeat no cluster. A path begins where a cluster
-    sends more than it receives, by r_i - s_i > 0 in total, so there are ½ Σ|r_i - s_i|
-    paths, and each has at most `chain` arrows, as the matching is optimal:
+    between clusters for every cross match. The arrows contain no cycle: the l cross matches
+    along it, longer than 2Δ, could be replaced by l matches inside clusters, each at most 2Δ
+    long. So the arrows split into paths that repeat no cluster. A path begins in a cluster
+    that sends more matches than it receives. Cluster i begins max(r_i - s_i, 0) paths, which
+    makes ½ Σ|r_i - s_i| paths in all. The matching is optimal, so each path has at most
+    `chain` arrows:
 
         cross matches <= chain · ½ Σ|r_i - s_i|.
 
     Jensen's inequality gives E|r_i - s_i| <= √Var(r_i - s_i). The variance is
     2k p_i (1 - p_i), times (N - k) / (N - 1) for independent subsets of N points, and times
     N / (N - 1) for disjoint ones.
+
+    >>> fraction_bound([0.5, 0.5], k=8)    # of two equal clusters
+    0.25
     """
     w = _weights(weights, k, law)
     if chain < 1:
@@ -115,7 +134,12 @@ def draw_counts(
     law: Law = "iid",
     generator: Generator | None = None,
 ) -> tuple[Indices, Indices]:
-    """Draw how many points of each cluster two batches of `k` have, both `(samples, m)`."""
+    """Draw the numbers of points of each cluster in two batches of `k`, both `(samples, m)`.
+
+    >>> first, second = draw_counts([0.5, 0.5], k=8, samples=3)
+    >>> first.sum(1), second.sum(1)
+    (array([8, 8, 8]), array([8, 8, 8]))
+    """
     w = _weights(weights, k, law)
     rng = np.random.default_rng(
         int(torch.randint(2**62, (), generator=generator, dtype=torch.int64))

@@ -1,14 +1,15 @@
 """How many interpolated points stay near the manifold of the data (Proposition 3.2).
 
-The proposition: for k large enough, any share 1 - δ of the points that k-mixup makes lies
-within ε of the manifold. It speaks of the manifold in X × Y, features with targets, while
-the match looks at the features alone. Two sheets over the same features, {x} × {0, 1}, are
-an embedded manifold too, and there half of all matches join the two sheets whatever k is.
-So the share is given both in X and in X × Y.
+The proposition: if k is large enough, any share 1 - δ of the mixed points lies within ε of the
+manifold. It means the manifold in X × Y, features with targets. But the match uses the
+features alone. Two sheets over the same features, {x} × {0, 1}, are an embedded manifold too,
+and there half of all matches join the two sheets for every k. So the share is measured both
+in X and in X × Y.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from numpy.typing import ArrayLike
 from torch import Generator, Tensor
 
 from kmixup.coefficient import Beta
+from kmixup.measured import Measured
 from kmixup.theory.matching import Array, Data, as_points, matched_subsets
 
 Manifold = Callable[[Array], ArrayLike] | ArrayLike | Tensor
@@ -25,10 +27,17 @@ Manifold = Callable[[Array], ArrayLike] | ArrayLike | Tensor
 
 @dataclass(frozen=True)
 class ManifoldFraction:
-    """Share of interpolated points within `eps` of the manifold.
+    """Share of mixed points near the manifold.
 
-    `features`: in X. `joint`: in X × Y, NaN without targets. Both with a standard error,
-    from the spread between batches.
+    Attributes:
+        k: of k-mixup.
+        eps: the distance that counts as near.
+        features: the share in X.
+        features_error: its standard error, from the spread between batches.
+        joint: the share in X × Y; NaN without targets.
+        joint_error: its standard error; NaN without targets.
+
+    Returned by `manifold_fraction`.
     """
 
     k: int
@@ -56,12 +65,16 @@ def manifold_fraction(
 
     Args:
         X: features `(n, d)`.
-        y: targets `(n,)` or `(n, c)`; whole numbers are classes and become one-hot.
-        k, alpha: of k-mixup; lam is drawn once for each batch.
+        y: targets `(n,)` or `(n, c)`. Whole numbers are classes and become one-hot.
+        k: of k-mixup.
         eps: the distance that counts as near.
-        manifold: where the features lie: a function from points `(m, d)` to distances
-            `(m,)`, or many points of the manifold; by default `X` itself.
-        joint: the same for features and targets side by side, `(m, d + c)`.
+        alpha: of k-mixup. lam is drawn once for each batch.
+        manifold: of the features: a function from points `(m, d)` to their distances `(m,)`,
+            or many points of the manifold. By default `X` itself.
+        joint: the manifold of features and targets side by side, `(m, d + c)`.
+        samples: number of batches.
+        disjoint: whether the two subsets of a match share no point.
+        generator: of all draws.
 
     >>> X = np.linspace(0, 1, 50)[:, None]
     >>> manifold_fraction(X, k=8, eps=0.02, samples=10).features
@@ -85,13 +98,17 @@ def manifold_fraction(
             mixed = lam * points[first] + (1 - lam) * points[second]
             inside = distance(mixed.reshape(-1, points.shape[1])) < eps
             parts.append(inside.reshape(len(first), k).mean(1))
-    found = [(s.mean(), s.std(ddof=1) / len(s) ** 0.5) for s in map(np.concatenate, near)]
-    numbers = [float(number) for pair in found for number in pair]
-    return ManifoldFraction(k, eps, *numbers, *[float("nan")] * (4 - len(numbers)))
+    shares = [Measured.of(np.concatenate(parts)) for parts in near]
+    if y is None:
+        shares.append(Measured(math.nan, math.nan))
+    in_features, in_both = shares
+    return ManifoldFraction(
+        k, eps, in_features.value, in_features.error, in_both.value, in_both.error
+    )
 
 
 def _distance(manifold: Manifold) -> Callable[[Array], Array]:
-    """The distance function of a manifold, from its nearest point if points are given."""
+    """The distance function of a manifold: to the nearest point, if points are given."""
     if callable(manifold):
         return lambda points: np.asarray(manifold(points))
     from scipy.spatial import KDTree  # on first use: it loads slowly

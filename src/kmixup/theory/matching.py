@@ -1,9 +1,9 @@
 """The matching distribution D_i: with whom point i is mixed, and how often.
 
 D_i is the law of the partner of x_i when a random k-subset that holds i is matched with
-a second random k-subset (section 4 of the paper). There are far too many subsets to
-enumerate, so matchings are drawn; every draw gives one partner of each of its points.
-The rest of `kmixup.theory` is built on the two generators of this module.
+a second random k-subset (section 4 of the paper). There are too many subsets to enumerate, so
+matchings are drawn. Every draw gives one partner to each of its points. The rest of
+`kmixup.theory` is built on the draws of this module.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch import Generator, Tensor
 
 from kmixup.calibration import CHUNK
 from kmixup.pairing import Optimal, Pairing
-from kmixup.sampling import subset_pairs, subsets
+from kmixup.sampling import MatchedBlocks, chunked_subset_pairs, matched_blocks, subsets
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -31,11 +31,16 @@ Data = ArrayLike | Tensor
 
 @dataclass(frozen=True, eq=False)
 class MatchingDistribution:
-    """D_i of one point: `probability` `(n,)` of every point of `points` `(n, d)` as its partner.
+    """D_i of one point.
 
-    `error` is the standard error of each probability. A point that was never met has
-    probability and error 0; what that says is that it is met in less than about
-    3 / `samples` of the matchings.
+    Attributes:
+        points: the data, `(n, d)`.
+        probability: of every point to be the partner, `(n,)`. A point that was never the
+            partner has 0, which means less than about 3 / `samples`.
+        error: standard error of each probability, `(n,)`.
+        samples: number of matchings.
+
+    Returned by `matching_distribution`.
     """
 
     points: Array
@@ -56,10 +61,15 @@ class MatchingDistribution:
 
 @dataclass(frozen=True, eq=False)
 class MatchingDistributions:
-    """D_i of all points: row i of the sparse `(n, n)` `probability` is D_i.
+    """D_i of all points. Indexing gives the `MatchingDistribution` of one point.
 
-    `error` has the standard errors, in the same places; `samples` `(n,)` is the number of
-    matchings that each point took part in. Indexing gives one `MatchingDistribution`.
+    Attributes:
+        points: the data, `(n, d)`.
+        probability: sparse, `(n, n)`. Row i is D_i.
+        error: standard errors of the probabilities, in the same places.
+        samples: number of matchings that each point took part in, `(n,)`.
+
+    Returned by `matching_distributions`.
     """
 
     points: Array
@@ -76,7 +86,7 @@ class MatchingDistributions:
         return MatchingDistribution(self.points, probability, error, int(self.samples[i]))
 
     def mean(self) -> Array:
-        """Local mean of every point, `(n, d)`; NaN for one that took part in no matching."""
+        """Local mean of every point, `(n, d)`; NaN for a point that took part in no matching."""
         mean = np.asarray(self.probability @ self.points)
         mean[self.samples == 0] = np.nan
         return mean
@@ -98,8 +108,8 @@ def matching_distribution(
 ) -> MatchingDistribution:
     """D_i of point `i` of `X`, from `samples` matchings of subsets that hold it.
 
-    `disjoint` matches it with subsets that have no point in common with its own, as
-    inside one batch; `pairing=Nearest` gives the law of the nearest neighbour instead.
+    With `disjoint` the two subsets have no common point, as inside one batch.
+    `pairing=Nearest` gives the law of the nearest neighbour instead.
 
     >>> X = np.array([[0.], [1.], [8.], [9.]])
     >>> D = matching_distribution(X, 0, k=2, samples=200)
@@ -112,7 +122,9 @@ def matching_distribution(
     if not 0 <= i < n:
         raise ValueError(f"i must be the index of a point, from 0 to {n - 1}, got {i}")
     count = np.zeros(n, dtype=np.int64)
-    for m in _chunks(points, k, samples):
+    most = _blocks_at_once(points, k)
+    for start in range(0, samples, most):
+        m = min(most, samples - start)
         if disjoint:
             others, second = subsets(n - 1, 2 * k - 1, m, generator).split([k - 1, k], 1)
             second = second + (second >= i)
@@ -138,8 +150,13 @@ def matching_distributions(
 ) -> MatchingDistributions:
     """D_i of all points of `X` at once, from `samples` matchings.
 
-    A point takes part in about `samples` · k / n of them. Memory grows with the number of
-    different pairs met, at most `samples` · k.
+    A point takes part in about `samples` · k / n matchings. Memory grows with the number of
+    different pairs that are matched, at most `samples` · k.
+
+    >>> X = np.array([[0.0], [1.0], [8.0], [9.0]])
+    >>> D = matching_distributions(X, k=4, samples=10)    # all points: each is its own partner
+    >>> D[0].probability
+    array([1., 0., 0., 0.])
     """
     from scipy.sparse import csr_array  # on first use: it loads slowly
 
@@ -149,8 +166,8 @@ def matching_distributions(
     for first, second in matched_subsets(
         points, k, samples, disjoint=disjoint, pairing=pairing, generator=generator
     ):
-        one = np.ones(first.size)
-        count = count + csr_array((one, (first.ravel(), second.ravel())), shape=(n, n))
+        ones = np.ones(first.size)
+        count = count + csr_array((ones, (first.ravel(), second.ravel())), shape=(n, n))
     total = np.asarray(count.sum(axis=1)).astype(np.int64)
     per_entry = np.repeat(total, np.diff(count.indptr))
     probability, error = count.copy(), count.copy()
@@ -170,28 +187,54 @@ def matched_subsets(
 ) -> Iterator[tuple[Indices, Indices]]:
     """Draw `samples` pairs of k-subsets and match them, some at a time.
 
-    Yields two arrays `(m, k)` of indices into `X`: entries in the same place are partners.
+    Yields two arrays `(m, k)` of indices into `X`. Entries in the same place are partners.
     The m add up to `samples`.
+
+    >>> X = np.array([[0.0], [1.0], [8.0], [9.0]])
+    >>> for first, second in matched_subsets(X, k=4, samples=2):
+    ...     print((first == second).all())    # all points: each is its own partner
+    True
     """
     points = as_points(X)
     _check(len(points), k, samples, disjoint)
-    for m in _chunks(points, k, samples):
-        first, second = subset_pairs(len(points), k, m, disjoint=disjoint, generator=generator)
+    for first, second in chunked_subset_pairs(
+        len(points),
+        k,
+        samples,
+        most=_blocks_at_once(points, k),
+        disjoint=disjoint,
+        generator=generator,
+    ):
         yield first.numpy(), match_subsets(points, first, second, pairing=pairing)
+
+
+def optimal_blocks(
+    points: Tensor,
+    k: int,
+    samples: int,
+    *,
+    disjoint: bool = False,
+    generator: Generator | None = None,
+) -> Iterator[MatchedBlocks]:
+    """The same draws, matched optimally in float64, with the distances of the partners."""
+    _check(len(points), k, samples, disjoint)
+    return matched_blocks(
+        points.double().cpu(),
+        k,
+        samples,
+        most=_blocks_at_once(points, k),
+        disjoint=disjoint,
+        generator=generator,
+    )
 
 
 def match_subsets(
     points: Tensor, first: Tensor, second: Tensor, *, pairing: type[Pairing] = Optimal
 ) -> Indices:
     """Partner in `second[m]` of every entry of `first[m]`: indices `(m, k)` into `points`."""
-    one, two = (points[index.flatten().to(points.device)] for index in (first, second))
-    rows = pairing(first.shape[1])(one, two).cpu()
+    a, b = (points[index.flatten().to(points.device)] for index in (first, second))
+    rows = pairing(first.shape[1])(a, b).cpu()
     return second.flatten()[rows].view_as(first).numpy()
-
-
-def mean_square_distances(points: Array, first: Indices, second: Indices) -> Array:
-    """Mean squared distance of partners in each block `(m,)`; the indices are `(m, k)`."""
-    return np.asarray(np.square(points[first] - points[second]).sum(2).mean(1))
 
 
 def as_points(X: Data) -> Tensor:
@@ -212,12 +255,10 @@ def _check(n: int, k: int, samples: int, disjoint: bool) -> None:
         raise ValueError(f"samples must be at least 1, got {samples}")
 
 
-def _chunks(points: Tensor, k: int, samples: int) -> Iterator[int]:
-    """Sizes that add up to `samples`, each within the memory for one chunk."""
+def _blocks_at_once(points: Tensor, k: int) -> int:
+    """How many pairs of k-subsets fit into the memory for one chunk."""
     n, d = points.shape
-    most = max(1, CHUNK // (2 * k * d + k * k + n))
-    for start in range(0, samples, most):
-        yield min(most, samples - start)
+    return max(1, CHUNK // (2 * k * d + k * k + n))
 
 
 def _float64(points: Tensor) -> Array:

@@ -1,28 +1,28 @@
 """k-mixup as a step towards a local mean, then noise (the paper's appendix).
 
-A k-subset γ meets all k-subsets ζ. Point i of γ is mixed with its partner R, which depends
-on ζ, as θ x + (1 - θ) R, where θ = max(lam, 1 - lam), with lam from Beta(alpha, alpha).
-Write x̄ = E_ζ R and θ̄ = E θ. The mixed point is x̃ + δ, with
+A k-subset γ is matched with all k-subsets ζ. Point x of γ has the partner R, which depends on
+ζ. The mixed point is θ x + (1 - θ) R, where θ = max(lam, 1 - lam) and lam is from
+Beta(alpha, alpha). Write x̄ = E_ζ R and θ̄ = E θ. Then the mixed point is x̃ + δ, with
 
     x̃ = x̄ + θ̄ (x - x̄),        the point, moved towards the mean of its partners,
     δ = (θ - θ̄) x + (1 - θ) R - (1 - θ̄) x̄,        of mean zero,
 
-and the same for targets, with ỹ and ε.
+and the targets become ỹ + ε in the same way.
 
 **The paper's Σ.** Its lemma says E δδᵀ = [σ² (x̃ - x̄)(x̃ - x̄)ᵀ + ν² Σ] / θ̄², where σ² is the
-variance of θ, ν² = σ² + (1 - θ̄)², and Σ "an empirical covariance". What must Σ be?
-Rearranged, δ = (θ - θ̄)(x - x̄) + (1 - θ)(R - x̄). As θ and ζ are independent and the last
-bracket has mean zero, the cross terms vanish:
+variance of θ, ν² = σ² + (1 - θ̄)², and Σ "an empirical covariance". It does not say of what.
+Write δ = (θ - θ̄)(x - x̄) + (1 - θ)(R - x̄). θ and ζ are independent and R - x̄ has mean zero, so
+the cross terms vanish:
 
     E δδᵀ = σ² (x - x̄)(x - x̄)ᵀ + E[(1 - θ)²] C,        C = Cov_ζ(R),
 
-with E[(1 - θ)²] = ν². As x̃ - x̄ = θ̄ (x - x̄), the first terms agree, and the lemma is an
-identity exactly if Σ = θ̄² C: the covariance, over ζ and for this γ and i, of the partners
-after the same reversion, x̄ + θ̄ (R - x̄). It is not the covariance of the points x̃ of γ.
+and E[(1 - θ)²] = ν². The first terms agree because x̃ - x̄ = θ̄ (x - x̄). So the lemma is an
+identity exactly if Σ = θ̄² C. This is the covariance of x̄ + θ̄ (R - x̄), the reverted partners
+of this one point of this γ, over ζ. It is not the covariance of the points x̃ of γ.
 
-**x̄ and D_i.** The paper calls x̄ the mean of D_i. But x̄ depends on the whole of γ, not
-only on its point i: the others of γ compete for the partners. The mean of D_i is
-the average of x̄ over all γ that hold i (`local_means` shows the spread).
+**x̄ and D_i.** The paper calls x̄ the mean of D_i. But x̄ depends on all points of γ, because
+they compete for the partners. The mean of D_i is the average of x̄ over all γ that hold i.
+`local_means` shows how much x̄ varies.
 """
 
 from __future__ import annotations
@@ -36,13 +36,22 @@ from numpy.typing import ArrayLike
 from torch import Generator, Tensor
 
 from kmixup.coefficient import Beta
+from kmixup.measured import standard_error
 from kmixup.sampling import subsets
 from kmixup.theory.matching import Array, Data, as_points, match_subsets
 
 
 @dataclass(frozen=True, eq=False)
 class Covariances:
-    """E δδᵀ `(k, d, d)`, E εεᵀ `(k, c, c)` and E δεᵀ `(k, d, c)` of the points of γ."""
+    """Covariances of the noise of each point of γ.
+
+    Attributes:
+        features: E δδᵀ, `(k, d, d)`.
+        targets: E εεᵀ, `(k, c, c)`.
+        mixed: E δεᵀ, `(k, d, c)`.
+
+    Part of a `MeanReversion`. Returned by `mean_reversion`.
+    """
 
     features: Array
     targets: Array
@@ -51,10 +60,16 @@ class Covariances:
 
 @dataclass(frozen=True, eq=False)
 class MeanReversion:
-    """What happens to the points of one subset γ.
+    """What k-mixup does to the points of one subset γ.
 
-    `x` `(k, d)` and `y` `(k, c)` are its points, `partner_x` `(samples, k, d)` and
-    `partner_y` `(samples, k, c)` their partners in the subsets ζ.
+    Attributes:
+        x: features of the points, `(k, d)`.
+        y: targets of the points, `(k, c)`.
+        partner_x: features of their partners in the subsets ζ, `(samples, k, d)`.
+        partner_y: targets of these partners, `(samples, k, c)`.
+        alpha: of k-mixup.
+
+    Returned by `mean_reversion`.
     """
 
     x: Array
@@ -75,12 +90,12 @@ class MeanReversion:
 
     @property
     def reverted(self) -> tuple[Array, Array]:
-        """x̃ `(k, d)` and ỹ `(k, c)`: the points moved towards these means."""
+        """x̃ `(k, d)` and ỹ `(k, c)`: the points, moved towards the means of their partners."""
         (mean_x, mean_y), theta = self.means, self.theta
         return mean_x + theta * (self.x - mean_x), mean_y + theta * (self.y - mean_y)
 
     def perturbations(self, theta: ArrayLike) -> tuple[Array, Array]:
-        """δ `(samples, k, d)` and ε `(samples, k, c)`, for one θ or one for each ζ."""
+        """δ `(samples, k, d)` and ε `(samples, k, c)`, for a single θ or for a θ for each ζ."""
         t = np.asarray(theta, dtype=np.float64)
         t = t[:, None, None] if t.ndim else t
         (mean_x, mean_y), mean_t = self.means, self.theta
@@ -96,7 +111,7 @@ class MeanReversion:
     ) -> float:
         """Mean of `criterion(f(x̃ + δ), ỹ + ε)` over γ and ζ: the theorem's form of the loss.
 
-        `f` takes and gives float64 batches; `criterion` averages over one.
+        `f` takes and returns float64 batches. `criterion` returns the mean over a batch.
         """
         points, targets = (
             torch.from_numpy(centre + noise).flatten(0, 1)
@@ -125,16 +140,16 @@ class MeanReversion:
     def sampled_covariances(
         self, generator: Generator | None = None
     ) -> tuple[Covariances, Covariances]:
-        """The left-hand sides, with a θ drawn for every ζ, and their standard errors."""
+        """The lemma's left-hand sides, with a θ drawn for every ζ, and their standard errors."""
         lam = Beta(self.alpha).sample((len(self.partner_x),), generator).cpu().numpy()
         delta, epsilon = self.perturbations(np.maximum(lam, 1 - lam))
 
         def side(a: Array, b: Array) -> tuple[Array, Array]:
             products = a[:, :, :, None] * b[:, :, None, :]
-            return products.mean(0), products.std(0) / len(products) ** 0.5
+            return products.mean(0), standard_error(products)
 
         sides = [side(delta, delta), side(epsilon, epsilon), side(delta, epsilon)]
-        value, error = (Covariances(*each) for each in zip(*sides, strict=True))
+        value, error = (Covariances(*matrices) for matrices in zip(*sides, strict=True))
         return value, error
 
 
@@ -148,9 +163,21 @@ def mean_reversion(
     others: ArrayLike | None = None,
     generator: Generator | None = None,
 ) -> MeanReversion:
-    """Mean reversion of the points `subset` `(k,)` of `X` with targets `Y` `(n,)` or `(n, c)`.
+    """Mean reversion of the points of one subset.
 
-    They meet `samples` random k-subsets of the data, or the given `others` `(samples, k)`.
+    Args:
+        X: features `(n, d)`.
+        Y: targets `(n,)` or `(n, c)`.
+        subset: γ, the indices of its points, `(k,)`.
+        alpha: of k-mixup.
+        samples: how many random k-subsets ζ to match it with.
+        others: these subsets, `(samples, k)`, instead of random ones.
+        generator: of all draws.
+
+    >>> X = np.arange(8.0)[:, None]
+    >>> reversion = mean_reversion(X, X[:, 0], [0, 7], samples=50, generator=torch.Generator())
+    >>> reversion.partner_x.shape
+    (50, 2, 1)
     """
     points, targets = as_points(X), as_points(Y)
     if len(points) != len(targets):
@@ -171,9 +198,14 @@ def mean_reversion(
 
 @dataclass(frozen=True, eq=False)
 class LocalMeans:
-    """x̄ of one point for several subsets γ that hold it: `mean` `(subsets, d)` and its `error`.
+    """x̄ of one point, for several subsets γ that hold it.
 
-    Their average estimates the mean of D_i.
+    Attributes:
+        mean: x̄ for each subset, `(subsets, d)`. The average over subsets estimates the mean
+            of D_i.
+        error: standard error of each number, `(subsets, d)`.
+
+    Returned by `local_means`.
     """
 
     mean: Array
@@ -189,7 +221,12 @@ def local_means(
     samples: int = 1000,
     generator: Generator | None = None,
 ) -> LocalMeans:
-    """x̄ of point `i` for `subsets` random γ that hold it, each from `samples` matchings."""
+    """x̄ of point `i` for `subsets` random γ that hold it, each from `samples` matchings.
+
+    >>> X = np.arange(8.0)[:, None]
+    >>> local_means(X, 0, k=2, subsets=3, samples=20, generator=torch.Generator()).mean.shape
+    (3, 1)
+    """
     points = as_points(X)
     n = len(points)
     if not 0 <= i < n or not 1 <= k <= n:
@@ -198,8 +235,10 @@ def local_means(
     for _ in range(subsets):
         others = torch.randperm(n - 1, generator=generator)[: k - 1]
         own = torch.cat([torch.tensor([i]), others + (others >= i)])
-        found = mean_reversion(points, points, own.numpy(), samples=samples, generator=generator)
-        partner = found.partner_x[:, 0]
+        reversion = mean_reversion(
+            points, points, own.numpy(), samples=samples, generator=generator
+        )
+        partner = reversion.partner_x[:, 0]
         means.append(partner.mean(0))
-        errors.append(partner.std(0, ddof=1) / samples**0.5)
+        errors.append(standard_error(partner))
     return LocalMeans(np.stack(means), np.stack(errors))

@@ -1,0 +1,52 @@
+"""The callers of the library: what torch.compile asks of it, and whose line a warning names."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+import torch
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def eager(function: Callable[P, R]) -> Callable[P, R]:
+    """Break the graph of a compiled caller here: the solver cannot be traced."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if torch.compiler.is_compiling():
+            # not a decorator, which would load the compiler with every `import kmixup`
+            return torch.compiler.disable(function)(*args, **kwargs)  # type: ignore[no-any-return]
+        return function(*args, **kwargs)
+
+    return call
+
+
+def hooks_guarded() -> AbstractContextManager[object]:
+    """Make code that is compiled in this context check for hooks; else the compiler assumes none.
+
+    https://docs.pytorch.org/docs/stable/torch.compiler_nn_module.html
+    """
+    dynamo = sys.modules.get("torch._dynamo")  # not loaded: nothing is compiled
+    if dynamo is None:
+        return nullcontext()
+    guarded: AbstractContextManager[object] = dynamo.config.patch(skip_nnmodule_hook_guards=False)
+    return guarded
+
+
+def warn_user(message: str) -> None:
+    """Warn, and name the line of the user's code that led here."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, stacklevel=level)
+
+
+def _is_inside(module: str) -> bool:
+    return module.partition(".")[0] in ("kmixup", "torch")

@@ -1,0 +1,40 @@
+"""Which pixels matter to a network: the gradient of its loss at each of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from kmixup.modes import evaluating
+from kmixup.targets import Criterion
+
+
+def saliency(
+    net: nn.Module, x: Tensor, y: Any, *, criterion: Criterion = F.cross_entropy
+) -> Tensor:
+    """Saliency of every pixel, `(n, height, width)`: √ of the mean over channels of (∂ℓ/∂x)².
+
+    ℓ is the loss of `net` on images `x` `(n, channels, height, width)` and targets `y`. This
+    costs one forward and one backward pass, in `.eval()` mode: running statistics stay as they
+    are, dropout is off. Afterwards every module is in the mode it was in, and the `.grad` of the
+    parameters is as before. Half precision comes back as float32.
+
+    >>> net = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
+    >>> saliency(net, torch.randn(5, 1, 8, 8), torch.randint(10, (5,))).shape
+    torch.Size([5, 8, 8])
+    """
+    if not isinstance(x, Tensor) or x.dim() < 4 or not x.is_floating_point():
+        got = f"{x.dtype} of shape {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
+        raise TypeError(
+            "saliency needs floating-point images of shape (n, channels, height, width), got "
+            f"{got}: take the images out of a nest, and grey images as x[:, None]"
+        )
+    with evaluating(net), torch.enable_grad():
+        image = x.detach().requires_grad_()
+        (gradient,) = torch.autograd.grad(criterion(net(image), y).sum(), image)
+    dtype = torch.promote_types(x.dtype, torch.float32)
+    channels = tuple(range(1, x.dim() - 2))
+    return gradient.to(dtype).square().mean(channels).sqrt()

@@ -1,0 +1,65 @@
+"""Layers of a network: found by name, and read during a forward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from torch import Tensor, nn
+
+# names of the only children of a wrapper: torch.compile, DistributedDataParallel, Lightning Fabric
+WRAPPED = {"_orig_mod", "module", "_forward_module", "_original_module"}
+
+
+def unwrapped(net: nn.Module) -> nn.Module:
+    """The network inside of compiled and distributed ones, whose layers have short names."""
+    children = dict(net.named_children())
+    while children and children.keys() <= WRAPPED:
+        net = next(iter(children.values()))
+        children = dict(net.named_children())
+    return net
+
+
+def check_layers(net: nn.Module, layers: Sequence[str]) -> tuple[str, ...]:
+    """Names of modules of a network, "" for its input; refuses others."""
+    if isinstance(layers, str):
+        raise ValueError(f"layers must be a list of names, got {layers!r}: use [{layers!r}]")
+    if not layers:
+        raise ValueError('layers must name at least one layer, e.g. [""] for the input')
+    names = [name for name, _ in unwrapped(net).named_modules(remove_duplicate=False)]
+    for layer in layers:
+        if layer not in names:
+            close = sorted(get_close_matches(layer, names, n=5)) or names[1:6]
+            raise ValueError(
+                f'layers must name modules of the network, or be "" for its input, got {layer!r}: '
+                f"there is {', '.join(map(repr, close)) or 'none'}"
+            )
+    return tuple(layers)
+
+
+def passing(net: nn.Module, layer: nn.Module, x: Tensor) -> tuple[Any, Any]:
+    """The first argument of a layer and its output while `net` runs on `x`.
+
+    Of a layer that is called several times, the last call counts.
+    """
+    seen: list[tuple[Any, Any]] = []
+    handle = layer.register_forward_hook(
+        lambda module, inputs, output: seen.append((inputs[0], output))
+    )
+    try:
+        net(x)
+    finally:
+        handle.remove()
+    if not seen:
+        raise RuntimeError(
+            f"the network did not call its layer {type(layer).__name__}, so there is nothing to "
+            "read: choose a layer that is always called"
+        )
+    return seen[-1]
+
+
+def as_weights(module: nn.Module, x: Tensor) -> Tensor:
+    """`x` in the precision of a module's weights."""
+    weight = next(module.parameters(), None)
+    return x if weight is None else x.to(weight.dtype)

@@ -1,0 +1,33 @@
+"""Named methods: the stages in known compositions, and a choice among several."""
+
+from kmixup.methods.adamixup import AdaMixup
+from kmixup.methods.automix import AutoMix
+from kmixup.methods.choice import Choice
+from kmixup.methods.cmixup import CMixup
+from kmixup.methods.comixup import CoMixup
+from kmixup.methods.cutmix import CutMix
+from kmixup.methods.guided import GuidedMixup
+from kmixup.methods.kmixup import KMixup
+from kmixup.methods.latent import LatentMixup
+from kmixup.methods.local import LocalMixup
+from kmixup.methods.puzzle import PuzzleMix
+from kmixup.methods.regmixup import RegMixup
+from kmixup.methods.similar import SimilarMixup
+from kmixup.methods.stackmix import StackMix
+
+__all__ = [
+    "AdaMixup",
+    "AutoMix",
+    "CMixup",
+    "Choice",
+    "CoMixup",
+    "CutMix",
+    "GuidedMixup",
+    "KMixup",
+    "LatentMixup",
+    "LocalMixup",
+    "PuzzleMix",
+    "RegMixup",
+    "SimilarMixup",
+    "StackMix",
+]

@@ -1,0 +1,196 @@
+"""AdaMixup: lam from an interval that is learned for each pair."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Unpack
+
+import torch
+from torch import Generator, Tensor, nn
+from torch.nn import functional as F
+
+from kmixup.coefficient import Coefficient
+from kmixup.compiling import eager
+from kmixup.inputs import Beside, Nest
+from kmixup.interpolation import Linear, Pair, Where
+from kmixup.layers import as_weights, passing, unwrapped
+from kmixup.mixed import Draw, Mixed
+from kmixup.mixer import Mixer
+from kmixup.pairing import Metric, Optimal
+
+HIDDEN, SIDE = 64, 8  # units of the default policy, and the largest image that it sees
+
+
+class Policy(nn.Sequential):
+    """Three numbers for each sample of a shape, from a small network with one hidden layer.
+
+    Images are first averaged to 8 x 8 pixels. The last layer starts at zero, so that the first
+    interval is from 1/3 to 2/3 for all pairs.
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        layers: list[nn.Module] = []
+        if len(shape) == 3 and min(shape[1:]) > SIDE:
+            layers, shape = [nn.AdaptiveAvgPool2d(SIDE)], (shape[0], SIDE, SIDE)
+        last = nn.Linear(HIDDEN, 3)
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+        hidden = nn.Linear(math.prod(shape), HIDDEN)
+        super().__init__(*layers, nn.Flatten(), hidden, nn.ReLU(), last)
+
+
+class Critic(nn.Module):
+    """One number for each sample, from what the last `nn.Linear` of a network is given.
+
+    The network is no submodule: its weights are neither in `parameters()` nor in `state_dict()`.
+    """
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        net = unwrapped(net)
+        linear = [module for module in net.modules() if isinstance(module, nn.Linear)]
+        if not linear:
+            raise ValueError(
+                "net must have an nn.Linear, whose inputs the critic judges by, got "
+                f"{type(net).__name__} without one: pass critic=..."
+            )
+        self._trunk = net, linear[-1]  # a tuple hides modules from this one
+        self.unit = nn.Linear(linear[-1].in_features, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        net, last = self._trunk
+        h, _ = passing(net, last, as_weights(net, x))
+        h = h.mean(tuple(range(1, h.dim() - 1))) if h.dim() > 2 else h  # of tokens
+        number: Tensor = self.unit(as_weights(self.unit, h))
+        return number
+
+
+@dataclass(frozen=True)
+class Uniform(Coefficient):
+    """lam uniform in [0, 1)."""
+
+    def lam(self, u: Tensor, distance: Tensor | None = None) -> Tensor:
+        return u
+
+
+@dataclass(frozen=True, eq=False)
+class Interval(Linear):
+    """lam · x[i] + (1 - lam) · other[partner[i]], with lam = a + delta · u.
+
+    Attributes:
+        policy: a module that turns the averages of pairs `(n, ...)` into three numbers each; their
+            softmax is a, delta and the rest.
+    """
+
+    policy: nn.Module = field(repr=False)
+
+    def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Where]:
+        a, delta = self.of(pair)
+        return a + delta * lam.to(a), None
+
+    def of(self, pair: Pair) -> tuple[Tensor, Tensor]:
+        """a and delta of every pair, `(n,)` in float64."""
+        (x,), (other,) = pair.samples, pair.partners
+        average = as_weights(self.policy, x.detach().lerp(other.detach(), 0.5))
+        numbers = self.policy(average)
+        if tuple(numbers.shape) != (len(x), 3):
+            raise ValueError(
+                f"policy must give three numbers for each of the {len(x)} pairs, got shape "
+                f"{tuple(numbers.shape)}: end it in nn.Linear(..., 3)"
+            )
+        a, delta, _ = numbers.double().softmax(1).unbind(1)
+        return a, delta
+
+
+class AdaMixup(Mixer):
+    """AdaMixup: a policy learns which lam each pair can take without meeting real samples.
+
+    `k=1` is AdaMixup as published (Guo, Mao and Zhang 2019, "MixUp as Locally Linear
+    Out-Of-Manifold Regularization"), with random partners; with a larger `k` they are matched by
+    optimal transport. A policy sees the average of a pair and gives its interval: lam = a +
+    delta · u, with u uniform. A critic, one unit on top of the network's features, tells mixed
+    samples from real ones. Where a mixed sample falls among the real ones it cannot, and the policy
+    learns to avoid that: both minimise the loss, together with the network. On points in the plane
+    this may end in lam = 0 or 1, where nothing is mixed; then try `joint=False`.
+
+    The loss is that of the clean batch, the mixed batch and the critic, half of the published sum.
+    Targets alone cannot carry the part of the critic, so it is used by `draw`. What it learns is to
+    be trained and moved with the network, by `mix.parameters()` and `mix.to(device)`:
+
+    >>> net = nn.Sequential(nn.Linear(2, 32), nn.ReLU(), nn.Linear(32, 3))
+    >>> mix = AdaMixup(net, shape=(2,), num_classes=3)
+    >>> optimizer = torch.optim.SGD([*net.parameters(), *mix.parameters()], lr=0.1)
+    >>> m = mix.draw(torch.randn(16, 2), torch.randint(3, (16,)))
+    >>> loss = m.loss(nn.CrossEntropyLoss(reduction="none"), net(m.x)).mean()
+    >>> loss.backward()
+
+    Published are two things that are not here: noise on what the policy sees, and a critic that
+    also sees real samples of other batches.
+
+    Args:
+        net: the network that is trained. The critic makes one more forward pass of it for each
+            batch, in the mode it is in.
+        shape: of one sample.
+        k, num_classes, metric: as in `KMixup`.
+        policy: a module for averages `(n, *shape)` that gives `(n, 3)`, in place of a small one.
+        critic: a module for samples that gives one number each, positive for mixed ones, in
+            place of one unit on top of `net`.
+        joint: whether the policy minimises the loss of the mixed samples too, as published; with
+            False it learns from the critic alone.
+        prob, generator: as in `Mixer`.
+    """
+
+    def __init__(
+        self,
+        net: nn.Module,
+        shape: tuple[int, ...],
+        k: int = 1,
+        num_classes: Nest = None,
+        *,
+        policy: nn.Module | None = None,
+        critic: nn.Module | None = None,
+        joint: bool = True,
+        metric: Metric = "sqeuclidean",
+        prob: float = 1.0,
+        generator: Generator | None = None,
+    ) -> None:
+        policy = Policy(shape) if policy is None else policy
+        super().__init__(
+            Optimal(k, metric),
+            Uniform(),
+            Interval(policy),
+            num_classes=num_classes,
+            lam_per="sample",
+            prob=prob,
+            clean=True,
+            generator=generator,
+        )
+        self.policy = policy
+        self.critic = Critic(net) if critic is None else critic
+        self.joint = joint
+
+    @property
+    def penalises(self) -> bool:
+        return True
+
+    @eager
+    def mix(self, x: Nest, y: Nest, draw: Draw, **beside: Unpack[Beside]) -> Mixed:
+        if not isinstance(x, Tensor):
+            raise TypeError(
+                "AdaMixup learns from one tensor of inputs, got "
+                f"{type(x).__name__}: take the tensor out of it"
+            )
+        mixed = super().mix(x, y, draw, **beside)
+        if self.idles(len(x), draw, paired=beside.get("other") is not None):
+            return mixed
+        numbers = self.critic(as_weights(self.critic, mixed.x))
+        if numbers.numel() != len(mixed.x):
+            raise ValueError(
+                f"critic must give one number for each of the {len(mixed.x)} samples, got shape "
+                f"{tuple(numbers.shape)}: end it in nn.Linear(..., 1)"
+            )
+        numbers = numbers.flatten()
+        is_mixed = (torch.arange(len(numbers), device=numbers.device) < len(x)).to(numbers)
+        mixed = replace(mixed, penalty=F.binary_cross_entropy_with_logits(numbers, is_mixed))
+        return mixed if self.joint else replace(mixed, x=mixed.x.detach(), lam=mixed.lam.detach())

@@ -1,0 +1,266 @@
+"""AutoMix: masks from a block that is trained on what a slow copy of the network says of them."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass, field, replace
+from typing import Unpack
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from kmixup.coefficient import Beta
+from kmixup.compiling import eager
+from kmixup.inputs import Beside, Nest
+from kmixup.interpolation import Mask, Pair, rows_of
+from kmixup.layers import as_weights, check_layers, passing, unwrapped
+from kmixup.masks import Masked
+from kmixup.methods.kmixup import Options
+from kmixup.mixed import Draw, Mixed
+from kmixup.mixer import Mixer
+from kmixup.pairing import Metric, Optimal
+from kmixup.targets import Criterion
+
+PLAIN = 0.08  # nearer to 0 or 1 lam is that of plain mixup
+SHARE, SLACK = 0.1, 0.1  # the weight of the mask's mean in the loss, and how far it may be off
+COARSEST = 4  # features may be so many times coarser than the image
+
+
+class MixBlock(nn.Module):
+    """Turns features of two images into the weight of the second at each place, as logits.
+
+    Places of the first image attend to those of the second: softmax(q(h)ᵀ q(h') / √c) · v(h').
+    lam is one more channel of h and 1 - lam one of h'. At zero all weights are 1/2.
+
+    Args:
+        channels: of the features.
+    """
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.query = nn.Conv2d(channels + 1, max(1, channels // 2), 1)
+        self.value = nn.Conv2d(channels + 1, 1, 1)
+        for name, parameter in self.named_parameters():
+            nn.init.normal_(parameter, std=0.01 if name.endswith("weight") else 0.0)
+
+    def forward(self, own: Tensor, their: Tensor, lam: Tensor) -> Tensor:
+        """Logits `(n, height, width)` for features `(n, channels, height, width)`."""
+        lam = lam[:, None, None, None].to(own).expand(-1, 1, *own.shape[-2:])
+        own, their = torch.cat([own, lam], 1), torch.cat([their, 1 - lam], 1)
+        q, key = self.query(own).flatten(2), self.query(their).flatten(2)
+        attention = (q.mT @ key / math.sqrt(q.shape[1])).softmax(-1)
+        logits: Tensor = attention @ self.value(their).flatten(2).mT
+        return logits.view(len(own), *own.shape[-2:])
+
+
+@dataclass(frozen=True, eq=False)
+class Attentive(Masked):
+    """The mask of a block that compares features of both images; lam stays as it was drawn.
+
+    Where lam or 1 - lam is 0.08 or less, the mask is lam everywhere.
+
+    Attributes:
+        net: the network that gives the features. It is not trained here.
+        layer: the one whose output they are.
+        block: makes the mask from them.
+    """
+
+    net: nn.Module = field(repr=False)
+    layer: nn.Module = field(repr=False)
+    block: MixBlock = field(repr=False)
+
+    def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Mask]:
+        (x,), (other,) = pair.samples, pair.others
+        lam = lam.to(x.device).expand(len(x))
+        own = self.features(x)
+        their = rows_of(own if other is x else self.features(other), pair.partner)
+        logits = F.interpolate(self.block(own, their, lam)[:, None], size=x.shape[-2:])[:, 0]
+        everywhere = lam.to(logits)[:, None, None]
+        plain = torch.minimum(everywhere, 1 - everywhere) <= PLAIN
+        return lam, Mask(torch.where(plain, everywhere, 1 - logits.sigmoid()))
+
+    @torch.no_grad()
+    def features(self, x: Tensor) -> Tensor:
+        """Features of images in the precision of the block."""
+        _, h = passing(self.net, self.layer, as_weights(self.net, x))
+        return as_weights(self.block, h)
+
+
+class AutoMix(Mixer):
+    """AutoMix: a block learns the masks with which a slow copy of the network recognises both.
+
+    `k=1` is AutoMix as published (Liu et al. 2022, "AutoMix: Unveiling the Power of Mixup for
+    Stronger Classifiers"), with random partners; with a larger `k` they are matched by optimal
+    transport. A copy of the network follows it slowly (an exponential moving average). Its features
+    of both images, and lam, make the mask; labels play no part. The mixed images train the network
+    with the mask as it is, and the block through the copy, whose own weights stay.
+
+    The loss is that of the clean batch and the mixed one, that of the copy on the mixed one, and
+    0.1 · max(|mean of the mask - lam| - 0.1, 0): half of the published sum. Targets alone cannot
+    carry the last two, so it is used by `draw`. The block is to be trained with the network, and
+    the mixer moved with it, by `mix.to(device)`:
+
+    >>> net = nn.Sequential(
+    ...     nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5)
+    ... )
+    >>> mix = AutoMix(net, shape=(3, 16, 16), num_classes=5)
+    >>> optimizer = torch.optim.SGD([*net.parameters(), *mix.block.parameters()], lr=0.1)
+    >>> m = mix.draw(torch.randn(12, 3, 16, 16), torch.randint(5, (12,)))
+    >>> loss = m.loss(nn.CrossEntropyLoss(reduction="none"), net(m.x)).mean()
+    >>> loss.backward()
+
+    After each backward pass of the loss, the copy moves towards the network before the next batch
+    is mixed. Published are two draws for each step, one for the network and one for the block; one
+    draw serves both here, which leaves the mean of all gradients as it is.
+
+    Args:
+        net: the network that is trained.
+        shape: of one image, `(channels, height, width)`.
+        k, alpha, num_classes, metric, options: as in `KMixup`.
+        layer: the name of the module that gives features; by default the last one with feature maps
+            of at least a quarter of the image's height and width.
+        momentum: of the copy. In step t it is (t + 1) / (t + 10) where that is less, so that the
+            copy of a short run has learned something; published is 0.999, rising to 0.999999.
+        criterion: the loss of the copy, of outputs and mixed targets.
+    """
+
+    due: Tensor
+    steps: Tensor
+
+    def __init__(
+        self,
+        net: nn.Module,
+        shape: tuple[int, ...],
+        k: int = 1,
+        alpha: float = 2.0,
+        num_classes: Nest = None,
+        *,
+        layer: str | None = None,
+        momentum: float = 0.999,
+        criterion: Criterion = F.cross_entropy,
+        metric: Metric = "sqeuclidean",
+        **options: Unpack[Options],
+    ) -> None:
+        if len(shape) != 3:
+            raise ValueError(
+                f"shape must be that of an image, (channels, height, width), got {tuple(shape)}"
+            )
+        if not 0 <= momentum <= 1:
+            raise ValueError(f"momentum must be a number in [0, 1], got {momentum}")
+        teacher = copy.deepcopy(unwrapped(net)).requires_grad_(False).eval()
+        maps = feature_maps(teacher, shape)
+        name = _deepest(maps, shape) if layer is None else check_layers(teacher, [layer])[0]
+        if name not in maps:
+            there = ", ".join(map(repr, maps)) or "none"
+            raise ValueError(
+                "layer must put out features of shape (n, channels, height, width), "
+                f"{name!r} does not: such layers are {there}"
+            )
+        block = MixBlock(maps[name][0])
+        attentive = Attentive(teacher, teacher.get_submodule(name), block)
+        super().__init__(
+            Optimal(k, metric), Beta(alpha), attentive, num_classes=num_classes, clean=True,
+            **options,
+        )  # fmt: skip
+        self._net = (unwrapped(net),)  # a tuple hides a module from this one
+        self.teacher, self.block = teacher, block
+        self.shape, self.layer = tuple(shape), name
+        self.momentum, self.criterion = momentum, criterion
+        self.register_buffer("due", torch.zeros((), dtype=torch.bool))
+        self.register_buffer("steps", torch.zeros((), dtype=torch.long))
+
+    @property
+    def penalises(self) -> bool:
+        return True
+
+    def train(self, mode: bool = True) -> AutoMix:
+        super().train(mode)
+        self.teacher.eval()  # what it says follows from the images alone
+        return self
+
+    @eager
+    def mix(self, x: Nest, y: Nest, draw: Draw, **beside: Unpack[Beside]) -> Mixed:
+        if not isinstance(x, Tensor) or tuple(x.shape[1:]) != self.shape:
+            got = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
+            raise TypeError(
+                f"AutoMix learns from one tensor of images (n, {', '.join(map(str, self.shape))}), "
+                f"got {got}: pass the images alone, or make it with another shape"
+            )
+        idle = self.idles(len(x), draw, paired=beside.get("other") is not None)
+        if not idle and not isinstance(y, Tensor):
+            raise TypeError(
+                "AutoMix learns from one tensor of targets, got "
+                f"{type(y).__name__}: pass the targets of one output"
+            )
+        if not idle and self.due:
+            self._follow()
+        mixed = super().mix(x, y, draw, **beside)
+        if idle or mixed.mask is None:
+            return mixed
+        penalty = self._loss_of_block(mixed, len(x)) / 2
+        if penalty.requires_grad:
+            penalty.register_hook(self._mark)
+        mask = Mask(mixed.mask.weight.detach())
+        return replace(mixed, x=mixed.x.detach(), mask=mask, penalty=penalty)
+
+    def _loss_of_block(self, mixed: Mixed, n: int) -> Tensor:
+        """The loss of the copy on mixed images, and how far the masks are from lam."""
+        outputs = self.teacher(as_weights(self.teacher, mixed.x[:n]))
+        weight: Tensor = mixed.mask.weight  # type: ignore[union-attr]
+        off = weight.mean((1, 2)) - mixed.lam[:n].to(weight)
+        off = off.mean() if self.lam_per == "batch" else off
+        return self.criterion(outputs, mixed.y[:n]) + SHARE * (off.abs() - SLACK).clamp(0).mean()
+
+    def _mark(self, gradient: Tensor) -> None:
+        """A hook of the loss: its backward pass makes a step of the copy due."""
+        self.due.fill_(True)
+
+    @torch.no_grad()
+    def _follow(self) -> None:
+        """Move the copy towards the network; running statistics are taken over."""
+        (net,) = self._net
+        step = int(self.steps)
+        momentum = min(self.momentum, (step + 1) / (step + 10))
+        for slow, weight in zip(self.teacher.parameters(), net.parameters(), strict=True):
+            slow.lerp_(weight.to(slow), 1 - momentum)
+        for kept, value in zip(self.teacher.buffers(), net.buffers(), strict=True):
+            kept.copy_(value)
+        self.steps += 1
+        self.due.fill_(False)
+
+
+@torch.no_grad()
+def feature_maps(net: nn.Module, shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    """Shapes `(channels, height, width)` of the feature maps that layers give, in their order."""
+    maps: dict[str, tuple[int, ...]] = {}
+    handles = []
+    for name, module in net.named_modules():
+
+        def keep(module: nn.Module, inputs: object, output: object, name: str = name) -> None:
+            if name and isinstance(output, Tensor) and output.dim() == 4:
+                maps[name] = tuple(output.shape[1:])
+
+        handles.append(module.register_forward_hook(keep))
+    weight = next(net.parameters(), torch.zeros(()))
+    try:
+        net(torch.zeros(2, *shape, dtype=weight.dtype, device=weight.device))
+    finally:
+        for handle in handles:
+            handle.remove()
+    return maps
+
+
+def _deepest(maps: dict[str, tuple[int, ...]], shape: tuple[int, ...]) -> str:
+    """The last layer whose feature maps are not too coarse."""
+    height, width = (math.ceil(side / COARSEST) for side in shape[1:])
+    fine = [
+        name for name, (_, rows, columns) in maps.items() if rows >= height and columns >= width
+    ]
+    if not fine:
+        raise ValueError(
+            "net must have a layer with feature maps of at least a quarter of the image's height "
+            "and width, got none: use a convolutional network, or name another layer=..."
+        )
+    return fine[-1]

@@ -1,0 +1,123 @@
+"""C-Mixup: partners with similar targets, for regression."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Unpack
+
+import torch
+from torch import Generator, Tensor
+
+from kmixup.blocks import Blocks
+from kmixup.coefficient import Beta
+from kmixup.compiling import eager
+from kmixup.inputs import Beside, Nest
+from kmixup.interpolation import Linear
+from kmixup.methods.kmixup import Options
+from kmixup.mixed import Draw, Mixed
+from kmixup.mixer import Mixer
+from kmixup.pairing import Optimal, Targets
+from kmixup.randomness import uniforms
+
+
+@dataclass(frozen=True)
+class Kernel(Optimal):
+    """Partners drawn with probabilities that fall with the distance, or matched in blocks.
+
+    With `k=1` the partner of sample i is sample j with a probability proportional to
+    exp(-|xᵢ - xⱼ|² / 2 sigma²). It is drawn from the whole batch, so that several samples may have
+    the same partner; within one batch no sample is its own. With a larger `k` this is `Optimal`.
+
+    Attributes:
+        k: the number of samples in a block.
+        metric: the cost of a pair where `k` is larger than 1.
+        sigma: the width of the kernel. With `math.inf` all others are equally likely.
+
+    >>> torch.manual_seed(0)    # doctest: +ELLIPSIS
+    <torch._C.Generator ...>
+    >>> Kernel(1, sigma=0.1)(torch.tensor([0.0, 5.0, 0.1, 5.1]))
+    tensor([2, 3, 0, 1])
+    """
+
+    sigma: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.sigma > 0:
+            raise ValueError(f"sigma must be a positive number, got {self.sigma}")
+
+    def sample(self, n: int, generator: Generator | None = None) -> Tensor | None:
+        return uniforms((n,), generator) if self.k == 1 else None
+
+    @torch.no_grad()
+    def partners(
+        self, x1: Tensor, x2: Tensor | None, blocks: Blocks, targets: Targets | None = None
+    ) -> Tensor:
+        if blocks.u is None or blocks.n < 2:  # nothing to draw
+            return super().partners(x1, x2, blocks, targets)
+        weight = self.odds(x1, x2)
+        steps = weight.cumsum(1)
+        total = steps[:, -1:]
+        # a product that rounds up to the total would fall behind the last sample
+        point = torch.minimum(
+            blocks.u.to(total)[:, None] * total, total.nextafter(torch.zeros_like(total))
+        )
+        return torch.searchsorted(steps, point, right=True)[:, 0]
+
+    def odds(self, x1: Tensor, x2: Tensor | None = None) -> Tensor:
+        """Weights of all partners of every sample, `(n, n)` with the largest of a row at 1."""
+        a = self._points(x1, "x1")[0].double()
+        b = a if x2 is None else self._points(x2, "x2")[0].double()
+        exponent = -torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist").square()
+        exponent = exponent / (2 * self.sigma**2)
+        if x2 is None:
+            exponent.fill_diagonal_(-torch.inf)
+        return (exponent - exponent.amax(1, keepdim=True)).exp()
+
+
+class CMixup(Mixer):
+    """C-Mixup: samples are mixed with others of similar targets, for regression.
+
+    `k=1` is C-Mixup as published (Yao et al. 2022, "C-Mixup: Improving Generalization in
+    Regression"), with partners from the batch: the sample with target y' is drawn with a
+    probability proportional to exp(-|y - y'|² / 2 sigma²). With a larger `k` blocks of k samples
+    are matched by optimal transport between their targets.
+
+    Args:
+        k: the number of samples in a block.
+        alpha: of the law of lam; 2 in most of the published experiments.
+        sigma: the width of the kernel, in the unit of the targets. The published ones lie between
+            0.05 and 1.75 and were tuned for each data set.
+        options: the other arguments of `Mixer`.
+
+    `features` take the place of the targets, to compare samples by something else.
+
+    >>> mix = CMixup(sigma=0.5)
+    >>> x, y = mix(torch.randn(128, 8), torch.randn(128))
+    """
+
+    def __init__(
+        self,
+        k: int = 1,
+        alpha: float = 2.0,
+        *,
+        sigma: float = 0.5,
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__(Kernel(k, sigma=sigma), Beta(alpha), Linear(), **options)
+
+    @eager
+    def mix(self, x: Nest, y: Nest, draw: Draw, **beside: Unpack[Beside]) -> Mixed:
+        if beside.get("features") is None:
+            if not isinstance(y, Tensor) or not y.is_floating_point():
+                kind = y.dtype if isinstance(y, Tensor) else type(y).__name__
+                raise TypeError(
+                    f"CMixup compares samples by their targets, so that y must be one tensor of "
+                    f"floats, got {kind}: use y.float(), or pass features"
+                )
+            other = beside.get("other")
+            if other is None:
+                beside["features"] = y
+            elif isinstance(other, (tuple, list)) and len(other) == 2:
+                beside["features"] = y, other[1]
+        return super().mix(x, y, draw, **beside)

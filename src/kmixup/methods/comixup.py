@@ -1,0 +1,344 @@
+"""Co-Mixup: a group of images makes as many collages, each cell of them taken from one image."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Generator, Tensor
+from torch.nn import functional as F
+
+from kmixup.assignment import Floats, Indices, solve
+from kmixup.coefficient import Beta, Coefficient
+from kmixup.inputs import Nest
+from kmixup.interpolation import Collage, Interpolation, Pair, Where, rows_of
+from kmixup.labellings import least_labels, promising
+from kmixup.masks import importances_of_images, refuse_dense
+from kmixup.mixer import Mixer
+from kmixup.pairing import Metric, Optimal
+from kmixup.randomness import uniforms
+
+LABELS = 8  # images among which an output is sought; few more, if any, could be in the best one
+HALVES = ((0, 1), (0, 2), (1, 2))  # of the three images that an output shows most
+
+
+@dataclass(frozen=True)
+class Gamma(Coefficient):
+    """How welcome every image is: Gamma(alpha), which is Dirichlet(alpha) up to the total.
+
+    Attributes:
+        alpha: the larger, the more alike these weights are; 0 mixes nothing.
+    """
+
+    alpha: float = 2.0
+
+    def __post_init__(self) -> None:
+        Beta(self.alpha)  # refuses what is no alpha
+
+    @property
+    def mixes(self) -> bool:
+        return self.alpha > 0
+
+    def lam(self, u: Tensor, distance: Tensor | None = None) -> Tensor:
+        from scipy.special import gammaincinv  # on first use: scipy.special loads slowly
+
+        welcome = np.asarray(gammaincinv(self.alpha, u.cpu().numpy()))
+        return torch.from_numpy(welcome).to(u.device)
+
+
+@dataclass(frozen=True)
+class CoMix(Interpolation):
+    """The collages of Co-Mixup: m images of a group make m outputs.
+
+    Every cell of an output's grid of N cells shows one image. The outputs of a group are sought
+    one after the other, in several rounds. Given the others, an output minimises
+
+        Σ_cells [ -s_i - η/N log g_i + 2γ/N t(u_i) ] + β/N · (neighbours with different images)
+
+    over the images i of its cells, exactly (`kmixup.labellings`) among the eight most promising
+    images. s is the saliency in the cell, with total 1 for each image, and g the weight that was
+    drawn for the image. u = A n, where n counts the cells that the other outputs give to each
+    image, and t(u) is u above `threshold` · N and 0 below. A is (1 - ω) · 1 + ω · D, with D the
+    distances between the most salient cells of the images, scaled to the mean 1/m.
+
+    In the last round outputs that show the same images are driven apart: one pays γ/N for a
+    cell of the first of them, the other for the second. Then cells may show two of the three
+    images that the output shows most, half and half: a cell is a point z of a simplex, neighbours
+    cost β/N |z - z'|²/2, and the least cost is found exactly. (The authors' code makes swap moves,
+    and has halves from the second round on.)
+
+    Row i of the result is the output that stands for sample i: outputs are put into the
+    one-to-one order in which samples have the greatest total share of their own.
+
+    Attributes:
+        beta: the weight of smoothness.
+        gamma: the price of images that other outputs show already.
+        eta: the weight of the prior.
+        omega: how much distances between salient cells count in what others show, in [0, 1].
+        threshold: how many whole outputs of an image the others may show for free.
+        grid: the number of cells along a side.
+        group: the greatest number of images in a group.
+        rounds: how often every output is sought.
+    """
+
+    averages = True
+    joint = True
+
+    beta: float = 0.32
+    gamma: float = 1.0
+    eta: float = 0.05
+    omega: float = 0.001
+    threshold: float = 0.83
+    grid: int = 4
+    group: int = 20
+    rounds: int = 4
+
+    def __post_init__(self) -> None:
+        for name in ("beta", "gamma", "eta", "threshold"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}")
+        if not 0 <= self.omega <= 1:
+            raise ValueError(f"omega must lie in [0, 1], got {self.omega}")
+        for name, least in (("grid", 1), ("group", 2), ("rounds", 1)):
+            if not isinstance(value := getattr(self, name), int) or value < least:
+                raise ValueError(f"{name} must be a whole number, at least {least}, got {value!r}")
+
+    def sample(self, size: tuple[int, ...], generator: Generator | None = None) -> Tensor:
+        """Uniform numbers `(*size, grid, grid)`: which image every cell shows at the start."""
+        return uniforms((*size, self.grid, self.grid), generator)
+
+    def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Collage]:
+        n = len(pair.partner)
+        if pair.others is not pair.samples:
+            raise ValueError(
+                "Co-Mixup mixes the images of one batch, got a second one: leave out other, or "
+                "join both with torch.cat"
+            )
+        if spot is None or lam.shape != (n,):
+            raise ValueError('Co-Mixup draws for every sample: use lam_per="sample"')
+        importance, _ = importances_of_images(pair, "Co-Mixup")
+        height, width = importance.shape[1:]
+        if height % self.grid or width % self.grid:
+            raise ValueError(
+                f"grid must divide the height and width of the images, got {self.grid} for images "
+                f"of {height} x {width}: choose another grid, or resize the images"
+            )
+        cell = height // self.grid, width // self.grid
+        saliency = F.avg_pool2d(importance, cell).cpu().numpy() * (cell[0] * cell[1])
+        prior = self.eta * np.log(np.maximum(lam.cpu().numpy(), np.finfo(float).tiny))
+        chance = spot.cpu().numpy()
+
+        parts = np.arange(n)[:, None].repeat(self.group, 1)
+        cells = np.zeros((n, self.group, self.grid, self.grid))
+        groups = groups_of(pair.partner.cpu().numpy(), self.group)
+        for size in {len(group) for group in groups}:
+            rows = np.stack([group for group in groups if len(group) == size])
+            cost = -saliency[rows] - prior[rows, None, None] / self.grid**2
+            start = np.eye(size)[(chance[rows] * size).astype(np.int64)]
+            shown = self.collages(cost, self._use(saliency[rows]), start)
+            share = shown.mean((2, 3))
+            outputs = solve(-share.swapaxes(1, 2))  # of every image
+            shown = np.take_along_axis(shown, outputs[:, :, None, None, None], 1)
+            share = np.take_along_axis(share, outputs[:, :, None], 1)
+            share[:, np.arange(size), np.arange(size)] = np.inf  # itself is the first part
+            order = np.argsort(-share, -1, kind="stable")
+            parts[rows, :size] = rows[np.arange(len(rows))[:, None, None], order]
+            cells[rows, :size] = np.take_along_axis(
+                np.moveaxis(shown, -1, 2), order[..., None, None], 2
+            )
+        most = 1 + int(cells[:, 1:].any((2, 3)).sum(1).max())
+        device = importance.device
+        collage = Collage(
+            _enlarged(torch.from_numpy(cells[:, 0]).to(device), cell),
+            parts=torch.from_numpy(parts[:, :most]).to(device),
+            cells=torch.from_numpy(cells[:, :most]).to(device),
+        )
+        return collage.cells[:, 0].mean((1, 2)), collage
+
+    def _use(self, saliency: Floats) -> Floats:
+        """A: how much each image counts as used where others are, `(groups, m, m)`."""
+        count, size = saliency.shape[:2]
+        peak = np.divmod(saliency.reshape(count, size, -1).argmax(-1), self.grid)
+        far = sum(np.abs(place[:, :, None] - place[:, None]) for place in peak)
+        total = np.maximum(np.sum(far, (1, 2), keepdims=True), 1)
+        return np.asarray((1 - self.omega) * np.eye(size) + self.omega * far * size / total)
+
+    def collages(self, cost: Floats, use: Floats, start: Floats) -> Floats:
+        """What the outputs of groups show, `(groups, m, rows, columns, m)`.
+
+        Args:
+            cost: of the images in every cell, `(groups, m, rows, columns)`.
+            use: A, `(groups, m, m)`.
+            start: the outputs to start from, like the result.
+        """
+        shown = start.copy()
+        cost = np.moveaxis(cost, 1, -1)
+        number = shown.shape[2] * shown.shape[3]
+        total = shown.sum((1, 2, 3))  # cells of every image, in all outputs
+        extra = np.zeros(shown.shape[:2] + shown.shape[-1:])
+        for turn in range(self.rounds):
+            last = turn == self.rounds - 1
+            if last:
+                extra = self.gamma / number * repeats(shown.sum((2, 3)) > 0)
+            for output in range(shown.shape[1]):
+                total -= shown[:, output].sum((1, 2))
+                used = (use @ total[..., None])[..., 0]
+                price = 2 * self.gamma / number * used * (used > self.threshold * number)
+                unary = cost + (price + extra[:, output])[:, None, None]
+                shown[:, output] = best_output(unary, self.beta / number, halves=last)
+                total += shown[:, output].sum((1, 2))
+        return shown
+
+    def targets(
+        self, y: Tensor, partner_y: Tensor, where: Where, samples: Sequence[Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        refuse_dense(y, samples, "CoMix")
+        return y, partner_y
+
+    def __call__(
+        self, x: Tensor, other: Tensor, partner: Tensor, lam: Tensor, where: Where = None
+    ) -> Tensor:
+        if not isinstance(where, Collage):
+            raise ValueError("CoMix needs the collage: lam, where = settle(lam, spot, pair)")
+        dtype = torch.promote_types(x.dtype, torch.float32)
+        mixed = torch.zeros_like(x, dtype=dtype)
+        cell = x.shape[-2] // self.grid, x.shape[-1] // self.grid
+        for part, cells in zip(where.parts.unbind(1), where.cells.unbind(1), strict=True):
+            weight = _enlarged(cells.to(x.device, dtype), cell)
+            weight = weight.view(len(x), *[1] * (x.dim() - 3), *weight.shape[-2:])
+            mixed = mixed + weight * rows_of(x, part)
+        return mixed.to(x.dtype)
+
+
+def best_output(unary: Floats, smooth: float, *, halves: bool = False) -> Floats:
+    """What one output of every group shows, `(groups, rows, columns, m)`, at the least cost.
+
+    `unary` is the cost of every image in every cell, `(groups, rows, columns, m)`; neighbours
+    cost `smooth` · |z - z'|²/2. With `halves` there is a second choice: among the images that are
+    shown, and halves of two of the three that are shown most.
+    """
+    chosen = promising(unary, smooth, LABELS)
+    points = np.eye(unary.shape[-1])[chosen]
+    shown = _least_points(unary, points, smooth)
+    if not halves:
+        return shown
+    count = shown.sum((1, 2))
+    most = np.argsort(-count, -1, kind="stable")[:, : int((count > 0).sum(1).max())]
+    whole = np.eye(unary.shape[-1])[most]
+    pairs = [pair for pair in HALVES if max(pair) < whole.shape[1]]
+    if not pairs:
+        return shown
+    between = np.stack([(whole[:, i] + whole[:, j]) / 2 for i, j in pairs], 1)
+    return _least_points(unary, np.concatenate([whole, between], 1), smooth, among=count > 0)
+
+
+def _least_points(
+    unary: Floats, points: Floats, smooth: float, among: NDArray[np.bool_] | None = None
+) -> Floats:
+    """Cells `(groups, rows, columns, m)`, each of them one of the `points` `(groups, p, m)`.
+
+    Points that have a part in images which are not `among` those of the group are left out.
+    """
+    cost = np.einsum("grcm,gpm->grcp", unary, points)
+    if among is not None:
+        barred = np.sum(points * ~among[:, None], -1) > 0
+        cost = np.where(barred[:, None, None], np.inf, cost)
+    apart = np.square(points[:, :, None] - points[:, None]).sum(-1) / 2
+    labels = least_labels(cost, smooth * apart)
+    return np.asarray(points[np.arange(len(points))[:, None, None], labels])
+
+
+def repeats(shows: NDArray[np.bool_]) -> Floats:
+    """Marks what drives equal outputs apart, `(groups, m, m)`, from which images each shows.
+
+    Of two outputs with the same images, two of them or more, the earlier is marked at the first
+    of these images and the later at the second.
+    """
+    size = shows.shape[1]
+    agree: NDArray[np.bool_] = np.equal(shows[:, :, None], shows[:, None]).sum(-1) == size
+    same = agree & np.triu(np.ones((size, size), bool), 1) & (shows.sum(-1) > 1)[:, :, None]
+    first = shows & (shows.cumsum(-1) == 1)
+    second = shows & (shows.cumsum(-1) == 2)
+    earlier, later = (np.sum(same, axis)[..., None] > 0 for axis in (2, 1))
+    marked = (first & earlier) | (second & later)
+    return np.asarray(marked.astype(float))
+
+
+def groups_of(partner: Indices, most: int) -> list[Indices]:
+    """Samples in groups of nearly equal size, `most` at most, on the way from partner to partner.
+
+    >>> [group.tolist() for group in groups_of(np.array([2, 3, 1, 0]), 2)]
+    [[0, 2], [1, 3]]
+    """
+    order, seen = [], set()
+    for start in range(len(partner)):
+        sample = start
+        while sample not in seen:
+            seen.add(sample)
+            order.append(sample)
+            sample = int(partner[sample])
+    return np.array_split(np.array(order), -(-len(partner) // most))
+
+
+def _enlarged(cells: Tensor, cell: tuple[int, int]) -> Tensor:
+    """Cells `(n, grid, grid)` as pixels `(n, height, width)`."""
+    return cells.repeat_interleave(cell[0], 1).repeat_interleave(cell[1], 2)
+
+
+class CoMixup(Mixer):
+    """Co-Mixup: all images of a group are mixed at once, so that what is salient is shown once.
+
+    A batch is split into groups of at most `group` images, and each group makes as many
+    collages of its images. `k=1` is Co-Mixup as published (Kim et al. 2021, "Co-Mixup:
+    Saliency Guided Joint Mixup with Supermodular Diversity"), with random groups. With a larger
+    `k` partners are matched by optimal transport in blocks of k, and groups are cut from the way
+    that leads from partner to partner: neighbours on it are alike, and so are the images of a
+    group, the more the smaller it is.
+
+    The target of an output is the mean of the targets of its cells. `Mixed.shares` has the share
+    of every sample, `lam` that of the sample itself. Importance must be given. Partners come
+    from the batch: there is no `other`.
+
+    Args:
+        k: the number of samples in a block.
+        alpha: of the Dirichlet prior, which makes some images more welcome than others.
+        num_classes: as in `KMixup`.
+        beta, gamma, eta, omega, threshold, grid, group, rounds: as in `CoMix`.
+        metric, prob, generator: as in `KMixup`.
+
+    >>> mix = CoMixup(num_classes=10)
+    >>> x, y = torch.rand(40, 3, 32, 32), torch.randint(10, (40,))
+    >>> importance = torch.rand(40, 32, 32)    # kmixup.saliency(net, x, y)
+    >>> x, y = mix(x, y, importance=importance)
+    """
+
+    def __init__(
+        self,
+        k: int = 1,
+        alpha: float = 2.0,
+        num_classes: Nest = None,
+        *,
+        beta: float = 0.32,
+        gamma: float = 1.0,
+        eta: float = 0.05,
+        omega: float = 0.001,
+        threshold: float = 0.83,
+        grid: int = 4,
+        group: int = 20,
+        rounds: int = 4,
+        metric: Metric = "sqeuclidean",
+        prob: float = 1.0,
+        generator: Generator | None = None,
+    ) -> None:
+        super().__init__(
+            Optimal(k, metric),
+            Gamma(alpha),
+            CoMix(beta, gamma, eta, omega, threshold, grid, group, rounds),
+            num_classes=num_classes,
+            lam_per="sample",
+            prob=prob,
+            generator=generator,
+        )

@@ -1,0 +1,49 @@
+"""CutMix: a box of one image in another."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from kmixup.coefficient import Beta
+from kmixup.inputs import Nest
+from kmixup.interpolation import Cut
+from kmixup.memory import Memory
+from kmixup.methods.kmixup import Options
+from kmixup.mixer import Mixer
+from kmixup.pairing import Metric, Optimal
+
+
+class CutMix(Mixer):
+    """CutMix: a box of the partner is pasted into every image; lam is the share outside of it.
+
+    `k=1` is CutMix as published (Yun et al. 2019), with random partners; with a larger
+    `k` the partners are matched by optimal transport. The images are those of `Cut`.
+
+    Args:
+        k: the number of samples in a block.
+        alpha: 1 - lam, the share of the box, is drawn from Beta(alpha, alpha); 0 pastes nothing.
+        num_classes, metric, memory, options: those of `KMixup`.
+
+    >>> import torch
+    >>> mix = CutMix(k=16, alpha=1.0, num_classes=10)
+    >>> x, y = mix(torch.randn(128, 3, 32, 32), torch.randint(10, (128,)))
+    """
+
+    def __init__(
+        self,
+        k: int = 1,
+        alpha: float = 1.0,
+        num_classes: Nest = None,
+        *,
+        metric: Metric = "sqeuclidean",
+        memory: int | Memory | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__(
+            Optimal(k, metric),
+            Beta(alpha),
+            Cut(),
+            num_classes=num_classes,
+            memory=memory,
+            **options,
+        )

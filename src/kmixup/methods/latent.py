@@ -1,0 +1,84 @@
+"""Mixup in the latent space of a generative model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Unpack
+
+import torch
+
+from kmixup.coefficient import Beta
+from kmixup.compiling import eager
+from kmixup.inputs import Beside, Nest, batch_length
+from kmixup.interpolation import Linear
+from kmixup.methods.kmixup import Options
+from kmixup.mixed import Draw, Mixed
+from kmixup.mixer import Mixer
+from kmixup.pairing import Metric, Optimal
+
+Codec = Callable[..., Any]
+
+
+class LatentMixup(Mixer):
+    """Mixup between the codes of samples: decode(lam · encode(x) + (1 - lam) · encode(x')).
+
+    The idea is that of GAN-mixup (Sohn et al. 2020): new samples lie between manifolds that a
+    generative model knows. It is not a copy of that method, whose text and code were not at hand.
+    Pairs are matched by optimal transport between the codes, in blocks of `k`. With identity
+    codecs this is `KMixup`.
+
+    Args:
+        encode: turns inputs into codes, a tensor `(n, ...)` or a nest of them.
+        decode: turns mixed codes into inputs.
+        conditional: whether `encode` takes the targets too, `encode(x, y)`. The code of a
+            class-conditional model holds the class as a float tensor, e.g. one-hot, which is mixed
+            with the rest.
+        k, alpha, num_classes, metric, options: as in `KMixup`.
+
+    The codecs belong to a model that has been trained before. They are called without
+    gradients, and the mixer neither moves them to a device nor changes their modes. A batch that
+    is not mixed comes back as it is, not as its reconstruction.
+
+    >>> mix = LatentMixup(lambda x: x.sqrt(), lambda z: z.square(), k=4, num_classes=3)
+    >>> x, y = mix(torch.rand(32, 5), torch.randint(3, (32,)))
+    """
+
+    def __init__(
+        self,
+        encode: Codec,
+        decode: Codec,
+        k: int = 16,
+        alpha: float = 1.0,
+        num_classes: Nest = None,
+        *,
+        conditional: bool = False,
+        metric: Metric = "sqeuclidean",
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__(
+            Optimal(k, metric), Beta(alpha), Linear(), num_classes=num_classes, **options
+        )
+        for name, codec in (("encode", encode), ("decode", decode)):
+            if not callable(codec):
+                raise TypeError(f"{name} must be a function or a module, got {codec!r}")
+        # a tuple hides modules from this one, which would otherwise set their modes
+        self._codecs = encode, decode
+        self.conditional = conditional
+
+    @eager
+    def mix(self, x: Nest, y: Nest, draw: Draw, **beside: Unpack[Beside]) -> Mixed:
+        other = beside.get("other")
+        if self.idles(batch_length(x), draw, paired=other is not None):
+            return super().mix(x, y, draw, **beside)
+        _, decode = self._codecs
+        with torch.no_grad():
+            codes = self._encoded(x, y)
+            if isinstance(other, (tuple, list)) and len(other) == 2:
+                beside["other"] = self._encoded(*other), other[1]
+            mixed = super().mix(codes, y, draw, **beside)
+            return replace(mixed, x=decode(mixed.x))
+
+    def _encoded(self, x: Nest, y: Nest) -> Nest:
+        encode, _ = self._codecs
+        return encode(x, y) if self.conditional else encode(x)

@@ -1,0 +1,53 @@
+"""RegMixup: mixed samples beside clean ones."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from kmixup.coefficient import Beta
+from kmixup.inputs import Nest
+from kmixup.interpolation import Linear
+from kmixup.methods.kmixup import Options
+from kmixup.mixer import Mixer
+from kmixup.pairing import Metric, Optimal
+
+
+class RegMixup(Mixer):
+    """RegMixup: the loss of the clean batch beside that of the mixed one, in one forward pass.
+
+    `k=1` is RegMixup as published (Pinto et al. 2022, "RegMixup: Mixup as a Regularizer Can
+    Surprisingly Improve Accuracy and Out Distribution Robustness"), with random partners; with a
+    larger `k` they are matched by optimal transport. A batch of n samples makes one of 2n: the
+    mixed samples, and then the clean ones. The mean loss over both is that of the authors' code,
+    half of the sum of the two losses.
+
+    Args:
+        k: the number of samples in a block.
+        alpha: lam is drawn from Beta(alpha, alpha). It is large, 20 for CIFAR-10 and 10 for
+            CIFAR-100 in the paper, so that lam is near 1/2.
+        num_classes, metric, options: those of `KMixup`.
+
+    >>> import torch
+    >>> mix = RegMixup(k=16, num_classes=10)
+    >>> x, y = mix(torch.randn(128, 3, 32, 32), torch.randint(10, (128,)))
+    >>> x.shape, y.shape
+    (torch.Size([256, 3, 32, 32]), torch.Size([256, 10]))
+    """
+
+    def __init__(
+        self,
+        k: int = 1,
+        alpha: float = 10.0,
+        num_classes: Nest = None,
+        *,
+        metric: Metric = "sqeuclidean",
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__(
+            Optimal(k, metric),
+            Beta(alpha),
+            Linear(),
+            num_classes=num_classes,
+            clean=True,
+            **options,
+        )

@@ -1,0 +1,99 @@
+"""StackMix: two images, one above the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Unpack
+
+import torch
+from torch import Tensor
+
+from kmixup.coefficient import Coefficient
+from kmixup.inputs import Nest
+from kmixup.interpolation import Interpolation, Where, rows_of
+from kmixup.methods.kmixup import Options
+from kmixup.mixer import Mixer
+from kmixup.pairing import Metric, Optimal
+
+
+@dataclass(frozen=True)
+class Half(Coefficient):
+    """lam = 1/2, always."""
+
+    def lam(self, u: Tensor, distance: Tensor | None = None) -> Tensor:
+        return torch.full_like(u, 0.5)
+
+
+@dataclass(frozen=True)
+class Stack(Interpolation):
+    """A sample and its partner, one after the other along an axis; unmixed samples come twice.
+
+    Images may be of any dtype, since nothing is averaged.
+
+    Attributes:
+        axis: the dimension of the inputs that becomes twice as long: -2 is the height of images,
+            -1 the width of images and the features of tables.
+    """
+
+    averages = False
+
+    axis: int = -2
+
+    def __post_init__(self) -> None:
+        if self.axis == 0 or not isinstance(self.axis, int):
+            raise ValueError(
+                f"axis must be a dimension of a sample, not that of the batch, got {self.axis!r}: "
+                "use -2 for the height of images, or 1 for the features of tables"
+            )
+
+    def __call__(
+        self, x: Tensor, other: Tensor, partner: Tensor, lam: Tensor, where: Where = None
+    ) -> Tensor:
+        return self._stacked(x, rows_of(other, partner))
+
+    def rest(self, x: Tensor) -> Tensor:
+        return self._stacked(x, x)
+
+    def mixes(self, entry: object) -> bool:
+        return isinstance(entry, Tensor) and (entry.is_floating_point() or entry.dim() >= 4)
+
+    def _stacked(self, x: Tensor, below: Tensor) -> Tensor:
+        if not -x.dim() < self.axis < x.dim():
+            raise ValueError(
+                f"axis must be a dimension of a sample, got {self.axis} for inputs of the shape "
+                f"{tuple(x.shape)}: use axis={'1' if x.dim() > 1 else '1 and x[:, None]'}"
+            )
+        return torch.cat([x, below], self.axis)
+
+
+class StackMix(Mixer):
+    """StackMix: an image above its partner, and the mean of their labels.
+
+    `k=1` is StackMix as published (Chen et al. 2021, "StackMix: A complementary Mix algorithm"),
+    with random partners; with a larger `k` they are matched by optimal transport. An unmixed sample
+    is itself twice, so the network always sees inputs of twice the length. In `.eval()` mode
+    the mixer does that for the inputs, and leaves the targets; `rest` does it at any time:
+
+    >>> mix = StackMix(k=1, num_classes=10)
+    >>> x, y = mix(torch.randn(128, 3, 32, 32), torch.randint(10, (128,)))
+    >>> x.shape, mix.rest(torch.randn(7, 3, 32, 32)).shape
+    (torch.Size([128, 3, 64, 32]), torch.Size([7, 3, 64, 32]))
+
+    Args:
+        k: the number of samples in a block.
+        axis: that of `Stack`.
+        num_classes, metric, options: those of `KMixup`. There is no alpha: lam is always 1/2.
+    """
+
+    def __init__(
+        self,
+        k: int = 1,
+        num_classes: Nest = None,
+        *,
+        axis: int = -2,
+        metric: Metric = "sqeuclidean",
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__(
+            Optimal(k, metric), Half(), Stack(axis), num_classes=num_classes, **options
+        )

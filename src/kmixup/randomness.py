@@ -1,0 +1,68 @@
+"""Where random numbers come from: generators, in copies and in the workers of data loaders."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+from torch.utils.data import get_worker_info
+
+
+class Source:
+    """A generator that mixers share, or torch's global one where it is None.
+
+    A generator cannot be pickled, and all workers of a data loader would start from its one
+    state. A source can be pickled with its state. In a worker of a loader it starts from the
+    seed of that worker: draws differ between workers and epochs, and a loader with the same
+    seed repeats them. If mixers that share a source are copied together, the copies share one
+    source as well.
+    """
+
+    def __init__(self, generator: Generator | None = None) -> None:
+        if generator is not None and not isinstance(generator, Generator):
+            raise TypeError(
+                f"generator must be a torch.Generator, got {generator!r}: "
+                "use torch.Generator().manual_seed(0)"
+            )
+        self.generator = generator
+        self._worker: tuple[int, int] | None = None
+
+    def here(self) -> Generator | None:
+        """The generator to draw from in this process."""
+        worker = get_worker_info()
+        if self.generator is None or worker is None:
+            return self.generator
+        place = (os.getpid(), worker.seed)  # the loader draws the seeds of its workers
+        if self._worker != place:
+            self._worker = place
+            state = self.generator.get_state().numpy().tobytes()
+            digest = hashlib.sha256(state + str(worker.seed).encode()).digest()
+            self.generator.manual_seed(int.from_bytes(digest[:8], "big") >> 1)
+        return self.generator
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.generator is None:
+            return {"device": None, "state": b""}
+        state = self.generator.get_state().numpy().tobytes()
+        return {"device": str(self.generator.device), "state": state}
+
+    def __setstate__(self, stored: dict[str, Any]) -> None:
+        self.generator, self._worker = None, None
+        if stored["device"] is not None:
+            self.generator = Generator(stored["device"])
+            state = torch.frombuffer(bytearray(stored["state"]), dtype=torch.uint8)
+            self.generator.set_state(state)
+
+
+def device_of(generator: Generator | None) -> torch.device:
+    """Device on which a generator draws; torch's global one draws on the CPU."""
+    return torch.device("cpu") if generator is None else generator.device
+
+
+def uniforms(size: tuple[int, ...], generator: Generator | None = None) -> Tensor:
+    """Uniform numbers in [0, 1), float64, on the generator's device."""
+    device = device_of(generator)
+    return torch.rand(size, generator=generator, dtype=torch.float64, device=device)
