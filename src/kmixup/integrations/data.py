@@ -1,0 +1,154 @@
+"""Batches of a data loader mixed as they are collated, or by hand: tuples, lists and dicts."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from torch.utils.data import default_collate
+
+from kmixup.integrations.ranks import current_rank, draws_of_rank
+from kmixup.mixed import Mixed
+from kmixup.mixing import Mixing
+
+Batch = TypeVar("Batch")
+Key = int | str
+
+
+def mix_batch(
+    mixer: Mixing, batch: Batch, *, input_key: Key = 0, target_key: Key | None = 1
+) -> Batch:
+    """`batch` with its inputs mixed and its targets soft; other entries stay as they are.
+
+    Args:
+        mixer: e.g. `KMixup(k=16, num_classes=10)`; in `.eval()` mode the batch comes back as
+            it is.
+        batch: a tuple, a list, a dict or another mapping. It is not changed.
+        input_key: where the inputs are.
+        target_key: where the targets are; None mixes inputs alone.
+
+    >>> import torch
+    >>> from kmixup import KMixup
+    >>> batch = {"image": torch.randn(8, 3), "label": torch.arange(8), "path": list("abcdefgh")}
+    >>> mixer = KMixup(k=4, num_classes=8)
+    >>> mixed = mix_batch(mixer, batch, input_key="image", target_key="label")
+    >>> mixed["label"].shape, mixed["path"] is batch["path"]
+    (torch.Size([8, 8]), True)
+    """
+    if not mixer.training:
+        return batch
+    mixer.check_unweighted()
+    return draw_batch(mixer, batch, input_key=input_key, target_key=target_key)[0]
+
+
+def draw_batch(
+    mixer: Mixing,
+    batch: Batch,
+    *,
+    input_key: Key = 0,
+    target_key: Key | None = 1,
+    rank: int | None = None,
+) -> tuple[Batch, Mixed]:
+    """The mixed batch, and the account of it; `rank` is that of this process where known."""
+    x = _entry(batch, input_key, "input_key")
+    y = None if target_key is None else _entry(batch, target_key, "target_key")
+    with draws_of_rank(mixer, current_rank() if rank is None else rank):
+        mixed = mixer.draw(x, y)
+    entries = {input_key: mixed.x}
+    if target_key is not None:
+        entries[target_key] = mixed.y
+    return _replaced(batch, entries), mixed
+
+
+class MixCollate:
+    """Collates samples, then mixes the batch: the `collate_fn` of a data loader.
+
+    The workers of the loader do the matching. They have a copy of the mixer: what is set on
+    the mixer later does not reach workers that run already. In a distributed job every rank
+    draws differently.
+
+    Attributes:
+        mixer: e.g. `KMixup(k=16, num_classes=10)`.
+        collate: makes a batch of samples.
+        input_key: where the inputs of a batch are.
+        target_key: where the targets are; None mixes inputs alone.
+
+    >>> import torch
+    >>> from kmixup import KMixup
+    >>> from torch.utils.data import DataLoader, TensorDataset
+    >>> data = TensorDataset(torch.randn(64, 3), torch.randint(10, (64,)))
+    >>> collate = MixCollate(KMixup(k=16, num_classes=10))
+    >>> x, y = next(iter(DataLoader(data, batch_size=32, collate_fn=collate)))
+    >>> y.shape
+    torch.Size([32, 10])
+    """
+
+    def __init__(
+        self,
+        mixer: Mixing,
+        collate: Callable[[list[Any]], Any] = default_collate,
+        *,
+        input_key: Key = 0,
+        target_key: Key | None = 1,
+    ) -> None:
+        if not isinstance(mixer, Mixing):
+            raise TypeError(
+                f"mixer must mix inputs, such as KMixup or CutMix, got {type(mixer).__name__}"
+            )
+        mixer.check_unweighted()
+        self.mixer = mixer
+        self.collate = collate
+        self.input_key = input_key
+        self.target_key = target_key
+        self._rank: int | None = None
+
+    def __call__(self, samples: list[Any]) -> Any:
+        batch = self.collate(samples)
+        if not self.mixer.training:
+            return batch
+        mixed, _ = draw_batch(
+            self.mixer,
+            batch,
+            input_key=self.input_key,
+            target_key=self.target_key,
+            rank=self._rank,
+        )
+        return mixed
+
+    def __getstate__(self) -> dict[str, Any]:
+        # a worker that is not forked cannot ask the process group
+        rank = current_rank() if self._rank is None else self._rank
+        return {**self.__dict__, "_rank": rank}
+
+
+def _entry(batch: Any, key: Key, name: str) -> Any:
+    if not _holds_entries(batch):
+        raise TypeError(
+            "batch must be a tuple, a list or a mapping of inputs and targets, "
+            f"got {type(batch).__name__}: use mixer(x, y)"
+        )
+    try:
+        return batch[key]
+    except (KeyError, IndexError, TypeError) as error:
+        entries = list(batch) if isinstance(batch, Mapping) else f"{len(batch)} entries"
+        raise ValueError(
+            f"{name} must name an entry of the batch, got {key!r}, but it has {entries}"
+        ) from error
+
+
+def _holds_entries(batch: object) -> bool:
+    return isinstance(batch, (tuple, list, Mapping))
+
+
+def _replaced(batch: Any, entries: dict[Key, Any]) -> Any:
+    """A shallow copy of `batch`, of its type, with other `entries`."""
+    if isinstance(batch, tuple):
+        values: Any = list(batch)
+        for key, value in entries.items():
+            values[key] = value
+        return type(batch)(*values) if hasattr(batch, "_fields") else tuple(values)
+    changed = copy.copy(batch)
+    for key, value in entries.items():
+        changed[key] = value
+    return changed

@@ -1,0 +1,76 @@
+"""A callback for fastai, in the manner of its MixUp."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastai.callback.mixup import MixHandler, reduce_loss
+from fastai.layers import NoneReduce
+
+from kmixup.batchnorm import clean_batchnorm
+from kmixup.integrations.ranks import current_rank, draws_of_rank
+from kmixup.methods import KMixup
+from kmixup.mixed import Mixed
+from kmixup.mixing import Mixing
+
+
+class KMixUp(MixHandler):
+    """Mixes training batches of a `Learner`; validation batches stay as they are.
+
+    As in fastai's `MixUp`, every sample has its own lam, and the loss is taken at both
+    targets where it takes class indices (`y_int`), such as `CrossEntropyLossFlat`. Other
+    losses are given interpolated targets. In a distributed job every rank draws differently.
+
+    Attributes:
+        mixer: what mixes; by default `KMixup` with `k` and `alpha`.
+        clean_batchnorm: whether the statistics of batch norm are computed afresh when a fit
+            ends, on the training batches as they are (see `kmixup.clean_batchnorm`).
+    """
+
+    def __init__(
+        self,
+        k: int = 16,
+        alpha: float = 0.4,
+        *,
+        mixer: Mixing | None = None,
+        clean_batchnorm: bool = False,
+    ) -> None:
+        super(MixHandler, self).__init__()  # MixHandler's own would refuse alpha = 0
+        self.mixer = KMixup(k, alpha, lam_per="sample") if mixer is None else mixer
+        self.clean_batchnorm = clean_batchnorm
+        self._mixed: Mixed | None = None
+
+    def before_train(self) -> None:
+        """Decide how targets are mixed: in the loss, or by themselves."""
+        super().before_train()
+        if not self.stack_y:
+            self.mixer.check_unweighted()
+
+    def before_batch(self) -> None:
+        """Mix the inputs; and the targets, unless the loss does."""
+        with draws_of_rank(self.mixer, current_rank()):
+            self._mixed = self.mixer.draw(self.xb, self.yb)
+        self.learn.xb = self._mixed.x
+        if not self.stack_y:
+            self.learn.yb = self._mixed.y
+
+    def lf(self, pred: Any, *yb: Any) -> Any:
+        """The loss of the learner, at the targets of every sample and of its partner."""
+        if not self.training or self._mixed is None:
+            return self.old_lf(pred, *yb)
+        with NoneReduce(self.old_lf) as loss:
+            losses = self._mixed.loss(lambda output, targets: loss(output, *targets), pred)
+        return reduce_loss(losses, getattr(self.old_lf, "reduction", "mean"))
+
+    def after_fit(self) -> None:
+        """Clean the statistics of batch norm, where that was asked for."""
+        if self.clean_batchnorm:
+            clean_batchnorm(self.learn.model, self.dls.train, call=self._run_unmixed)
+
+    def _run_unmixed(self, batch: Any) -> None:
+        inputs = getattr(self.dls, "n_inp", len(batch) - 1)  # as the learner splits a batch
+        self.learn.model(*batch[:inputs])
+
+    def after_batch(self) -> None:
+        """Let go of the batch."""
+        self._mixed = None

@@ -1,0 +1,152 @@
+"""A Lightning callback that mixes the training batches of any `LightningModule`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+from torch import Generator
+
+from kmixup.batchnorm import clean_batchnorm
+from kmixup.integrations.data import Key, draw_batch
+from kmixup.mixed import Mixed
+from kmixup.mixing import Mixing
+from kmixup.randomness import Source
+
+Transfer = Callable[..., Any]
+
+
+class MixCallback(Callback):
+    """Mixes every training batch on its device, before `training_step` sees it.
+
+    `training_step` gets soft targets; `F.cross_entropy` takes them as they are. Batches of
+    validation, test and prediction are left alone. lam and the mean distance of partners are
+    logged as `kmixup/lam` and `kmixup/distance`.
+
+    A mixer without a generator gets one, seeded from torch's seed (`seed_everything`). The
+    state of the generator is saved with every checkpoint, so that a resumed run goes on as it
+    would have. In a distributed job every rank draws differently.
+
+    The batch is mixed where the strategy has moved it to its device, after all hooks of the
+    module and the data module that transfer it. A `training_step` that takes the iterator of
+    the loader moves its batches itself; they are not mixed.
+
+    Args:
+        mixer: e.g. `KMixup(k=16, num_classes=10)`.
+        input_key: where the inputs of a batch are.
+        target_key: where the targets are; None mixes inputs alone.
+        off_epoch: the epoch, counted from 0, from which on batches are not mixed; their
+            targets are one-hot then.
+        clean_batchnorm: compute the statistics of batch norm afresh when training ends, on the
+            training batches as they are (see `kmixup.clean_batchnorm`). Checkpoints that were
+            written before do not have them.
+
+    Attributes:
+        mixed: the account of the last training batch, with its `accuracy` and `loss`.
+    """
+
+    def __init__(
+        self,
+        mixer: Mixing,
+        *,
+        input_key: Key = 0,
+        target_key: Key | None = 1,
+        off_epoch: int | None = None,
+        clean_batchnorm: bool = False,
+    ) -> None:
+        super().__init__()
+        if not isinstance(mixer, Mixing):
+            raise TypeError(
+                f"mixer must mix inputs, such as KMixup or CutMix, got {type(mixer).__name__}"
+            )
+        mixer.check_unweighted()
+        if off_epoch is not None and off_epoch < 0:
+            raise ValueError(f"off_epoch must be an epoch, 0 or more, or None, got {off_epoch}")
+        self.mixer = mixer
+        self.input_key = input_key
+        self.target_key = target_key
+        self.off_epoch = off_epoch
+        self.clean_batchnorm = clean_batchnorm
+        self.mixed: Mixed | None = None
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        if stage != "fit":
+            return
+        unseeded = [
+            module
+            for module in self.mixer.modules()
+            if isinstance(module, Mixing) and module.generator is None
+        ]
+        if unseeded:
+            # hashed: torch's own generator starts from the same seed
+            digest = hashlib.sha256(f"kmixup {torch.initial_seed()}".encode()).digest()
+            seed = int.from_bytes(digest[:8], "big") >> 1
+            source = Source(Generator().manual_seed(seed))
+            for module in unseeded:
+                module._source = source
+        trainer.strategy.batch_to_device = self._mixing(trainer, trainer.strategy.batch_to_device)
+
+    def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        trainer.strategy.__dict__.pop("batch_to_device", None)
+        self.mixed = None
+
+    def on_exception(
+        self, trainer: Trainer, pl_module: LightningModule, exception: BaseException
+    ) -> None:
+        self.teardown(trainer, pl_module, "fit")
+
+    def on_train_batch_start(
+        self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int
+    ) -> None:
+        if self.mixed is None or not trainer.loggers:
+            return
+        pl_module.log("kmixup/lam", self.mixed.lam.mean())
+        # measuring distances costs half as much as mixing: it is left out where nobody reads them
+        several = len(trainer.optimizers) > 1  # each of them counts steps
+        if several or (trainer.global_step + 1) % trainer.log_every_n_steps == 0:
+            pl_module.log("kmixup/distance", self.mixed.distance.mean())
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if not self.clean_batchnorm or trainer.train_dataloader is None:
+            return
+
+        def call(batch: Any) -> None:
+            # the transfer of the class, which mixes nothing
+            batch = type(trainer.strategy).batch_to_device(trainer.strategy, batch)
+            pl_module(batch[self.input_key])
+
+        clean_batchnorm(pl_module, trainer.train_dataloader, call=call)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"mixer": self.mixer.state_dict()}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.mixer.load_state_dict(state_dict["mixer"])
+
+    def _mixing(self, trainer: Trainer, transfer: Transfer) -> Transfer:
+        """`transfer` of a batch to its device, which mixes training batches afterwards."""
+
+        @wraps(transfer)
+        def transfer_and_mix(batch: Any, *more: Any, **named: Any) -> Any:
+            batch = transfer(batch, *more, **named)
+            if trainer.training and batch is not None:
+                return self._mix(batch, trainer.current_epoch)
+            return batch
+
+        return transfer_and_mix
+
+    def _mix(self, batch: Any, epoch: int) -> Any:
+        training = self.mixer.training
+        off = self.off_epoch is not None and epoch >= self.off_epoch
+        self.mixer.train(training and not off)
+        try:
+            batch, self.mixed = draw_batch(
+                self.mixer, batch, input_key=self.input_key, target_key=self.target_key
+            )
+        finally:
+            self.mixer.train(training)
+        return batch
