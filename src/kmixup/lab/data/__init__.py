@@ -3,6 +3,7 @@
 from kmixup.lab.data.catalogue import ENTRIES, Entry
 from kmixup.lab.data.dataset import Dataset, Holdout, split
 from kmixup.lab.data.fetch import cache_folder
+from kmixup.lab.data.preparation import Preparation
 from kmixup.lab.data.registry import at_hand, fetch_dataset, load
 from kmixup.lab.data.scaling import Scaling
 
@@ -11,6 +12,7 @@ __all__ = [
     "Dataset",
     "Entry",
     "Holdout",
+    "Preparation",
     "Scaling",
     "at_hand",
     "cache_folder",

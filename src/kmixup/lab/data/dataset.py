@@ -1,30 +1,56 @@
-"""What every reader ends in: a data set in memory, split, with its map to a network's input."""
+"""A data set in memory: samples, their division into parts, the map to a network's input."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from kmixup.lab.data.columns import Column
+from kmixup.lab.data.preparation import Preparation
+from kmixup.lab.data.targets import Task
+
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Inputs `(n, ...)` with one class index each, as yet without a split.
+    """Inputs with one target each, as yet without a split.
 
-    `columns`: names of the columns of a table, where they are known.
+    Attributes:
+        x: inputs `(n, ...)`.
+        y: class indices `(n,)`, or the numbers of a regression in float32.
+        classes: their names; empty for a regression.
+        columns: names of the columns of a table, where they are known.
+        table: how the columns of the user's own table were read; NaN in `x` is a blank cell.
+        notes: what a user should know of the reading.
     """
 
     x: Tensor
     y: Tensor
     classes: tuple[str, ...]
     columns: tuple[str, ...] = ()
+    table: tuple[Column, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def divided(self, train: Tensor, test: Tensor) -> Parts:
+        """Parts of the samples with these indices."""
+        x, y = self.x, self.y
+        return Parts(
+            x[train], y[train], x[test], y[test],
+            self.classes, self.columns, self.table, self.notes,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """A training and a test part of raw inputs, and the names of their classes and columns."""
+    """A training and a test part, each as in `Samples`.
+
+    Attributes:
+        x_train, x_test: raw inputs `(n, ...)`.
+        y_train, y_test: targets `(n,)`.
+        classes, columns, table, notes: as in `Samples`.
+    """
 
     x_train: Tensor
     y_train: Tensor
@@ -32,25 +58,53 @@ class Parts:
     y_test: Tensor
     classes: tuple[str, ...]
     columns: tuple[str, ...] = ()
+    table: tuple[Column, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def first(self, limit: int | None) -> Parts:
         """The first `limit` samples of each part, or all of it where it has fewer."""
-        return Parts(
-            self.x_train[:limit],
-            self.y_train[:limit],
-            self.x_test[:limit],
-            self.y_test[:limit],
-            self.classes,
-            self.columns,
+        return replace(
+            self,
+            x_train=self.x_train[:limit],
+            y_train=self.y_train[:limit],
+            x_test=self.x_test[:limit],
+            y_test=self.y_test[:limit],
         )
+
+    def drawn(self, samples: int, seed: int) -> Parts:
+        """So many training samples, drawn at random, and the whole test part.
+
+        Every class gets the same number of samples, as far as it has so many. The targets of
+        a regression play no part.
+        """
+        n = len(self.y_train)
+        if not 1 <= samples <= n:
+            raise ValueError(
+                f"samples must be a number from 1 to {n:,}, that of the training samples, "
+                f"got {samples}"
+            )
+        order = torch.randperm(n, generator=_generator(seed, "samples"))
+        if not self.y_train.is_floating_point():
+            # the first of every class, then the second of every class, and so on
+            turn = torch.empty_like(order)
+            for label in self.y_train.unique():
+                own = (self.y_train[order] == label).nonzero().flatten()
+                turn[own] = torch.arange(len(own))
+            order = order[turn.argsort(stable=True)]
+        chosen = order[:samples]
+        return replace(self, x_train=self.x_train[chosen], y_train=self.y_train[chosen])
 
 
 @dataclass(frozen=True)
 class Holdout:
-    """A random `share` of the training samples, held out for validation by `seed`.
+    """Validation samples, drawn at random from the training part.
 
-    It stands where the test part was, which is gone: whatever trains and tests on the rest
-    chooses without having seen a test sample.
+    They take the place of the test part, which is not looked at: whoever compares methods on
+    them has not seen a test sample.
+
+    Attributes:
+        share: of the training samples, between 0 and 1.
+        seed: of the draw.
     """
 
     share: float
@@ -73,7 +127,7 @@ class Holdout:
         return left
 
     def of(self, parts: Parts, limit: int | None = None) -> Parts:
-        """The first `limit` training samples, divided; of the test part nothing is looked at.
+        """The first `limit` training samples, divided into a training and a validation part.
 
         >>> x, y = torch.arange(10.0)[:, None], torch.zeros(10, dtype=torch.long)
         >>> parts = Holdout(0.2).of(Parts(x, y, x, y, ("a",)))
@@ -82,25 +136,29 @@ class Holdout:
         """
         x, y = parts.x_train[:limit], parts.y_train[:limit]
         held = len(x) - self.left(len(x))
-        # not the seed itself: the split and the toys have drawn from that already
-        digest = hashlib.sha256(f"{self.seed}/validation".encode()).digest()
-        generator = torch.Generator().manual_seed(int.from_bytes(digest[:4], "big"))
-        order = torch.randperm(len(x), generator=generator)
-        test, train = order[:held], order[held:]
-        return Parts(x[train], y[train], x[test], y[test], parts.classes, parts.columns)
+        order = torch.randperm(len(x), generator=_generator(self.seed, "validation"))
+        samples = Samples(x, y, parts.classes, parts.columns, parts.table, parts.notes)
+        return samples.divided(train=order[held:], test=order[:held])
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """A data set in memory.
 
-    `x_train`, `x_test`: raw inputs, uint8 images `(n, channels, height, width)` or
-    float32. `y_train`, `y_test`: class indices into `classes`. `normalise` maps raw
-    inputs to what a network is given; `mean` and `std` are in raw units, and `scaling`
-    names how they were chosen. `pixel_range`: the least and the greatest raw value of a
-    pixel, None where inputs are not images. `part`: which part of the whole data set
-    this is, in words for reports; None for all of it. `columns`: the names of the columns
-    of a table, empty where they are not known.
+    Attributes:
+        name: of the data set, or of the user's file.
+        x_train, x_test: raw inputs: uint8 images `(n, channels, height, width)`, or float32.
+        y_train, y_test: class indices into `classes`; or, for a regression, standardised
+            numbers in float32, which `unscale` gives back.
+        classes: names of the classes; empty for a regression.
+        mean, std: of the map `normalise` from raw inputs to a network's, in raw units.
+        scaling: how `mean` and `std` were chosen.
+        pixel_range: the least and the greatest raw value of a pixel; None without pixels.
+        part: which part of the whole data set this is, in words; None for all of it.
+        columns: names of the columns of a table, empty where they are not known.
+        preparation: how the cells of the user's own table became `x_train`; else None.
+        target_mean, target_std: of the training targets of a regression.
+        notes: what a user should know of how the data were read.
     """
 
     name: str
@@ -115,10 +173,24 @@ class Dataset:
     pixel_range: tuple[float, float] | None = None
     part: str | None = None
     columns: tuple[str, ...] = ()
+    preparation: Preparation | None = None
+    target_mean: float = 0.0
+    target_std: float = 1.0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def task(self) -> Task:
+        """ "classes", or "regression" where targets are numbers."""
+        return "regression" if self.y_train.is_floating_point() else "classes"
 
     @property
     def num_classes(self) -> int:
         return len(self.classes)
+
+    @property
+    def outputs(self) -> int:
+        """Numbers that a network gives for one input: one for each class, or one."""
+        return 1 if self.task == "regression" else self.num_classes
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -140,6 +212,10 @@ class Dataset:
         """
         return (x.float() - self.mean.to(x.device)) / self.std.to(x.device)
 
+    def unscale(self, y: Tensor) -> Tensor:
+        """Standardised targets of a regression, or predictions of them, in their own unit."""
+        return y * self.target_std + self.target_mean
+
     def pixel_step(self, epsilon: float) -> float:
         """`epsilon`/255 of the pixel range, in raw units: the size of a noise or an attack."""
         if self.pixel_range is None:
@@ -148,6 +224,12 @@ class Dataset:
             )
         low, high = self.pixel_range
         return epsilon / 255 * (high - low)
+
+
+def _generator(seed: int, purpose: str) -> torch.Generator:
+    """A generator for a draw of its own: the split and the toys draw from the seed itself."""
+    digest = hashlib.sha256(f"{seed}/{purpose}".encode()).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest[:4], "big"))
 
 
 def split(samples: Samples, *, seed: int) -> Parts:
@@ -160,5 +242,4 @@ def split(samples: Samples, *, seed: int) -> Parts:
         raise ValueError(f"a data set needs at least 2 samples to be split, got {n}")
     order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
     test, train = order[: -(-n // 3)], order[-(-n // 3) :]
-    x, y = samples.x, samples.y
-    return Parts(x[train], y[train], x[test], y[test], samples.classes, samples.columns)
+    return samples.divided(train=train, test=test)

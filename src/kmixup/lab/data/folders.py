@@ -1,57 +1,29 @@
-"""Images that are files of their own, in one folder per class, read with Pillow."""
+"""Folders of labelled files: one sub-folder per class, or lists that name the classes."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from kmixup.lab.data.dataset import Parts, Samples
+from kmixup.lab.data.pictures import SUFFIXES, Size, read_images
+from kmixup.lab.data.safety import check_regular
 from kmixup.lab.data.text import lines
 
-SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp"}
 TINY_SIZE = (64, 64)
 
 T = TypeVar("T")
 Labelled = list[tuple[Path, int]]
 
 
-def read_images(paths: Sequence[Path], *, size: tuple[int, int] | None = None) -> Tensor:
-    """Images of one size as uint8 `(n, channels, height, width)`: grey if all are, else RGB.
-
-    `size` is the width and height to insist on; by default the first image's.
-    """
-    from PIL import Image  # on first use, with the formats it registers
-
-    arrays, grey = [], True
-    for path in paths:
-        with path.open("rb") as stream:
-            try:
-                image = Image.open(stream)
-                image.load()
-                pixels = np.asarray(image.convert("RGB"))
-            except Exception as error:  # each format fails in its own ways on a damaged file
-                raise ValueError(
-                    f"{path} must be a whole image, could not be read: {error}"
-                ) from error
-        grey = grey and image.mode in ("L", "1")
-        size, found = size or image.size, image.size
-        if found != size:
-            raise ValueError(
-                f"{path} must be {size[0]}×{size[1]} as the others, is {found[0]}×{found[1]}"
-            )
-        arrays.append(pixels)
-    stack = torch.from_numpy(np.stack(arrays)).permute(0, 3, 1, 2)
-    return (stack[:, :1] if grey else stack).contiguous()
-
-
 def read_tiny_imagenet(folder: Path, limit: int | None = None) -> Parts:
-    """Tiny ImageNet, with its validation images to test on: those of its test part have no labels.
+    """Tiny ImageNet; its validation images are the test part, as its test images have no labels.
 
     The classes are those of `wnids.txt`, in its order, by their first name in
     `words.txt`. Images are taken in turn from every class, so that the first ones are
@@ -83,34 +55,44 @@ def read_tiny_imagenet(folder: Path, limit: int | None = None) -> Parts:
     return Parts(x_train, _indices(train), x_test, _indices(test), classes)
 
 
-def read_label_folders(folder: Path) -> Samples | Parts:
-    """`train/label/*.png` with or without `test/label/*.png`; any common image format."""
-    train, classes = labelled(folder / "train")
-    if not (folder / "test").is_dir():
-        return Samples(read_images([path for path, _ in train]), _indices(train), classes)
+def read_label_folders(folder: Path, resize: Size | None = None) -> Samples | Parts:
+    """`label/*.png`, or `train/label/*.png` with or without `test/label/*.png`.
+
+    Any common image format will do; `resize` is as in `read_images`.
+    """
+    first = folder / "train" if (folder / "train").is_dir() else folder
+    train, classes = labelled(first)
+    if first == folder or not (folder / "test").is_dir():
+        x = read_images([path for path, _ in train], resize=resize)
+        return Samples(x, _indices(train), classes)
     test, test_classes = labelled(folder / "test")
     if new := sorted(set(test_classes) - set(classes)):
         raise ValueError(
             f"{folder / 'test'} must have the classes of {folder / 'train'}, {new[0]!r} is not one"
         )
     test = [(path, classes.index(test_classes[i])) for path, i in test]
-    x = read_images([path for path, _ in [*train, *test]])
+    x = read_images([path for path, _ in [*train, *test]], resize=resize)
     n = len(train)
     return Parts(x[:n], _indices(train), x[n:], _indices(test), classes)
 
 
+def suffixes_in(folder: Path) -> set[str]:
+    """Endings, in lower case, of the files in the sub-folders of `folder`."""
+    return {path.suffix.lower() for name in _labels(folder) for path in (folder / name).iterdir()}
+
+
 def labelled(folder: Path, suffixes: Iterable[str] = SUFFIXES) -> tuple[Labelled, tuple[str, ...]]:
     """Files of each sub-folder with the index of its name, taken in turn, and the names."""
-    names = sorted(p.name for p in folder.iterdir() if p.is_dir() and p.name[0] not in "._")
-    found = [files(folder / name, suffixes) for name in names]
-    if len(names) < 2 or not all(found):
-        empty = next((name for name, some in zip(names, found, strict=True) if not some), None)
+    names = _labels(folder)
+    by_label = [files(folder / name, suffixes) for name in names]
+    if len(names) < 2 or not all(by_label):
+        empty = next((name for name, some in zip(names, by_label, strict=True) if not some), None)
         raise ValueError(
             f"{folder} must have a sub-folder of {'/'.join(sorted(suffixes))} files for each of "
             f"two or more classes, has {len(names)} sub-folders"
             + (f" and no such file in {empty!r}" if empty else "")
         )
-    return in_turn([(path, i) for path in some] for i, some in enumerate(found)), tuple(names)
+    return in_turn([(path, i) for path in some] for i, some in enumerate(by_label)), tuple(names)
 
 
 def files(folder: Path, suffixes: Iterable[str] = SUFFIXES) -> list[Path]:
@@ -118,8 +100,22 @@ def files(folder: Path, suffixes: Iterable[str] = SUFFIXES) -> list[Path]:
     if not folder.is_dir():
         raise ValueError(f"{folder} must be a folder of files, is not there")
     wanted = set(suffixes)
-    found = [path for path in folder.iterdir() if path.suffix.lower() in wanted]
-    return sorted(found, key=lambda path: (len(path.name), path.name))
+    paths = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            path = folder / entry.name
+            if path.suffix.lower() in wanted:
+                if not entry.is_file():
+                    check_regular(path)
+                paths.append(path)
+    return sorted(paths, key=lambda path: (len(path.name), path.name))
+
+
+def _labels(folder: Path) -> list[str]:
+    """Names of the sub-folders, hidden ones left out."""
+    return sorted(
+        path.name for path in folder.iterdir() if path.is_dir() and path.name[0] not in "._"
+    )
 
 
 def in_turn(lists: Iterable[Sequence[T]]) -> list[T]:
@@ -148,10 +144,10 @@ def _inside(folder: Path, name: str) -> Path:
 
 
 def _filled(path: Path) -> list[str]:
-    found = [line for line in lines(path) if line]
-    if not found:
+    filled = [line for line in lines(path) if line]
+    if not filled:
         raise ValueError(f"{path} must have a line for each class, is empty")
-    return found
+    return filled
 
 
 def _columns(path: Path, count: int) -> list[list[str]]:

@@ -1,7 +1,7 @@
 """Image files that hold many images each: IDX, CIFAR's binary version, SVHN's `.mat`.
 
-None of these formats can carry code, and no reader here unpickles: `scipy.io.loadmat`
-reads MATLAB's numeric arrays, and is asked only for those named X and y.
+None of these formats can carry code, and nothing is unpickled: `scipy.io.loadmat` reads
+MATLAB's numeric arrays, and is asked for X and y alone.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+from kmixup.lab.data.safety import check_expansion
 
 Images = tuple[Tensor, Tensor]  # uint8 (n, channels, height, width), int64 (n,)
 
@@ -52,20 +54,23 @@ def read_cifar(path: Path, *, label_bytes: int, classes: int) -> Images:
 
 def read_svhn(path: Path) -> Images:
     """SVHN's cropped digits: X `(32, 32, 3, n)`, y `(n, 1)` with 10 for the digit 0."""
-    from scipy.io import loadmat  # on first use: it loads slowly
+    from scipy.io import loadmat, whosmat  # on first use: it loads slowly
 
-    path.stat()  # a missing file is reported as such
+    packed = path.stat().st_size  # a missing file is reported as such
     try:
-        found: dict[str, Any] = loadmat(path, variable_names=["X", "y"])
+        declared = sum(math.prod(shape) for _, shape, _ in whosmat(path))
     except Exception as error:  # its parser fails in many ways on a damaged file
-        raise ValueError(
-            f"{path} must be a whole MATLAB 5 file, could not be read: {error}"
-        ) from error
-    if missing := {"X", "y"} - found.keys():
+        raise _not_matlab(path, error) from error
+    check_expansion(path, packed=packed, declared=declared)
+    try:
+        arrays: dict[str, Any] = loadmat(path, variable_names=["X", "y"])
+    except Exception as error:
+        raise _not_matlab(path, error) from error
+    if missing := {"X", "y"} - arrays.keys():
         raise ValueError(
             f"{path} must hold the arrays X and y, has no {' and '.join(sorted(missing))}"
         )
-    x, y = found["X"], found["y"]
+    x, y = arrays["X"], arrays["y"]
     if x.dtype != np.uint8 or x.ndim != 4 or x.shape[:3] != SVHN_SHAPE or y.size != x.shape[3]:
         raise ValueError(
             f"{path} must hold X of shape (32, 32, 3, n), uint8, and n labels y, "
@@ -76,26 +81,35 @@ def read_svhn(path: Path) -> Images:
     return torch.from_numpy(x.transpose(3, 2, 0, 1).copy()), _labels(digits, 10, path)
 
 
+def _not_matlab(path: Path, error: Exception) -> ValueError:
+    return ValueError(f"{path} must be a whole MATLAB 5 file, could not be read: {error}")
+
+
 def _idx_array(path: Path, *, dims: int) -> NDArray[np.uint8]:
-    try:
-        with gzip.open(path) as stream:
-            raw = stream.read()
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} must be a whole gzip file, could not be read: {error}") from error
+    """The array of a gzipped IDX file; no more is unpacked than its header declares."""
     header = 4 + 4 * dims
     magic = bytes([0, 0, 8, dims])  # 8: unsigned bytes
-    if raw[:4] != magic or len(raw) < header:
+    try:
+        with gzip.open(path) as stream:
+            start = stream.read(header)
+            if start[:4] != magic or len(start) < header:
+                raise ValueError(
+                    f"{path} must be an IDX file of bytes in {dims} dimensions "
+                    f"(magic {magic.hex()}), starts with {start[:4].hex() or 'nothing'}"
+                )
+            shape = tuple(int(size) for size in np.frombuffer(start, ">u4", dims, offset=4))
+            size = math.prod(shape)
+            check_expansion(path, packed=path.stat().st_size, declared=size)
+            body = stream.read(size)
+            more = stream.read(1)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} must be a whole gzip file, could not be read: {error}") from error
+    if len(body) != size or more:
         raise ValueError(
-            f"{path} must be an IDX file of bytes in {dims} dimensions (magic {magic.hex()}), "
-            f"starts with {raw[:4].hex() or 'nothing'}"
+            f"{path} must hold {size} bytes after its header, for the shape {shape}, "
+            f"has {'more' if more else len(body)}"
         )
-    shape = tuple(int(size) for size in np.frombuffer(raw, ">u4", dims, offset=4))
-    if len(raw) - header != math.prod(shape):
-        raise ValueError(
-            f"{path} must hold {math.prod(shape)} bytes after its header, for the shape {shape}, "
-            f"has {len(raw) - header}"
-        )
-    return np.frombuffer(raw, np.uint8, offset=header).reshape(shape).copy()
+    return np.frombuffer(body, np.uint8).reshape(shape).copy()
 
 
 def _labels(y: NDArray[Any], classes: int, path: Path) -> Tensor:

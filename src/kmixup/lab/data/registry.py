@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-import torch
-
 from kmixup.lab.data import fetch as files
+from kmixup.lab.data import transfer
 from kmixup.lab.data.catalogue import ENTRIES, Entry, Request
 from kmixup.lab.data.dataset import Dataset, Holdout, Parts, Samples, split
-from kmixup.lab.data.own import read_own
-from kmixup.lab.data.scaling import SCALINGS, Scaling, fit
-from kmixup.lab.data.tabular import impute
+from kmixup.lab.data.finishing import Drawn, Extent, Scale, finish
+from kmixup.lab.data.own import ReadingOptions, read_own
+from kmixup.lab.data.scaling import SCALINGS, Scaling
+from kmixup.lab.data.targets import Task
 
 
 def load(
     name: str,
     *,
     limit: int | None = None,
+    samples: int | None = None,
     scaling: Scaling | None = None,
     seed: int = 0,
     root: str | Path | None = None,
     size: int | None = None,
     target: str | None = None,
+    drop: Sequence[str] = (),
+    task: Task | None = None,
+    resize: tuple[int, int] | None = None,
     holdout: Holdout | None = None,
     download: bool = False,
 ) -> Dataset:
@@ -33,40 +38,61 @@ def load(
         name: one of `ENTRIES`, or the path of the user's own data (see `own`).
         limit: use only the first samples, this many of each part; needs only the files
             that hold them, and `Dataset.part` says so. Without it the data must be whole.
+        samples: use only so many training samples, drawn by the seed with all classes alike, and
+            the whole test part.
         scaling: "paper" (where the paper's xi tell it), "standard", "minmax" ([0, 1]),
-            "symmetric" ([-1, 1]) or "none"; by default "paper", else "standard".
+            "symmetric" ([-1, 1]), "global" (one mean and deviation over all columns) or
+            "none"; by default that of the entry, else "standard".
         seed: of the random split of data without an official one, and of the toys.
         root: the only folder to look in, in place of KMIXUP_DATA and the cache.
         size: number of training points of a toy, and of test points.
-        target: the column of the user's `.csv` that holds the classes.
+        target: the column of the user's `.csv` to learn; by default the one called target,
+            label, class or y, else the last.
+        drop: columns of the user's `.csv` to leave out.
+        task: "classes" or "regression", for the user's `.csv` or `.npz`; by default decided
+            by the values of the target.
+        resize: height and width that the user's images are stretched to.
         holdout: put a random share of the training samples in the place of the test part,
             before anything is fitted to the rest.
         download: fetch what is not at hand into the cache; not with `root`.
 
     >>> iris = load("iris", seed=3)
     >>> len(iris.x_train), len(iris.x_test), iris.num_classes, iris.scaling
-    (100, 50, 3, 'paper')
+    (100, 50, 3, 'symmetric')
     """
     if limit is not None and limit < 1:
         raise ValueError(f"limit must be at least 1, got {limit}")
+    if samples is not None and limit is not None:
+        raise ValueError(
+            f"samples and limit must not be given both, got {samples} and {limit}: samples draws "
+            "training samples and keeps the test part, limit takes the first of both"
+        )
+    drawn = None if samples is None else Drawn(samples, seed)
     if scaling is not None and scaling not in SCALINGS:
         raise ValueError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}")
     folder = None if root is None else Path(root).expanduser()
+    reading = ReadingOptions(target, tuple(drop), task, resize)
     if name not in ENTRIES:
         own = _own_path(name)
-        parts = _own_parts(own, target, seed)
-        return _finish(own.name, parts, limit, _known(name, scaling, None), holdout)
+        parts = _parts(read_own(own, reading, cache=files.cache_folder()), seed)
+        scale = _scale(name, scaling or "standard", None)
+        return finish(own.name, parts, limit=limit, samples=drawn, scale=scale, holdout=holdout)
     entry = ENTRIES[name]
+    reading.refuse(f"{name}, which is prepared already", ("drop", "task", "resize"))
     if size is not None and entry.kind != "toy":
         raise ValueError(f"size is for toys, {name} has a size of its own: use limit={size}")
-    chosen = _known(name, scaling, entry.paper)
+    scale = _scale(name, scaling or entry.default_scaling, entry.paper)
     if download and folder is None and entry.remotes and not at_hand(name, limit=limit):
         fetch_dataset(name)
-    found = entry.read(Request(_paths(entry, folder, limit), limit, chosen[0], seed, size))
-    parts = split(found, seed=seed) if isinstance(found, Samples) else found
+    request = Request(_paths(entry, folder, limit), limit, scale.name, seed, size)
+    parts = _parts(entry.read(request), seed)
+    whole = None
     if entry.kind != "toy":
-        _check_extent(entry, parts, limit)
-    return _finish(name, parts, limit, chosen, holdout, entry)
+        whole = Extent(entry.train, entry.test, entry.classes)
+        _check_extent(name, Extent.of(parts), whole, limit)
+    return finish(
+        name, parts, limit=limit, samples=drawn, scale=scale, holdout=holdout, whole=whole
+    )
 
 
 def fetch_dataset(name: str, *, into: str | Path | None = None, progress: bool = True) -> Path:
@@ -79,7 +105,7 @@ def fetch_dataset(name: str, *, into: str | Path | None = None, progress: bool =
         return folder
     for remote in entry.remotes:
         if not (folder / remote.name).is_file():
-            files.download(remote, folder, progress=progress)
+            transfer.download(remote, folder, progress=progress)
     return folder
 
 
@@ -105,20 +131,19 @@ def _own_path(name: str) -> Path:
     return path
 
 
-def _own_parts(path: Path, target: str | None, seed: int) -> Parts:
-    found = read_own(path, target=target, cache=files.cache_folder())
-    return split(found, seed=seed) if isinstance(found, Samples) else found
+def _parts(samples: Samples | Parts, seed: int) -> Parts:
+    """A random split of samples that have none of their own."""
+    return split(samples, seed=seed) if isinstance(samples, Samples) else samples
 
 
-def _known(name: str, scaling: str | None, paper: str | None) -> tuple[str, str]:
-    """The scaling as it is called and as it is computed."""
-    if scaling == "paper" and paper is None:
-        raise ValueError(
-            f"the paper's scaling of {name} is not known: use standard, minmax, symmetric or none"
-        )
-    if paper is not None and scaling in (None, "paper"):
-        return "paper", paper
-    return scaling or "standard", scaling or "standard"
+def _scale(name: str, scaling: str, paper: str | None) -> Scale:
+    """A scaling by its name, with the rule that "paper" stands for."""
+    if scaling != "paper":
+        return Scale(scaling, scaling)
+    if paper is None:
+        known = ", ".join(rule for rule in SCALINGS if rule != "paper")
+        raise ValueError(f"the paper's scaling of {name} is not known: use one of {known}")
+    return Scale("paper", paper)
 
 
 def _paths(entry: Entry, root: Path | None, limit: int | None) -> tuple[Path, ...]:
@@ -127,15 +152,15 @@ def _paths(entry: Entry, root: Path | None, limit: int | None) -> tuple[Path, ..
         return ()
     wanted = entry.needed(limit)
     among = files.places(entry.folders, root=root, parts=limit is not None)
-    found = files.find(wanted, among)
-    if found is None:
+    paths = files.find(wanted, among)
+    if paths is None:
         raise FileNotFoundError(_absence(entry, wanted, among, root))
     if limit is None:
         remotes = {remote.name: remote for remote in entry.remotes}
-        for path in found:
+        for path in paths:
             if path.name in remotes:
                 files.verify(path, remotes[path.name])
-    return tuple(found)
+    return tuple(paths)
 
 
 def _absence(entry: Entry, wanted: tuple[str, ...], among: list[Path], root: Path | None) -> str:
@@ -155,68 +180,15 @@ def _absence(entry: Entry, wanted: tuple[str, ...], among: list[Path], root: Pat
     )
 
 
-def _check_extent(entry: Entry, parts: Parts, limit: int | None) -> None:
-    """A part never passes for the whole."""
-    extent = (len(parts.x_train), len(parts.x_test), len(parts.classes))
-    whole = (entry.train, entry.test, entry.classes)
+def _check_extent(name: str, extent: Extent, whole: Extent, limit: int | None) -> None:
+    """Refuse a part of a data set where the whole was asked for."""
     if limit is None and extent != whole:
         raise ValueError(
-            f"{entry.name} must have {_words(whole)}, the files hold {_words(extent)}: "
-            f"fetch the whole, or pass limit={extent[0]} to use a part"
+            f"{name} must have {whole}, the files hold {extent}: "
+            f"fetch the whole, or pass limit={extent.train} to use a part"
         )
-    if limit is not None and extent[0] < min(limit, entry.train):
+    if limit is not None and extent.train < min(limit, whole.train):
         raise ValueError(
-            f"limit={limit} asks for {min(limit, entry.train):,} training samples of {entry.name}, "
-            f"the files hold {extent[0]:,}: fetch the whole, or lower the limit"
+            f"limit={limit} asks for {min(limit, whole.train):,} training samples of {name}, "
+            f"the files hold {extent.train:,}: fetch the whole, or lower the limit"
         )
-
-
-def _words(extent: tuple[int, int, int]) -> str:
-    train, test, classes = extent
-    return f"{train:,} training and {test:,} test samples of {classes} classes"
-
-
-def _finish(
-    name: str,
-    parts: Parts,
-    limit: int | None,
-    scaling: tuple[str, str],
-    holdout: Holdout | None,
-    entry: Entry | None = None,
-) -> Dataset:
-    """Cut to the limit, fill what is missing, fit the scaling, and say which part it is."""
-    whole = (len(parts.x_train), len(parts.x_test), len(parts.classes))
-    if entry is not None and entry.kind != "toy":
-        whole = (entry.train, entry.test, entry.classes)
-    parts = parts.first(limit) if holdout is None else holdout.of(parts, limit)
-    if parts.x_train.is_floating_point() and parts.x_train.dim() == 2:
-        parts = impute(parts)
-    extent = (len(parts.x_train), len(parts.x_test), len(parts.classes))
-    part = None if extent == whole else _part(extent, whole, holdout)
-    pixel_range = (0.0, 255.0) if parts.x_train.dtype == torch.uint8 else None
-    mean, std = fit(scaling[1], parts.x_train, pixel_range)
-    return Dataset(
-        name, **vars(parts), mean=mean, std=std, scaling=scaling[0],
-        pixel_range=pixel_range, part=part,
-    )  # fmt: skip
-
-
-def _part(
-    extent: tuple[int, int, int], whole: tuple[int, int, int], holdout: Holdout | None = None
-) -> str:
-    """
-    >>> _part((100, 50, 10), (60000, 10000, 10))
-    'the first 100 of 60,000 training and 50 of 10,000 test samples'
-    >>> _part((80, 20, 3), (100, 50, 3), Holdout(0.2))
-    '80 of 100 training samples, and 20 others of them in the place of the test part'
-    """
-    if holdout is not None:
-        return (
-            f"{extent[0]:,} of {whole[0]:,} training samples, and {extent[1]:,} others of them "
-            "in the place of the test part"
-        )
-    text = (
-        f"the first {extent[0]:,} of {whole[0]:,} training and "
-        f"{extent[1]:,} of {whole[1]:,} test samples"
-    )
-    return text if extent[2] == whole[2] else f"{text}, {extent[2]} of {whole[2]} classes"

@@ -1,4 +1,4 @@
-"""How raw inputs become a network's: one affine map, fitted on the training part alone."""
+"""The affine map from raw inputs to a network's inputs, fitted on the training part alone."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-Scaling = Literal["paper", "standard", "minmax", "symmetric", "none"]
+Scaling = Literal["paper", "standard", "minmax", "symmetric", "global", "cifar", "none"]
 SCALINGS: tuple[str, ...] = get_args(Scaling)
 
+# Of CIFAR-10's channels, in [0, 1], as many public scripts have them. The deviations are means
+# over images of the deviation within an image, and so smaller than those over all pixels.
+CIFAR_MEAN, CIFAR_STD = (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)
 CHUNK = 4096  # samples turned into floats at a time
 
 
@@ -18,9 +21,11 @@ def fit(
 ) -> tuple[Tensor, Tensor]:
     """`mean` and `std` of the map (x - mean) / std, from training inputs `(n, ...)`.
 
-    "standard": zero mean and unit variance; "minmax": onto [0, 1]; "symmetric": onto
-    [-1, 1]; "none": as they are. Columns of a table are scaled each for itself, images
-    by channel, and pixels from their whole range. A constant column is only shifted.
+    "standard" gives zero mean and unit variance, "minmax" the range [0, 1], "symmetric" the
+    range [-1, 1], and "none" changes nothing. Every column of a table and every channel of
+    images has its own map, but for "global": one mean and one standard deviation over all
+    values, so that columns keep their proportions. The range of pixels is `pixel_range`,
+    whatever values occur. A constant column is only shifted.
 
     >>> fit("symmetric", torch.tensor([[2.0], [6.0]]))
     (tensor([4.]), tensor([2.]))
@@ -29,6 +34,17 @@ def fit(
         return torch.tensor(0.0), torch.tensor(1.0)
     if scaling == "standard":
         mean, std = _moments(x)
+    elif scaling == "cifar":
+        if pixel_range is None or x.shape[1] != len(CIFAR_MEAN):
+            raise ValueError(
+                "scaling cifar is for images with three channels, got inputs of the shape "
+                f"{tuple(x.shape[1:])}: use standard"
+            )
+        least, width = pixel_range[0], pixel_range[1] - pixel_range[0]
+        mean = least + width * torch.tensor(CIFAR_MEAN).view(-1, 1, 1)
+        std = width * torch.tensor(CIFAR_STD).view(-1, 1, 1)
+    elif scaling == "global":
+        mean, std = (moment.squeeze() for moment in _moments(x.flatten(1).unsqueeze(1)))
     elif scaling in ("minmax", "symmetric"):
         low, high = _range(x) if pixel_range is None else map(torch.tensor, pixel_range)
         mean, std = low, high - low

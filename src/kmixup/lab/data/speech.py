@@ -1,10 +1,10 @@
 """One-second clips of speech as 160 × 101 log-spectrograms.
 
-A clip at 16 kHz is padded with silence, or cut, to 16,000 samples; a short-time
-Fourier transform with a Hann window of 320 samples (20 ms) every 160 (10 ms), centred,
-gives 161 frequencies at 101 times. The lowest, 0 Hz, is left out: it holds the offset of
-the microphone and no speech. Of the magnitudes, of waves within [-1, 1], log(1 + m)
-is taken. Spectrograms are computed once and kept in the cache folder.
+A clip at 16 kHz is padded with silence, or cut, to 16,000 samples within [-1, 1]. A
+short-time Fourier transform with a centred Hann window of 320 samples (20 ms) every 160
+(10 ms) gives 161 frequencies at 101 times. The lowest frequency, 0 Hz, is left out: it holds
+the offset of the microphone and no speech. A magnitude m becomes log(1 + m). Spectrograms are
+computed once and kept in the cache folder.
 """
 
 from __future__ import annotations
@@ -132,11 +132,11 @@ def _compute(paths: Sequence[Path], file: Path, shape: tuple[int, ...]) -> None:
 def _stored(file: Path, shape: tuple[int, ...]) -> NDArray[np.float32] | None:
     """The stored spectrograms; None where they are missing or damaged."""
     try:
-        # "c": tensors over it may be written to, and the file stays as it is
-        found: NDArray[np.float32] = np.load(file, mmap_mode="c", allow_pickle=False)
+        # "c" copies on write: a tensor over the array may be changed, the file is not
+        stored: NDArray[np.float32] = np.load(file, mmap_mode="c", allow_pickle=False)
     except (OSError, ValueError, EOFError):
         return None
-    return found if found.shape == shape and found.dtype == np.float32 else None
+    return stored if stored.shape == shape and stored.dtype == np.float32 else None
 
 
 def _key(paths: Sequence[Path]) -> str:

@@ -51,8 +51,8 @@ def read_abalone(path: Path, *, ordinal: bool) -> Samples:
 def read_arrhythmia(path: Path) -> Samples:
     """Arrhythmia: 279 features; a missing value, `?`, is NaN until `impute`."""
     rows = _rows(path, ARRHYTHMIA_COLUMNS)
-    cells = [(line, ["nan" if cell == "?" else cell for cell in row[:-1]]) for line, row in rows]
-    return _samples(_numbers(cells, path), _whole_labels(rows, path))
+    cells = [(line, row[:-1]) for line, row in rows]
+    return _samples(_numbers(cells, path, missing="?"), _whole_labels(rows, path))
 
 
 def read_phishing(path: Path) -> Samples:
@@ -129,20 +129,32 @@ def _nominal(cell: str, values: Sequence[str], path: Path, line: int) -> int:
     return values.index(cell)
 
 
-def _numbers(rows: Sequence[Row], path: Path) -> Tensor:
+def _numbers(rows: Sequence[Row], path: Path, *, missing: str | None = None) -> Tensor:
+    """Cells as finite numbers, and NaN for those that are the mark `missing`."""
+    cells = np.array([row for _, row in rows])
+    absent = np.zeros(cells.shape, bool) if missing is None else cells == missing
     try:
-        return torch.from_numpy(np.array([row for _, row in rows]).astype(np.float32))
+        with np.errstate(over="ignore"):
+            numbers = np.where(absent, "nan", cells).astype(np.float32)
     except ValueError:
-        line, cell = next((n, cell) for n, row in rows for cell in row if not _is_number(cell))
-        raise ValueError(f"{path} must hold numbers, line {line} has {cell!r}") from None
+        numbers = None
+    if numbers is None or not (np.isfinite(numbers) | absent).all():
+        line, cell = next(
+            (line, cell)
+            for line, row in rows
+            for cell in row
+            if cell != missing and not _is_number(cell)
+        )
+        raise ValueError(f"{path} must hold finite numbers, line {line} has {cell!r}")
+    return torch.from_numpy(numbers)
 
 
 def _is_number(cell: str) -> bool:
     try:
-        float(cell)
+        with np.errstate(over="ignore"):
+            return bool(np.isfinite(np.float32(cell)))
     except ValueError:
         return False
-    return True
 
 
 def _whole_labels(rows: Sequence[Row], path: Path) -> list[int]:

@@ -1,4 +1,4 @@
-"""What the convolutional networks share: the shape they take, and how they are initialised."""
+"""Shared by the convolutional networks: the check of their input shape, and their first weights."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """DenseNet-BC: every layer sees the maps of all layers before it.
 
 Huang et al. 2017, "Densely Connected Convolutional Networks", in the form for small
-images: three dense blocks; B, a 1×1 convolution to four times the growth before each
-3×3; C, half of the maps kept between blocks. Initialised by `convolutional.initialise`.
+images, with three dense blocks. B: a 1×1 convolution to four times the growth precedes each
+3×3. C: a transition between blocks keeps half of the maps. `convolutional.initialise` draws
+the first weights.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from kmixup.lab.models.convolutional import image_shape, initialise
+from kmixup.lab.models.network import Network
 
 
 class DenseLayer(nn.Module):
-    """`growth` new maps beside those that came in."""
+    """Appends `growth` new maps to its input."""
 
     def __init__(self, channels: int, growth: int) -> None:
         super().__init__()
@@ -80,3 +82,7 @@ def _transition(channels: int) -> nn.Sequential:
         nn.Conv2d(channels, channels // 2, 1, bias=False),
         nn.AvgPool2d(2),
     )
+
+
+# a block ends with the last layer of each dense block
+NETWORKS = {"densenet-bc-190": Network(densenet_bc_190, blocks=("31", "63", "95"))}

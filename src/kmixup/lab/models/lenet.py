@@ -18,6 +18,7 @@ from __future__ import annotations
 from torch import nn
 
 from kmixup.lab.models.convolutional import image_shape
+from kmixup.lab.models.network import Network
 
 FIELD = 32
 
@@ -47,3 +48,6 @@ def lenet(*, in_shape: tuple[int, ...], num_classes: int) -> nn.Sequential:
 
 def _after_convolutions(side: int) -> int:
     return ((side - 4) // 2 - 4) // 2 - 4
+
+
+NETWORKS = {"lenet": Network(lenet, blocks=("3", "6", "8", "11"))}  # two pools, two activations

@@ -4,35 +4,35 @@ The widths are those of Greenewald et al. 2023, "k-Mixup Regularization for Deep
 Learning via Optimal Transport": section 5 for the UCI data, the appendix for the toys.
 Weights and biases keep torch's default, uniform within ± 1/√fan-in.
 
-The layers multiply with `torch.baddbmm`, as a fleet of such networks does: that rounds
-alike for one network and for many, which nn.Linear's product does not.
+The layers multiply with `torch.baddbmm`, as a fleet of such networks does. It rounds one
+network as it rounds many; the product of nn.Linear does not.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
-from types import MappingProxyType
 
 import torch
 from torch import Tensor, nn
 
-HIDDEN: Mapping[str, tuple[int, ...]] = MappingProxyType(
-    {
-        "toy": (130, 120),
-        "iris": (120, 84),
-        "cancer": (120, 120, 84),
-        "abalone": (120, 120, 84),
-        "phishing": (120, 120, 84),
-        "arrhythmia": (120, 120, 36, 84),
-    }
-)
-"""Hidden widths by data set."""
+from kmixup.lab.models.network import Network
+
+# hidden widths by data set
+HIDDEN = {
+    "toy": (130, 120),
+    "iris": (120, 84),
+    "cancer": (120, 120, 84),
+    "abalone": (120, 120, 84),
+    "phishing": (120, 120, 84),
+    "arrhythmia": (120, 120, 36, 84),
+}
 
 
-class Linear(nn.Linear):
-    """nn.Linear on rows `(n, d)`, to the last bit as one member of a batched product."""
+class Affine(nn.Linear):
+    """nn.Linear on rows `(n, d)`, equal to the last bit to a member of a batched product."""
 
     def forward(self, x: Tensor) -> Tensor:
         return affine(x[None], self.weight[None], self.bias[None])[0]
@@ -43,23 +43,31 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return torch.baddbmm(bias[:, None], x, weight.mT)
 
 
-def mlp(
-    *, in_shape: tuple[int, ...], num_classes: int, hidden: Sequence[int] = HIDDEN["iris"]
-) -> nn.Sequential:
+def mlp(*, in_shape: tuple[int, ...], num_classes: int, hidden: Sequence[int]) -> nn.Sequential:
     """Linear layers of the `hidden` widths with ReLU between, on flattened samples.
 
     >>> mlp(in_shape=(2,), num_classes=2, hidden=(130, 120))
     Sequential(
       (0): Flatten(start_dim=1, end_dim=-1)
-      (1): Linear(in_features=2, out_features=130, bias=True)
+      (1): Affine(in_features=2, out_features=130, bias=True)
       (2): ReLU()
-      (3): Linear(in_features=130, out_features=120, bias=True)
+      (3): Affine(in_features=130, out_features=120, bias=True)
       (4): ReLU()
-      (5): Linear(in_features=120, out_features=2, bias=True)
+      (5): Affine(in_features=120, out_features=2, bias=True)
     )
     """
     widths = [math.prod(in_shape), *hidden]
     layers: list[nn.Module] = [nn.Flatten()]
     for fan_in, fan_out in pairwise(widths):
-        layers += [Linear(fan_in, fan_out), nn.ReLU()]
-    return nn.Sequential(*layers, Linear(widths[-1], num_classes))
+        layers += [Affine(fan_in, fan_out), nn.ReLU()]
+    return nn.Sequential(*layers, Affine(widths[-1], num_classes))
+
+
+NETWORKS = {
+    f"mlp-{data}": Network(
+        partial(mlp, hidden=hidden),
+        # the activations, in the order of the Sequential
+        blocks=tuple(str(2 * i) for i in range(1, len(hidden) + 1)),
+    )
+    for data, hidden in HIDDEN.items()
+}

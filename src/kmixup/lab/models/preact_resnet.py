@@ -1,13 +1,14 @@
 """Residual networks with pre-activation, for small images.
 
 He et al. 2016, "Identity Mappings in Deep Residual Networks": batch norm and ReLU come
-before each convolution, so that nothing stands on the way of the identity. Two exceptions
-are the paper's: the first block activates before its ways part, and a last activation
-follows the last block. A block that changes the shape has a 1×1 convolution of its
-activated input for a shortcut. Initialised by `convolutional.initialise`.
+before each convolution, so that the shortcut is the identity. The paper makes two
+exceptions: the first block activates its input before the shortcut leaves, and a last
+activation follows the last block. The shortcut of a block that changes the shape is a 1×1
+convolution of its activated input. `convolutional.initialise` draws the first weights.
 
-The public code of mixup differs a little under the same name: a batch norm more after
-the first convolution, none after the last block, and every shortcut activated.
+The public code of mixup has a slightly different network under the same name: one more
+batch norm after the first convolution, none after the last block, and every shortcut
+activated.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from kmixup.lab.models.convolutional import image_shape, initialise
+from kmixup.lab.models.network import Network, stages
 
 
 class PreActBlock(nn.Module):
@@ -51,8 +53,8 @@ class PreActBlock(nn.Module):
 class PreActResNet(nn.Module):
     """A convolution, stages `layer1`, `layer2`, … of blocks, an average, a linear layer.
 
-    Every stage but the first halves the image; the average is over what is left of it,
-    so that images of any size will do.
+    Every stage but the first halves the image, and the average takes what is left, so that
+    an image may have any size.
 
     Args:
         channels: of the image.
@@ -60,13 +62,21 @@ class PreActResNet(nn.Module):
         widths: channels of every stage.
         blocks: number of blocks of every stage.
         num_classes: length of the vector of logits.
+        stride: of the first convolution.
     """
 
     def __init__(
-        self, *, channels: int, stem: int, widths: Sequence[int], blocks: int, num_classes: int
+        self,
+        *,
+        channels: int,
+        stem: int,
+        widths: Sequence[int],
+        blocks: int,
+        num_classes: int,
+        stride: int = 1,
     ) -> None:
         super().__init__()
-        self.stem = _conv3x3(channels, stem)
+        self.stem = _conv3x3(channels, stem, stride)
         width = stem
         self.stages = [f"layer{i}" for i in range(1, len(widths) + 1)]
         for name, out in zip(self.stages, widths, strict=True):
@@ -108,9 +118,31 @@ def preact_resnet20(*, in_shape: tuple[int, ...], num_classes: int) -> PreActRes
     )
 
 
+def preact_resnet14(*, in_shape: tuple[int, ...], num_classes: int) -> PreActResNet:
+    """PreAct ResNet-14 on images halved by its first convolution, six times faster than
+    ResNet-20; 175,066 parameters on RGB with 10 classes.
+    """
+    channels, _, _ = image_shape(in_shape)
+    return PreActResNet(
+        channels=channels,
+        stem=16,
+        widths=(16, 32, 64),
+        blocks=2,
+        num_classes=num_classes,
+        stride=2,
+    )
+
+
 def _activation(channels: int) -> nn.Sequential:
     return nn.Sequential(nn.BatchNorm2d(channels), nn.ReLU(inplace=True))
 
 
 def _conv3x3(in_channels: int, out_channels: int, stride: int = 1) -> nn.Conv2d:
     return nn.Conv2d(in_channels, out_channels, 3, stride=stride, padding=1, bias=False)
+
+
+NETWORKS = {
+    "preact-resnet18": Network(preact_resnet18, blocks=stages(4)),
+    "preact-resnet14": Network(preact_resnet14, blocks=stages(3)),
+    "preact-resnet20": Network(preact_resnet20, blocks=stages(3)),
+}

@@ -1,18 +1,18 @@
 """Wide residual networks: more channels instead of more layers.
 
-Zagoruyko & Komodakis 2016, "Wide Residual Networks". Two networks go by the name. The one
-for small images, WRN-28-10, is a pre-activation network with three stages of 16, 32 and 64
-channels made ten times as wide; without dropout, as in the paper's main results. The one
-for ImageNet widens the bottlenecks of ResNet-50 (He et al. 2016, "Deep Residual Learning
-for Image Recognition") by two.
+Zagoruyko & Komodakis 2016, "Wide Residual Networks". Two kinds of network have this name.
+The one for small images, WRN-28-10, is a pre-activation network whose three stages of 16, 32
+and 64 channels are ten times as wide; it has no dropout, as in the paper's main results. The
+one for ImageNet makes the bottlenecks of ResNet-50 (He et al. 2016, "Deep Residual Learning
+for Image Recognition") twice as wide.
 
 The k-mixup paper trains a "WideResNet-101" on CIFAR-10. No network for small images has
 101 layers (their depth is 6n + 4), and an error of 11.6 % is far from the 4 % of
-WRN-28-10, so we read it as the second kind with 101 layers, elsewhere `wide_resnet101_2`,
-applied to 32×32 as it stands: its 7×7 stem with stride 2 and pooling leave 8×8 to the
-first stage and a single pixel to the last.
+WRN-28-10. So we take it for the second kind with 101 layers, which torchvision calls
+`wide_resnet101_2`, applied to 32×32 unchanged: its 7×7 stem with stride 2 and its pooling
+leave 8×8 to the first stage and a single pixel to the last.
 
-Both are initialised by `convolutional.initialise`.
+`convolutional.initialise` draws the first weights of both.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from kmixup.lab.models.convolutional import image_shape, initialise
+from kmixup.lab.models.network import Network, stages
 from kmixup.lab.models.preact_resnet import PreActResNet
 
 
@@ -93,7 +94,7 @@ class WideBottleneckResNet(nn.Sequential):
 
 
 def wide_resnet101(*, in_shape: tuple[int, ...], num_classes: int) -> WideBottleneckResNet:
-    """The 101-layer one; 124,858,186 parameters on RGB with 10 classes."""
+    """The wide ResNet-101 of ImageNet; 124,858,186 parameters on RGB with 10 classes."""
     channels, _, _ = image_shape(in_shape)
     return WideBottleneckResNet(channels=channels, blocks=(3, 4, 23, 3), num_classes=num_classes)
 
@@ -105,3 +106,9 @@ def _conv_norm(
         in_channels, out_channels, kernel, stride=stride, padding=kernel // 2, bias=False
     )
     return conv, nn.BatchNorm2d(out_channels)
+
+
+NETWORKS = {
+    "wide-resnet28-10": Network(wide_resnet28_10, blocks=stages(3)),
+    "wide-resnet101": Network(wide_resnet101, blocks=stages(4)),
+}

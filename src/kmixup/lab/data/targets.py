@@ -1,0 +1,84 @@
+"""What is learnt: classes, or a number (regression)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+Task = Literal["classes", "regression"]
+TASKS: tuple[str, ...] = get_args(Task)
+
+# Whole numbers are classes unless they are many, in number and among the rows.
+MANY, MANY_SHARE = 50, 0.05
+FEW = 10  # so few distinct values may be meant otherwise than they are taken
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the values of a target are taken for.
+
+    Attributes:
+        task: "classes" or "regression".
+        note: what to tell the user where that may be wrong; else None.
+    """
+
+    task: Task
+    note: str | None = None
+
+
+def check_task(task: str | None) -> None:
+    """Refuse a task that there is not."""
+    if task is not None and task not in TASKS:
+        raise ValueError(f"task must be one of {', '.join(TASKS)}, got {task!r}")
+
+
+def decide(
+    values: NDArray[np.float64] | None, *, distinct: int, rows: int, task: Task | None, name: str
+) -> Decision:
+    """Classes or regression, of a target called `name` with `distinct` values in `rows` rows.
+
+    Args:
+        values: the distinct values as numbers; None where some are none.
+        distinct: how many there are.
+        rows: how many samples there are.
+        task: what the user says; None to decide by the values.
+        name: of the target, for the sentences.
+
+    >>> decide(np.array([0.5, 1.25]), distinct=2, rows=100, task=None, name="y").task
+    'regression'
+    >>> decide(np.array([0.0, 1.0]), distinct=2, rows=100, task=None, name="y").task
+    'classes'
+    """
+    check_task(task)
+    if task == "regression" and values is None:
+        raise ValueError(
+            f"task must be classes for the target {name!r}, got regression: its values are no "
+            "numbers"
+        )
+    if task is not None:
+        return Decision(task)
+    if values is None:
+        if distinct > MANY and 2 * distinct > rows:
+            raise ValueError(
+                f"the target {name!r} must have fewer classes, has {distinct:,} different values "
+                f"in {rows:,} rows: name another column (--target), or insist on --task classes"
+            )
+        return Decision("classes")
+    if not (values == np.rint(values)).all():
+        return Decision(
+            "regression", _note(name, distinct, "regression") if distinct <= FEW else None
+        )
+    if distinct > MANY and distinct > MANY_SHARE * rows:
+        return Decision("regression", _note(name, distinct, "regression"))
+    return Decision("classes", _note(name, distinct, "classes") if distinct > FEW else None)
+
+
+def _note(name: str, distinct: int, task: Task) -> str:
+    other = "classes" if task == "regression" else "regression"
+    return (
+        f"the target {name!r} has {distinct:,} distinct numbers and is taken for {task}: "
+        f"--task {other} takes it for {other}"
+    )

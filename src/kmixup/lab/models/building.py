@@ -1,0 +1,137 @@
+"""From a model's name to a fresh network: a named one, or a user's own function."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from kmixup.lab.models.network import Builder
+from kmixup.lab.models.registry import MODELS
+
+OWN = ":"  # stands between module and function in the name of a user's own model
+
+
+def build(name: str, *, in_shape: tuple[int, ...], num_classes: int) -> nn.Module:
+    """A fresh network, its weights drawn from torch's global generator.
+
+    A user's own network is run once, in eval mode, on two samples of zeros, so that a wrong
+    size is refused here. This changes neither its weights nor the state of the generator.
+
+    Args:
+        name: one of `MODELS`, or `package.module:function` for a user's own function,
+            called with `in_shape` and `num_classes` as keywords.
+        in_shape: shape of one sample, `(features,)` or `(channels, height, width)`.
+        num_classes: length of the vector of logits.
+
+    >>> import torch
+    >>> build("lenet", in_shape=(1, 28, 28), num_classes=10)(torch.zeros(5, 1, 28, 28)).shape
+    torch.Size([5, 10])
+    """
+    if not in_shape or not all(isinstance(size, int) and size >= 1 for size in in_shape):
+        raise ValueError(
+            "in_shape must be the shape of one sample in positive integers, "
+            f"e.g. (4,) or (3, 32, 32), got {in_shape!r}"
+        )
+    if num_classes < 1:
+        raise ValueError(f"num_classes must be at least 1, got {num_classes}")
+    in_shape = tuple(in_shape)
+    net: Any = check_model(name)(in_shape=in_shape, num_classes=num_classes)
+    if not isinstance(net, nn.Module):
+        raise TypeError(f"model {name!r} must return an nn.Module, got {type(net).__name__}")
+    if OWN in name:
+        _check_logits(name, net, in_shape=in_shape, num_classes=num_classes)
+    return net
+
+
+def check_model(name: str) -> Builder:
+    """The function that builds the network of that name; refuses a name that has none."""
+    if OWN in name:
+        return _own(name)
+    if name not in MODELS:
+        close = difflib.get_close_matches(name.lower().replace("_", "-"), MODELS) or MODELS
+        raise ValueError(
+            f"model must be a known name or package.module:function, got {name!r}: "
+            f"did you mean {' or '.join(close)}?"
+        )
+    return MODELS[name].build
+
+
+def _own(name: str) -> Builder:
+    """The builder at `package.module:function`."""
+    path, _, attribute = name.partition(OWN)
+    if not path or not attribute.isidentifier():
+        raise ValueError(f"a model of one's own is written package.module:function, got {name!r}")
+    module = _imported(path, name)
+    if not hasattr(module, attribute):
+        close = difflib.get_close_matches(attribute, vars(module))
+        hint = f": did you mean {' or '.join(close)}?" if close else ""
+        raise ValueError(f"module {path!r} has no {attribute!r}, asked for by model {name!r}{hint}")
+    builder: Builder = getattr(module, attribute)
+    if not callable(builder):
+        raise TypeError(f"model {name!r} must be a function, got {type(builder).__name__}")
+    try:
+        inspect.signature(builder).bind(in_shape=(1,), num_classes=1)
+    except TypeError as error:
+        raise TypeError(
+            f"model {name!r} must take in_shape and num_classes as its only required "
+            f"arguments, got the signature {inspect.signature(builder)}"
+        ) from error
+    return builder
+
+
+def _imported(path: str, name: str) -> ModuleType:
+    try:
+        return importlib.import_module(path)
+    except ModuleNotFoundError as error:
+        # what the module itself fails to import is its own affair
+        if error.name is None or not f"{path}.".startswith(f"{error.name}."):
+            raise
+        raise ValueError(
+            f"no module named {error.name!r}, asked for by model {name!r}: "
+            "install it, or put its folder on PYTHONPATH"
+        ) from error
+
+
+def _check_logits(
+    name: str, net: nn.Module, *, in_shape: tuple[int, ...], num_classes: int
+) -> None:
+    """Refuse a network that does not turn two samples into two vectors of logits."""
+    batch = (2, *in_shape)
+    try:
+        logits = _on_zeros(net, batch)
+    except Exception as error:
+        raise ValueError(
+            f"model {name!r} must take a batch of the shape {batch}, "
+            f"got {type(error).__name__}: {' '.join(str(error).split())}: "
+            "make its layers fit in_shape"
+        ) from error
+    wanted = (2, num_classes)
+    if not isinstance(logits, Tensor):
+        raise TypeError(
+            f"model {name!r} must return logits as one tensor of the shape {wanted} for a batch "
+            f"of the shape {batch}, got {type(logits).__name__}"
+        )
+    if logits.shape != wanted:
+        raise ValueError(
+            f"model {name!r} must return logits of the shape {wanted} for a batch of the shape "
+            f"{batch}, got {tuple(logits.shape)}: give its last layer num_classes outputs"
+        )
+
+
+def _on_zeros(net: nn.Module, shape: tuple[int, ...]) -> object:
+    """The output for zeros in eval mode; modes and random state are as before afterwards."""
+    modes = [(module, module.training) for module in net.modules()]
+    device = next((weight.device for weight in net.parameters()), torch.device("cpu"))
+    net.eval()  # batch norm reads its statistics and does not update them
+    try:
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            return net(torch.zeros(shape, device=device))
+    finally:
+        for module, training in modes:
+            module.training = training
