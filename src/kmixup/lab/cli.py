@@ -1,4 +1,4 @@
-"""The command `kmixup`: what goes wrong is said in one sentence, and no traceback."""
+"""The command `kmixup`: whatever goes wrong is one sentence and an exit code, no traceback."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import sys
 import warnings
 from typing import Any, NoReturn
 
-# what the extra kmixup[lab] brings, by the names of the modules
+# names of the modules that the extra kmixup[lab] installs
 LAB = (
+    "filelock",
     "typer",
     "rich",
+    "safetensors",
     "lightning_fabric",
     "pooch",
+    "requests",
     "tqdm",
     "sklearn",
     "PIL",
@@ -19,44 +22,59 @@ LAB = (
     "jinja2",
 )
 
-BAD_INPUT, INTERRUPTED = 2, 130
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+
+# how torch says that the machine has too little memory, where it raises a plain RuntimeError
+OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
 
 
 def main() -> None:
     """Run the command on the arguments of the process."""
     warnings.showwarning = _say_warning
     try:
-        code = _command()
+        code = _command(sys.argv[1:])
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in LAB:
             raise
         _leave(f'the lab needs {error.name}, which is not installed: pip install "kmixup[lab]"')
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        _leave("stopped", INTERRUPTED)
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and not any(
+            words in str(error) for words in OUT_OF_MEMORY
+        ):
+            raise
+        _leave(
+            "this machine has too little memory for that: take fewer samples (--limit), smaller "
+            "batches or a smaller network",
+            FAILED,
+        )
     sys.exit(code)
 
 
-def _command() -> int:
+def _command(words: list[str]) -> int:
     import typer
 
     from kmixup.lab.commands import app
-    from kmixup.lab.prepare import DivergedError
+    from kmixup.lab.commands.language import in_options, options_of
+    from kmixup.lab.train.setup import DivergedError
 
     # the base of all errors of usage, in click or in typer's own copy of it
     usage_error: Any = typer.BadParameter.__mro__[1]
+    command = typer.main.get_command(app)
     try:
-        return int(app(standalone_mode=False, prog_name="kmixup") or 0)
+        return int(command(words, standalone_mode=False, prog_name="kmixup") or 0)
     except usage_error as error:
         _leave(error.format_message().rstrip("."))
     except (ValueError, OSError, DivergedError) as error:
-        _leave(str(error))
+        _leave(in_options(str(error), options_of(command, words)))
     except typer.Abort:
         return INTERRUPTED
 
 
-def _leave(sentence: str) -> NoReturn:
+def _leave(sentence: str, code: int = BAD_INPUT) -> NoReturn:
     print(f"kmixup: {sentence}", file=sys.stderr)
-    sys.exit(BAD_INPUT)
+    sys.exit(code)
 
 
 def _say_warning(message: Warning | str, *where: object, **more: object) -> None:

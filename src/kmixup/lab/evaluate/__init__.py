@@ -1,0 +1,1 @@
+"""How good a trained network is: on the data as they are, and under shifts."""

@@ -1,0 +1,292 @@
+"""How good a trained network is.
+
+Every function takes raw samples, pixels in [0, 1] for images, and the data set's
+`normalise`, which is applied inside: perturbations are of pixels, and the attack's
+gradient goes through the normalisation. Networks are evaluated in eval mode. Afterwards,
+also after an error, every submodule is in its own mode again and no parameter has a new
+gradient.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, TypedDict
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from kmixup.modes import evaluating
+
+Transform = Callable[[Tensor], Tensor]
+Perturbation = Callable[[Tensor, Tensor], Tensor]
+
+
+class Batches(TypedDict, total=False):
+    """Arguments of `score` that seldom differ.
+
+    Attributes:
+        batch_size: how many samples go through the network at once.
+        bins: of the expected calibration error.
+    """
+
+    batch_size: int
+    bins: int
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How the error of a task is called and written.
+
+    Attributes:
+        name: what the figure is called.
+        factor: what the figure is multiplied by in tables.
+        unit: the unit of tables, in words.
+        points: the unit of a difference, in words.
+    """
+
+    name: str
+    factor: float
+    unit: str
+    points: str
+
+    def digits(self, figure: float | None) -> int:
+        """Digits after the point in tables: two of per cent, else as many as four of all need.
+
+        >>> PERCENT.digits(0.01), RMSE.digits(0.0123), RMSE.digits(54.3), RMSE.digits(12345.0)
+        (2, 5, 2, 0)
+        """
+        if self.factor != 1 or not figure:
+            return 2
+        return max(0, 3 - math.floor(math.log10(abs(figure))))
+
+    def text(self, error: float) -> str:
+        """One figure with its unit.
+
+        >>> PERCENT.text(0.016), RMSE.text(2.3149)
+        ('1.60%', '2.315')
+        """
+        if self.factor == 1:
+            return f"{error:.4g}" if abs(error) < 1000 else f"{error:,.0f}"
+        return f"{error:.2%}"
+
+
+PERCENT = Measure("error", 100, "in per cent", "points")
+RMSE = Measure("RMSE", 1, "in the unit of the target", "in the unit of the target")
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What a network scores on classes.
+
+    Attributes:
+        error: the fraction of samples put in a wrong class, in [0, 1].
+        nll: the mean negative log-likelihood of the true class (the log-loss), in nats.
+        ece: the expected calibration error, in [0, 1].
+    """
+
+    measure: ClassVar[Measure] = PERCENT
+
+    error: float
+    nll: float
+    ece: float
+
+
+@dataclass(frozen=True)
+class ClassScores(Scores):
+    """`Scores`, and what shows whether they are better than a constant answer.
+
+    Attributes:
+        baseline: the error of the constant answer, the most frequent class of training.
+        balanced_accuracy: the mean over classes of the share that is put in the right one.
+        auc: the area under the ROC curve of each class against the rest, as a mean over
+            classes; None where the samples are all of one class.
+        answers: the number of classes that some sample was put in.
+    """
+
+    baseline: float
+    balanced_accuracy: float
+    auc: float | None
+    answers: int
+
+
+@dataclass(frozen=True)
+class NumberScores:
+    """What a network scores on numbers.
+
+    Attributes:
+        error: the root of the mean squared error (RMSE), in the target's own unit.
+        baseline: the RMSE of the constant answer, the mean of the training targets.
+        r2: the share of the variance of the samples' targets that is explained (R²); None
+            where the targets do not differ.
+    """
+
+    measure: ClassVar[Measure] = RMSE
+
+    error: float
+    baseline: float
+    r2: float | None
+
+
+AnyScores = Scores | NumberScores
+
+
+def score(
+    net: nn.Module,
+    x: Tensor,
+    y: Tensor,
+    *,
+    normalise: Transform,
+    perturb: Perturbation = lambda x, y: x,
+    batch_size: int = 512,
+    bins: int = 15,
+) -> Scores:
+    """Scores on the samples, as they are or perturbed.
+
+    Args:
+        net: gives logits `(n, classes)`.
+        x: floating-point samples `(n, ...)`, before normalisation.
+        y: their classes, integers `(n,)`.
+        normalise: what turns samples into the network's inputs.
+        perturb: changes samples `(n, ...)`, given their classes.
+        batch_size: how many samples go through the network at once.
+        bins: of the expected calibration error.
+
+    >>> x, y = torch.tensor([[0.2, 0.1], [0.3, 0.4]]), torch.tensor([0, 0])
+    >>> score(nn.Identity(), x, y, normalise=lambda x: 10 * x).error
+    0.5
+    """
+    _check(x, y, batch_size)
+    device = next((p.device for p in net.parameters()), x.device)
+    logits = []
+    with evaluating(net), torch.no_grad():
+        for start in range(0, len(x), batch_size):
+            batch = slice(start, start + batch_size)
+            perturbed = perturb(x[batch].to(device), y[batch].to(device))
+            logits.append(net(normalise(perturbed)))
+    return score_logits(torch.cat(logits), y.to(device), bins=bins)
+
+
+def score_logits(logits: Tensor, y: Tensor, *, bins: int = 15) -> Scores:
+    """Scores of logits `(n, classes)` against the classes `y` `(n,)`."""
+    check_logits(logits, y)
+    logits = logits.double()
+    confidence, chosen = logits.softmax(1).max(1)
+    correct = chosen == y
+    return Scores(
+        error=int((~correct).sum()) / len(y),
+        nll=float(cross_entropy(logits, y.long())),
+        ece=calibration_error(confidence, correct, bins=bins),
+    )
+
+
+def score_classes(logits: Tensor, y: Tensor, *, majority: int) -> ClassScores:
+    """All scores of logits `(n, classes)`; `majority` is the most frequent class of training."""
+    plain = score_logits(logits, y)
+    chosen = logits.argmax(1)
+    present = y.unique().tolist()
+    recalls = [float((chosen[y == label] == label).double().mean()) for label in present]
+    return ClassScores(
+        **vars(plain),
+        baseline=float((y != majority).double().mean()),
+        balanced_accuracy=sum(recalls) / len(recalls),
+        auc=_auc(logits, y, present),
+        answers=len(chosen.unique()),
+    )
+
+
+def _auc(logits: Tensor, y: Tensor, present: list[int]) -> float | None:
+    """Mean over the classes that are present of the area under their ROC curve."""
+    if len(present) < 2:
+        return None
+    shares = logits.double().softmax(1)
+    return sum(roc_area(shares[:, label], y == label) for label in present) / len(present)
+
+
+def roc_area(figure: Tensor, positive: Tensor) -> float:
+    """The share of pairs of a positive and a negative sample in which the positive has more.
+
+    Equal figures `(n,)` count half. This is the area under the ROC curve, from the sum of the
+    ranks of the positive samples (Mann and Whitney 1947).
+
+    >>> roc_area(torch.tensor([0.1, 0.4, 0.4, 0.8]), torch.tensor([False, True, False, True]))
+    0.875
+    """
+    _, place, counts = figure.unique(return_inverse=True, return_counts=True)
+    ranks = (counts.cumsum(0) - (counts - 1) / 2)[place].double()
+    n, hits = len(figure), int(positive.sum())
+    return (float(ranks[positive].sum()) - hits * (hits + 1) / 2) / (hits * (n - hits))
+
+
+def score_numbers(outputs: Tensor, y: Tensor, *, deviation: float) -> NumberScores:
+    """Scores of standardised numbers `(n,)`, where 0 is the mean of the training targets.
+
+    `deviation` is that of the training targets, in their own unit.
+    """
+    y = y.double()
+    missed, spread = (outputs.double() - y).square().mean(), (y - y.mean()).square().mean()
+    return NumberScores(
+        error=deviation * float(missed.sqrt()),
+        baseline=deviation * float(y.square().mean().sqrt()),
+        r2=float(1 - missed / spread) if spread > 0 else None,
+    )
+
+
+def calibration_error(confidence: Tensor, correct: Tensor, *, bins: int = 15) -> float:
+    """Expected calibration error: the mean of |accuracy - confidence| over bins.
+
+    Samples are binned by confidence into `bins` intervals (a, b] of equal width, and bins
+    weighted by their share of the samples (Guo et al. 2017, "On Calibration of Modern
+    Neural Networks").
+
+    Args:
+        confidence: the probability given to the chosen class, `(n,)`.
+        correct: whether that was the true one, `(n,)`.
+        bins: their number.
+
+    >>> calibration_error(torch.tensor([0.75] * 4), torch.tensor([True, True, True, False]))
+    0.0
+    """
+    if bins < 1:
+        raise ValueError(f"bins must be at least 1, got {bins}")
+    inner_edges = torch.linspace(0, 1, bins + 1, dtype=torch.float64)[1:-1]
+    bin_of = torch.bucketize(confidence.double(), inner_edges.to(confidence.device))
+    # share · |accuracy - confidence| of a bin is |sum of the differences| / n
+    gaps = torch.zeros(bins, dtype=torch.float64, device=confidence.device)
+    gaps.scatter_add_(0, bin_of, correct.double() - confidence.double())
+    return float(gaps.abs().sum() / len(confidence))
+
+
+def _check(x: Tensor, y: Tensor, batch_size: int) -> None:
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+    if not x.is_floating_point():
+        raise TypeError(f"x must be floating point, got {x.dtype}: images as x.float() / 255")
+    if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
+        raise TypeError(f"y must hold integer classes, got {y.dtype}")
+    if x.dim() == 0 or len(x) == 0:
+        raise ValueError(f"x must hold at least one sample, got the shape {tuple(x.shape)}")
+    if y.shape != x.shape[:1]:
+        raise ValueError(
+            f"y must have one class for each of the {len(x)} samples of x, "
+            f"got the shape {tuple(y.shape)}"
+        )
+
+
+def check_logits(logits: Tensor, y: Tensor) -> None:
+    if logits.dim() != 2 or len(logits) != len(y):
+        raise ValueError(
+            f"logits must have the shape (n, classes) with n = {len(y)}, got {tuple(logits.shape)}"
+        )
+    if (high := int(y.max())) >= logits.shape[1] or int(y.min()) < 0:
+        raise ValueError(
+            f"y must hold classes in 0 … {logits.shape[1] - 1}, one for each logit, "
+            f"got {int(y.min())} … {high}"
+        )
+    if logits.isnan().any():
+        raise ValueError(
+            f"logits must be numbers, got NaN for {int(logits.isnan().any(1).sum())} of the "
+            f"{len(y)} samples: the network has diverged, or its inputs hold NaN"
+        )

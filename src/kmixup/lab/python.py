@@ -1,0 +1,146 @@
+"""The lab for programs: networks trained and searched on arrays, tensors, data sets and files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from kmixup.lab.data import Dataset
+from kmixup.lab.data.memory import arrays_of, from_memory, write_npz
+from kmixup.lab.evaluate.tasks import ClassWeights
+from kmixup.lab.sweep.driver import sweep
+from kmixup.lab.sweep.engines import Local
+from kmixup.lab.sweep.rows import Row
+from kmixup.lab.sweep.units import run as run_unit
+from kmixup.lab.sweep.units import units
+from kmixup.lab.train.defaults import defaults_for
+from kmixup.lab.train.loop import train
+from kmixup.lab.train.model import Model, load
+from kmixup.lab.train.protocol import Protocol
+from kmixup.lab.train.setup import computing_on, load_data
+from kmixup.lab.train.trial import Method, Trial, known_settings
+from kmixup.lab.tuning.budget import Budget
+from kmixup.lab.tuning.carrying_out import Tuned, tune_plan
+from kmixup.lab.tuning.plan import make_plan
+
+__all__ = ["fit", "load", "tune_data"]
+
+ARRAYS = "data.npz"
+
+
+def fit(
+    data: Any,
+    y: Any = None,
+    *,
+    method: str = "kmixup",
+    k: int = 16,
+    alpha: float = 1.0,
+    alpha_rule: str = "same",
+    model: str | None = None,
+    protocol: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    scaling: str | None = None,
+    target: str | None = None,
+    drop: Sequence[str] | None = None,
+    task: str | None = None,
+    class_weights: ClassWeights | None = None,
+    out: str | Path | None = None,
+    device: str = "auto",
+    progress: bool | None = None,
+) -> Model:
+    """Train a network on data of one's own, with a third of the samples to test it on.
+
+    Args:
+        data: inputs `(n, ...)` as an array or a tensor, with their targets `y`; a data set of
+            torch or of the lab; or a name or a path, as `kmixup.lab.data.load` takes it.
+        y: classes or numbers `(n,)`, where `data` are inputs alone.
+        method, k, alpha, alpha_rule: what is mixed, as in `kmixup.lab.train.trial.Method`.
+        model: a name or `package.module:function`; by default one for the shape of the data.
+        protocol: settings of the training to replace, e.g. `{"epochs": 50}`.
+        seed: of the split, the weights and all draws.
+        scaling, target, drop, task: as in `kmixup.lab.data.load`.
+        class_weights: "balanced" lets rare classes weigh as much as frequent ones.
+        out: folder for the record and the model, which `load` reads.
+        device, progress: as in `kmixup.lab.train.loop.train`.
+
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).normal(size=(90, 4))
+    >>> model = fit(x, x[:, 0] > 0, k=4, protocol={"epochs": 2, "batch_size": 32})
+    >>> model.predict_proba(x[:3]).shape
+    (3, 2)
+    """
+    mixing = Method(method, k, alpha, alpha_rule)  # type: ignore[arg-type]
+    named = isinstance(data, str | os.PathLike)
+    name = os.fspath(data) if named else getattr(data, "name", "arrays")
+    trial = Trial(
+        name, "", mixing, seed=seed, scaling=scaling, target=target, task=task,
+        drop=None if drop is None else tuple(drop), class_weights=class_weights,
+    )  # fmt: skip
+    if named:
+        loaded = load_data(trial)
+    elif isinstance(data, Dataset):
+        loaded = data
+    else:
+        loaded = from_memory(
+            data, y, task=task, scaling=scaling or "standard", seed=seed,  # type: ignore[arg-type]
+        )  # fmt: skip
+    usual = defaults_for(name, loaded)
+    settings = known_settings(Protocol, protocol or {}, "protocol.")
+    trial = replace(trial, model=model or usual.model, protocol=replace(usual.protocol, **settings))
+    trained = train(trial, data=loaded, out=out, device=device, progress=progress)
+    return Model.of(trained.net, trial, loaded, trained.record)
+
+
+def tune_data(
+    data: Any,
+    y: Any = None,
+    *,
+    out: str | Path | None = None,
+    budget: str | int | None = None,
+    workers: int | None = None,
+    device: str = "auto",
+    **settings: Any,
+) -> Tuned:
+    """Search k and alpha for data of one's own, then test what won, as `kmixup tune` does.
+
+    Args:
+        data, y: as in `fit`.
+        out: folder for the rows of all trials, where a search that was stopped goes on; arrays
+            are stored there too. Without it all trials run in this process.
+        budget: the most trials, e.g. 60, or minutes, e.g. "30m".
+        workers: processes, with `out` alone; a program that uses them must start under
+            `if __name__ == "__main__":`.
+        device: as in `kmixup.lab.train.loop.train`.
+        settings: further arguments of `kmixup.lab.tuning.plan.make_plan`.
+
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).normal(size=(60, 4))
+    >>> few = {"strategy": "simple", "k": [1, 2], "trials": 1, "tests": 2}
+    >>> tuned = tune_data(x, x[:, 0] > 0, **few, protocol={"epochs": 1, "batch_size": 16})
+    >>> [tested.name for tested in tuned.tests]
+    ['k-mixup', 'mixup', 'ERM']
+    """
+    if workers is not None and out is None:
+        raise ValueError(f"workers need a folder for their rows, got workers={workers}: pass out=…")
+    with ExitStack() as stack:
+        folder = Path(out or stack.enter_context(TemporaryDirectory())).expanduser()
+        name = os.fspath(data) if isinstance(data, str | os.PathLike) else None
+        if name is None:
+            name = str(write_npz(arrays_of(data, y), folder / ARRAYS))
+        plan = make_plan(name, **settings)
+        local = Local() if workers is None else Local(workers)
+        engine = stack.enter_context(local.kept())
+
+        def run(trials: Sequence[Trial]) -> list[Row]:
+            if out is not None:
+                return sweep(trials, folder, engine=engine, device=device).rows
+            with computing_on(1):
+                return [row for unit in units(trials) for row in run_unit(unit, device=device)]
+
+        count = 1 if out is None else engine.workers
+        return tune_plan(plan, run, budget=Budget.read(budget), workers=count)

@@ -1,0 +1,110 @@
+"""Checkpoints of runs: written whole, read only if undamaged and of the same run.
+
+A checkpoint is a file that `torch.load` can read. Its SHA-256 stands in the comment at the
+end of the file, because torch does not verify the checksums inside its archives and would
+load damaged weights silently.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile, ZipFile
+
+import torch
+
+from kmixup.lab.files import replace_file
+
+NAME = "checkpoint.pt"
+
+# A zip archive ends with a record of 22 bytes and a comment; the last two bytes of the record
+# are the length of the comment.
+END, END_LENGTH, NO_COMMENT = b"PK\x05\x06", 22, bytes(2)
+LABEL = b"kmixup sha256 "
+DIGEST_LENGTH = 32
+
+
+class UnusableError(ValueError):
+    """A checkpoint that a run cannot go on from: it is damaged, or it is of another run."""
+
+
+def save(path: Path, state: Mapping[str, Any]) -> None:
+    """Write tensors and plain values; if that fails, the checkpoint from before stays."""
+    # torch.save into a file turns a full disk into a RuntimeError; plain bytes give an OSError
+    buffer = io.BytesIO()
+    torch.save(dict(state), buffer)
+    contents = _sealed(buffer.getvalue())
+    try:
+        replace_file(path, lambda stream: stream.write(contents))
+    except OSError as error:
+        raise OSError(
+            f"{path} could not be written ({error.strerror or error}): the checkpoint from before, "
+            "if there was one, is kept; mend that and go on with resume=True"
+        ) from error
+
+
+def load(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Read what `save` wrote; refuse a damaged file, and a run with another `config`."""
+    state = _read(path)
+    there, here = dict(_leaves(state["config"])), dict(_leaves(config))
+    for key in [*here, *there]:
+        if there.get(key) != here.get(key):
+            raise UnusableError(
+                f"{path} must be of the same run to go on from, its {key} is {there.get(key)!r} "
+                f"and not {here.get(key)!r}: ask for that, or choose another folder"
+            )
+    return state
+
+
+def completed_epochs(path: Path) -> int:
+    """Number of epochs that a checkpoint has behind it, 0 if there is no checkpoint."""
+    return len(_read(path)["history"]) if path.is_file() else 0
+
+
+def _read(path: Path) -> dict[str, Any]:
+    contents = path.read_bytes()  # an error of the disk is none of the file's contents
+    try:
+        _check_whole(contents)
+        state = torch.load(io.BytesIO(contents), map_location="cpu", weights_only=True)
+        if {"config", "history"} <= state.keys():
+            return dict(state)
+        reason = "other contents"
+    except MemoryError:
+        raise
+    except Exception as error:  # the bytes are at hand: whatever fails from here is their fault
+        reason = str(error).partition("\n")[0] or type(error).__name__
+    raise UnusableError(f"{path} must be a whole checkpoint of kmixup, found {reason}: delete it")
+
+
+def _sealed(archive: bytes) -> bytes:
+    """The archive with the checksum of all bytes before it as its comment."""
+    length = len(LABEL) + DIGEST_LENGTH
+    labelled = archive[:-2] + length.to_bytes(2, "little") + LABEL
+    return labelled + hashlib.sha256(labelled).digest()
+
+
+def _check_whole(contents: bytes) -> None:
+    """Refuse contents of which a byte is missing or changed."""
+    labelled, digest = contents[:-DIGEST_LENGTH], contents[-DIGEST_LENGTH:]
+    if labelled.endswith(LABEL):
+        if hashlib.sha256(labelled).digest() != digest:
+            raise BadZipFile("a wrong checksum")
+    # Older checkpoints have no comment: the archive's own checksums cover their weights.
+    elif contents[-END_LENGTH:].startswith(END) and contents.endswith(NO_COMMENT):
+        with ZipFile(io.BytesIO(contents)) as archive:
+            if (name := archive.testzip()) is not None:
+                raise BadZipFile(f"a wrong checksum of {name}")
+    else:
+        raise BadZipFile("no end of the archive")
+
+
+def _leaves(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Settings by their dotted names."""
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value

@@ -1,0 +1,291 @@
+"""The mixing methods that the lab can train with, each defined once.
+
+An entry says what a method is called, how the library's mixer is built for it, and what it
+needs. Command-line choices, help, labels, checks, sweeps and reports read this registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from kmixup.coefficient import Beta
+from kmixup.interpolation import Interpolation, Linear
+from kmixup.methods import (
+    AdaMixup,
+    AutoMix,
+    CMixup,
+    CoMixup,
+    CutMix,
+    GuidedMixup,
+    KMixup,
+    LocalMixup,
+    PuzzleMix,
+    RegMixup,
+    SimilarMixup,
+    StackMix,
+)
+from kmixup.methods.stackmix import Stack
+from kmixup.mixer import Mixer
+from kmixup.pairing import Nearest
+
+
+@dataclass(frozen=True)
+class Ingredients:
+    """What a mixer is made from.
+
+    Attributes:
+        k: the number of samples in a block.
+        alpha: of the law of lam.
+        classes: their number; None where targets are numbers.
+        shape: of one input.
+        net: the network that is trained, for mixers that look into it; None in a fleet.
+        memory: the number of samples of earlier batches to keep; None for no memory.
+        labels: the cost of a pair of different classes.
+    """
+
+    k: int
+    alpha: float
+    classes: int | None
+    shape: tuple[int, ...] = ()
+    net: nn.Module | None = None
+    memory: int | None = None
+    labels: float = 0.0
+
+
+Build = Callable[[Ingredients], Mixer]
+VARIANTS = ("memory", "labels", "match_on")  # settings of a `Method` that change its pairs
+NO_VARIANT = dict.fromkeys(VARIANTS)
+
+
+@dataclass(frozen=True)
+class MethodEntry:
+    """A method of the registry.
+
+    Attributes:
+        title: what reports call it.
+        summary: what it does, in a few words.
+        build: makes the mixer. What it learns itself is trained with the network.
+        fixed: settings of a `Method` that leave no choice.
+        has_xi: whether the strength xi is known: inputs, mixed linearly in optimal pairs.
+        plain: whether it mixes rows of numbers before the network, every row weighing 1.
+        needs_images: what it needs images for; None where any input will do.
+        hidden: whether it mixes in a layer of the network.
+        by_saliency: whether it mixes by the saliency of pixels, for which the network makes one
+            more forward and backward pass in every step.
+        needs_numbers: what it needs targets for that are numbers; None where classes will do.
+        rest: makes the interpolation that shows unmixed samples of a shape to the network in
+            another form; None where they stay as they are.
+        variants: those of `VARIANTS` that it has.
+        at_one: the name that the method has at k = 1, where that is another.
+        baseline: the method that it is compared with; itself at k = 1 by default.
+    """
+
+    title: str
+    summary: str
+    build: Build
+    fixed: Mapping[str, object] = field(default_factory=dict)
+    has_xi: bool = False
+    plain: bool = False
+    needs_images: str | None = None
+    hidden: bool = False
+    by_saliency: bool = False
+    needs_numbers: str | None = None
+    rest: Callable[[tuple[int, ...]], Interpolation] | None = None
+    variants: tuple[str, ...] = ()
+    at_one: str | None = None
+    baseline: str | None = None
+
+    @property
+    def has_k(self) -> bool:
+        """Whether k is a choice."""
+        return "k" not in self.fixed
+
+    @property
+    def has_alpha(self) -> bool:
+        """Whether alpha is a choice."""
+        return "alpha" not in self.fixed
+
+    @property
+    def mixes(self) -> bool:
+        """Whether anything can be mixed: all but plain training do."""
+        return self.fixed.get("alpha") != 0
+
+    def suits(self, shape: tuple[int, ...], task: str) -> bool:
+        """Whether it can be trained on inputs of a shape, with classes or numbers as targets."""
+        lacks_images = self.needs_images is not None and len(shape) != 3
+        lacks_numbers = self.needs_numbers is not None and task != "regression"
+        return not (lacks_images or lacks_numbers)
+
+    def seen_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape in which the network sees a sample of `shape`."""
+        if self.rest is None:
+            return shape
+        return tuple(self.rest(shape).rest(torch.empty(1, *shape, device="meta")).shape[1:])
+
+
+def _of(mixer: Callable[[int, float, int | None], Mixer]) -> Build:
+    """Builds a mixer of k, alpha and the number of classes alone."""
+    return lambda at: mixer(at.k, at.alpha, at.classes)
+
+
+def _kmixup(at: Ingredients) -> Mixer:
+    return KMixup(at.k, at.alpha, at.classes, labels=at.labels, memory=at.memory)
+
+
+def _nearest(at: Ingredients) -> Mixer:
+    return Mixer(Nearest(at.k), Beta(at.alpha), Linear(), num_classes=at.classes)
+
+
+def _cmixup(at: Ingredients) -> Mixer:
+    return CMixup(at.k, at.alpha)
+
+
+def _stack(shape: tuple[int, ...]) -> Stack:
+    """Images one above the other, the features of tables one after the other."""
+    return Stack(-2 if len(shape) > 1 else -1)
+
+
+def _stackmix(at: Ingredients) -> Mixer:
+    return StackMix(at.k, at.classes, axis=_stack(at.shape).axis)
+
+
+def _adamixup(at: Ingredients) -> Mixer:
+    return AdaMixup(_net(at), at.shape, at.k, at.classes)
+
+
+def _automix(at: Ingredients) -> Mixer:
+    criterion = F.mse_loss if at.classes is None else F.cross_entropy
+    return AutoMix(_net(at), at.shape, at.k, at.alpha, at.classes, criterion=criterion)
+
+
+def _net(at: Ingredients) -> nn.Module:
+    if at.net is None:
+        raise ValueError("this method learns with a network, got net=None: pass the network")
+    return at.net
+
+
+METHODS: Mapping[str, MethodEntry] = MappingProxyType(
+    {
+        "erm": MethodEntry(
+            "ERM",
+            "nothing is mixed",
+            _of(KMixup),
+            {"k": 1, "alpha": 0.0, "alpha_rule": "same", "pairing": "loaders", **NO_VARIANT},
+            has_xi=True,
+            plain=True,
+        ),
+        "mixup": MethodEntry(
+            "mixup",
+            "random pairs",
+            _of(KMixup),
+            {"k": 1, "alpha_rule": "same", **NO_VARIANT},  # random pairs look at nothing
+            has_xi=True,
+            plain=True,
+        ),
+        "kmixup": MethodEntry(
+            "k-mixup",
+            "optimal pairs in blocks of k",
+            _kmixup,
+            has_xi=True,
+            plain=True,
+            variants=VARIANTS,
+            at_one="mixup",
+            baseline="mixup",
+        ),
+        "nearest": MethodEntry(
+            "nearest neighbours",
+            "the nearest in a block, the paper's counter-example",
+            _nearest,
+            plain=True,
+            baseline="mixup",
+        ),
+        "manifold": MethodEntry(
+            "manifold mixup",
+            "in a layer of the network",
+            _of(KMixup),
+            {"pairing": "batch"},  # inside a network there is only one batch
+            hidden=True,
+        ),
+        "cutmix": MethodEntry(
+            "CutMix", "boxes of images", _of(CutMix), needs_images="to cut boxes from"
+        ),
+        "local": MethodEntry("local mixup", "the loss weighted by distance", _of(LocalMixup)),
+        "puzzlemix": MethodEntry(
+            "PuzzleMix",
+            "by a mask that keeps what is salient",
+            _of(PuzzleMix),
+            {"pairing": "batch"},  # saliency of one batch is enough
+            needs_images="with salient parts",
+            by_saliency=True,
+        ),
+        "guided": MethodEntry(
+            "guided mixup",
+            "pixels weighed by their saliency",
+            _of(GuidedMixup),
+            {"pairing": "batch"},
+            needs_images="with salient parts",
+            by_saliency=True,
+        ),
+        "comixup": MethodEntry(
+            "Co-Mixup",
+            "collages of a whole group of images",
+            _of(CoMixup),
+            {"pairing": "batch"},  # groups are of one batch
+            needs_images="with salient parts",
+            by_saliency=True,
+        ),
+        "regmixup": MethodEntry("RegMixup", "the clean batch beside the mixed one", _of(RegMixup)),
+        "similar": MethodEntry(
+            "similarity mixup", "near pairs mixed more than far ones", _of(SimilarMixup)
+        ),
+        "cmixup": MethodEntry(
+            "C-Mixup",
+            "partners of similar targets",
+            _cmixup,
+            needs_numbers="to compare samples by",
+        ),
+        "stackmix": MethodEntry(
+            "StackMix",
+            "two samples side by side",
+            _stackmix,
+            {"alpha": 1.0},  # lam is 1/2
+            rest=_stack,
+        ),
+        "adamixup": MethodEntry(
+            "AdaMixup",
+            "lam from an interval that is learned for each pair",
+            _adamixup,
+            {"alpha": 1.0},  # u is uniform
+        ),
+        "automix": MethodEntry(
+            "AutoMix",
+            "by masks that are learned",
+            _automix,
+            needs_images="to learn masks for",
+        ),
+    }
+)
+
+
+def baseline_of(name: str) -> str:
+    """The method that `name` is compared with, its row k = 1.
+
+    >>> baseline_of("kmixup"), baseline_of("cutmix")
+    ('mixup', 'cutmix')
+    """
+    return METHODS[name].baseline or name
+
+
+def choices(join: str = "or") -> str:
+    """
+    >>> choices()    # doctest: +ELLIPSIS
+    'erm, mixup, kmixup, nearest, ... or ...'
+    """
+    *names, last = METHODS
+    return f"{', '.join(names)} {join} {last}"

@@ -1,0 +1,91 @@
+"""One run in several processes, called ranks, whose outcome comes back through a file.
+
+Fabric hands the outcome of rank 0 to the parent through a pipe, which the parent reads only
+when all ranks have ended. A pipe holds 64 KiB: a rank with a larger outcome would wait for the
+parent, and the parent for the rank, for ever.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import pickle
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException
+
+from kmixup.lab.formatting import ending
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+OUTCOME = "outcome"
+KILLED = -9
+
+
+def launch(fabric: Fabric, function: Callable[[Fabric], Any]) -> Any:
+    """Run `function` in every rank of `fabric`, and return what it returns in rank 0.
+
+    If a rank raises an error, the other ranks are ended and the error is raised here. If a
+    rank dies without an error, the others are ended and a ChildProcessError says how it died.
+    """
+    # torch announces every rank that it ends
+    logging.getLogger("torch.multiprocessing.spawn").setLevel(logging.ERROR)
+    with tempfile.TemporaryDirectory(prefix="kmixup-") as name, _no_child_left():
+        folder = Path(name)
+        try:
+            fabric.launch(partial(_into_file, folder, function))
+        except ProcessExitedException as death:
+            raise ChildProcessError(_sentence(death, fabric.world_size)) from None
+        except ProcessRaisedException as death:
+            raise _error(folder, death) from None
+        return pickle.loads((folder / OUTCOME).read_bytes())
+
+
+def _into_file(folder: Path, function: Callable[[Fabric], Any], fabric: Fabric) -> None:
+    """Run in a rank: leave the outcome of rank 0, or the error of any rank, in a file."""
+    rank = fabric.global_rank
+    try:
+        outcome = function(fabric)
+    except Exception as error:
+        error.add_note(traceback.format_exc())  # a traceback itself stays in its process
+        with suppress(Exception):  # an error that cannot be sent is told by its text
+            (folder / str(rank)).write_bytes(pickle.dumps(error))
+        raise
+    if rank == 0:
+        (folder / OUTCOME).write_bytes(pickle.dumps(outcome))
+
+
+def _error(folder: Path, death: ProcessRaisedException) -> Exception:
+    """The error that ended a rank."""
+    with suppress(Exception):  # its class may need more arguments than it was sent with
+        error = pickle.loads((folder / str(death.error_index)).read_bytes())
+        if isinstance(error, Exception):
+            return error
+    return RuntimeError(f"process {death.error_index} of the run failed: {death.msg.strip()}")
+
+
+def _sentence(death: ProcessExitedException, ranks: int) -> str:
+    remedy = ", perhaps for want of memory: try smaller batches" * (death.exit_code == KILLED)
+    return (
+        f"process {death.error_index + 1} of {ranks} {ending(death.exit_code)}, and the run with "
+        f"it{remedy}; what was saved is safe, go on with resume=True"
+    )
+
+
+@contextmanager
+def _no_child_left() -> Iterator[None]:
+    """End the ranks that are left when the run is given up, e.g. by Ctrl-C."""
+    before = set(multiprocessing.active_children())
+    try:
+        yield
+    finally:
+        for child in set(multiprocessing.active_children()) - before:
+            child.kill()
+            child.join()

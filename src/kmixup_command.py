@@ -1,0 +1,31 @@
+"""The door of the command `kmixup`, outside of the package.
+
+Importing anything of the package imports torch first, which takes seconds. Ctrl-C in these
+seconds would be a traceback if there were nobody outside to hear it.
+"""
+
+import os
+import sys
+
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run the command on the arguments of the process."""
+    import signal
+
+    before = signal.signal(signal.SIGINT, _leave)
+    from kmixup.lab.cli import main as run
+
+    signal.signal(signal.SIGINT, before)
+    try:
+        run()
+    except KeyboardInterrupt:
+        print("kmixup: stopped", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+
+
+def _leave(*interrupt: object) -> None:
+    """End at once: an exception might be swallowed by whatever is being imported."""
+    os.write(2, b"kmixup: stopped\n")
+    os._exit(INTERRUPTED)
