@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kmixup.lab.checkpoint import check_folder
 from kmixup.lab.commands.options import DATA, Model
-from kmixup.lab.commands.sweep import typed
+from kmixup.lab.commands.running import typed
+from kmixup.lab.files import check_folder
 
 if TYPE_CHECKING:
-    from kmixup.lab.hindsight import Difference, Hindsight
+    from kmixup.lab.bench.hindsight import Difference, Hindsight
 
 app = typer.Typer(
     help="Measure on this machine, or on what was trained.\n\n\b\n"
@@ -52,7 +52,7 @@ k = 16 at alpha = 1, and with mixup at the alpha that is best over the other tri
 
 \b
 On the published runs:
-  kmixup bench advice results/toy results/uci results/mnist
+  kmixup bench advice results/toy results/uci results/columns
 """
 
 
@@ -71,33 +71,28 @@ def cost(
 ) -> None:
     from rich.box import SIMPLE
     from rich.console import Console
-    from rich.table import Table
+    from rich.text import Text
 
-    from kmixup.lab import cost_report, sinkhorn
-    from kmixup.lab.cost import measure
+    from kmixup.lab.bench import cost_report, sinkhorn
+    from kmixup.lab.bench.cost import measure
 
     sys.path.insert(0, os.getcwd())  # for models of one's own
     if out is not None:
         check_folder(out)
     with Console(stderr=True).status("loading") as status:
-        found = measure(
+        measured = measure(
             data, model=model, batch_size=batch_size, steps=steps, seconds=seconds,
-            say=status.update,
+            say=lambda words: status.update(Text(words)),
         )  # fmt: skip
     console = Console()
-    for one in cost_report.tables(found):
-        drawn = Table(title=one.title, title_justify="left", box=SIMPLE, collapse_padding=True)
-        for i, name in enumerate(one.header):
-            drawn.add_column(name, justify="left" if i == 0 else "right")
-        for row in one.rows:
-            drawn.add_row(*row)
-        console.print(drawn)
-    typer.echo(cost_report.protocol(found))
-    typer.echo(f"\n{cost_report.conclusion(found)}")
-    if found.sinkhorn is None:
+    for table in cost_report.tables(measured):
+        console.print(table.printed(title_justify="left", box=SIMPLE, collapse_padding=True))
+    typer.echo(cost_report.protocol(measured))
+    typer.echo(f"\n{cost_report.conclusion(measured)}")
+    if measured.sinkhorn is None:
         typer.echo(sinkhorn.MISSING, err=True)
     if out is not None:
-        for path in cost_report.write(found, out, typed()):
+        for path in cost_report.write(measured, out, typed()):
             typer.echo(f"written: {path}")
 
 
@@ -106,42 +101,45 @@ def advice(
     folders: Annotated[list[Path], typer.Argument(help="Folders of sweeps, with rows.jsonl.")],
 ) -> None:
     from rich.console import Console
+    from rich.text import Text
 
-    from kmixup.lab.hindsight import RIVALS, look_back
-    from kmixup.lab.store import read
-    from kmixup.lab.words import markdown
+    from kmixup.lab.bench.hindsight import RIVALS, look_back
+    from kmixup.lab.formatting import TextTable
+    from kmixup.lab.sweep.store import read
 
-    found: list[Hindsight] = []
+    hindsights: list[Hindsight] = []
     with Console(stderr=True).status("reading") as status:
         for folder in folders:
-            status.update(f"inspecting the data of {folder}")
-            found += look_back(read(folder))
-    if not found:
+            status.update(Text(f"inspecting the data of {folder}"))
+            hindsights += look_back(read(folder))
+    if not hindsights:
         raise ValueError(f"there are no trials of mixup in {', '.join(map(str, folders))}")
     header = ["data", "trials", "advice", "nearest run", "error", "least of all"]
-    typer.echo(markdown([*header, *(f"less {name}" for name in RIVALS)], [_line(x) for x in found]))
+    header += [f"less {name}" for name in RIVALS]
+    typer.echo(TextTable(header, [_line(hindsight) for hindsight in hindsights]).aligned())
 
 
-def _line(one: Hindsight) -> list[str]:
+def _line(hindsight: Hindsight) -> list[str]:
     """A data set as a line of the table."""
-    from kmixup.lab.hindsight import RIVALS
+    from kmixup.lab.bench.hindsight import RIVALS
 
-    best, least = one.best
+    best, least = hindsight.best
     return [
-        one.data,
-        str(one.trials),
-        _settings(one.advised),
-        _settings(one.taken),
-        f"{one.error:.2f}",
+        hindsight.data,
+        str(hindsight.trials),
+        _settings(hindsight.advised),
+        _settings(hindsight.taken),
+        f"{hindsight.error:.2f}",
         f"{least:.2f} ({_setting(best)})",
-        *(_difference(one.against.get(name)) for name in RIVALS),
+        *(_difference(hindsight.against.get(name)) for name in RIVALS),
     ]
 
 
-def _difference(found: Difference | None) -> str:
-    if found is None:
+def _difference(difference: Difference | None) -> str:
+    if difference is None:
         return ""
-    return f"{found.mean:+.2f} ± {found.error:.2f}, {found.better} better, {found.worse} worse"
+    mean = f"{difference.mean:+.2f} ± {difference.error:.2f}"
+    return f"{mean}, {difference.better} better, {difference.worse} worse"
 
 
 def _settings(counts: Counter[tuple[int, float]]) -> str:
@@ -158,5 +156,5 @@ def _settings(counts: Counter[tuple[int, float]]) -> str:
 
 def _setting(setting: tuple[int, float], highest: float | None = None) -> str:
     k, alpha = setting
-    low, high = (f"{one:.2g}" for one in (alpha, alpha if highest is None else highest))
+    low, high = (f"{bound:.2g}" for bound in (alpha, alpha if highest is None else highest))
     return f"k = {k}, α = {low if low == high else f'{low} to {high}'}" if alpha else "ERM"

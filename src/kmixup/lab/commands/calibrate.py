@@ -10,7 +10,7 @@ import typer
 
 from kmixup.calibration import Calibration
 from kmixup.calibration import calibrate as find
-from kmixup.lab.commands.options import DATA, Limit, Scaling, Target
+from kmixup.lab.commands.options import DATA, Drop, Limit, Resize, Scaling, Target, height_and_width
 
 HELP = """Find the alpha at k that perturbs the data as much as mixup does at yours.
 
@@ -39,30 +39,57 @@ def calibrate(
     scaling: Scaling = None,
     limit: Limit = None,
     target: Target = None,
+    drop: Drop = [],  # noqa: B006, typer copies it
+    resize: Resize = None,
+    augment: Annotated[
+        bool | None,
+        typer.Option(
+            "--augment/--no-augment",
+            help="Crop and flip images first; by default as training does.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of the split and of the sampling.")] = 0,
 ) -> None:
     from kmixup.lab.data import load
-    from kmixup.lab.prepare import Inputs
-    from kmixup.lab.words import markdown
+    from kmixup.lab.formatting import TextTable
+    from kmixup.lab.train.defaults import defaults_for
+    from kmixup.lab.train.setup import Inputs, check_augment
 
-    loaded = load(data, scaling=scaling, limit=limit, target=target, seed=seed)  # type: ignore[arg-type]
-    found = []
-    for one in k:
-        generator = torch.Generator().manual_seed(seed)
+    loaded = load(
+        data, scaling=scaling, limit=limit, target=target, seed=seed, drop=drop,  # type: ignore[arg-type]
+        resize=height_and_width(resize),
+    )  # fmt: skip
+    if augment is None:
+        augment = defaults_for(data, loaded).protocol.augment
+    if augment:
+        check_augment(loaded)
+    calibrations = []
+    for size in k:
+        generator, crops = (torch.Generator().manual_seed(seed) for _ in range(2))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the table says what is out of reach
-            found.append(find(Inputs(loaded), one, alpha, disjoint=disjoint, generator=generator))
+            calibrations.append(
+                find(
+                    Inputs(loaded, crops if augment else None),
+                    size,
+                    alpha,
+                    disjoint=disjoint,
+                    generator=generator,
+                )
+            )
+    treated = ", cropped and flipped at random" if augment else ""
     typer.echo(
-        f"{loaded.title}, {len(loaded.x_train):,} training samples, scaling {loaded.scaling}: "
-        f"mixup with alpha = {alpha:g} has xi = {found[0].target_xi:.4g}"
+        f"{loaded.title}, {len(loaded.x_train):,} training samples, scaling {loaded.scaling}"
+        f"{treated}: "
+        f"mixup with alpha = {alpha:g} has xi = {calibrations[0].target_xi:.4g}"
     )
     header = ["k", "alpha", "xi", "squared distance, as a share of random pairs'"]
-    typer.echo(markdown(header, [_line(one) for one in found]))
-    if unreached := [str(one.k) for one in found if not one.reachable]:
+    typer.echo(TextTable(header, [_line(calibration) for calibration in calibrations]).aligned())
+    if unreached := [str(missed.k) for missed in calibrations if not missed.reachable]:
         typer.echo(f"no alpha perturbs as much at k = {', '.join(unreached)}: this is the cap")
 
 
-def _line(found: Calibration) -> list[str]:
-    one = found.square_distance_1
-    ratio, error = found.square_distance / one, found.standard_error / one
-    return [str(found.k), f"{found.alpha:.3g}", f"{found.xi:.4g}", f"{ratio:.3f} ± {error:.3f}"]
+def _line(calibration: Calibration) -> list[str]:
+    ratio = calibration.matched / calibration.square_distance_1
+    share = f"{ratio.value:.3f} ± {ratio.error:.3f}"
+    return [str(calibration.k), f"{calibration.alpha:.3g}", f"{calibration.xi:.4g}", share]

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from kmixup.lab.data import ENTRIES, Entry, at_hand, fetch_dataset
+from kmixup.lab.formatting import TextTable
 
 app = typer.Typer(
     help="The data sets: what there is, at hand or not, and where it comes from.\n\n"
@@ -20,15 +21,13 @@ app = typer.Typer(
 @app.command("list")
 def list_data() -> None:
     """All data sets that have a name, and whether they are at hand."""
-    rows = [("NAME", "KIND", "TRAIN", "TEST", "CLASSES", "SHAPE", "AT HAND")]
+    header = ("NAME", "KIND", "TRAIN", "TEST", "CLASSES", "SHAPE", "AT HAND")
+    rows = []
     for name, entry in ENTRIES.items():
         shape = "×".join(map(str, entry.shape))
         counts = (f"{entry.train:,}", f"{entry.test:,}", f"{entry.classes}")
         rows.append((name, entry.kind, *counts, shape, _presence(name)))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        typer.echo("  ".join(cells).rstrip())
+    typer.echo(TextTable(header, rows).plain())
 
 
 @app.command("info")
@@ -40,7 +39,7 @@ def info(name: Annotated[str, typer.Argument(help="A name from `kmixup data list
     shape = "×".join(map(str, entry.shape))
     typer.echo(f"  samples  {entry.train:,} to train, {entry.test:,} to test")
     typer.echo(f"  inputs   {shape} ({entry.kind}), {entry.classes} classes")
-    typer.echo(f"  scaling  {entry.paper or 'standard'}{_scaling_note(entry)}")
+    typer.echo(f"  scaling  {_scalings(entry)}")
     typer.echo(f"  licence  {entry.licence}")
     typer.echo(f"  source   {entry.source}")
     typer.echo(f"  at hand  {_presence(name)}")
@@ -76,5 +75,10 @@ def _bytes(size: int) -> str:
     return f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.1f} kB"
 
 
-def _scaling_note(entry: Entry) -> str:
-    return ", as the paper's xi imply" if entry.paper else ", the paper's is not known"
+def _scalings(entry: Entry) -> str:
+    """The default scaling, and the paper's."""
+    if entry.paper is None:
+        return f"{entry.default_scaling}, the paper's is not known"
+    if entry.default is None:
+        return f"{entry.paper}, as the paper's xi imply"
+    return f"{entry.default}; the paper's xi imply {entry.paper} (--scaling paper)"

@@ -10,10 +10,10 @@ from typing import Annotated
 
 import typer
 
-from kmixup.lab.checkpoint import check_folder
 from kmixup.lab.commands.options import Target
 from kmixup.lab.figures import NAMES, OF_DATA
-from kmixup.lab.words import duration
+from kmixup.lab.files import check_folder
+from kmixup.lab.formatting import duration
 
 HELP = f"""Draw the figures of the paper, and some that it lacks, as SVG and PNG with a caption.
 
@@ -85,5 +85,5 @@ def chosen(names: Sequence[str], *, own_data: bool) -> list[str]:
             raise ValueError(f"there is no figure {name!r}: did you mean {' or '.join(close)}?")
         if own_data and name not in OF_DATA:
             raise ValueError(f"data can be of {', '.join(OF_DATA)}, not of {name}: drop --data")
-    usual = [one for one in OF_DATA if one != "convergence"] if own_data else NAMES
+    usual = [name for name in OF_DATA if name != "convergence"] if own_data else NAMES
     return [name for name in NAMES if name in (names or usual)]

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kmixup.lab.checkpoint import check_folder
-from kmixup.lab.commands.options import DATA, Limit, Scaling, Target
-from kmixup.lab.commands.sweep import typed
+from kmixup.lab.commands.options import (
+    DATA,
+    Drop,
+    Limit,
+    Resize,
+    Scaling,
+    Target,
+    Task,
+    height_and_width,
+    say_account,
+)
+from kmixup.lab.commands.running import How, carry_out, typed
+from kmixup.lab.files import check_folder
+from kmixup.lab.train.trial import Method, Trial
+
+if TYPE_CHECKING:
+    from kmixup.lab.xray import Xray
+    from kmixup.lab.xray.verifying import Verified
 
 HELP = """Look at a data set before any training: what would k and alpha do to it?
 
@@ -28,6 +44,8 @@ Your own table, arrays or images:
   kmixup inspect photos/
 Embeddings of a network: save them as x and y in an .npz, as they are
   kmixup inspect embeddings.npz --scaling none
+Then train the advice against ERM and mixup on validation samples, in a few minutes:
+  kmixup inspect table.csv --target species --verify
 Quick, on the terminal only:
   kmixup inspect mnist --size 2000 --largest-k 64 --no-page
 """
@@ -53,9 +71,18 @@ def inspect(
     limit: Limit = None,
     seed: Annotated[int, typer.Option(help="Of the split and of all draws.")] = 0,
     target: Target = None,
+    drop: Drop = [],  # noqa: B006, typer copies it
+    task: Task = None,
+    resize: Resize = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder of the page; by default one in out/inspect.")
     ] = None,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify", help="Train the advice, mixup and ERM on validation samples, in minutes."
+        ),
+    ] = False,
     page: Annotated[bool, typer.Option("--page/--no-page", help="Write inspect.html.")] = True,
 ) -> None:
     if seed < 0:
@@ -63,20 +90,52 @@ def inspect(
     folder = out or Path("out/inspect") / Path(data).expanduser().resolve().name
     check_folder(folder)
     from rich.console import Console
+    from rich.markup import escape
 
     from kmixup.lab.data import load
-    from kmixup.lab.prepare import usual_for
-    from kmixup.lab.protocol import paper_protocol
+    from kmixup.lab.train.defaults import defaults_for
     from kmixup.lab.xray import examine, show, write
+    from kmixup.lab.xray.terminal import show_verified
 
-    with Console(stderr=True).status(f"reading {data}") as status:
-        loaded = load(data, limit=limit, scaling=scaling, seed=seed, target=target)  # type: ignore[arg-type]
+    shown = escape(data)
+    with Console(stderr=True).status(f"reading {shown}") as status:
+        loaded = load(
+            data, limit=limit, scaling=scaling, seed=seed, target=target, drop=drop,  # type: ignore[arg-type]
+            task=task, resize=height_and_width(resize),  # type: ignore[arg-type]
+        )  # fmt: skip
         if batch_size is None:
-            batch_size = paper_protocol(data, usual_for(data, loaded)[0]).batch_size
+            batch_size = defaults_for(data, loaded).protocol.batch_size
         xray = examine(
             loaded, alpha=alpha, largest_k=largest_k, batch_size=batch_size, size=size, seed=seed,
-            watch=lambda k: status.update(f"matching samples of {data} at k = {k}"),
+            watch=lambda k: status.update(f"matching samples of {shown} at k = {k}"),
         )  # fmt: skip
+    say_account(loaded)
     show(xray, Console())
+    verified = None
+    if verify:
+        usual = defaults_for(data, loaded)
+        protocol = replace(usual.protocol, batch_size=batch_size)
+        base = Trial(
+            data, usual.model, Method("erm"), protocol, seed, limit, scaling, target=target,
+            drop=tuple(drop) or None, task=task, resize=height_and_width(resize),
+        )  # fmt: skip
+        verified = _verify(xray, base, folder / "verify")
+        show_verified(verified, Console())
     if page:
-        typer.echo(f"page: {write(xray, folder, command=typed())}")
+        typer.echo(f"page: {write(xray, folder, command=typed(), verified=verified)}")
+
+
+def _verify(xray: Xray, base: Trial, folder: Path) -> Verified:
+    """Train what was advised, on every core of this machine."""
+    from kmixup.lab.xray.verifying import verify
+
+    how = How("local", None, None, 1, 0, "auto", quiet=False)
+    inspection = xray.inspection
+    return verify(
+        base,
+        inspection.advice,
+        inspection.alpha,
+        lambda trials: carry_out(trials, folder, how).rows,
+        samples=inspection.samples,
+        told=lambda sentence: typer.echo(sentence, err=True),
+    )

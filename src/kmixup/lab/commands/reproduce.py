@@ -11,25 +11,29 @@ from typing import Annotated
 import typer
 
 from kmixup.lab.commands.options import (
-    Address,
-    Device,
     DryRun,
-    EngineName,
-    NumCpus,
-    NumGpus,
+    Epochs,
     Out,
-    Quiet,
-    Workers,
+    grouped,
 )
-from kmixup.lab.commands.sweep import How, carry_out, finish, preview, report
-from kmixup.lab.paper import PRESETS, Preset
+from kmixup.lab.commands.running import How, carry_out, finish, preview, report
+from kmixup.lab.formatting import count
+from kmixup.lab.paper import PRESETS, Preset, preset_of
+from kmixup.lab.sweep.rows import Done, Row
+from kmixup.lab.sweep.store import NAME as ROWS
+from kmixup.lab.sweep.store import read
 
-RULES = {"same": ("same",), "xi": ("xi",), "both": ("same", "xi")}
+RULES = {"same": ("same",), "xi": ("xi",), "root": ("root",), "both": None}
 
 HELP = f"""Re-run an experiment of the paper, and show it beside the paper's figures.
 
-Every trial is written down as it ends, so the same command goes on after any interruption,
-and draws the report anew once all is there. Settings are the paper's where it states them.
+Every trial is written down as it ends, so the same command continues after any interruption,
+and draws the report again when all trials are there. Settings are the paper's where it states
+them.
+
+master is the paper's Table 1, which sums up seven other tables. It trains nothing unless
+--train is given: it shows the paper's figures, the command that re-runs each of them, and our
+figures where rows are in out/master, out/mnist, ... or in --out and its folders mnist, ...
 
 \b
 Experiments, and how many networks they train for one reading of alpha:
@@ -40,6 +44,8 @@ The toy tables in full, in a few minutes:
   kmixup reproduce toy
 A glimpse of any other:
   kmixup reproduce uci --quick
+The summary, with the rows that are published in results/:
+  kmixup reproduce master --out results
 What two cores can do in an hour:
   kmixup reproduce mnist --epochs 12 --trials 3 --k 1 --k 16 --alpha 1 --alpha 10
 What would be run, and for how long:
@@ -51,35 +57,41 @@ On a Ray cluster:
 Name = Annotated[str, typer.Argument(metavar="TABLE", help=f"One of {', '.join(PRESETS)}.")]
 
 
+@grouped
 def reproduce(
     name: Name,
     data: Annotated[
         list[str], typer.Option(help="Only the tables of this data set; may be repeated.")
     ] = [],  # noqa: B006, typer copies it
     trials: Annotated[int | None, typer.Option(help="Networks of each cell.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="The rate's milestones move along.")] = None,
+    epochs: Epochs = None,
     k: Annotated[list[int], typer.Option(help="Rows of the tables; may be repeated.")] = [],  # noqa: B006
     alpha: Annotated[list[float], typer.Option(help="Columns; may be repeated.")] = [],  # noqa: B006
     alpha_rule: Annotated[
-        str, typer.Option(help="At k > 1 alpha as it is (same), at equal xi (xi), or both.")
+        str,
+        typer.Option(
+            help="At k > 1 alpha as it is (same), at equal xi (xi), times the ratio of distances "
+            "(root), or both that the experiment has."
+        ),
     ] = "both",
     limit: Annotated[int | None, typer.Option(help="Only the first samples.")] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="The smallest version that shows something.")
     ] = False,
+    train: Annotated[
+        bool, typer.Option("--train", help="Train the networks of master; the others always do.")
+    ] = False,
     out: Out = None,
-    engine: EngineName = "local",
-    workers: Workers = None,
-    address: Address = None,
-    num_cpus: NumCpus = 1,
-    num_gpus: NumGpus = 0,
-    device: Device = "auto",
     dry_run: DryRun = False,
-    quiet: Quiet = False,
+    *,
+    how: How,
 ) -> None:
     preset = _preset(name, data)
+    if preset.summaries and not (train or dry_run):
+        _show_summary(preset, out)
+        return
     if alpha_rule not in RULES:
-        raise ValueError(f"alpha-rule must be one of {', '.join(RULES)}, got {alpha_rule!r}")
+        raise ValueError(f"alpha_rule must be one of {', '.join(RULES)}, got {alpha_rule!r}")
     todo = preset.trials(
         trials=trials,
         epochs=epochs,
@@ -89,7 +101,6 @@ def reproduce(
         limit=limit,
         quick=quick,
     )
-    how = How(engine, workers, address, num_cpus, num_gpus, device, quiet)
     shrunk = preset.shrinkage(todo)
     typer.echo(f"{preset.claim}\n{_extent(preset, shrunk)}")
     if dry_run:
@@ -101,11 +112,14 @@ def reproduce(
         outcome.rows,
         preset.tables,
         folder,
+        quiet=how.quiet,
         name=f"The paper's experiment {name}, run again" if preset.printed else name,
         claim=preset.claim,
         comparison=preset.comparison,
         notes=[_extent(preset, shrunk), *preset.deviations],
     )
+    if preset.summaries:
+        _show_master(preset, outcome.rows)
     finish(outcome, folder, page)
 
 
@@ -116,12 +130,45 @@ def _preset(name: str, data: Sequence[str]) -> Preset:
         raise ValueError(f"there is no experiment {name!r}: did you mean {' or '.join(close)}?")
     preset = PRESETS[name]
     known = dict.fromkeys(table.data for table in preset.tables)
-    for one in data:
-        if one not in known:
-            raise ValueError(f"data of {name} must be among {', '.join(known)}, got {one!r}")
+    for wanted in data:
+        if wanted not in known:
+            raise ValueError(f"data of {name} must be among {', '.join(known)}, got {wanted!r}")
+    chosen = data or known
     return replace(
-        preset, tables=tuple(table for table in preset.tables if table.data in (data or known))
+        preset,
+        tables=tuple(table for table in preset.tables if table.data in chosen),
+        summaries=tuple(line for line in preset.summaries if line.table.data in chosen),
     )
+
+
+def _show_summary(preset: Preset, out: Path | None) -> None:
+    """Show the paper's summary beside the rows at hand, without any training."""
+    base = out or Path("out")
+    names = dict.fromkeys(preset_of(table).name for table in preset.tables)
+    folders = [out or base / preset.name, *(base / name for name in names)]
+    rows: dict[str, Row] = {}
+    for folder in folders:
+        if not (folder / ROWS).is_file():
+            continue
+        for row in read(folder):
+            if row.id not in rows or isinstance(row, Done):
+                rows[row.id] = row
+    typer.echo(preset.claim)
+    _show_master(preset, list(rows.values()))
+    if not rows:
+        typer.echo(f"No rows of ours in {', '.join(map(str, folders))}.")
+    typer.echo(
+        f"Nothing was trained: kmixup reproduce {preset.name} --train re-runs all lines, "
+        f"{count(preset.networks, 'network')} for each reading of alpha."
+    )
+
+
+def _show_master(preset: Preset, rows: Sequence[Row]) -> None:
+    from rich.console import Console
+
+    from kmixup.lab.report.master import show_master
+
+    show_master(preset.summaries, rows, Console())
 
 
 def _extent(preset: Preset, shrunk: Sequence[str]) -> str:

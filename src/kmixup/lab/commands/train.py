@@ -11,12 +11,37 @@ from typing import Annotated, Any
 
 import typer
 
-from kmixup.lab import checkpoint
-from kmixup.lab.commands.options import DATA, Limit, Model, Points, Scaling, Target
+from kmixup.lab.commands.options import (
+    DATA,
+    DrawnSamples,
+    Drop,
+    Epochs,
+    Limit,
+    Model,
+    Points,
+    Rate,
+    Resize,
+    Scaling,
+    ShiftLevels,
+    Target,
+    Task,
+    Weights,
+    grouped,
+    height_and_width,
+    say_account,
+)
 from kmixup.lab.data import Dataset, load
-from kmixup.lab.prepare import usual_for
-from kmixup.lab.protocol import Method, Trial, paper_protocol
-from kmixup.lab.words import count
+from kmixup.lab.evaluate.shifts import SHIFTS
+from kmixup.lab.evaluate.wording import beside, constant_answer, figures
+from kmixup.lab.formatting import count
+from kmixup.lab.sweep.rows import read_scores
+from kmixup.lab.train import checkpoint
+from kmixup.lab.train.defaults import defaults_for
+from kmixup.lab.train.methods import METHODS, VARIANTS, choices
+from kmixup.lab.train.record import CLEAN
+from kmixup.lab.train.trial import Method, Trial, shifts_from, variant_words
+
+WITHOUT_K = " and ".join(name for name, entry in METHODS.items() if not entry.has_k)
 
 HELP = """Train a network and write down its test error.
 
@@ -35,38 +60,46 @@ Other methods, as published with k = 1, and with optimal pairs:
   kmixup train --data mnist --method cutmix --k 1
   kmixup train --data mnist --method local --k 16
   kmixup train --data mnist --method manifold --k 16 --layers all-blocks
+k beyond the batch, and other notions of near:
+  kmixup train --data mnist --batch-size 16 --k 64 --memory 512
+  kmixup train --data mnist --k 16 --labels 0.5
+  kmixup train --data mnist --k 16 --match-on network
 Your own data and network:
-  kmixup train --data table.csv --target species
+  kmixup train --data table.csv --target species --drop id
   kmixup train --data photos/ --model my_package.nets:small
 Stopped? The same command goes on after the last whole epoch:
   kmixup train --data mnist --epochs 3 --resume
+Few samples, and statistics of batch norm as the test needs them:
+  kmixup train --data cifar10 --samples 5000 --model preact-resnet14 --clean-statistics
 Robustness, two processes, a part of the data:
   kmixup train --data mnist --fgsm 8 --noise 16 --devices 2 --limit 5000
 """
 
 
+@grouped
 def train(
     data: Annotated[str, typer.Option(help=DATA)],
     model: Model = None,
-    method: Annotated[
-        str, typer.Option(help="erm, mixup, kmixup, nearest, manifold, cutmix or local.")
-    ] = "kmixup",
+    method: Annotated[str, typer.Option(help=f"{choices()}.")] = "kmixup",
     k: Annotated[
         int,
         typer.Option(
-            help="Samples in a block; erm and mixup have none, manifold, cutmix and local are "
-            "as published with 1."
+            help=f"Samples in a block; {WITHOUT_K} have none, the others are as published with 1."
         ),
     ] = 16,
     alpha: Annotated[float, typer.Option(help="lam ~ Beta(alpha, alpha); 0 mixes nothing.")] = 1.0,
     alpha_rule: Annotated[
-        str, typer.Option(help="same: alpha as it is; xi: as strong as mixup with that alpha.")
+        str,
+        typer.Option(
+            help="same: alpha as it is; xi: as strong as mixup with that alpha; root: times the "
+            "ratio of distances."
+        ),
     ] = "same",
     pairing: Annotated[
         str,
         typer.Option(
             help="loaders: with a second order of the data; batch: inside a batch, as manifold "
-            "always does."
+            "always does; reshuffle: a batch with itself, as the paper's public script does."
         ),
     ] = "loaders",
     layers: Annotated[
@@ -76,8 +109,23 @@ def train(
             "modules with commas between, e.g. input,encoder.0."
         ),
     ] = None,
-    epochs: Annotated[int | None, typer.Option(help="The rate's milestones move along.")] = None,
-    rate: Annotated[float | None, typer.Option(help="The first learning rate.")] = None,
+    memory: Annotated[
+        int | None,
+        typer.Option(help="Samples of earlier batches that fill up blocks: k beyond the batch."),
+    ] = None,
+    labels: Annotated[
+        float | None,
+        typer.Option(help="Cost of a pair of different classes, in mean distances; below 0 more."),
+    ] = None,
+    match_on: Annotated[
+        str | None,
+        typer.Option(
+            help="pixels, pca:50 or pca-white:50 (components), network:5 or ema:5 (the features "
+            "of the network, or of its moving average, every 5 epochs)."
+        ),
+    ] = None,
+    epochs: Epochs = None,
+    rate: Rate = None,
     momentum: Annotated[float | None, typer.Option()] = None,
     weight_decay: Annotated[float | None, typer.Option()] = None,
     batch_size: Annotated[int | None, typer.Option()] = None,
@@ -85,17 +133,32 @@ def train(
         bool | None, typer.Option("--augment/--no-augment", help="Random crops and flips.")
     ] = None,
     precision: Annotated[str | None, typer.Option(help="fp32 or bf16.")] = None,
+    warmup: Annotated[
+        float | None, typer.Option(help="Share of the epochs in which the rate rises.")
+    ] = None,
+    test_every: Annotated[
+        int | None, typer.Option(help="Epochs from one test and checkpoint to the next.")
+    ] = None,
+    layout: Annotated[
+        str | None, typer.Option(help="channels_last: faster on most CPUs, for images.")
+    ] = None,
+    clean_statistics: Annotated[
+        bool,
+        typer.Option(
+            "--clean-statistics",
+            help="Compute the statistics of batch norm on clean samples at the end, test again.",
+        ),
+    ] = False,
     seed: Annotated[int, typer.Option(help="Of the split, the weights and all draws.")] = 0,
     limit: Limit = None,
+    samples: DrawnSamples = None,
     scaling: Scaling = None,
     size: Points = None,
     target: Target = None,
-    noise: Annotated[
-        list[float], typer.Option(help="Also test under Gaussian noise of EPS/255.", metavar="EPS")
-    ] = [],  # noqa: B006, typer copies it
-    fgsm: Annotated[
-        list[float], typer.Option(help="Also test under an attack of EPS/255.", metavar="EPS")
-    ] = [],  # noqa: B006
+    drop: Drop = [],  # noqa: B006, typer copies it
+    task: Task = None,
+    resize: Resize = None,
+    class_weights: Weights = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder of the run; by default one named after it in out/.")
     ] = None,
@@ -106,32 +169,46 @@ def train(
         bool, typer.Option("--tensorboard", help="Write curves into the folder of the run.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    *,
+    shifts: ShiftLevels,  # type: ignore[valid-type]
 ) -> None:
-    from kmixup.lab import record
-    from kmixup.lab.train import train as run
+    from kmixup.lab.train import record
+    from kmixup.lab.train.loop import train as run
 
-    mixing = Method(method, k, alpha, alpha_rule, pairing, layers)  # type: ignore[arg-type]
+    mixing = Method(
+        method, k, alpha, alpha_rule, pairing, layers,  # type: ignore[arg-type]
+        memory=memory, labels=labels, match_on=match_on,
+    )  # fmt: skip
     sys.path.insert(0, os.getcwd())  # for models of one's own
     loaded = load(
         data,
         limit=limit,
+        samples=samples,
         scaling=scaling,  # type: ignore[arg-type]
         seed=seed,
         size=size,
         target=target,
+        drop=drop,
+        task=task,  # type: ignore[arg-type]
+        resize=height_and_width(resize),
     )
+    say_account(loaded)
     given = {
         "epochs": epochs, "rate": rate, "momentum": momentum, "weight_decay": weight_decay,
         "batch_size": batch_size, "augment": augment, "precision": precision,
+        "warmup": warmup, "test_every": test_every, "layout": layout,
     }  # fmt: skip
-    kind, usual = usual_for(data, loaded)
+    usual = defaults_for(data, loaded)
     protocol = replace(
-        paper_protocol(data, kind),
+        usual.protocol,
         **{name: value for name, value in given.items() if value is not None},  # type: ignore[arg-type]
     )
     trial = Trial(
-        data, model or usual, mixing, protocol, seed, limit, scaling, size, target,
-        noise=tuple(noise), fgsm=tuple(fgsm),
+        data, model or usual.model, mixing, protocol, seed, limit, scaling, size, target,
+        shifts=shifts_from(vars(shifts)), drop=tuple(drop), task=task,
+        resize=height_and_width(resize),
+        class_weights=class_weights,  # type: ignore[arg-type]
+        samples=samples, clean_statistics=clean_statistics,
     )  # fmt: skip
     folder = out or Path("out") / folder_name(trial)
     if resume and not (folder / checkpoint.NAME).is_file():
@@ -145,21 +222,40 @@ def train(
         typer.echo(how_to_go_on(folder, protocol.epochs), err=True)
         raise typer.Exit(130) from None
     typer.echo(summary(trial, loaded, trained.record))
+    typer.echo(f"model: kmixup predict {shlex.quote(str(folder))} NEW")
     typer.echo(f"record: {folder / record.NAME}")
 
 
 def folder_name(trial: Trial) -> str:
-    """
+    """Words of a run, and eight digits where settings of the data or of the classes differ.
+
     >>> folder_name(Trial("iris", "mlp-iris", Method("kmixup", k=16)))
     'iris-mlp-iris-kmixup-k16-alpha1-seed0'
+    >>> folder_name(Trial("iris", "mlp-iris", Method("erm"), limit=50))
+    'iris-mlp-iris-erm-seed0-limit50'
+    >>> folder_name(Trial("own.csv", "mlp-iris", Method("erm"), drop=("id",)))
+    'own.csv-mlp-iris-erm-seed0-9defbb69'
     """
     method = trial.method
-    words: list[str] = [Path(trial.data).name, trial.model.replace(":", "."), method.name]
-    words += [f"k{method.k}"] * method.has_k
-    words += [f"alpha{method.alpha:g}"] * (method.name != "erm")
+    words = [Path(trial.data).name, trial.model.replace(":", "."), method.name]
+    words += [f"k{method.k}"] * method.entry.has_k
+    words += [f"alpha{method.alpha:g}"] * method.entry.has_alpha
     words += ["xi"] * (method.alpha_rule == "xi") + ["batch"] * (method.pairing == "batch")
     words += [] if method.layers is None else [method.layers]
-    return "-".join([*words, f"seed{trial.seed}"])
+    words += [
+        f"{name.replace('_', '-')}-{value:g}" if name != "match_on" else value.replace(":", "-")
+        for name in VARIANTS
+        if (value := getattr(method, name)) is not None
+    ]
+    words += [f"seed{trial.seed}"]
+    words += [] if trial.limit is None else [f"limit{trial.limit}"]
+    words += [] if trial.samples is None else [f"samples{trial.samples}"]
+    told = Trial(
+        trial.data, trial.model, method, seed=trial.seed, limit=trial.limit, samples=trial.samples
+    )
+    # the protocol and the shifts do not count: a folder that holds such a run is refused
+    rest = replace(trial, protocol=told.protocol, shifts=())
+    return "-".join([*words, *([] if rest == told else [rest.id[:8]])])
 
 
 def how_to_go_on(folder: Path, epochs: int) -> str:
@@ -171,16 +267,29 @@ def how_to_go_on(folder: Path, epochs: int) -> str:
 
 
 def summary(trial: Trial, data: Dataset, record: dict[str, Any]) -> str:
-    method, result = trial.method, record["result"]
-    words: list[str] = [method.name]
-    words += [f"k={method.k}"] * method.has_k
-    words += [f"alpha={record['alpha']:.4g}"] * (method.name != "erm")
+    """What came of a run, beside what a constant answer would give."""
+    method, scores = trial.method, read_scores(record["result"])
+    words = [method.name]
+    words += [f"k={method.k}"] * method.entry.has_k
+    words += [f"alpha={record['alpha']:.4g}"] * method.entry.has_alpha
+    words += variant_words(method)
+    measure = scores.measure
     lines = [
-        f"{data.title}, {trial.model}, {' '.join(words)}: test error {result['error']:.2%}, "
-        f"nll {result['nll']:.4f}, ece {result['ece']:.4f} "
-        f"after {count(len(record['epochs']), 'epoch')} in {record['seconds']:.1f} s"
+        f"{data.title}, {trial.model}, {' '.join(words)}: test {measure.name} "
+        f"{measure.text(scores.error)}, {', '.join(figures(scores))} "
+        f"after {count(len(record['epochs']), 'epoch')} in {record['seconds']:.1f} s",
+        *beside(scores, constant_answer(data)),
     ]
-    for name, words_for in (("noise", "Gaussian noise"), ("fgsm", "FGSM")):
-        for found in record.get(name, ()):
-            lines.append(f"under {words_for} of {found['eps']:g}/255: error {found['error']:.2%}")
+    if CLEAN in record:
+        clean = read_scores(record[CLEAN])
+        lines.append(
+            f"with clean statistics of batch norm, which the model keeps: test {measure.name} "
+            f"{measure.text(clean.error)}"
+        )
+    elif trial.clean_statistics:
+        lines.append(f"{trial.model} has no batch norm, so --clean-statistics changes nothing")
+    for name, shift in SHIFTS.items():
+        for level in record.get(name, ()):
+            error = f"{level['error']:.2%}"
+            lines.append(f"under {shift.title} of {level['eps']:g}/255: error {error}")
     return "\n".join(lines)

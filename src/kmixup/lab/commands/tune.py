@@ -11,44 +11,53 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kmixup.lab.budget import Budget
 from kmixup.lab.commands.options import (
     DATA,
-    Address,
-    Device,
+    Drop,
     DryRun,
-    EngineName,
+    Epochs,
     Limit,
     Model,
-    NumCpus,
-    NumGpus,
     Out,
     Points,
-    Quiet,
+    Rate,
+    Resize,
     Scaling,
     Target,
-    Workers,
+    Task,
+    Weights,
+    grouped,
+    height_and_width,
+    say_account,
 )
-from kmixup.lab.commands.sweep import (
+from kmixup.lab.commands.running import (
     How,
     carry_out,
     finish,
     forecast,
+    say_drawing,
     typed,
 )
-from kmixup.lab.protocol import Trial
-from kmixup.lab.store import NAME, Row, read
-from kmixup.lab.strategies import AllFailedError
-from kmixup.lab.sweep import Outcome
-from kmixup.lab.words import count
+from kmixup.lab.data import ENTRIES
+from kmixup.lab.evaluate.scores import Scores
+from kmixup.lab.formatting import count
+from kmixup.lab.sweep.driver import SweepOutcome
+from kmixup.lab.sweep.rows import DataUsed, Done, Row, TrainingCurve
+from kmixup.lab.sweep.store import NAME, read
+from kmixup.lab.train.setup import load_data
+from kmixup.lab.train.trial import Trial
+from kmixup.lab.tuning.budget import Budget
+from kmixup.lab.tuning.strategies import AllFailedError
 
 if TYPE_CHECKING:
-    from kmixup.lab.tuning import Plan, Tuned
+    from kmixup.lab.tuning.carrying_out import Tuned
+    from kmixup.lab.tuning.plan import Plan
 
 HELP = """Search k and alpha on validation samples, then test what won, once.
 
 Beside it ERM is tested, and mixup with an alpha that was searched with as many trials. No
-trial of a search sees the test part.
+trial of a search sees the test part. The headline names the best of the three, which may be
+not to mix, with a line to copy.
 
 \b
 Strategies, the first three of the paper:
@@ -74,6 +83,7 @@ Stopped? The same command goes on, and ends with the same winner.
 """
 
 
+@grouped
 def tune(
     data: Annotated[str, typer.Option(help=DATA)],
     model: Model = None,
@@ -100,25 +110,24 @@ def tune(
         float, typer.Option(help="Share of the training samples to choose on.")
     ] = 0.2,
     tests: Annotated[int, typer.Option(help="Seeds of the final test.")] = 10,
-    epochs: Annotated[int | None, typer.Option(help="The rate's milestones move along.")] = None,
-    rate: Annotated[float | None, typer.Option(help="The first learning rate.")] = None,
+    epochs: Epochs = None,
+    rate: Rate = None,
     batch_size: Annotated[int | None, typer.Option()] = None,
     seed: Annotated[int, typer.Option(help="Of the split, and the first of the trials.")] = 0,
     limit: Limit = None,
     scaling: Scaling = None,
     size: Points = None,
     target: Target = None,
+    drop: Drop = [],  # noqa: B006
+    task: Task = None,
+    resize: Resize = None,
+    class_weights: Weights = None,
     out: Out = None,
-    engine: EngineName = "local",
-    workers: Workers = None,
-    address: Address = None,
-    num_cpus: NumCpus = 1,
-    num_gpus: NumGpus = 0,
-    device: Device = "auto",
     dry_run: DryRun = False,
-    quiet: Quiet = False,
+    *,
+    how: How,
 ) -> None:
-    from kmixup.lab.tuning import make_plan
+    from kmixup.lab.tuning.plan import make_plan
 
     sys.path.insert(0, os.getcwd())  # for models of one's own
     given = {"epochs": epochs, "rate": rate, "batch_size": batch_size}
@@ -138,9 +147,14 @@ def tune(
         scaling=scaling,
         size=size,
         target=target,
+        drop=drop or None,
+        task=task,
+        resize=height_and_width(resize),
+        class_weights=class_weights,  # type: ignore[arg-type]
         protocol={name: value for name, value in given.items() if value is not None},
     )
-    how = How(engine, workers, address, num_cpus, num_gpus, device, quiet)
+    if data not in ENTRIES:
+        say_account(load_data(plan.base))
     if dry_run:
         _preview(plan, amount, how)
         return
@@ -150,75 +164,90 @@ def tune(
 
 def _carry_out(plan: Plan, budget: Budget, how: How, folder: Path) -> None:
     """Search and test, show what came of it, and say how it ended."""
-    from kmixup.lab.tuning import Leader, guess_seconds, tune_plan
+    from kmixup.lab.tuning.carrying_out import Leader, guess_seconds, tune_plan
 
-    workers, leader = how.chosen().workers, Leader(plan)
+    leader = Leader(plan)
     before = read(folder) if (folder / NAME).is_file() else []
     leader(before)
-    begun = {row["id"] for row in before} & {trial.id for trial in plan.first_trials()}
+    begun = {row.id for row in before} & {trial.id for trial in plan.first_trials()}
     rows: dict[str, Row] = {}
     ran = 0
+    page = None
+    with how.chosen().kept() as engine:
+        workers = engine.workers
 
-    def run(trials: Sequence[Trial]) -> list[Row]:
-        nonlocal ran
-        outcome = carry_out(trials, folder, how, news=leader)
-        rows.update((row["id"], row) for row in outcome.rows)
-        ran += outcome.ran
-        return outcome.rows
+        def run(trials: Sequence[Trial]) -> list[Row]:
+            nonlocal ran
+            outcome = carry_out(trials, folder, how, engine=engine, news=leader)
+            rows.update((row.id, row) for row in outcome.rows)
+            ran += outcome.ran
+            return outcome.rows
 
-    try:
-        tuned = tune_plan(
-            plan,
-            run,
-            budget=budget,
-            workers=workers,
-            guess=lambda: 0.0 if begun else guess_seconds(plan, workers),
-            told=lambda sentence: None if how.quiet else typer.echo(sentence, err=True),
-        )
-    except AllFailedError as error:
-        typer.echo(str(error), err=True)
-        page = None
-    else:
-        page = _report(tuned, folder)
-    finish(Outcome(list(rows.values()), ran), folder, page)
+        try:
+            tuned = tune_plan(
+                plan,
+                run,
+                budget=budget,
+                workers=workers,
+                guess=lambda: 0.0 if begun else guess_seconds(plan, workers),
+                told=lambda sentence: None if how.quiet else typer.echo(sentence, err=True),
+            )
+        except AllFailedError as error:
+            typer.echo(str(error), err=True)
+        else:
+            page = _report(tuned, folder, quiet=how.quiet)
+    finish(SweepOutcome(list(rows.values()), ran), folder, page)
 
 
-def _report(tuned: Tuned, folder: Path) -> Path:
+def _report(tuned: Tuned, folder: Path, *, quiet: bool) -> Path:
     from rich.console import Console
 
-    from kmixup.lab.report.tuned_page import show, write
+    from kmixup.lab.tuning.page import show, write
 
     show(tuned, Console())
+    say_drawing(quiet=quiet)
     return write(tuned, folder, command=typed())
 
 
 def _preview(plan: Plan, budget: Budget, how: How) -> None:
     """Print what would be run, and for how long, as if a larger k were always better."""
-    from kmixup.lab.estimate import Estimate, estimate
-    from kmixup.lab.tuning import tune_plan
+    from kmixup.lab.sweep.estimate import TimeEstimate, estimate
+    from kmixup.lab.tuning.carrying_out import tune_plan
 
     workers, asked = how.chosen().workers, dict[Trial, None]()
     first = plan.first_trials()
-    probed = estimate(first) if budget.timed else Estimate(0, 0)
+    probed = estimate(first) if budget.timed else TimeEstimate(0, 0)
     each, guess = probed.seconds / len(first), probed.on(workers) / len(first)
 
     def rehearse(trials: Sequence[Trial]) -> list[Row]:
         asked.update(dict.fromkeys(trials))
-        return [
-            {
-                "id": one.id, "status": "done", "trial": one.to_dict(),
-                "result": {"error": 1 / one.method.k}, "seconds": each,
-            }
-            for one in trials
-        ]  # fmt: skip
+        return [_made_up(trial, error=1 / trial.method.k, seconds=each) for trial in trials]
 
     tuned = tune_plan(plan, rehearse, budget=budget, workers=workers, guess=lambda: guess)
     typer.echo(f"{plan.base.data}  {plan.base.model}  {plan.name}")
-    for one in tuned.kmixup.rounds:
-        settings = count(len(one.stage.settings), "setting")
-        seeds = f"{len(one.errors)} of {count(len(one.stage.seeds), 'seed')}"
-        typer.echo(f"{one.stage.title}: {settings} × {seeds}")
+    for turn in tuned.kmixup.rounds:
+        settings = count(len(turn.stage.settings), "setting")
+        seeds = f"{len(turn.errors)} of {count(len(turn.stage.seeds), 'seed')}"
+        typer.echo(f"{turn.stage.title}: {settings} × {seeds}")
     typer.echo(f"mixup: as many trials, {tuned.mixup.trials:,}, some of which may be the same")
+    typer.echo(f"ERM: {count(len(tuned.erm), 'seed')}")
     typer.echo(f"test: 3 methods × {count(plan.tests, 'seed')}")
     typer.echo(f"about {count(len(asked), 'trial')}, as the search goes")
     forecast([replace(trial, validation=plan.validation) for trial in asked], workers)
+
+
+def _made_up(trial: Trial, *, error: float, seconds: float) -> Done:
+    """The row of a trial that is not run: a search reads its error and its time alone."""
+    return Done(
+        id=trial.id,
+        trial=trial,
+        alpha=trial.method.alpha,
+        xi=None,
+        data=DataUsed(trial.data, None, 0, 0, 0, (), ""),
+        scores=Scores(error, 0.0, 0.0),
+        seconds=seconds,
+        curve=TrainingCurve((), (), ()),
+        versions={},
+        machine={},
+        finished="",
+    )

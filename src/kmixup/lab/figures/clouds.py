@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kmixup.lab.data import Dataset, load
 from kmixup.lab.data.toy import DRAW
-from kmixup.lab.figures.style import Array
+from kmixup.lab.pages.style import Array
 
 TITLES = {"one-ring": "One Ring", "four-bars": "Four Bars", "swiss-roll": "Swiss Roll"}
 SIZE = 512
@@ -17,10 +17,16 @@ SIZE = 512
 
 @dataclass(frozen=True, eq=False)
 class Cloud:
-    """Points `x` `(n, d)` under a `title`; `y` `(n,)` are indices into their `classes`.
+    """Points to match and mix in all their dimensions, and to show in the plane.
 
-    They are matched and mixed in all dimensions, and shown as (x - `centre`) @ `axes`, with
-    axes `(d, 2)`. `note` says what was left out, for the caption.
+    Attributes:
+        title: stands above a panel of them.
+        x: the points, `(n, d)`.
+        y: indices into `classes`, `(n,)`.
+        classes: names of the classes.
+        centre: the middle of the picture, `(d,)`.
+        axes: points are shown at (x - centre) @ axes, `(d, 2)`.
+        note: what the picture leaves out, for the caption.
     """
 
     title: str
@@ -33,7 +39,7 @@ class Cloud:
 
     @classmethod
     def of(cls, title: str, x: ArrayLike, y: ArrayLike, *, note: str = "") -> Cloud:
-        """Points as they are in up to two dimensions, else by their principal components."""
+        """Points in a plane: as they are in up to two dimensions, else by principal components."""
         points, labels = np.asarray(x, dtype=np.float64), np.asarray(y)
         if points.ndim != 2 or labels.shape != points.shape[:1] or len(points) < 4:
             raise ValueError(
@@ -79,13 +85,13 @@ def toys(*, size: int = SIZE, seed: int = 0) -> list[Cloud]:
 
 
 def cloud_of(data: Dataset, *, size: int = SIZE, seed: int = 0) -> Cloud:
-    """Training points of a data set as a network is given them, at most `size` of them."""
+    """At most `size` training points of a data set, as a network is given them."""
     n = len(data.x_train)
-    some = np.arange(n)
+    chosen = np.arange(n)
     note = ""
     if n > size:
-        some = np.random.default_rng(seed).permutation(n)[:size]
+        chosen = np.random.default_rng(seed).permutation(n)[:size]
         note = f"{size:,} of {n:,} training points of {data.title}, drawn at random"
-    x = data.normalise(data.x_train[some]).flatten(1).double().numpy()
-    y = np.array(data.classes)[data.y_train[some].numpy()]
+    x = data.normalise(data.x_train[chosen]).flatten(1).double().numpy()
+    y = np.array(data.classes)[data.y_train[chosen].numpy()]
     return Cloud.of(TITLES.get(data.name, data.name), x, y, note=note)

@@ -11,18 +11,22 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from kmixup.lab import checkpoint, record
-from kmixup.lab.figures.style import BLUE, DASHES, MARKERS, ORANGE, Array, panels, styled
-from kmixup.lab.protocol import Method, Trial
-from kmixup.lab.train import train
+from kmixup.lab.pages.style import BLUE, DASHES, MARKERS, ORANGE, Array, panels, styled
+from kmixup.lab.train import checkpoint, record
+from kmixup.lab.train.loop import train
+from kmixup.lab.train.trial import Method, Trial
 
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """Accuracies after every epoch, `(trials, epochs)`, in [0, 1].
+    """How accuracy grew with one k and alpha, each in [0, 1].
 
-    `train` is on the mixed batches of the epoch, each label by its weight; `test` on the
-    test part as it is.
+    Attributes:
+        k: the k of the runs.
+        alpha: their alpha.
+        train: accuracy on the mixed batches of every epoch, where each label counts by its
+            weight, `(trials, epochs)`.
+        test: accuracy on the test part after every epoch, `(trials, epochs)`.
     """
 
     k: int
@@ -41,9 +45,9 @@ def courses(
 ) -> list[Course]:
     """Run `trial` with every alpha and k, and `trials` seeds from its own upwards.
 
-    `folder` keeps the runs, and those that it has are not run again.
+    Runs are kept in `folder`, and those that are there already are not run again.
     """
-    found = []
+    runs = []
     for alpha in alphas:
         for k in ks:
             method = Method(k=k, alpha=alpha)
@@ -51,12 +55,12 @@ def courses(
             histories = [_history(replace(trial, method=method, seed=s), folder) for s in seeds]
             accuracy = [[entry["accuracy"] for entry in history] for history in histories]
             test = [[1 - entry["error"] for entry in history] for history in histories]
-            found.append(Course(k, alpha, np.array(accuracy), np.array(test)))
-    return found
+            runs.append(Course(k, alpha, np.array(accuracy), np.array(test)))
+    return runs
 
 
 def _history(trial: Trial, folder: Path | None) -> record.History:
-    """All epochs of a trial; of one that has ended, `folder` keeps the record alone."""
+    """All epochs of a trial; `folder` keeps nothing but the record of a trial that ended."""
     if folder is None:
         written = train(trial).record
     else:
@@ -75,10 +79,10 @@ def convergence(courses: Sequence[Course], title: str) -> Figure:
     alphas = sorted({course.alpha for course in courses})
     figure, grid = panels(1, 2 * len(alphas), size=(2.3, 2.5), sharex=True)
     for i, alpha in enumerate(alphas):
-        mine = [course for course in courses if course.alpha == alpha]
+        lines = [course for course in courses if course.alpha == alpha]
         for axes, part in zip(grid[0, 2 * i : 2 * i + 2], ("test", "train"), strict=True):
             for course, colour, dash, marker in zip(
-                mine, (ORANGE, BLUE, "black", "gray"), DASHES, MARKERS, strict=False
+                lines, (ORANGE, BLUE, "black", "gray"), DASHES, MARKERS, strict=False
             ):
                 accuracy = 100 * getattr(course, part)
                 epoch = np.arange(1, accuracy.shape[1] + 1)

@@ -1,4 +1,4 @@
-"""Who is mixed with whom, and what comes of it: couplings and vicinal data sets."""
+"""Couplings and vicinal data sets: who is mixed with whom, and the mixed points."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from kmixup.lab.figures.clouds import Cloud
-from kmixup.lab.figures.style import BLACK, FAINT, bare, class_handles, dots, panels, styled
+from kmixup.lab.figures.plane import bare, class_handles, dots
+from kmixup.lab.pages.style import BLACK, FAINT, panels, styled
 from kmixup.pairing import match
 from kmixup.vicinal import vicinal_dataset
 
@@ -28,7 +29,7 @@ def couplings(
     size: int = 512,
     seed: int = 0,
 ) -> Figure:
-    """Matched pairs above, `size` mixed points below; the columns are every k of every cloud."""
+    """Matched pairs above and `size` mixed points below, a column for each k and cloud."""
     columns = len(ks) * len(clouds)
     figure, grid = panels(2, columns, size=(1.75, 1.85) if columns > 4 else (2.6, 2.7))
     for i, k in enumerate(ks):
@@ -65,15 +66,15 @@ def coupling(axes: Axes, cloud: Cloud, k: int, seed: int) -> None:
     first, second = order[:half], order[half : 2 * half]
     points = torch.from_numpy(cloud.x)
     second = second[match(points[first], points[second], k=k)]
-    one, two = first.numpy(), second.numpy()
-    same = cloud.y[one] == cloud.y[two]
-    ends = np.stack([cloud.plane[one], cloud.plane[two]], 1)
+    pairs = np.stack([first.numpy(), second.numpy()], 1)
+    same = cloud.y[pairs[:, 0]] == cloud.y[pairs[:, 1]]
+    ends = cloud.plane[pairs]
     axes.add_collection(LineCollection(list(ends[same]), colors=FAINT, linewidths=0.7))
     axes.add_collection(
         LineCollection(list(ends[~same]), colors=BLACK, linewidths=0.6, linestyles="dashed")
     )
-    both = np.concatenate([one, two])
-    dots(axes, cloud.plane[both], cloud.shares[both], size=7)
+    drawn = pairs.T.ravel()
+    dots(axes, cloud.plane[drawn], cloud.shares[drawn], size=7)
     frame(axes, cloud)
 
 

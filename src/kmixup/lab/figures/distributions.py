@@ -1,4 +1,4 @@
-"""With whom one point is mixed, and how often: the matching distribution D_i as a picture."""
+"""The partners of one point and how often it meets each: the matching distribution D_i."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 
 from kmixup.lab.figures.clouds import Cloud
 from kmixup.lab.figures.couplings import frame
-from kmixup.lab.figures.style import FAINT, MARKERS, SCALE, panels, styled, xy
+from kmixup.lab.figures.plane import xy
+from kmixup.lab.pages.style import FAINT, MARKERS, SCALE, panels, styled
 from kmixup.pairing import Nearest, Optimal, Pairing
 from kmixup.theory import matching_distribution
 
@@ -22,7 +23,7 @@ WORDS: dict[type[Pairing], str] = {
 
 
 def some_point(cloud: Cloud, seed: int = 0) -> int:
-    """A random point, the same whatever is drawn of it."""
+    """The index of a random point, the same in every figure."""
     return int(np.random.default_rng(seed).integers(len(cloud.x)))
 
 
@@ -36,7 +37,7 @@ def partners(
     samples: int = 10_000,
     seed: int = 0,
 ) -> Figure:
-    """D_i of one point of every cloud: a random one, or those of `points`.
+    """D_i of one point of every cloud: those of `points`, or random ones.
 
     The scale of colours ends at k / n, the probability of being in a subset at all, so that
     two figures of the same clouds can be compared.
@@ -50,14 +51,15 @@ def partners(
             generator=torch.Generator().manual_seed(seed),
         )  # fmt: skip
         scale = LogNorm(min(1 / samples, 0.5 * block / n), block / n)
-        for one in np.unique(cloud.y):
-            marker = MARKERS[one % len(MARKERS)]
-            mine, met = cloud.y == one, D.probability > 0
+        for label in np.unique(cloud.y):
+            marker = MARKERS[label % len(MARKERS)]
+            members, met = cloud.y == label, D.probability > 0
             axes.scatter(
-                *xy(cloud.plane[mine & ~met]), s=9, marker=marker, facecolors="none",
+                *xy(cloud.plane[members & ~met]), s=9, marker=marker, facecolors="none",
                 edgecolors=FAINT, linewidths=0.5,
             )  # fmt: skip
-            by_weight = np.flatnonzero(mine & met)[np.argsort(D.probability[mine & met])]
+            by_weight = np.flatnonzero(members & met)
+            by_weight = by_weight[np.argsort(D.probability[by_weight])]
             image = axes.scatter(
                 *xy(cloud.plane[by_weight]), s=24, marker=marker, c=D.probability[by_weight],
                 cmap=SCALE, norm=scale, edgecolors="black", linewidths=0.3,

@@ -1,4 +1,4 @@
-"""How fast things fall as k grows: cross-cluster matches and matched distances."""
+"""How fast cross-cluster matches and matched distances fall as k grows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
-from kmixup.lab.figures.style import (
+from kmixup.lab.pages.style import (
     BLUE,
     COLOURS,
     DASHES,
@@ -19,6 +19,7 @@ from kmixup.lab.figures.style import (
     ORANGE,
     RED,
     Array,
+    k_axis,
     panels,
     styled,
 )
@@ -73,13 +74,13 @@ def cross_fraction(
         axes.plot(ks, paper, color="black", ls="dashed", label="paper's bound")
         ratio = exact[-1] / paper[-1]
         axes.plot(ks, exact, color=colour, ls="solid", label=f"expected, {ratio:.2f} of it")
-        share = [one.fraction for one in seen]
+        share = [cross.fraction for cross in seen]
         axes.errorbar(
-            ks, share, [2 * one.error for one in seen], color=colour, marker=marker, ls="none",
+            ks, share, [2 * cross.error for cross in seen], color=colour, marker=marker, ls="none",
             markeredgecolor="black", label="measured",
         )  # fmt: skip
         number.plot(
-            ks, [one.number for one in seen], color=colour, marker=marker, label=name,
+            ks, [cross.number for cross in seen], color=colour, marker=marker, label=name,
             markeredgecolor="black",
         )  # fmt: skip
         _log_log(axes, ks)
@@ -144,14 +145,14 @@ def matched_distance(
     for (name, (draw, d, clusters)), (colour, marker, dash) in zip(
         sources.items(), looks, strict=False
     ):
-        found = matched_distances(draw, ks, samples)
+        distance = matched_distances(draw, ks, samples)
         rate = expected_rate(size, d, clusters)
-        rate *= np.exp(np.log(found.mean[upper] / rate[upper]).mean())
-        slope = fitted_slope(ks[upper], found.mean[upper], found.error[upper])
+        rate *= np.exp(np.log(distance.mean[upper] / rate[upper]).mean())
+        slope = fitted_slope(ks[upper], distance.mean[upper], distance.error[upper])
         expected = fitted_slope(ks[upper], rate[upper]).value
         axes.plot(size, rate, color=colour, ls=dash, lw=1.2)
         axes.errorbar(
-            size, found.mean, 2 * found.error, color=colour, marker=marker, ls="none",
+            size, distance.mean, 2 * distance.error, color=colour, marker=marker, ls="none",
             markeredgecolor="black",
             label=f"{name}: {slope.value:.2f} ± {slope.error:.2f} ({expected:.2f})",
         )  # fmt: skip
@@ -172,12 +173,11 @@ def matched_distance(
 
 
 def _upper(ks: Sequence[int]) -> slice:
-    """The larger half of the k, where rates show; a slope needs three."""
+    """The larger half of the k, where rates show, but at least the three that a slope needs."""
     return slice(-max(3, len(ks) // 2), None)
 
 
 def _log_log(axes: Axes, ks: Sequence[int]) -> None:
-    axes.set(xscale="log", yscale="log", xlabel="k")
-    axes.set_xticks(ks, [str(k) for k in ks])
-    axes.xaxis.set_minor_locator(NullLocator())
+    k_axis(axes, ks)
+    axes.set_yscale("log")
     axes.grid(visible=True)

@@ -1,4 +1,4 @@
-"""What the expansion of the k-mixup loss leaves unexplained, as the mixing gets weak."""
+"""The remainder of the expansion of the k-mixup loss, as the mixing gets weak."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from kmixup.lab.figures.style import BLUE, DASHES, MARKERS, ORANGE, panels, styled
-from kmixup.lab.streams import drawing_from
-from kmixup.theory import expand, fitted_slope, interpolated_loss, matching_distributions
+from kmixup import theory
+from kmixup.lab.pages.style import BLUE, DASHES, MARKERS, ORANGE, panels, styled
+from kmixup.lab.train.streams import drawing_from
 
 SMALL = 0.01  # slopes are of steps up to this
 
@@ -48,10 +48,10 @@ def remainder(
     axes = grid[0, 0]
     for k, colour, dash, marker in zip(ks, (ORANGE, BLUE), DASHES, MARKERS, strict=False):
         generator = torch.Generator().manual_seed(seed)
-        D = matching_distributions(points, k, max(1, samples // k), generator=generator)
-        left = interpolated_loss(net, points, labels, D, a) - expand(net, points, labels, D).at(a)
+        D = theory.matching_distributions(points, k, max(1, samples // k), generator=generator)
+        left = theory.remainder(net, points, labels, D, a)
         small = a <= SMALL
-        slope = fitted_slope(a[small], np.abs(left[small])).value
+        slope = theory.fitted_slope(a[small], np.abs(left[small])).value
         axes.plot(
             a, np.abs(left), color=colour, ls=dash, marker=marker, markeredgecolor="black",
             label=f"k = {k}: slope {slope:.2f}",

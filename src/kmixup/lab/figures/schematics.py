@@ -9,8 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
-from kmixup.lab.figures.style import BLUE, FAINT, ORANGE, SKY, Array, bare, panels, styled, xy
-from kmixup.lab.words import count as number_of
+from kmixup.lab.figures.plane import bare, xy
+from kmixup.lab.formatting import count as number_of
+from kmixup.lab.pages.style import BLUE, FAINT, ORANGE, SKY, Array, panels, styled
 
 WAIST = 0.5  # half the width of the curve where it is narrowest
 APART = 10.0  # from cluster to cluster, each of radius 1
@@ -36,19 +37,21 @@ def injectivity(eps: Sequence[float] = (0.25, 0.5, 0.6), *, steps: int = 300) ->
 
     curve = peanut()
     reach = np.abs(curve).max(0) + max(eps) + 0.1
-    x, y = (np.linspace(-one, one, steps) for one in reach)
+    x, y = (np.linspace(-edge, edge, steps) for edge in reach)
     grid = np.stack(np.meshgrid(x, y), 2).reshape(-1, 2)
     distance = np.asarray(KDTree(curve).query(grid)[0]).reshape(steps, steps)
-    figure, axes = panels(1, len(eps), size=(2.7, 2.2))
-    for one, radius in zip(axes[0], eps, strict=True):
-        one.contourf(x, y, distance, levels=[0, radius], colors=[SKY], alpha=0.6)
-        one.contour(x, y, distance, levels=[radius], colors=BLUE, linestyles="dashed", linewidths=1)
-        one.plot(*xy(np.concatenate([curve, curve[:1]])), color="black", lw=2)
+    figure, row = panels(1, len(eps), size=(2.7, 2.2))
+    for axes, radius in zip(row[0], eps, strict=True):
+        axes.contourf(x, y, distance, levels=[0, radius], colors=[SKY], alpha=0.6)
+        axes.contour(
+            x, y, distance, levels=[radius], colors=BLUE, linestyles="dashed", linewidths=1
+        )
+        axes.plot(*xy(np.concatenate([curve, curve[:1]])), color="black", lw=2)
         sign = "<" if radius < WAIST else "=" if radius == WAIST else ">"
         holes = label(distance >= radius)[1] - 1  # the rest of the plane is no hole
         what = "the boundary meets itself" if sign == "=" else number_of(holes, "hole")
-        one.set_title(f"ε = {radius:g} {sign} $R_S$: {what}")
-        bare(one)
+        axes.set_title(f"ε = {radius:g} {sign} $R_S$: {what}")
+        bare(axes)
     figure.set_label(
         "ε-neighbourhoods (shaded) of a closed curve S (black). Its injectivity radius is "
         f"R_S = {WAIST:g}, half its waist: for ε < R_S a neighbourhood has one hole as the curve "

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kmixup.lab.paper.tables import Column, Table, columns
-from kmixup.lab.protocol import MANIFOLD_LAYERS
+from kmixup.lab.models import MANIFOLD_LAYERS
+from kmixup.lab.paper.tables import PaperColumn, PaperTable, columns
 
 RESNET = "preact-resnet18"
 
-MNIST = Table(
+MNIST = PaperTable(
     "mnist",
     "MNIST",
     "Table 2",
@@ -38,7 +38,7 @@ MNIST = Table(
     ),
 )
 
-TINY_IMAGENET = Table(
+TINY_IMAGENET = PaperTable(
     "tiny-imagenet",
     "Tiny ImageNet",
     "Table 3",
@@ -60,7 +60,7 @@ TINY_IMAGENET = Table(
     notes=("Misprint: the text puts the best cell at xi = 1000, the table at 32.",),
 )
 
-SPEECH = Table(
+SPEECH = PaperTable(
     "speech",
     "Google Speech Commands",
     "Table 5",
@@ -80,7 +80,7 @@ SPEECH = Table(
     trials=20,
 )
 
-MANIFOLD = Table(
+MANIFOLD = PaperTable(
     "manifold",
     "Manifold mixup, CIFAR-10",
     "Table 8",
@@ -108,7 +108,7 @@ MANIFOLD = Table(
 )
 
 
-def _ablation(name: str, words: str, layers: str) -> Table:
+def _ablation(name: str, words: str, layers: str) -> PaperTable:
     return replace(
         MANIFOLD,
         name=name,
@@ -125,7 +125,7 @@ MANIFOLD_DEEP = _ablation("manifold-deep", "deep residual blocks", "deep-blocks"
 
 _CIFAR10_XI = "xi 20.2 at alpha 4 is 7 % below what the columns of Table 10 imply (21.7)."
 
-CIFAR10 = Table(
+CIFAR10 = PaperTable(
     "cifar10",
     "CIFAR-10",
     "Table 10",
@@ -146,7 +146,7 @@ CIFAR10 = Table(
     trials=20,
 )
 
-DENSENET = Table(
+DENSENET = PaperTable(
     "cifar10-densenet",
     "CIFAR-10, DenseNet-BC-190",
     "Table 11 (a)",
@@ -164,7 +164,7 @@ DENSENET = Table(
     notes=('Misprint: "alpha = 20.2" in the caption is xi.', _CIFAR10_XI),
 )
 
-WIDE_RESNET = Table(
+WIDE_RESNET = PaperTable(
     "cifar10-wide-resnet",
     "CIFAR-10, WideResNet-101",
     "Table 11 (b)",
@@ -183,7 +183,7 @@ WIDE_RESNET = Table(
     notes=(_CIFAR10_XI,),
 )
 
-CIFAR100 = Table(
+CIFAR100 = PaperTable(
     "cifar100",
     "CIFAR-100",
     "Table 12 (a)",
@@ -207,7 +207,7 @@ CIFAR100 = Table(
     ),
 )
 
-SVHN = Table(
+SVHN = PaperTable(
     "svhn",
     "SVHN",
     "Table 12 (b)",
@@ -228,14 +228,14 @@ SVHN = Table(
     notes=("Misprint: xi 9.5 at alpha 1, where 8.5 fits the other columns.",),
 )
 
-NEAREST = Table(
+NEAREST = PaperTable(
     "nearest",
     "Nearest neighbours, CIFAR-10",
     "Section 1, footnote",
     data="cifar10",
     model=RESNET,
     ks=(1, 16),
-    columns=(Column(1.0),),
+    columns=(PaperColumn(1.0),),
     errors=((4.18,), (4.27,)),
     erm=None,
     confidence=None,

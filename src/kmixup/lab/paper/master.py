@@ -17,17 +17,25 @@ from kmixup.lab.paper.images import (
     TINY_IMAGENET,
     WIDE_RESNET,
 )
-from kmixup.lab.paper.tables import Table
+from kmixup.lab.paper.tables import PaperTable
 
 
 @dataclass(frozen=True)
 class Summary:
-    """One line of the master table, per cent as printed, and the sweep that it is of.
+    """One line of the master table, in per cent as printed.
 
-    `mixup`: the best k = 1; `kmixup`: the best k > 1; `heuristic`: the best k = 16.
+    Attributes:
+        table: the sweep that the line sums up.
+        architecture: the network, as the paper calls it.
+        erm: the error without mixing.
+        mixup: the best error with k = 1.
+        kmixup: the best error with k > 1.
+        heuristic: the best error with k = 16.
+        confidence: the greatest standard deviation of a mean in the sweep.
+        notes: what to know of the figures.
     """
 
-    table: Table
+    table: PaperTable
     architecture: str
     erm: float
     mixup: float

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from kmixup.lab.paper.claims import BEST_CELLS, Comparison
-from kmixup.lab.paper.deviations import protocol_of, shrinkage, standing
-from kmixup.lab.paper.shifts import FGSM_CIFAR10, FGSM_MNIST, NOISE
-from kmixup.lab.paper.tables import Table
-from kmixup.lab.protocol import AlphaRule, Trial
+from kmixup.lab.paper.claims import BEST_CELLS, Claim
+from kmixup.lab.paper.deviations import shrinkage, standing
+from kmixup.lab.paper.master import Summary
+from kmixup.lab.paper.shifts import shifts_of
+from kmixup.lab.paper.tables import CLEAN, PaperTable
+from kmixup.lab.train.methods import METHODS
+from kmixup.lab.train.trial import AlphaRule, Trial
 
 BOTH: tuple[AlphaRule, ...] = ("same", "xi")
 
 
 @dataclass(frozen=True)
 class Quick:
-    """The smallest version of a preset that still shows something."""
+    """The smallest version of a preset that still shows something.
+
+    Attributes:
+        trials: networks of each cell.
+        epochs: length of training.
+        k: rows of the tables.
+        alpha: columns of the tables, None for all of them.
+        limit: number of samples of each part, None for all of them.
+    """
 
     trials: int = 1
     epochs: int = 2
@@ -29,18 +40,24 @@ class Quick:
 class Preset:
     """One of the paper's experiments, ready to run.
 
-    `claim`: what the paper says of its tables, and `comparison`, the same for a grid to
-    answer. `calibrates`: alpha at k > 1 has two readings.
-    `measured`: what the run cost us, empty where we have not run it.
+    Attributes:
+        name: its name in `kmixup reproduce`.
+        tables: the tables to re-run.
+        claim: what the paper says of its tables, in a sentence.
+        comparison: the claim in a form that a grid of errors can answer.
+        rules: the readings of alpha at k > 1 that are run.
+        quick: its smallest version.
+        summaries: lines of the master table that sum up the tables; empty for all other
+            experiments.
     """
 
     name: str
-    tables: tuple[Table, ...]
+    tables: tuple[PaperTable, ...]
     claim: str
-    comparison: Comparison = BEST_CELLS
-    calibrates: bool = True
-    measured: str = ""
+    comparison: Claim = BEST_CELLS
+    rules: tuple[AlphaRule, ...] = BOTH
     quick: Quick = Quick()
+    summaries: tuple[Summary, ...] = ()
 
     @property
     def printed(self) -> bool:
@@ -52,31 +69,19 @@ class Preset:
         """Networks behind the tables, ERM included, for one reading of alpha."""
         cells: dict[tuple[object, ...], int] = {}
         for table in self.tables:
-            network = (table.data, table.model)
+            network = (table.data, table.model, table.samples, table.protocol)
             of_table: list[tuple[object, ...]] = [(*network, "erm")]
             of_table += [
-                (*network, table.method if k > 1 else table.baseline, table.layers, k, alpha)
+                (
+                    *network, table.method if k > 1 else table.baseline, table.layers, k, alpha,
+                    *(table.variant.values() if k > 1 else ()),
+                )
                 for k in table.ks
                 for alpha in table.alphas
-            ]
+            ]  # fmt: skip
             for cell in of_table:
                 cells[cell] = max(table.trials, cells.get(cell, 0))
         return sum(cells.values())
-
-    @property
-    def cost(self) -> str:
-        """How much there is to train, and how long it took."""
-        epochs = sorted({protocol_of(table).epochs for table in self.tables})
-        size = (
-            f"{self.networks:,} networks of {' or '.join(map(str, epochs))} epochs "
-            "for one reading of alpha"
-        )
-        return f"{size}; {self.measured or 'not run by us'}"
-
-    @property
-    def description(self) -> str:
-        """The claim and the cost."""
-        return f"{self.claim} Cost: {self.cost}."
 
     def trials(
         self,
@@ -85,23 +90,23 @@ class Preset:
         epochs: int | None = None,
         k: Sequence[int] | None = None,
         alpha: Sequence[float] | None = None,
-        alpha_rule: Sequence[AlphaRule] = BOTH,
+        alpha_rule: Sequence[AlphaRule] | None = None,
         limit: int | None = None,
         quick: bool = False,
     ) -> list[Trial]:
-        """The trials of all cells and of ERM, each once.
+        """Every trial of the cells and of ERM once.
 
         Args:
             trials: networks of each cell, by default as many as in the paper.
             epochs: by default the paper's, or the table's own.
-            k, alpha: rows and columns, by default those of each table; others than the
-                paper's have no figure to compare with.
-            alpha_rule: readings of alpha at k > 1, where the preset has both.
-            limit: use only the first samples, this many of each part.
-            quick: the preset's smallest version, in what is not given otherwise.
+            k, alpha: rows and columns, by default those of each table; the paper has no
+                figures for others.
+            alpha_rule: readings of alpha at k > 1, by default all that the preset has.
+            limit: use only so many samples of each part, the first ones.
+            quick: use the values of the preset's smallest version for what is not given.
         """
-        # here: it brings in all that trains, which reports have no use for
-        from kmixup.lab.sweep import expand
+        # imported here, as it imports all that trains, which reports do not need
+        from kmixup.lab.sweep.grid import expand
 
         if quick:
             trials = self.quick.trials if trials is None else trials
@@ -109,19 +114,23 @@ class Preset:
             k = self.quick.k if k is None else k
             alpha = self.quick.alpha if alpha is None else alpha
             limit = self.quick.limit if limit is None else limit
-        found: list[Trial] = []
+        chosen: list[Trial] = []
         for table in self.tables:
             ks = table.ks if k is None else tuple(k)
             plain = ("erm", table.baseline) if 1 in ks else ("erm",)
-            rules = alpha_rule if self.calibrates and table.method == "kmixup" else ("same",)
+            has_xi = METHODS[table.method].has_xi and not table.labels and not table.match_on
+            asked = self.rules if alpha_rule is None else alpha_rule
+            known = self.rules if has_xi else ("same",)
+            rules = tuple(rule for rule in asked if rule in known) or ("same",)
             length = table.epochs if epochs is None else epochs
-            for method, rows, readings in (
-                (plain, (1,), ("same",)),
-                ((table.method,), tuple(k for k in ks if k != 1), rules),
+            shifts: dict[str, Any] = shifts_of(table)
+            for method, rows, readings, variant in (
+                (plain, (1,), ("same",), {}),
+                ((table.method,), tuple(k for k in ks if k != 1), rules, table.variant),
             ):
                 if not rows:
                     continue
-                found += expand(
+                chosen += expand(
                     data=table.data,
                     model=table.model,
                     method=method,
@@ -130,15 +139,26 @@ class Preset:
                     alpha_rule=tuple(readings),
                     layers=table.layers,
                     trials=table.trials if trials is None else trials,
+                    pairing=table.pairing,
                     limit=table.limit if limit is None else limit,
-                    noise=levels(table, NOISE),
-                    fgsm=levels(table, (FGSM_CIFAR10, FGSM_MNIST)),
-                    protocol={} if length is None else {"epochs": length},
+                    samples=table.samples if limit is None else None,
+                    scaling=table.scaling,
+                    clean_statistics=self._asks_for_clean_statistics(table) or None,
+                    protocol={**_settings(table), **({} if length is None else {"epochs": length})},
+                    **variant,
+                    **shifts,
                 )
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(chosen))
+
+    def _asks_for_clean_statistics(self, table: PaperTable) -> bool:
+        """Whether the networks of a table are tested with clean statistics too."""
+        return any(
+            other.measure == CLEAN and (other.data, other.model) == (table.data, table.model)
+            for other in self.tables
+        )
 
     def shrinkage(self, trials: Iterable[Trial]) -> tuple[str, ...]:
-        """In which ways `trials` fall short of the paper's protocol, a few words each."""
+        """In which ways `trials` fall short of the paper's protocol, in a few words each."""
         return shrinkage(self.tables, trials)
 
     @property
@@ -147,18 +167,6 @@ class Preset:
         return standing(self.tables)
 
 
-def levels(table: Table, shifts: Sequence[Table]) -> tuple[float, ...]:
-    """The noise or the attacks under which the paper tests a table's networks anywhere.
-
-    Every trial of a network asks for all of them, also where its own table needs none. A
-    trial's levels are part of what it is: so the cells that two tables share are the same
-    trials, trained once, and testing costs little beside training.
-    """
-    found = [
-        column.eps
-        for shift in shifts
-        if (shift.data, shift.model) == (table.data, table.model)
-        for column in shift.columns
-        if column.eps is not None
-    ]
-    return tuple(dict.fromkeys(found))
+def _settings(table: PaperTable) -> dict[str, Any]:
+    """Settings of the protocol that a table has of its own."""
+    return {} if table.protocol is None else dict(vars(table.protocol))

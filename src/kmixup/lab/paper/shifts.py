@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from kmixup.lab.paper.images import RESNET
-from kmixup.lab.paper.tables import Column, Grid, Table, columns, transposed
+from kmixup.lab.paper.tables import PaperColumn, PaperTable, PrintedErrors, columns, transposed
 
 
-def _noise(eps: float, erm: float, printed: Grid, *notes: str) -> Table:
-    return Table(
+def _noise(eps: float, erm: float, printed: PrintedErrors, *notes: str) -> PaperTable:
+    return PaperTable(
         f"noise-{eps:g}",
         f"CIFAR-10 under noise of {eps:g}/255",
         f"Table 6, ε = {eps:g}",
@@ -39,14 +39,14 @@ NOISE = (
 
 _ATTACKS = (0.5, 1, 2, 4, 8, 16)
 
-FGSM_CIFAR10 = Table(
+FGSM_CIFAR10 = PaperTable(
     "fgsm-cifar10",
     "CIFAR-10 under FGSM",
     "Table 7 (a)",
     data="cifar10",
     model=RESNET,
     ks=(1, 2, 4, 8, 16),
-    columns=tuple(Column(0.5, eps=eps) for eps in _ATTACKS),
+    columns=tuple(PaperColumn(0.5, eps=eps) for eps in _ATTACKS),
     errors=(
         (20.63, 26.25, 31.07, 36.72, 48.55, 74.78),
         (20.40, 25.70, 29.89, 34.34, 43.78, 72.22),
@@ -60,14 +60,14 @@ FGSM_CIFAR10 = Table(
     measure="fgsm",
 )
 
-FGSM_MNIST = Table(
+FGSM_MNIST = PaperTable(
     "fgsm-mnist",
     "MNIST under FGSM",
     "Table 7 (b)",
     data="mnist",
     model="lenet",
     ks=(1, 2, 4, 8, 16, 32),
-    columns=tuple(Column(10, eps=eps) for eps in _ATTACKS),
+    columns=tuple(PaperColumn(10, eps=eps) for eps in _ATTACKS),
     errors=(
         (1.23, 1.66, 2.37, 3.88, 7.70, 18.10),
         (1.12, 1.50, 2.11, 3.58, 7.44, 19.81),
@@ -85,3 +85,22 @@ FGSM_MNIST = Table(
         "At ε = 16 the rows k = 2, 4 and 8 are above k = 1; the claim is of large k.",
     ),
 )
+
+SHIFTED = (*NOISE, FGSM_CIFAR10, FGSM_MNIST)
+
+
+def shifts_of(table: PaperTable) -> dict[str, tuple[float, ...]]:
+    """Levels of every shift under which the paper tests a table's networks in any table.
+
+    A trial's levels are part of its id. So every trial of a network gets all levels, also
+    where its own table needs none: the cells that two tables share are then the same trials,
+    trained once. Testing costs little beside training.
+    """
+    if table.shifts:
+        return dict(table.shifts)
+    levels: dict[str, dict[float, None]] = {}
+    for shifted in SHIFTED:
+        if (shifted.data, shifted.model) == (table.data, table.model):
+            sizes = (column.eps for column in shifted.columns if column.eps is not None)
+            levels.setdefault(shifted.measure, {}).update(dict.fromkeys(sizes))
+    return {measure: tuple(sizes) for measure, sizes in levels.items()}

@@ -1,26 +1,35 @@
-"""What a results table of the paper is: a grid of test errors over k and alpha, as printed.
+"""A results table of the paper: a grid of test errors over k and alpha, as printed.
 
 The tables are those of Greenewald et al. 2023, "k-Mixup Regularization for Deep Learning
-via Optimal Transport". Figures are copied as they stand, misprints included: what looks
-wrong is said in a table's `notes` and corrected nowhere.
+via Optimal Transport". Figures are copied as printed, misprints included: a table's `notes`
+name what looks wrong, and nothing is corrected.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any
 
-Measure = Literal["error", "noise", "fgsm"]
-Grid = tuple[tuple[float, ...], ...]
+from kmixup.lab.evaluate.shifts import SHIFTS
+from kmixup.lab.train.methods import METHODS, VARIANTS, baseline_of
+from kmixup.lab.train.protocol import Protocol
+from kmixup.lab.train.trial import Method, PairedWith, Shifts, variant_words
+
+ERROR = "error"  # the measure of the test part as it is
+CLEAN = "clean"  # the same, with clean statistics of batch norm
+MEASURES = (ERROR, CLEAN, *SHIFTS)
+PrintedErrors = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
-class Column:
+class PaperColumn:
     """One column of a grid.
 
-    `alpha`: of mixup, k = 1. `xi`: the root mean square perturbation that the paper prints
-    for it, which seems to lack a factor of 2. `eps`: of the noise or attack, in 255ths.
+    Attributes:
+        alpha: the alpha of mixup, k = 1.
+        xi: the root mean square perturbation that the paper prints for the column; it seems to
+            lack a factor of 2.
+        eps: the size of the noise or attack in 255ths, None for the test error as it is.
     """
 
     alpha: float
@@ -29,24 +38,35 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One figure of a grid, per cent."""
+class PaperTable:
+    """A grid of test errors with a row for every k, and the networks behind it.
 
-    k: int
-    column: Column
-    error: float
-
-
-@dataclass(frozen=True)
-class Table:
-    """A grid of test errors with a row for every k, and how the paper came by it.
-
-    `label`: where it is in the paper. `errors`: per cent, `[k][column]`; None for a sweep
-    that the paper does not have. `erm`: the error without mixing, per cent. `confidence`:
-    the greatest standard deviation of a mean in the grid, per cent. `trials`: networks
-    behind each figure. `method`: of the rows with k > 1; that of the row k = 1 is the
-    `baseline`. `layers`: those of manifold mixup. `epochs` and `limit`: of a grid that is
-    not the paper's, where they are not those of its protocol and of all the data.
+    Attributes:
+        name: its name in the lab.
+        title: its title on pages.
+        label: where it is in the paper.
+        data: the data set.
+        model: the network.
+        ks: k of every row, 1 first.
+        columns: the columns.
+        errors: `[k][column]` in per cent; None for a sweep that the paper does not have.
+        erm: the error without mixing in per cent, None where the paper gives none.
+        confidence: the greatest standard deviation of a mean in the grid, in per cent.
+        trials: number of networks behind each figure.
+        measure: "error" for the test error as it is, "clean" for that with clean statistics of
+            batch norm, or the name of the shift that it is under.
+        method: the method of the rows k > 1; that of the row k = 1 is the `baseline`.
+        notes: misprints and doubts, a sentence each.
+        layers: where manifold mixup mixes, None for all other methods.
+        epochs: the length of training where it is not the paper's.
+        limit: the number of samples where not all are used.
+        samples: the number of training samples where they are drawn.
+        protocol: of the networks, where it is not that of the data set.
+        scaling: of the inputs, where it is not that of the data set.
+        pairing: where partners come from.
+        shifts: levels of the tests under shift, where the paper has none; all tables of the same
+            networks must have the same.
+        memory, labels, match_on: of the rows k > 1, as in `Method`.
     """
 
     name: str
@@ -55,19 +75,31 @@ class Table:
     data: str
     model: str
     ks: tuple[int, ...]
-    columns: tuple[Column, ...]
-    errors: Grid | None
+    columns: tuple[PaperColumn, ...]
+    errors: PrintedErrors | None
     erm: float | None
     confidence: float | None
     trials: int
-    measure: Measure = "error"
+    measure: str = ERROR
     method: str = "kmixup"
     notes: tuple[str, ...] = ()
     layers: str | None = None
     epochs: int | None = None
     limit: int | None = None
+    samples: int | None = None
+    protocol: Protocol | None = None
+    scaling: str | None = None
+    pairing: PairedWith = "loaders"
+    shifts: Shifts = ()
+    memory: int | None = None
+    labels: float | None = None
+    match_on: str | None = None
 
     def __post_init__(self) -> None:
+        if self.measure not in MEASURES:
+            raise ValueError(
+                f"measure of {self.name} must be one of {', '.join(MEASURES)}, got {self.measure!r}"
+            )
         rows, columns = len(self.ks), len(self.columns)
         if self.errors is not None and [len(row) for row in self.errors] != [columns] * rows:
             raise ValueError(
@@ -81,48 +113,53 @@ class Table:
         return baseline_of(self.method)
 
     @property
+    def method_title(self) -> str:
+        """What reports call the method of the rows k > 1."""
+        return " ".join([METHODS[self.method].title, *variant_words(self)])
+
+    @property
+    def variant(self) -> dict[str, Any]:
+        """What sets the pairs of the rows k > 1 apart from those of the plain method."""
+        return {name: getattr(self, name) for name in VARIANTS}
+
+    def mixes_as(self, method: Method) -> bool:
+        """Whether a method is that of one of the rows, whatever its k and alpha.
+
+        The row k = 1, whose pairs are random, has no variants.
+        """
+        if method.name not in (self.baseline, self.method):
+            return False
+        own = self.method == method.name and method.k > 1
+        return not own or self.variant == {name: getattr(method, name) for name in VARIANTS}
+
+    def trains_as(self, protocol: Protocol) -> bool:
+        """Whether a protocol is the table's own, if it has one, whatever the length of training."""
+        if self.protocol is None:
+            return True
+        length: dict[str, Any] = {"epochs": 1, "test_every": None}
+        return replace(protocol, **length) == replace(self.protocol, **length)
+
+    @property
     def alphas(self) -> tuple[float, ...]:
-        """The alphas of the columns, each once."""
+        """Every alpha of the columns once."""
         return tuple(dict.fromkeys(column.alpha for column in self.columns))
 
-    def error_at(self, k: int, column: Column) -> float | None:
+    def error_at(self, k: int, column: PaperColumn) -> float | None:
         """The printed error, None where the paper has no such cell."""
         if self.errors is None or k not in self.ks or column not in self.columns:
             return None
         return self.errors[self.ks.index(k)][self.columns.index(column)]
 
-    def best(self, ks: Collection[int] | None = None) -> Cell | None:
-        """The cell with the lowest printed error, of the rows `ks` or of all; the first of equals.
-
-        >>> columns = (Column(0.5), Column(1.0))
-        >>> table = Table("t", "T", "", "iris", "mlp-iris", (1, 4), columns,
-        ...               ((3.0, 2.0), (2.5, 1.5)), erm=None, confidence=None, trials=20)
-        >>> table.best().error, table.best([1]).column.alpha
-        (1.5, 1.0)
-        """
-        cells = [
-            Cell(k, column, error)
-            for k, row in zip(self.ks, self.errors or (), strict=False)
-            for column, error in zip(self.columns, row, strict=True)
-            if ks is None or k in ks
-        ]
-        return min(cells, key=lambda cell: cell.error, default=None)
-
-
-def baseline_of(method: str) -> str:
-    """The same method with k = 1: random pairs make mixup of k-mixup and of nearest."""
-    return "mixup" if method in ("kmixup", "nearest") else method
-
 
 def columns(
     alphas: tuple[float, ...], xis: tuple[float, ...] | None = None, *, eps: float | None = None
-) -> tuple[Column, ...]:
-    """A column for every alpha, with its xi where the paper prints them."""
+) -> tuple[PaperColumn, ...]:
+    """A column for every alpha, with its xi where the paper prints it."""
     if xis is None:
-        return tuple(Column(alpha, eps=eps) for alpha in alphas)
-    return tuple(Column(alpha, xi, eps) for alpha, xi in zip(alphas, xis, strict=True))
+        return tuple(PaperColumn(alpha, eps=eps) for alpha in alphas)
+    return tuple(PaperColumn(alpha, xi, eps) for alpha, xi in zip(alphas, xis, strict=True))
 
 
-def transposed(rows: Grid) -> Grid:
-    """`[k][column]` of a grid that is printed with k across."""
+def transposed(rows: PrintedErrors) -> PrintedErrors:
+    """Turn a grid that is printed with a column for each k into `[k][column]`."""
     return tuple(zip(*rows, strict=True))

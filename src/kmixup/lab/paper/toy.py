@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from kmixup.lab.paper.tables import Grid, Table, columns
+from kmixup.lab.paper.tables import PaperTable, PrintedErrors, columns
 
 
 def _table(
-    name: str, title: str, part: str, xis: tuple[float, ...], errors: Grid, *notes: str
-) -> Table:
-    return Table(
+    name: str, title: str, part: str, xis: tuple[float, ...], errors: PrintedErrors, *notes: str
+) -> PaperTable:
+    return PaperTable(
         name,
         title,
         f"Table 9 ({part})",

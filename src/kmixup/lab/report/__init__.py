@@ -5,32 +5,36 @@ Reads rows and tables and nothing else. The same rows give the same bytes in any
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
-from kmixup.lab.checkpoint import replace_file
-from kmixup.lab.paper.claims import Comparison as Claim
-from kmixup.lab.paper.tables import Table
+from kmixup.lab.files import replace_content
+from kmixup.lab.pages.html import Picture
+from kmixup.lab.paper.claims import BEST_CELLS, Claim
+from kmixup.lab.paper.tables import PaperTable
 from kmixup.lab.report import terminal
 from kmixup.lab.report.account import Preface, account_of
-from kmixup.lab.report.grids import Row
 from kmixup.lab.report.markdown import markdown
 from kmixup.lab.report.own import tables_of
 from kmixup.lab.report.page import page
-from kmixup.lab.report.surfaces import pictures
 from kmixup.lab.report.table_csv import cells_csv
+from kmixup.lab.sweep.rows import Row
 
 __all__ = ["Paths", "show", "tables_of", "write"]
-
-BEST = Claim()  # the best cell with k > 1 is below the best with k = 1
 
 
 @dataclass(frozen=True)
 class Paths:
-    """The files of a report."""
+    """The files of a report.
+
+    Attributes:
+        page: the HTML page.
+        markdown: the same as Markdown.
+        cells: all cells as comma-separated values.
+    """
 
     page: Path
     markdown: Path
@@ -39,15 +43,15 @@ class Paths:
 
 def write(
     rows: Iterable[Row],
-    tables: Iterable[Table],
+    tables: Iterable[PaperTable],
     folder: str | Path,
     *,
     name: str,
     command: str,
     claim: str | None = None,
-    comparison: Claim = BEST,
+    comparison: Claim = BEST_CELLS,
     notes: Sequence[str] = (),
-    surfaces: bool = True,
+    pictures: Mapping[str, Sequence[Picture]] = {},
 ) -> Paths:
     """Write `report.html`, `report.md` and `cells.csv` into `folder`, each whole or not at all.
 
@@ -61,26 +65,25 @@ def write(
         comparison: the same for the grids to answer; by default that the best cell with
             k > 1 is below the best with k = 1.
         notes: how the run departs from the paper, a sentence each.
-        surfaces: draw decision surfaces where there are toys among the rows. This trains
-            three small networks for each, unless they are in `folder` already.
+        pictures: decision surfaces for the page, by the name of their data; those of the
+            toys come from `kmixup.lab.figures.surfaces.pictures`.
     """
     account, folder = account_of(rows, tables), Path(folder).expanduser()
-    drawn = pictures(account.rows, folder) if surfaces else {}
     preface = Preface(name, command, claim, comparison, tuple(notes))
-    html, text = page(account, preface, pictures=drawn), markdown(account, preface)
+    html, text = page(account, preface, pictures=pictures), markdown(account, preface)
     paths = Paths(folder / "report.html", folder / "report.md", folder / "cells.csv")
-    _put(paths.page, html)
-    _put(paths.markdown, text)
-    _put(paths.cells, cells_csv(account))
+    replace_content(paths.page, html)
+    replace_content(paths.markdown, text)
+    replace_content(paths.cells, cells_csv(account))
     return paths
 
 
 def show(
-    rows: Iterable[Row], tables: Iterable[Table], console: Console, *, comparison: Claim = BEST
+    rows: Iterable[Row],
+    tables: Iterable[PaperTable],
+    console: Console,
+    *,
+    comparison: Claim = BEST_CELLS,
 ) -> None:
     """Print grids and verdicts on a terminal; `comparison` is the claim to judge."""
     terminal.show(account_of(rows, tables), console, claim=comparison)
-
-
-def _put(path: Path, text: str) -> None:
-    replace_file(path, lambda stream: stream.write(text.encode()))

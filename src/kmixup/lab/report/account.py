@@ -9,19 +9,25 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kmixup.lab.paper.claims import Comparison as Claim
-from kmixup.lab.paper.tables import Table
+from kmixup.lab.paper.claims import Claim
+from kmixup.lab.paper.tables import PaperTable
 from kmixup.lab.report.agreement import Agreement, agreement
-from kmixup.lab.report.grids import Outcome, Row, outcomes, unplaced
-from kmixup.lab.report.verdict import Comparison, comparisons
+from kmixup.lab.report.comparing import CellComparison, comparisons
+from kmixup.lab.report.grids import Outcome
+from kmixup.lab.report.outcomes import outcomes, unplaced
+from kmixup.lab.sweep.rows import Failed, Row, done_of, failed_of
 
 
 @dataclass(frozen=True)
 class Preface:
     """What is known of a report beforehand.
 
-    `claim` is what the paper says of its tables, in a sentence, and `comparison` the same
-    for grids to answer; `notes` say how the run departs from the paper.
+    Attributes:
+        name: the heading of the report.
+        command: what to type to repeat it.
+        claim: what the paper says of its tables, in a sentence.
+        comparison: the claim in a form that grids can answer.
+        notes: how the run departs from the paper, a sentence each.
     """
 
     name: str
@@ -33,52 +39,66 @@ class Preface:
 
 @dataclass(frozen=True)
 class Finding:
-    """An outcome, and what follows from it."""
+    """An outcome, and what follows from it.
+
+    Attributes:
+        outcome: a table and its measured cells.
+        comparisons: best cells against best cells.
+        agreement: which alpha rule the paper's figures agree with, None where it prints none.
+    """
 
     outcome: Outcome
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[CellComparison, ...]
     agreement: Agreement | None
 
 
 @dataclass(frozen=True)
 class Account:
-    """The findings of a sweep and where its rows come from; `rows` are in the order of ids."""
+    """What a report says.
+
+    Attributes:
+        rows: all rows of the sweep, in the order of their ids.
+        findings: one for each outcome of each table.
+    """
 
     rows: tuple[Row, ...]
     findings: tuple[Finding, ...]
 
     @property
     def unplaced(self) -> tuple[Row, ...]:
+        """The rows that are in no cell of any table."""
         return unplaced(self.rows, (finding.outcome for finding in self.findings))
 
     @property
-    def failed(self) -> tuple[Row, ...]:
-        return tuple(row for row in self.rows if row["status"] != "done")
+    def failed(self) -> tuple[Failed, ...]:
+        return tuple(failed_of(self.rows))
 
     @property
     def done(self) -> int:
+        """The number of trials that ended well."""
         return len(self.rows) - len(self.failed)
 
     @property
     def seconds(self) -> float:
-        """Of training in total, over all processes."""
-        return math.fsum(row["seconds"] for row in self.rows if row["status"] == "done")
+        """Seconds of training in total, over all processes."""
+        return math.fsum(row.seconds for row in done_of(self.rows))
 
     @property
     def finished(self) -> tuple[str, str] | None:
         """When the first and the last trial ended."""
-        times = [row["finished"] for row in self.rows]
+        times = [row.finished for row in self.rows]
         return (min(times), max(times)) if times else None
 
-    def sources(self, name: str) -> tuple[tuple[Mapping[str, Any], int], ...]:
-        """The different "versions" or "machine" of the rows, with the number of rows of each."""
-        tally = Counter(json.dumps(row[name], sort_keys=True) for row in self.rows)
-        return tuple((json.loads(text), n) for text, n in sorted(tally.items()))
+    @property
+    def sources(self) -> tuple[tuple[Mapping[str, Any], int], ...]:
+        """The different versions, then the different machines, with the number of rows of each."""
+        versions = _tally(row.versions for row in self.rows)
+        return versions + _tally(row.machine for row in self.rows)
 
 
-def account_of(rows: Iterable[Row], tables: Iterable[Table]) -> Account:
-    """Work out the findings of rows, in any order, for tables."""
-    ordered = tuple(sorted(rows, key=lambda row: str(row["id"])))
+def account_of(rows: Iterable[Row], tables: Iterable[PaperTable]) -> Account:
+    """The findings for tables, from rows in any order."""
+    ordered = tuple(sorted(rows, key=lambda row: row.id))
     return Account(
         ordered,
         tuple(
@@ -86,3 +106,9 @@ def account_of(rows: Iterable[Row], tables: Iterable[Table]) -> Account:
             for outcome in outcomes(ordered, tables)
         ),
     )
+
+
+def _tally(facts: Iterable[Mapping[str, Any]]) -> tuple[tuple[Mapping[str, Any], int], ...]:
+    """Every different mapping once, with the number of its occurrences."""
+    tally = Counter(json.dumps(fact, sort_keys=True) for fact in facts)
+    return tuple((json.loads(text), n) for text, n in sorted(tally.items()))

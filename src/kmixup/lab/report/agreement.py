@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
-from kmixup.lab.protocol import AlphaRule
 from kmixup.lab.report.grids import Cell, Outcome
+from kmixup.lab.train.trial import AlphaRule
 
 Array = NDArray[np.float64]
 DECIDED = 2.0  # standard errors
@@ -25,26 +25,37 @@ DECIDED = 2.0  # standard errors
 class Fit:
     """How near the cells of one alpha rule come to the paper's.
 
-    `distance` is the root mean square difference in points, `rank` Spearman's correlation
-    of the order of the cells, None where all on one side are equal.
+    Attributes:
+        rule: the alpha rule.
+        distance: the root mean square difference in points.
+        rank: Spearman's rank correlation of the cells, None where all cells are equal.
+        shape: the root mean square difference of the cells less the mean of their row, which
+            compares how the error moves with alpha at each k, whatever its level; None where
+            rows have one cell.
     """
 
     rule: AlphaRule
     distance: float
     rank: float | None
+    shape: float | None
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """The fits of the alpha rules over the same `cells` with k > 1.
+    """The fits of the alpha rules over the same cells with k > 1.
 
-    `gap` is the mean square difference of the first rule less that of the second, in
-    standard errors; None with one rule, or where trials are too few to tell.
+    Attributes:
+        fits: one for each alpha rule.
+        cells: the number of cells.
+        gap: the mean square difference of the first rule less that of the second, in standard
+            errors; None with one rule, or with too few trials.
+        shape_gap: the same for shapes.
     """
 
     fits: tuple[Fit, ...]
     cells: int
     gap: float | None
+    shape_gap: float | None
 
     @property
     def nearer(self) -> Fit:
@@ -53,6 +64,16 @@ class Agreement:
     @property
     def decided(self) -> bool:
         return self.gap is not None and abs(self.gap) >= DECIDED
+
+    @property
+    def nearer_shape(self) -> Fit | None:
+        """The fit with the nearer shape, None where shapes cannot be compared."""
+        shaped = [fit for fit in self.fits if fit.shape is not None]
+        return min(shaped, key=lambda fit: fit.shape or 0.0, default=None)
+
+    @property
+    def shape_decided(self) -> bool:
+        return self.shape_gap is not None and abs(self.shape_gap) >= DECIDED
 
 
 def agreement(outcome: Outcome) -> Agreement | None:
@@ -68,14 +89,34 @@ def agreement(outcome: Outcome) -> Agreement | None:
     paper = np.array([cells[0].paper for cells in shared], dtype=float)
     columns = list(zip(*shared, strict=True))
     ours = [np.array([cell.mean for cell in column], dtype=float) for column in columns]
+    centre = _centring([cell.k for cell in columns[0]])
     fits = tuple(
-        Fit(grid.rule, float(np.sqrt(np.mean((mean - paper) ** 2))), _rank(mean, paper))
+        Fit(
+            grid.rule,
+            _distance(mean - paper),
+            _rank(mean, paper),
+            _distance(centre @ (mean - paper)) if centre.any() else None,
+        )
         for grid, mean in zip(outcome.grids, ours, strict=True)
     )
-    gap = (
-        _gap(columns[0], columns[1], paper, outcome.table.confidence) if len(columns) == 2 else None
-    )
-    return Agreement(fits, len(shared), gap)
+    gaps: list[float | None] = [None, None]
+    if len(columns) == 2:
+        confidence = outcome.table.confidence
+        gaps = [
+            _gap(columns[0], columns[1], paper, confidence, view)
+            for view in (np.eye(len(paper)), centre)
+        ]
+    return Agreement(fits, len(shared), *gaps)
+
+
+def _distance(difference: Array) -> float:
+    return float(np.sqrt(np.mean(difference**2)))
+
+
+def _centring(ks: Sequence[int]) -> Array:
+    """The matrix that takes the mean of its row, the cells of the same k, from every cell."""
+    same = np.equal.outer(ks, ks).astype(float)
+    return np.asarray(np.eye(len(ks)) - same / same.sum(1, keepdims=True))
 
 
 def _rank(ours: Array, paper: Array) -> float | None:
@@ -85,17 +126,26 @@ def _rank(ours: Array, paper: Array) -> float | None:
 
 
 def _gap(
-    one: Sequence[Cell], two: Sequence[Cell], paper: Array, confidence: float | None
+    first: Sequence[Cell],
+    second: Sequence[Cell],
+    paper: Array,
+    confidence: float | None,
+    view: Array,
 ) -> float | None:
     """The difference of the two mean squares, over its standard error.
 
+    All cells are seen through the matrix `view`, which may centre them.
     Trials are left out in turn (the jackknife) for the noise of ours. The paper's own noise
     enters through (a - p)² - (b - p)² = (a - b)(a + b - 2p), which is linear in p.
     """
-    seeds = sorted(set.intersection(*(set(cell.errors) for cell in (*one, *two))))
+    seeds = sorted(set.intersection(*(set(cell.errors) for cell in (*first, *second))))
     if len(seeds) < 2:
         return None
-    a, b = (np.array([[cell.errors[s] for cell in cells] for s in seeds]) for cells in (one, two))
+    a, b = (
+        np.array([[cell.errors[seed] for cell in cells] for seed in seeds]) @ view.T
+        for cells in (first, second)
+    )
+    paper = view @ paper
 
     def gap(a: Array, b: Array) -> float:
         return float(np.mean((a - paper) ** 2 - (b - paper) ** 2))

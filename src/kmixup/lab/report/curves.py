@@ -1,46 +1,33 @@
-"""Curves as small inline SVG drawings: error against k, and the course of training.
-
-The text stays text, so that a page can be searched and read aloud, and equal figures give
-equal bytes.
-"""
+"""Curves of a report as inline drawings: error against k or alpha, and the course of training."""
 
 from __future__ import annotations
 
-import io
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from statistics import fmean
-from typing import Any
 
-import matplotlib
+from markupsafe import Markup
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import LogLocator, NullFormatter
 
+from kmixup.lab.pages.style import BLACK, DASHES, k_axis, shade
+from kmixup.lab.pages.svg import inline
 from kmixup.lab.report.grids import Cell
 
-MARKERS = "osD^vPX*"
-STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#dddddd",
-    "grid.linewidth": 0.6,
-    "legend.frameon": False,
-    "legend.fontsize": 9,
-}
-SIZE = (4.2, 3.4)  # inches, of 72 points
+MARKERS = "osD^vPX*"  # of lines: neighbours differ most
 
 
 @dataclass(frozen=True)
-class Line:
-    """Points of one line; `errors` are the heights of its error bars, empty for none."""
+class Curve:
+    """One line of a drawing.
+
+    Attributes:
+        label: its name in the legend.
+        x: where its points are.
+        y: how high its points are.
+        errors: the heights of its error bars, empty for none.
+    """
 
     label: str
     x: tuple[float, ...]
@@ -53,39 +40,55 @@ class Line:
         return max((y + e for y, e in zip_longest(self.y, self.errors, fillvalue=0.0)), default=0.0)
 
 
-def against_k(lines: Sequence[Line], *, name: str, top: float | None = None) -> str:
-    """Error against k, a line for each column; `top` makes the axes of several drawings equal."""
+def against_k(
+    curves: Sequence[Curve],
+    *,
+    name: str,
+    top: float | None = None,
+    erm: float | None = None,
+    ylabel: str = "error in per cent",
+) -> Markup:
+    """Error against k, with a line for that of ERM, which has no k.
+
+    The same `top` makes the axes of several drawings equal.
+    """
 
     def draw(axes: Axes) -> None:
-        _with_bars(axes, lines)
-        k_axis(axes, sorted({k for line in lines for k in line.x}))
+        if erm is not None:
+            axes.axhline(erm, color=BLACK, ls="dashed", linewidth=1.2, label="ERM")
+        _with_bars(axes, curves)
+        k_axis(axes, sorted({k for curve in curves for k in curve.x}))
         axes.set_ylim(0, top)
-        axes.set_ylabel("error in per cent")
+        axes.set_ylabel(ylabel)
 
-    return svg(draw, name, ncols=3)
+    return inline(draw, name, ncols=3)
 
 
-def against_alpha(lines: Sequence[Line], *, name: str) -> str:
+def against_alpha(
+    curves: Sequence[Curve], *, name: str, ylabel: str = "error in per cent"
+) -> Markup:
     """Error against alpha on a logarithmic scale."""
 
     def draw(axes: Axes) -> None:
-        _with_bars(axes, lines)
+        _with_bars(axes, curves)
         axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_ylim(bottom=0)
-        axes.set(xlabel="alpha", ylabel="error in per cent")
+        axes.set(xlabel="alpha", ylabel=ylabel)
 
-    return svg(draw, name, ncols=3)
+    return inline(draw, name, ncols=3)
 
 
-def _with_bars(axes: Axes, lines: Sequence[Line]) -> None:
-    for i, line in enumerate(lines):
+def _with_bars(axes: Axes, curves: Sequence[Curve]) -> None:
+    for i, curve in enumerate(curves):
         axes.errorbar(
-            line.x,
-            line.y,
-            yerr=line.errors if any(line.errors) else None,
-            label=line.label,
-            color=_shade(i, len(lines)),
+            curve.x,
+            curve.y,
+            yerr=curve.errors if any(curve.errors) else None,
+            label=curve.label,
+            color=shade(i, len(curves)),
             marker=MARKERS[i % len(MARKERS)],
             markersize=4.5,
             linewidth=1.4,
@@ -93,61 +96,26 @@ def _with_bars(axes: Axes, lines: Sequence[Line]) -> None:
         )
 
 
-def training(lines: Sequence[Line], *, ylabel: str, name: str) -> str:
-    """A figure of every epoch, a line for each method."""
+def training(curves: Sequence[Curve], *, ylabel: str, name: str) -> Markup:
+    """A figure of every epoch, one line for each method."""
 
     def draw(axes: Axes) -> None:
-        for i, line in enumerate(lines):
-            style = ("solid", "dashed", "dashdot", "dotted")[i % 4]
-            colour = _shade(i, len(lines))
-            axes.plot(line.x, line.y, label=line.label, color=colour, ls=style, linewidth=1.6)
+        for i, curve in enumerate(curves):
+            colour, dash = shade(i, len(curves)), DASHES[:4][i % 4]
+            axes.plot(curve.x, curve.y, label=curve.label, color=colour, ls=dash, linewidth=1.6)
         axes.set_ylim(bottom=0)
         axes.set(xlabel="epoch", ylabel=ylabel)
 
-    return svg(draw, name, ncols=2)
+    return inline(draw, name, ncols=2)
 
 
-def course(cell: Cell, label: str, figure: str) -> Line | None:
+def course(cell: Cell, label: str, figure: str) -> Curve | None:
     """The mean over trials of a stored curve, "loss" or "error", at epochs that all have."""
-    curves = [row["curves"] for row in cell.done if row.get("curves")]
-    if not curves:
+    stored = [row.curve for row in cell.done]
+    if not stored:
         return None
-    points = [dict(zip(curve["epoch"], curve[figure], strict=True)) for curve in curves]
-    epochs = sorted(set.intersection(*map(set, points)))
-    scale = 100 if figure == "error" else 1
-    means = tuple(scale * fmean(one[epoch] for one in points) for epoch in epochs)
-    return Line(label, tuple(epochs), means)
-
-
-def _shade(i: int, n: int) -> tuple[float, ...]:
-    # the light end of the scale is hard to see on white
-    return tuple(matplotlib.colormaps["viridis"](0.85 * i / max(n - 1, 1)))
-
-
-def k_axis(axes: Axes, ks: Sequence[float]) -> None:
-    """Make the horizontal axis that of k, by powers of two."""
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(ks, [f"{k:g}" for k in ks])
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlabel("k")
-
-
-def svg(draw: Callable[[Axes], None], name: str, *, ncols: int) -> str:
-    """What `draw` draws, with a legend below; `name` tells it from others on the page."""
-    with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
-        figure = Figure(figsize=SIZE, layout="constrained")
-        axes = figure.subplots()
-        draw(axes)
-        figure.legend(loc="outside lower center", ncols=ncols)
-        stream = io.StringIO()
-        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        figure.savefig(stream, format="svg", transparent=True, metadata=nothing)
-    return _inline(stream.getvalue(), name)
-
-
-def _inline(svg: str, name: str) -> str:
-    """The drawing itself, its ids told from those of the others on the page."""
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r' id="', f' id="{name}-', svg)
-    svg = re.sub(r"(url\(|href=\")#", rf"\1#{name}-", svg)
-    return svg.strip()
+    trials = [dict(zip(curve.epoch, getattr(curve, figure), strict=True)) for curve in stored]
+    epochs = sorted(set.intersection(*map(set, trials)))
+    scale = cell.unit.factor if figure == "error" else 1
+    means = tuple(scale * fmean(trial[epoch] for trial in trials) for epoch in epochs)
+    return Curve(label, tuple(epochs), means)

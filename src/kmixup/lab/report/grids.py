@@ -1,34 +1,40 @@
-"""From rows to grids: what every cell of a table came to, beside what the paper prints.
+"""Grids of test errors: what every cell of a table came to, beside what the paper prints.
 
-A table under one setting of everything but method, k, alpha and seed is an `Outcome`;
-rows of different settings are never averaged. Errors are in per cent from here on.
+Errors are in per cent from here on; those of a regression in the unit of its target.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from statistics import fmean, stdev
-from typing import Any, get_args
+from statistics import fmean
+from typing import Any
 
-from kmixup.lab.paper.tables import Column, Table
-from kmixup.lab.protocol import AlphaRule
-
-Row = Mapping[str, Any]
-Key = tuple[str, int, float, str]  # name, k, alpha and alpha rule of a method
-ERM: Key = ("erm", 1, 0.0, "same")
-RULES: tuple[AlphaRule, ...] = get_args(AlphaRule)
+from kmixup.lab.data import ENTRIES
+from kmixup.lab.evaluate.scores import PERCENT, Measure
+from kmixup.lab.paper.tables import CLEAN, PaperColumn, PaperTable
+from kmixup.lab.report.verdict import Partition
+from kmixup.lab.sweep.rows import Done, Failed, Row, done_of, measure_of
+from kmixup.lab.train.trial import AlphaRule
+from kmixup.measured import Measured
 
 
 @dataclass(frozen=True)
 class Cell:
-    """All trials of one k and alpha; `k` and `alpha` are 0 for ERM.
+    """All trials of one k and alpha.
 
-    `expected` is the number of trials in the fullest cell of the outcome, `paper` and
-    `confidence` what the paper prints, None where it prints nothing.
+    Attributes:
+        k: 0 for ERM.
+        alpha: of mixup, before calibration; 0 for ERM.
+        eps: the level of the shift, None for the plain test error.
+        measure: one of `MEASURES`.
+        expected: the number of trials in the fullest cell of the outcome.
+        paper: the error that the paper prints, None where it prints nothing.
+        confidence: the standard error that the paper states, None where it states nothing.
+        done: the rows of trials that ended well.
+        failed: the rows of trials that failed.
     """
 
     k: int
@@ -38,15 +44,21 @@ class Cell:
     expected: int
     paper: float | None
     confidence: float | None
-    done: tuple[Row, ...] = field(repr=False)
-    failed: tuple[Row, ...] = field(repr=False)
+    done: tuple[Done, ...] = field(repr=False)
+    failed: tuple[Failed, ...] = field(repr=False)
 
     @cached_property
     def errors(self) -> dict[int, float]:
-        """Test error of every trial that ended well, by its number."""
+        """The error of every trial that ended well, by its seed."""
         return {
-            row["trial"]["seed"]: 100 * _error(row, self.measure, self.eps) for row in self.done
+            row.trial.seed: self.unit.factor * _error(row, self.measure, self.eps)
+            for row in self.done
         }
+
+    @property
+    def unit(self) -> Measure:
+        """How the errors are called and written."""
+        return measure_of(self.done)
 
     @cached_property
     def mean(self) -> float | None:
@@ -57,21 +69,36 @@ class Cell:
         """One standard deviation of the mean over trials, the error bar of the paper."""
         if len(self.errors) < 2:
             return None
-        return stdev(self.errors.values()) / math.sqrt(len(self.errors))
+        return Measured.of(list(self.errors.values())).error
+
+    @property
+    def paper_error(self) -> float | None:
+        """The standard error of the paper's figure: as stated, else as large as ours."""
+        return self.standard_error if self.confidence is None else self.confidence
+
+    @property
+    def partition(self) -> Partition:
+        """What the trials were tested on."""
+        return partition_of(self.done)
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return (*self.done, *self.failed)
 
     @property
     def missing(self) -> int:
-        """Trials that other cells have and this one neither ended nor failed."""
+        """The number of trials that other cells have and that this cell lacks."""
         return self.expected - len(self.done) - len(self.failed)
 
     @cached_property
     def trained_alpha(self) -> float | None:
-        # rows are JSON, which has no infinity and says null
-        return _mean_of(math.inf if row["alpha"] is None else row["alpha"] for row in self.done)
+        """The mean alpha that networks were trained with."""
+        return _mean_of(row.alpha for row in self.done)
 
     @cached_property
     def xi(self) -> float | None:
-        return _mean_of(row["xi"] for row in self.done)
+        """The mean strength of mixing."""
+        return _mean_of(row.xi for row in self.done)
 
     @property
     def difference(self) -> float | None:
@@ -89,7 +116,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class Grid:
-    """The cells of a table for one alpha rule, a row for each k; k = 1 is in every grid."""
+    """The cells of a table for one alpha rule. The row k = 1 is in every grid of an outcome.
+
+    Attributes:
+        rule: how alpha was read at k > 1.
+        cells: `[k][column]`.
+    """
 
     rule: AlphaRule
     cells: tuple[tuple[Cell, ...], ...]
@@ -100,15 +132,21 @@ class Grid:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A table and what was measured for it under one `setting`.
+    """A table, and what was measured for it under one setting.
 
-    `ks` and `columns` are the table's, and any others that were run. `distinct` is the part
-    of the setting in which outcomes of the table differ; `erm` has one cell for each eps.
+    Attributes:
+        table: the table of the paper, or of a sweep of the user's own.
+        ks: the k of the table, and any others that were run.
+        columns: the columns of the table, and any others that were run.
+        setting: all that the trials have in common but method, k, alpha and seed.
+        distinct: the part of the setting in which the outcomes of the table differ.
+        erm: the cells without mixing, one for each eps.
+        grids: one for each alpha rule.
     """
 
-    table: Table
+    table: PaperTable
     ks: tuple[int, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[PaperColumn, ...]
     setting: Mapping[str, Any]
     distinct: Mapping[str, Any]
     erm: tuple[Cell, ...]
@@ -116,14 +154,14 @@ class Outcome:
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
-        """Every cell once: those of mixup are in all grids."""
+        """Every cell once: the row k = 1 is in all grids."""
         first, *others = self.grids
         more = (cell for grid in others for cell in grid if cell.k > 1)
         return (*self.erm, *first, *more)
 
     @property
     def erm_by_column(self) -> tuple[Cell, ...]:
-        """The cell of ERM for each column, or a single one where all columns share it."""
+        """The cell of ERM for each column, or a single cell where all columns share it."""
         if len(self.erm) == 1:
             return self.erm
         by_eps = {cell.eps: cell for cell in self.erm}
@@ -131,7 +169,12 @@ class Outcome:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        return tuple(row for cell in self.cells for row in (*cell.done, *cell.failed))
+        return tuple(row for cell in self.cells for row in cell.rows)
+
+    @cached_property
+    def unit(self) -> Measure:
+        """How the errors are called and written."""
+        return measure_of(self.rows)
 
     @property
     def baseline(self) -> str:
@@ -141,160 +184,30 @@ class Outcome:
 
     @property
     def title(self) -> str:
-        """The table's title, with the settings that tell it from its neighbours."""
+        """The title of the table, with the settings in which its outcomes differ."""
         told = ", ".join(f"{name} = {value}" for name, value in self.distinct.items())
         return f"{self.table.title} ({told})" if told else self.table.title
 
 
-def outcomes(rows: Iterable[Row], tables: Iterable[Table]) -> tuple[Outcome, ...]:
-    """What the rows, in any order, have to say to each of the tables.
-
-    A table without rows has one outcome all the same, whose cells are missing; a table
-    with rows of several settings has one for each. Where rows are in no cell of any table,
-    the tables of their data and network get the k and alpha that they lack.
-    """
-    ordered, tables = sorted(rows, key=lambda row: str(row["id"])), tuple(tables)
-    found = [outcome for table in tables for outcome in _of_table(ordered, table, [])]
-    if not (left := unplaced(ordered, found)):
-        return tuple(found)
-    return tuple(outcome for table in tables for outcome in _of_table(ordered, table, left))
-
-
-def unplaced(rows: Iterable[Row], shown: Iterable[Outcome]) -> tuple[Row, ...]:
-    """Rows that are in no cell of any outcome."""
-    ids = {row["id"] for outcome in shown for row in outcome.rows}
-    return tuple(sorted((r for r in rows if r["id"] not in ids), key=lambda row: str(row["id"])))
+def partition_of(rows: Iterable[Row]) -> Partition:
+    """What trials were tested on, by the first of them that ended well."""
+    row = next(iter(done_of(rows)), None)
+    if row is None:
+        return Partition()
+    trial, resolution = row.trial, 0.0
+    if row.measure is PERCENT and row.data.test:
+        resolution = PERCENT.factor / row.data.test
+    split_anew = trial.data in ENTRIES and ENTRIES[trial.data].kind == "table"
+    if not split_anew or trial.split is not None or trial.validation is not None:
+        return Partition(resolution)
+    return Partition(resolution, row.data.test / row.data.train)
 
 
-def _of_table(rows: Sequence[Row], table: Table, left: Iterable[Row]) -> list[Outcome]:
-    ks, columns = _widened(table, [row["trial"] for row in left if _belongs(row, table)])
-    mine = [row for row in rows if _belongs(row, table)]
-    settings = {json.dumps(one, sort_keys=True): one for one in map(_setting, mine)}
-    found = [settings[key] for key in sorted(settings)]
-    # ERM pairs nothing: its rows go with every way of pairing, and stand alone only without one
-    paired = [_unmixed(one) for one in found if one["pairing"] is not None]
-    chosen = [one for one in found if one not in paired] or [{}]
-    distinct = [
-        {name: one[name] for name in one if len({json.dumps(other[name]) for other in chosen}) > 1}
-        for one in chosen
-    ]
-    return [
-        _outcome([row for row in mine if _fits(row, setting)], table, ks, columns, setting, told)
-        for setting, told in zip(chosen, distinct, strict=True)
-    ]
-
-
-def _widened(table: Table, trials: Iterable[Row]) -> tuple[tuple[int, ...], tuple[Column, ...]]:
-    """Rows and columns of the table, and those of further trials."""
-    methods = [trial["method"] for trial in trials if trial["method"]["name"] != "erm"]
-    ks = sorted({*table.ks, *(method["k"] for method in methods)})
-    levels = dict.fromkeys(column.eps for column in table.columns)
-    there = {column.alpha for column in table.columns}
-    new = {method["alpha"] for method in methods} - there
-    columns = [*table.columns, *(Column(alpha, eps=eps) for alpha in new for eps in levels)]
-    return tuple(ks), tuple(sorted(columns, key=lambda one: (one.eps or 0.0, one.alpha)))
-
-
-def _belongs(row: Row, table: Table) -> bool:
-    trial, method = row["trial"], row["trial"]["method"]
-    if (trial["data"], trial["model"]) != (table.data, table.model):
-        return False
-    if table.measure != "error" and not trial.get(table.measure):
-        return False
-    if method["name"] == "erm":
-        return True
-    layers = table.layers in (None, method.get("layers"))
-    return layers and method["name"] in (table.baseline, table.method)
-
-
-def _setting(row: Row) -> dict[str, Any]:
-    """All that must be equal within an outcome; ERM has neither pairing nor layers."""
-    trial, method = row["trial"], row["trial"]["method"]
-    data = {name: trial[name] for name in ("limit", "scaling", "size", "target")}
-    data |= {name: trial.get(name) for name in ("validation", "split")}  # old rows have none
-    pairing = None if method["name"] == "erm" else method["pairing"]
-    return {**trial["protocol"], **data, "pairing": pairing, "layers": method.get("layers")}
-
-
-def _unmixed(setting: Mapping[str, Any]) -> dict[str, Any]:
-    """The setting of ERM that goes with a setting."""
-    return {**setting, "pairing": None, "layers": None}
-
-
-def _fits(row: Row, setting: Mapping[str, Any]) -> bool:
-    mine = _setting(row)
-    return mine == setting or mine == _unmixed(setting)
-
-
-def _outcome(
-    rows: Iterable[Row],
-    table: Table,
-    ks: tuple[int, ...],
-    columns: tuple[Column, ...],
-    setting: Mapping[str, Any],
-    distinct: Mapping[str, Any],
-) -> Outcome:
-    by_method: dict[Key, list[Row]] = {}
-    for row in rows:
-        by_method.setdefault(_key(row), []).append(row)
-    expected = max((len(set(map(_seed, those))) for those in by_method.values()), default=0)
-
-    def cell(key: Key, column: Column, paper: float | None) -> Cell:
-        trials = _one_of_each_seed(by_method.get(key, ()), table.measure, column.eps)
-        return Cell(
-            k=0 if key[0] == "erm" else key[1],
-            alpha=key[2],
-            eps=column.eps,
-            measure=table.measure,
-            expected=expected,
-            paper=paper,
-            confidence=table.confidence,
-            done=tuple(row for row in trials if row["status"] == "done"),
-            failed=tuple(row for row in trials if row["status"] != "done"),
-        )
-
-    def line(k: int, rule: AlphaRule) -> tuple[Cell, ...]:
-        name, rule = (table.baseline, "same") if k == 1 else (table.method, rule)
-        return tuple(
-            cell((name, k, one.alpha, rule), one, table.error_at(k, one)) for one in columns
-        )
-
-    levels = dict.fromkeys(column.eps for column in columns)
-    erm = tuple(cell(ERM, Column(0.0, eps=eps), table.erm) for eps in levels)
-    found = {rule for name, k, _, rule in by_method if name == table.method and k > 1}
-    rules = [rule for rule in RULES if rule in found] or RULES[:1]
-    grids = tuple(Grid(rule, tuple(line(k, rule) for k in ks)) for rule in rules)
-    return Outcome(table, ks, columns, setting, distinct, erm, grids)
-
-
-def _key(row: Row) -> Key:
-    method = row["trial"]["method"]
-    return method["name"], method["k"], float(method["alpha"]), method["alpha_rule"]
-
-
-def _seed(row: Row) -> int:
-    return int(row["trial"]["seed"])
-
-
-def _one_of_each_seed(rows: Iterable[Row], measure: str, eps: float | None) -> list[Row]:
-    """The rows with this measure, by seed; of several, one that ended well.
-
-    The same network may have been trained again for other measures: its rows agree.
-    """
-    chosen: dict[int, Row] = {}
-    for row in rows:
-        if measure != "error" and eps not in row["trial"][measure]:
-            continue
-        seed = _seed(row)
-        if seed not in chosen or chosen[seed]["status"] != "done":
-            chosen[seed] = row
-    return [chosen[seed] for seed in sorted(chosen)]
-
-
-def _error(row: Row, measure: str, eps: float | None) -> float:
-    if measure == "error":
-        return float(row["result"]["error"])
-    return float(next(entry["error"] for entry in row[measure] if entry["eps"] == eps))
+def _error(row: Done, measure: str, eps: float | None) -> float:
+    if measure == CLEAN:
+        # a network without batch norm is the same with any statistics
+        return row.error if row.clean is None else row.clean.error
+    return row.error if eps is None else row.shifts[measure][eps].error
 
 
 def _mean_of(values: Iterable[float | None]) -> float | None:

@@ -4,37 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kmixup.lab.paper.claims import Comparison as Claim
+from kmixup.lab.formatting import TextTable, count, escaped, number, strength
+from kmixup.lab.paper.claims import Claim
+from kmixup.lab.report import several
 from kmixup.lab.report.account import Account, Finding, Preface
-from kmixup.lab.report.grids import Cell, Grid
+from kmixup.lab.report.grids import Cell, Grid, Outcome
+from kmixup.lab.report.recipes import recipes
 from kmixup.lab.report.side_by_side import EXPLANATION as NOTHING_CHOSEN
 from kmixup.lab.report.side_by_side import side_by_side
-from kmixup.lab.report.summary import EXPLANATION, HEADINGS, lines
+from kmixup.lab.report.summary import explanation, headings, is_printed, lines
 from kmixup.lab.report.wording import (
     by_columns,
     cell_error,
     cell_gaps,
     column_name,
+    constant,
     failure,
-    number,
     readings,
     sentence,
-    strength,
     subject,
     title,
     unplaced_sentence,
 )
-from kmixup.lab.words import count
 
 
 def markdown(account: Account, preface: Preface) -> str:
     """The whole report, as one document."""
-    parts = [f"# {_text(preface.name)}"]
+    parts = [f"# {escaped(preface.name)}"]
     if preface.claim:
-        parts.append(f"The claim: {_text(preface.claim)}")
+        parts.append(f"The claim: {escaped(preface.claim)}")
     parts.append(f"{count(account.done, 'trial')} ended, {len(account.failed)} failed.")
     parts += [_list(preface.notes), *_methods(account)]
-    parts += ["## Verdicts", _summary(account, preface.comparison), EXPLANATION]
+    parts += ["## Verdicts", _summary(account, preface.comparison)]
+    parts += [explanation(account.findings), _list(several.sentences(account.findings))]
     if agreed := readings(account.findings):
         parts.append("Which reading of alpha the paper's figures agree with:")
         parts.append(_list([f"{of}: {reading}" for of, reading in agreed]))
@@ -50,32 +52,35 @@ def markdown(account: Account, preface: Preface) -> str:
 
 def _finding(finding: Finding) -> list[str]:
     outcome, table = finding.outcome, finding.outcome.table
-    where = "" if table.errors is None else f" The paper's are in brackets ({table.label})."
+    where = f"The paper's are in brackets ({table.label})." if table.errors else constant(outcome)
     parts = [
-        f"## {_text(outcome.title)}",
-        _text(f"Mean {subject(table)} ± one standard deviation of the mean.{where}"),
+        f"## {escaped(outcome.title)}",
+        escaped(f"Mean {subject(outcome)} ± one standard deviation of the mean. {where}".rstrip()),
         _list(table.notes),
     ]
     for grid in outcome.grids:
         parts += [f"### {title(grid.rule)}", _grid(finding, grid)]
         parts += ["Alpha that was trained with, and xi:", _strengths(finding, grid)]
-    return [*parts, _list([*map(sentence, finding.comparisons), *by_columns(outcome)])]
+    parts.append(_list([*map(sentence, finding.comparisons), *by_columns(outcome)]))
+    if table.errors is not None:
+        tried = [recipe for grid in outcome.grids for recipe in recipes(outcome, grid)]
+        parts += ["The appendix's recipes:", _list([*map(sentence, tried)])] if tried else []
+    return parts
 
 
 def _methods(account: Account) -> list[str]:
-    found = side_by_side(account.findings)
-    if found is None:
+    methods = side_by_side(account.findings)
+    if methods is None:
         return []
-    rows = [
-        (label, *(f"{box.text} {box.small}".strip() for box in boxes))
-        for label, boxes in found.rows
-    ]
-    head = [", ".join(lines) for lines in found.head]
-    return ["## Methods side by side", _table(["", *head], rows), NOTHING_CHOSEN]
+    table = methods.table(between=" ", between_heads=", ")
+    return ["## Methods side by side", table.markdown(), NOTHING_CHOSEN]
 
 
 def _summary(account: Account, claim: Claim) -> str:
-    return _table(HEADINGS, [line.texts for line in lines(account.findings, claim)])
+    findings = account.findings
+    printed = is_printed(findings)
+    texts = [line.texts(printed=printed) for line in lines(findings, claim)]
+    return TextTable(headings(findings), texts).markdown()
 
 
 def _grid(finding: Finding, grid: Grid) -> str:
@@ -83,7 +88,7 @@ def _grid(finding: Finding, grid: Grid) -> str:
     rows = [("ERM", *map(_cell, outcome.erm_by_column))]
     for k, cells in zip(outcome.ks, grid.cells, strict=True):
         rows.append((f"k = {k}", *map(_cell, cells)))
-    return _table(["", *(column_name(column, outcome) for column in outcome.columns)], rows)
+    return _by_k(outcome, rows)
 
 
 def _cell(cell: Cell) -> str:
@@ -98,19 +103,13 @@ def _strengths(finding: Finding, grid: Grid) -> str:
         (f"k = {k}", *(f"α {strength(c.trained_alpha)}, ξ {strength(c.xi)}" for c in cells))
         for k, cells in zip(outcome.ks, grid.cells, strict=True)
     ]
-    return _table(["", *(column_name(column, outcome) for column in outcome.columns)], rows)
+    return _by_k(outcome, rows)
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    rule = ["---", *["---:"] * (len(head) - 1)]
-    full = [[*row, *[""] * (len(head) - len(row))] for row in (head, rule, *rows)]
-    return "\n".join("| " + " | ".join(map(_text, row)) + " |" for row in full)
+def _by_k(outcome: Outcome, rows: Sequence[Sequence[str]]) -> str:
+    header = ["", *(column_name(column, outcome) for column in outcome.columns)]
+    return TextTable(header, rows).markdown()
 
 
 def _list(sentences: Sequence[str]) -> str:
-    return "\n".join(f"- {_text(sentence)}" for sentence in sentences)
-
-
-def _text(text: str) -> str:
-    """Text in which nothing is read as markup."""
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
+    return "\n".join(f"- {escaped(sentence)}" for sentence in sentences)

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from kmixup.lab.paper.family import METHODS
-from kmixup.lab.protocol import MANIFOLD_LAYERS
+from kmixup.lab.models import MANIFOLD_LAYERS
+from kmixup.lab.pages.heat import Box, HeatMap, sequential
 from kmixup.lab.report import wording
 from kmixup.lab.report.account import Finding
 from kmixup.lab.report.grids import Cell, Outcome
-from kmixup.lab.report.heat import sequential
-from kmixup.lab.report.maps import Box, Map
-from kmixup.lab.report.verdict import Estimate, interval
+from kmixup.lab.report.verdict import judge, paired
+from kmixup.lab.train.methods import METHODS
+from kmixup.lab.train.trial import variant_words
 
 TITLE = "All methods"
 EXPLANATION = (
     "Mean test error in per cent ± one standard deviation of that mean, and the difference "
     "from mixup with the same alpha, paired by trial, with its interval of 95 % confidence. "
-    "Nothing is chosen here."
+    "k-mixup with a memory, with labels or on features is compared with plain k-mixup of the same "
+    "k, or of the greatest k that was run without. Nothing is chosen here."
 )
 MIXUP = "mixup"
 OF_METHOD = ("pairing", "layers")  # what an outcome's setting says of the method
@@ -26,20 +27,29 @@ OF_METHOD = ("pairing", "layers")  # what an outcome's setting says of the metho
 Place = tuple[str, float]  # a setting and an alpha
 
 
-def side_by_side(findings: Sequence[Finding]) -> Map | None:
-    """The cells of all tables of test errors, None where they are of one method."""
-    outcomes = [one.outcome for one in findings if one.outcome.table.measure == "error"]
-    if len({(one.table.method, one.setting.get("layers")) for one in outcomes}) < 2:
+def side_by_side(findings: Sequence[Finding]) -> HeatMap | None:
+    """The cells of all tables of test errors, None where there is only one method."""
+    outcomes = [finding.outcome for finding in findings]
+    outcomes = [outcome for outcome in outcomes if outcome.table.measure == "error"]
+    kinds = {(outcome.table.method_title, outcome.setting.get("layers")) for outcome in outcomes}
+    if len(kinds) < 2:
         return None
-    found: dict[str, dict[Place, Cell]] = {}
+    labelled: dict[str, dict[Place, Cell]] = {}
+    variants = {
+        _label(outcome, k, grid.rule)
+        for outcome in outcomes
+        for grid in outcome.grids
+        for k in outcome.ks
+        if k > 1 and variant_words(outcome.table)
+    }
     head: dict[Place, tuple[str, str]] = {}
     for outcome in outcomes:
         for label, place, cell in _placed(outcome):
-            found.setdefault(label, {})[place] = cell
+            labelled.setdefault(label, {})[place] = cell
             head[place] = (f"{outcome.table.data}, {outcome.table.model}", _under(outcome, place))
-    columns = [_boxes(found, place) for place in head]
-    rows = tuple((label, tuple(column[label] for column in columns)) for label in found)
-    return Map(TITLE, tuple(head.values()), rows)
+    columns = [_boxes(labelled, place, variants) for place in head]
+    rows = tuple((label, tuple(column[label] for column in columns)) for label in labelled)
+    return HeatMap(TITLE, tuple(_told_apart(head)), rows)
 
 
 def _placed(outcome: Outcome) -> Iterator[tuple[str, Place, Cell]]:
@@ -58,7 +68,7 @@ def _placed(outcome: Outcome) -> Iterator[tuple[str, Place, Cell]]:
 def _label(outcome: Outcome, k: int, rule: str) -> str:
     table, layers = outcome.table, outcome.setting.get("layers")
     plain = k == 1 and table.baseline == MIXUP
-    words = [MIXUP] if plain else [METHODS.get(table.method, table.method), f"k = {k}"]
+    words = [MIXUP] if plain else [table.method_title, f"k = {k}"]
     words += [] if layers in (None, MANIFOLD_LAYERS) else [str(layers)]
     words += [f"pairing {value}" for name, value in outcome.distinct.items() if name == "pairing"]
     words += ["equal ξ"] * (rule == "xi" and k > 1)
@@ -70,9 +80,24 @@ def _under(outcome: Outcome, place: Place) -> str:
     return ", ".join([f"α = {place[1]:g}", *told])
 
 
-def _boxes(found: dict[str, dict[Place, Cell]], place: Place) -> dict[str, Box]:
+def _told_apart(head: Mapping[Place, tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """The headings of the columns; those that would be equal name the settings that differ."""
+    settings = {place: json.loads(place[0])[2] for place in head}
+    for place, text in head.items():
+        alike = [settings[other] for other in head if head[other] == text and settings[other]]
+        told = [
+            f"{name} {value}"
+            for name, value in settings[place].items()
+            if name != "test_every" and any(other.get(name) != value for other in alike)
+        ]
+        yield text[0], ", ".join([text[1], *told])
+
+
+def _boxes(
+    labelled: dict[str, dict[Place, Cell]], place: Place, variants: set[str]
+) -> dict[str, Box]:
     """One column: its best cell is marked, and colours are of it alone."""
-    cells = {label: those[place] for label, those in found.items() if place in those}
+    cells = {label: places[place] for label, places in labelled.items() if place in places}
     tint = sequential(cell.mean for cell in cells.values())
     least = min((cell.mean for cell in cells.values() if cell.mean is not None), default=None)
 
@@ -81,19 +106,31 @@ def _boxes(found: dict[str, dict[Place, Cell]], place: Place) -> dict[str, Box]:
             return Box("–")
         cell = cells[label]
         base = cells.get(MIXUP) if label != MIXUP else None
-        small = [wording.cell_spread(cell), _difference(cell, base), wording.cell_gaps(cell)]
+        compared = _difference(cell, base)
+        if label in variants:
+            compared = _against_plain(cell, cells)
+        small = [wording.cell_spread(cell), compared, wording.cell_gaps(cell)]
         best = cell.mean is not None and cell.mean == least
         return Box(wording.cell_mean(cell), ", ".join(filter(None, small)), tint(cell.mean), best)
 
-    return {label: box(label) for label in found}
+    return {label: box(label) for label in labelled}
+
+
+def _against_plain(cell: Cell, cells: Mapping[str, Cell]) -> str:
+    """The difference of a variant from plain k-mixup, and the verdict."""
+    start = f"{METHODS['kmixup'].title}, k = "
+    plain = {other.k: other for label, other in cells.items() if label.startswith(start)}
+    if not plain:
+        return ""
+    base = plain.get(cell.k) or plain[max(plain)]
+    difference = paired(cell.errors, base.errors, cell.partition)
+    if difference is None:
+        return ""
+    verdict = judge(difference, None).label.format(challenger="it")
+    return f"{difference.text} from k = {base.k}, {verdict}"
 
 
 def _difference(cell: Cell, base: Cell | None) -> str:
-    """From `base`, over the trials that both have."""
-    seeds = [] if base is None else sorted(cell.errors.keys() & base.errors.keys())
-    if base is None or len(seeds) < 2:
-        return ""
-    one: Estimate = interval([cell.errors[seed] - base.errors[seed] for seed in seeds])
-    return (
-        f"{wording.signed(one.difference)} [{wording.signed(one.low)}, {wording.signed(one.high)}]"
-    )
+    """The paired difference from `base`, empty where there is none."""
+    difference = None if base is None else paired(cell.errors, base.errors, cell.partition)
+    return "" if difference is None else difference.text

@@ -62,6 +62,6 @@ def _line(outcome: Outcome, method: str, rule: str, cell: Cell) -> list[object]:
     counts = [len(cell.done), len(cell.failed), cell.missing]
     figures = (cell.mean, cell.standard_error, cell.trained_alpha, cell.xi)
     against = (cell.paper, cell.confidence, cell.difference, cell.ratio)
-    rounded = ["" if one is None else f"{one:.6g}" for one in (*figures, *against)]
+    rounded = ["" if figure is None else f"{figure:.6g}" for figure in (*figures, *against)]
     where = [cell.k or "", cell.alpha, cell.measure, "" if cell.eps is None else cell.eps]
     return [*what, *where, *counts, *rounded]

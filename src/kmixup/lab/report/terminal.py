@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table as Lines
+from rich.table import Table as TerminalTable
+from rich.text import Text
 
-from kmixup.lab.paper.claims import Comparison as Claim
+from kmixup.lab.formatting import number, signed, terminal_table
+from kmixup.lab.paper.claims import Claim
+from kmixup.lab.report import several
 from kmixup.lab.report.account import Account, Finding
 from kmixup.lab.report.grids import Cell, Grid
 from kmixup.lab.report.side_by_side import side_by_side
@@ -16,9 +18,8 @@ from kmixup.lab.report.wording import (
     cell_error,
     cell_gaps,
     column_name,
-    number,
+    constant,
     reading,
-    signed,
     subject,
     unplaced_sentence,
 )
@@ -32,56 +33,54 @@ def show(account: Account, console: Console, *, claim: Claim) -> None:
         console.print()
         for grid in finding.outcome.grids:
             console.print(_grid(finding, grid))
+        if said := constant(finding.outcome):
+            console.print(said, highlight=False, markup=False)
         if finding.agreement is not None:
             said = f"The paper's figures agree with: {reading(finding.agreement)}"
-            console.print(said, highlight=False)
+            console.print(said, highlight=False, markup=False)
     if (methods := _methods(account)) is not None:
         console.print(methods)
     console.print()
     for line in lines(account.findings, claim):
         console.print(line.sentence, style=STYLE[line.mood], highlight=False, markup=False)
+    for sentence in several.sentences(account.findings):
+        console.print(sentence, highlight=False, markup=False)
     if account.failed:
         console.print(f"[red]{len(account.failed)} failed[/]", highlight=False)
     if text := unplaced_sentence(account.unplaced):
-        console.print(text, highlight=False)
+        console.print(text, highlight=False, markup=False)
 
 
-def _methods(account: Account) -> Lines | None:
-    found = side_by_side(account.findings)
-    if found is None:
+def _methods(account: Account) -> TerminalTable | None:
+    methods = side_by_side(account.findings)
+    if methods is None:
         return None
-    table = Lines(title=found.title, caption="mean ± standard error, difference from mixup [95 %]")
-    table.add_column("")
-    for head in found.head:
-        table.add_column(escape("\n".join(head)), justify="right")
-    for label, boxes in found.rows:
-        texts = (escape(f"{box.text}\n{box.small}".strip()) for box in boxes)
-        table.add_row(label, *texts)
-    return table
+    caption = "mean ± standard error, difference from mixup [95 %]"
+    return methods.table(between="\n", between_heads="\n", caption=caption).printed()
 
 
-def _grid(finding: Finding, grid: Grid) -> Lines:
+def _grid(finding: Finding, grid: Grid) -> TerminalTable:
     outcome = finding.outcome
     against = "" if outcome.table.errors is None else ", the paper's (difference)"
-    table = Lines(
-        title=escape(f"{outcome.title}, {RULE[grid.rule]}"),
-        caption=escape(f"{subject(outcome.table)}: mean ± standard error{against}"),
-    )
-    table.add_column("k", justify="right")
-    for column in outcome.columns:
-        table.add_column(column_name(column, outcome), justify="right")
     best = min((cell.mean for cell in grid if cell.mean is not None), default=None)
-    table.add_row("ERM", *(_cell(cell, None) for cell in outcome.erm_by_column), end_section=True)
+    rows: list[list[str | Text]] = [["ERM", *(_cell(cell, None) for cell in outcome.erm_by_column)]]
     for k, cells in zip(outcome.ks, grid.cells, strict=True):
-        table.add_row(str(k), *(_cell(cell, best) for cell in cells))
+        rows.append([str(k), *(_cell(cell, best) for cell in cells)])
+    table = terminal_table(
+        ["k", *(column_name(column, outcome) for column in outcome.columns)],
+        rows,
+        title=f"{outcome.title}, {RULE[grid.rule]}",
+        caption=f"{subject(outcome)}: mean ± standard error{against}",
+        first="right",
+    )
+    table.rows[0].end_section = True
     return table
 
 
-def _cell(cell: Cell, best: float | None) -> str:
-    text = cell_error(cell)
-    if cell.mean is not None and cell.mean == best:
-        text = f"[bold]{text}[/]"
+def _cell(cell: Cell, best: float | None) -> Text:
+    parts = [(cell_error(cell), "bold" if cell.mean is not None and cell.mean == best else "")]
     if cell.paper is not None:
-        text += f"\n[dim]{number(cell.paper)} ({signed(cell.difference)})[/]"
-    gaps = cell_gaps(cell)
-    return f"{text}\n[red]{gaps}[/]" if gaps else text
+        parts.append((f"\n{number(cell.paper)} ({signed(cell.difference)})", "dim"))
+    if gaps := cell_gaps(cell):
+        parts.append((f"\n{gaps}", "red"))
+    return Text.assemble(*parts)

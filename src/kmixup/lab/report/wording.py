@@ -2,89 +2,33 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from kmixup.lab.paper.tables import Column, Table
-from kmixup.lab.protocol import AlphaRule, Trial
+from kmixup.lab.evaluate.shifts import SHIFTS
+from kmixup.lab.evaluate.wording import constant_sentence
+from kmixup.lab.formatting import NOTHING, count, duration, number, signed
+from kmixup.lab.paper.tables import CLEAN, ERROR, PaperColumn
 from kmixup.lab.report.account import Account, Finding
 from kmixup.lab.report.agreement import Agreement, Fit
-from kmixup.lab.report.grids import Cell, Grid, Outcome, Row
-from kmixup.lab.report.verdict import HEURISTIC, Comparison, by_column
-from kmixup.lab.words import count, duration
+from kmixup.lab.report.comparing import HEURISTIC, CellComparison, by_column
+from kmixup.lab.report.grids import Cell, Grid, Outcome
+from kmixup.lab.sweep.rows import Failed, Row, done_of
+from kmixup.lab.train.trial import AlphaRule
 
 RULE: dict[AlphaRule, str] = {
     "same": "the same alpha at every k",
     "xi": "alpha calibrated to keep xi",
+    "root": "alpha times the ratio of distances",
 }
-MEASURE = {
-    "error": "test error",
-    "noise": "test error under Gaussian noise",
-    "fgsm": "test error under FGSM attack",
+MEASURE = {ERROR: "test error", CLEAN: "test error with clean statistics of batch norm"} | {
+    name: f"test error under {shift.title}" for name, shift in SHIFTS.items()
 }
-
-
-def number(value: float | None, digits: int = 2) -> str:
-    """A figure, or a dash where there is none.
-
-    >>> number(3.14159), number(-0.001), number(None)
-    ('3.14', '0.00', '–')
-    """
-    if value is None:
-        return "–"
-    return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
-
-
-def signed(value: float | None, digits: int = 2) -> str:
-    """A difference with its sign.
-
-    >>> signed(-0.5), signed(0.25), signed(-0.001)
-    ('−0.50', '+0.25', '0.00')
-    """
-    above = value is not None and round(value, digits) > 0
-    return f"+{number(value, digits)}" if above else number(value, digits)
-
-
-def strength(value: float | None) -> str:
-    """An alpha or a xi in three digits.
-
-    >>> strength(2.3134), strength(0.05), strength(1234.5), strength(None), strength(math.inf)
-    ('2.31', '0.05', '1234', '–', '∞')
-    """
-    if value is None or math.isinf(value):
-        return "–" if value is None else "∞"
-    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-
-
-def setting(value: object) -> str:
-    """A setting as a reader would write it.
-
-    >>> setting(200), setting([0.5, 0.75]), setting(True)
-    ('200', '0.5, 0.75', 'yes')
-    """
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
-    return str(value)
 
 
 def title(rule: AlphaRule) -> str:
     """The alpha rule as a heading."""
     return RULE[rule][0].upper() + RULE[rule][1:]
-
-
-def mood(verdicts: Iterable[str]) -> str:
-    """How verdicts turned out together: good, bad or open.
-
-    >>> mood(["reproduced"]), mood(["reproduced", "undecided"]), mood(["not reproduced: worse"])
-    ('good', 'open', 'bad')
-    """
-    first = {verdict.split(":")[0] for verdict in verdicts}
-    if "not reproduced" in first:
-        return "bad"
-    return "good" if first == {"reproduced"} else "open"
 
 
 def extent(account: Account) -> str:
@@ -97,12 +41,12 @@ def extent(account: Account) -> str:
     return text if further is None else f"{text} {further}"
 
 
-def column_name(column: Column, outcome: Outcome) -> str:
+def column_name(column: PaperColumn, outcome: Outcome) -> str:
     """What tells a column from the others of its grid."""
     alpha, eps = f"α = {column.alpha:g}", f"ε = {column.eps or 0:g}"
-    if len({one.eps for one in outcome.columns}) == 1:
+    if len({other.eps for other in outcome.columns}) == 1:
         return alpha
-    return eps if len({one.alpha for one in outcome.columns}) == 1 else f"{eps}, {alpha}"
+    return eps if len({other.alpha for other in outcome.columns}) == 1 else f"{eps}, {alpha}"
 
 
 def cell_name(cell: Cell) -> str:
@@ -122,12 +66,16 @@ def cell_mean(cell: Cell) -> str:
     """The mean in per cent, or why there is none."""
     if cell.mean is None:
         return "failed" if cell.failed else "not run"
-    return number(cell.mean)
+    return number(cell.mean, cell.unit.digits(cell.mean))
 
 
 def cell_spread(cell: Cell) -> str:
     """The standard error of the mean, empty where there is none."""
-    return "" if cell.standard_error is None else f"± {number(cell.standard_error)}"
+    return (
+        ""
+        if cell.standard_error is None
+        else (f"± {number(cell.standard_error, cell.unit.digits(cell.mean))}")
+    )
 
 
 def cell_gaps(cell: Cell) -> str:
@@ -140,25 +88,34 @@ def cell_gaps(cell: Cell) -> str:
     return ", ".join(parts)
 
 
-def subject(table: Table) -> str:
+def subject(outcome: Outcome) -> str:
     """What is measured, on what."""
+    table, unit = outcome.table, outcome.unit
     levels = {column.eps for column in table.columns if column.eps is not None}
     where = f" of {next(iter(levels)):g}/255" if len(levels) == 1 else ""
-    return f"{MEASURE[table.measure]}{where} in per cent, {table.data} with {table.model}"
+    measure = MEASURE[table.measure].replace("error", unit.name)
+    return f"{measure}{where} {unit.unit}, {table.data} with {table.model}"
 
 
 def lead(outcome: Outcome) -> str:
     """What the grids of an outcome show, and what the paper says of its own."""
     table = outcome.table
     trials = count(outcome.erm[0].expected, "trial")
-    text = f"Mean {subject(table)}, over {trials}, ± one standard deviation of that mean."
+    text = f"Mean {subject(outcome)}, over {trials}, ± one standard deviation of that mean."
     if table.errors is None:
-        return text
+        return f"{text} {constant(outcome)}".rstrip()
     text += f" The paper: {table.label}, {count(table.trials, 'trial')}"
     return text + ("." if table.confidence is None else f", at most ± {table.confidence:g}.")
 
 
-def heading(comparison: Comparison) -> str:
+def constant(outcome: Outcome) -> str:
+    """What a constant answer would come to in a sweep of one's own, where the rows know it."""
+    if outcome.table.errors is not None or outcome.table.measure != ERROR:
+        return ""
+    return constant_sentence(row.scores for row in done_of(outcome.rows))
+
+
+def heading(comparison: CellComparison) -> str:
     """Who is compared with whom, and how alpha was read."""
     which = "" if comparison.k is None else f" with k = {comparison.k}"
     text = f"{comparison.challenger}{which} against {comparison.baseline}"
@@ -167,46 +124,56 @@ def heading(comparison: Comparison) -> str:
     return text if comparison.rule is None else f"{text}, {RULE[comparison.rule]}"
 
 
-def honest(comparison: Comparison) -> str:
+def honest(comparison: CellComparison) -> str:
     """The difference on trials that had no part in the choice."""
-    found = comparison.honest
-    if found is None:
-        return "–"
-    return f"{signed(found.difference)} [{signed(found.low)}, {signed(found.high)}]"
+    if comparison.honest is None:
+        return NOTHING
+    text = comparison.honest.text
+    if (ends := comparison.honest.new_data) is None:
+        return text
+    return f"{text}, new data [{signed(ends[0])}, {signed(ends[1])}]"
 
 
-def on_test(comparison: Comparison) -> str:
+def printed(comparison: CellComparison) -> str:
+    """The difference in the paper, with its own standard error where that is known."""
+    if comparison.paper is None or comparison.noise is None:
+        return signed(comparison.paper)
+    return f"{signed(comparison.paper)} ± {number(comparison.noise)}"
+
+
+def on_test(comparison: CellComparison) -> str:
     """The difference between the cells that are best on the test error itself."""
     if comparison.chosen is None:
-        return "–"
+        return NOTHING
     new, old = comparison.chosen
     return (
-        f"{signed(comparison.difference)}: {number(new.mean)} ({cell_name(new)}) "
-        f"against {number(old.mean)} ({cell_name(old)})"
+        f"{signed(comparison.difference, new.unit.digits(new.mean))}: {cell_mean(new)} "
+        f"({cell_name(new)}) against {cell_mean(old)} ({cell_name(old)})"
     )
 
 
-def sentence(comparison: Comparison) -> str:
+def sentence(comparison: CellComparison) -> str:
     """A comparison in one line."""
-    text = f"{heading(comparison)}: {comparison.verdict}."
+    text = f"{heading(comparison)}: {comparison.text}."
     if comparison.honest is not None:
         text += (
             f" Chosen on half of {count(comparison.honest.trials, 'trial')} and compared on the "
-            f"other: {honest(comparison)} points."
+            f"other: {honest(comparison)} {comparison.unit.points}."
         )
     if comparison.chosen is not None:
-        text += f" Chosen on the test error, as the paper does: {on_test(comparison)}."
+        how = "" if comparison.paper is None else ", as the paper does"
+        text += f" Chosen on the test error{how}: {on_test(comparison)}."
     if comparison.paper is not None:
-        text += f" The paper: {signed(comparison.paper)}."
+        text += f" The paper: {printed(comparison)}."
     return text
 
 
-def best_against_best(finding: Finding, rule: AlphaRule) -> tuple[Comparison, ...]:
+def best_against_best(finding: Finding, rule: AlphaRule) -> tuple[CellComparison, ...]:
     """The best of k > 1 against the best of k = 1, at each eps."""
     return tuple(
-        one
-        for one in finding.comparisons
-        if (one.rule, one.k) == (rule, None) and one.baseline != "ERM"
+        comparison
+        for comparison in finding.comparisons
+        if (comparison.rule, comparison.k) == (rule, None) and comparison.baseline != "ERM"
     )
 
 
@@ -218,13 +185,15 @@ def shown_ks(outcome: Outcome) -> list[int]:
 
 def sides(grid: Grid, k: int) -> Counter[int]:
     """In how many columns `k` is below k = 1 (-1), above (1), or neither (0)."""
-    return Counter(one.side for *_, one in by_column(grid, k=k) if one is not None)
+    return Counter(
+        difference.side for *_, difference in by_column(grid, k=k) if difference is not None
+    )
 
 
 def by_columns(outcome: Outcome) -> tuple[str, ...]:
     """How these k fare against k = 1 column by column."""
-    found = (_by_columns(grid, k) for k in shown_ks(outcome) for grid in outcome.grids)
-    return tuple(text for text in found if text is not None)
+    texts = (_by_columns(grid, k) for k in shown_ks(outcome) for grid in outcome.grids)
+    return tuple(text for text in texts if text is not None)
 
 
 def _by_columns(grid: Grid, k: int) -> str | None:
@@ -250,20 +219,32 @@ def readings(findings: Iterable[Finding]) -> tuple[tuple[str, str], ...]:
     )
 
 
-def reading(found: Agreement) -> str:
-    """Which alpha rule the paper's figures agree with."""
-    first = f"{RULE[found.nearer.rule]}, {_fit(found.nearer)}"
-    cells = f"over {count(found.cells, 'cell')} with k > 1"
-    if len(found.fits) == 1:
+def reading(agreement: Agreement) -> str:
+    """Which alpha rule the paper's figures agree with, by their level and by their shape."""
+    first = f"{RULE[agreement.nearer.rule]}, {_fit(agreement.nearer)}"
+    cells = f"over {count(agreement.cells, 'cell')} with k > 1"
+    if len(agreement.fits) == 1:
         return f"{first}, {cells}; no other rule was run."
-    other = next(fit for fit in found.fits if fit is not found.nearer)
+    other = next(fit for fit in agreement.fits if fit is not agreement.nearer)
     second = f"{RULE[other.rule]}, {_fit(other)}"
-    if not found.decided:
-        return f"undecided, these trials cannot tell {first}, from {second}, {cells}."
-    text = f"{first}; against {second}, {cells}."
-    if (found.nearer.rank or 0) < (other.rank or 0):
-        text += " The order of the paper's cells, though, is nearer to the latter's."
-    return text
+    if agreement.decided:
+        text = f"{first}; against {second}, {cells}."
+        if (agreement.nearer.rank or 0) < (other.rank or 0):
+            text += " The order of the paper's cells, though, is nearer to the latter's."
+    else:
+        text = f"undecided, these trials cannot tell {first}, from {second}, {cells}."
+    return text + _shape(agreement)
+
+
+def _shape(agreement: Agreement) -> str:
+    """What is said where every row of k has its mean taken away."""
+    nearer = agreement.nearer_shape
+    if nearer is None:
+        return ""
+    other = next(fit for fit in agreement.fits if fit is not nearer)
+    distances = f"{number(nearer.shape)} against {number(other.shape)} points"
+    sure = "nearer" if agreement.shape_decided else "nearer, within chance,"
+    return f" By shape, each row less its mean, {RULE[nearer.rule]} is {sure} ({distances})."
 
 
 def _fit(fit: Fit) -> str:
@@ -271,14 +252,15 @@ def _fit(fit: Fit) -> str:
     return f"which differs by {number(fit.distance)} points (root mean square){rank}"
 
 
-def failure(row: Row) -> str:
+def failure(row: Failed) -> str:
     """A failed trial and its reason."""
-    trial = Trial.from_dict(row["trial"])
+    trial = row.trial
     what = f"{trial.data}, {trial.model}, {trial.method.label}, seed {trial.seed}"
-    return f"{what}: {row['error']}"
+    return f"{what}: {row.reason}"
 
 
 def unplaced_sentence(rows: Sequence[Row]) -> str | None:
+    """How many rows are in no cell of any table, None if there are none."""
     if not rows:
         return None
     verb = "is" if len(rows) == 1 else "are"

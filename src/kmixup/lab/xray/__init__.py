@@ -1,6 +1,6 @@
 """An X-ray of a data set of the lab: `kmixup.inspect` on it, in words and as one page.
 
-`examine` draws samples and measures, `show` prints what was found, `write` puts it on a page.
+`examine` draws samples and inspects them, `show` prints the result, `write` writes the page.
 """
 
 from kmixup.lab.xray.examining import Xray, examine

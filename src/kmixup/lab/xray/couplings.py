@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from dataclasses import dataclass
 
 import torch
@@ -12,7 +10,8 @@ from matplotlib.lines import Line2D
 
 from kmixup.lab.figures.clouds import SIZE, Cloud
 from kmixup.lab.figures.couplings import PAIRS, coupling, vicinal
-from kmixup.lab.figures.style import BLACK, COLOURS, FAINT, panels, png, styled
+from kmixup.lab.pages.style import BLACK, COLOURS, FAINT, panels, styled
+from kmixup.lab.pages.svg import data_uri, png
 from kmixup.lab.xray.examining import Xray
 
 SIGNS = "●▲■◆▼✚★"  # what the markers of figures look like in text
@@ -21,7 +20,13 @@ MIXED = 512  # points
 
 @dataclass(frozen=True)
 class Couplings:
-    """A picture as a data URI, a note on the projection, and (sign, colour, name) of each class."""
+    """Couplings and mixed points for a page.
+
+    Attributes:
+        source: the picture as a data URI.
+        note: how the points were projected, empty if they were not.
+        classes: sign, colour and name of each class, for a legend.
+    """
 
     source: str
     note: str
@@ -31,14 +36,11 @@ class Couplings:
 def picture(xray: Xray) -> Couplings:
     """Matched pairs above, mixed points below, for every k that is compared."""
     cloud = _cloud(xray)
-    stream = io.BytesIO()
-    png(_drawn(xray, cloud), {}, stream)
     classes = tuple(
         (SIGNS[i % len(SIGNS)], COLOURS[i % len(COLOURS)], xray.data.classes[int(name)])
         for i, name in enumerate(cloud.classes)
     )
-    source = "data:image/png;base64," + base64.b64encode(stream.getvalue()).decode()
-    return Couplings(source, cloud.note, classes)
+    return Couplings(data_uri(png(_drawn(xray, cloud))), cloud.note, classes)
 
 
 def _cloud(xray: Xray) -> Cloud:
@@ -50,11 +52,11 @@ def _cloud(xray: Xray) -> Cloud:
 
 @styled
 def _drawn(xray: Xray, cloud: Cloud) -> Figure:
-    advice = xray.found.advice
+    advice = xray.inspection.advice
     figure, grid = panels(2, len(xray.compared), size=(3.0, 3.1))
     for k, (upper, lower) in zip(xray.compared, grid.T, strict=True):
         block = cloud.block(min(k, PAIRS))
-        alpha = (advice.alpha if k == advice.k else 0.0) or xray.found.alpha
+        alpha = (advice.alpha if k == advice.k else 0.0) or xray.inspection.alpha
         coupling(upper, cloud, block, xray.seed)
         vicinal(lower, cloud, block, alpha, MIXED, xray.seed)
         upper.set_title(f"pairs, k = {block}")

@@ -1,4 +1,4 @@
-"""From a data set in memory to what was found in it, as a network would be given it."""
+"""Inspects the training part of a data set, with its samples as a network would be given them."""
 
 from __future__ import annotations
 
@@ -14,22 +14,29 @@ from kmixup.inspection.inspecting import LARGEST_K, SIZE, draw
 from kmixup.lab.data import Dataset
 
 FEWEST = 4
+THIRDS = ("lowest third", "middle third", "highest third")
 COMPARED = 16  # the k to show beside 1 where none above is advised
 
 
 @dataclass(frozen=True, eq=False)
 class Xray:
-    """Training samples of `data` and what was `found` in them.
+    """Samples of a data set and their inspection.
 
-    `drawn`: which they are, `(m,)`; `points`: the same as a network is given them,
-    `(m, d)`. `seed`: of all draws.
+    Attributes:
+        data: the data set; a regression with the thirds of its targets as classes.
+        drawn: indices of the training samples that were looked at, `(m,)`.
+        points: these samples as a network is given them, `(m, d)`.
+        inspection: what `kmixup.inspect` measured on them.
+        seed: the seed of all draws.
+        regression: whether the classes are thirds of numbers.
     """
 
     data: Dataset
     drawn: Tensor
     points: Tensor
-    found: Inspection
+    inspection: Inspection
     seed: int
+    regression: bool = False
 
     @property
     def labels(self) -> Tensor:
@@ -39,16 +46,16 @@ class Xray:
     @property
     def labelled(self) -> bool:
         """Whether there are classes to tell apart."""
-        return len(self.found.classes) > 1
+        return len(self.inspection.classes) > 1
 
     @property
     def compared(self) -> tuple[int, ...]:
-        """1 and the advised k, or one to compare with where that is 1 itself."""
-        advised = self.found.advice.k
+        """The two k to show: 1, and the advised k or, if that is 1, a larger one."""
+        advised = self.inspection.advice.k
         if advised > 1:
             return 1, advised
-        others = [one.k for one in self.found.readings if 1 < one.k <= COMPARED]
-        return (1, *others[-1:])
+        ks = [reading.k for reading in self.inspection.readings if 1 < reading.k <= COMPARED]
+        return (1, *ks[-1:])
 
     def class_name(self, i: int) -> str:
         return self.data.classes[int(self.labels[i])]
@@ -66,9 +73,12 @@ def examine(
 ) -> Xray:
     """Inspect the training part of a data set; the arguments are those of `kmixup.inspect`.
 
-    Only samples that are looked at become floats. They are those that `kmixup.inspect`
-    would have drawn from all, with a generator of this seed.
+    It looks at the samples that `kmixup.inspect` would draw from all of them with a
+    generator of this seed; only these are turned into floats.
     """
+    regression = data.task == "regression"
+    if regression:
+        data = in_thirds(data)
     _check(data)
     n, generator = len(data.x_train), torch.Generator().manual_seed(seed)
     some = draw(n, math.prod(data.shape), size=max(size, FEWEST), generator=generator)
@@ -79,11 +89,18 @@ def examine(
             f"{data.name} must have samples that differ, the {len(drawn):,} that were looked at "
             "are all the same"
         )
-    found = inspect(
+    inspection = inspect(
         points, data.y_train[drawn], alpha=alpha, largest_k=largest_k, batch_size=batch_size,
         size=size, generator=generator, watch=watch,
     )  # fmt: skip
-    return Xray(data, drawn, points, replace(found, samples=n), seed)
+    return Xray(data, drawn, points, replace(inspection, samples=n), seed, regression)
+
+
+def in_thirds(data: Dataset) -> Dataset:
+    """A regression with classes: the lowest, the middle and the highest third of its targets."""
+    bounds = data.y_train.quantile(torch.tensor([1 / 3, 2 / 3]))
+    thirds = [torch.bucketize(y, bounds) for y in (data.y_train, data.y_test)]
+    return replace(data, y_train=thirds[0], y_test=thirds[1], classes=THIRDS)
 
 
 def _check(data: Dataset) -> None:

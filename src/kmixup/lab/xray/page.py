@@ -1,63 +1,61 @@
-"""What was found, as one HTML page that needs nothing but itself."""
+"""An X-ray as one HTML page that needs nothing but itself."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from kmixup.inspection import readings
-from kmixup.lab.checkpoint import replace_file
-from kmixup.lab.record import versions
-from kmixup.lab.report.page import rendered
+from kmixup.lab.files import replace_content
+from kmixup.lab.pages.html import render
+from kmixup.lab.train.record import versions
 from kmixup.lab.xray import wording
 from kmixup.lab.xray.couplings import picture
 from kmixup.lab.xray.examining import Xray
 from kmixup.lab.xray.pairs import examples
-from kmixup.lab.xray.plots import plots
+from kmixup.lab.xray.plots import drawings
+from kmixup.lab.xray.verifying import Verified
 
 NAME = "inspect.html"
-LISTED = 12  # classes by name
 
 
-def page(xray: Xray, *, command: str) -> str:
-    """The whole page; `command` is what to type to repeat it."""
-    found = xray.found
-    return rendered(
+def page(xray: Xray, *, command: str, verified: Verified | None = None) -> str:
+    """The whole page; `command` is what to type to repeat it, `verified` a check by training."""
+    inspection = xray.inspection
+    return render(
+        "kmixup.lab.xray",
         "inspect.html",
         name=f"An X-ray of {xray.data.name}",
         xray=xray,
-        found=found,
-        advice=found.advice,
+        verified=verified,
+        inspection=inspection,
+        advice=inspection.advice,
         told=wording,
-        columns=wording.columns(found, labelled=xray.labelled),
-        plots=plots(found),
+        columns=wording.columns(inspection, labelled=xray.labelled),
+        drawn=drawings(inspection),
         couplings=picture(xray),
         examples=examples(xray),
-        facts_=_facts(xray),
+        measured_on=_facts(xray),
         draws=(readings.MATCHES, readings.LEAST_BLOCKS),
         versions=versions(),
         command=command,
     )
 
 
-def write(xray: Xray, folder: Path, *, command: str) -> Path:
+def write(xray: Xray, folder: Path, *, command: str, verified: Verified | None = None) -> Path:
     """Put the page into `folder`, whole or not at all."""
-    text = page(xray, command=command)
-    replace_file(folder / NAME, lambda stream: stream.write(text.encode()))
-    return folder / NAME
+    path = folder / NAME
+    replace_content(path, page(xray, command=command, verified=verified))
+    return path
 
 
 def _facts(xray: Xray) -> dict[str, str]:
-    data, found = xray.data, xray.found
-    counts = {data.classes[int(index)]: n for index, n in found.classes.items()}
-    named = ", ".join(f"{name} {n:,}" for name, n in list(counts.items())[:LISTED])
-    rest = len(found.classes) - LISTED
+    data, inspection = xray.data, xray.inspection
     return {
-        "training samples": f"{found.samples:,}",
-        "looked at": f"{found.used:,}",
-        "numbers in a sample": f"{found.features:,}",
-        "classes, with samples looked at": f"{named} and {rest} more" if rest > 0 else named,
+        "training samples": f"{inspection.samples:,}",
+        "looked at": f"{inspection.used:,}",
+        "numbers in a sample": f"{inspection.features:,}",
         "scaling": data.scaling,
-        "batch size": str(found.batch_size),
-        "mixup to compare with": f"alpha = {found.alpha:g}",
+        "batch size": str(inspection.batch_size),
+        "mixup to compare with": f"alpha = {inspection.alpha:g}",
         "seed": str(xray.seed),
     }

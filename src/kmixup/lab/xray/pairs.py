@@ -1,8 +1,7 @@
-"""Who is mixed with whom: some samples with a random partner and with a matched one."""
+"""Some samples, each with a random partner and with a matched one."""
 
 from __future__ import annotations
 
-import base64
 import io
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
+from kmixup.lab.pages.svg import data_uri
 from kmixup.lab.xray.examining import Xray
 from kmixup.pairing import match
 
@@ -22,9 +22,15 @@ PIXELS = 96  # of the longer side of a picture
 
 @dataclass(frozen=True)
 class Mate:
-    """The partner of a sample at one k: its class, how far it is, and what to show of it.
+    """The partner of a sample at one k, shown by pictures or by values.
 
-    Either its `picture` and that of the point `halfway`, or its `values`.
+    Attributes:
+        k: at which it is the partner.
+        label: its class.
+        distance: from the sample to it.
+        picture: the partner as a data URI, empty if it is no image.
+        halfway: the point half-way between both, likewise.
+        values: some of its features, empty if it is an image.
     """
 
     k: int
@@ -37,7 +43,15 @@ class Mate:
 
 @dataclass(frozen=True)
 class Example:
-    """A sample and its partners; `features` are the names of their values."""
+    """A sample and its partners.
+
+    Attributes:
+        label: the class of the sample.
+        mates: its partners.
+        picture: the sample as a data URI, empty if it is no image.
+        features: names of the features in `values`.
+        values: some of its features, empty if it is an image.
+    """
 
     label: str
     mates: tuple[Mate, ...]
@@ -47,23 +61,23 @@ class Example:
 
 
 def examples(xray: Xray) -> list[Example]:
-    """The same samples with a partner at every k that is compared."""
+    """Some samples, each with its partner at every k that is compared."""
     images = _images(xray)
     wanted = TABLES if images is None else PICTURES
     firsts, partners = _matched(xray, wanted)
-    found = []
+    shown = []
     for i, first in enumerate(firsts):
-        mates = {k: those[i] for k, those in partners.items()}
-        found.append(
+        mates = {k: second[i] for k, second in partners.items()}
+        shown.append(
             _in_numbers(xray, first, mates)
             if images is None
             else _in_pictures(xray, images, first, mates)
         )
-    return found
+    return shown
 
 
 def _matched(xray: Xray, wanted: int) -> tuple[list[int], dict[int, list[int]]]:
-    """Some samples, and their partners in one and the same second set at every k."""
+    """Some samples, and their partners at every k, all from the same second set."""
     n, largest = len(xray.points), max(xray.compared)
     half = min(n // 2, -(-wanted // largest) * largest)
     order = torch.randperm(n, generator=torch.Generator().manual_seed(xray.seed))
@@ -75,8 +89,8 @@ def _matched(xray: Xray, wanted: int) -> tuple[list[int], dict[int, list[int]]]:
     return first[:wanted].tolist(), partners
 
 
-def _distance(xray: Xray, one: int, two: int) -> float:
-    return float((xray.points[one] - xray.points[two]).double().norm())
+def _distance(xray: Xray, first: int, second: int) -> float:
+    return float((xray.points[first] - xray.points[second]).double().norm())
 
 
 def _in_numbers(xray: Xray, first: int, mates: dict[int, int]) -> Example:
@@ -106,20 +120,20 @@ def _in_pictures(xray: Xray, images: Tensor, first: int, mates: dict[int, int]) 
     low, high = xray.data.pixel_range or (float(images.min()), float(images.max()))
 
     def picture(pixels: Tensor) -> str:
-        return _data_uri(((pixels.double() - low) / (high - low) * 255).round().byte().numpy())
+        return _source(((pixels.double() - low) / (high - low) * 255).round().byte().numpy())
 
-    one = images[xray.drawn[first]]
-    shown = []
+    sample = images[xray.drawn[first]]
+    partners = []
     for k, i in mates.items():
-        two = images[xray.drawn[i]]
-        halfway = (one.double() + two.double()) / 2
-        shown.append(
+        partner = images[xray.drawn[i]]
+        halfway = (sample.double() + partner.double()) / 2
+        partners.append(
             Mate(
                 k, xray.class_name(i), _distance(xray, first, i),
-                picture=picture(two), halfway=picture(halfway),
+                picture=picture(partner), halfway=picture(halfway),
             )
         )  # fmt: skip
-    return Example(xray.class_name(first), tuple(shown), picture=picture(one))
+    return Example(xray.class_name(first), tuple(partners), picture=picture(sample))
 
 
 def _images(xray: Xray) -> Tensor | None:
@@ -130,11 +144,11 @@ def _images(xray: Xray) -> Tensor | None:
     return None
 
 
-def _data_uri(pixels: NDArray[np.uint8]) -> str:
-    """A picture `(1 or 3, height, width)` as a PNG inside of the page."""
+def _source(pixels: NDArray[np.uint8]) -> str:
+    """A picture `(1 or 3, height, width)` as the source of an image."""
     grey = len(pixels) == 1
     image = Image.fromarray(pixels[0] if grey else pixels.transpose(1, 2, 0))
     image.thumbnail((PIXELS, PIXELS))
     stream = io.BytesIO()
     image.save(stream, format="png", optimize=True)
-    return "data:image/png;base64," + base64.b64encode(stream.getvalue()).decode()
+    return data_uri(stream.getvalue())

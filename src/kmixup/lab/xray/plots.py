@@ -1,19 +1,18 @@
-"""Every figure of the readings against k, as inline SVG with a caption."""
+"""The readings of an inspection against k, as drawings of the page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
-from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 
-from kmixup.inspection import Inspection, Measured
+from kmixup.inspection import Halfway, Inspection, Measured
 from kmixup.inspection.readings import FIRST_IN_FIT
-from kmixup.lab.figures.style import BLACK, BLUE, FAINT, ORANGE
-from kmixup.lab.report.curves import k_axis, svg
+from kmixup.lab.pages.html import Drawing
+from kmixup.lab.pages.style import BLACK, BLUE, FAINT, ORANGE, k_axis
+from kmixup.lab.pages.svg import inline
 from kmixup.lab.xray import wording
 
 CROSSING = (
@@ -32,82 +31,69 @@ INTRUSION = (
 )
 
 
-@dataclass(frozen=True)
-class Plot:
-    """A drawing, its title, and how to read it."""
-
-    title: str
-    caption: str
-    svg: Markup
+Point = tuple[int, Measured]  # k, and what was measured there
+Draw = Callable[[Axes], None]
 
 
-Point = tuple[int, Measured]
+def drawings(inspection: Inspection) -> list[Drawing]:
+    """All drawings that there are readings for."""
+    drawn = [_distances(inspection), _alphas(inspection)]
+    if any(reading.crossing is not None for reading in inspection.readings):
+        drawn.append(_crossing(inspection))
+    if inspection.by_labels:
+        drawn.append(_labels(inspection))
+    halves = [(reading.k, reading.halfway) for reading in inspection.readings if reading.halfway]
+    if halves:
+        drawn.append(_halfway(inspection, halves))
+    if any(half.contradiction is not None for _, half in halves):
+        drawn.append(_intrusion(inspection, halves))
+    return drawn
 
 
-def plots(found: Inspection) -> list[Plot]:
-    """All that there are figures for."""
-    drawn = (
-        _distances(found),
-        _alphas(found),
-        _crossing(found),
-        _halfway(found),
-        _intrusion(found),
-    )
-    return [plot for plot in drawn if plot is not None]
-
-
-def _distances(found: Inspection) -> Plot | None:
-    points = [(one.k, one.ratio) for one in found.readings if one.ratio.value > 0]
-    values = [100 * m.value for _, m in points]
+def _distances(inspection: Inspection) -> Drawing:
+    points = _points((reading.k, reading.ratio) for reading in inspection.readings)
+    points = [(k, ratio) for k, ratio in points if ratio.value > 0]
 
     def draw(axes: Axes) -> None:
         _line(axes, points, "measured", BLUE, scale=100)
         axes.set_yscale("log")
-        if found.decay is not None:
-            fit = [(k, 100 * m.value) for k, m in points if k >= FIRST_IN_FIT]
+        if inspection.decay is not None:
+            fit = [(k, 100 * ratio.value) for k, ratio in points if k >= FIRST_IN_FIT]
             ks, heights = np.array(fit).T
-            slope = found.decay.slope.value
+            slope = inspection.decay.slope.value
             level = np.log(heights).mean() - slope * np.log(ks).mean()
             label = f"slope {slope:.2f}".replace("-", "−")
-            axes.plot(
-                ks, np.exp(level + slope * np.log(ks)), color=ORANGE, ls="dashed", label=label
-            )
-        _plain_log(axes, values)
+            heights = np.exp(level + slope * np.log(ks))
+            axes.plot(ks, heights, color=ORANGE, ls="dashed", label=label)
+        _plain_log(axes, [100 * ratio.value for _, ratio in points])
         axes.set_ylabel("% of that of random pairs")
 
     nearer = "Mean squared distance of partners, in per cent of that of random pairs."
-    caption = f"{nearer} {wording.dimension(found.decay)}"
-    return _plot(found, "How near partners are", caption, draw)
+    note = f"{nearer} {wording.dimension(inspection.decay)}"
+    return _drawing(inspection, "How near partners are", note, draw)
 
 
-def _alphas(found: Inspection) -> Plot | None:
-    reached = [(one.k, one.alpha) for one in found.readings if one.reachable]
-    beyond = [one.k for one in found.readings if not one.reachable]
-    reach = [(one.k, one.reach) for one in found.readings if np.isfinite(one.reach)]
+def _alphas(inspection: Inspection) -> Drawing:
+    readings = inspection.readings
+    reached = [(reading.k, reading.alpha) for reading in readings if reading.reachable]
+    beyond = [reading.k for reading in readings if not reading.reachable]
+    reach = [(reading.k, reading.reach) for reading in readings if np.isfinite(reading.reach)]
 
     def draw(axes: Axes) -> None:
         axes.plot(*zip(*reached, strict=True), color=BLUE, marker="o", ms=4.5, label="keeps xi")
         if reach:
-            axes.plot(
-                *zip(*reach, strict=True),
-                color=ORANGE,
-                ls="dashed",
-                label="mixup’s alpha it can match",
-            )
+            label = "mixup’s alpha it can match"
+            axes.plot(*zip(*reach, strict=True), color=ORANGE, ls="dashed", label=label)
         axes.set_yscale("log")
         _plain_log(axes, [alpha for _, alpha in (*reached, *reach)])
         if beyond:
             axes.axvspan(
-                beyond[0] / 2**0.5,
-                beyond[-1] * 2**0.5,
-                color=FAINT,
-                alpha=0.35,
-                lw=0,
+                beyond[0] / 2**0.5, beyond[-1] * 2**0.5, color=FAINT, alpha=0.35, lw=0,
                 label=wording.OUT_OF_REACH,
-            )
+            )  # fmt: skip
         axes.set_ylabel("alpha")
 
-    usual = f"mixup with alpha = {found.alpha:g}"
+    usual = f"mixup with alpha = {inspection.alpha:g}"
     if beyond:
         told = (
             f"From k = {beyond[0]} on partners are so near that no alpha does; the dashed line is "
@@ -118,86 +104,87 @@ def _alphas(found: Inspection) -> Plot | None:
             "Some alpha does at every k that was looked at; the dashed line is the strongest "
             "mixup that can be matched."
         )
-    return _plot(
-        found,
-        "The alpha that keeps the strength",
-        f"Perturbs samples as much as {usual} does. {told}",
-        draw,
-    )
+    note = f"Perturbs samples as much as {usual} does. {told}"
+    return _drawing(inspection, "The alpha that keeps the strength", note, draw)
 
 
-def _crossing(found: Inspection) -> Plot | None:
-    points = [(one.k, one.crossing) for one in found.readings if one.crossing is not None]
-    least = [(one.k, 100 * one.least) for one in found.readings if one.least is not None]
-    if not points:
-        return None
+def _crossing(inspection: Inspection) -> Drawing:
+    readings = inspection.readings
+    points = _points((reading.k, reading.crossing) for reading in readings)
+    least = [(reading.k, 100 * reading.least) for reading in readings if reading.least is not None]
 
     def draw(axes: Axes) -> None:
         _line(axes, points, "measured", BLUE, scale=100)
         axes.plot(*zip(*least, strict=True), color=ORANGE, ls="dashed", label="least")
         axes.axhline(100 * points[0][1].value, color=BLACK, ls="dotted", lw=1, label="chance")
-        axes.set_ylim(bottom=0)
-        axes.set_ylabel("partners of another class, %")
+        _from_zero(axes, "partners of another class, %")
 
-    return _plot(
-        found,
-        "How often the label changes",
-        CROSSING,
-        draw,
-    )
+    return _drawing(inspection, "How often the label changes", CROSSING, draw)
 
 
-def _halfway(found: Inspection) -> Plot | None:
-    points = [(one.k, one.halfway.distance) for one in found.readings if one.halfway is not None]
-    if not points:
-        return None
+def _labels(inspection: Inspection) -> Drawing:
+    readings = inspection.by_labels
 
     def draw(axes: Axes) -> None:
+        weights = [reading.labels for reading in readings]
+        for label, colour, values in (
+            ("partners of another class", BLUE, [reading.crossing for reading in readings]),
+            ("squared distance, of random pairs", ORANGE, [reading.ratio for reading in readings]),
+        ):
+            axes.errorbar(
+                weights,
+                [100 * value.value for value in values],
+                yerr=[100 * value.error for value in values],
+                label=label, color=colour, marker="o", ms=4.5, lw=1.4, capsize=2.5,
+            )  # fmt: skip
+        axes.set_xlabel("labels = c")
+        _from_zero(axes, "%")
+
+    note = wording.by_labels(inspection)
+    return Drawing("If the match looks at labels", inline(draw, "labels", ncols=1), note)
+
+
+def _halfway(inspection: Inspection, halves: Sequence[tuple[int, Halfway]]) -> Drawing:
+    def draw(axes: Axes) -> None:
+        points = _points((k, half.distance) for k, half in halves)
         _line(axes, points, "half-way points", BLUE)
         axes.axhline(1, color=ORANGE, ls="dashed", label="samples")
-        axes.set_ylim(bottom=0)
-        axes.set_ylabel("distance to other samples")
+        _from_zero(axes, "distance to other samples")
 
-    return _plot(
-        found,
-        "How far mixed points lie from the data",
-        HALFWAY,
-        draw,
-    )
+    return _drawing(inspection, "How far mixed points lie from the data", HALFWAY, draw)
 
 
-def _intrusion(found: Inspection) -> Plot | None:
-    seen = [(one.k, one.halfway) for one in found.readings if one.halfway is not None]
-    points = [(k, half.contradiction) for k, half in seen if half.contradiction is not None]
-    own = [(k, half.disagreement) for k, half in seen if half.disagreement is not None]
-    if not points:
-        return None
-
+def _intrusion(inspection: Inspection, halves: Sequence[tuple[int, Halfway]]) -> Drawing:
     def draw(axes: Axes) -> None:
+        points = _points((k, half.contradiction) for k, half in halves)
+        own = _points((k, half.disagreement) for k, half in halves)
         _line(axes, points, "half-way points", BLUE, scale=100)
         _line(axes, own, "samples", ORANGE, scale=100, marker="s", ls="dashed")
-        axes.set_ylim(bottom=0)
-        axes.set_ylabel("next to the wrong class, %")
+        _from_zero(axes, "next to the wrong class, %")
 
-    return _plot(
-        found,
-        "How often mixed labels are contradicted",
-        INTRUSION,
-        draw,
-    )
+    return _drawing(inspection, "How often mixed labels are contradicted", INTRUSION, draw)
 
 
-def _plot(found: Inspection, title: str, caption: str, draw: Callable[[Axes], None]) -> Plot:
-    advice = found.advice
+def _points(measured: Iterable[tuple[int, Measured | None]]) -> list[Point]:
+    return [(k, value) for k, value in measured if value is not None]
+
+
+def _from_zero(axes: Axes, ylabel: str) -> None:
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel(ylabel)
+
+
+def _drawing(inspection: Inspection, title: str, note: str, draw: Draw) -> Drawing:
+    advice = inspection.advice
 
     def whole(axes: Axes) -> None:
         draw(axes)
         if advice.alpha:
             axes.axvline(advice.k, color="grey", lw=1, ls=(0, (4, 3)), label="advised k", zorder=1)
-        k_axis(axes, [one.k for one in found.readings])
+        k_axis(axes, [reading.k for reading in inspection.readings])
 
     name = "".join(word[0] for word in title.split())
-    return Plot(title, caption, Markup(svg(whole, name, ncols=2)))
+    return Drawing(title, inline(whole, name, ncols=2), note)
 
 
 def _line(
@@ -213,8 +200,8 @@ def _line(
     """Points with error bars of one standard error."""
     axes.errorbar(
         [k for k, _ in points],
-        [scale * m.value for _, m in points],
-        yerr=[scale * m.error for _, m in points],
+        [scale * measured.value for _, measured in points],
+        yerr=[scale * measured.error for _, measured in points],
         label=label, color=colour, marker=marker, ls=ls, ms=4.5, lw=1.4, capsize=2.5,
     )  # fmt: skip
 

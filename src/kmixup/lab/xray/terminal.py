@@ -1,39 +1,54 @@
-"""What was found, on the terminal."""
+"""An X-ray on the terminal."""
 
 from __future__ import annotations
 
-from rich.box import SIMPLE
 from rich.console import Console
-from rich.table import Table
 
+from kmixup.lab.formatting import narrow_table
 from kmixup.lab.xray import wording
 from kmixup.lab.xray.examining import Xray
+from kmixup.lab.xray.verifying import Verified
 
 
 def show(xray: Xray, console: Console) -> None:
     """Print the readings, what they imply, and the advice."""
-    found, advice = xray.found, xray.found.advice
-    columns = wording.columns(found, labelled=xray.labelled)
-    table = Table(box=SIMPLE, collapse_padding=True, pad_edge=False, show_edge=False)
-    table.add_column("k", justify="right")
-    for column in columns:
-        heading = f"{column.name} {column.unit}".strip().replace(" ", "\n")
-        words = column.name == wording.ALPHA  # the only cells that may be wrapped
-        table.add_column(heading, justify="right", no_wrap=not words)
-    for reading in found.readings:
-        table.add_row(str(reading.k), *wording.cells(reading, labelled=xray.labelled))
+    inspection, advice = xray.inspection, xray.inspection.advice
+    columns = wording.columns(inspection, labelled=xray.labelled)
+    names = [column.name for column in columns]
+    table = narrow_table(
+        ["k", *(f"{column.name} {column.unit}".strip().replace(" ", "\n") for column in columns)],
+        [
+            (str(reading.k), *wording.cells(reading, labelled=xray.labelled))
+            for reading in inspection.readings
+        ],
+        wrapped=[1 + names.index(wording.ALPHA)],  # its cells may be words
+        first="right",
+    )
     _say(console, wording.extent(xray))
+    if text := wording.classes(xray):
+        _say(console, text)
     console.print(table)
     for column in columns:
         _say(console, f"{column.name}: {column.meaning}", style="dim")
-    _say(console, f"\n{wording.dimension(found.decay)}")
+    _say(console, f"\n{wording.dimension(inspection.decay)}")
+    if inspection.by_labels:
+        _say(console, f"\n{wording.by_labels(inspection)}")
+        console.print(wording.labels_table(inspection).printed(others="right"))
     if advice.warning is not None:
         _say(console, f"\nWarning: {advice.warning}.", style="bold red")
-    _say(console, f"\nAdvice: {wording.answer(found)}", style="bold green")
-    for sentence in (*advice.reasons, advice.changes):
+    _say(console, f"\nAdvice: {advice.answer}", style="bold green")
+    for sentence in (*advice.reasons, advice.changes, advice.caveat):
         _say(console, sentence)
     if (line := wording.code(xray)) is not None:
         _say(console, f"\n  {line}\n", style="bold")
+
+
+def show_verified(verified: Verified, console: Console) -> None:
+    """Print what the check of the advice came to."""
+    _say(console, "\nThe advice on validation samples:")
+    console.print(verified.table.printed(others="left"))
+    _say(console, verified.notes, style="dim")
+    _say(console, verified.sentence, style="bold")
 
 
 def _say(console: Console, text: str, *, style: str | None = None) -> None:

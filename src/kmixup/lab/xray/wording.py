@@ -1,16 +1,15 @@
-"""What was found, in words and in cells: the same on the terminal and on the page."""
+"""An X-ray in words: the same on the terminal and on the page."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from kmixup.inspection import Decay, Inspection, Measured, Reading
-from kmixup.lab.words import count
+from kmixup.inspection import DistanceDecay, Inspection, Reading
+from kmixup.lab.formatting import NOTHING, TextTable, count, measured, percent
 from kmixup.lab.xray.examining import Xray
 
-NOTHING = "–"
 OUT_OF_REACH = "out of reach"
+LISTED = 12  # classes by name
 MANY = 100  # dimensions that cannot be told from more
 
 DISTANCE, ALPHA, CROSSING, LEAST, HALFWAY, CONTRADICTION, DISAGREEMENT = (
@@ -19,31 +18,62 @@ DISTANCE, ALPHA, CROSSING, LEAST, HALFWAY, CONTRADICTION, DISAGREEMENT = (
 
 
 @dataclass(frozen=True)
-class Column:
-    """One figure of every reading: its heading, its unit, and what it means."""
+class ReadingColumn:
+    """One column of the table of readings.
+
+    Attributes:
+        name: its heading.
+        unit: the unit of its figures, empty for none.
+        meaning: what its figures say.
+    """
 
     name: str
     unit: str
     meaning: str
 
 
-def columns(found: Inspection, *, labelled: bool) -> list[Column]:
-    """What the table of readings has beside k."""
-    strength = f"the alpha that perturbs as much as mixup with alpha = {found.alpha:g}"
+def by_labels(inspection: Inspection) -> str:
+    """What the readings of labels are of."""
+    k = inspection.by_labels[0].k
+    return (
+        f"Optimal(k={k}, labels=c): a pair of different classes costs c times the mean distance of "
+        "its block more. At 0 the match looks at inputs alone; a large c crosses classes only as "
+        "often as their counts force it, one below 0 asks for crossings."
+    )
+
+
+def labels_table(inspection: Inspection) -> TextTable:
+    """The readings of labels."""
+    rows = [
+        [f"{reading.labels:g}", percent(reading.crossing), percent(reading.ratio)]
+        for reading in inspection.by_labels
+    ]
+    return TextTable(["c", f"{CROSSING} %", f"{DISTANCE} %"], rows)
+
+
+def columns(inspection: Inspection, *, labelled: bool) -> list[ReadingColumn]:
+    """The columns of the table of readings, beside k."""
+    strength = f"the alpha that perturbs as much as mixup with alpha = {inspection.alpha:g}"
     told = [
-        Column(DISTANCE, "%", "mean of partners, in per cent of that of random pairs"),
-        Column(ALPHA, "", f"{strength}; {OUT_OF_REACH} if none does"),
-        Column(HALFWAY, "", "how far points half-way between partners are from other samples, "
-               "as a multiple of how far samples are"),
-    ]  # fmt: skip
+        ReadingColumn(DISTANCE, "%", "mean of partners, in per cent of that of random pairs"),
+        ReadingColumn(ALPHA, "", f"{strength}; {OUT_OF_REACH} if none does"),
+        ReadingColumn(
+            HALFWAY,
+            "",
+            "how far points half-way between partners are from other samples, as a multiple of "
+            "how far samples are",
+        ),
+    ]
     if labelled:
+        least = "the same for classes far apart, the least that any matching has"
+        own = "samples next to another class than theirs, to compare"
         told[2:2] = [
-            Column(CROSSING, "%", "partners of another class"),
-            Column(LEAST, "%", "the same for classes far apart, the least that any matching has"),
+            ReadingColumn(CROSSING, "%", "partners of another class"),
+            ReadingColumn(LEAST, "%", least),
         ]
         told += [
-            Column(CONTRADICTION, "%", "half-way points next to a class of neither partner"),
-            Column(DISAGREEMENT, "%", "samples next to another class than theirs, to compare"),
+            ReadingColumn(CONTRADICTION, "%", "half-way points next to a class of neither partner"),
+            ReadingColumn(DISAGREEMENT, "%", own),
         ]
     return told
 
@@ -65,50 +95,35 @@ def cells(reading: Reading, *, labelled: bool) -> list[str]:
     return [text for name, text in texts.items() if labelled or name in alone]
 
 
-def measured(one: Measured | None) -> str:
-    """A figure to the first digit of its error.
-
-    >>> measured(Measured(0.72131, 0.0088)), measured(Measured(1.0, 0.0)), measured(None)
-    ('0.721 ± 0.009', '1', '–')
-    >>> measured(Measured(1.0883, 0.0096))
-    '1.09 ± 0.01'
-    """
-    if one is None:
-        return NOTHING
-    if not one.error > 0:
-        return f"{one.value:.3g}"
-    digits = max(0, -math.floor(math.log10(float(f"{one.error:.0e}"))))
-    return f"{one.value:.{digits}f} ± {one.error:.{digits}f}"
-
-
-def percent(one: Measured | None) -> str:
-    """
-    >>> percent(Measured(0.57702, 0.00541)), percent(Measured(0.5, 0.0))
-    ('57.7 ± 0.5', '50.0')
-    >>> percent(Measured(0.000488, 0.000488))
-    '0.05 ± 0.05'
-    """
-    if one is None:
-        return NOTHING
-    digits = 2 if 0 < one.error < 5e-4 else 1
-    return f"{100 * one.value:.{digits}f}" + f" ± {100 * one.error:.{digits}f}" * (one.error > 0)
-
-
 def extent(xray: Xray) -> str:
-    """How large the data are, and how much of them was looked at."""
-    data, found = xray.data, xray.found
+    """How large the data are, and how many samples were looked at."""
+    data, inspection = xray.data, xray.inspection
     classes = f"in {data.num_classes:,} class{'es' * (data.num_classes != 1)}"
+    if xray.regression:
+        classes = "with a number to learn, whose thirds are taken for classes"
     told = (
-        f"{data.title}: {count(found.samples, 'training sample')} of "
-        f"{count(found.features, 'number')} {classes}, scaling {data.scaling}; "
+        f"{data.title}: {count(inspection.samples, 'training sample')} of "
+        f"{count(inspection.features, 'number')} {classes}, scaling {data.scaling}; "
     )
-    if found.used < found.samples:
-        return f"{told}{found.used:,} of them, drawn at random, were looked at."
+    if inspection.used < inspection.samples:
+        return f"{told}{inspection.used:,} of them, drawn at random, were looked at."
     return f"{told}all of them were looked at."
 
 
-def dimension(decay: Decay | None) -> str:
-    """The dimensions that the decay of distances implies."""
+def classes(xray: Xray) -> str:
+    """The classes with the number of samples of each that were looked at, empty without any."""
+    names = xray.data.classes
+    counts = [(names[int(index)], n) for index, n in xray.inspection.classes.items()]
+    counts.sort(key=lambda pair: -pair[1])
+    if not counts:
+        return ""
+    named = ", ".join(f"{name} {n:,}" for name, n in counts[:LISTED])
+    rest = f" and {len(counts) - LISTED} more" if len(counts) > LISTED else ""
+    return f"Samples of each class: {named}{rest}."
+
+
+def dimension(decay: DistanceDecay | None) -> str:
+    """In how many dimensions the data lie, by the decay of distances."""
     if decay is None:
         return (
             "How fast distances fall with k, and so in how many dimensions the data lie, cannot "
@@ -134,19 +149,10 @@ def dimension(decay: Decay | None) -> str:
     )
 
 
-def answer(found: Inspection) -> str:
-    """The advice in a few words."""
-    advice = found.advice
-    if not advice.alpha:
-        return "Do not mix"
-    return f"k = {advice.k}, alpha = {advice.alpha:g}"
-
-
 def code(xray: Xray) -> str | None:
-    """The mixer to start from, or None where nothing should be mixed."""
-    advice = xray.found.advice
-    if not advice.alpha:
+    """The mixer to start from, or None where none is advised."""
+    advice = xray.inspection.advice
+    if not advice.mixes:
         return None
-    return (
-        f"kmixup.KMixup(k={advice.k}, alpha={advice.alpha:g}, num_classes={xray.data.num_classes})"
-    )
+    classes = "" if xray.regression else f", num_classes={xray.data.num_classes}"
+    return f"kmixup.KMixup(k={advice.k}, alpha={advice.alpha:g}{classes})"

@@ -1,0 +1,1 @@
+"""What mixing costs, and what the advice of an X-ray is worth."""

@@ -1,0 +1,1 @@
+"""Which method at an equal budget: all of them tuned alike, tested once, and ranked."""

@@ -1,0 +1,191 @@
+"""What came of a league, in sentences and tables that every form of the report shares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kmixup.lab.evaluate.scores import PERCENT
+from kmixup.lab.formatting import NOTHING, TextTable, count, measured, number, with_error
+from kmixup.lab.league.contests import Contest, Result, Score
+from kmixup.lab.league.prediction import Foretold
+from kmixup.lab.league.ranking import LEAST_DATA, LEAST_METHODS, Ranking
+from kmixup.lab.league.standings import AgainstMixup, Standings, chosen_text, score_by
+from kmixup.lab.pages.heat import Box, HeatMap, diverging, sequential
+
+READING = (
+    "Mean test error ± one standard error over trials, in per cent unless told otherwise. A method "
+    "was tuned inside each trial, on validation samples alone, and tested once. The least error of "
+    "a column is {marked}."
+)
+CAUTION = (
+    "Differences are of trials in pairs, below 0 is better. Their intervals of 95 % are for the "
+    "samples at hand, each by itself; the p-values are corrected for all tests of this table "
+    "(Holm), and verdicts follow them."
+)
+DIAGRAM = (
+    "1 is the least error on every data set. Black bars join methods whose mean ranks are less "
+    "than the critical difference apart (Nemenyi, 95 %): the league cannot tell them from one "
+    "another."
+)
+RATIO = (
+    "The ratio is the share of partners of another class at k = 16, divided by that at k = 1. It "
+    "is measured on the training samples of the first trial, without any training. The "
+    "prediction: the difference is below 0 where the ratio is below 0.8, above 0 where it is "
+    "above, and rises with it. k = 16 and mixup chose among the same alphas."
+)
+
+
+def headline(standings: Standings) -> tuple[str, ...]:
+    """The first sentences of a report."""
+    ranking = standings.ranking
+    if ranking is None:
+        return ("No two methods have ended well in all trials of all data sets.",)
+    methods, sets = len(ranking.names), count(ranking.data_sets, "data set")
+    best = f"{ranking.names[0]}, {number(ranking.ranks[0])} of {methods}"
+    return (f"Best mean rank: {best}, on {sets}.", friedman_sentence(ranking))
+
+
+def friedman_sentence(ranking: Ranking) -> str:
+    """What Friedman's and Nemenyi's tests say."""
+    if ranking.p is None:
+        return (
+            f"A test of the ranks takes {LEAST_METHODS} methods and {LEAST_DATA} data sets: "
+            "this is an order, no more."
+        )
+    p = f"Friedman's test, p = {number(ranking.p, 3)}"
+    if not ranking.differ:
+        return f"The ranks differ no more than by chance ({p})."
+    apart = ranking.ranks[-1] - ranking.ranks[0] >= (ranking.critical or 0.0)
+    told = "first and last are" if apart else "no two methods are"
+    return f"The ranks differ beyond chance ({p}); {told} a critical difference apart."
+
+
+def errors(standings: Standings) -> HeatMap:
+    """Methods in rows, data sets in columns, and the mean rank last."""
+    columns = [_column(result, standings.titles) for result in standings.results]
+    ranking = standings.ranking
+    ranks = {} if ranking is None else dict(zip(ranking.names, ranking.ranks, strict=True))
+    rows = tuple(
+        (title, (*(column[title] for column in columns), Box(number(ranks.get(title)))))
+        for title in standings.titles
+    )
+    head = [(result.contest.name, _unit(result)) for result in standings.results]
+    return HeatMap("Test errors", (*head, ("mean rank", "")), rows)
+
+
+def _unit(result: Result) -> str:
+    return "" if result.measure is PERCENT else result.measure.name
+
+
+def _column(result: Result, titles: Sequence[str]) -> dict[str, Box]:
+    scores = {title: score_by(result, title) for title in titles}
+    means = {title: _mean(score) for title, score in scores.items()}
+    tint = sequential(means.values())
+    least = min((mean for mean in means.values() if mean is not None), default=None)
+
+    def box(title: str) -> Box:
+        score, mean = scores[title], means[title]
+        if score is None or mean is None or score.figure is None:
+            return Box(NOTHING)
+        error = score.figure.error
+        known = error if error == error else None
+        text, _, spread = with_error(mean, known).partition(" ")
+        missing = score.trials - len(score.errors)
+        small = [spread, f"{missing} missing" if missing else ""]
+        return Box(text, " ".join(filter(None, small)), tint(mean), mean == least)
+
+    return {title: box(title) for title in titles}
+
+
+def _mean(score: Score | None) -> float | None:
+    return None if score is None or score.figure is None else score.figure.value
+
+
+def differences(standings: Standings) -> HeatMap:
+    """Methods in rows, data sets in columns: the difference from mixup, framed beyond chance."""
+    tests = {(test.data, test.method): test for test in standings.against}
+    names = list(dict.fromkeys(data for data, _ in tests))
+    tints = {
+        name: diverging(test.difference.mean for test in standings.against if test.data == name)
+        for name in names
+    }
+
+    def box(name: str, title: str) -> Box:
+        test = tests.get((name, title))
+        if test is None:
+            return Box(NOTHING)
+        mean, _, ends = test.difference.text.partition(" ")
+        small = f"{ends}, p {test.p_text}"
+        return Box(mean, small, tints[name](test.difference.mean), test.side != 0)
+
+    rows = tuple(
+        (title, tuple(box(name, title) for name in names))
+        for title in standings.titles
+        if any(method == title for _, method in tests)
+    )
+    return HeatMap(
+        "Error less that of mixup [95 %], p by Holm", tuple((n, "") for n in names), rows
+    )
+
+
+def against_row(test: AgainstMixup) -> tuple[str, ...]:
+    """A line of the table of comparisons with mixup."""
+    return (test.data, test.method, test.difference.text, test.p_text, test.text)
+
+
+AGAINST_HEAD = ("data", "method", "less mixup [95 %]", "p (Holm)", "verdict")
+
+
+def against_sentence(standings: Standings) -> str:
+    """Which methods differ from mixup beyond chance."""
+    tests = standings.against
+    if not tests:
+        return "Nothing is compared with mixup, which takes three trials of it."
+    parts = [
+        f"{word} than mixup: {'; '.join(f'{test.method} on {test.data}' for test in chosen)}"
+        for word, side in (("better", -1), ("worse", 1))
+        if (chosen := [test for test in tests if test.side == side])
+    ]
+    rest = sum(test.side == 0 for test in tests)
+    parts += [f"undecided: {'all others' if parts else 'all'} ({rest})"] * bool(rest)
+    return f"Of {count(len(tests), 'test')}, corrected for their number: {', '.join(parts)}."
+
+
+FORETOLD_HEAD = ("data", "ratio", "k = 16 less mixup [95 %]", "predicted", "found")
+
+
+def foretold_row(case: Foretold) -> tuple[str, ...]:
+    """A line of the table of the prediction."""
+    side = "below 0" if case.predicted < 0 else "above 0"
+    return (case.name, measured(case.ratio), case.difference.text, side, case.text)
+
+
+CHOSEN_HEAD = ("data", "method", "setting (trials in which it won)")
+
+
+def chosen_rows(standings: Standings) -> list[tuple[str, ...]]:
+    """Which settings won, for every method with something to choose."""
+    return [
+        (result.contest.name, score.entrant.title, chosen_text(score))
+        for result in standings.results
+        for score in result.scores
+        if len(score.entrant.settings) > 1
+    ]
+
+
+def table(standings: Standings, *, between: str) -> TextTable:
+    """The errors without colours."""
+    return errors(standings).table(between=between, between_heads=between, best="* ")
+
+
+def protocol(contest: Contest) -> dict[str, object]:
+    """What all methods share on a data set."""
+    base = {key: value for key, value in contest.base.to_dict().items() if value not in (None, [])}
+    of_protocol = {key: value for key, value in base["protocol"].items() if value is not None}
+    return {
+        "network": base["model"],
+        **of_protocol,
+        **{key: base[key] for key in ("samples", "scaling") if key in base},
+        "trials": contest.trials,
+        "held out to tune on": f"{100 * contest.validation:g} %",
+    }

@@ -1,0 +1,1 @@
+"""Grids of trials: expanded, run by engines, and stored as rows."""

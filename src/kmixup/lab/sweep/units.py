@@ -1,0 +1,183 @@
+"""Units: the pieces of a sweep that workers take, a fleet of small trials or one large trial.
+
+The rows of a trial do not depend on the worker, nor on the other trials of its unit, but for
+the time and the machine: every worker computes on one thread.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import traceback
+import warnings
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kmixup.lab.models import MODELS
+from kmixup.lab.sweep.rows import (
+    Done,
+    Failed,
+    Row,
+    TrainingCurve,
+    read_clean,
+    read_data,
+    read_scores,
+    read_shifts,
+)
+from kmixup.lab.train import checkpoint, record
+from kmixup.lab.train.fleet import train_fleet, why_alone
+from kmixup.lab.train.loop import Trained, train
+from kmixup.lab.train.trial import Method, Trial
+
+# Fleets of twenty are near the best throughput on all the paper's tables, and a worker that is
+# killed loses no more than one of them.
+MEMBERS = 20
+POINTS = 50  # of a stored curve
+
+Unit = tuple[Trial, ...]
+
+
+def units(trials: Iterable[Trial]) -> list[Unit]:
+    """Trials grouped for workers: small networks in twenties, all others one by one.
+
+    >>> trials = [Trial("iris", "mlp-iris", seed=seed) for seed in range(30)]
+    >>> [len(unit) for unit in units([*trials, Trial("mnist", "lenet")])]
+    [20, 10, 1]
+    """
+    fleets: dict[Trial, list[Trial]] = defaultdict(list)
+    single: list[Unit] = []
+    for trial in trials:
+        if in_fleets(trial):
+            fleets[kind_of(trial)].append(trial)
+        else:
+            single.append((trial,))
+    grouped: list[Unit] = []
+    for members in fleets.values():
+        # neighbours that pair alike are matched in one call
+        members.sort(key=lambda trial: (_pairing(trial.method), trial.method.alpha, trial.seed))
+        grouped += [
+            tuple(members[start : start + MEMBERS]) for start in range(0, len(members), MEMBERS)
+        ]
+    return grouped + single
+
+
+def in_fleets(trial: Trial) -> bool:
+    """Whether a trial is small and plain enough to be trained together with others."""
+    small = trial.model.startswith("mlp-") and trial.model in MODELS
+    return small and why_alone(trial) is None
+
+
+def kind_of(trial: Trial) -> Trial:
+    """A trial that is equal for trials which differ only in their seed and their method."""
+    return replace(trial, seed=0, method=Method("erm"))
+
+
+def run(unit: Unit, *, device: str = "auto", running: Path | None = None) -> list[Row]:
+    """Run the trials of a unit. A trial that fails gives a failed row.
+
+    Args:
+        unit: one of `units`.
+        device: as in `train`; fleets run on the CPU.
+        running: folder for the checkpoints of single trials. An interrupted trial goes on
+            from its checkpoint. None are kept if the folder does not exist.
+    """
+    torch.set_num_threads(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an xi out of reach is seen in the row
+        if in_fleets(unit[0]):
+            return _fleet(unit)
+        return [_single(trial, device, running) for trial in unit]
+
+
+def _fleet(unit: Unit) -> list[Row]:
+    try:
+        ended = train_fleet(unit)
+    except Exception as error:
+        if len(unit) == 1:
+            return [failed(unit[0], error)]
+    else:
+        return [
+            failed(trial, member) if isinstance(member, Exception) else done(trial, member.record)
+            for trial, member in zip(unit, ended, strict=True)
+        ]
+    half = len(unit) // 2  # what one member asks for is not the others' fault
+    return _fleet(unit[:half]) + _fleet(unit[half:])
+
+
+def _single(trial: Trial, device: str, running: Path | None) -> Row:
+    out = running / trial.id if running is not None and running.is_dir() else None
+
+    def attempt() -> Trained:
+        return train(trial, out=out, resume=out is not None, device=device, progress=False)
+
+    try:
+        try:
+            trained = attempt()
+        except checkpoint.UnusableError:
+            if out is not None:
+                shutil.rmtree(out)
+            trained = attempt()
+    except Exception as error:
+        return failed(trial, error)
+    return done(trial, trained.record)
+
+
+def done(trial: Trial, written: Mapping[str, Any]) -> Done:
+    """The row of a trial that has ended well, from its record."""
+    return Done(
+        id=trial.id,
+        trial=trial,
+        alpha=written["alpha"],
+        xi=written["xi"],
+        data=read_data(written["data"]),
+        scores=read_scores(written["result"]),
+        shifts=read_shifts(written),
+        clean=read_clean(written),
+        seconds=written["seconds"],
+        curve=_curve(written["epochs"]),
+        versions=written["versions"],
+        machine=written["machine"],
+        finished=_now(),
+    )
+
+
+def failed(trial: Trial, error: BaseException | str) -> Failed:
+    """The row of a trial that could not be run to its end."""
+    trace = ""
+    if isinstance(error, BaseException):
+        trace = "".join(traceback.format_exception(error))
+        error = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return Failed(
+        id=trial.id,
+        trial=trial,
+        reason=error,
+        traceback=trace,
+        versions=record.versions(),
+        machine=record.machine("cpu", 1),
+        finished=_now(),
+    )
+
+
+def _curve(epochs: Sequence[Mapping[str, Any]]) -> TrainingCurve:
+    """Loss and error of evenly spaced epochs, the last among them, to four digits."""
+    epochs = [entry for entry in epochs if entry["error"] is not None]
+    step = math.ceil(len(epochs) / POINTS)
+    kept = epochs[(len(epochs) - 1) % step :: step]
+    loss, error = (
+        tuple(float(f"{entry[name]:.4g}") for entry in kept) for name in ("loss", "error")
+    )
+    return TrainingCurve(tuple(entry["epoch"] for entry in kept), loss, error)
+
+
+def _pairing(method: Method) -> tuple[str, int, str]:
+    return method.name, method.k, method.pairing
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

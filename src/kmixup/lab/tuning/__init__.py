@@ -1,0 +1,1 @@
+"""Searches for k and alpha on validation samples, and their page."""
