@@ -18,14 +18,18 @@ from functools import partial
 import torch
 from threadpoolctl import threadpool_limits
 
+from benchmarks.beyond import labels, memory, prefetch
+from benchmarks.integrations import integrations
 from benchmarks.lab import fleets
-from benchmarks.matching import matching, mixing
+from benchmarks.matching import dimensions, matching, mixing
 from benchmarks.methods import methods
-from benchmarks.tables import milliseconds, table
+from benchmarks.puzzle import puzzle
+from benchmarks.tables import table
 from benchmarks.training import training
 from kmixup import Beta
 from kmixup.calibration import alpha_for
-from kmixup.lab.timing import interleaved
+from kmixup.lab.bench.timing import interleaved
+from kmixup.lab.formatting import stopwatch
 from tests.oracles import literal_search
 
 
@@ -43,7 +47,7 @@ def calibration(seconds: float) -> None:
             least=2,
         )
         ratio = timed.ratio("literal", "kmixup")
-        rows.append([str(alpha), milliseconds(timed.best("kmixup")), f"{ratio:.0f} x"])
+        rows.append([str(alpha), stopwatch(timed.best("kmixup")), f"{ratio:.0f} x"])
     table(
         "Finding alpha where matched partners are at 0.7 of the mean squared distance",
         ["alpha at k = 1", "kmixup", "literal Algorithm 1, 10⁶ draws, c = 1.01"],
@@ -64,15 +68,21 @@ def imports(seconds: float) -> None:
                 check=True,
             )
             added[name] = min(added[name], float(done.stdout))
-    rows = [[name, milliseconds(time)] for name, time in added.items()]
+    rows = [[name, stopwatch(time)] for name, time in added.items()]
     table("Import time on top of `import torch`", ["statement", "adds"], rows)
 
 
 SECTIONS: dict[str, Callable[[float], None]] = {
     "matching": matching,
+    "dimensions": dimensions,
     "mixing": mixing,
     "methods": methods,
+    "puzzle": puzzle,
+    "integrations": integrations,
     "training": training,
+    "memory": memory,
+    "labels": labels,
+    "prefetch": prefetch,
     "fleets": fleets,
     "calibration": calibration,
     "imports": imports,

@@ -6,12 +6,14 @@ from functools import partial
 
 import torch
 
-from benchmarks.tables import milliseconds, table
-from kmixup.lab.cost import noise
-from kmixup.lab.fleet import train_fleet
-from kmixup.lab.protocol import Method, Protocol, Trial
-from kmixup.lab.timing import interleaved
-from kmixup.lab.train import train
+from benchmarks.tables import table
+from kmixup.lab.bench.timing import interleaved
+from kmixup.lab.data.noise import noise
+from kmixup.lab.formatting import stopwatch
+from kmixup.lab.train.fleet import train_fleet
+from kmixup.lab.train.loop import train
+from kmixup.lab.train.protocol import Protocol
+from kmixup.lab.train.trial import Method, Trial
 
 MEMBERS = 20
 
@@ -37,7 +39,7 @@ def fleets(seconds: float) -> None:
             least=2,
         )
         ratio = f"{timed.ratio('alone', 'fleet'):.1f} x"
-        rows.append([f"{MEMBERS} {name}", milliseconds(timed.best("fleet") / count), ratio])
+        rows.append([f"{MEMBERS} {name}", stopwatch(timed.best("fleet") / count), ratio])
     torch.set_num_threads(threads)
     table(
         "Trials of k-mixup with k = 16 as a fleet, on one thread",

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import kmixup
-from benchmarks.tables import milliseconds, table
-from kmixup.lab.timing import interleaved
+from benchmarks.tables import table
+from kmixup.lab.bench.timing import interleaved
+from kmixup.lab.formatting import stopwatch
 
 
 def lenet() -> nn.Module:
@@ -75,7 +76,7 @@ def training(seconds: float) -> None:
                 [
                     f"{name} {shape}",
                     str(k),
-                    milliseconds(timed.best("ERM")),
+                    stopwatch(timed.best("ERM")),
                     f"{timed.ratio('k=1', 'ERM'):.3f} x",
                     f"{timed.ratio(f'k={k}', 'ERM'):.3f} x",
                     f"{100 * (timed.ratio(f'k={k}', 'k=1') - 1):+.1f} %",

@@ -15,9 +15,9 @@ import math
 import torch
 
 from kmixup.lab.data import toy
-from kmixup.lab.fleet import train_fleet
-from kmixup.lab.protocol import TOY, Method, Trial
-from kmixup.lab.train import Trained
+from kmixup.lab.train.fleet import train_fleet
+from kmixup.lab.train.loop import Trained
+from kmixup.lab.train.trial import TOY, Method, Trial
 
 SQUARE_DISTANCE, WIDTH = 1.13, 0.2
 
@@ -37,9 +37,9 @@ def main() -> None:
         toy.DISC, toy.RING = a - gap, (a, a + WIDTH)
         trials = [Trial("one-ring", "mlp-toy", Method("erm"), TOY, seed=t) for t in range(5)]
         errors = [
-            100 * one.record["result"]["error"]
-            for one in train_fleet(trials)
-            if isinstance(one, Trained)
+            100 * trained.record["result"]["error"]
+            for trained in train_fleet(trials)
+            if isinstance(trained, Trained)
         ]
         figures = "  ".join(f"{error:.2f}" for error in errors)
         print(f"{gap:<6} {a - gap:.3f}  {a:.3f} – {a + WIDTH:.3f}  {figures}", flush=True)
