@@ -1,5 +1,6 @@
 """Independent and slow: what the library is checked against."""
 
+from decimal import Decimal, localcontext
 from itertools import pairwise, permutations
 
 import numpy as np
@@ -7,6 +8,10 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from scipy.special import betainc
 from torch import Tensor
+from torch.nn import functional as F
+
+from kmixup.cuts import energy, least_masks
+from kmixup.methods.puzzle import Puzzle
 
 
 def squared_differences(x1: Tensor, x2: Tensor) -> np.ndarray:
@@ -14,6 +19,21 @@ def squared_differences(x1: Tensor, x2: Tensor) -> np.ndarray:
     one, two = x1.double().flatten(1), x2.double().flatten(1)
     mode = "donot_use_mm_for_euclid_dist"
     return torch.cdist(one, two, compute_mode=mode).square().numpy()
+
+
+def exact_costs(x1: Tensor, x2: Tensor, metric: str = "sqeuclidean") -> np.ndarray:
+    """Costs of all pairs in 60 decimal digits, as shares of the largest, of data of any scale."""
+    with localcontext() as context:
+        context.prec = 60
+        one, two = (np.vectorize(Decimal)(x.double().numpy()) for x in (x1, x2))
+        root = np.vectorize(Decimal.sqrt, otypes=[object])
+        if metric == "cosine":
+            one, two = (x / root((x**2).sum(1, keepdims=True)) for x in (one, two))
+        cost = ((one[:, None] - two[None]) ** 2).sum(2)
+        if metric == "euclidean":
+            cost = root(cost)
+        shares: np.ndarray = (cost / max(cost.max(), Decimal("1e-9999"))).astype(float)
+        return shares
 
 
 def scipy_optimum(cost: np.ndarray) -> float:
@@ -98,3 +118,48 @@ def _clipped(size: int, side: int) -> np.ndarray:
     pixels = np.arange(size)
     return np.array([((pixels >= c - side // 2) & (pixels < c - side // 2 + side)).sum()
                      for c in pixels])  # fmt: skip
+
+
+def swap_moves(unary: np.ndarray, down: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Masks by swap moves, the published heuristic for PuzzleMix, from a mask of ones.
+
+    A move lets the cells of two values exchange them at the least energy, with all other cells
+    held (Boykov, Veksler and Zabih 2001). It ends where no move gains.
+    """
+    mask = np.ones(unary.shape[:3])
+    best = energy(mask, unary, down, right)
+    forbidden = 4 * (np.abs(unary).sum((1, 2, 3)) + down.sum((1, 2)) + right.sum((1, 2)))
+    gains = np.ones(len(mask), dtype=bool)
+    while gains.any():
+        gains[:] = False
+        for values in ((0.0, 0.5), (0.0, 1.0), (0.5, 1.0)):
+            level = np.array([0.0, 0.5, 1.0])
+            free = np.isin(mask, values)[..., None] & np.isin(level, values)
+            allowed = free | (mask[..., None] == level)
+            held = np.where(allowed, unary, forbidden[:, None, None, None])
+            moved = least_masks(held, down, right)
+            total = energy(moved, unary, down, right)
+            gained = total < best - 1e-9
+            mask[gained], best[gained] = moved[gained], total[gained]
+            gains |= gained
+    return mask
+
+
+def puzzles(grid: int, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Energies of PuzzleMix for random smooth images of 32 × 32 pixels and smooth saliencies."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def smooth(channels: int, side: int) -> Tensor:
+        coarse = torch.rand(count, channels, side, side, generator=generator, dtype=torch.float64)
+        image = F.interpolate(coarse, size=32, mode="bicubic")
+        low, high = (
+            bound(image, dim=(1, 2, 3), keepdim=True) for bound in (torch.amin, torch.amax)
+        )
+        return (image - low) / (high - low)
+
+    images = smooth(3, 8), smooth(3, 8)
+    noise = torch.rand(2, count, 32, 32, generator=generator, dtype=torch.float64)
+    important = [smooth(1, 6)[:, 0] ** 3 * fine for fine in noise]
+    first, second = (s / s.sum((1, 2), keepdim=True) for s in important)
+    lam = torch.rand(count, generator=generator, dtype=torch.float64)
+    return Puzzle().costs(grid, lam, (first, second), images)

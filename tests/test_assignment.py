@@ -4,8 +4,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kmixup.assignment import assign, solve, squared_distances
-from oracles import brute_force_optimum, scipy_optimum, squared_differences
+from kmixup import assignment
+from kmixup.assignment import assign, choose, solve, squared_distances, true_distances
+from oracles import brute_force_optimum, exact_costs, scipy_optimum, squared_differences
 
 
 def cost_of(cost: np.ndarray, columns: np.ndarray) -> float:
@@ -50,12 +51,9 @@ def test_assign_returns_the_squared_distances_of_the_match():
 
 
 def test_only_blocks_that_lost_digits_are_matched_again(monkeypatch):
-    import kmixup.assignment as module
-
     seen = []
-    exact = module.squared_distances
     monkeypatch.setattr(
-        module, "squared_distances", lambda a, b: (seen.append(len(a)), exact(a, b))[1]
+        assignment, "choose", lambda a, b, choice: (seen.append(len(a)), choose(a, b, choice))[1]
     )
     a, b = torch.randn(5, 8, 30), torch.randn(5, 8, 30)
     assign(a, b, squares(a), squares(b))
@@ -77,3 +75,54 @@ def test_matches_inside_a_far_cluster_are_exact_beside_a_long_cross_match():
     assert len(inside) == 15
     block = cost[np.ix_(inside, columns[0, inside])]
     assert np.trace(block) == pytest.approx(scipy_optimum(block), rel=1e-9)
+
+
+def test_true_distances_keep_their_digits_inside_clusters_far_apart():
+    centre = torch.tensor([[0.0, 0.0, 0.0], [3e8, 0.0, 0.0]]).double()
+    a, b = (torch.randn(6, 3).double() + centre[[0, 0, 0, 1, 1, 1]] for _ in range(2))
+    exact = exact_costs(a, b)
+    distances = true_distances(a[None], b[None])[0].numpy()
+    np.testing.assert_allclose(distances / distances.max(), exact, rtol=4e-15)
+    products = squared_distances(a[None], b[None])[0].numpy()  # why the others are needed
+    assert abs(products / products.max() / exact - 1).max() > 0.01
+
+
+@pytest.mark.parametrize("scale", [2.0**-300, 2.0**300])
+def test_distances_of_an_extreme_block_come_back_in_its_own_unit(scale):
+    a, b = torch.randn(2, 3, 9, 7).double()
+    columns, distance = assign(a, b, squares(a), squares(b))
+    a[1], b[1] = scale * a[1], scale * b[1]
+    again, scaled = assign(a, b, squares(a), squares(b))
+    np.testing.assert_array_equal(again, columns)
+    np.testing.assert_allclose(scaled[1], distance[1] * scale**2, rtol=1e-9)
+    np.testing.assert_array_equal(scaled[[0, 2]], distance[[0, 2]])
+
+
+def costs_solved(monkeypatch, k: int, d: int) -> np.ndarray:
+    """The matrices that are handed to the solver for ordinary points."""
+    seen = []
+    monkeypatch.setattr(
+        assignment, "solve", lambda cost: (seen.append(cost.copy()), solve(cost))[1]
+    )
+    a, b = torch.randn(2, 2, k, d)
+    assign(a, b, squares(a), squares(b))
+    return seen[0]
+
+
+@pytest.mark.parametrize(("k", "d"), [(32, 1), (64, 2), (64, 8), (256, 16)])
+def test_large_blocks_in_few_dimensions_are_solved_from_distances(monkeypatch, k, d):
+    assert (costs_solved(monkeypatch, k, d) >= 0).all()
+
+
+@pytest.mark.parametrize(("k", "d"), [(2, 2), (16, 2), (16, 30), (16, 279), (64, 784)])
+def test_sizes_of_the_published_trials_are_solved_from_products(monkeypatch, k, d):
+    # among equally good matches, another matrix could choose another
+    assert (costs_solved(monkeypatch, k, d) < 0).any()
+
+
+@given(k=st.integers(32, 70), d=st.integers(1, 16), seed=st.integers(0, 2**31))
+def test_products_and_distances_give_one_match(k, d, seed):
+    a, b = torch.randn(2, 1, k, d, generator=torch.Generator().manual_seed(seed)).double()
+    columns, distance = assign(a, b, squares(a), squares(b))
+    np.testing.assert_array_equal(columns, solve(-torch.bmm(a, b.mT).numpy()))
+    assert distance.sum() == pytest.approx(scipy_optimum(squared_differences(a[0], b[0])))

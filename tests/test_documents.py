@@ -4,41 +4,39 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pytest
-import torch
-from sklearn.datasets import load_iris
-from sklearn.linear_model import LogisticRegression
-from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
 
 import kmixup
+from benchmarks.puzzle import gaps
 from kmixup import theory
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.models import MODELS
-from kmixup.lab.protocol import MethodName
+from kmixup.lab.train.methods import METHODS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 
 
 @pytest.mark.slow
-def test_the_code_on_the_page_of_the_lab_runs():
+def test_the_code_on_the_page_of_the_lab_runs(tmp_path, monkeypatch):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/lab.md").read_text(), re.S)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
+    monkeypatch.chdir(tmp_path)  # one of them writes a table
     names = {}
     for block in blocks:
         exec(compile(block, "docs/lab.md", "exec"), names)
     assert len(names["errors"]) == 20
+    assert names["data"].columns == ("age", "age blank", "city=Bern", "city=Dover")
+    assert names["x"].tolist() == [[28, 0, 0, 0]]
 
 
 @pytest.mark.slow
 def test_the_code_on_the_page_of_the_theory_prints_what_the_page_shows(capsys):
     page = (ROOT / "docs/theory.md").read_text()
     blocks = re.findall(r"```(python|text)\n(.*?)```", page, re.S)
-    assert len(blocks) == 23
+    assert len(blocks) == 25
     names = {}
     for kind, block in blocks:
         if kind == "python":
@@ -53,7 +51,7 @@ def test_the_code_on_the_page_of_tuning_runs(tmp_path, monkeypatch):
     names = {}
     for block in re.findall(r"```python\n(.*?)```", page, re.S):
         exec(compile(block, "docs/tuning.md", "exec"), names)
-    assert names["found"].features == 64
+    assert names["xray"].features == 64
     assert np.load("embeddings.npz")["x"].shape == (150, 64)
 
 
@@ -77,9 +75,16 @@ def test_the_page_of_the_methods_states_what_its_code_measures():
         assert 100 * names["distinct"][name] == pytest.approx(float(distinct), abs=0.5)
 
 
+@pytest.mark.parametrize("grid", [2, 4, 8])
+def test_the_page_of_the_methods_states_how_often_swap_moves_are_worse(grid):
+    page = (ROOT / "docs/methods.md").read_text()
+    worse, lost = gaps(grid)
+    assert f"| {grid} × {grid} | {100 * worse:.1f} % | {100 * lost:.1f} % |" in page
+
+
 def test_the_page_of_the_methods_names_every_method_of_the_lab():
     page = (ROOT / "docs/methods.md").read_text()
-    for name in get_args(MethodName):
+    for name in METHODS:
         assert f"`--method {name}" in page, name
 
 
@@ -90,7 +95,7 @@ def test_the_picture_of_the_methods_is_drawn(tmp_path):
     subprocess.run(command, capture_output=True, text=True, check=True)
     drawn = picture.read_text()
     assert drawn.startswith("<?xml")
-    assert drawn.count('<g id="axes_') == 8
+    assert drawn.count('<g id="axes_') == 18
 
 
 def test_the_page_of_the_lab_names_every_data_set_and_network():
@@ -99,37 +104,34 @@ def test_the_page_of_the_lab_names_every_data_set_and_network():
         assert f"`{name}`" in page, name
 
 
-def test_the_code_in_the_readme_runs():
-    blocks = re.findall(r"```python\n(.*?)```", README, re.S)
-    assert len(blocks) >= 5
-    x_train = torch.randn(256, 12)
-    data = TensorDataset(x_train, torch.randint(10, (256,)))
-    net = nn.Linear(12, 10)
-    X, y = load_iris(return_X_y=True)
-    names = {
-        "net": net,
-        "optimizer": torch.optim.SGD(net.parameters(), lr=0.1),
-        "loader": DataLoader(data, batch_size=64, shuffle=True),
-        "loader2": DataLoader(data, batch_size=64, shuffle=True),
-        "x_train": x_train,
-        "y_train": data.tensors[1],
-        "LogisticRegression": LogisticRegression,
-    }
-    for block in blocks:
-        names |= {"X": X, "y": y}
-        exec(compile(block, "README.md", "exec"), names)
-    assert isinstance(names["mix"], kmixup.KMixup)
+def test_the_code_in_the_readme_runs_in_twelve_lines():
+    (block,) = re.findall(r"```python\n(.*?)```", README, re.S)
+    assert len([line for line in block.splitlines() if line]) == 12
+    names = {}
+    exec(compile(block, "README.md", "exec"), names)
+    assert names["mixed"].shape == (128, 20)
+    assert names["soft"].shape == (128, 10)
 
 
-def test_the_readme_names_the_targets_of_the_makefile():
+def test_the_readme_is_short_and_its_links_lead_somewhere():
+    assert len(README.splitlines()) < 100
+    for link in re.findall(r"\]\(([^)#]+)\)", README):
+        assert "://" in link or (ROOT / link).exists(), link
+
+
+def test_the_targets_of_the_makefile_are_explained():
     targets = re.findall(r"^(\w+):.*##", (ROOT / "Makefile").read_text(), re.M)
-    assert sorted(targets) == ["bench", "lint", "reproduce", "survival", "test"]
-    assert all(f"make {target}" in README for target in targets)
+    assert sorted(targets) == [
+        "bench", "dist", "docs", "integrations", "lint", "reproduce", "survival", "test",
+    ]  # fmt: skip
+    explained = (ROOT / "CONTRIBUTING.md").read_text()
+    assert all(f"| `make {target}` |" in explained for target in targets)
 
 
-def test_the_readme_shows_every_public_name():
-    for name in set(kmixup.__all__) - {"Calibration", "Mixed"}:  # what calls return
-        assert name in README, name
+def test_the_pages_show_every_public_name():
+    pages = "".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
+    for name in set(kmixup.__all__) - {"Calibration"}:  # what a call returns
+        assert re.search(rf"\b{name}\b", pages), name
 
 
 @pytest.mark.slow

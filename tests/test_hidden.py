@@ -5,6 +5,7 @@ import io
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -12,10 +13,11 @@ from torch import nn
 from torch.nn import functional as F
 
 from kmixup import Choice, CutMix, HiddenMixup, KMixup, LocalMixup, match
-from kmixup.hidden import unwrapped
+from kmixup import hidden as hidden_module
 from kmixup.lab.models.lenet import lenet
 from kmixup.lab.models.mlp import mlp
 from kmixup.lab.models.preact_resnet import preact_resnet18
+from kmixup.layers import unwrapped
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -170,7 +172,9 @@ def test_layers_are_drawn_alike_and_from_the_generator():
 
     def run(seed):
         hidden = HiddenMixup(net, ["", "a", "b"], k=1, generator=seeded(seed))
-        return [hidden.draw(x, y)[1].x.shape[1] + (hidden._drawn == "b") for _ in range(600)]
+        draws = [hidden.sample(len(y)) for _ in range(600)]
+        mixed = [(hidden.mix(x, y, draw)[1], hidden.layers[draw.choices[0]]) for draw in draws]
+        return [m.x.shape[1] + (layer == "b") for m, layer in mixed]
 
     sizes = run(0)
     assert [sizes.count(s) for s in (4, 8, 9)] == pytest.approx([200] * 3, abs=5 * 12)
@@ -205,7 +209,7 @@ def test_no_hook_is_left_when_the_forward_pass_fails():
     with pytest.raises(ZeroDivisionError):
         hidden(x, y)
     assert hooks(net) == 0
-    assert hidden._mixed is None
+    assert hidden_module._CALL.get() is None
     with pytest.raises(ValueError, match="must be finite to be matched"):
         HiddenMixup(Net(), ["a"], k=4, num_classes=3)(x * torch.nan, y)
 
@@ -426,6 +430,7 @@ def test_saves_and_loads_cleanly_and_resumes():
 # surroundings
 
 
+@pytest.mark.usefixtures("bf16")
 def test_works_under_autocast():
     net, (x, y) = Net(), batch()
     hidden = HiddenMixup(net, ["a"], k=4, num_classes=3, generator=seeded())
@@ -482,11 +487,13 @@ def test_a_compiled_network_is_mixed_as_the_eager_one(backend, in_place):
         results = []
         for hidden in pair:
             hidden.train(step % 6 != 0)  # the first call is in eval mode
-            logits, soft = hidden(x, y)
+            draw = hidden.sample(len(y))
+            logits, mixed = hidden.mix(x, y, draw)
+            soft = mixed.y if hidden.training else y
             hidden.zero_grad()
             F.cross_entropy(logits, soft).backward()
             results.append((logits, soft, *(p.grad for p in hidden.parameters())))
-        drawn.add(pair[0]._drawn)
+        drawn.add(pair[0].layers[draw.choices[0]])
         torch.testing.assert_close(*results, rtol=1e-4, atol=1e-6)
     assert drawn == {"", "a", "b"}
     assert hooks(net) == 0
@@ -601,3 +608,34 @@ def test_two_processes_average_the_gradients_of_mixed_layers(tmp_path, around):
             gradients.append(hidden.net.a.weight.grad)
         for step in steps:
             torch.testing.assert_close(step["grad"], sum(gradients) / 2)
+
+
+def test_a_draw_is_mixed_the_same_however_often():
+    net, (x, y) = Net(), batch()
+    hidden = HiddenMixup(net, ["", "a", "b"], k=4, num_classes=3, generator=seeded())
+    for _ in range(6):
+        draw = hidden.sample(len(y))
+        (one, first), (two, second) = (hidden.mix(x, y, draw) for _ in range(2))
+        assert torch.equal(one, two)
+        assert torch.equal(first.y, second.y)
+
+
+def test_threads_get_their_own_targets():
+    """Threads share the modules, so what a call mixes must not be kept there."""
+    net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+    hidden = HiddenMixup(net, ["0", "1"], k=2, alpha=1.0, num_classes=100)
+
+    def run(label):
+        y = torch.full((6,), label)
+        _, soft = hidden(torch.randn(6, 4), y)
+        return bool((soft.argmax(1) == label).all())
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(run, [i % 100 for i in range(2000)]))
+    assert hooks(net) == 0
+
+
+def test_functions_can_be_applied_to_all_modules_of_a_network_with_mixers():
+    hidden, names = HiddenMixup(Net(), ["a"], k=4), []
+    hidden.apply(lambda module: names.append(type(module).__name__))
+    assert {"Net", "KMixup", "HiddenMixup"} <= set(names)

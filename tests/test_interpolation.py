@@ -202,7 +202,7 @@ def test_lam_and_area_have_the_law_of_timm(alpha):
     ]
     mix = CutMix(1, alpha, 5, lam_per="sample", generator=torch.Generator().manual_seed(0))
     x = torch.zeros(5000, 1, 32, 24)
-    ours = mix.draw(x, torch.zeros(5000)).lam.double().numpy()
+    ours = mix.draw(x, torch.zeros(5000).long()).lam.double().numpy()
     area = [(bottom - top) * (stop - start) for (top, bottom, start, stop), _ in theirs]
     assert stats.ks_2samp(ours.round(6), np.round([lam for _, lam in theirs], 6)).pvalue > 1e-3
     assert stats.ks_2samp(((1 - ours) * 32 * 24).round(), area).pvalue > 1e-3
@@ -211,7 +211,7 @@ def test_lam_and_area_have_the_law_of_timm(alpha):
 # refusals
 
 
-@pytest.mark.parametrize("shape", [(8, 5), (8, 6, 6), (8, 3, 2, 6, 6)])
+@pytest.mark.parametrize("shape", [(8, 5), (8, 6, 6)])
 def test_inputs_without_two_spatial_dimensions_are_refused(shape):
     with pytest.raises(ValueError, match=r"Cut needs images of shape \(n, channels, height, wid"):
         CutMix(2)(torch.rand(shape), torch.zeros(8))

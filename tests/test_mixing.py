@@ -7,7 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from kmixup import Beta, KMixup, Linear, Mixer, Nearest, Optimal, match
+from kmixup import (
+    Beta,
+    Choice,
+    CutMix,
+    Draw,
+    KMixup,
+    LatentMixup,
+    Linear,
+    LocalMixup,
+    Mixer,
+    Nearest,
+    Optimal,
+    RegMixup,
+    SimilarMixup,
+    StackMix,
+    match,
+)
+from kmixup.blocks import Blocks
 
 
 def batch(n: int = 32, *shape: int, classes: int = 5) -> tuple[torch.Tensor, torch.Tensor]:
@@ -291,7 +308,7 @@ def test_bad_settings_are_refused(arguments, message):
 
 
 def test_integer_inputs_are_refused_with_the_reason():
-    for x in (torch.arange(8), {"ids": torch.ones(8, 3), "mask": torch.ones(8, dtype=torch.bool)}):
+    for x in (torch.arange(8), {"ids": torch.ones(8, 3).long(), "mask": torch.ones(8) > 0}):
         with pytest.raises(TypeError, match="token ids and other integers cannot be averaged"):
             KMixup(2)(x, torch.randn(8))
 
@@ -370,3 +387,91 @@ def test_features_must_name_an_entry_of_the_inputs(x, key):
         ValueError, match=f"features must name an entry of x, got '{key}', but x has"
     ):
         KMixup(2)(x, torch.zeros(8), features=key)
+
+
+MIXERS = {
+    "kmixup": lambda **more: KMixup(4, 1.0, 3, **more),
+    "mixup": lambda **more: KMixup(1, 0.3, 3, **more),
+    "per block": lambda **more: KMixup(4, 1.0, 3, lam_per="block", **more),
+    "per sample": lambda **more: KMixup(4, 1.0, 3, lam_per="sample", **more),
+    "sometimes": lambda **more: KMixup(4, 1.0, 3, prob=0.5, **more),
+    "cutmix": lambda **more: CutMix(4, 1.0, 3, **more),
+    "cutmix per sample": lambda **more: CutMix(4, 1.0, 3, lam_per="sample", **more),
+    "local": lambda **more: LocalMixup(4, 1.0, 3, **more),
+    "regmixup": lambda **more: RegMixup(4, 10.0, 3, **more),
+    "similar": lambda **more: SimilarMixup(4, 1.0, 3, **more),
+    "stackmix": lambda **more: StackMix(4, 3, **more),
+    "latent": lambda **more: LatentMixup(torch.sin, torch.cos, 4, 1.0, 3, **more),
+    "choice": lambda **more: Choice(
+        [KMixup(4, 1.0, 3), Choice([CutMix(1, 1.0, 3), KMixup(2, 1.0, 3)])], **more
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MIXERS)
+@pytest.mark.parametrize("paired", [False, True])
+def test_to_draw_is_to_sample_and_then_to_mix(name, paired):
+    x, y = torch.randn(12, 1, 5, 5), torch.randint(3, (12,))
+    other = (torch.randn(12, 1, 5, 5), torch.randint(3, (12,))) if paired else None
+    one, two = (MIXERS[name](generator=torch.Generator().manual_seed(5)) for _ in range(2))
+    for _ in range(8):
+        drawn = one.draw(x, y, other=other)
+        mixed = two.mix(x, y, two.sample(12, within=not paired), other=other)
+        assert torch.equal(drawn.x, mixed.x)
+        assert torch.equal(drawn.y, mixed.y)
+        assert torch.equal(drawn.partner, mixed.partner)
+
+
+@pytest.mark.parametrize("name", MIXERS)
+def test_a_draw_can_be_mixed_again_and_does_not_look_at_values(name):
+    mixer = MIXERS[name](generator=torch.Generator().manual_seed(5))
+    draw = mixer.sample(12)
+    before = mixer.generator.get_state()
+    x, y = torch.randn(12, 1, 5, 5), torch.randint(3, (12,))
+    first, again = (mixer.mix(x, y, draw) for _ in range(2))
+    assert torch.equal(first.x, again.x)
+    assert torch.equal(mixer.generator.get_state(), before)
+    if name != "similar":  # its lam follows the distances
+        assert torch.equal(mixer.mix(x + 7, y, draw).lam, first.lam)
+
+
+def test_a_draw_of_another_batch_or_mixer_is_refused():
+    x, y = torch.randn(12, 3), torch.randn(12)
+    mix, other = KMixup(4), (torch.randn(12, 3), torch.randn(12))
+    with pytest.raises(ValueError, match=r"draw must be of a batch of 12, got one of 10"):
+        mix.mix(x, y, mix.sample(10))
+    with pytest.raises(ValueError, match="sampled across two batches: pass other"):
+        mix.mix(x, y, mix.sample(12, within=False))
+    with pytest.raises(ValueError, match="sampled within a batch: leave out other"):
+        mix.mix(x, y, mix.sample(12), other=other)
+    with pytest.raises(ValueError, match=r"quantiles of shape \(12,\) for lam_per='sample'"):
+        KMixup(4, lam_per="sample").mix(x, y, mix.sample(12))
+
+
+def test_in_eval_mode_nothing_is_drawn_and_nothing_mixed():
+    x, y = torch.randn(12, 3), torch.randn(12)
+    mix = KMixup(4, generator=torch.Generator().manual_seed(0))
+    draw, before = mix.sample(12), mix.generator.get_state()
+    mix.eval()
+    assert mix.sample(12).coin == 1.0
+    assert torch.equal(mix.generator.get_state(), before)
+    assert torch.equal(mix.mix(x, y, draw).x, x)
+
+
+def test_several_batches_are_mixed_at_once_as_they_would_be_alone():
+    """What fleets of small networks are made of."""
+    mix = KMixup(4, 1.0, 3)
+    x, x2 = torch.randn(2, 5, 10, 3)
+    y, y2 = torch.randint(3, (2, 5, 10))
+    u = torch.rand(5, dtype=torch.float64)
+    together = mix.mix(
+        x.flatten(0, 1),
+        y.flatten(),
+        Draw(0.0, Blocks(50, 4, batches=5), u),
+        other=(x2.flatten(0, 1), y2.flatten()),
+    )
+    for i in range(5):
+        draw = Draw(0.0, Blocks(10, 4), u[i])
+        alone = mix.mix(x[i], y[i], draw, other=(x2[i], y2[i]))
+        assert torch.equal(together.x.view(5, 10, 3)[i], alone.x)
+        assert torch.equal(together.y.view(5, 10, 3)[i], alone.y)

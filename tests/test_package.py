@@ -13,21 +13,42 @@ from kmixup import theory
 
 SOURCE = Path(kmixup.__file__).parent
 
+ENDS = {"__init__", "__main__"}
 # a module may import from the levels before its own
 LEVELS = [
-    {"assignment", "sampling"},
+    {"assignment", "batchnorm", "compiling", "layers", "measured", "modes", "randomness", "state"},
+    {"blocks", "cuts", "labellings", "points", "sampling"},
     {"coefficient"},
     {"pairing", "calibration", "interpolation", "targets"},
-    {"nests"},
+    {"importance", "inputs"},
+    {"masks", "memory", "mixed"},
     {"mixing"},
+    {"mixer"},
     {"methods"},
-    {"hidden", "vicinal"},
+    {"hidden", "prefetch", "vicinal"},
 ]
 THEORY = [
     {"matching"},
     {"angles", "endpoints", "expansion", "manifold", "rate", "reversion"},
     {"clusters"},
     {"fraction"},
+]
+INSPECTION = [{"halfway", "labels"}, {"readings"}, {"advice"}, {"inspecting"}]
+# folders and modules of the lab
+LAB = [
+    {"files", "formatting"},
+    {"pages"},
+    {"data", "models"},
+    {"evaluate"},
+    {"train"},
+    {"sweep"},
+    {"paper"},
+    {"figures"},
+    {"report"},
+    {"tuning", "xray"},
+    {"bench", "league"},
+    {"commands", "python"},
+    {"cli", "__init__"},
 ]
 
 
@@ -37,7 +58,10 @@ def imports_of(path: Path, package: str = "kmixup") -> set[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         names = []
         if isinstance(node, ast.ImportFrom):
-            names = [node.module or ""]
+            module = f"{'.' * node.level}{node.module or ''}"
+            assert node.level == 0, f"{path.name} imports {module} relatively"
+            several = [f"{package}.{alias.name}" for alias in node.names]
+            names = several if module == package else [module]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         inside = (
@@ -47,35 +71,82 @@ def imports_of(path: Path, package: str = "kmixup") -> set[str]:
     return found
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import kmixup.lab.report.page",
+        "import numpy, kmixup.lab.report as pages",
+        "from kmixup.lab import files, report",
+        "from kmixup.lab.report import page",
+        "def late():\n    from kmixup.lab.report.page import page",
+    ],
+)
+def test_every_way_to_import_is_seen(tmp_path, line):
+    (tmp_path / "module.py").write_text(line)
+    assert "report" in imports_of(tmp_path / "module.py", "kmixup.lab")
+    (tmp_path / "module.py").write_text("from .report import page")
+    with pytest.raises(AssertionError, match="imports .report relatively"):
+        imports_of(tmp_path / "module.py")
+
+
 def test_imports_flow_one_way():
     level = {name: i for i, names in enumerate(LEVELS) for name in names}
-    modules = {path.stem for path in SOURCE.glob("*.py")} - {"__init__"}
-    assert modules == set(level)
-    for name in modules:
-        for imported in imports_of(SOURCE / f"{name}.py"):
+    paths = {path.stem: [path] for path in SOURCE.glob("*.py") if path.stem not in ENDS}
+    paths["methods"] = list((SOURCE / "methods").glob("*.py"))
+    assert set(paths) == set(level)
+    for name, files in paths.items():
+        for imported in set().union(*map(imports_of, files)) - {name}:
             assert level[imported] < level[name], f"{name} imports {imported}"
 
 
-def test_the_theory_builds_on_the_library_and_imports_one_way():
-    level = {name: i for i, names in enumerate(THEORY) for name in names}
-    paths = {path.stem: path for path in (SOURCE / "theory").glob("*.py")}
+def test_a_method_imports_no_other_but_kmixup_and_the_stages():
+    for path in (SOURCE / "methods").glob("*.py"):
+        if path.stem != "__init__":
+            allowed = set() if path.stem == "kmixup" else {"kmixup"}
+            assert imports_of(path, "kmixup.methods") <= allowed, path
+
+
+@pytest.mark.parametrize(
+    ("folder", "levels", "below"),
+    [("theory", THEORY, set()), ("inspection", INSPECTION, {"theory"})],
+)
+def test_the_instruments_build_on_the_library_and_import_one_way(folder, levels, below):
+    level = {name: i for i, names in enumerate(levels) for name in names}
+    paths = {path.stem: path for path in (SOURCE / folder).glob("*.py")}
     del paths["__init__"]
     assert set(paths) == set(level)
     for name, path in paths.items():
-        assert imports_of(path) <= {"theory"}.union(*LEVELS), name
-        for imported in imports_of(path, "kmixup.theory"):
+        assert imports_of(path) <= {folder}.union(below, *LEVELS), name
+        for imported in imports_of(path, f"kmixup.{folder}"):
             assert level[imported] < level[name], f"{name} imports {imported}"
 
 
-def test_the_inspection_builds_on_the_theory_and_imports_one_way():
-    level = {name: i for i, name in enumerate(("halfway", "readings", "advice", "inspecting"))}
-    paths = {path.stem: path for path in (SOURCE / "inspection").glob("*.py")}
-    del paths["__init__"]
-    assert set(paths) == set(level)
-    for name, path in paths.items():
-        assert imports_of(path) <= {"theory", "inspection"}.union(*LEVELS), name
-        for imported in imports_of(path, "kmixup.inspection"):
-            assert level[imported] < level[name], f"{name} imports {imported}"
+def test_the_lab_imports_one_way():
+    level = {name: i for i, names in enumerate(LAB) for name in names}
+    paths = sorted((SOURCE / "lab").rglob("*.py"))
+    places = {path: path.relative_to(SOURCE / "lab").with_suffix("").parts[0] for path in paths}
+    assert set(places.values()) == set(level)
+    wrong = [
+        f"{path.relative_to(SOURCE)} imports {imported}"
+        for path, place in places.items()
+        for imported in sorted(imports_of(path, "kmixup.lab") - {place})
+        if level[imported] >= level[place]
+    ]
+    assert wrong == []
+
+
+def test_the_integrations_build_on_the_library_and_nothing_imports_them():
+    for path in SOURCE.rglob("*.py"):
+        if path.parent.name == "integrations":
+            assert imports_of(path) <= {"integrations"}.union(*LEVELS), path
+        else:
+            assert "integrations" not in imports_of(path), path
+
+
+def test_nothing_outside_of_the_lab_imports_it():
+    for path in SOURCE.rglob("*.py"):
+        if "lab" not in path.relative_to(SOURCE).parts:
+            assert "lab" not in imports_of(path), path
 
 
 @pytest.mark.parametrize("package", ["kmixup", "kmixup.theory"])
@@ -100,3 +171,87 @@ def test_every_public_name_is_there_and_documented():
 
 def test_the_installed_version_is_that_of_the_package():
     assert metadata.version("kmixup") == kmixup.__version__
+
+
+def test_no_two_classes_have_the_same_name():
+    """Integrations are left out: there classes have the names that their frameworks give them."""
+    places: dict[str, list[str]] = {}
+    for path in SOURCE.rglob("*.py"):
+        if "integrations" not in path.parts:
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ClassDef):
+                    places.setdefault(node.name, []).append(str(path.relative_to(SOURCE)))
+    assert {name: files for name, files in places.items() if len(files) > 1} == {}
+
+
+def test_the_lab_composes_no_stage_by_hand():
+    """It makes draws, and the mixers of the library do the rest; entries of methods build them."""
+    stages = {"Mixer", "Optimal", "Nearest", "Linear", "Cut", "Decay", "mix_targets", "mixed_loss"}
+    for path in (SOURCE / "lab").rglob("*.py"):
+        if path != SOURCE / "lab" / "train" / "methods.py":
+            called = {
+                node.func.id
+                for node in ast.walk(ast.parse(path.read_text()))
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+            }
+            assert called & stages == set(), path
+
+
+def test_no_code_depends_on_the_name_of_a_method():
+    """What else must be known about a method is a field of its entry in the registry."""
+    for path in (SOURCE / "lab").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Compare):
+                sides = [node.left, *node.comparators]
+                literal = any(isinstance(side, ast.Constant) for side in sides)
+                named = any(ast.unparse(side).endswith("method.name") for side in sides)
+                assert not (literal and named), f"{path}:{node.lineno}"
+
+
+def test_no_module_needs_a_posix_system_to_be_imported():
+    """Beyond these modules, functions that only some systems have are asked for by `hasattr`."""
+    posix = {"crypt", "fcntl", "grp", "nis", "posix", "pty", "pwd", "resource", "syslog", "termios"}
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                assert not posix & {alias.name for alias in node.names}, path
+            elif isinstance(node, ast.ImportFrom):
+                assert node.module not in posix, path
+
+
+WITHOUT_THE_EXTRA = """
+import sys
+
+class Absent:
+    names = {"jinja2", "lightning_fabric", "matplotlib", "PIL", "pooch", "requests", "rich",
+             "safetensors", "sklearn", "tqdm", "typer"}
+
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in self.names:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+"""
+
+
+def test_a_search_needs_only_the_library():
+    code = f"{WITHOUT_THE_EXTRA}\nfrom kmixup.lab import tune\n"
+    code += 'print(tune(lambda config: abs(config.k - 8), strategy="simple").winner.k)'
+    command = [sys.executable, "-c", code]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "8\n"
+
+
+def test_without_the_extra_the_command_says_what_to_install():
+    code = f"{WITHOUT_THE_EXTRA}\nfrom kmixup_command import main\nmain()"
+    command = [sys.executable, "-c", code, "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == (
+        'kmixup: the lab needs typer, which is not installed: pip install "kmixup[lab]"\n'
+    )
+
+
+def test_no_two_test_files_have_the_same_name():
+    """pytest would refuse to collect the second one beside the first."""
+    names = [path.name for path in Path(__file__).parent.rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))

@@ -1,12 +1,16 @@
+from itertools import permutations
+
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.nn import functional as F
 
 from kmixup import Nearest, Optimal, match
+from kmixup.blocks import Blocks
 from kmixup.pairing import _warn_short
-from oracles import brute_force_optimum, scipy_optimum, squared_differences
+from oracles import brute_force_optimum, exact_costs, scipy_optimum, squared_differences
 
 
 def blocks_of(n: int, k: int) -> list[range]:
@@ -61,6 +65,7 @@ def test_no_permutation_of_a_block_is_cheaper(k, d, seed):
         assert found == pytest.approx(brute_force_optimum(cost), rel=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:a batch of .* is too small")
 @given(n=st.integers(1, 70), k=st.integers(1, 20))
 def test_partner_is_a_permutation_of_each_block_of_two_batches(n, k):
     partner = match(torch.randn(n, 3), torch.randn(n, 3), k=k).tolist()
@@ -133,6 +138,98 @@ def test_samples_of_any_rank_are_flattened():
 def test_values_whose_squares_overflow_float32_are_matched():
     x1, x2 = torch.randn(2, 8, 3)
     assert torch.equal(match(x1 * 1e25, x2 * 1e25, k=8), match(x1, x2, k=8))
+
+
+METRICS = ["sqeuclidean", "euclidean", "cosine"]
+
+
+def excess(x1: torch.Tensor, x2: torch.Tensor, metric: str) -> float:
+    """Cost of the match of two blocks above the optimum, as a share of it."""
+    k = len(x1)
+    if metric == "nearest":
+        cost, partner = exact_costs(x1, x2), Nearest(k)(x1, x2).numpy()
+        best, chosen = cost.min(1), cost[np.arange(k), partner]
+        return float(np.max((chosen - best) / np.where(best > 0, best, 1)))
+    cost, partner = exact_costs(x1, x2, metric), match(x1, x2, k=k, metric=metric).numpy()
+    best = scipy_optimum(cost)
+    return float((cost[np.arange(k), partner].sum() - best) / (best or 1))
+
+
+EXPONENTS = {torch.float32: st.integers(-140, 120), torch.float64: st.integers(-1060, 1015)}
+
+
+@settings(max_examples=25)
+@pytest.mark.parametrize("metric", [*METRICS, "nearest"])
+@pytest.mark.parametrize("dtype", EXPONENTS)
+@given(data=st.data(), k=st.integers(2, 9), d=st.sampled_from([1, 2, 5, 20]))
+def test_the_match_is_optimal_at_every_scale_that_a_float_has(metric, dtype, data, k, d):
+    generator = torch.Generator().manual_seed(data.draw(st.integers(0, 2**31)))
+    x1, x2 = torch.randn(2, k, d, generator=generator, dtype=torch.float64)
+    scale = data.draw(EXPONENTS[dtype])
+    one, two = (torch.from_numpy(np.ldexp(x.numpy(), scale)).to(dtype) for x in (x1, x2))
+    if not (metric == "cosine" and d == 1):  # there are two directions only, and all is a tie
+        assert excess(one, two, metric) < 1e-5
+
+
+@settings(max_examples=25)
+@pytest.mark.parametrize("metric", [*METRICS, "nearest"])
+@given(
+    k=st.integers(2, 12),
+    d=st.sampled_from([2, 3, 20]),
+    clusters=st.integers(1, 4),
+    apart=st.floats(0, 11),
+    offset=st.floats(0, 7),
+    scale=st.integers(-400, 400),
+    seed=st.integers(0, 2**31),
+)
+def test_the_match_is_optimal_inside_clusters_however_far_apart(
+    metric, k, d, clusters, apart, offset, scale, seed
+):
+    if metric == "cosine":
+        apart, offset = min(apart, 7), 0  # further out a unit vector has too few digits left
+    generator = torch.Generator().manual_seed(seed)
+    centres = torch.randn(clusters, d, generator=generator).double() * 10**apart + 10**offset
+    cluster = torch.randint(clusters, (k,), generator=generator)
+    x1, x2 = torch.randn(2, k, d, generator=generator).double() + centres[cluster]
+    x2 = x2[torch.randperm(k, generator=generator)]
+    assert excess(x1 * 2.0**scale, x2 * 2.0**scale, metric) < 1e-5
+
+
+@pytest.mark.parametrize("spread", [1e-6, 1e-8])
+def test_directions_that_nearly_agree_are_matched_by_what_sets_them_apart(spread):
+    direction = torch.randn(3, 6).double()[torch.arange(15) % 3]
+    x1, x2 = (direction + spread * torch.randn(2, 15, 6).double()) * (1 + torch.rand(2, 15, 1))
+    assert excess(x1, x2, "cosine") < 1e-5
+
+
+@pytest.mark.parametrize("metric", [*METRICS, "nearest"])
+@pytest.mark.parametrize(
+    ("dtype", "huge"), [(torch.float32, 3e19), (torch.float32, 1e38), (torch.float64, 1e300)]
+)
+def test_one_huge_value_concerns_its_own_block_only(metric, dtype, huge):
+    x1, x2 = torch.randn(2, 40, 3).to(dtype)
+    pairing = Nearest(8) if metric == "nearest" else Optimal(8, metric)
+    expected = pairing(x1, x2)
+    x2[19, 1] = huge
+    partner = pairing(x1, x2)
+    assert torch.equal(partner[:16], expected[:16])
+    assert torch.equal(partner[24:], expected[24:])
+    assert excess(x1[16:24], x2[16:24], metric) < 1e-5
+
+
+@given(exponent=st.integers(-30, 30), k=st.sampled_from([4, 40]), seed=st.integers(0, 2**31))
+def test_a_power_of_two_changes_no_match(exponent, k, seed):
+    generator = torch.Generator().manual_seed(seed)
+    x1, x2 = torch.randint(-2, 3, (2, 2 * k, 3), generator=generator).float()  # full of ties
+    scaled = match(x1 * 2.0**exponent, x2 * 2.0**exponent, k=k)
+    assert torch.equal(match(x1, x2, k=k), scaled)
+
+
+@pytest.mark.filterwarnings("ignore:a batch of")
+def test_a_batch_shorter_than_k_is_one_block():
+    x1, x2 = torch.randn(2, 5, 3)
+    assert torch.equal(match(x1, x2, k=16), match(x1, x2, k=5))
+    assert match(x1[:0], x2[:0], k=16).tolist() == []
 
 
 def test_products_of_low_precision_are_not_used():
@@ -241,6 +338,81 @@ def test_integers_are_not_matched():
         match(torch.arange(8)[:, None], k=2)
 
 
+@pytest.mark.filterwarnings("ignore:.*(quantize|Sparse CSR)")
+@pytest.mark.parametrize(
+    ("convert", "sentence"),
+    [
+        (lambda x: x.to(torch.float8_e4m3fn),
+         r"must be float16 or wider, got torch.float8_e4m3fn: use {}.float\(\)"),
+        (lambda x: x.to(torch.complex64),
+         r"must be floating point, got torch.complex64: use torch.view_as_real\({}\)"),
+        (lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.quint8),
+         r"must be floating point, got torch.quint8: use {}.dequantize\(\)"),
+        (lambda x: x.to_sparse(), r"must be dense .*got torch.sparse_coo: use {}.to_dense\(\)"),
+        (lambda x: x.to_sparse_csr(), r"must be dense .*got torch.sparse_csr: use {}.to_dense\(\)"),
+    ],
+)  # fmt: skip
+def test_tensors_that_cannot_be_matched_are_refused_with_the_way_out(convert, sentence):
+    x = torch.randn(8, 3)
+    with pytest.raises(TypeError, match="^x " + sentence.format("x")):
+        match(convert(x), k=2)
+    with pytest.raises(TypeError, match="^x2 " + sentence.format("x2")):
+        match(x, convert(x), k=2)
+
+
+def test_a_tensor_without_values_is_refused():
+    with pytest.raises(ValueError, match="x must hold values to be matched.*meta device: use one"):
+        match(torch.empty(8, 3, device="meta"), k=2)
+
+
+def test_samples_without_features_are_refused():
+    with pytest.raises(
+        ValueError, match=r"x must have at least one feature.*\(8, 0, 4\): pass features .*k=1"
+    ):
+        match(torch.empty(8, 0, 4), k=2)
+    assert sorted(match(torch.empty(8, 0), k=1).tolist()) == list(range(8))
+
+
 def test_blocks_across_two_batches_need_the_second():
     with pytest.raises(ValueError, match="blocks drawn across two batches need x2"):
         Optimal(2).partners(torch.zeros(8, 3), None, Optimal(2).draw(8, within=False))
+
+
+@pytest.mark.parametrize("pairing", [Optimal(4), Nearest(4), Optimal(1)])
+@pytest.mark.parametrize("n", [3, 8, 10])
+def test_batches_matched_together_are_matched_as_alone(pairing, n):
+    x, x2 = torch.randn(5, n, 3), torch.randn(5, n, 3)
+    blocks = Blocks(5 * n, pairing.k, batches=5)
+    together = pairing.partners(x.flatten(0, 1), x2.flatten(0, 1), blocks).view(5, n)
+    for i, (row, a, b) in enumerate(zip(together, x, x2, strict=True)):
+        assert torch.equal(row - i * n, pairing.partners(a, b, Blocks(n, pairing.k)))
+
+
+@pytest.mark.parametrize(("length", "k"), [(8, 4), (10, 4), (3, 4), (5, 1)])
+def test_blocks_of_several_batches_are_numbered_batch_by_batch(length, k):
+    blocks = Blocks(3 * length, k, batches=3)
+    alone = Blocks(length, k)
+    expected = [i * alone.count + number for i in range(3) for number in alone.index()]
+    assert blocks.index().tolist() == expected
+    assert blocks.count == 3 * alone.count
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean", "cosine"])
+def test_the_farthest_pairs_have_the_greatest_total_cost(metric):
+    generator = torch.Generator().manual_seed(0)
+    x1, x2 = torch.randn(2, 15, 4, dtype=torch.float64, generator=generator)
+    partner = Optimal(5, metric, farthest=True)(x1, x2)
+    cost = {
+        "sqeuclidean": torch.cdist(x1, x2).square(),
+        "euclidean": torch.cdist(x1, x2),
+        "cosine": 1 - F.normalize(x1) @ F.normalize(x2).T,
+    }[metric]
+    for start in range(0, 15, 5):
+        block = cost[start : start + 5, start : start + 5]
+        best = max(
+            sum(float(block[i, j]) for i, j in enumerate(order)) for order in permutations(range(5))
+        )
+        rows = torch.arange(start, start + 5)
+        assert float(cost[rows, partner[rows]].sum()) == pytest.approx(best)
+        assert sorted(partner[rows].tolist()) == rows.tolist()
+    assert repr(Optimal(5, metric, farthest=True)).endswith(", farthest=True)")

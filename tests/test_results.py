@@ -4,11 +4,13 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 import pytest
+from scipy import stats
 
 from kmixup.lab.paper import PRESETS
 from kmixup.lab.report.account import account_of
 from kmixup.lab.report.table_csv import cells_csv
-from kmixup.lab.store import read
+from kmixup.lab.sweep.store import read
+from kmixup.lab.train.methods import METHODS
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
@@ -17,6 +19,7 @@ TABLES = {
     "uci": PRESETS["uci"].tables,
     "mnist": PRESETS["mnist"].tables,
     "fgsm-mnist": PRESETS["fgsm-mnist"].tables,
+    "beyond-mnist-1000": PRESETS["beyond-mnist-1000"].tables,
 }
 
 
@@ -24,23 +27,23 @@ def errors(name):
     """Test errors in per cent by data set, k, alpha and rule."""
     found = {}
     for row in read(RESULTS / name):
-        trial, method = row["trial"], row["trial"]["method"]
-        cell = (trial["data"], method["k"], method["alpha"], method["alpha_rule"])
-        found.setdefault(cell, []).append(100 * row["result"]["error"])
+        method = row.trial.method
+        cell = (row.trial.data, method.k, method.alpha, method.alpha_rule)
+        found.setdefault(cell, []).append(100 * row.error)
     return found
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_the_cells_follow_from_the_rows(name):
     wanted = {table.data for table in TABLES[name]}
-    rows = [row for row in read(RESULTS / name) if row["trial"]["data"] in wanted]
+    rows = [row for row in read(RESULTS / name) if row.trial.data in wanted]
     assert cells_csv(account_of(rows, TABLES[name])) == (RESULTS / name / "cells.csv").read_text()
 
 
 @pytest.mark.parametrize(
     ("page", "name", "ks"),
     [
-        ("README.md", "toy", (1, 16)),
+        ("docs/index.md", "toy", (1, 16)),
         ("docs/results.md", "toy", (1, 16)),
         ("docs/results.md", "uci", (1, 2, 4, 8, 16)),
     ],
@@ -59,10 +62,9 @@ def test_the_tables_on_the_pages_follow_from_the_rows(page, name, ks):
 def test_the_tables_of_mnist_on_the_page_follow_from_the_rows():
     text, found, attacked = (ROOT / "docs/results.md").read_text(), errors("mnist"), {}
     for row in read(RESULTS / "mnist"):
-        method = row["trial"]["method"]
-        for one in row["fgsm"]:
-            cell = (method["k"], method["alpha"], one["eps"])
-            attacked.setdefault(cell, []).append(100 * one["error"])
+        method = row.trial.method
+        for eps, scores in row.shifts["fgsm"].items():
+            attacked.setdefault((method.k, method.alpha, eps), []).append(100 * scores.error)
     (table,), (attack,) = PRESETS["mnist"].tables, PRESETS["fgsm-mnist"].tables
     shown = {
         (k, column.alpha): (found["mnist", k, column.alpha, "same"], table.error_at(k, column))
@@ -78,3 +80,58 @@ def test_the_tables_of_mnist_on_the_page_follow_from_the_rows():
         error = f"{fmean(trials):.2f} ± {stdev(trials) / len(trials) ** 0.5:.2f}"
         assert len(trials) == 3
         assert f"{error} ({paper:.2f})" in text
+
+
+def family_lines():
+    """A line for each method and k that all three trials of a column have, from the rows."""
+    found = {}
+    for row in read(RESULTS / "family"):
+        method = row.trial.method
+        found.setdefault((row.trial.data, method.name, method.k, method.alpha), []).append(
+            100 * row.error
+        )
+    columns = (("four-bars", 1.0), ("four-bars", 16.0), ("mnist", 1.0))
+    for name, entry in METHODS.items():
+        for k in (1, 16) if entry.has_k and entry.baseline is None else (entry.fixed.get("k", 16),):
+            cells = []
+            for data, alpha in columns:
+                errors = found.get((data, name, k, alpha if entry.mixes else 0.0), ())
+                mean, complete = fmean(errors or [0]), len(errors) == 3
+                spread = stdev(errors) / 3**0.5 if complete else None
+                cells.append(f"{mean:.2f} ± {spread:.2f}" if complete else "–")
+            title = f"{entry.title}, k = {k}" if entry.has_k else entry.title
+            if set(cells) != {"–"}:
+                yield f"| {title} | {' | '.join(cells)} |"
+
+
+def test_the_table_of_the_family_follows_from_the_rows():
+    page = (ROOT / "docs/results.md").read_text()
+    lines = list(family_lines())
+    assert lines
+    assert [line for line in page.splitlines() if line in lines] == lines
+
+
+def test_the_differences_of_the_family_follow_from_the_rows():
+    page = (ROOT / "docs/results.md").read_text()
+    found = {}
+    for row in read(RESULTS / "family"):
+        if row.trial.data == "mnist":
+            method = row.trial.method
+            found.setdefault((method.name, method.k), {})[row.trial.seed] = 100 * row.error
+
+    def interval(cell, base):
+        gaps = [found[cell][seed] - found[base][seed] for seed in range(3)]
+        mean, half = fmean(gaps), stats.t.ppf(0.975, 2) * stdev(gaps) / 3**0.5
+        return mean, mean - half, mean + half
+
+    def text(cell, base):
+        mean, low, high = interval(cell, base)
+        return f"{mean:.2f} [{low:.2f}, {high:.2f}]".replace("-", "−")
+
+    assert text(("stackmix", 16), ("stackmix", 1)) in page
+    assert f"errs {text(('guided', 1), ('mixup', 1))} more than mixup" in page
+    for name in ("manifold", "cutmix", "local", "guided", "regmixup", "similar"):
+        _, low, high = interval((name, 16), (name, 1))
+        assert low < 0 < high
+    _, low, high = interval(("kmixup", 16), ("mixup", 1))
+    assert low < 0 < high

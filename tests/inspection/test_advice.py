@@ -1,14 +1,16 @@
 """The advice, on data that leave no doubt and on readings made up."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
 from kmixup import inspect
 from kmixup.inspection.advice import LARGEST, SMALLEST, TOLERATED, advise
-from kmixup.inspection.halfway import Halfway, Measured
+from kmixup.inspection.halfway import Halfway
 from kmixup.inspection.readings import Reading
+from kmixup.measured import Measured
 
 
 def seeded(seed=0):
@@ -59,6 +61,57 @@ def test_random_labels_get_a_warning_that_mixup_will_not_help(seed, d):
     found = inspected(torch.rand(300, d, generator=seeded(seed)), coin(300, seed + 100))
     assert "mixup will not help" in found.advice.warning
     assert found.advice.alpha == 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("d", [2, 50])
+def test_with_too_few_samples_the_advice_cannot_tell(seed, d):
+    advice = inspected(torch.rand(60, d, generator=seeded(seed)), coin(60, seed + 100)).advice
+    assert advice.answer == "Cannot tell with 60 samples"
+    assert (advice.k, advice.alpha, advice.warning) == (1, 1.0, None)
+    assert not advice.mixes
+    assert "could be seen only if less than" in advice.reasons[0]
+    few = inspected(torch.rand(8, d, generator=seeded(seed)), torch.arange(8) % 2).advice
+    assert "no link between labels and distances could be seen" in few.reasons[0]
+
+
+def test_a_clear_link_is_seen_with_few_samples():
+    labels = coin(60)
+    advice = inspected(torch.randn(60, 2, generator=seeded()) + 100.0 * labels[:, None], labels)
+    assert advice.advice.doubt is None
+
+
+def test_a_thousand_samples_cannot_tell_of_a_class_that_is_rare():
+    rare = (torch.arange(1000) % 71 == 0).long()
+    advice = inspected(torch.rand(1000, 5, generator=seeded()), rare).advice
+    assert advice.answer == "Cannot tell with 1,000 samples"
+    assert "above all of the rarer classes" in advice.changes
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.2, 0.3, 0.4])
+def test_the_warning_comes_only_where_a_third_less_disagreement_would_have_been_seen(share):
+    """The least share of other classes that is seen is three standard errors below chance."""
+    chance, samples = 0.5, 150
+    near = reading(2, crossing=chance - share, disagreement=chance - share)
+    first = reading(1, crossing=chance, disagreement=chance)
+    few, many = (
+        advise([first, near], samples=n, alpha=1.0, batch_size=128) for n in (samples, 10_000)
+    )
+    noise = 3 * math.sqrt(2 * chance * (1 - chance) / samples)
+    assert chance / 3 < noise
+    assert (few.doubt is None) == (share > noise)
+    assert few.warning is None
+    assert many.doubt is None
+    assert (many.warning is None) == (share > 0.05)
+
+
+def test_the_caveat_is_read_with_the_advice():
+    advice = advised(reading(16))
+    lines = str(advice).splitlines()
+    assert lines == ["k = 16, alpha = 2.", *advice.reasons, advice.changes, advice.caveat]
+    assert "a guess from the geometry" in advice.caveat
+    assert "validation samples" in advice.caveat
+    assert str(replace(advice, alpha=0.0)).startswith("Do not mix.")
 
 
 @pytest.mark.parametrize("d", [2, 50])
@@ -138,3 +191,4 @@ def test_samples_that_coincide_fall_back_on_plain_mixup():
     advice = inspect(torch.tensor([[0.0], [1.0]] * 8), generator=seeded()).advice
     assert (advice.k, advice.alpha) == (1, 1.0)
     assert "16 samples" in advice.reasons[0]
+    assert advice.answer == "Cannot tell from samples that coincide"

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from kmixup.inspection.halfway import Halfway, mean_of
+from kmixup.inspection.halfway import Halfway
+from kmixup.measured import Measured
 from kmixup.theory.matching import matched_subsets
 
 
@@ -96,7 +97,7 @@ def test_samples_that_come_in_copies_give_no_ratio():
 
 
 def test_excess_is_never_negative():
-    mean = mean_of(np.array([0.1, 0.2]))
-    more = mean_of(np.array([0.4, 0.5]))
+    mean = Measured.of([0.1, 0.2])
+    more = Measured.of([0.4, 0.5])
     assert Halfway(mean, mean, more).excess == 0
     assert Halfway(mean, more, mean).excess == pytest.approx(0.3)

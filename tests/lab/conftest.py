@@ -1,10 +1,14 @@
-"""The command in an empty folder."""
+"""The command in an empty folder, and data with a sealed test part."""
 
 import sys
 
 import pytest
+import torch
+from sealing import Sealed, own
 
 from kmixup.lab.cli import main
+from kmixup.lab.data import registry
+from kmixup.lab.data.dataset import Parts
 
 
 @pytest.fixture
@@ -31,3 +35,17 @@ def kmixup(here, monkeypatch, capsys):
         return left.value.code, printed.out, printed.err
 
     return run
+
+
+@pytest.fixture
+def sealed(tmp_path, monkeypatch):
+    """A data set of one's own with a sealed test part."""
+    path = tmp_path / "own.npz"
+    x, y = torch.randn(60, 3), torch.arange(60) % 2
+    own(path, shift=0.0)
+    x_test, y_test = (part.clone().as_subclass(Sealed) for part in (x, y))
+    monkeypatch.setattr(
+        registry, "read_own", lambda *a, **kw: Parts(x, y, x_test, y_test, ("a", "b"))
+    )
+    monkeypatch.setattr(Sealed, "opened", False)
+    return str(path)

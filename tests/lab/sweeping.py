@@ -1,22 +1,66 @@
-"""What the tests of sweeps share: engines without processes, and when rows are equal."""
+"""What the tests of sweeps share: made-up rows, engines without processes, and equal rows."""
 
-from kmixup.lab.unit import run
+from contextlib import nullcontext
+from dataclasses import replace
+
+from kmixup.lab.evaluate.scores import Scores
+from kmixup.lab.sweep.rows import DataUsed, Done, Failed, TrainingCurve
+from kmixup.lab.sweep.units import run
+
+FINISHED = "2026-01-01T00:00:00+00:00"
 
 
-class Inline:
-    """Runs units in this process."""
+def done_row(trial, error=0.1, **changes):
+    """A row as of a training, with this test error."""
+    row = Done(
+        id=trial.id,
+        trial=trial,
+        alpha=trial.method.alpha,
+        xi=0.5,
+        data=DataUsed(trial.data, None, 100, 50, 3, (4,), "paper"),
+        scores=Scores(error, 1.0, 0.1),
+        seconds=0.5,
+        curve=TrainingCurve((1,), (1.0,), (error,)),
+        versions={},
+        machine={},
+        finished=FINISHED,
+    )
+    return replace(row, **changes)
+
+
+def failed_row(trial, reason="ValueError: no", **changes):
+    """The row of a trial that failed for this reason."""
+    row = Failed(
+        id=trial.id,
+        trial=trial,
+        reason=reason,
+        traceback="",
+        versions={},
+        machine={},
+        finished=FINISHED,
+    )
+    return replace(row, **changes)
+
+
+class Here:
+    """What engines without processes have in common."""
 
     workers = 1
+
+    def kept(self):
+        return nullcontext(self)
+
+
+class Inline(Here):
+    """Runs units in this process."""
 
     def rows(self, units, *, device, running):
         for unit in units:
             yield run(unit, device=device, running=running)
 
 
-class Fake:
+class Fake(Here):
     """Trains nothing: a row at once for every trial, failed for the seeds in `failing`."""
-
-    workers = 1
 
     def __init__(self, failing=()):
         self.failing, self.ran = failing, []
@@ -27,17 +71,19 @@ class Fake:
             yield [self.row(trial) for trial in unit]
 
     def row(self, trial):
-        row = {"id": trial.id, "status": "done", "trial": trial.to_dict()}
         if trial.seed in self.failing:
-            return row | {"status": "failed", "error": f"ValueError: seed {trial.seed}"}
-        return row | {"result": {"error": trial.seed / 100}}
+            return failed_row(trial, f"ValueError: seed {trial.seed}")
+        return done_row(trial, trial.seed / 100)
 
 
 def table(rows):
     """Rows by their ids, without the time and the machine: what no circumstance may change."""
-    circumstances = ("seconds", "finished", "machine")
-    found = {
-        row["id"]: {name: row[name] for name in row if name not in circumstances} for row in rows
-    }
+    found = {row.id: unchanging(row) for row in rows}
     assert len(found) == len(rows)
     return found
+
+
+def unchanging(row):
+    """A row without the time and the machine."""
+    timed = {"seconds": 0.0} if isinstance(row, Done) else {}
+    return replace(row, finished="", machine={}, **timed)

@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -8,7 +7,6 @@ from kmixup.lab.data.dataset import Parts, Samples
 from kmixup.lab.data.folders import (
     files,
     labelled,
-    read_images,
     read_label_folders,
     read_tiny_imagenet,
 )
@@ -122,19 +120,6 @@ def test_a_list_that_is_no_text_is_named(tiny):
     (tiny / "wnids.txt").write_bytes(b"n01\n\xff\n")
     with pytest.raises(ValueError, match=r"wnids\.txt must be plain text, byte 4 is not"):
         read_tiny_imagenet(tiny)
-
-
-def test_images_keep_their_pixels(tmp_path):
-    pixels = np.random.default_rng(0).integers(256, size=(5, 7, 3), dtype=np.uint8)
-    Image.fromarray(pixels).save(tmp_path / "a.png")
-    x = read_images([tmp_path / "a.png"])
-    assert np.array_equal(x[0].permute(1, 2, 0).numpy(), pixels)
-
-
-def test_grey_images_have_one_channel_and_one_in_colour_makes_all_three(tmp_path):
-    grey = [write_image(tmp_path / f"{i}.png", i) for i in range(3)]
-    assert read_images(grey).shape == (3, 1, 64, 64)
-    assert read_images([*grey, write_image(tmp_path / "c.png", (1, 2, 3))]).shape[1] == 3
 
 
 def test_folders_without_a_test_part_are_left_to_be_split(tmp_path):

@@ -1,13 +1,14 @@
 import gzip
 import pickle
 import struct
+import tracemalloc
 
 import numpy as np
 import pytest
 import torch
 from scipy.io import savemat
 
-from kmixup.lab.data import load
+from kmixup.lab.data import load, safety
 from kmixup.lab.data.images import read_cifar, read_idx, read_svhn
 
 RNG = np.random.default_rng(0)
@@ -59,6 +60,32 @@ def test_an_idx_of_another_length_than_its_header_says_is_named(idx):
     idx[0].write_bytes(gzip.compress(raw[:-1]))
     with pytest.raises(ValueError, match=r"must hold 3920 bytes after its header, .* has 3919"):
         read_idx(*idx)
+
+
+def test_an_idx_longer_than_its_header_says_is_named(idx):
+    raw = gzip.decompress(idx[0].read_bytes())
+    idx[0].write_bytes(gzip.compress(raw + b"0"))
+    with pytest.raises(ValueError, match=r"must hold 3920 bytes after its header, .* has more"):
+        read_idx(*idx)
+
+
+def test_a_gzip_that_unpacks_to_far_more_is_refused_before_it_does(tmp_path, idx):
+    start = gzip.compress(struct.pack(">BBBBIII", 0, 0, 8, 3, 10_000_000, 28, 28) + bytes(1 << 20))
+    (tmp_path / "bomb.gz").write_bytes(start)
+    with pytest.raises(ValueError, match=r"bomb\.gz must not unpack .* of it declare 7\.8 GB"):
+        read_idx(tmp_path / "bomb.gz", idx[1])
+
+
+def test_what_follows_the_declared_pixels_is_not_unpacked(tmp_path, idx):
+    header = struct.pack(">BBBBIII", 0, 0, 8, 3, 5, 28, 28)
+    (tmp_path / "bomb.gz").write_bytes(gzip.compress(header + bytes(1 << 28)))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="must hold 3920 bytes after its header, .* has more"):
+            read_idx(tmp_path / "bomb.gz", idx[1])
+        assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    finally:
+        tracemalloc.stop()
 
 
 def test_an_empty_idx_is_named(idx):
@@ -122,6 +149,14 @@ def test_a_truncated_mat_is_named(tmp_path):
     savemat(path, {"X": np.zeros((32, 32, 3, 4), np.uint8), "y": np.ones((4, 1))})
     path.write_bytes(path.read_bytes()[:-500])
     with pytest.raises(ValueError, match=r"train\.mat must be a whole MATLAB 5 file"):
+        read_svhn(path)
+
+
+def test_a_mat_that_unpacks_to_far_more_is_refused_before_it_does(tmp_path, monkeypatch):
+    path = tmp_path / "train.mat"
+    savemat(path, {"X": np.zeros((32, 32, 3, 1000), np.uint8)}, do_compression=True)
+    monkeypatch.setattr(safety, "ROOM", 1 << 20)
+    with pytest.raises(ValueError, match=r"train\.mat must not unpack to more than 100 times"):
         read_svhn(path)
 
 

@@ -59,19 +59,27 @@ def test_scaling_is_fitted_on_the_training_part_alone():
     assert torch.equal(limited.mean, data.x_train[:10].amin(0))
 
 
-def test_the_papers_scaling_is_the_default_where_it_is_known():
+def test_trials_that_name_no_scaling_keep_the_one_they_were_published_with():
     iris, cancer = load("iris"), load("cancer")
     z = iris.normalise(iris.x_train)
     assert (float(z.min()), float(z.max())) == pytest.approx((-1, 1))
-    assert (iris.scaling, cancer.scaling) == ("paper", "standard")
+    assert (iris.scaling, cancer.scaling) == ("symmetric", "standard")
     assert load("iris", scaling="none").scaling == "none"
+
+
+@pytest.mark.parametrize(("name", "quarter"), [("iris", 0.583), ("cancer", 4.33)])
+def test_iris_and_cancer_have_under_the_papers_scaling_nearly_the_distance_of_its_xi(name, quarter):
+    data = load(name, scaling="paper")
+    x = torch.cat([data.normalise(part) for part in (data.x_train, data.x_test)])
+    assert data.mean.shape == ()
+    assert float(2 * x.var(0).sum() / 4) == pytest.approx(quarter, rel=0.05)  # a split's own
 
 
 def test_a_scaling_that_the_paper_does_not_tell_is_refused():
     with pytest.raises(
-        ValueError, match="the paper's scaling of cancer is not known: use standard"
+        ValueError, match="the paper's scaling of cifar10 is not known: use one of standard"
     ):
-        load("cancer", scaling="paper")
+        load("cifar10", scaling="paper")
 
 
 def test_an_unknown_scaling_is_refused():

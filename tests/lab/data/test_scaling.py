@@ -37,7 +37,15 @@ def test_pixels_are_scaled_from_their_range_not_from_the_values_that_occur():
     assert scaled("symmetric", x, (0.0, 255.0)).flatten().tolist() == pytest.approx([-0.6, -0.6])
 
 
-@pytest.mark.parametrize("scaling", ["standard", "minmax", "symmetric"])
+def test_global_has_one_mean_and_one_deviation_for_all_columns():
+    x = torch.randn(2 * CHUNK + 7, 3) * torch.tensor([1.0, 10.0, 0.1]) + torch.tensor([0, 50, 9])
+    mean, std = fit("global", x)
+    assert mean.shape == std.shape == ()
+    assert float(mean) == pytest.approx(float(x.double().mean()))
+    assert float(std) == pytest.approx(float(x.double().std(correction=0)))
+
+
+@pytest.mark.parametrize("scaling", ["standard", "minmax", "symmetric", "global"])
 def test_a_constant_column_becomes_zero(scaling):
     assert scaled(scaling, torch.full((4, 1), 7.0)).tolist() == [[0.0]] * 4
 

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 import torch
 
@@ -63,8 +65,24 @@ def test_a_row_cut_short_is_named(tmp_path):
 
 
 def test_a_cell_that_is_no_number_is_named(tmp_path):
-    with pytest.raises(ValueError, match=r"must hold numbers, line 1 has '0\.x65'"):
+    with pytest.raises(ValueError, match=r"must hold finite numbers, line 1 has '0\.x65'"):
         read_abalone(write(tmp_path, ABALONE.replace("0.365", "0.x65")), ordinal=True)
+
+
+@pytest.mark.parametrize("cell", ["inf", "-Infinity", "nan", "1e39", "?"])
+def test_a_number_that_is_not_finite_is_named(tmp_path, monkeypatch, cell):
+    rows = [ABALONE.replace("0.365", cell), *[ABALONE] * 3]
+    (tmp_path / "abalone.data").write_text("".join(rows))
+    message = f"must hold finite numbers, line 1 has '{re.escape(cell)}'"
+    with pytest.raises(ValueError, match=message):
+        read_abalone(tmp_path / "abalone.data", ordinal=True)
+    with pytest.raises(ValueError, match=message):
+        load("abalone", root=tmp_path, limit=2)
+
+
+def test_only_a_question_mark_is_a_missing_value(tmp_path):
+    with pytest.raises(ValueError, match="must hold finite numbers, line 2 has 'nan'"):
+        read_arrhythmia(write(tmp_path, arrhythmia(1) + arrhythmia(2).replace("?", "nan")))
 
 
 def test_a_class_that_is_no_whole_number_is_named(tmp_path):

@@ -9,6 +9,7 @@ from torch import nn
 from kmixup.lab.models import MODELS, build
 
 OWN = """
+import torch
 from torch import nn
 
 number = 3
@@ -24,6 +25,31 @@ def nothing(**settings):
 
 def broken(in_shape, num_classes):
     raise TypeError("broken on purpose")
+
+def narrow(in_shape, num_classes):
+    return nn.Linear(in_shape[0], num_classes - 1)
+
+def unflattened(in_shape, num_classes):
+    return nn.Linear(in_shape[0], num_classes) if len(in_shape) == 1 else nn.Identity()
+
+def misfit(in_shape, num_classes):
+    return nn.Linear(in_shape[0] + 1, num_classes)
+
+class Pair(nn.Linear):
+    def __init__(self, in_shape, num_classes):
+        super().__init__(in_shape[0], num_classes)
+
+    def forward(self, x):
+        return super().forward(x), x
+
+def noisy(in_shape, num_classes):
+    body = nn.Sequential(nn.BatchNorm1d(in_shape[0]), nn.Dropout(0.5))
+    body[0].eval()
+    return nn.Sequential(body, Noise(), nn.Linear(in_shape[0], num_classes))
+
+class Noise(nn.Module):
+    def forward(self, x):
+        return x + torch.randn_like(x)
 
 class Net(nn.Linear):
     def __init__(self, in_shape, num_classes):
@@ -136,6 +162,52 @@ def test_a_function_that_returns_no_module_is_refused():
 def test_what_a_function_raises_is_reported_as_it_is():
     with pytest.raises(TypeError, match=r"^broken on purpose$"):
         make("own_package.nets:broken")
+
+
+def test_logits_of_the_wrong_length_are_refused_before_training():
+    with pytest.raises(
+        ValueError,
+        match=r"'own_package.nets:narrow' must return logits of the shape \(2, 3\) for a batch of "
+        r"the shape \(2, 4\), got \(2, 2\): give its last layer num_classes outputs",
+    ):
+        make("own_package.nets:narrow")
+    with pytest.raises(
+        ValueError, match=r"\(2, 3\) for a batch .*\(2, 1, 4, 3\), got \(2, 1, 4, 3\)"
+    ):
+        make("own_package.nets:unflattened", in_shape=(1, 4, 3))
+
+
+def test_a_network_that_takes_other_samples_is_refused_with_its_own_words():
+    with pytest.raises(
+        ValueError,
+        match=r"'own_package.nets:misfit' must take a batch of the shape \(2, 4\), got "
+        r"RuntimeError: mat1 and mat2 .*: make its layers fit in_shape",
+    ):
+        make("own_package.nets:misfit")
+
+
+def test_a_network_that_returns_more_than_logits_is_refused():
+    with pytest.raises(
+        TypeError, match=r"'own_package.nets:Pair' must return logits as one .*tuple"
+    ):
+        make("own_package.nets:Pair")
+
+
+def test_the_check_of_a_network_leaves_no_trace():
+    torch.manual_seed(0)
+    net = make("own_package.nets:noisy")
+    state = torch.get_rng_state()
+    torch.manual_seed(0)
+    builder = sys.modules["own_package.nets"].noisy
+    untouched = builder(in_shape=(4,), num_classes=3)
+    assert torch.equal(torch.get_rng_state(), state)
+    for (name, value), other in zip(
+        net.state_dict().items(), untouched.state_dict().values(), strict=True
+    ):
+        assert torch.equal(value, other), name
+    modes, wanted = ([part.training for part in model.modules()] for model in (net, untouched))
+    assert modes == wanted
+    assert not all(modes)
 
 
 @pytest.mark.parametrize("in_shape", [(), (0,), (3, -1, 32), (4.0,)])

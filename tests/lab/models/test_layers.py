@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from kmixup.lab.models import MODELS, build, layers_of
-from kmixup.lab.models.layers import BLOCKS, SETS
+from kmixup.lab.models.layers import SETS
 
 
 def shape_of(name):
@@ -15,26 +15,27 @@ def shape_of(name):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_network_has_blocks_that_are_modules_of_it_in_order(name):
-    assert name in BLOCKS
+    blocks = MODELS[name].blocks
     with torch.device("meta"):
         net = build(name, in_shape=shape_of(name), num_classes=10)
     names = [module for module, _ in net.named_modules()]
-    places = [names.index(block) for block in BLOCKS[name]]
+    places = [names.index(block) for block in blocks]
+    assert places
     assert places == sorted(places)
     for layers in SETS:
-        assert set(layers_of(name, layers)) <= {"", *BLOCKS[name]}
+        assert set(layers_of(name, layers)) <= {"", *blocks}
 
 
 @pytest.mark.parametrize("name", ["mlp-toy", "lenet", "preact-resnet18"])
 def test_blocks_put_out_activations_of_the_batch(name):
     net = build(name, in_shape=shape_of(name), num_classes=3)
     seen = {}
-    for block in BLOCKS[name]:
+    for block in MODELS[name].blocks:
         net.get_submodule(block).register_forward_hook(
             lambda module, inputs, output, block=block: seen.update({block: output.shape})
         )
     net(torch.randn(2, *shape_of(name)))
-    assert list(seen) == list(BLOCKS[name])
+    assert list(seen) == list(MODELS[name].blocks)
     assert all(shape[0] == 2 for shape in seen.values())
 
 

@@ -1,9 +1,16 @@
 """What the presets run, how small they can be made, and that they say so."""
 
-import pytest
+from dataclasses import replace
 
-from kmixup.lab.paper import MASTER, PRESETS, TABLES
-from kmixup.lab.protocol import Method
+import pytest
+from printed import TABLES
+
+from kmixup.lab.paper import PRESETS, shifts
+from kmixup.lab.paper.master import MASTER
+from kmixup.lab.paper.shifts import shifts_of
+from kmixup.lab.paper.tables import PaperColumn
+from kmixup.lab.train.methods import METHODS
+from kmixup.lab.train.trial import Method
 
 ATTACKS = (0.5, 1, 2, 4, 8, 16)
 NAMES = [
@@ -23,6 +30,15 @@ NAMES = [
     "manifold",
     "manifold-layers",
     "family",
+    "script",
+    "mnist-1000",
+    "mnist-5000",
+    "cifar10-5000",
+    "small-images",
+    "beyond-mnist-1000",
+    "beyond-mnist-5000",
+    "beyond-cifar10-5000",
+    "beyond",
     "master",
 ]
 
@@ -31,12 +47,10 @@ def cells(trials):
     return {(trial.data, trial.model, trial.method) for trial in trials}
 
 
-def test_every_preset_is_there_and_says_its_claim_and_cost():
+def test_every_preset_is_there_and_says_its_claim():
     assert list(PRESETS) == NAMES
     for preset in PRESETS.values():
         assert preset.claim.endswith(".")
-        assert preset.claim in preset.description
-        assert f"{preset.networks:,} networks" in preset.description
         assert "Batches of" in preset.deviations[0]
 
 
@@ -99,8 +113,10 @@ def test_every_network_is_tested_under_all_that_the_paper_tests_it_under():
     for name in NAMES:
         for trial in PRESETS[name].trials(trials=1):
             resnet = (trial.data, trial.model) == ("cifar10", "preact-resnet18")
-            assert trial.noise == ((8, 10, 12, 14) if resnet else ())
-            assert trial.fgsm == (ATTACKS if resnet or trial.data == "mnist" else ())
+            if trial.samples is None:  # the paper has no tables of drawn samples
+                attacked = resnet or trial.data == "mnist"
+                assert trial.levels("noise") == ((8, 10, 12, 14) if resnet else ())
+                assert trial.levels("fgsm") == (ATTACKS if attacked else ())
 
 
 def test_shrinking_is_said_in_words():
@@ -168,14 +184,17 @@ def test_quick_is_small_and_what_is_given_goes_before_it(name):
     assert all(trial.protocol.epochs <= 50 for trial in trials)
     one = preset.trials(quick=True, trials=1, epochs=1, k=[4], alpha=[0.3], limit=64)
     assert {(trial.seed, trial.protocol.epochs, trial.limit) for trial in one} == {(0, 1, 64)}
-    assert {trial.method.alpha for trial in one} == {0.0, 0.3}
+    free = [trial.method for trial in one if trial.method.entry.has_alpha]
+    assert {method.alpha for method in free} == {0.3}
     assert {trial.method.k for trial in one} == {1, 4}
 
 
 def test_what_always_differs_is_kept_apart():
     assert any("The rate 0.02" in sentence for sentence in PRESETS["toy"].deviations)
     assert any("The rate 0.05" in sentence for sentence in PRESETS["mnist"].deviations)
-    assert any(sentence.startswith("Cancer: ") for sentence in PRESETS["uci"].deviations)
+    assert any(
+        sentence.startswith("Cancer; Iris: One mean") for sentence in PRESETS["uci"].deviations
+    )
     assert any("wide ResNet-101" in sentence for sentence in PRESETS["cifar10-large"].deviations)
     assert any("crops" in sentence for sentence in PRESETS["noise"].deviations)
 
@@ -198,28 +217,60 @@ def test_manifold_flips_a_coin_and_calibrates_no_alpha():
     )
 
 
-def test_the_family_is_all_methods_at_one_alpha():
-    family = PRESETS["family"]
-    trials = family.trials(trials=1)
-    assert cells(trials) == {
-        (data, model, method)
-        for data, model in (("mnist", "lenet"), ("cifar10", "preact-resnet20"))
-        for method in (
-            Method("erm"),
-            Method("mixup"),
-            Method("kmixup", 16),
-            Method("nearest", 16),
-            *(Method(name, k) for name in ("manifold", "cutmix", "local") for k in (1, 16)),
-        )
+def methods_of(data):
+    """What the family trains on a data set."""
+    return {trial.method for trial in PRESETS["family"].trials() if trial.data == data}
+
+
+def named(*, images, alpha):
+    """What the registry has for classes, on images or not."""
+    free = {
+        Method(name, k, alpha)
+        for name, entry in METHODS.items()
+        for k in (1, 16)
+        if entry.has_k and entry.needs_numbers is None and (images or not entry.needs_images)
     }
-    sizes = {(trial.data, trial.protocol.epochs, trial.limit) for trial in trials}
-    assert sizes == {("mnist", 20, None), ("cifar10", 30, 5000)}
-    assert "100 networks of 20 or 30 epochs" in family.cost
-    assert "CIFAR-10: 30 epochs on the first 5,000 samples, a size for two cores." in (
-        family.deviations
+    return {Method("erm"), *free} - {Method("nearest", 1, alpha)}
+
+
+def test_the_family_is_all_methods_that_apply():
+    assert methods_of("four-bars") == named(images=False, alpha=1) | named(images=False, alpha=16)
+    assert methods_of("mnist") == named(images=True, alpha=1)
+    trials = PRESETS["family"].trials()
+    sizes = {(trial.data, trial.protocol.epochs, trial.samples) for trial in trials}
+    assert sizes == {("four-bars", 200, None), ("mnist", 188, 1000)}
+    assert {trial.seed for trial in trials} == {0, 1, 2}
+
+
+def test_the_family_shares_the_networks_of_few_images():
+    shared = set(PRESETS["family"].trials()) & set(PRESETS["mnist-1000"].trials())
+    assert {trial.method for trial in shared} == {
+        Method("erm"), Method("mixup"), Method("kmixup", 16)
+    }  # fmt: skip
+
+
+def test_a_shorter_family_says_so():
+    family = PRESETS["family"]
+    assert family.shrinkage(family.trials(epochs=5, trials=2)) == (
+        "2 of 3 trials",
+        "Four Bars: parallel bars of alternating classes: 5 of 200 epochs",
+        "MNIST: 5 of 188 epochs",
     )
-    assert family.shrinkage(family.trials(epochs=5, limit=2000)) == (
-        "MNIST: 5 of 20 epochs",
-        "the first 2,000 samples only",
-        "CIFAR-10: 5 of 30 epochs",
-    )
+    for table in family.tables:
+        assert table.title.endswith(METHODS[table.method].title)
+
+
+def test_a_network_is_tested_under_the_shifts_of_all_its_tables(monkeypatch):
+    mnist, attacked = TABLES["mnist"], TABLES["fgsm-mnist"]
+    assert shifts_of(mnist) == {"fgsm": ATTACKS}
+    assert shifts_of(TABLES["svhn"]) == {}
+    noisy = replace(attacked, measure="noise", columns=(PaperColumn(10, eps=3),), errors=None)
+    monkeypatch.setattr(shifts, "SHIFTED", (*shifts.SHIFTED, noisy))
+    assert shifts_of(mnist) == {"fgsm": ATTACKS, "noise": (3,)}
+    assert {trial.levels("noise") for trial in PRESETS["mnist"].trials(trials=1)} == {(3.0,)}
+
+
+def test_the_small_images_together_are_the_trials_of_their_presets():
+    together = {trial.id for trial in PRESETS["small-images"].trials()}
+    each = [PRESETS[name].trials() for name in ("mnist-1000", "mnist-5000", "cifar10-5000")]
+    assert together == {trial.id for trials in each for trial in trials}

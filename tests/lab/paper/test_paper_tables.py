@@ -1,13 +1,16 @@
 """The transcription against what the paper says of its own tables."""
 
 import statistics
+from dataclasses import replace
 
 import pytest
+from printed import TABLES, above_one, lowest
 
 from kmixup import Beta
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.models import MODELS
-from kmixup.lab.paper import MASTER, TABLES, Cell, Column, Table
+from kmixup.lab.paper.master import MASTER
+from kmixup.lab.paper.tables import PaperColumn, PaperTable
 
 # rows, columns, and the sum of the printed figures
 SHAPES = {
@@ -91,15 +94,11 @@ IMPROVEMENTS_AT = {
 }
 
 
-def by_column(table: Table) -> list[tuple[float, ...]]:
+def by_column(table: PaperTable) -> list[tuple[float, ...]]:
     return list(zip(*table.errors, strict=True))
 
 
-def above_one(table: Table) -> tuple[int, ...]:
-    return tuple(k for k in table.ks if k > 1)
-
-
-def noted(table: Table, words: str) -> bool:
+def noted(table: PaperTable, words: str) -> bool:
     return any(words in note for note in table.notes)
 
 
@@ -117,8 +116,16 @@ def test_every_table_is_there_whole():
 
 def test_the_computed_minimum_is_the_cell_in_bold():
     for name, (k, alpha, error) in BOLD.items():
-        best = TABLES[name].best()
-        assert (best.k, best.column.alpha, best.error) == (k, alpha, error), name
+        table = TABLES[name]
+        best = lowest(table, ks=table.ks)
+        cells = [
+            (k, column.alpha)
+            for k in table.ks
+            for column in table.columns
+            if table.error_at(k, column) == best
+        ]
+        assert best == error, name
+        assert (k, alpha) == cells[0], name
 
 
 def test_the_computed_minimum_of_each_column_is_in_bold():
@@ -133,7 +140,7 @@ def test_the_computed_minimum_of_each_column_is_in_bold():
 def test_captions_and_text_agree_with_the_grids_but_for_what_is_noted():
     for name, (over_mixup, over_erm) in IMPROVEMENTS.items():
         table = TABLES[name]
-        mixup, best = table.best([1]).error, table.best(above_one(table)).error
+        mixup, best = lowest(table, ks=[1]), lowest(table, ks=above_one(table))
         assert mixup - best == pytest.approx(over_mixup), name
         if over_erm is not None:
             assert table.erm - mixup == pytest.approx(over_erm), name
@@ -177,14 +184,15 @@ def test_the_search_recipes_of_the_appendix_fail_only_where_it_is_noted():
         if table.measure == "error" and table.method == "kmixup" and table.model != "mlp-toy"
     ]
 
-    def column(table: Table, alpha: float) -> tuple[float, ...]:
+    def column(table: PaperTable, alpha: float) -> tuple[float, ...]:
         return by_column(table)[table.alphas.index(alpha)]
 
-    at_one = [t.name for t in real if min(column(t, 1)) > t.best([1]).error]
+    def best_alpha(table: PaperTable) -> float:
+        return min(table.columns, key=lambda column: table.error_at(1, column)).alpha
+
+    at_one = [t.name for t in real if min(column(t, 1)) > lowest(t, ks=[1])]
     assert at_one == ["phishing", "mnist"]
-    fixed = [
-        t.name for t in real if min(column(t, t.best([1]).column.alpha)[1:]) >= t.best([1]).error
-    ]
+    fixed = [t.name for t in real if min(column(t, best_alpha(t))[1:]) >= lowest(t, ks=[1])]
     assert fixed == ["mnist"]
     assert noted(TABLES["phishing"], "alpha = 1 at the best k")
     assert noted(TABLES["mnist"], "alpha = 1 at the best k")
@@ -228,11 +236,11 @@ def test_the_master_table_has_the_minima_of_the_sweeps_but_for_its_footnote():
     for line in MASTER:
         table = line.table
         assert (line.erm, line.confidence) == (table.erm, table.confidence)
-        assert line.kmixup == table.best(above_one(table)).error
-        assert line.heuristic == table.best([16]).error
-        if line.mixup != table.best([1]).error:
+        assert line.kmixup == lowest(table, ks=above_one(table))
+        assert line.heuristic == lowest(table, ks=[16])
+        if line.mixup != lowest(table, ks=[1]):
             exceptions.append(table.name)
-            assert line.mixup == table.erm < table.best([1]).error  # alpha = 0
+            assert line.mixup == table.erm < lowest(table, ks=[1])  # alpha = 0
             assert "alpha = 0" in line.notes[0]
     assert exceptions == ["cifar100"]
 
@@ -241,7 +249,7 @@ def test_the_master_tables_own_claims_hold():
     assert all(line.kmixup < min(line.erm, line.mixup) for line in MASTER)
     ties = [line.table.name for line in MASTER if line.heuristic >= line.mixup]
     assert ties == ["svhn"]
-    assert TABLES["svhn"].best([16]).error == TABLES["svhn"].best([1]).error
+    assert lowest(TABLES["svhn"], ks=[16]) == lowest(TABLES["svhn"], ks=[1])
 
 
 def test_the_footnotes_3680_networks_are_the_cells_without_erm():
@@ -253,20 +261,48 @@ def test_the_footnotes_3680_networks_are_the_cells_without_erm():
 
 def test_a_figure_is_found_by_k_and_column_or_is_absent():
     table = TABLES["fgsm-mnist"]
-    assert table.error_at(16, Column(10, eps=8)) == 5.28
-    assert table.error_at(64, Column(10, eps=8)) is None
-    assert table.error_at(16, Column(1, eps=8)) is None
+    assert table.error_at(16, PaperColumn(10, eps=8)) == 5.28
+    assert table.error_at(64, PaperColumn(10, eps=8)) is None
+    assert table.error_at(16, PaperColumn(1, eps=8)) is None
     assert table.alphas == (10,)
-    assert table.best([1]) == Cell(1, Column(10, eps=0.5), 1.23)
 
 
 def test_a_sweep_of_ones_own_has_no_figures():
-    column = Column(1.0)
-    own = Table("own", "Own", "", "iris", "mlp-iris", (1, 4), (column,), None, None, None, 3)
-    assert own.best() is None
+    column = PaperColumn(1.0)
+    own = PaperTable("own", "Own", "", "iris", "mlp-iris", (1, 4), (column,), None, None, None, 3)
     assert own.error_at(4, column) is None
 
 
 def test_a_grid_of_the_wrong_shape_is_refused():
     with pytest.raises(ValueError, match="errors of t must have 2 rows .one for each k. of 1 fig"):
-        Table("t", "T", "", "iris", "mlp-iris", (1, 4), (Column(1),), ((1.0,),), None, None, 3)
+        PaperTable(
+            "t", "T", "", "iris", "mlp-iris", (1, 4), (PaperColumn(1),), ((1.0,),), None, None, 3
+        )
+
+
+def test_a_measure_that_is_no_shift_is_refused():
+    with pytest.raises(
+        ValueError, match="measure of mnist must be one of error, clean, noise, fgsm, got 'rain'"
+    ):
+        replace(TABLES["mnist"], measure="rain")
+
+
+def fitting(table, samples):
+    """How many printed figures are a mean of 20 trials over so many test samples."""
+    printed = [table.erm, *(error for row in table.errors for error in row)]
+    parts = 20 * samples
+    return sum(abs(round(error / 100 * parts) * 100 / parts - error) < 0.0051 for error in printed)
+
+
+@pytest.mark.parametrize(
+    ("name", "samples", "fit"),
+    [("iris", 50, 16), ("arrhythmia", 151, 4), ("cancer", 190, 5), ("phishing", 3685, 16)],
+)
+def test_how_many_figures_are_means_over_a_third_of_the_data(name, samples, fit):
+    table = TABLES[name]
+    assert ENTRIES[name].test == samples
+    assert fitting(table, samples) == fit
+    if fit < 16:
+        assert noted(table, f"Only {fit} of the 16 figures are means of 20 trials over {samples}")
+        half = (ENTRIES[name].train + samples) // 2
+        assert not any(fitting(table, part) == 16 for part in range(10, half + 1))

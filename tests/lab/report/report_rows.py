@@ -2,8 +2,13 @@
 
 from dataclasses import replace
 
-from kmixup.lab.paper.tables import Column, Table
-from kmixup.lab.protocol import Method, Protocol, Trial
+from sweeping import done_row, failed_row
+
+from kmixup.lab.evaluate.scores import Scores
+from kmixup.lab.paper.tables import PaperColumn, PaperTable
+from kmixup.lab.sweep.rows import TrainingCurve
+from kmixup.lab.train.protocol import Protocol
+from kmixup.lab.train.trial import Method, Trial, shifts_from
 
 PROTOCOL = Protocol(epochs=3, rate=0.05)
 BASE = Trial("iris", "mlp-iris", Method("erm"), PROTOCOL)
@@ -13,14 +18,14 @@ MACHINE = {"platform": "a machine", "cores": 2}
 
 def table(**changes):
     """Two k and two alphas of Iris."""
-    plain = Table(
+    plain = PaperTable(
         "iris",
         "Iris",
         "Table 4",
         "iris",
         "mlp-iris",
         ks=(1, 16),
-        columns=(Column(0.1, 0.2), Column(1.0, 0.5)),
+        columns=(PaperColumn(0.1, 0.2), PaperColumn(1.0, 0.5)),
         errors=((6.0, 7.0), (3.0, 4.0)),
         erm=5.0,
         confidence=0.3,
@@ -31,40 +36,27 @@ def table(**changes):
 
 def row(method, error, seed=0, *, alpha=None, xi=0.5, base=BASE, **tests):
     """A row with a test error in per cent; `noise={8: 10.0}` adds errors under noise."""
-    levels = {name: tuple(found) for name, found in tests.items()}
-    trial = replace(base, method=method, seed=seed, **levels)
-    return {
-        "id": trial.id,
-        "status": "done",
-        "trial": trial.to_dict(),
-        "alpha": method.alpha if alpha is None else alpha,
-        "xi": xi,
-        "data": {"name": trial.data, "train": 100, "test": 50},
-        "result": {"error": error / 100, "nll": 1.0, "ece": 0.1},
-        **{
-            name: [{"eps": float(eps), "error": one / 100} for eps, one in found.items()]
-            for name, found in tests.items()
+    levels = {name: tuple(errors) for name, errors in tests.items()}
+    trial = replace(base, method=method, seed=seed, shifts=shifts_from(levels))
+    return done_row(
+        trial,
+        error / 100,
+        alpha=method.alpha if alpha is None else alpha,
+        xi=xi,
+        shifts={
+            name: {float(eps): Scores(value / 100, 1.0, 0.1) for eps, value in errors.items()}
+            for name, errors in tests.items()
         },
-        "curves": {"epoch": [1, 2, 3], "loss": [3.0, 2.0, 1.0], "error": [0.9, 0.5, error / 100]},
-        "seconds": 0.5,
-        "versions": VERSIONS,
-        "machine": MACHINE,
-        "finished": f"2026-01-01T00:00:{seed % 60:02}+00:00",
-    }
+        curve=TrainingCurve((1, 2, 3), (3.0, 2.0, 1.0), (0.9, 0.5, error / 100)),
+        versions=VERSIONS,
+        machine=MACHINE,
+        finished=f"2026-01-01T00:00:{seed % 60:02}+00:00",
+    )
 
 
 def failed(method, seed=0, *, base=BASE, error="DivergedError: the loss became NaN"):
     trial = replace(base, method=method, seed=seed)
-    return {
-        "id": trial.id,
-        "status": "failed",
-        "trial": trial.to_dict(),
-        "error": error,
-        "traceback": "",
-        "versions": VERSIONS,
-        "machine": MACHINE,
-        "finished": "2026-01-01T00:00:00+00:00",
-    }
+    return failed_row(trial, error, versions=VERSIONS, machine=MACHINE)
 
 
 def method(k, alpha, rule="same"):

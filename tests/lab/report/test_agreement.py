@@ -1,5 +1,6 @@
 """Which alpha rule the paper's figures agree with, where that is known."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -7,16 +8,16 @@ import pytest
 from report_rows import sweep, table
 from scipy import stats
 
-from kmixup.lab.paper.tables import Column
+from kmixup.lab.paper.tables import PaperColumn
 from kmixup.lab.report.agreement import agreement
-from kmixup.lab.report.grids import outcomes
+from kmixup.lab.report.outcomes import outcomes
 from kmixup.lab.report.wording import reading
 
 ALPHAS = (0.1, 0.5, 1.0, 4.0)
 PAPER = {16: (3.0, 4.0, 4.5, 6.0), 4: (3.5, 4.2, 5.5, 7.0), 1: (6.0, 7.0, 8.0, 9.0)}
 WIDE = table(
     ks=(1, 4, 16),
-    columns=tuple(map(Column, ALPHAS)),
+    columns=tuple(map(PaperColumn, ALPHAS)),
     errors=(PAPER[1], PAPER[4], PAPER[16]),
 )
 
@@ -30,10 +31,10 @@ def blank(trials, rules):
 def filled(errors, trials=6, rules=("same", "xi")):
     rows = []
     for row in blank(trials, rules):
-        of, seed = row["trial"]["method"], row["trial"]["seed"]
-        k = 0 if of["name"] == "erm" else of["k"]
-        error = errors(k, of["alpha"], of["alpha_rule"], seed)
-        rows.append({**row, "result": {"error": error / 100}})
+        of, seed = row.trial.method, row.trial.seed
+        k = 0 if of.name == "erm" else of.k
+        error = errors(k, of.alpha, of.alpha_rule, seed)
+        rows.append(replace(row, scores=replace(row.scores, error=error / 100)))
     return rows
 
 
@@ -68,6 +69,18 @@ def test_distance_and_rank_are_over_the_cells_with_k_above_1():
     assert xi.distance == pytest.approx(np.sqrt(np.mean(np.square(shifts))))
     assert xi.rank == pytest.approx(stats.spearmanr(ours, PAPER[4] + PAPER[16]).statistic)
     assert found.nearer.rule == "same"
+
+
+def test_a_row_that_is_shifted_keeps_its_shape():
+    found = of(
+        lambda k, alpha, rule, seed: printed(k, alpha) + (k if rule == "same" else alpha) + seed % 2
+    )
+    same, xi = found.fits
+    assert same.shape == pytest.approx(0.0, abs=1e-9)
+    slope = np.array(ALPHAS) - np.mean(ALPHAS)
+    assert xi.shape == pytest.approx(np.sqrt(np.mean(slope**2)))
+    assert (found.nearer.rule, found.nearer_shape.rule) == ("xi", "same")
+    assert "By shape, each row less its mean, the same alpha at every k is nearer" in reading(found)
 
 
 def test_a_clear_difference_is_decided_and_said():
@@ -127,4 +140,4 @@ def test_the_order_of_cells_is_mentioned_where_it_speaks_for_the_other_rule():
             return printed(k, alpha) + 5 + 0.01 * seed
         return 5.0 - 0.1 * printed(k, alpha) + 0.01 * seed
 
-    assert reading(of(errors)).endswith("is nearer to the latter's.")
+    assert "is nearer to the latter's." in reading(of(errors))

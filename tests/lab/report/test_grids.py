@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_rows import BASE, failed, method, row, sweep, table
 
-from kmixup.lab.paper.tables import Column
-from kmixup.lab.protocol import Method
-from kmixup.lab.report.grids import outcomes, unplaced
+from kmixup.lab.paper.tables import PaperColumn
+from kmixup.lab.report.outcomes import outcomes, unplaced
 from kmixup.lab.report.own import tables_of
+from kmixup.lab.train.trial import Method
 
 
 def only(rows, of=None):
@@ -52,7 +52,7 @@ def test_mixup_is_in_the_grids_of_both_alpha_rules():
     outcome = only(sweep(lambda k, alpha, rule, seed: 1.0))
     assert [grid.rule for grid in outcome.grids] == ["same", "xi"]
     assert cell(outcome, 1, 0.1, "same") == cell(outcome, 1, 0.1, "xi")
-    assert len(outcome.rows) == len({one["id"] for one in outcome.rows}) == 6 * (1 + 2 + 4)
+    assert len(outcome.rows) == len({one.id for one in outcome.rows}) == 6 * (1 + 2 + 4)
 
 
 def test_a_single_alpha_rule_makes_a_single_grid():
@@ -81,7 +81,7 @@ def test_alpha_and_xi_are_means_over_trials_and_an_infinite_alpha_stays_so():
     rows = [row(method(16, 1.0, "xi"), 2.0, seed, alpha=2.0 + seed, xi=1.0) for seed in range(3)]
     found = cell(only(rows), 16, 1.0, "xi")
     assert (found.trained_alpha, found.xi) == (3.0, 1.0)
-    rows[0]["alpha"] = None
+    rows[0] = replace(rows[0], alpha=math.inf)
     assert cell(only(rows), 16, 1.0, "xi").trained_alpha == math.inf
 
 
@@ -110,7 +110,10 @@ def test_erm_alone_is_an_outcome_too():
 
 def test_noise_and_attacks_are_read_at_the_eps_of_the_column():
     of = table(
-        columns=(Column(1.0, eps=4), Column(1.0, eps=8)), measure="fgsm", erm=None, confidence=None
+        columns=(PaperColumn(1.0, eps=4), PaperColumn(1.0, eps=8)),
+        measure="fgsm",
+        erm=None,
+        confidence=None,
     )
     rows = [row(method(16, 1.0), 1.0, fgsm={4: 10.0, 8: 20.0}), row(method(16, 1.0), 1.0, seed=1)]
     rows += [row(Method("erm"), 1.0, fgsm={4: 30.0, 8: 40.0})]
@@ -138,7 +141,7 @@ def test_other_k_and_alpha_than_the_papers_get_rows_and_columns_of_their_own():
 
 
 def test_a_table_is_not_widened_by_rows_that_have_a_place_in_another():
-    narrow = table(name="narrow", columns=(Column(1.0, 0.5),), errors=((7.0,), (4.0,)))
+    narrow = table(name="narrow", columns=(PaperColumn(1.0, 0.5),), errors=((7.0,), (4.0,)))
     first, second = outcomes(sweep(lambda *_: 1.0), [table(), narrow])
     assert len(first.columns) == 2
     assert len(second.columns) == 1
@@ -147,7 +150,7 @@ def test_a_table_is_not_widened_by_rows_that_have_a_place_in_another():
 def test_rows_of_no_table_are_counted():
     rows = [row(Method("erm"), 5.0), row(Method("nearest", k=16), 5.0)]
     found = outcomes(rows, [table()])
-    assert [one["trial"]["method"]["name"] for one in unplaced(rows, found)] == ["nearest"]
+    assert [one.trial.method.name for one in unplaced(rows, found)] == ["nearest"]
 
 
 def test_nearest_shares_mixup_and_erm():

@@ -4,18 +4,20 @@ import csv
 import io
 import random
 import re
+import subprocess
+import sys
 from statistics import fmean, stdev
 
 import pytest
-from pages import Checker
+from page_checker import Checker
 from report_rows import BASE, failed, method, row, sweep, table
 from rich.console import Console
 
 from kmixup.lab import report
-from kmixup.lab.paper.claims import Comparison
-from kmixup.lab.paper.tables import Column
-from kmixup.lab.protocol import Method
-from kmixup.lab.report.heat import diverging, sequential
+from kmixup.lab.pages.html import Picture
+from kmixup.lab.paper.claims import Claim
+from kmixup.lab.paper.tables import PaperColumn
+from kmixup.lab.train.trial import Method
 
 COMMAND = "kmixup reproduce uci --trials 6"
 
@@ -27,7 +29,7 @@ def errors(k, alpha, rule, seed):
 def rows():
     found = sweep(errors)
     return [
-        *(one for one in found if one["id"] != failed(method(16, 1.0), 2)["id"]),
+        *(one for one in found if one.id != failed(method(16, 1.0), 2).id),
         failed(method(16, 1.0), 2),
     ]
 
@@ -133,7 +135,7 @@ def test_the_terminal_shows_grids_and_verdicts():
 
 
 def test_a_claim_of_every_column_is_counted_by_columns(tmp_path):
-    claim = Comparison(k=16, each="column")
+    claim = Claim(k=16, each="column")
     _, text, _ = write(tmp_path, sweep(errors), [table()], comparison=claim)
     assert "| of 2 columns: reproduced in 2 |" in text
     console = Console(record=True, width=200, file=io.StringIO())
@@ -150,8 +152,63 @@ def test_a_sweep_of_ones_own_is_reported_without_a_paper(tmp_path):
     assert "reproduced" not in text
 
 
+def own(tmp_path, methods, trials=6):
+    """Page, Markdown and terminal of a sweep of one's own with these methods."""
+    found = [
+        row(one, 5.0 - one.alpha + 0.1 * seed + 0.01 * seed * one.k, seed)
+        for seed in range(trials)
+        for one in methods
+    ]
+    page, text, _ = write(tmp_path, found, report.tables_of(found), claim=None, notes=[])
+    console = Console(record=True, width=200, file=io.StringIO())
+    report.show(found, report.tables_of(found), console)
+    return page, text, console.export_text()
+
+
+def test_without_mixup_the_sweep_compares_k_mixup_with_erm_and_draws_both(tmp_path):
+    page, text, printed = own(tmp_path, [Method("erm"), method(16, 1.0)])
+    for shown in (text, printed):
+        assert "k-mixup is better" in shown
+        assert "best k-mixup less ERM" in shown
+        assert "no verdict" not in shown
+    training = page[page.index("<h3>Training") :]
+    assert "k = 16, α = 1</text>" in training
+    assert "ERM</text>" in training
+
+
+def test_without_k_mixup_the_sweep_compares_mixup_with_erm(tmp_path):
+    page, text, printed = own(tmp_path, [Method("erm"), Method("mixup")])
+    assert "mixup is better" in text
+    assert "best mixup less ERM" in printed
+    assert "no verdict" not in printed
+    assert "mixup, α = 1</text>" in page[page.index("<h3>Training") :]
+
+
+def test_what_was_not_run_is_said_to_be_so(tmp_path):
+    _, text, printed = own(tmp_path, [method(16, 1.0)])
+    assert "no verdict: ERM was not run" in printed
+    assert "no verdict: ERM was not run" in text
+
+
+def test_erm_has_a_line_in_error_against_k(tmp_path):
+    page, *_ = own(tmp_path, [Method("erm"), Method("mixup"), method(16, 1.0)])
+    drawn = page[page.index("<h3>Error against k") : page.index("<h3>Training")]
+    assert "ERM</text>" in drawn
+
+
+def test_an_interval_of_two_trials_is_a_dash(tmp_path):
+    _, text, _ = own(tmp_path, [Method("erm"), Method("mixup"), method(16, 1.0)], trials=2)
+    assert "[" not in text.partition("## To repeat")[0].replace("[95 %]", "")
+
+
+def test_a_page_of_ones_own_sweep_does_not_speak_of_the_paper(tmp_path):
+    page, text, _ = own(tmp_path, [Method("erm"), Method("mixup"), method(16, 1.0)])
+    for shown in (page, text):
+        assert "the paper" not in shown.lower()
+
+
 def test_a_table_with_several_levels_is_reported(tmp_path):
-    of = table(columns=(Column(1.0, eps=4), Column(1.0, eps=8)), measure="fgsm", erm=None)
+    of = table(columns=(PaperColumn(1.0, eps=4), PaperColumn(1.0, eps=8)), measure="fgsm", erm=None)
     found = [
         row(one, 1.0, seed, fgsm={4: shift + seed, 8: 2 * shift + seed})
         for seed in range(5)
@@ -183,34 +240,25 @@ def test_rows_that_are_in_no_table_are_mentioned(tmp_path):
     assert "1 further row of the sweep" in text
 
 
-def test_colours_are_one_scale_and_their_text_stands_out():
-    style = sequential([1.0, None, 9.0])
-    assert style(None) == ""
-    assert style(1.0) != style(9.0)
-    assert style(20.0) == style(9.0)
-    both = diverging([-2.0, 1.0])
-    assert both(2.0) != both(-2.0)
-    for one in (style(1 + i / 10) for i in range(81)):
-        ground, ink = re.findall(r"#\w+", one)
-        assert contrast(ground, ink) >= 4.5  # what WCAG asks of text
-
-
-def contrast(ground, ink):
-    def luminance(colour):
-        digits = colour[1:] if len(colour) == 7 else "".join(2 * c for c in colour[1:])
-        parts = [int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4)]
-        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    low, high = sorted((luminance(ground), luminance(ink)))
-    return (high + 0.05) / (low + 0.05)
-
-
-def test_a_constant_grid_has_one_colour():
-    assert sequential([3.0, 3.0])(3.0) == sequential([])(3.0)
-    assert diverging([0.0])(0.0) == diverging([])(0.0)
-
-
 def test_the_protocol_of_the_rows_is_on_the_page(written):
     assert "<dt>epochs</dt><dd>3</dd>" in written[0]
     assert BASE.protocol.epochs == 3
+
+
+def test_pictures_that_are_handed_over_are_on_the_page(tmp_path, written):
+    assert "data:image/png" not in written[0]
+    picture = Picture("<ERM>", "3 % test error", "data:image/png;base64,abc")
+    page, *_ = write(tmp_path, rows(), [table()], pictures={"four-bars": [picture] * 3})
+    assert page.count("data:image/png;base64,abc") == 3
+    assert "&lt;ERM&gt;<br>3 % test error" in page
+    Checker(page)
+
+
+def test_a_report_trains_nothing():
+    """Training is of no use to a page of rows: `figures` draws what needs a network."""
+    code = (
+        "import sys, kmixup.lab.report; "
+        "print({'kmixup.lab.train.loop', 'kmixup.lab.train.fleet'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

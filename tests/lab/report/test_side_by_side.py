@@ -8,22 +8,26 @@ from rich.console import Console
 
 from kmixup.lab import report
 from kmixup.lab.paper import PRESETS
-from kmixup.lab.paper.tables import Column
-from kmixup.lab.protocol import Method
+from kmixup.lab.paper.tables import PaperColumn
 from kmixup.lab.report.account import account_of
 from kmixup.lab.report.side_by_side import side_by_side
+from kmixup.lab.sweep.rows import read_row
+from kmixup.lab.train.methods import METHODS
+from kmixup.lab.train.trial import Method
 
 LABELS = [
     "ERM",
     "mixup",
     "k-mixup, k = 16",
     "nearest neighbours, k = 16",
-    "manifold mixup, k = 1",
-    "manifold mixup, k = 16",
-    "CutMix, k = 1",
-    "CutMix, k = 16",
-    "local mixup, k = 1",
-    "local mixup, k = 16",
+    *(
+        f"{entry.title}, k = {k}"
+        for images in (False, True)  # the first setting has none
+        for entry in METHODS.values()
+        for k in (1, 16)
+        if entry.has_k and not entry.needs_numbers and entry.baseline is None
+        if bool(entry.needs_images) is images
+    ),
 ]
 
 
@@ -48,31 +52,37 @@ def test_the_family_is_one_table_with_every_method_once(family):
     found = of(family, PRESETS["family"].tables)
     assert [label for label, _ in found.rows] == LABELS
     assert found.head == (
+        ("four-bars, mlp-toy", "α = 1"),
+        ("four-bars, mlp-toy", "α = 16"),
         ("mnist, lenet", "α = 1"),
-        ("cifar10, preact-resnet20", "α = 1"),
     )
-    assert all(box.text != "–" for _, boxes in found.rows for box in boxes)
+    missing = {label for label, boxes in found.rows if any(box.text == "–" for box in boxes)}
+    needs = {"StackMix, k = 1": 2, "CutMix, k = 16": 1}  # columns with a figure
+    for label, figures in needs.items():
+        assert sum(box.text != "–" for box in dict(found.rows)[label]) == figures
+        assert label in missing
+    assert "local mixup, k = 1" not in missing
 
 
 def test_a_cell_has_the_mean_and_the_paired_difference_from_mixup(family):
     rows = dict(of(family, PRESETS["family"].tables).rows)
-    mnist = [one for one in family if one["trial"]["data"] == "mnist"]
+    mnist = [one for one in family if one.trial.data == "mnist"]
     errors = {
         name: fmean(
-            100 * one["result"]["error"] for one in mnist
-            if (one["trial"]["method"]["name"], one["trial"]["method"]["k"]) == (name, k)
+            100 * one.error for one in mnist
+            if (one.trial.method.name, one.trial.method.k) == (name, k)
         )
         for name, k in (("mixup", 1), ("cutmix", 16))
     }  # fmt: skip
-    assert rows["CutMix, k = 16"][0].text == f"{errors['cutmix']:.2f}"
+    assert rows["CutMix, k = 16"][2].text == f"{errors['cutmix']:.2f}"
     difference = errors["cutmix"] - errors["mixup"]
     # the same in every trial, so that the interval is a point
     assert f"+{difference:.2f} [+{difference:.2f}, +{difference:.2f}]" in (
-        rows["CutMix, k = 16"][0].small
+        rows["CutMix, k = 16"][2].small
     )
-    assert "[" not in rows["mixup"][0].small
-    assert rows["ERM"][0].best
-    assert not rows["mixup"][0].best
+    assert "[" not in rows["mixup"][2].small
+    assert rows["ERM"][2].best
+    assert not rows["mixup"][2].best
 
 
 def test_tables_of_one_method_need_no_such_table():
@@ -94,7 +104,7 @@ def test_layers_are_rows_of_their_own_and_never_averaged():
         "manifold mixup, k = 1, all-blocks": "7.06",
         "manifold mixup, k = 16, all-blocks": "8.00",
     }
-    one = table(method="manifold", errors=None, layers="all-blocks", columns=(Column(1.0),))
+    one = table(method="manifold", errors=None, layers="all-blocks", columns=(PaperColumn(1.0),))
     (finding,) = account_of(rows, [one]).findings
     assert [cell.mean for cell in finding.outcome.grids[0]] == pytest.approx([7.0625, 8.0])
     assert finding.outcome.baseline == "manifold with k = 1"
@@ -119,7 +129,8 @@ def test_it_is_in_every_form_of_the_report(tmp_path, family):
         family, preset.tables, tmp_path, name="family", command="kmixup reproduce family"
     )
     for text in (paths.page.read_text(), paths.markdown.read_text()):
-        assert text.count("Methods side by side") == 1
+        listed = text.count(">Methods side by side</a>")
+        assert text.count("Methods side by side") - listed == 1
         assert text.index("Methods side by side") < text.index("Verdicts")
         assert all(label in text for label in LABELS)
     assert "cutmix,same,16" in paths.cells.read_text()
@@ -130,10 +141,10 @@ def test_it_is_in_every_form_of_the_report(tmp_path, family):
 
 
 def test_rows_from_before_there_were_layers_are_read():
-    old = sweep(lambda *_: 5.0, trials=1)
-    for one in old:
-        del one["trial"]["method"]["layers"]
-    (finding,) = account_of(old, [table()]).findings
+    old = [row.to_dict() for row in sweep(lambda *_: 5.0, trials=1)]
+    for plain in old:
+        del plain["trial"]["method"]["layers"], plain["checksum"]
+    (finding,) = account_of(map(read_row, old), [table()]).findings
     assert all(cell.mean == pytest.approx(5.0) for cell in finding.outcome.cells)
 
 

@@ -1,6 +1,7 @@
 """Verdicts against loops in plain Python, against scipy, and where the truth is known."""
 
 import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,20 +10,28 @@ from hypothesis import strategies as st
 from report_rows import failed, method, row, sweep, table
 from scipy import stats
 
-from kmixup.lab.paper.claims import Comparison as Claim
-from kmixup.lab.paper.tables import Column
-from kmixup.lab.protocol import Method
-from kmixup.lab.report.grids import Cell, outcomes
-from kmixup.lab.report.verdict import (
+from kmixup.lab.paper.claims import Claim
+from kmixup.lab.paper.tables import PaperColumn
+from kmixup.lab.report.comparing import (
     BETWEEN_TURNS,
-    Estimate,
+    CellComparison,
     by_column,
     claimed,
     compare,
     comparisons,
-    interval,
-    words,
 )
+from kmixup.lab.report.grids import Cell
+from kmixup.lab.report.outcomes import outcomes
+from kmixup.lab.report.verdict import (
+    Mood,
+    PairedDifference,
+    Partition,
+    Verdict,
+    interval,
+    judge,
+    mood_of,
+)
+from kmixup.lab.train.trial import Method
 
 
 def cell(errors, *, k=16, alpha=1.0, paper=None, broken=()):
@@ -36,11 +45,16 @@ def cell(errors, *, k=16, alpha=1.0, paper=None, broken=()):
         paper=paper,
         confidence=None,
         done=tuple(
-            {"trial": {"seed": seed}, "result": {"error": error / 100}}
+            SimpleNamespace(trial=SimpleNamespace(seed=seed), error=error / 100)
             for seed, error in enumerate(errors)
         ),
-        failed=tuple({"trial": {"seed": seed}} for seed in broken),
+        failed=tuple(SimpleNamespace(trial=SimpleNamespace(seed=seed)) for seed in broken),
     )
+
+
+def words(paired, paper, challenger):
+    """The verdict on a paired difference beside that of the paper."""
+    return CellComparison(challenger, "mixup", None, None, None, paper, None, paired).text
 
 
 def by_hand(new, old):
@@ -79,7 +93,7 @@ def by_hand(new, old):
 def test_the_honest_difference_is_that_of_plain_loops(families):
     new, old = families
     found = compare("new", [cell(e) for e in new], "old", [cell(e, k=1) for e in old]).honest
-    assert found.difference == pytest.approx(np.mean(by_hand(new, old)), abs=1e-9)
+    assert found.mean == pytest.approx(np.mean(by_hand(new, old)), abs=1e-9)
     assert found.trials == len(new[0])
 
 
@@ -91,6 +105,52 @@ def test_intervals_are_those_of_the_paired_t_test(pairs):
     expected = stats.ttest_rel(new, old).confidence_interval(0.95)
     found = interval(list(new - old))
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_the_interval_for_new_data_adds_the_share_of_the_test_part():
+    differences = [1.0, 2.0, 4.0, 3.5, 0.5]
+    found = interval(differences, partition=Partition(ratio=0.5))
+    spread = np.std(differences, ddof=1)
+    half = stats.t.ppf(0.975, 4) * spread * np.sqrt(1 / 5 + 0.5)
+    assert found.new_data == pytest.approx((found.mean - half, found.mean + half))
+    assert interval(differences).new_data is None
+
+
+def test_p_is_that_of_the_paired_t_test():
+    differences = [1.0, 2.0, 4.0, 3.5, -0.5]
+    assert interval(differences).p == pytest.approx(stats.ttest_1samp(differences, 0).pvalue)
+    assert interval([2.0, 2.0, 2.0]).p == 1
+
+
+@pytest.mark.parametrize("n", [3, 5, 20])
+def test_equal_differences_have_an_exact_interval(n):
+    found = interval([0.0] * n, partition=Partition(resolution=2.0, ratio=0.5))
+    share = found.high / 2.0
+    assert (1 - share) ** n == pytest.approx(0.025)  # n trials show nothing so often
+    assert found.low == -found.high
+    assert found.new_data[1] > found.high
+
+
+@pytest.mark.parametrize("mean", [0.0, 0.05, 0.5, -0.6, -50.0])
+def test_p_of_equal_differences_is_that_of_their_interval(mean):
+    found = interval([mean] * 5, partition=Partition(resolution=1.0))
+    assert (found.p < 0.05) == (found.side != 0)
+    assert (found.p == 1) == (abs(mean) < 0.5)
+    assert interval([mean] * 5).p == 1  # of errors that are no counts nothing is known
+
+
+def test_a_size_is_excluded_only_beyond_the_papers_own_noise():
+    found = PairedDifference(0.1, -0.5, 0.7, trials=20)
+    assert judge(found, -3.0) is Verdict.SIZE_EXCLUDED
+    assert judge(found, -3.0, noise=2.0) is Verdict.UNDECIDED
+    assert judge(found, -0.3) is Verdict.UNDECIDED
+    assert judge(found, None) is Verdict.UNDECIDED
+
+
+def test_the_noise_of_the_paper_is_that_of_both_figures():
+    new, old = cell([1.0, 2.0, 3.0], paper=3.0), cell([4.0, 4.5, 5.0], k=1, paper=4.0)
+    noise = compare("new", [new], "old", [old]).noise
+    assert noise == pytest.approx(np.hypot(stats.sem([1, 2, 3]), stats.sem([4, 4.5, 5])))
 
 
 def test_where_nothing_was_chosen_the_honest_difference_is_the_paired_one():
@@ -140,34 +200,42 @@ def test_a_real_difference_is_reproduced_and_its_opposite_is_not():
     (outcome,) = outcomes(sweep(errors), [table()])
     found = {(c.challenger, c.baseline, c.rule): c for c in comparisons(outcome) if c.k is None}
     better, worse = found["k-mixup", "mixup", "same"], found["k-mixup", "mixup", "xi"]
-    assert better.verdict == "reproduced"
-    assert worse.verdict == "not reproduced: k-mixup is worse"
+    assert better.text == "reproduced"
+    assert worse.text == "not reproduced: k-mixup is worse"
     assert better.paper == pytest.approx(-3.0)
     assert found["mixup", "ERM", None].paper == pytest.approx(1.0)
     assert [c.rule for c in comparisons(outcome) if c.k == 16] == ["same", "xi"]
-    assert found["k-mixup", "ERM", "same"].verdict == "reproduced"
+    assert found["k-mixup", "ERM", "same"].text == "reproduced"
 
 
 def test_a_claim_of_being_worse_is_reproduced_by_being_worse():
-    worse = Estimate(1.0, 0.5, 1.5, trials=20)
+    worse = PairedDifference(1.0, 0.5, 1.5, trials=20)
     assert words(worse, 0.09, "nearest") == "reproduced"
     assert words(worse, None, "nearest") == "nearest is worse"
     assert words(worse, 0.0, "nearest") == "nearest is worse"
-    better = Estimate(-1.0, -1.5, -0.5, trials=20)
+    better = PairedDifference(-1.0, -1.5, -0.5, trials=20)
     assert words(better, 0.09, "nearest") == "not reproduced: nearest is better"
+
+
+def test_verdicts_are_good_only_if_all_of_them_reproduce_the_paper():
+    good, bad = Verdict.REPRODUCED, Verdict.NOT_REPRODUCED
+    assert mood_of([good, good]) == Mood.GOOD
+    assert mood_of([good, Verdict.UNDECIDED]) == mood_of([Verdict.BETTER]) == Mood.OPEN
+    assert mood_of([]) == mood_of([Verdict.NONE]) == Mood.OPEN
+    assert mood_of([good, Verdict.UNDECIDED, bad]) == Mood.BAD
 
 
 def test_no_difference_at_all_is_undecided():
     found = compare("new", [cell([0.0] * 5)], "old", [cell([0.0] * 5, k=1)])
     assert (found.honest.low, found.honest.high) == (0.0, 0.0)
-    assert found.verdict == "undecided: the interval contains 0"
+    assert found.text == "undecided: the interval contains 0"
 
 
 def test_three_trials_are_too_few_for_an_honest_comparison():
     found = compare("new", [cell([1.0] * 3)], "old", [cell([2.0] * 3, k=1)])
     assert found.difference == pytest.approx(-1.0)
     assert found.honest is None
-    assert found.verdict == (
+    assert found.text == (
         "no verdict: an honest comparison needs 4 trials that all cells have, there are 3"
     )
 
@@ -181,11 +249,11 @@ def test_a_cell_with_a_failed_trial_cannot_be_chosen():
     lucky, sound = cell([0.0] * 5, broken=[5]), cell([2.0] * 6, alpha=4.0)
     found = compare("new", [lucky, sound], "old", [cell([3.0] * 6, k=1)])
     assert found.chosen[0] is sound
-    assert found.honest.difference == pytest.approx(-1.0)
+    assert found.honest.mean == pytest.approx(-1.0)
     none = compare("new", [lucky], "old", [cell([3.0] * 6, k=1)])
     assert none.chosen is None
     assert none.difference is None
-    assert none.verdict == "no verdict: no cell of new has trials that all ended well"
+    assert none.text == "no verdict: no cell of new has trials that all ended well"
 
 
 def test_the_papers_way_takes_the_best_cells_over_all_trials():
@@ -198,7 +266,9 @@ def test_the_papers_way_takes_the_best_cells_over_all_trials():
 
 
 def test_levels_of_noise_are_compared_each_by_itself():
-    of = table(columns=(Column(1.0, eps=4), Column(1.0, eps=8)), measure="noise", erm=None)
+    of = table(
+        columns=(PaperColumn(1.0, eps=4), PaperColumn(1.0, eps=8)), measure="noise", erm=None
+    )
     rows = [
         row(one, 1.0, seed, noise={4: shift + seed, 8: 2 * shift + seed})
         for seed in range(5)
@@ -218,12 +288,12 @@ def test_a_claim_is_of_the_table_or_of_every_column_and_of_all_k_or_one():
     rows = sweep(lambda k, alpha, rule, seed: errors.get(k, 9.0) + alpha, of=of, rules=("same",))
     (outcome,) = outcomes(rows, [of])
     found = {
-        claim: [one.honest.difference for one in claimed(outcome, outcome.grids[0], claim)]
+        claim: [one.honest.mean for one in claimed(outcome, outcome.grids[0], claim)]
         for claim in (Claim(), Claim(k=16), Claim(each="column"), Claim(k=16, each="column"))
     }
     assert [pytest.approx(one) for one in found.values()] == [[-2.0], [1.0], [-2.0] * 2, [1.0] * 2]
     sixteen = claimed(outcome, outcome.grids[0], Claim(k=16, each="column"))
-    assert [one.verdict for one in sixteen] == ["not reproduced: k-mixup is worse", "reproduced"]
+    assert [one.text for one in sixteen] == ["not reproduced: k-mixup is worse", "reproduced"]
 
 
 def test_columns_are_compared_in_pairs_over_all_trials():

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from pages import Checker
+from page_checker import Checker
 
-from kmixup.inspection import Decay, Measured
+from kmixup.inspection import DistanceDecay, Measured
 from kmixup.lab.data import load
 from kmixup.lab.xray import examine, pairs, wording, write
 from kmixup.lab.xray.page import page
@@ -47,12 +47,13 @@ def test_the_page_is_well_formed_and_needs_nothing_from_elsewhere(written):
 
 def test_the_page_has_the_answer_first_and_every_part(written, xray):
     text = text_of(written)
-    advice = xray.found.advice
+    advice = xray.inspection.advice
     parts = [
         "An X-ray of iris",
         f"k = {advice.k}, alpha = {advice.alpha:g}",
         *advice.reasons,
         advice.changes,
+        advice.caveat,
         wording.code(xray),
         "What k does",
         "How near partners are",
@@ -68,16 +69,17 @@ def test_the_page_has_the_answer_first_and_every_part(written, xray):
         COMMAND,
         "kmixup",
     ]
-    where = [text.index(part) for part in parts[:-1]]
+    body = text.partition("To repeat it")[2]  # after the list of contents
+    where = [(text if i == 0 else body).index(part) for i, part in enumerate(parts[:-1])]
     assert where == sorted(where)
 
 
 def test_figures_on_the_page_are_those_that_were_found(written, xray):
     body = written.partition('<table class="heat readings">')[2].partition("</table>")[0]
     rows = re.findall(r'<th scope="row">(\d+)</th>(.*?)</tr>', body)
-    assert [int(k) for k, _ in rows] == [one.k for one in xray.found.readings]
+    assert [int(k) for k, _ in rows] == [one.k for one in xray.inspection.readings]
     for k, cells in rows:
-        one = xray.found.at(int(k))
+        one = xray.inspection.at(int(k))
         ratio, alpha, crossing, least, halfway, third, own = re.findall("<td>(.*?)</td>", cells)
         assert float(ratio.split()[0]) == pytest.approx(100 * one.ratio.value, abs=0.06)
         assert alpha == (f"{one.alpha:.3g}" if one.reachable else "out of reach")
@@ -127,7 +129,7 @@ def test_classes_of_one_name_and_many_classes_fit_the_page(xray, tmp_path):
 
 def test_examples_are_partners_of_one_second_set(xray):
     shown = pairs.examples(xray)
-    advised = xray.found.advice.k
+    advised = xray.inspection.advice.k
     assert len(shown) == 4
     assert {mate.k for one in shown for mate in one.mates} == {1, advised}
     for one in shown:
@@ -161,7 +163,7 @@ def test_floats_with_two_axes_are_shown_as_pictures(xray):
     ],
 )
 def test_dimensions_in_words(low, high, words):
-    assert words in wording.dimension(Decay(Measured(-0.5, 0.01), low, high))
+    assert words in wording.dimension(DistanceDecay(Measured(-0.5, 0.01), low, high))
     assert "cannot be seen" in wording.dimension(None)
 
 
@@ -169,7 +171,8 @@ def test_samples_that_cannot_be_inspected_are_refused(xray):
     few = replace(xray.data, x_train=xray.data.x_train[:3], y_train=xray.data.y_train[:3])
     with pytest.raises(ValueError, match="iris must have at least 4 training samples"):
         examine(few, batch_size=8)
-    same = replace(xray.data, x_train=xray.data.x_train[:1].expand(9, -1), y_train=torch.zeros(9))
+    one_class = torch.zeros(9, dtype=torch.int64)
+    same = replace(xray.data, x_train=xray.data.x_train[:1].expand(9, -1), y_train=one_class)
     with pytest.raises(ValueError, match="iris must have samples that differ"):
         examine(same, batch_size=8)
     unique = replace(xray.data, y_train=torch.arange(100))

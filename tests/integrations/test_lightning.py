@@ -1,0 +1,285 @@
+"""The callback in Lightning's own trainer."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import lightning as L
+import pytest
+import torch
+from lightning.pytorch.loggers import CSVLogger
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+from kmixup import Choice, CutMix, HiddenMixup, KMixup, LocalMixup
+from kmixup.integrations.lightning import MixCallback
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::UserWarning:.*lightning"),
+]
+N, CLASSES = 48, 4
+
+
+class Dicts(Dataset):
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+    def __len__(self):
+        return len(self.x)
+
+    def __getitem__(self, index):
+        return {"image": self.x[index], "label": self.y[index], "index": index}
+
+
+def tuples(samples):
+    x, y = zip(*samples, strict=True)
+    return torch.stack(x), torch.stack(y)
+
+
+def data_of(kind=list):
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(N, 6, generator=generator)
+    y = torch.arange(N) % CLASSES
+    if kind is dict:
+        return DataLoader(Dicts(x, y), batch_size=16)
+    collate = tuples if kind is tuple else None
+    return DataLoader(TensorDataset(x, y), batch_size=16, collate_fn=collate)
+
+
+class Net(L.LightningModule):
+    """Keeps what it is given."""
+
+    def __init__(self, keys=(0, 1)):
+        super().__init__()
+        self.net = nn.Linear(6, CLASSES)
+        self.keys = keys
+        self.seen, self.validated = [], []
+
+    def training_step(self, batch, batch_idx):
+        self.seen.append(batch)
+        x, y = (batch[key] for key in self.keys)
+        return F.cross_entropy(self.net(x), y)
+
+    def validation_step(self, batch, batch_idx):
+        self.validated.append(batch)
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1, momentum=0.9)
+
+
+def trainer_of(tmp_path, callback, **options):
+    quiet = {"enable_progress_bar": False, "enable_model_summary": False, "logger": False}
+    options = {"max_epochs": 1, "enable_checkpointing": False, **quiet, **options}
+    return L.Trainer(accelerator="cpu", default_root_dir=tmp_path, callbacks=callback, **options)
+
+
+def mixer_of(seed=0, **options):
+    return KMixup(4, 1.0, CLASSES, generator=torch.Generator().manual_seed(seed), **options)
+
+
+@pytest.mark.parametrize("kind", [tuple, list, dict])
+def test_training_batches_are_mixed_and_validation_is_left_alone(tmp_path, kind):
+    keys = ("image", "label") if kind is dict else (0, 1)
+    callback = MixCallback(mixer_of(), input_key=keys[0], target_key=keys[1])
+    net = Net(keys)
+    trainer_of(tmp_path, callback).fit(net, data_of(kind), data_of(kind))
+    direct = mixer_of()
+    assert len(net.seen) == 3
+    for batch, plain in zip(net.seen, data_of(kind), strict=True):
+        assert type(batch) is type(plain)
+        x, y = direct(plain[keys[0]], plain[keys[1]])
+        assert torch.equal(batch[keys[0]], x)
+        assert torch.equal(batch[keys[1]], y)
+        if kind is dict:
+            assert torch.equal(batch["index"], plain["index"])
+    assert len(net.validated) == 5  # two of them before training
+    assert all(not batch[keys[1]].is_floating_point() for batch in net.validated)
+
+
+def test_hooks_of_module_and_data_module_run_before_the_mixing(tmp_path):
+    class Shifted(L.LightningDataModule):
+        def train_dataloader(self):
+            return data_of()
+
+        def on_after_batch_transfer(self, batch, dataloader_idx):
+            return batch[0] + 100, batch[1]
+
+    net = Net()
+    trainer_of(tmp_path, MixCallback(mixer_of())).fit(net, Shifted())
+    x, y = mixer_of()(next(iter(data_of()))[0] + 100, next(iter(data_of()))[1])
+    assert torch.equal(net.seen[0][0], x)
+    assert torch.equal(net.seen[0][1], y)
+
+
+def test_mixing_stops_at_an_epoch_and_targets_stay_soft(tmp_path):
+    net, mixer = Net(), mixer_of()
+    callback = MixCallback(mixer, off_epoch=1)
+    trainer_of(tmp_path, callback, max_epochs=2).fit(net, data_of())
+    plain = list(data_of())
+    for batch, (x, _) in zip(net.seen[:3], plain, strict=True):
+        assert not torch.equal(batch[0], x)
+    for batch, (x, y) in zip(net.seen[3:], plain, strict=True):
+        assert torch.equal(batch[0], x)
+        assert torch.equal(batch[1], F.one_hot(y, CLASSES).float())
+    assert mixer.training
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_lam_and_distance_are_logged(tmp_path, every):
+    logger = CSVLogger(tmp_path)
+    trainer = trainer_of(
+        tmp_path, MixCallback(mixer_of()), logger=logger, log_every_n_steps=every, max_epochs=2
+    )
+    trainer.fit(Net(), data_of())
+    logger.save()
+    header, *rows = (Path(logger.log_dir) / "metrics.csv").read_text().split()
+    names = header.split(",")
+    direct = mixer_of()
+    account = [direct.draw(x, y) for _ in range(2) for x, y in data_of()]
+    assert len(rows) == 6 // every
+    for row, mixed in zip(rows, account[every - 1 :: every], strict=True):
+        figures = dict(zip(names, row.split(","), strict=True))
+        assert float(figures["kmixup/lam"]) == pytest.approx(float(mixed.lam), rel=1e-5)
+        distance = float(mixed.distance.mean())
+        assert float(figures["kmixup/distance"]) == pytest.approx(distance, rel=1e-5)
+
+
+@pytest.mark.parametrize("seeded", [True, False])
+def test_a_resumed_run_goes_on_bit_for_bit(tmp_path, seeded):
+    def fitted(epochs, path=None):
+        L.seed_everything(3, verbose=False)
+        generator = torch.Generator().manual_seed(1) if seeded else None
+        mixers = [KMixup(4, 1.0, CLASSES), KMixup(2, 0.5, CLASSES)]
+        callback = MixCallback(Choice(mixers, generator=generator))
+        net = Net()
+        trainer = trainer_of(tmp_path, callback, max_epochs=epochs)
+        trainer.fit(net, data_of(), ckpt_path=path)
+        return net, trainer
+
+    whole, _ = fitted(4)
+    first, trainer = fitted(2)
+    trainer.save_checkpoint(tmp_path / "half.ckpt")
+    second, _ = fitted(4, tmp_path / "half.ckpt")
+    assert torch.equal(whole.net.weight, second.net.weight)
+    seen = [*first.seen, *second.seen]
+    assert len(seen) == len(whole.seen) == 12
+    assert all(torch.equal(a[0], b[0]) for a, b in zip(seen, whole.seen, strict=True))
+    assert len({float(batch[0][0, 0]) for batch in seen}) == 12
+
+
+def test_the_seed_of_lightning_repeats_a_run_without_a_generator(tmp_path):
+    def seen(seed):
+        L.seed_everything(seed, verbose=False)
+        net = Net()
+        trainer_of(tmp_path, MixCallback(KMixup(4, 1.0, CLASSES))).fit(net, data_of())
+        return torch.cat([batch[0] for batch in net.seen])
+
+    assert torch.equal(seen(1), seen(1))
+    assert not torch.equal(seen(1), seen(2))
+
+
+def test_the_trainer_is_as_it_was_afterwards_also_after_an_error(tmp_path):
+    class Failing(Net):
+        def training_step(self, batch, batch_idx):
+            raise RuntimeError("as it happens")
+
+    trainer = trainer_of(tmp_path, MixCallback(mixer_of()))
+    with pytest.raises(RuntimeError, match="as it happens"):
+        trainer.fit(Failing(), data_of())
+    assert "batch_to_device" not in vars(trainer.strategy)
+    net = Net()
+    trainer.fit(net, data_of())
+    assert "batch_to_device" not in vars(trainer.strategy)
+    trainer.validate(net, data_of(), verbose=False)
+    assert all(not y.is_floating_point() for _, y in net.validated)
+
+
+def test_the_account_of_the_last_batch_is_at_hand_in_the_step(tmp_path):
+    callback = MixCallback(mixer_of())
+
+    class Scored(Net):
+        def training_step(self, batch, batch_idx):
+            self.scores.append(float(callback.mixed.accuracy(self.net(batch[0]))))
+            return super().training_step(batch, batch_idx)
+
+    net = Scored()
+    net.scores = []
+    trainer_of(tmp_path, callback).fit(net, data_of())
+    assert len(net.scores) == 3
+    assert all(0 <= score <= 1 for score in net.scores)
+
+
+def test_the_trainer_of_pytorch_lightning_takes_the_callback_too(tmp_path):
+    import pytorch_lightning as pl
+
+    class Other(pl.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.net, self.seen = nn.Linear(6, CLASSES), []
+
+        training_step, configure_optimizers = Net.training_step, Net.configure_optimizers
+        keys = (0, 1)
+
+    net = Other()
+    quiet = {"enable_progress_bar": False, "enable_model_summary": False, "logger": False}
+    trainer = pl.Trainer(
+        accelerator="cpu",
+        max_epochs=1,
+        callbacks=[MixCallback(mixer_of())],
+        enable_checkpointing=False,
+        default_root_dir=tmp_path,
+        **quiet,
+    )
+    trainer.fit(net, data_of())
+    x, y = mixer_of()(*next(iter(data_of())))
+    assert torch.equal(net.seen[0][0], x)
+    assert torch.equal(net.seen[0][1], y)
+
+
+def test_wrong_arguments_are_refused():
+    with pytest.raises(TypeError, match="mixer must mix inputs.*got HiddenMixup"):
+        MixCallback(HiddenMixup(nn.Sequential(nn.Linear(3, 4)), ["0"], num_classes=4))
+    with pytest.raises(ValueError, match="cannot carry the weights of local mixup"):
+        MixCallback(Choice([CutMix(), LocalMixup()]))
+    with pytest.raises(ValueError, match="off_epoch must be an epoch.*got -1"):
+        MixCallback(mixer_of(), off_epoch=-1)
+
+
+def test_ranks_draw_differently_and_resume_bit_for_bit(tmp_path):
+    """Two processes with one seed; see the script."""
+    script = Path(__file__).parent / "lightning_ranks.py"
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    subprocess.run([*launch, script, tmp_path], check=True, capture_output=True, timeout=300)
+    whole = [torch.load(tmp_path / f"whole-{rank}.pt") for rank in (0, 1)]
+    second = [torch.load(tmp_path / f"second-{rank}.pt") for rank in (0, 1)]
+    lam = torch.stack(whole)
+    assert lam.shape == (2, 6)
+    assert len(lam.unique()) == 12
+    for rank in (0, 1):
+        assert torch.equal(whole[rank][3:], second[rank])
+
+
+def test_statistics_of_batch_norm_can_be_cleaned_when_training_ends(tmp_path):
+    class Normed(Net):
+        def __init__(self):
+            super().__init__()
+            self.norm = nn.BatchNorm1d(6)
+
+        def forward(self, x):
+            return self.net(self.norm(x))
+
+        def training_step(self, batch, batch_idx):
+            return F.cross_entropy(self(batch[0]), batch[1])
+
+    mixed, clean = Normed(), Normed()
+    clean.load_state_dict(mixed.state_dict())
+    for net, wanted in ((mixed, False), (clean, True)):
+        callback = MixCallback(mixer_of(), clean_batchnorm=wanted)
+        trainer_of(tmp_path, callback).fit(net, data_of())
+    batches = [x for x, _ in data_of()]
+    variance = torch.stack([x.var(0) for x in batches]).mean(0)
+    torch.testing.assert_close(clean.norm.running_var, variance)
+    assert not torch.allclose(mixed.norm.running_var, variance, rtol=0.05)
+    assert torch.equal(mixed.net.weight, clean.net.weight)

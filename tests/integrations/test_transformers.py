@@ -1,0 +1,309 @@
+"""MixTrainer against the Trainer of transformers, with tiny models of random weights."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+from transformers import (
+    BertConfig,
+    BertForSequenceClassification,
+    DistilBertConfig,
+    DistilBertForSequenceClassification,
+    ResNetConfig,
+    ResNetForImageClassification,
+    Trainer,
+    TrainingArguments,
+    ViTConfig,
+    ViTForImageClassification,
+)
+
+from kmixup import Choice, CutMix, KMixup, LocalMixup
+from kmixup.integrations.transformers import MixTrainer
+
+
+def vision(**settings):
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    patches = {"image_size": 8, "patch_size": 4, "intermediate_size": 8, "num_labels": 3}
+    dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    return ViTForImageClassification(ViTConfig(**sizes, **patches, **dropout, **settings))
+
+
+def images(n=24):
+    torch.manual_seed(1)
+    labels = torch.arange(n) % 3
+    pixels = torch.randn(n, 3, 8, 8) + 3 * labels.view(-1, 1, 1, 1)
+    return [
+        {"pixel_values": pixel, "labels": int(label)}
+        for pixel, label in zip(pixels, labels, strict=True)
+    ]
+
+
+def text(kind=BertForSequenceClassification, config=BertConfig):
+    torch.manual_seed(0)
+    if config is DistilBertConfig:
+        sizes = {"dim": 8, "hidden_dim": 8, "n_layers": 1, "n_heads": 2}
+    else:
+        sizes = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1}
+        sizes |= {"num_attention_heads": 2}
+    return kind(config(vocab_size=20, max_position_embeddings=16, num_labels=2, **sizes))
+
+
+def sentences(n=16):
+    """Sentences of 3 to 6 tokens, padded to 6."""
+    torch.manual_seed(1)
+    data = []
+    for i in range(n):
+        length = 3 + i % 4
+        ids = torch.zeros(6, dtype=torch.long)
+        ids[:length] = torch.randint(1, 20, (length,))
+        data.append({"input_ids": ids, "attention_mask": (ids > 0).long(), "labels": i % 2})
+    return data
+
+
+def trainer(tmp_path, model, data, kind=MixTrainer, mixer=None, callbacks=None, **settings):
+    steps = {"max_steps": 3, "per_device_train_batch_size": 8, "learning_rate": 0.01}
+    quiet = {"report_to": [], "disable_tqdm": True, "use_cpu": True, "save_strategy": "no"}
+    arguments = TrainingArguments(
+        tmp_path, **(steps | quiet | {"logging_steps": 1, "seed": 3} | settings)
+    )
+    mixing = {} if kind is Trainer else {"mixer": mixer or KMixup(k=4)}
+    return kind(model, arguments, train_dataset=data, eval_dataset=data, **mixing)
+
+
+def batch_of(data):
+    return {key: torch.stack([torch.as_tensor(row[key]) for row in data]) for key in data[0]}
+
+
+def weights(model):
+    return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+
+
+@pytest.mark.slow
+def test_a_vision_model_learns_from_mixed_images_and_is_evaluated_on_hard_labels(tmp_path):
+    data = images()
+    learning = trainer(tmp_path, vision(), data, max_steps=60, logging_steps=10)
+    before = learning.evaluate()["eval_loss"]
+    learning.train()
+    after = learning.evaluate()["eval_loss"]
+    assert after < 0.7 * before
+    batch = batch_of(data)
+    with torch.no_grad():
+        logits = learning.model.eval()(batch["pixel_values"]).logits
+    assert after == pytest.approx(float(F.cross_entropy(logits, batch["labels"])), rel=1e-4)
+
+
+def test_the_loss_of_a_mixed_batch_is_the_cross_entropy_of_soft_labels(tmp_path):
+    """A model that is given the soft labels trains one binary cross-entropy per class."""
+    training = trainer(tmp_path, vision(), images(), label_smoothing_factor=0.1)
+    batch = batch_of(images())
+    training.model.train()
+    torch.manual_seed(5)
+    loss = training.compute_loss(training.model, dict(batch))
+    torch.manual_seed(5)
+    x, y = KMixup(k=4, num_classes=3)(batch["pixel_values"], batch["labels"])
+    logits = training.model(x).logits
+    assert torch.equal(loss, F.cross_entropy(logits, y, label_smoothing=0.1))
+    naive = training.model(pixel_values=x, labels=y).loss
+    assert torch.allclose(naive, F.binary_cross_entropy_with_logits(logits, y))
+    assert not torch.allclose(naive, loss)
+
+
+def test_without_mixing_every_step_is_that_of_the_plain_trainer(tmp_path):
+    trained = []
+    for kind in (Trainer, MixTrainer):
+        training = trainer(
+            tmp_path,
+            vision(),
+            images(),
+            kind,
+            KMixup(k=4, alpha=0.0),
+            gradient_accumulation_steps=2,
+            label_smoothing_factor=0.1,
+        )
+        training.train()
+        losses = [line["loss"] for line in training.state.log_history if "loss" in line]
+        trained.append((weights(training.model), losses, training.evaluate()["eval_loss"]))
+    (plain, plain_losses, plain_test), (mixed, mixed_losses, mixed_test) = trained
+    assert torch.allclose(plain, mixed, atol=1e-6)
+    assert mixed_losses == pytest.approx(plain_losses, abs=2e-4)
+    assert mixed_test == pytest.approx(plain_test, rel=1e-4)
+
+
+def test_accumulated_gradients_are_the_mean_over_all_samples_of_a_step(tmp_path):
+    model = vision()
+    training = trainer(tmp_path, model, images(24), gradient_accumulation_steps=3)
+    whole = batch_of(images(24))
+    parts = [{key: value[i : i + 8] for key, value in whole.items()} for i in (0, 8, 16)]
+    training.current_gradient_accumulation_steps = 3
+    torch.manual_seed(5)
+    for part in parts:
+        training.training_step(model, part, num_items_in_batch=24)
+    accumulated = torch.cat([p.grad.flatten() for p in model.parameters()])
+    model.zero_grad()
+    torch.manual_seed(5)
+    mixer = KMixup(k=4, num_classes=3)
+    mixed = [mixer(part["pixel_values"], part["labels"]) for part in parts]
+    x, y = (torch.cat(side) for side in zip(*mixed, strict=True))
+    F.cross_entropy(model(x).logits, y).backward()
+    direct = torch.cat([p.grad.flatten() for p in model.parameters()])
+    assert torch.allclose(accumulated, direct, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "config"),
+    [
+        (BertForSequenceClassification, BertConfig),
+        (DistilBertForSequenceClassification, DistilBertConfig),
+    ],
+)
+def test_text_is_mixed_as_embeddings_under_the_union_of_the_masks(tmp_path, kind, config):
+    model, seen = text(kind, config), []
+    training = trainer(tmp_path, model, sentences())
+    model.register_forward_pre_hook(
+        lambda module, args, inputs: seen.append(inputs), with_kwargs=True
+    )
+    training.train()
+    assert len(seen) == 3
+    for inputs in seen:
+        assert "labels" not in inputs
+        assert "input_ids" not in inputs
+        assert inputs["inputs_embeds"].shape == (8, 6, 8)
+    batch = batch_of(sentences())
+    model.train()
+    torch.manual_seed(5)
+    training.compute_loss(model, dict(batch))
+    embedded = model.get_input_embeddings()(batch["input_ids"])
+    embedded = embedded * batch["attention_mask"][:, :, None]
+    torch.manual_seed(5)
+    mixed = KMixup(k=4, num_classes=2).draw(embedded, batch["labels"])
+    mask = batch["attention_mask"] | batch["attention_mask"][mixed.partner]
+    assert torch.equal(seen[-1]["inputs_embeds"], mixed.x)
+    assert torch.equal(seen[-1]["attention_mask"], mask)
+    assert mask.sum() > batch["attention_mask"].sum()
+    # the embedding is trained through the mixed embeddings
+    training.compute_loss(model, dict(batch)).backward()
+    assert model.get_input_embeddings().weight.grad.abs().sum() > 0
+    assert "eval_loss" in training.evaluate()
+
+
+def test_a_text_without_a_mask_is_all_tokens(tmp_path):
+    model = text()
+    training = trainer(tmp_path, model, sentences())
+    batch = batch_of(sentences())
+    del batch["attention_mask"]
+    changed = training._mixed(model, batch)
+    assert changed["attention_mask"].all()
+
+
+def test_numbers_and_several_labels_have_losses_of_their_own(tmp_path):
+    batch = batch_of(images())
+    numbers = trainer(tmp_path, vision(problem_type="regression"), images())
+    numbers.model.train()
+    batch["labels"] = torch.randn(24, 3)
+    torch.manual_seed(5)
+    loss = numbers.compute_loss(numbers.model, dict(batch))
+    torch.manual_seed(5)
+    x, y = KMixup(k=4)(batch["pixel_values"], batch["labels"])
+    assert torch.equal(loss, F.mse_loss(numbers.model(x).logits, y))
+    several = trainer(tmp_path, vision(problem_type="multi_label_classification"), images())
+    several.model.train()
+    batch["labels"] = (batch["labels"] > 0).float()
+    torch.manual_seed(5)
+    loss = several.compute_loss(several.model, dict(batch))
+    torch.manual_seed(5)
+    x, y = KMixup(k=4)(batch["pixel_values"], batch["labels"])
+    wanted = F.binary_cross_entropy_with_logits(several.model(x).logits, y)
+    assert torch.allclose(loss, wanted)
+
+
+def test_integers_are_numbers_where_the_model_has_one_output(tmp_path):
+    model = vision()
+    model.config.num_labels = 1
+    targets = trainer(tmp_path, model, images())._targets(model, batch_of(images()))
+    assert targets.dtype == torch.float32
+    assert targets.shape == (24,)
+
+
+def test_a_loss_of_the_user_is_given_soft_labels(tmp_path):
+    seen = []
+
+    def loss(outputs, labels, num_items_in_batch=None):
+        seen.append(labels)
+        return F.cross_entropy(outputs["logits"], labels)
+
+    training = trainer(tmp_path, vision(), images())
+    training = MixTrainer(
+        vision(), training.args, train_dataset=images(), mixer=KMixup(4), compute_loss_func=loss
+    )
+    training.train()
+    assert [labels.shape for labels in seen] == [(8, 3)] * 3
+
+
+def test_a_resumed_run_goes_on_as_it_would_have(tmp_path):
+    settings = {"max_steps": 4, "save_strategy": "steps", "save_steps": 2}
+    whole = trainer(tmp_path, text(), sentences(), **settings)
+    whole.train()
+    resumed = trainer(tmp_path, text(), sentences(), **settings)
+    resumed.train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
+    assert torch.equal(weights(resumed.model), weights(whole.model))
+
+
+def test_ranks_draw_differently_from_one_seed(tmp_path, monkeypatch):
+    training, labels = trainer(tmp_path, vision(), images()), []
+    for rank in (0, 1, 0):
+        monkeypatch.setenv("RANK", str(rank))
+        monkeypatch.setenv("WORLD_SIZE", "2")
+        torch.manual_seed(5)
+        labels.append(training._mixed(training.model, batch_of(images()))["labels"])
+    assert not torch.equal(labels[0], labels[1])
+    assert torch.equal(labels[0], labels[2])
+
+
+def test_a_mixer_in_eval_mode_ends_the_mixing(tmp_path):
+    mixer = Choice([KMixup(4), CutMix(4)])
+    training = trainer(tmp_path, vision(), images(), mixer=mixer)
+    training.train()
+    mixer.eval()
+    batch = batch_of(images())
+    training.model.train()
+    loss = training.compute_loss(training.model, dict(batch))
+    logits = training.model(batch["pixel_values"]).logits
+    assert torch.equal(loss, F.cross_entropy(logits, batch["labels"]))
+
+
+def test_what_cannot_be_mixed_is_refused(tmp_path):
+    with pytest.raises(TypeError, match="mixer must mix inputs, .* got int"):
+        trainer(tmp_path, vision(), images(), mixer=16)
+    with pytest.raises(ValueError, match="cannot carry the weights"):
+        trainer(tmp_path, vision(), images(), mixer=LocalMixup())
+    training, batch = trainer(tmp_path, vision(), images()), batch_of(images())
+    dense = batch | {"labels": torch.zeros(24, 8, 8, dtype=torch.long)}
+    with pytest.raises(ValueError, match="one class for each sample.* got torch.int64"):
+        training._mixed(training.model, dense)
+    with pytest.raises(ValueError, match='needs "labels" to be mixed'):
+        training._mixed(training.model, {"pixel_values": batch["pixel_values"]})
+    with pytest.raises(ValueError, match="needs 'pixel_values' to be mixed"):
+        training._mixed(training.model, {"labels": batch["labels"]})
+
+
+@pytest.mark.slow
+def test_statistics_of_batch_norm_can_be_cleaned_at_the_end_of_training(tmp_path):
+    sizes = {"embedding_size": 4, "hidden_sizes": [4, 8], "depths": [1, 1], "num_labels": 3}
+    nets = []
+    for clean in (False, True):
+        torch.manual_seed(0)
+        net = ResNetForImageClassification(ResNetConfig(layer_type="basic", **sizes))
+        mixing = trainer(tmp_path, net, images(), seed=3)
+        mixing.clean_batchnorm = clean
+        mixing.train()
+        nets.append(net)
+    first = nets[1].resnet.embedder.embedder
+    pixels = batch_of(images())["pixel_values"]
+    mean = first.convolution(pixels).mean((0, 2, 3))
+    torch.testing.assert_close(first.normalization.running_mean, mean, rtol=1e-4, atol=1e-5)
+    assert torch.equal(weights(nets[0]), weights(nets[1]))
+    assert any(
+        not torch.equal(nets[0].state_dict()[name], value)
+        for name, value in nets[1].state_dict().items()
+        if name.endswith("running_var")
+    )

@@ -1,0 +1,259 @@
+"""What is measured, and what is made of it; never how long it took."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+from kmixup.assignment import solve
+from kmixup.lab.bench import cost, cost_report
+from kmixup.lab.bench.cost import KS, PARTS, Cost, MethodCost, block_costs, measure, row
+from kmixup.lab.bench.sinkhorn import Comparison
+from kmixup.lab.bench.timing import Timings
+from kmixup.pairing import match
+
+HELP = """\
+Usage: kmixup bench cost [OPTIONS]
+
+  What k-mixup adds to training: time, part by part.
+
+  Seconds of an epoch with ERM, mixup and k-mixup for k = 1 … 64, the shares
+  of distance, assignment and mixing in a step, and the exact assignment
+  against Sinkhorn (with POT: pip install "kmixup[bench]"), beside the paper's
+  figures. On one thread, all in turns. Where a data set is not at hand, noise
+  of its size takes its place.
+
+  MNIST and LeNet, about two minutes:
+    kmixup bench cost
+  The paper's example, from few steps of a large network, with tables and a figure:
+    kmixup bench cost --data cifar10 --steps 2 --out out/cost
+  Your own data and network:
+    kmixup bench cost --data photos/ --model my_package.nets:small --batch-size 256
+  A quick look:
+    kmixup bench cost --data iris --steps 1 --seconds 1
+
+Options:
+"""
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Short blocks, and a data set that needs no download."""
+    monkeypatch.setattr(cost, "KS", (1, 2, 4))
+    monkeypatch.setattr(cost, "SINKHORN_BATCHES", 1)
+
+
+def parts(*seconds):
+    return dict(zip(PARTS, seconds, strict=True))
+
+
+def example(ratio=20.0):
+    rows = (
+        MethodCost(None, 10.0, 1.0, parts(10.0, 0, 0, 0, 0)),
+        MethodCost(1, 10.1, 1.01, parts(10.0, 0.06, 0.04, 0, 0)),
+        MethodCost(32, 10.6, 1.06, parts(10.0, 0.06, 0.04, 0.3, 0.1)),
+        MethodCost(64, 10.7, 1.07, parts(10.0, 0.06, 0.04, 0.3, 0.2)),
+    )
+    compared = (
+        Comparison(32, 0.1, 2e-4, 50.0, 20.0, 0.15),
+        Comparison(64, 0.1, 3e-4, 30.0, ratio, 0.2),
+    )
+    return Cost("mnist", "lenet", 60000, 784, 128, 20, 5, rows, compared)
+
+
+def test_every_k_up_to_the_batch_is_measured(monkeypatch):
+    assert KS == (1, 2, 4, 8, 16, 32, 64)
+    monkeypatch.setattr(cost.sinkhorn, "available", lambda: False)
+    found = measure("iris", batch_size=20, steps=2, seconds=0)
+    assert [row.k for row in found.rows] == [None, 1, 2, 4, 8, 16]
+    assert (found.samples, found.dimensions, found.batch_size, found.steps) == (100, 4, 20, 2)
+    assert found.turns >= 3
+    assert found.sinkhorn is None
+
+
+def test_shares_sum_to_one_and_nothing_is_matched_at_k_1(quick):
+    found = measure("iris", steps=1, seconds=0)
+    for one in found.rows:
+        assert set(one.parts) == set(PARTS)
+        assert min(one.shares.values()) >= 0
+        assert sum(one.shares.values()) == pytest.approx(1)
+        assert one.epoch > 0
+        assert (one.parts["assignment"] > 0) == (one.k not in (None, 1))
+    assert found.row(None).added == found.row(1).parts["distance"] == 0
+    assert found.row(None).over_erm == 1
+
+
+def test_sinkhorn_is_compared_at_every_k_that_has_something_to_match(quick):
+    pytest.importorskip("ot.batch")
+    found = measure("iris", steps=1, seconds=0)
+    assert [one.k for one in found.sinkhorn] == [2, 2, 4, 4]
+    assert all(one.excess >= -1e-9 for one in found.sinkhorn)
+
+
+def test_threads_are_as_before(quick, monkeypatch):
+    monkeypatch.setattr(cost.sinkhorn, "available", lambda: False)
+    seen = []
+    torch.set_num_threads(2)
+    measure("iris", steps=1, seconds=0, say=lambda _: seen.append(torch.get_num_threads()))
+    assert seen == [1]
+    assert torch.get_num_threads() == 2
+
+
+def test_a_data_set_that_is_not_at_hand_is_replaced_by_noise_of_its_size(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("KMIXUP_DATA", raising=False)
+    data, samples = cost.subject("mnist", 16, 3)
+    assert data.title == "noise of the size of MNIST"
+    assert (data.x_train.shape, data.num_classes, samples) == ((48, 1, 28, 28), 10, 60000)
+
+
+@pytest.mark.parametrize(("n", "k"), [(24, 8), (21, 8), (5, 5)])
+def test_the_solver_is_timed_on_the_costs_that_decide_the_match(n, k):
+    x, x2 = torch.randn(2, n, 3, 2)
+    found, start = [], 0
+    for block in block_costs(x, x2, k):
+        for columns in solve(block):
+            found += (start + columns).tolist()
+            start += len(columns)
+    assert found == match(x, x2, k=k).tolist()
+
+
+def test_parts_of_a_row_come_from_the_times_of_an_epoch():
+    timed = Timings(
+        {
+            "ERM": [10.0, 8.0], "k=4": [11.0, 10.0], "second batch": [0.5, 0.6],
+            "mixing": [0.2, 0.1], "matching k=4": [0.7, 0.9], "assignment k=4": [0.3, 0.2],
+        }
+    )  # fmt: skip
+    found = row(4, timed, per_epoch=3.0)
+    assert found.parts == pytest.approx(parts(24.0, 1.5, 0.3, 1.5, 0.6))
+    assert found.epoch == 30.0
+    assert found.over_erm == pytest.approx((1.1 + 1.25) / 2)
+    assert found.added == pytest.approx(3.9 / 24)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"steps": 0}, "steps must be at least 1, got 0"),
+        ({"seconds": -1.0}, "seconds must be a finite number, 0 or more, got -1.0"),
+        ({"batch_size": 1}, "batch_size must be a whole number, at least 2, got 1"),
+    ],
+)
+def test_impossible_settings_are_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        measure("iris", **given)
+
+
+# the report
+
+
+def test_the_conclusion_is_what_was_measured():
+    assert cost_report.conclusion(example()) == (
+        "k-mixup at k = 32 adds 5.0% to an epoch of ERM, where mixup adds 1.0%; the assignment is "
+        "1.0% of its step, the distances 2.9%. Sinkhorn is slower than the exact assignment at "
+        "every k, as the paper found: the faster of its two ways takes 20 to 20 times as long, "
+        "and its plans cost 15.0% to 20.0% more than the optimum."
+    )
+    assert "slower than the exact assignment in 1 of 2 comparisons" in cost_report.conclusion(
+        example(ratio=0.5)
+    )
+    without = replace(example(), sinkhorn=None)
+    assert "Sinkhorn" not in cost_report.conclusion(without) + cost_report.protocol(without)
+
+
+def test_tables_stand_beside_the_papers_figures():
+    methods, paper, compared = cost_report.tables(example())
+    assert methods.rows[2] == ("k = 32", "10.6 s", "+6.0", "0.60", "0.40", "3.00", "1.00", "5.00")
+    assert [line[0] for line in methods.rows] == ["ERM", "mixup", "k = 32", "k = 64"]
+    assert paper.rows[0] == ("assignment", "0.69 s", "0.10 s")
+    assert paper.rows[3] == ("both, as a share", "below 4%", "3.8%")
+    assert compared.rows[0] == ("32", "0.2 ms", "0.1", "50 ×", "20 ×", "+ 15.0 %")
+
+
+def test_what_is_written_is_whole_and_the_same_each_time(tmp_path):
+    paths = cost_report.write(example(), tmp_path / "deep", "kmixup bench cost")
+    assert [path.name for path in paths] == ["cost.md", "cost.json", "cost.svg", "cost.png"]
+    assert sorted(path.name for path in (tmp_path / "deep").iterdir()) == sorted(
+        path.name for path in paths
+    )
+    before = [path.read_bytes() for path in paths]
+    assert before[3].startswith(b"\x89PNG")
+    assert b"</svg>" in before[2]
+    page = before[0].decode()
+    assert cost_report.conclusion(example()) in page
+    assert "`kmixup bench cost`" in page
+    values = json.loads(before[1])
+    assert [one["k"] for one in values["rows"]] == [None, 1, 32, 64]
+    assert values["rows"][2]["added"] == pytest.approx(0.05)
+    assert values["paper"]["assignment"] == "0.69 s"
+    assert values["machine"]["threads"] == 1
+    again = cost_report.write(example(), tmp_path / "deep", "kmixup bench cost")
+    assert [path.read_bytes() for path in again] == before
+
+
+# the command
+
+
+def test_help_is_as_it_was(kmixup):
+    code, out, _ = kmixup("bench", "cost", "--help")
+    assert code == 0
+    assert out.startswith(HELP)
+    options = out.removeprefix(HELP)
+    for option in ("data", "model", "batch-size", "steps", "seconds", "out"):
+        assert f"--{option} " in options
+
+
+def test_the_command_prints_tables_and_writes_what_is_asked_for(kmixup, quick, tmp_path):
+    pytest.importorskip("ot.batch")
+    words = ("bench", "cost", "--data", "iris", "--steps", 1, "--seconds", 0, "--out", "made")
+    code, out, err = kmixup(*words)
+    assert (code, err) == (0, "")
+    for word in ("ERM", "mixup", "k = 4", "assignment", "0.69 s", "plan's excess"):
+        assert word in out
+    assert "k-mixup at k = 4 adds" in out
+    assert "written: made/cost.md" in out
+    page = (tmp_path / "made" / "cost.md").read_text()
+    assert "`kmixup bench cost --data iris --steps 1 --seconds 0 --out made`" in page
+
+
+def test_without_pot_the_rest_is_measured_and_the_remedy_named(kmixup, quick, monkeypatch):
+    monkeypatch.setattr(cost.sinkhorn, "available", lambda: False)
+    code, out, err = kmixup("bench", "cost", "--data", "iris", "--steps", 1, "--seconds", 0)
+    assert code == 0
+    assert "k = 4" in out
+    assert "Sinkhorn" not in out
+    assert err == (
+        'comparing with Sinkhorn needs POT, at least 0.9.7: pip install "kmixup[bench]"\n'
+    )
+
+
+def test_noise_is_called_noise(kmixup, quick, monkeypatch):
+    monkeypatch.setattr(cost.sinkhorn, "available", lambda: False)
+    code, out, _ = kmixup("bench", "cost", "--steps", 1, "--seconds", 0, "--batch-size", 8)
+    assert code == 0
+    assert "noise of the size of MNIST, lenet, batches of 8" in out
+    assert "an epoch of 60,000 samples is extrapolated" in out.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--data irsi", "there is no data set or file 'irsi': did you mean iris"),
+        ("--data iris --steps 0", "steps must be at least 1, got 0"),
+        ("--data iris --steps many", "Invalid value for '--steps'"),
+        ("--data iris --seconds -1", "seconds must be a finite number, 0 or more, got -1"),
+        ("--data iris --batch-size 0", "--batch-size must be a whole number, at least 2, got 0"),
+        ("--batch-size 0", "--batch-size must be a whole number, at least 2, got 0"),
+        ("--data iris --model lenet", "in_shape must be (channels, height, width)"),
+        ("--data iris --out taken", "out must be a folder, taken is a file"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(kmixup, tmp_path, words, message):
+    (tmp_path / "taken").touch()
+    code, out, err = kmixup("bench", "cost", *words.split())
+    assert code == 2
+    assert out == ""
+    assert message in err
+    assert err.count("\n") == 1

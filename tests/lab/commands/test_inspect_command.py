@@ -1,0 +1,280 @@
+"""`kmixup inspect` on data of all kinds: an answer and a page, or one sentence."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from page_checker import Checker
+from PIL import Image
+from sweeping import Fake
+
+import kmixup as library
+from kmixup.lab.commands import running
+from kmixup.lab.data import load
+from kmixup.lab.sweep.store import read
+
+
+def table(folder, rows, header="a,b,target", name="own.csv"):
+    (folder / name).write_text("\n".join([header, *rows]))
+
+
+def two_clusters(n):
+    """Rows of two classes far apart."""
+    rng = np.random.default_rng(0)
+    return [
+        f"{x:.4f},{y + 9 * (i % 2):.4f},{'xy'[i % 2]}"
+        for i, (x, y) in enumerate(rng.normal(size=(n, 2)))
+    ]
+
+
+def lines(text):
+    """The readings that were printed, by k."""
+    found = {}
+    for line in text.splitlines():
+        if match := re.match(r" *(\d+)  +\d", line):
+            found[int(match[1])] = line.split()[1:]
+    return found
+
+
+# what is printed
+
+
+def test_the_answer_is_printed_with_every_reading(kmixup, here):
+    code, out, err = kmixup("inspect", "iris", "--largest-k", 16, "--no-page")
+    assert (code, err) == (0, "")
+    data = load("iris")
+    found = library.inspect(
+        data.normalise(data.x_train), data.y_train, largest_k=16, batch_size=32,
+        generator=torch.Generator().manual_seed(0),
+    )  # fmt: skip
+    printed = lines(out)
+    assert list(printed) == [1, 2, 4, 8, 16]
+    for k, cells in printed.items():
+        assert float(cells[0]) == pytest.approx(100 * found.at(k).ratio.value, abs=0.06)
+    assert printed[2][4] == f"{100 * found.at(2).crossing.value:.1f}"
+    assert out.startswith(
+        "iris: 100 training samples of 4 numbers in 3 classes, scaling symmetric; all of \nthem"
+    )
+    words = " ".join(out.split())
+    for sentence in (*found.advice.reasons, found.advice.changes):
+        assert sentence in words
+    assert f"Advice: k = {found.advice.k}, alpha = {found.advice.alpha:g}" in words
+    code = f"kmixup.KMixup(k={found.advice.k}, alpha={found.advice.alpha:g}, num_classes=3)"
+    assert code in words
+    assert "out of" in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert list(here.glob("out/*")) == []
+
+
+def test_the_line_of_code_runs(kmixup):
+    _, out, _ = kmixup("inspect", "four-bars", "--size", 200, "--largest-k", 8, "--no-page")
+    (line,) = (line.strip() for line in out.splitlines() if line.startswith("  kmixup."))
+    assert isinstance(eval(line, {"kmixup": library}), library.KMixup)
+
+
+def test_a_sample_of_many_rows_is_called_one_and_is_that_of_the_library(kmixup, here):
+    table(here, two_clusters(3000))
+    words = ("inspect", "own.csv", "--size", 150, "--largest-k", 4, "--no-page")
+    _, out, _ = kmixup(*words, "--seed", 3)
+    assert out.startswith("own.csv: 2,000 training samples of 2 numbers in 2 classes, ")
+    assert "; 150 of them, drawn at random, were looked at." in " ".join(out.split())
+    data = load("own.csv", seed=3)
+    found = library.inspect(
+        data.normalise(data.x_train), data.y_train, size=150, largest_k=4,
+        generator=torch.Generator().manual_seed(3),
+    )  # fmt: skip
+    assert lines(out)[4][0] == f"{100 * found.at(4).ratio.value:.1f}"
+
+
+def test_random_labels_get_a_warning_and_no_code(kmixup, here):
+    rng = np.random.default_rng(0)
+    table(here, [f"{a},{b},{rng.integers(3)}" for a, b in rng.normal(size=(300, 2))])
+    code, out, _ = kmixup("inspect", "own.csv", "--no-page")
+    assert code == 0
+    assert "Warning: labels do not go with distances here: mixup will not help." in out
+    assert "Advice: Do not mix" in out
+    assert "KMixup(" not in out
+
+
+def test_few_rows_get_no_advice_but_the_caveat(kmixup, here):
+    rng = np.random.default_rng(0)
+    table(here, [f"{a},{b},{rng.integers(2)}" for a, b in rng.normal(size=(90, 2))])
+    code, out, _ = kmixup("inspect", "own.csv", "--no-page")
+    assert code == 0
+    assert "Advice: Cannot tell with 60 samples" in out
+    assert "a guess from the geometry of the data" in " ".join(out.split())
+    assert "KMixup(" not in out
+
+
+def test_options_reach_the_measurement(kmixup):
+    words = ("inspect", "iris", "--no-page", "--largest-k", 8)
+    _, out, _ = kmixup(
+        *words, "--alpha", 0.2, "--batch-size", 8, "--scaling", "none", "--limit", 90
+    )
+    said = " ".join(out.split())
+    assert "the first 90 of 100 training" in said
+    assert "scaling none" in said
+    assert "as much as mixup with alpha = 0.2" in said
+    assert re.search(r"Advice: k = [124],", said)  # two sets of 4 fit into 8
+    assert list(lines(out)) == [1, 2, 4, 8]
+
+
+# pages
+
+
+def page_of(folder, name):
+    return (folder / "out" / "inspect" / name / "inspect.html").read_text()
+
+
+def test_the_page_is_written_where_it_is_said(kmixup, here):
+    table(here, two_clusters(60))
+    code, out, _ = kmixup("inspect", "own.csv", "--largest-k", 1, "--out", "deep/er")
+    assert code == 0
+    assert out.endswith("page: deep/er/inspect.html\n")
+    page = (here / "deep/er/inspect.html").read_text()
+    Checker(page)
+    assert "kmixup inspect own.csv --largest-k 1 --out deep/er" in page
+
+
+def test_a_constant_column_and_a_single_class_are_no_obstacle(kmixup, here):
+    table(here, [f"{row.rpartition(',')[0]},5,only" for row in two_clusters(90)], "a,b,c,target")
+    code, out, _ = kmixup("inspect", "own.csv")
+    assert code == 0
+    assert out.endswith("page: out/inspect/own.csv/inspect.html\n")
+    assert "in 1 class," in out
+    assert "other class" not in out
+    assert "third class" not in out
+    page = page_of(here, "own.csv")
+    Checker(page)
+    assert "How near partners are" in page
+    assert "How often the label changes" not in page
+    assert "different classes" not in page
+
+
+@pytest.mark.parametrize(("rows", "ks"), [(6, [1, 2]), (13, [1, 2, 4]), (48, [1, 2, 4, 8, 16])])
+def test_few_rows_give_readings_as_far_as_they_go(kmixup, here, rows, ks):
+    table(here, two_clusters(rows))
+    code, out, _ = kmixup("inspect", "own.csv", *["--no-page"] * (rows > 6))
+    assert code == 0
+    assert list(lines(out)) == ks
+    if rows == 6:
+        Checker(page_of(here, "own.csv"))
+
+
+def test_many_duplicates_of_few_rows_are_inspected(kmixup, here):
+    table(here, ["1,2,x", "3,4,y", "5,6,x"] * 20)
+    code, out, _ = kmixup("inspect", "own.csv")
+    assert code == 0
+    assert lines(out)[1][0] == "100.0"
+    Checker(page_of(here, "own.csv"))
+
+
+def test_images_are_shown_as_images(kmixup, here):
+    rng = np.random.default_rng(0)
+    for i, label in enumerate(("dark", "light")):
+        (here / "photos/train" / label).mkdir(parents=True)
+        for j in range(15):
+            pixels = rng.integers(100 * i, 100 * i + 99, (5, 7, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(here / f"photos/train/{label}/{j}.png")
+    code, out, _ = kmixup("inspect", "photos", "--largest-k", 4)
+    assert code == 0
+    assert "20 training samples of 105 numbers in 2 classes" in out
+    page = page_of(here, "photos")
+    checked = Checker(page)
+    pictures = [link for link in checked.links if link.startswith("data:image/png;base64,")]
+    assert len(pictures) == 1 + 6 * 5  # couplings; sample, and twice a partner and half-way
+
+
+# mistakes
+
+
+@pytest.mark.parametrize("cell", ["inf", "red"])
+def test_a_cell_that_is_no_number_is_named(kmixup, here, cell):
+    table(here, [*two_clusters(20), f"1,{cell},x"])
+    code, out, err = kmixup("inspect", "own.csv")
+    assert (code, out) == (2, "")
+    assert err == (
+        f"kmixup: own.csv: the column 'b' must hold finite numbers, row 21 has '{cell}': correct "
+        "it, leave it blank, or leave the column out (--drop b)\n"
+    )
+
+
+@pytest.mark.parametrize("cell", ["", "NaN", "?"])
+def test_a_blank_cell_is_filled(kmixup, here, cell):
+    table(here, [*two_clusters(20), *[f"1,{cell},x"] * 7])
+    code, out, _ = kmixup("inspect", "own.csv", "--largest-k", 1, "--no-page")
+    assert (code, "own.csv: 18 training samples of 3 numbers" in out) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (two_clusters(3), "own.csv must have at least 4 training samples to be inspected, has 2"),
+        (two_clusters(4), "own.csv must have at least 4 training samples to be inspected, has 2"),
+        (["1,2,x", "1,2,y"] * 10, "own.csv must have samples that differ, the 13 that were looked"),
+        ([f"{i},0,c{i}" for i in range(30)], "classes that occur more than once, has 20 in 20"),
+        (["1,x"], "own.csv must have 3 values in a row, row 1 has 2"),
+    ],
+)
+def test_rows_that_cannot_be_inspected_are_explained(kmixup, here, rows, message):
+    table(here, rows)
+    code, out, err = kmixup("inspect", "own.csv")
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_an_array_with_nan_is_explained(kmixup, here):
+    x = np.zeros((9, 2))
+    x[5, 1] = np.nan
+    np.savez(here / "own.npz", x=x, y=np.arange(9) % 2)
+    code, out, err = kmixup("inspect", "own.npz")
+    assert (code, out) == (2, "")
+    assert err == "kmixup: own.npz must hold finite numbers in x, sample 5 has others\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("", "Missing argument 'DATA'"),
+        ("irsi", "there is no data set or file 'irsi': did you mean iris"),
+        ("iris --alpha 0", "alpha must be above 0, to compare strengths with, got 0"),
+        ("iris --largest-k 0", "--largest-k must be a whole number, at least 1, got 0"),
+        ("iris --batch-size 1", "--batch-size must be a whole number, at least 2, got 1"),
+        ("iris --size 3", "size must be a whole number, at least 4, got 3"),
+        ("iris --seed -1", "seed must be at least 0, got -1"),
+        ("iris --limit 0", "limit must be at least 1, got 0"),
+        ("iris --scaling big", "scaling must be one of paper, standard"),
+        ("iris --out file", "out must be a folder, file is a file"),
+        ("mnist", "run `kmixup data fetch mnist`"),
+    ],
+)
+def test_a_mistake_is_one_sentence(kmixup, here, words, message):
+    (here / "file").touch()
+    code, out, err = kmixup("inspect", *words.split())
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_help_teaches_by_example(kmixup):
+    code, out, _ = kmixup("inspect", "--help")
+    assert code == 0
+    assert "kmixup inspect table.csv --target species" in out
+    assert "kmixup inspect table.csv --target species" in kmixup("--help")[1]
+
+
+def test_the_advice_can_be_checked_at_once(kmixup, here, monkeypatch):
+    monkeypatch.setattr(running, "Local", lambda *workers: Fake())
+    code, out, err = kmixup("inspect", "iris", "--largest-k", 16, "--verify")
+    assert code == 0
+    assert err.startswith("training 18 networks, about ")
+    assert "The advice on validation samples:" in out
+    assert "No difference can be told between the advice and ERM" in " ".join(out.split())
+    page = (here / "out" / "inspect" / "iris" / "inspect.html").read_text()
+    Checker(page)
+    assert "The advice on validation samples" in page
+    assert "No network was trained." not in page
+    rows = read(here / "out" / "inspect" / "iris" / "verify")
+    assert {row.trial.validation for row in rows} == {0.2}

@@ -1,0 +1,130 @@
+"""`kmixup league` as its users meet it: what it prints, and one sentence for each mistake."""
+
+import re
+
+import pytest
+from sweeping import Fake, Inline, done_row, failed_row
+
+from kmixup.lab.commands import running as command
+from kmixup.lab.sweep.store import read
+from kmixup.lab.train.methods import METHODS
+
+SMALLEST = ["--settings", "2", "--trials", "3", "--epochs", "1"]
+FEW = ["--methods", "erm,mixup,kmixup"]
+
+
+@pytest.fixture(autouse=True)
+def _here(monkeypatch):
+    monkeypatch.setattr(command, "Local", lambda *workers: Inline())
+
+
+def engine(monkeypatch, fake):
+    monkeypatch.setattr(command, "Local", lambda *workers: fake)
+    return fake
+
+
+def test_help_teaches_by_example(kmixup):
+    code, out, _ = kmixup("league", "--help")
+    assert code == 0
+    for words in ("league iris cancer\n", "--methods erm,mixup,kmixup", "mnist-1000 --dry-run"):
+        assert words in out
+    for name in METHODS:
+        assert name in out
+    assert "kmixup league iris cancer" in kmixup("--help")[1]
+
+
+@pytest.mark.slow
+def test_a_tiny_league_of_all_methods_ends_with_a_page_and_is_not_run_twice(kmixup, here):
+    code, out, err = kmixup("league", "iris", "cancer", *SMALLEST)
+    assert code == 0
+    assert "mean rank" in out
+    assert re.search(r"^Best mean rank: .*, on 2 data sets\.$", out, re.M)
+    assert "Open: a verdict takes 3 data sets, there are 2." in out
+    total = len(read(here / "out" / "league"))
+    assert out.splitlines()[-2:] == [
+        f"{total} trials, {total} of them run now: out/league",
+        "page: out/league/league.html",
+    ]
+    assert err.startswith("iris: tuning on validation samples\n")
+    assert "cancer: the test\n" in err
+    report = (here / "out/league/report.md").read_text()
+    again, out, _ = kmixup("league", "iris", "cancer", *SMALLEST)
+    assert again == 0
+    assert f"{total} trials, 0 of them run now" in out
+    assert (here / "out/league/report.md").read_text() == report
+    assert "kmixup league iris cancer --settings 2" in (here / "out/league/league.html").read_text()
+
+
+def test_a_dry_run_prints_methods_and_an_estimate_and_writes_nothing(kmixup, here):
+    code, out, err = kmixup("league", "iris", *FEW, "--epochs", 1, "--trials", 2, "--dry-run")
+    assert (code, err) == (0, "")
+    *lines, last = out.splitlines()
+    assert lines == [
+        "iris  mlp-iris",
+        "  ERM: 1 setting",
+        "  mixup: 6 settings",
+        "  k-mixup: 6 settings",
+        "  k-mixup, k = 16: 6 settings",
+        "  2 trials: 30 networks to tune, up to 8 networks to test",
+    ]
+    assert re.fullmatch(
+        r"about [\d.]+ (s|min) on 1 worker \(from a few steps on this machine\)", last
+    )
+    assert not (here / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--methods erm,mixmax", "methods must be among erm, mixup, kmixup"),
+        ("--methods erm,cutmix", "methods must apply to every data set, cutmix does not apply to"),
+        ("--settings 5", "settings must be 2, 4, 6, got 5"),
+        ("--trials 0", "trials must be a whole number, at least 1, got 0"),
+        ("--validation 1", "validation must be a share between 0 and 1, e.g. 0.2, got 1.0"),
+        ("--samples 9", "iris must leave 16 training samples for kmixup k=16"),
+        ("--epochs 0", "epochs must be a whole number, at least 1, got 0"),
+        ("--engine slurm", "engine must be local or ray, got 'slurm'"),
+        ("irsi", "did you mean iris"),
+        ("arrhythmia", "run `kmixup data fetch arrhythmia`"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(kmixup, monkeypatch, words, message):
+    engine(monkeypatch, Fake())
+    code, out, err = kmixup("league", "iris", "--quiet", *words.split())
+    assert (code, out) == (2, "")
+    assert err.startswith("kmixup: ")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_a_league_needs_data(kmixup):
+    code, _, err = kmixup("league")
+    assert (code, err) == (2, "kmixup: Missing argument 'DATA...'\n")
+
+
+def test_ctrl_c_says_how_to_go_on(kmixup, monkeypatch):
+    class Stopped(Fake):
+        def rows(self, units, **more):
+            raise KeyboardInterrupt
+            yield
+
+    engine(monkeypatch, Stopped())
+    code, _, err = kmixup("league", "iris", "--quiet")
+    assert code == 130
+    assert err == (
+        "stopped; what has ended is in out/league, go on with\n  kmixup league iris --quiet\n"
+    )
+
+
+def test_failed_trials_are_counted_and_the_rest_is_shown(kmixup, here, monkeypatch):
+    class Failing(Fake):
+        def row(self, trial):
+            fails = trial.method.name == "kmixup" and trial.validation is not None
+            return failed_row(trial) if fails else done_row(trial, 0.1 + trial.seed / 100)
+
+    engine(monkeypatch, Failing())
+    code, out, err = kmixup("league", "iris", *FEW, *SMALLEST, "--quiet")
+    assert code == 1
+    assert "k-mixup is not ranked, it lacks iris (0 of 3 trials)." in out
+    assert "9 trials failed, the same command tries them again:\n  9 × ValueError: no\n" in err
+    assert "ValueError: no" in (here / "out/league/league.html").read_text()

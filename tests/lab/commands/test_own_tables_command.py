@@ -1,0 +1,146 @@
+"""The commands on tables and images as people have them."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from own_tables import mixed, regression, wide, write_csv
+from PIL import Image
+
+from kmixup.lab.sweep.grid import expand, read_config
+from kmixup.lab.train.setup import load_data
+from kmixup.lab.train.trial import Trial
+
+QUICK = ("--epochs", 1, "--batch-size", 32, "--quiet")
+
+
+@pytest.fixture
+def clients(here):
+    return mixed(here / "clients.csv", rows=90)
+
+
+def test_inspect_says_what_became_of_every_column(kmixup, clients):
+    code, out, err = kmixup("inspect", "clients.csv", "--largest-k", 1, "--no-page")
+    assert (code, out.startswith("clients.csv: 60 training samples of 14 numbers")) == (0, True)
+    assert "the target is the last column, 'churn': --target names another" in err
+    for line in (
+        "customer | text                 | left out",
+        "row      | number               | number               | looks like an id: --drop row",
+        "since    | date like YYYY-MM-DD | days, month, weekday",
+        "currency | category of 1        | 1 of 0 and 1         | constant: --drop currency",
+        "1 other column is a number",
+    ):
+        assert line in err
+
+
+@pytest.mark.slow
+def test_train_leaves_columns_out_and_writes_them_down(kmixup, here, clients):
+    words = ("--target", "churn", "--drop", "row", "--drop", "currency")
+    code, _, err = kmixup("train", "--data", "clients.csv", *words, "--out", "run", *QUICK)
+    assert code == 0, err
+    assert "looks like an id" not in err
+    written = json.loads((here / "run" / "record.json").read_text())
+    assert written["trial"]["drop"] == ["row", "currency"]
+    trial = Trial.from_dict(written["trial"])
+    assert trial.drop == ("row", "currency")
+    assert load_data(trial).shape == (12,)
+
+
+def test_a_table_of_numbers_with_a_named_target_needs_no_words(kmixup, here):
+    write_csv(here / "own.csv", ["a", "target"], [[i / 3, "xy"[i % 2]] for i in range(30)])
+    code, _, err = kmixup("inspect", "own.csv", "--largest-k", 1, "--no-page")
+    assert (code, err) == (0, "")
+
+
+def test_a_wide_table_is_not_told_column_by_column(kmixup, here):
+    wide(here / "genes.csv")
+    code, _, err = kmixup("inspect", "genes.csv", "--largest-k", 1, "--no-page")
+    assert code == 0
+    assert "patient | text    | left out" in err
+    assert "400 other columns are numbers" in err
+    assert len(err.splitlines()) == 5
+
+
+def test_a_regression_is_inspected_by_thirds_of_its_target(kmixup, here):
+    regression(here / "rent.csv")
+    code, out, err = kmixup("inspect", "rent.csv", "--largest-k", 16)
+    assert code == 0, err
+    assert "with a number to learn, whose thirds are taken for classes" in " ".join(out.split())
+    assert "num_classes" not in out
+    assert "lowest third 5" in (here / "out/inspect/rent.csv/inspect.html").read_text()
+
+
+def test_a_task_takes_whole_numbers_for_classes(kmixup, here):
+    rows = [[i % 7, i % 60] for i in range(240)]
+    write_csv(here / "own.csv", ["a", "y"], rows)
+    words = ("inspect", "own.csv", "--largest-k", 1, "--no-page")
+    assert "a number to learn" in kmixup(*words)[1]
+    code, out, _ = kmixup(*words, "--task", "classes")
+    assert (code, "in 60 classes" in out) == (0, True)
+    code, _, err = kmixup(*words, "--task", "sorting")
+    assert (code, err) == (2, "kmixup: --task must be one of classes, regression, got 'sorting'\n")
+
+
+def test_images_of_several_sizes_are_stretched_on_request(kmixup, here):
+    for label in ("cat", "dog"):
+        (here / "photos" / label).mkdir(parents=True)
+        for i in range(6):
+            picture = Image.effect_noise((8 + i % 2, 8), 50)
+            picture.save(here / "photos" / label / f"{i}.png")
+    words = ("inspect", "photos", "--largest-k", 1, "--no-page")
+    code, _, err = kmixup(*words)
+    assert (code, "--resize 8x8" in err) == (2, True)
+    code, out, _ = kmixup(*words, "--resize", "6x5")
+    assert (code, "training samples of 30 numbers" in out) == (0, True)
+    code, _, err = kmixup(*words, "--resize", "6,5")
+    assert (code, "--resize must be a height and a width, e.g. 64x48, got '6,5'" in err) == (
+        2,
+        True,
+    )
+
+
+def test_a_grid_has_the_settings_of_reading(here, clients):
+    (here / "grid.toml").write_text(
+        'data = "clients.csv"\ntarget = "churn"\ndrop = ["row", "customer"]\ntask = "classes"\n'
+    )
+    (trial,) = read_config(here / "grid.toml")
+    assert (trial.drop, trial.task, trial.resize) == (("row", "customer"), "classes", None)
+    assert Trial.from_dict(json.loads(json.dumps(trial.to_dict()))) == trial
+    assert Trial.from_dict(json.loads(json.dumps(trial.to_dict()))).id == trial.id
+    (alone,) = expand(data="clients.csv", drop="row")
+    assert alone.drop == ("row",)
+
+
+def test_settings_of_reading_that_are_not_given_leave_the_id_of_a_trial():
+    trial = Trial("iris", "mlp-iris")
+    assert trial.id == Trial("iris", "mlp-iris", drop=(), task=None, resize=None).id
+    assert trial.id != Trial("iris", "mlp-iris", drop=("a",)).id
+    assert trial.id != Trial("iris", "mlp-iris", task="classes").id
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("inspect", "[/b].csv", "--largest-k", 2),
+        ("calibrate", "[/b].csv", "--k", 2),
+        ("tune", "--data", "[/b].csv", "--dry-run"),
+        pytest.param(("train", "--data", "[/b].csv", "--k", 2, *QUICK), marks=pytest.mark.slow),
+    ],
+)
+def test_a_file_whose_name_looks_like_markup_is_a_file(kmixup, here, words):
+    os.mkdir(here / "[")
+    rows = [[i / 3, i % 5, "xy"[i % 2]] for i in range(60)]
+    write_csv(here / "[" / "b].csv", ["[red]", "[/b]", "target"], rows)
+    code, out, err = kmixup(*words)
+    assert code == 0, err
+    assert "b].csv" in out
+
+
+def test_data_are_listed_without_fcntl(here):
+    code = "import sys; sys.modules['fcntl'] = None; sys.argv = ['kmixup', 'data', 'list']; "
+    code += "from kmixup.lab.cli import main; main()"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert "tiny-imagenet" in run.stdout

@@ -1,0 +1,145 @@
+"""`kmixup reproduce` as its users meet it."""
+
+import re
+from pathlib import Path
+from statistics import fmean, stdev
+
+import pytest
+from sweeping import Inline
+
+from kmixup.lab.commands import running as command
+from kmixup.lab.paper import PRESETS
+from kmixup.lab.sweep.store import read
+
+ROOT = Path(__file__).parents[3]
+SHRUNK = ["--trials", 2, "--epochs", 2, "--k", 1, "--k", 16, "--alpha", 1, "--alpha-rule", "same"]
+
+
+@pytest.fixture
+def inline(monkeypatch):
+    """Units run in this process."""
+    monkeypatch.setattr(command, "Local", lambda *workers: Inline())
+
+
+def test_help_teaches_and_lists_every_experiment_with_its_size(kmixup):
+    code, out, _ = kmixup("reproduce", "--help")
+    assert code == 0
+    assert "kmixup reproduce toy\n" in out
+    for name, preset in PRESETS.items():
+        assert re.search(rf"^ +{name} +{preset.networks:,}$", out, re.M)
+
+
+@pytest.mark.slow
+def test_an_experiment_ends_with_tables_a_verdict_and_its_page(kmixup, here, inline):
+    code, out, err = kmixup("reproduce", "toy", *SHRUNK)
+    assert code == 0
+    assert out.startswith(PRESETS["toy"].claim)
+    assert "it was shrunk: 2 of 5 trials; 2 of 200 epochs; k = 1, 16 only; alpha = 1 only." in out
+    assert "Swiss Roll, the same alpha at every k" in out
+    assert out.endswith("18 trials, 18 of them run now: out/toy\npage: out/toy/report.html\n")
+    assert "18 of 18 trials" in err
+    page = (here / "out/toy/report.html").read_text()
+    assert "2 of 200 epochs" in page
+    assert page.count("data:image/png;base64,") == 9  # three surfaces of each toy
+    assert (here / "out/toy/surfaces.npz").is_file()
+    assert f"kmixup reproduce toy {' '.join(map(str, SHRUNK))}" in page
+    assert (here / "out/toy/report.md").is_file()
+    assert (here / "out/toy/cells.csv").is_file()
+
+    code, again, _ = kmixup("reproduce", "toy", *SHRUNK)  # all is there: it is drawn anew
+    assert code == 0
+    assert "18 trials, 0 of them run now" in again
+    assert (here / "out/toy/report.html").read_text() == page
+
+
+def test_one_data_set_of_an_experiment(kmixup, here, inline):
+    code, out, _ = kmixup("reproduce", "uci", "--data", "iris", *SHRUNK)
+    assert code == 0
+    assert re.search(r"Iris, the same alpha at every k", out)
+    assert {row.trial.data for row in read(here / "out/uci")} == {"iris"}
+
+
+def test_a_dry_run_trains_nothing(kmixup, here):
+    code, out, _ = kmixup("reproduce", "uci", "--data", "iris", "--dry-run", *SHRUNK)
+    assert code == 0
+    assert "iris  mlp-iris  kmixup k=16 alpha=1  scaling=global  × 2" in out
+    assert re.search(r"about \d+ s on", out)
+    assert not (here / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("uic", "there is no experiment 'uic': did you mean uci?"),
+        ("toy --alpha-rule best", "--alpha-rule must be one of same, xi, root, both, got 'best'"),
+        ("uci --data mnist", "--data of uci must be among abalone, .*, got 'mnist'"),
+        ("toy --trials 0", "--trials must be a whole number, at least 1, got 0"),
+        ("toy --k 0", "--k must be a whole number, at least 1, got 0"),
+        ("toy --k 500", "batch_size must be at least k = 500"),
+        ("cifar10 --quick", "cifar10 lacks .*: run `kmixup data fetch cifar10`"),
+        ("toy --engine slurm", "--engine must be local or ray, got 'slurm'"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_exit_with_2(kmixup, here, words, message):
+    code, _, err = kmixup("reproduce", *words.split())
+    assert code == 2
+    assert re.match(f"kmixup: {message}", err)
+    assert err.count("\n") == 1
+    assert not list(here.glob("out/*/*.html"))
+
+
+def test_rows_that_are_there_need_no_data(kmixup, here, inline, monkeypatch):
+    words = ("reproduce", "uci", "--data", "iris", *SHRUNK)
+    assert kmixup(*words)[0] == 0
+    monkeypatch.setattr(command, "at_hand", lambda *name, **limit: False)
+    code, out, _ = kmixup(*words)
+    assert (code, "6 trials, 0 of them run now" in out) == (0, True)
+
+
+def test_the_summary_shows_the_papers_table_and_the_commands_and_trains_nothing(kmixup, here):
+    code, out, _ = kmixup("reproduce", "master")
+    assert code == 0
+    assert out.startswith(PRESETS["master"].claim)
+    assert re.search(r"^MNIST, LeNet +0\.95 +0\.76 +0\.66 +0\.74 +0\.02$", out, re.M)
+    assert re.search(
+        r"^CIFAR-10, WideResNet-101 +11\.60 +11\.53 +11\.25 +11\.25 +0\.09$", out, re.M
+    )
+    assert "is at alpha = 0" in out  # the footnote of CIFAR-100
+    for name in ("mnist", "cifar10", "cifar10-large", "cifar100", "svhn", "tiny-imagenet"):
+        assert f"  kmixup reproduce {name} " in out
+    assert "No rows of ours in out/master, out/mnist, out/cifar10, " in out
+    assert "Nothing was trained: kmixup reproduce master --train re-runs all lines, 3,820" in out
+    assert not (here / "out").exists()
+
+
+@pytest.mark.parametrize("folder", ["results", "results/mnist"])
+def test_the_summary_has_our_figures_where_there_are_rows(kmixup, folder):
+    code, out, _ = kmixup("reproduce", "master", "--out", ROOT / folder, "--data", "mnist")
+    assert code == 0
+    cells = {}
+    for row in read(ROOT / "results/mnist"):
+        method = row.trial.method
+        cells.setdefault((method.name, method.k, method.alpha), []).append(100 * row.error)
+    figures = []
+    for wanted in (
+        lambda name, k: name == "erm",
+        lambda name, k: name == "mixup",
+        lambda name, k: name == "kmixup",
+        lambda name, k: name == "kmixup" and k == 16,
+    ):
+        errors = min((cells[cell] for cell in cells if wanted(*cell[:2])), key=fmean)
+        figures.append(f"{fmean(errors):.2f} ± {stdev(errors) / len(errors) ** 0.5:.2f}")
+    assert re.search(f"^  ours +{' +'.join(figures)} *$", out, re.M)
+    assert "MNIST, LeNet, ours: shrunk to 3 of 20 trials; 4 of 200 epochs; " in out
+    assert "CIFAR" not in out
+
+
+def test_the_summary_trains_when_asked(kmixup, here, monkeypatch):
+    # its networks are large: a step of each would take a minute
+    monkeypatch.setattr(command, "forecast", lambda trials, workers: None)
+    code, out, _ = kmixup("reproduce", "master", "--train", "--quick")
+    assert code == 2  # the first of its data sets is not at hand
+    assert "it was shrunk" in out
+    code, out, _ = kmixup("reproduce", "master", "--dry-run", "--quick")
+    assert code == 0
+    assert "cifar10  densenet-bc-190  kmixup k=16 alpha=1" in out

@@ -1,0 +1,414 @@
+"""`kmixup sweep` as its users meet it: what it prints, and one sentence for each mistake."""
+
+import errno
+import json
+import os
+import re
+import sys
+from dataclasses import replace
+
+import pytest
+from sweeping import Fake, Inline
+
+from kmixup.lab.commands import running as command
+from kmixup.lab.sweep import estimate as estimating
+from kmixup.lab.sweep import progress as watching
+from kmixup.lab.sweep.estimate import TimeEstimate, estimate
+from kmixup.lab.sweep.grid import expand
+from kmixup.lab.sweep.progress import Watch
+from kmixup.lab.sweep.rows import Done, Failed
+from kmixup.lab.sweep.store import NAME, read
+
+GRID = """
+data = "iris"
+method = ["erm", "mixup"]
+alpha = [0.5, 1]
+trials = 2
+[protocol]
+epochs = 2
+"""
+
+
+@pytest.fixture
+def grid(here, monkeypatch):
+    """Write a grid, whose units run in this process."""
+    monkeypatch.setattr(command, "Local", lambda *workers: Inline())
+
+    def write(text=GRID):
+        (here / "grid.toml").write_text(text)
+        return here / "out" / "grid"
+
+    return write
+
+
+def ending(out, folder="out/grid"):
+    """What is printed after the tables, but for the path of the page."""
+    *_, summary, page = out.splitlines(keepends=True)
+    assert page == f"page: {folder}/report.html\n"
+    return summary
+
+
+# what it prints
+
+
+def test_help_teaches_by_example(kmixup):
+    code, out, _ = kmixup("sweep", "--help")
+    assert code == 0
+    assert 'method = ["erm", "mixup", "kmixup"]' in out
+    assert "kmixup sweep grid.toml --dry-run" in out
+    assert "kmixup sweep grid.toml --engine ray --address auto --num-gpus 0.25" in out
+    assert "kmixup sweep grid.toml " in kmixup("--help")[1]
+
+
+def test_a_sweep_ends_with_its_summary_and_the_next_has_nothing_to_do(kmixup, grid):
+    folder = grid()
+    code, out, err = kmixup("sweep", "grid.toml")
+    assert (code, ending(out)) == (0, "6 trials, 6 of them run now: out/grid\n")
+    assert re.fullmatch(
+        r"6 of 6 trials, [\d,]+ a minute, 0 s left; last: iris mixup alpha=1 \d+\.\d\d%\n"
+        "drawing the page …\n",
+        err,
+    )
+    assert len(read(folder)) == 6
+    code, out, err = kmixup("sweep", "grid.toml")
+    assert (code, ending(out)) == (0, "6 trials, 0 of them run now: out/grid\n")
+    assert err == "6 of 6 trials done before\ndrawing the page …\n"
+
+
+def test_the_folder_can_be_chosen_and_the_progress_left_out(kmixup, grid):
+    grid('data = "iris"\nmethod = "erm"\nprotocol.epochs = 1\n')
+    code, out, err = kmixup("sweep", "grid.toml", "--out", "mine", "--quiet")
+    assert (code, ending(out, "mine"), err) == (0, "1 trial, 1 of them run now: mine\n", "")
+
+
+def test_a_dry_run_prints_cells_and_an_estimate_and_writes_nothing(kmixup, grid):
+    folder = grid(GRID + "batch_size = [32, 64]\n")
+    code, out, err = kmixup("sweep", "grid.toml", "--dry-run")
+    assert (code, err) == (0, "")
+    *lines, last = out.splitlines()
+    assert lines == [
+        "iris  mlp-iris  erm  batch_size=32  × 2",
+        "iris  mlp-iris  mixup alpha=0.5  batch_size=32  × 2",
+        "iris  mlp-iris  mixup alpha=1  batch_size=32  × 2",
+        "iris  mlp-iris  erm  batch_size=64  × 2",
+        "iris  mlp-iris  mixup alpha=0.5  batch_size=64  × 2",
+        "iris  mlp-iris  mixup alpha=1  batch_size=64  × 2",
+        "12 trials in 6 cells",
+    ]
+    assert re.fullmatch(
+        r"about [\d.]+ (s|min) on 1 worker \(from a few steps on this machine\)", last
+    )
+    assert not folder.exists()
+
+
+def test_a_dry_run_without_the_data_times_noise_and_says_so(kmixup, grid):
+    grid('data = "mnist"\n')
+    code, out, _ = kmixup("sweep", "grid.toml", "--dry-run")
+    assert code == 0
+    assert out.startswith("mnist  lenet  kmixup k=16 alpha=1  × 1\n1 trial in 1 cell\n")
+    assert re.search(r"^about [\d.]+ (s|min|h) on 1 worker", out, re.MULTILINE)
+    assert "mnist is not at hand: timed on noise of its shape" in out
+
+
+def test_failed_trials_are_counted_by_their_reason(kmixup, grid):
+    text = GRID.replace("mixup", "kmixup").replace("[0.5, 1]", "1\nk = [1, 120]")
+    folder = grid(text + "batch_size = 128\n")
+    code, out, err = kmixup("sweep", "grid.toml", "--quiet")
+    assert (code, ending(out)) == (1, "6 trials, 6 of them run now: out/grid\n")
+    assert err == (
+        "2 trials failed, the same command tries them again:\n"
+        "  2 × ValueError: k=120 with pairing 'loaders' needs 120 training samples, iris has 100: "
+        "lower k\n"
+    )
+    statuses = {(row.trial.method.k, type(row)) for row in read(folder)}
+    assert statuses == {(1, Done), (120, Failed)}
+    code, out, _ = kmixup("sweep", "grid.toml", "--quiet")
+    assert (code, ending(out)) == (1, "6 trials, 2 of them run now: out/grid\n")
+
+
+def test_a_network_that_diverges_or_raises_stops_no_other(kmixup, grid, here):
+    (here / "bad_nets.py").write_text(
+        "def raises(*, in_shape, num_classes):\n    raise KeyError('weights')\n"
+    )
+    grid(
+        'data = "iris"\nmethod = "erm"\nmodel = ["mlp-iris", "bad_nets:raises"]\n'
+        "[protocol]\nepochs = 2\nrate = [0.01, 1e30]\n"
+    )
+    code, out, err = kmixup("sweep", "grid.toml", "--quiet")
+    assert (code, ending(out)) == (1, "4 trials, 4 of them run now: out/grid\n")
+    assert "3 trials failed" in err
+    assert "  1 × DivergedError: the loss became NaN or infinite in epoch " in err
+    assert "  2 × KeyError: 'weights'\n" in err
+    (here / "bad_nets.py").write_text(
+        "from torch import nn\n"
+        "def raises(*, in_shape, num_classes):\n    return nn.Linear(*in_shape, num_classes)\n"
+    )
+    sys.modules.pop("bad_nets")
+    code, out, err = kmixup("sweep", "grid.toml", "--quiet")
+    assert (code, ending(out)) == (1, "4 trials, 3 of them run now: out/grid\n")
+    assert "2 trials failed" in err
+    sys.modules.pop("bad_nets")
+
+
+# mistakes
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "message"),
+    [
+        (None, "none.toml", "'none.toml' does not exist"),
+        ("data = ", "grid.toml", "grid.toml must be TOML"),
+        (
+            'datas = "iris"',
+            "grid.toml",
+            "datas in grid.toml is not a setting: those of a sweep are",
+        ),
+        ('data = "iris"\n[protocol]\nlr = 1', "grid.toml", "protocol.lr is not a setting"),
+        ('data = "iris"\nk = 200', "grid.toml", "batch_size must be at least k = 200"),
+        ('data = "irsi"', "grid.toml", "there is no data set or file 'irsi': did you mean iris"),
+        ("data = 5", "grid.toml", "grid.toml has a value of the wrong kind"),
+        (GRID, "grid.toml --engine slurm", "engine must be local or ray, got 'slurm'"),
+        (GRID, "grid.toml --engine slurm --dry-run", "engine must be local or ray, got 'slurm'"),
+        (GRID, "grid.toml --address auto", "--address is no option of the engine local"),
+        (GRID, "grid.toml --num-gpus 1", "--num-gpus is no option of the engine local"),
+        (GRID, "grid.toml --engine ray --workers 2", "--workers is no option of the engine ray"),
+        (GRID, "grid.toml --engine ray --num-cpus -1", "--num-cpus must be 0 or more, got -1.0"),
+        (GRID, "grid.toml --device tpu", "--device must be one of auto, cpu, cuda, mps, got 'tpu'"),
+        (GRID, "grid.toml --out grid.toml", "out must be a folder, grid.toml is a file"),
+        (GRID, "grid.toml --out grid.toml/x", "grid.toml/x cannot be written to (Not a directory)"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(kmixup, grid, text, words, message):
+    if text is not None:
+        grid(text)
+    code, out, err = kmixup("sweep", *words.split())
+    assert (code, out) == (2, "")
+    assert err.startswith("kmixup: ")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_no_worker_is_a_mistake(kmixup, here):
+    (here / "grid.toml").write_text(GRID)
+    code, _, err = kmixup("sweep", "grid.toml", "--workers", 0)
+    assert (code, err) == (2, "kmixup: --workers must be at least 1, got 0\n")
+
+
+@pytest.fixture
+def swept(kmixup, grid):
+    folder = grid()
+    assert kmixup("sweep", "grid.toml", "--quiet")[0] == 0
+    return folder / NAME
+
+
+def test_rows_of_another_version_are_refused_and_left_alone(kmixup, swept):
+    other = swept.read_text().replace('"version":1', '"version":2')
+    swept.write_text(other)
+    code, _, err = kmixup("sweep", "grid.toml")
+    assert code == 2
+    assert err == (
+        "kmixup: out/grid/rows.jsonl must hold rows of version 1, it holds version 2: choose "
+        "another folder, or the kmixup that wrote it\n"
+    )
+    assert swept.read_text() == other
+
+
+def test_a_damaged_line_is_named_and_a_torn_one_is_run_again(kmixup, swept):
+    lines = swept.read_text().splitlines(keepends=True)
+    swept.write_text("".join(lines)[:-100])
+    code, out, _ = kmixup("sweep", "grid.toml", "--quiet")
+    assert (code, ending(out)) == (0, "6 trials, 1 of them run now: out/grid\n")
+    again = swept.read_text().splitlines(keepends=True)
+    assert again[:-1] == lines[:-1]
+    assert json.loads(again[-1])["result"] == json.loads(lines[-1])["result"]
+
+    swept.write_text("".join([*lines[:3], lines[3][:50] + "\n", *lines[4:]]))
+    code, _, err = kmixup("sweep", "grid.toml")
+    assert code == 2
+    assert err == (
+        "kmixup: line 4 of out/grid/rows.jsonl must be the row of a trial, it is damaged: "
+        "restore the file, or delete that line\n"
+    )
+
+
+def test_a_full_disk_is_one_sentence_and_the_sweep_goes_on_later(kmixup, swept, monkeypatch):
+    lines = swept.read_text().splitlines(keepends=True)
+    swept.write_text("".join(lines[:4]))
+
+    def full(handle, data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        code, out, err = kmixup("sweep", "grid.toml", "--quiet")
+    assert (code, out) == (2, "")
+    assert err == (
+        "kmixup: the rows could not be written to out/grid/rows.jsonl (No space left on device): "
+        "all earlier ones are safe; mend that and start again\n"
+    )
+    assert swept.read_text() == "".join(lines[:4])
+    code, out, _ = kmixup("sweep", "grid.toml", "--quiet")
+    assert (code, ending(out)) == (0, "6 trials, 3 of them run now: out/grid\n")
+
+
+def test_ctrl_c_says_how_to_go_on(kmixup, grid, monkeypatch):
+    grid()
+
+    class Stopped(Fake):
+        def rows(self, units, **more):
+            raise KeyboardInterrupt
+            yield
+
+    monkeypatch.setattr(command, "Local", lambda *workers: Stopped())
+    code, out, err = kmixup("sweep", "grid.toml", "--workers", 2)
+    assert (code, out) == (130, "")
+    assert err == (
+        "stopped; what has ended is in out/grid, go on with\n  kmixup sweep grid.toml --workers 2\n"
+    )
+
+
+# progress
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Time that passes when told to."""
+    now = [100.0]
+    monkeypatch.setattr(watching.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_lines_come_now_and_then_with_rate_time_left_and_last_result(clock, capsys):
+    short = expand(data="iris", trials=4, protocol={"epochs": 10})
+    long = expand(data="iris", trials=2, protocol={"epochs": 100})
+    rows = [Fake(failing={3}).row(trial) for trial in short + long]
+    with Watch() as watch:
+        watch.started([*short, *long], short[1:] + long)
+        assert capsys.readouterr().err == "1 of 6 trials done before\n"
+        clock[0] += 20
+        watch.ended(rows[1:2])
+        assert capsys.readouterr().err == ""  # too soon after the start
+        clock[0] += 20
+        watch.ended(rows[2:3])
+        # 20 of 230 epochs in 40 seconds
+        assert capsys.readouterr().err == (
+            "2 of 5 trials, 3 a minute, 7 min left; last: iris kmixup k=16 alpha=1 2.00%\n"
+        )
+        clock[0] += 40
+        watch.ended(rows[3:5])
+        assert capsys.readouterr().err == (
+            "4 of 5 trials, 3 a minute, 62 s left, 1 failed; last: iris kmixup k=16 alpha=1 0.00%\n"
+        )
+        clock[0] += 1
+        watch.ended([Fake(failing={1}).row(long[1])])
+    assert capsys.readouterr().err == (
+        "5 of 5 trials, 4 a minute, 0 s left, 2 failed; "
+        "last: iris kmixup k=16 alpha=1 ValueError: seed 1\n"
+    )
+
+
+def test_quiet_is_quiet(clock, capsys):
+    trials = expand(data="iris", trials=2)
+    with Watch(quiet=True) as watch:
+        watch.started(trials, trials[1:])
+        watch.ended([Fake().row(trials[1])])
+    assert capsys.readouterr().err == ""
+
+
+def test_a_terminal_gets_a_bar(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "200")
+    trials = expand(data="iris", trials=2)
+    with Watch() as watch:
+        watch.started(trials, trials)
+        watch.training()
+        assert watch._bar.tasks[0].fields["state"] == (
+            "training mlp-iris on iris, 0 of 2 trials ended"
+        )
+        for trial in trials:
+            watch.ended([Fake().row(trial)])
+    shown = capsys.readouterr().err
+    assert "━━" in shown
+    assert "2 of 2 trials" in shown
+    assert "0 s left; last: iris kmixup k=16 alpha=1 1.00%" in shown
+
+
+def test_a_page_that_takes_long_is_announced(kmixup, grid):
+    grid()
+    _, _, err = kmixup("sweep", "grid.toml")
+    assert err.endswith("drawing the page …\n")
+    _, _, err = kmixup("sweep", "grid.toml", "--quiet")
+    assert err == ""
+
+
+# estimates
+
+
+def test_an_estimate_grows_with_the_work():
+    def seconds(trials, epochs):
+        grid = {"data": "iris", "method": "erm", "trials": trials}
+        return estimate(expand(**grid, protocol={"epochs": epochs, "batch_size": 16}))
+
+    few, many = seconds(2, 100), seconds(40, 100)
+    assert 0 < few.longest <= few.seconds
+    assert few.unknown == many.unknown == ()
+    assert many.seconds > few.seconds
+    assert many.on(1) == many.seconds > many.on(2)
+
+
+def test_probes_are_short(monkeypatch):
+    probed = []
+    true_fleet = estimating.train_fleet
+
+    def noting(trials, *, data):
+        lengths = (len(data.x_train) for data in data)
+        epochs = (trial.protocol.epochs for trial in trials)
+        probed.extend(zip(epochs, lengths, strict=True))
+        return true_fleet(trials, data=data)
+
+    monkeypatch.setattr(estimating, "train_fleet", noting)
+    estimate(expand(data="iris", method="erm", protocol={"epochs": 10**6, "batch_size": 16}))
+    assert probed == [(1, 16), (1, 64)]
+
+
+def test_data_that_are_not_at_hand_are_probed_with_noise(here):
+    protocol = {"epochs": 1, "batch_size": 8}
+    missing = expand(data=["mnist", "abalone", "iris"], method="erm", trials=2, protocol=protocol)
+    found = estimate(missing)
+    assert found.seconds > 0
+    assert (found.noise, found.unknown) == (("abalone", "mnist"), ())
+    small = [replace(trial, limit=100) for trial in missing if trial.data == "mnist"]
+    assert estimate(small).seconds < found.seconds
+    held = [replace(trial, validation=0.5) for trial in small]
+    assert estimate(held).noise == ("mnist",)
+
+
+def test_an_estimate_counts_tests_under_shifts_and_the_loading_of_data(monkeypatch):
+    """Both were left out once: a run that took three minutes was announced with 15 seconds."""
+    protocol = {"epochs": 1, "batch_size": 4}
+    plain = expand(data="mnist", method="erm", limit=8, protocol=protocol)
+    attacked = [replace(trial, shifts=(("fgsm", (1.0, 2.0, 4.0)),)) for trial in plain]
+
+    def slow(*args, **how):
+        estimating.time.sleep(0.1)
+
+    monkeypatch.setattr(estimating, "score_test_under", slow)
+    assert estimate(attacked).seconds > 0.3
+    true_load = estimating.load_data
+
+    def slow_load(trial):
+        estimating.time.sleep(0.5)
+        return true_load(trial)
+
+    monkeypatch.setattr(estimating, "load_data", slow_load)
+    assert estimate(expand(data="iris", method="erm", protocol=protocol)).seconds > 0.5
+
+
+def test_what_cannot_be_probed_is_named_once(here):
+    wild = expand(data="iris", model="no_such:net", k=2, trials=2)
+    assert len(estimate(wild).unknown) == 1
+    wild = expand(data="iris", model="no_such:net", k=2)
+    assert estimate(wild) == TimeEstimate(
+        0, 0, ("ValueError: no module named 'no_such', asked for by model 'no_such:net': install "
+               "it, or put its folder on PYTHONPATH",)
+    )  # fmt: skip

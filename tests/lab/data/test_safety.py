@@ -1,0 +1,36 @@
+import os
+import socket
+
+import pytest
+
+from kmixup.lab.data.safety import RATIO, ROOM, check_expansion, check_regular
+
+
+def test_an_ordinary_file_passes_and_so_does_a_link_to_one(tmp_path):
+    (tmp_path / "a").touch()
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    check_regular(tmp_path / "a")
+    check_regular(tmp_path / "b")
+
+
+@pytest.mark.parametrize("kind", ["a named pipe", "a socket", "a device", "a folder"])
+def test_other_things_than_files_are_named(tmp_path, kind):
+    path = tmp_path / "it"
+    if kind == "a named pipe":
+        os.mkfifo(path)
+    elif kind == "a device":
+        path.symlink_to("/dev/null")
+    elif kind == "a folder":
+        path.mkdir()
+    else:
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(path))
+    with pytest.raises(ValueError, match=f"it must be an ordinary file, is {kind}: copy its"):
+        check_regular(path)
+
+
+def test_only_what_is_both_large_and_out_of_proportion_is_refused(tmp_path):
+    check_expansion(tmp_path, packed=1, declared=ROOM)
+    check_expansion(tmp_path, packed=ROOM, declared=RATIO * ROOM)
+    with pytest.raises(ValueError, match=r"3\.0 MB of it declare 5\.0 GB: store it without"):
+        check_expansion(tmp_path, packed=3_000_000, declared=5_000_000_000)

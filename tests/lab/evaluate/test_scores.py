@@ -1,0 +1,456 @@
+"""Scores against independent oracles, and networks that come back as they were."""
+
+import math
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from kmixup.lab.evaluate.scores import Scores, calibration_error, score, score_logits
+from kmixup.lab.evaluate.shifts import fgsm, score_under
+
+score_under_noise = partial(score_under, "noise")
+score_under_fgsm = partial(score_under, "fgsm")
+
+MEAN, STD = torch.tensor([0.4, 0.5, 0.6]), torch.tensor([0.2, -0.1, 0.3])
+
+
+def as_is(x):
+    return x
+
+
+def normalise(x):
+    """A negative scale turns the gradient round: an attack that skips it goes astray."""
+    return (x - MEAN) / STD
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.fixture
+def linear():
+    torch.manual_seed(0)
+    return nn.Linear(3, 4)
+
+
+@pytest.fixture
+def pixels():
+    return torch.rand(200, 3, generator=seeded(1)), torch.randint(4, (200,), generator=seeded(2))
+
+
+@pytest.fixture
+def net():
+    """Parts in different modes, one of them with running statistics, one with chance."""
+    torch.manual_seed(0)
+    net = nn.Sequential(
+        nn.Linear(3, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(), nn.Linear(8, 4)
+    )
+    net.train()
+    net[1].eval()
+    return net
+
+
+class Broken(nn.Module):
+    def forward(self, x):
+        raise RuntimeError("broken on purpose")
+
+
+EVALUATIONS = {
+    "clean": lambda net, x, y, **more: score(net, x, y, normalise=normalise, **more),
+    "noise": lambda net, x, y, **more: score_under_noise(
+        net, x, y, eps=8, generator=seeded(), normalise=normalise, **more
+    ),
+    "fgsm": lambda net, x, y, **more: score_under_fgsm(
+        net, x, y, eps=8, normalise=normalise, **more
+    ),
+}
+every_evaluation = pytest.mark.parametrize("evaluate", EVALUATIONS.values(), ids=EVALUATIONS.keys())
+
+
+# error and negative log-likelihood
+
+
+def test_error_is_the_fraction_of_samples_put_in_a_wrong_class(linear, pixels):
+    x, y = pixels
+    wrong = sum(
+        int(linear(normalise(sample)).argmax()) != int(label)
+        for sample, label in zip(x, y, strict=True)
+    )
+    assert 0 < wrong < 200
+    assert score(linear, x, y, normalise=normalise).error == wrong / 200
+
+
+def test_nll_is_the_mean_cross_entropy(linear, pixels):
+    x, y = pixels
+    expected = cross_entropy(linear(normalise(x)), y).item()
+    assert score(linear, x, y, normalise=normalise).nll == pytest.approx(expected, rel=1e-5)
+
+
+def test_nll_of_a_uniform_prediction_is_the_log_of_the_number_of_classes():
+    assert score_logits(torch.zeros(6, 5), torch.arange(6) % 5).nll == pytest.approx(math.log(5))
+
+
+def test_nll_stays_finite_where_the_probability_of_the_true_class_underflows():
+    assert score_logits(torch.tensor([[2000.0, 0.0]]), torch.tensor([1])).nll == 2000.0
+
+
+def test_scores_are_plain_floats(linear, pixels):
+    scores = score(linear, *pixels, normalise=normalise)
+    assert all(type(value) is float for value in (scores.error, scores.nll, scores.ece))
+
+
+def test_scores_cannot_be_changed():
+    with pytest.raises(AttributeError):
+        Scores(0.1, 0.2, 0.3).error = 0.0
+
+
+@every_evaluation
+@pytest.mark.parametrize("batch_size", [1, 7, 200, 1000])
+def test_scores_do_not_depend_on_the_batch_size(evaluate, batch_size, net, pixels):
+    one, whole = evaluate(net, *pixels, batch_size=batch_size), evaluate(net, *pixels)
+    assert one.error == whole.error
+    assert one.nll == pytest.approx(whole.nll, rel=1e-6)
+    assert one.ece == pytest.approx(whole.ece, rel=1e-5)
+
+
+def test_images_keep_their_shape_on_the_way_to_the_network():
+    net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(8, 2))
+    x, y = torch.rand(5, 1, 4, 4), torch.tensor([0, 1, 0, 1, 0])
+    for evaluate in (
+        lambda: score(net, x, y, normalise=as_is),
+        lambda: score_under_noise(net, x, y, eps=1, generator=seeded(), normalise=as_is),
+        lambda: score_under_fgsm(net, x, y, eps=1, normalise=as_is),
+    ):
+        assert 0 <= evaluate().error <= 1
+
+
+# expected calibration error
+
+
+def brute_force_ece(confidence, correct, bins):
+    total, n = 0.0, len(confidence)
+    for i in range(bins):
+        inside = [
+            j for j, c in enumerate(confidence) if i / bins < c <= (i + 1) / bins or (c == i == 0)
+        ]
+        if inside:
+            accuracy = sum(correct[j] for j in inside) / len(inside)
+            mean = sum(confidence[j] for j in inside) / len(inside)
+            total += len(inside) / n * abs(accuracy - mean)
+    return total
+
+
+@pytest.mark.parametrize("bins", [1, 2, 10, 15, 40])
+def test_ece_agrees_with_a_loop_over_bins(bins):
+    confidence = torch.rand(500, generator=seeded(bins), dtype=torch.float64)
+    correct = torch.rand(500, generator=seeded(bins + 1), dtype=torch.float64) < confidence**2
+    expected = brute_force_ece(confidence.tolist(), correct.tolist(), bins)
+    assert calibration_error(confidence, correct, bins=bins) == pytest.approx(expected, abs=1e-12)
+
+
+def test_ece_of_a_network_agrees_with_a_loop_over_bins(linear, pixels):
+    x, y = pixels
+    confidence, chosen = linear(normalise(x)).double().softmax(1).max(1)
+    expected = brute_force_ece(confidence.tolist(), (chosen == y).tolist(), 15)
+    assert score(linear, x, y, normalise=normalise).ece == pytest.approx(expected, abs=1e-6)
+
+
+def test_ece_is_zero_when_each_confidence_is_the_accuracy():
+    confidence = torch.tensor([0.5] * 4 + [0.75] * 4, dtype=torch.float64)
+    correct = torch.tensor([1, 1, 0, 0, 1, 1, 1, 0]).bool()
+    assert calibration_error(confidence, correct) == 0
+
+
+def test_ece_is_zero_when_always_right_with_confidence_one():
+    assert calibration_error(torch.ones(9), torch.ones(9).bool()) == 0
+
+
+def test_ece_is_one_when_always_wrong_with_confidence_one():
+    assert calibration_error(torch.ones(9), torch.zeros(9).bool()) == 1
+    certain = torch.tensor([[1e4, 0.0]]).expand(9, 2)
+    assert score_logits(certain, torch.ones(9).long()).ece == 1
+
+
+def test_a_confidence_on_an_edge_belongs_to_the_bin_below():
+    confidence = torch.tensor([0.5, 0.4], dtype=torch.float64)
+    correct = torch.tensor([True, False])
+    assert calibration_error(confidence, correct, bins=2) == pytest.approx(abs(0.5 - 0.4) / 2)
+
+
+def test_opposite_gaps_cancel_inside_a_bin_and_not_between_bins():
+    confidence = torch.tensor([0.55, 0.95], dtype=torch.float64)
+    correct = torch.tensor([True, False])
+    assert calibration_error(confidence, correct, bins=1) == pytest.approx(0.25)
+    assert calibration_error(confidence, correct, bins=2) == pytest.approx(0.25)
+    assert calibration_error(confidence, correct, bins=10) == pytest.approx((0.45 + 0.95) / 2)
+
+
+# noise
+
+
+def noisy(net, x, y, *, eps, generator, batch_size=512):
+    return score_under_noise(
+        net, x, y, eps=eps, generator=generator, normalise=normalise, batch_size=batch_size
+    )
+
+
+def test_noise_repeats_with_the_generator_and_differs_without(linear, pixels):
+    same = [noisy(linear, *pixels, eps=30, generator=seeded(5)) for _ in range(2)]
+    assert same[0] == same[1]
+    assert noisy(linear, *pixels, eps=30, generator=seeded(6)) != same[0]
+
+
+def test_a_generator_goes_on_from_where_it_was(linear, pixels):
+    generator = seeded(5)
+    first = noisy(linear, *pixels, eps=30, generator=generator)
+    assert noisy(linear, *pixels, eps=30, generator=generator) != first
+
+
+def test_noise_does_not_touch_the_global_generator(linear, pixels):
+    state = torch.get_rng_state()
+    noisy(linear, *pixels, eps=30, generator=seeded())
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_noise_of_zero_gives_the_clean_scores(linear, pixels):
+    clean = score(linear, *pixels, normalise=normalise)
+    assert noisy(linear, *pixels, eps=0, generator=seeded()) == clean
+
+
+def test_noise_has_the_standard_deviation_of_eps_in_pixels_and_is_not_clipped():
+    seen = []
+
+    def spy(x):
+        seen.append(x)
+        return x
+
+    x, y = torch.ones(50, 400), torch.zeros(50).long()
+    score_under_noise(nn.Identity(), x, y, eps=8, generator=seeded(), normalise=spy)
+    noise = torch.cat(seen) - x
+    assert float(noise.std()) == pytest.approx(8 / 255, rel=0.03)
+    assert float(noise.mean()) == pytest.approx(0, abs=1e-3)
+    assert float(torch.cat(seen).max()) > 1
+
+
+def test_error_under_noise_agrees_with_the_normal_tail():
+    # class 1 wherever the pixel is above 1/2, and pixels one standard deviation below
+    class Threshold(nn.Module):
+        def forward(self, x):
+            return torch.cat([torch.zeros_like(x), x - 0.5], dim=1)
+
+    x, y = torch.full((20_000, 1), 0.5 - 10 / 255), torch.zeros(20_000).long()
+    scores = score_under_noise(
+        Threshold(), x, y, eps=10, generator=seeded(), normalise=as_is, batch_size=5000
+    )
+    tail = 0.5 * math.erfc(1 / math.sqrt(2))
+    assert scores.error == pytest.approx(tail, abs=5 * math.sqrt(tail / 20_000))
+
+
+# fgsm
+
+
+def attacked_by_hand(weight, bias, x, y, eps):
+    """The gradient of the loss of a linear classifier, class by class, in float64."""
+    weight, bias, x = weight.double(), bias.double(), x.double()
+    mean, std = MEAN.double(), STD.double()
+    attacked = []
+    for sample, label in zip(x, y, strict=True):
+        share = (((sample - mean) / std) @ weight.T + bias).exp()
+        share = share / share.sum()
+        share[label] -= 1
+        direction = torch.sign((share @ weight) / std)
+        moved = sample + eps / 255 * direction
+        attacked.append(moved.clip(0, 1))
+    return torch.stack(attacked)
+
+
+@pytest.mark.parametrize("eps", [1, 8, 60])
+def test_fgsm_on_a_linear_classifier_is_the_closed_form(eps, linear, pixels):
+    x, y = pixels
+    expected = attacked_by_hand(linear.weight.detach(), linear.bias.detach(), x, y, eps)
+    got = fgsm(linear, x, y, eps=eps, normalise=normalise)
+    assert torch.allclose(got.double(), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("eps", [1, 8, 60])
+def test_error_under_fgsm_is_that_of_the_closed_form(eps, linear, pixels):
+    x, y = pixels
+    moved = attacked_by_hand(linear.weight.detach(), linear.bias.detach(), x, y, eps)
+    chosen = linear(normalise(moved.float())).argmax(1)
+    expected = float((chosen != y).double().mean())
+    assert score_under_fgsm(linear, x, y, eps=eps, normalise=normalise).error == pytest.approx(
+        expected
+    )
+
+
+def test_a_margin_in_pixels_decides_whom_fgsm_can_reach():
+    # logits ± w·z with z = (x - 1/2) / (1/4): class 1 above 1/2, whatever the scale
+    net = nn.Linear(1, 2)
+    net.load_state_dict({"weight": torch.tensor([[-3.0], [3.0]]), "bias": torch.zeros(2)})
+    x = torch.tensor([[0.5 - 3 / 255], [0.5 - 7 / 255], [0.5 + 3 / 255], [0.5 + 7 / 255]])
+    y = torch.tensor([0, 0, 1, 1])
+    errors = [
+        score_under_fgsm(net, x, y, eps=eps, normalise=lambda x: (x - 0.5) / 0.25).error
+        for eps in (0, 2, 5, 8)
+    ]
+    assert errors == [0, 0, 0.5, 1]
+
+
+def test_the_clip_takes_its_share_of_the_attack():
+    # both pixels count alike; one is at its bound and cannot move, so the sum crosses later
+    net = nn.Linear(2, 2)
+    net.load_state_dict(
+        {"weight": torch.tensor([[0.0, 0.0], [1.0, 1.0]]), "bias": torch.tensor([0.0, -1.2])}
+    )
+    x, y = torch.tensor([[1.0, 0.15]]), torch.tensor([0])
+    short, enough = 10, 15  # 0.05 is 12.75/255, and twice the shorter step would cross
+    assert score_under_fgsm(net, x, y, eps=short, normalise=as_is).error == 0
+    assert score_under_fgsm(net, x, y, eps=enough, normalise=as_is).error == 1
+    assert fgsm(net, x, y, eps=enough, normalise=as_is).tolist() == [
+        pytest.approx([1.0, 0.15 + 15 / 255])
+    ]
+
+
+def test_fgsm_of_zero_gives_the_clean_scores(net, pixels):
+    clean = score(net, *pixels, normalise=normalise)
+    assert score_under_fgsm(net, *pixels, eps=0, normalise=normalise) == clean
+
+
+def test_fgsm_raises_the_loss_of_a_network(net, pixels):
+    clean = score(net, *pixels, normalise=normalise)
+    assert score_under_fgsm(net, *pixels, eps=4, normalise=normalise).nll > clean.nll
+
+
+def test_fgsm_works_where_gradients_are_switched_off(linear, pixels):
+    with torch.no_grad():
+        inside = score_under_fgsm(linear, *pixels, eps=8, normalise=normalise)
+    assert inside == score_under_fgsm(linear, *pixels, eps=8, normalise=normalise)
+
+
+def test_fgsm_works_on_frozen_networks(linear, pixels):
+    before = score_under_fgsm(linear, *pixels, eps=8, normalise=normalise)
+    linear.requires_grad_(False)
+    assert score_under_fgsm(linear, *pixels, eps=8, normalise=normalise) == before
+
+
+def test_fgsm_attacks_the_network_in_eval_mode(net, pixels):
+    one, two = (fgsm(net, *pixels, eps=8, normalise=normalise) for _ in range(2))
+    assert torch.equal(one, two)
+    assert net[3].training
+
+
+# the network comes back as it was
+
+
+def state(net):
+    modes = [module.training for module in net.modules()]
+    return modes, {name: value.clone() for name, value in net.state_dict().items()}
+
+
+@every_evaluation
+def test_modes_weights_and_statistics_are_restored(evaluate, net, pixels):
+    modes, values = state(net)
+    evaluate(net, *pixels)
+    after_modes, after = state(net)
+    assert after_modes == modes
+    assert all(torch.equal(after[name], value) for name, value in values.items())
+
+
+@every_evaluation
+def test_modes_are_restored_when_the_network_raises(evaluate, net, pixels):
+    net.append(Broken())
+    modes, _ = state(net)
+    with pytest.raises(RuntimeError, match="broken on purpose"):
+        evaluate(net, *pixels)
+    assert state(net)[0] == modes
+    assert all(p.grad is None for p in net.parameters())
+
+
+@every_evaluation
+def test_no_gradients_are_left_on_the_parameters(evaluate, net, pixels):
+    evaluate(net, *pixels)
+    assert all(p.grad is None for p in net.parameters())
+
+
+@every_evaluation
+def test_gradients_that_were_there_stay(evaluate, net, pixels):
+    for p in net.parameters():
+        p.grad = torch.ones_like(p)
+    evaluate(net, *pixels)
+    assert all(torch.equal(p.grad, torch.ones_like(p)) for p in net.parameters())
+
+
+@every_evaluation
+def test_samples_are_not_changed(evaluate, net, pixels):
+    x, y = pixels
+    before = x.clone()
+    evaluate(net, x, y)
+    assert torch.equal(x, before)
+    assert not x.requires_grad
+
+
+@every_evaluation
+def test_chance_inside_the_network_is_off(evaluate, net, pixels):
+    assert evaluate(net, *pixels) == evaluate(net, *pixels)
+
+
+# what is refused
+
+
+@every_evaluation
+@pytest.mark.parametrize(
+    ("x", "y", "error", "message"),
+    [
+        (torch.zeros(2, 3).byte(), torch.zeros(2).long(), TypeError, r"got torch.uint8: images"),
+        (torch.zeros(2, 3), torch.zeros(2), TypeError, r"integer classes, got torch.float32"),
+        (torch.zeros(0, 3), torch.zeros(0).long(), ValueError, r"at least one sample.*\(0, 3\)"),
+        (torch.zeros(2, 3), torch.zeros(3).long(), ValueError, r"each of the 2 samples.*\(3,\)"),
+        (torch.zeros(2, 3), torch.tensor([0, 4]), ValueError, r"in 0 … 3.*got 0 … 4"),
+        (torch.zeros(2, 3), torch.tensor([-1, 0]), ValueError, r"in 0 … 3.*got -1 … 0"),
+    ],
+)
+def test_unfit_samples_are_refused(evaluate, x, y, error, message, linear):
+    with pytest.raises(error, match=message):
+        evaluate(linear, x, y)
+
+
+def test_a_batch_size_below_one_is_refused(linear, pixels):
+    with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
+        score(linear, *pixels, normalise=normalise, batch_size=0)
+
+
+def test_fewer_than_one_bin_is_refused(linear, pixels):
+    with pytest.raises(ValueError, match="bins must be at least 1, got 0"):
+        score(linear, *pixels, normalise=normalise, bins=0)
+
+
+@pytest.mark.parametrize("eps", [-1.0, math.inf, math.nan])
+def test_an_eps_that_is_no_size_is_refused(eps, linear, pixels):
+    for evaluate in (
+        lambda: noisy(linear, *pixels, eps=eps, generator=seeded()),
+        lambda: score_under_fgsm(linear, *pixels, eps=eps, normalise=normalise),
+        lambda: fgsm(linear, *pixels, eps=eps, normalise=normalise),
+    ):
+        with pytest.raises(ValueError, match=f"eps must be a finite number.*got {eps}"):
+            evaluate()
+
+
+@pytest.mark.parametrize("shift", [-1.0, 1.0, math.nan])
+def test_fgsm_refuses_what_are_not_pixels(shift, linear, pixels):
+    x, y = pixels
+    with pytest.raises(ValueError, match=r"x must be pixels in \[0, 1\]"):
+        score_under_fgsm(linear, x + shift, y, eps=1, normalise=normalise)
+
+
+def test_logits_of_another_shape_are_refused():
+    with pytest.raises(ValueError, match=r"\(n, classes\) with n = 2, got \(2, 3, 1\)"):
+        score(nn.Identity(), torch.zeros(2, 3, 1), torch.zeros(2).long(), normalise=as_is)
+
+
+def test_logits_that_are_not_numbers_are_refused():
+    x = torch.tensor([[0.0, math.nan], [0.0, 1.0]])
+    with pytest.raises(ValueError, match="got NaN for 1 of the 2 samples"):
+        score(nn.Identity(), x, torch.zeros(2).long(), normalise=as_is)

@@ -1,0 +1,198 @@
+"""Tuning happens inside each trial, on validation samples, and the test comes after it."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from sealing import Sealed, own
+from sweeping import Fake, Inline, done_row, failed_row, table
+
+from kmixup.lab.league.contests import SMALL, make_contests, play, result_of
+from kmixup.lab.paper import PRESETS
+from kmixup.lab.sweep.driver import sweep
+from kmixup.lab.sweep.rows import failed_of
+from kmixup.lab.sweep.store import NAME, read
+from kmixup.lab.train.methods import METHODS
+from kmixup.lab.train.trial import Method
+
+SMALLEST = {"methods": ["erm", "mixup", "kmixup", "regmixup"], "settings": 2, "trials": 2}
+
+
+def inline(folder):
+    """Runs trials in this process, as a sweep."""
+    return lambda trials: sweep(trials, folder, engine=Inline()).rows
+
+
+def contest_of(name="iris", **changes):
+    (contest,) = make_contests([name], **{**SMALLEST, **changes})
+    return contest
+
+
+def rows_with(contest, error):
+    """Rows of all trials; `error` gives that of a trial, None for one that fails."""
+
+    def run(trials):
+        return [
+            failed_row(trial) if (found := error(trial)) is None else done_row(trial, found)
+            for trial in trials
+        ]
+
+    return play(contest, run)
+
+
+# what is run
+
+
+def test_methods_share_the_trials_and_each_trial_is_tuned_by_itself():
+    contest = contest_of(settings=4)
+    assert {trial.validation for trial in contest.tuning_trials} == {0.2}
+    assert {trial.split for trial in contest.tuning_trials} == {None}
+    seeds = {trial.method: set() for trial in contest.tuning_trials}
+    for trial in contest.tuning_trials:
+        seeds[trial.method].add(trial.seed)
+    assert set(map(frozenset, seeds.values())) == {frozenset({0, 1})}
+    assert Method("erm") not in seeds  # there is nothing to choose
+
+    def error(trial):  # another alpha is best in each trial
+        return abs(trial.method.alpha - (0.2, 1.0)[trial.seed])
+
+    result = rows_with(contest, error)
+    for score in result.scores[1:]:
+        assert [score.chosen[number].alpha for number in (0, 1)] == [0.2, 1.0]
+        assert score.complete
+    for row in result.tested:
+        assert row.trial == contest.test(row.trial.method, row.trial.seed)
+
+
+def test_of_equal_settings_the_smaller_k_wins_then_the_smaller_alpha():
+    contest = contest_of(settings=4)
+    result = rows_with(contest, lambda trial: 0.1)
+    chosen = {score.entrant.name: score.chosen[0] for score in result.scores}
+    assert (chosen["kmixup"].k, chosen["kmixup"].alpha) == (4, 0.2)
+    assert (chosen["regmixup"].k, chosen["regmixup"].alpha) == (1, 0.2)
+
+
+def test_failed_settings_cannot_win_and_a_method_without_any_is_incomplete():
+    contest = contest_of()
+
+    def error(trial):
+        if trial.method.name == "regmixup" or trial.method.alpha == 0.2:
+            return None
+        return 0.1
+
+    scores = {score.entrant.name: score for score in rows_with(contest, error).scores}
+    assert scores["mixup"].chosen[0].alpha == 1.0
+    assert scores["mixup"].complete
+    assert not scores["regmixup"].complete
+    assert (scores["regmixup"].chosen, scores["regmixup"].figure) == ({}, None)
+    assert scores["erm"].figure.value == pytest.approx(10.0)
+
+
+def test_data_and_protocol_are_those_of_the_published_tables():
+    for name in SMALL:
+        contest = contest_of(name, methods=["erm", "mixup"])
+        published = PRESETS[name].trials(trials=1)
+        plain = next(trial for trial in published if trial.method == Method("erm"))
+        assert replace(plain, shifts=()) == contest.test(Method("erm"), 0)
+
+
+def test_methods_that_need_images_take_part_where_there_are_any():
+    def names(data):
+        (contest,) = make_contests([data])
+        return {entrant.name for entrant in contest.entrants}
+
+    on_images = {name for name, entry in METHODS.items() if entry.needs_images}
+    assert {"cutmix", "puzzlemix"} < on_images
+    assert names("mnist-1000") - names("iris") == on_images
+    assert "cmixup" not in names("mnist-1000")
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"methods": ["erm", "cutmix"]}, "methods must apply to every data set, cutmix does not"),
+        ({"trials": 0}, "trials must be a whole number, at least 1, got 0"),
+        ({"validation": 1.0}, "validation must be a share between 0 and 1"),
+        ({"samples": 15}, "iris must leave 16 training samples for kmixup k=16 alpha=1, beside"),
+    ],
+)
+def test_leagues_that_cannot_be_carried_out_are_refused(more, message):
+    with pytest.raises(ValueError, match=message):
+        contest_of(**more)
+
+
+# the test part
+
+
+@pytest.mark.slow
+def test_other_test_samples_change_nothing_but_the_test(tmp_path, monkeypatch):
+    found = []
+    for number, shift in enumerate((0.0, 50.0)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        contest = contest_of(own("own.npz", shift=shift), epochs=2)
+        found.append(play(contest, inline("rows")))
+    first, second = found
+
+    def validated(result):
+        return table([row for row in result.rows if row.trial.validation is not None])
+
+    assert validated(first) == validated(second)
+    for one, other in zip(first.scores, second.scores, strict=True):
+        assert one.chosen == other.chosen
+    for row, other in zip(first.tested, second.tested, strict=True):
+        assert row.scores != other.scores
+
+
+@pytest.mark.slow
+def test_no_test_sample_is_read_before_the_end_of_the_tuning(sealed, tmp_path, monkeypatch):
+    told = []
+
+    def tell(sentence):
+        told.append(sentence)
+        if sentence.endswith("the test"):
+            monkeypatch.setattr(Sealed, "opened", True)
+
+    result = play(contest_of(sealed, epochs=2), inline(tmp_path / "rows"), tell)
+    assert len(told) == 2
+    assert failed_of(result.rows) == []
+    assert all(score.complete for score in result.scores)
+
+
+# going on
+
+
+def test_a_league_goes_on_where_it_was_stopped(tmp_path):
+    contest, engine = contest_of(), Fake()
+
+    class Stopping(Fake):
+        def rows(self, units, **more):
+            yield next(super().rows(units, **more))
+            raise KeyboardInterrupt
+
+    def run_on(engine):
+        return lambda trials: sweep(trials, tmp_path, engine=engine).rows
+
+    with pytest.raises(KeyboardInterrupt):
+        play(contest, run_on(Stopping()))
+    before = {row.id for row in read(tmp_path)}
+    assert before
+    resumed = play(contest, run_on(engine))
+    assert before.isdisjoint(engine.ran)
+    assert resumed == play(contest, run_on(Fake()))
+    assert result_of(contest, {row.id: row for row in read(tmp_path)}) == resumed
+    lines = (tmp_path / NAME).read_text().splitlines()[1:]
+    assert len({json.loads(line)["id"] for line in lines}) == len(lines)
+
+
+def test_more_methods_train_what_is_new(tmp_path):
+    first, second = Fake(), Fake()
+
+    def run_on(engine):
+        return lambda trials: sweep(trials, tmp_path, engine=engine).rows
+
+    play(contest_of(methods=["erm", "mixup"]), run_on(first))
+    play(contest_of(), run_on(second))
+    names = {row.id: row.trial.method.name for row in read(tmp_path)}
+    assert {names[ran] for ran in second.ran} == {"kmixup", "regmixup"}

@@ -1,0 +1,145 @@
+"""The page of a league: what it shows, and what it does not claim."""
+
+import io
+import re
+
+import pytest
+from page_checker import Checker
+from rich.console import Console
+from sweeping import done_row, failed_row
+
+from kmixup.lab.evaluate.scores import NumberScores
+from kmixup.lab.league.contests import make_contests, play
+from kmixup.lab.league.page import markdown, page, show, write
+from kmixup.lab.league.standings import standings_of
+from kmixup.lab.league.wording import headline
+from kmixup.lab.report.several import holm
+from kmixup.measured import Measured
+
+DATA = ("iris", "cancer", "four-bars")
+RATIOS = {"iris": 0.4, "cancer": 0.5, "four-bars": 0.9}
+LEVEL = {"erm": 30, "mixup": 20, "kmixup": 10, "nearest": 40, "regmixup": 20.5}
+
+
+def error(trial):
+    """k-mixup is best by far, RegMixup as good as mixup; trials differ a little."""
+    noise = (trial.seed * 7 + len(trial.method.name)) % 5 / 1000
+    return LEVEL[trial.method.name] / 100 + noise
+
+
+def league(error=error, *, data=DATA, trials=5, **changes):
+    def run(asked):
+        for trial in asked:
+            found = error(trial)
+            yield (
+                failed_row(trial, "ValueError: <no>")
+                if found is None
+                else (found if not isinstance(found, float) else done_row(trial, found))
+            )
+
+    contests = make_contests(data, methods=list(LEVEL), settings=2, trials=trials, **changes)
+    results = [play(contest, lambda asked: list(run(asked))) for contest in contests]
+    return standings_of(results, lambda contest: Measured(RATIOS[contest.name], 0.01))
+
+
+@pytest.fixture(scope="module")
+def found():
+    return league()
+
+
+@pytest.fixture(scope="module")
+def html(found):
+    return page(found, command="kmixup league iris cancer four-bars")
+
+
+def text_of(html):
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html))
+
+
+def test_the_page_needs_nothing_but_itself(html):
+    checked = Checker(html)
+    assert "<script" not in html
+    assert all(link.startswith("#") for link in checked.links)
+    assert len(checked.ids) == len(set(checked.ids))
+    assert html.count("<svg") == 2
+
+
+def test_the_page_has_ranks_errors_comparisons_the_prediction_and_the_protocol(html):
+    text = text_of(html)
+    assert "Best mean rank: k-mixup, 1.00 of 5, on 3 data sets." in text
+    assert "5 methods on 3 data sets, 5 paired trials of each" in text
+    assert "critical difference 3.52" in text
+    assert "Of 12 tests, corrected for their number: better than mixup: k-mixup on iris" in text
+    assert "The prediction does not hold on 3 data sets: the sign is as predicted on 2 of 3" in text
+    assert "k = 4, α 1 (5)" in text
+    assert "held out to tune on 20 %" in text
+    assert "kmixup league iris cancer four-bars" in text
+
+
+def test_ranks_are_of_mean_errors_and_the_unranked_entrant_is_left_out(found):
+    assert found.ranking.names == ("k-mixup", "mixup", "RegMixup", "ERM", "nearest neighbours")
+    assert found.ranking.ranks == (1.0, 2.0, 3.0, 4.0, 5.0)
+    assert "k-mixup, k = 16" not in found.titles
+    assert headline(found)[1].startswith("The ranks differ beyond chance (Friedman's test, p = ")
+
+
+def test_comparisons_are_corrected_for_all_of_them(found):
+    assert len(found.against) == 12
+    assert [test.p for test in found.against] == list(
+        holm([test.difference.p for test in found.against])
+    )
+    sides = {(test.data, test.method): test.side for test in found.against}
+    assert sides["iris", "k-mixup"] == -1
+    assert sides["cancer", "ERM"] == 1
+    assert sides["iris", "RegMixup"] == 0 or abs(sides["iris", "RegMixup"]) == 1
+
+
+def test_markdown_and_terminal_say_the_same(found, tmp_path):
+    text = markdown(found, command="kmixup league")
+    assert "| k-mixup | * 10." in text.replace("\\*", "*")
+    stream = io.StringIO()
+    show(found, Console(file=stream, width=100))
+    for said in (text, stream.getvalue()):
+        assert found.prediction.verdict in said
+        assert "Best mean rank: k-mixup, 1.00 of 5, on 3 data sets." in said
+    path = write(found, tmp_path, command="kmixup league")
+    assert path.name == "league.html"
+    assert (tmp_path / "report.md").read_text() == text
+
+
+def test_a_method_with_missing_trials_is_not_ranked_and_named():
+    def failing(trial):
+        return None if trial.method.name == "regmixup" and trial.data == "iris" else error(trial)
+
+    found = league(failing, data=("iris", "cancer"))
+    assert found.gaps == ("RegMixup is not ranked, it lacks iris (0 of 5 trials).",)
+    assert "RegMixup" not in found.ranking.names
+    text = text_of(page(found, command="kmixup league"))
+    assert found.gaps[0] in text
+    assert "ValueError: &lt;no&gt;" in text
+    assert "Open: a verdict takes 3 data sets, there are 2." in text
+
+
+def test_one_data_set_gives_an_order_and_no_test():
+    found = league(data=("iris",), trials=1)
+    assert found.ranking.p is None
+    assert headline(found)[1] == (
+        "A test of the ranks takes 3 methods and 2 data sets: this is an order, no more."
+    )
+    assert found.against == ()
+    assert "Nothing is compared with mixup" in text_of(page(found, command="kmixup league"))
+
+
+def test_a_league_in_which_all_fails_has_a_page_that_says_so():
+    found = league(lambda trial: None, data=("iris",))
+    assert headline(found) == ("No two methods have ended well in all trials of all data sets.",)
+    assert "5 methods on 1 data set" in text_of(page(found, command="kmixup league"))
+
+
+def test_a_regression_is_told_apart():
+    def numbers(trial):
+        return done_row(trial, scores=NumberScores(error(trial), 1.0, 0.5))
+
+    found = league(numbers, data=("iris",))
+    assert "RMSE" in text_of(page(found, command="kmixup league"))
+    assert "| 0.10" in markdown(found, command="kmixup league").replace("\\* ", "")

@@ -1,0 +1,103 @@
+"""The presets beyond the paper, and how reports compare their variants."""
+
+import pytest
+from report_rows import row
+
+from kmixup.lab.paper import PRESETS
+from kmixup.lab.report.account import account_of
+from kmixup.lab.report.own import tables_of
+from kmixup.lab.report.side_by_side import side_by_side
+from kmixup.lab.train.trial import Method
+
+PRESET = PRESETS["beyond-mnist-1000"]
+
+
+def error_of(trial):
+    """Labels are 1 better than plain, the network is as good, a memory is 2 worse."""
+    method, noise = trial.method, 0.01 * trial.seed
+    if method.memory is not None:
+        return 7.0 + noise
+    if method.labels == 1.0:
+        return 4.0 + noise**2
+    if method.match_on == "network:5":
+        return 5.0 + (-1) ** trial.seed * noise
+    return 5.0 + noise if method.name == "kmixup" else 6.0 + noise
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return [row(trial.method, error_of(trial), trial.seed, base=trial) for trial in PRESET.trials()]
+
+
+def test_all_networks_take_as_many_steps_and_share_their_seeds():
+    for name in ("beyond-mnist-1000", "beyond-mnist-5000", "beyond-cifar10-5000"):
+        for trial in PRESETS[name].trials():
+            protocol = trial.protocol
+            steps = protocol.epochs * -(-trial.samples // protocol.batch_size)
+            assert 3000 <= steps < 3200
+            assert protocol.rate / protocol.batch_size == pytest.approx(
+                {"mnist": 0.05, "cifar10": 0.1}[trial.data] / 64
+            )
+    cells = {(trial.method, trial.protocol) for trial in PRESET.trials()}
+    assert len(cells) == 12
+    assert {trial.seed for trial in PRESET.trials()} == set(range(5))
+
+
+def test_plain_networks_are_those_of_the_small_images():
+    small = {trial.id for trial in PRESETS["mnist-1000"].trials(trials=5)}
+    shared = [trial for trial in PRESET.trials() if trial.id in small]
+    assert {trial.method for trial in shared} == {
+        Method("erm"),
+        Method("mixup"),
+        Method("kmixup", 16),
+    }
+
+
+def test_every_variant_is_compared_with_plain_kmixup(rows):
+    found = side_by_side(account_of(rows, PRESET.tables).findings)
+    told = {label: [box.small for box in boxes] for label, boxes in found.rows}
+    assert [under for _, under in found.head] == [
+        "α = 1, batch_size 64, epochs 188, rate 0.05",
+        "α = 1, batch_size 16, epochs 48, rate 0.0125",
+    ]
+    (labels, nothing) = told["k-mixup with labels=1, k = 16"]
+    assert "−1.0" in labels
+    assert "from k = 16, it is better" in labels
+    assert nothing == ""
+    (network, _) = told["k-mixup matched on network:5, k = 16"]
+    assert "undecided" in network
+    (_, memory) = told["k-mixup with memory=512, k = 64"]
+    assert "+2.00" in memory
+    assert "from k = 16, it is worse" in memory
+    (plain, _) = told["k-mixup, k = 16"]
+    assert "−1.00" in plain  # from mixup
+    assert "from k" not in plain
+
+
+def test_a_variant_is_in_no_plain_cell(rows):
+    for finding in account_of(rows, PRESET.tables).findings:
+        table = finding.outcome.table
+        for cell in finding.outcome.cells:
+            for one in cell.done:
+                if cell.k > 1:
+                    assert (one.trial.method.labels, one.trial.method.memory) == (
+                        table.labels,
+                        table.memory,
+                    )
+    plain = account_of(rows, PRESETS["mnist-1000"].tables)
+    assert len(plain.unplaced) == 45
+
+
+def test_a_sweep_of_ones_own_has_a_table_for_each_variant(rows):
+    tables = [table for table in tables_of(rows) if table.measure == "error"]
+    assert sorted(table.title for table in tables) == [
+        "mnist, lenet, kmixup",
+        "mnist, lenet, kmixup matched on ema:5",
+        "mnist, lenet, kmixup matched on network:5",
+        "mnist, lenet, kmixup matched on pca:50",
+        "mnist, lenet, kmixup with labels=-0.2",
+        "mnist, lenet, kmixup with labels=1",
+        "mnist, lenet, kmixup with memory=512",
+    ]
+    placed = account_of(rows, tables_of(rows))
+    assert not placed.unplaced

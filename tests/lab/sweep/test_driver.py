@@ -1,0 +1,222 @@
+"""Trials become rows, and nothing is run twice or lost."""
+
+import json
+import os
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sweeping import Fake, Inline, table
+
+from kmixup.lab.sweep import driver as module
+from kmixup.lab.sweep.driver import sweep, weight
+from kmixup.lab.sweep.grid import expand
+from kmixup.lab.sweep.store import NAME, read
+from kmixup.lab.train.protocol import Protocol
+from kmixup.lab.train.trial import Method, Trial, shifts_from
+
+# ids
+
+
+def test_ids_stay_what_they_are():
+    """Rows of published runs carry them: a change here would run all of these again."""
+    assert Trial("iris", "mlp-iris").id == "7290141d966f61bc"
+    all_set = Trial(
+        "mnist",
+        "lenet",
+        Method("kmixup", 32, 0.5, "xi", "batch"),
+        Protocol(epochs=3, rate=1.0, milestones=(0.3,), precision="bf16", augment=True),
+        seed=7,
+        limit=100,
+        scaling="minmax",
+        shifts=shifts_from({"noise": (8,), "fgsm": (0.5, 4)}),
+    )
+    assert all_set.id == "3e6fe8f298cc16ce"
+
+
+def test_settings_that_are_not_made_leave_the_id_alone():
+    plain = Trial("iris", "mlp-iris")
+    assert (
+        replace(plain, limit=None, scaling=None, shifts=shifts_from({"noise": ()})).id == plain.id
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"data": "cancer"},
+        {"model": "mlp-toy"},
+        {"method": Method("kmixup", 8)},
+        {"method": Method("kmixup", alpha=2)},
+        {"method": Method("kmixup", alpha_rule="xi")},
+        {"method": Method("kmixup", pairing="batch")},
+        {"protocol": Protocol(epochs=3)},
+        {"protocol": Protocol(milestones=())},
+        {"seed": 1},
+        {"limit": 10},
+        {"scaling": "none"},
+        {"size": 10},
+        {"target": "species"},
+        {"shifts": (("noise", (1,)),)},
+        {"shifts": (("fgsm", (1,)),)},
+    ],
+)
+def test_every_setting_changes_the_id(change):
+    plain = Trial("iris", "mlp-iris")
+    assert replace(plain, **change).id != plain.id
+
+
+def test_equal_trials_have_equal_ids():
+    one = Trial("a", "b", Method("kmixup", 1, 2), Protocol(rate=1, weight_decay=0, momentum=0))
+    two = Trial("a", "b", Method("mixup", 9, 2.0), Protocol(rate=1.0, weight_decay=0.0, momentum=0))
+    assert one == two
+    assert one.id == two.id
+    assert Trial.from_dict(json.loads(json.dumps(one.to_dict()))).id == one.id
+
+
+def test_augment_is_yes_or_no():
+    with pytest.raises(ValueError, match="augment must be true or false, got 'yes'"):
+        Protocol(augment="yes")
+
+
+# running them
+
+
+def seeds(number, **more):
+    return expand(data="iris", method="erm", trials=number, protocol={"epochs": 2}, **more)
+
+
+def test_the_rows_are_those_of_the_trials_asked_for(tmp_path):
+    outcome = sweep(seeds(3), tmp_path, engine=Inline(), device="cpu")
+    assert [row.id for row in outcome.rows] == [trial.id for trial in seeds(3)]
+    assert (outcome.ran, outcome.failed) == (3, [])
+    assert os.listdir(tmp_path) == [NAME]
+    others = sweep(seeds(2, seed=9), tmp_path, engine=Inline(), device="cpu")
+    assert [row.trial.seed for row in others.rows] == [9, 10]
+    assert len(read(tmp_path)) == 5
+
+
+def test_what_has_a_row_is_not_run_again(tmp_path):
+    engine = Fake()
+    sweep(seeds(3), tmp_path, engine=engine)
+    assert sweep(seeds(5), tmp_path, engine=engine).ran == 2
+    assert sweep([*seeds(5), *seeds(5)], tmp_path, engine=engine).ran == 0
+    assert sorted(engine.ran) == sorted(trial.id for trial in seeds(5))
+
+
+def test_what_failed_is_tried_again_and_the_later_row_counts(tmp_path):
+    outcome = sweep(seeds(4), tmp_path, engine=Fake(failing={1, 3}))
+    assert [row.trial.seed for row in outcome.failed] == [1, 3]
+    engine = Fake(failing={3})
+    outcome = sweep(seeds(4), tmp_path, engine=engine)
+    assert engine.ran == [seeds(4)[seed].id for seed in (1, 3)]
+    assert [row.trial.seed for row in outcome.failed] == [3]
+    assert (tmp_path / NAME).read_text().count('"status":"failed"') == 3
+
+
+def test_progress_is_told_as_rows_are_safe(tmp_path):
+    sweep(seeds(1), tmp_path, engine=Fake())
+    told = []
+    sweep(
+        seeds(2),
+        tmp_path,
+        engine=Fake(),
+        started=lambda *both: told.append([len(each) for each in both]),
+        ended=lambda rows: told.append(([row.id for row in rows], len(read(tmp_path)))),
+    )
+    assert told == [[2, 1], ([seeds(2)[1].id], 2)]
+
+
+def test_the_heaviest_units_go_first(tmp_path):
+    ran = []
+
+    class Noting(Fake):
+        def rows(self, units, **more):
+            ran.extend(unit[0].protocol.epochs for unit in units)
+            return super().rows(units, **more)
+
+    sweep(expand(data="iris", protocol={"epochs": [2, 9, 4]}), tmp_path, engine=Noting())
+    assert ran == [9, 4, 2]
+    assert weight(Trial("iris", "m", limit=10)) == weight(Trial("own.csv", "m", limit=10)) == 2000
+
+
+@given(deaths=st.lists(st.integers(1, 4000), max_size=8))
+def test_a_driver_that_dies_at_any_byte_leaves_a_sweep_to_go_on_with(tmp_path_factory, deaths):
+    """The system takes some bytes of a fleet's rows, then the process is gone."""
+    folder = tmp_path_factory.mktemp("sweep")
+    trials = expand(data="iris", k=[2, 4], trials=3, protocol={"epochs": [1, 2, 3]})
+    true_write = os.write
+
+    class Killed(BaseException):
+        pass
+
+    for left in deaths:
+
+        def dying(handle, data, room=[left]):  # noqa: B006
+            done = true_write(handle, data[: room[0]])
+            room[0] -= done
+            if not room[0]:
+                raise Killed
+            return done
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "write", dying)
+            try:
+                sweep(trials, folder, engine=Fake())
+            except Killed:
+                continue
+    before = [row.id for row in read(folder)] if (folder / NAME).exists() else []
+    engine = Fake()
+    outcome = sweep(trials, folder, engine=engine)
+    assert table(outcome.rows) == table([Fake().row(trial) for trial in trials])
+    assert sorted(before + engine.ran) == sorted(trial.id for trial in trials)
+    assert (folder / NAME).read_text().count("\n") == 1 + len(trials)
+
+
+def test_an_engine_is_stopped_when_rows_cannot_be_written(tmp_path, monkeypatch):
+    stopped = []
+
+    class Stopping(Fake):
+        def rows(self, units, **more):
+            try:
+                yield from super().rows(units, **more)
+            finally:
+                stopped.append(True)
+
+    def full(self, rows):
+        raise OSError("the rows could not be written")
+
+    monkeypatch.setattr(module.Store, "append", full)
+    with pytest.raises(OSError, match="the rows could not be written") as held:
+        sweep(seeds(2), tmp_path, engine=Stopping())
+    assert stopped
+    del held
+
+
+def test_a_device_that_is_none_is_refused_at_once(tmp_path):
+    with pytest.raises(ValueError, match="device must be one of auto, cpu, cuda, mps, got 'tpu'"):
+        sweep(seeds(1), tmp_path, engine=Fake(), device="tpu")
+    assert os.listdir(tmp_path) == []
+
+
+# checkpoints of large networks
+
+
+def test_checkpoints_are_kept_until_their_row_is_safe_and_no_longer(tmp_path):
+    one, two, other = (trial.id for trial in seeds(3))
+    running = tmp_path / "running"
+
+    class Saving(Fake):
+        def rows(self, units, **more):
+            assert one not in os.listdir(running)
+            (running / two).mkdir(exist_ok=True)
+            yield from super().rows(units, **more)
+
+    sweep(seeds(1), tmp_path, engine=Fake())
+    (running / one).mkdir(parents=True)  # a crash came after the row
+    (running / other).mkdir()  # of another sweep
+    sweep(seeds(2), tmp_path, engine=Saving(failing={1}))
+    assert sorted(os.listdir(running)) == sorted([two, other])
+    sweep(seeds(2), tmp_path, engine=Saving())
+    assert os.listdir(running) == [other]

@@ -1,0 +1,151 @@
+"""Grids become trials: each once, with the same seeds in every cell."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kmixup.lab.sweep.grid import expand, read_config
+from kmixup.lab.train.protocol import Protocol
+from kmixup.lab.train.setup import load_data, network
+from kmixup.lab.train.streams import Streams, epoch
+
+lists = {"min_size": 1, "max_size": 3, "unique": True}
+
+
+@given(
+    data=st.lists(st.sampled_from(["iris", "cancer", "mnist"]), **lists),
+    k=st.lists(st.sampled_from([2, 4, 16]), **lists),
+    alpha=st.lists(st.sampled_from([0.1, 1, 10]), **lists),
+    rules=st.lists(st.sampled_from(["same", "xi"]), **lists),
+    batch_size=st.lists(st.sampled_from([16, 32]), **lists),
+    trials=st.integers(1, 3),
+    seed=st.integers(0, 5),
+)
+def test_a_grid_is_the_product_of_its_lists(data, k, alpha, rules, batch_size, trials, seed):
+    grid = {"data": data, "k": k, "alpha": alpha, "alpha_rule": rules, "trials": trials}
+    grid |= {"seed": seed, "protocol": {"batch_size": batch_size}}
+    found = expand(method="kmixup", **grid)
+    around = len(data) * len(batch_size) * trials
+    assert len(found) == around * len(k) * len(alpha) * len(rules)
+    assert len({trial.id for trial in found}) == len(found)
+    # plain training has no k, alpha or rule, mixup no k and no rule
+    assert len(expand(method="erm", **grid)) == around
+    assert len(expand(method="mixup", **grid)) == around * len(alpha)
+    both = expand(method=["erm", "mixup", "kmixup"], **grid)
+    assert len(both) == len(found) + around + around * len(alpha)
+    cells = {}
+    for trial in both:
+        cells.setdefault(replace(trial, seed=0), []).append(trial.seed)
+    assert set(map(tuple, cells.values())) == {tuple(range(seed, seed + trials))}
+
+
+def test_single_values_are_lists_of_one():
+    assert expand(data="iris", k=4, protocol={"epochs": 2}) == expand(
+        data=["iris"], method=["kmixup"], k=[4], alpha=[1.0], protocol={"epochs": [2]}
+    )
+    assert expand(data="mnist", noise=8) == expand(data="mnist", noise=[8])
+
+
+def test_network_and_protocol_are_the_papers_unless_given():
+    iris, ring = expand(data=["iris", "one-ring"], protocol={"epochs": 5})
+    assert (iris.model, iris.protocol) == (
+        "mlp-iris",
+        Protocol(epochs=5, rate=0.005, batch_size=32),
+    )
+    assert (ring.model, ring.protocol.epochs) == ("mlp-toy", 5)
+    own = expand(data="iris", model=["mlp-toy", "nets:small"])
+    assert [trial.model for trial in own] == ["mlp-toy", "nets:small"]
+
+
+def test_milestones_are_one_value_or_a_list_of_lists():
+    one = expand(data="iris", protocol={"milestones": [0.3, 0.6]})
+    assert [trial.protocol.milestones for trial in one] == [(0.3, 0.6)]
+    two = expand(data="iris", protocol={"milestones": [[0.3, 0.6], [0.5]]})
+    assert [trial.protocol.milestones for trial in two] == [(0.3, 0.6), (0.5,)]
+    assert expand(data="iris", protocol={"milestones": []})[0].protocol.milestones == ()
+
+
+def test_what_is_named_twice_is_run_once():
+    assert len(expand(data=["iris", "iris"], k=[4, 4, 1], method=["kmixup", "mixup"])) == 2
+
+
+def test_data_of_ones_own_are_looked_at(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("a,way\n" + "\n".join(f"{x},{x > 0}" for x in range(-9, 9)))
+    (trial,) = expand(data=str(path), target="way", limit=8)
+    assert (trial.model, trial.target, trial.limit) == ("mlp-phishing", "way", 8)
+
+
+def test_trials_of_a_seed_share_split_weights_and_order_in_all_cells():
+    grid = expand(data="iris", method=["erm", "mixup", "kmixup"], k=[4, 16], seed=3)
+    data = [load_data(trial) for trial in grid]
+    nets = [network(*one, Streams(3)) for one in zip(grid, data, strict=True)]
+    orders = [epoch(trial, 100, trial.method.alpha, Streams(3)) for trial in grid]
+    for one, net, order in zip(data, nets, orders, strict=True):
+        assert torch.equal(one.x_train, data[0].x_train)
+        assert torch.equal(one.y_test, data[0].y_test)
+        for weights, first in zip(net.parameters(), nets[0].parameters(), strict=True):
+            assert torch.equal(weights, first)
+        assert torch.equal(order[0].first, orders[0][0].first)
+
+
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [
+        ({"trials": 0}, "trials must be a whole number, at least 1, got 0"),
+        ({"trials": [1, 2]}, "trials must be a whole number, at least 1, got .1, 2."),
+        ({"seed": -1}, "seed must be a whole number, at least 0, got -1"),
+        ({"method": []}, "method must have at least one value, got an empty list"),
+        ({"k": []}, "k must have at least one value, got an empty list"),
+        ({"data": []}, "data must have at least one value, got an empty list"),
+        ({"model": []}, "model must have at least one value, got an empty list"),
+        ({"protocol": {"rate": []}}, "rate must have at least one value, got an empty list"),
+        ({"protocol": {"speed": 1}}, "protocol.speed is not a setting: those of a Protocol are e"),
+        ({"data": "irsi"}, "there is no data set or file 'irsi': did you mean iris"),
+        ({"method": "cutup"}, "method must be one of erm, mixup, kmixup, nearest, manif"),
+        ({"k": [4, 200]}, 'batch_size must be at least k = 200 with pairing "loaders", got 32'),
+    ],
+)
+def test_what_makes_no_grid_is_refused(grid, message):
+    with pytest.raises(ValueError, match=message):
+        expand(**{"data": "iris"} | grid)
+
+
+# grids as files
+
+
+def config(folder, text):
+    (folder / "grid.toml").write_text(text)
+    return folder / "grid.toml"
+
+
+def test_a_file_says_what_the_arguments_say(tmp_path):
+    text = 'data = "iris"\nmethod = ["erm", "kmixup"]\nk = [4, 8]\ntrials = 2\n'
+    text += "noise = []\n[protocol]\nepochs = [2, 3]\nmilestones = [0.5]\n"
+    assert read_config(config(tmp_path, text)) == expand(
+        data="iris", method=["erm", "kmixup"], k=[4, 8], trials=2,
+        protocol={"epochs": [2, 3], "milestones": [0.5]},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("data = ", "grid.toml must be TOML: Invalid value"),
+        ("\xff", "grid.toml must be TOML"),
+        ('data = "iris"\nmethods = "erm"', "methods in .*grid.toml is not a setting: those of a"),
+        ("trials = 3", 'grid.toml must name its data, e.g. data = "iris"'),
+        ('data = "iris"\n[protocol]\nlr = 1', "protocol.lr is not a setting: those of a Protocol"),
+        ('data = "iris"\n[protocol]\nrate = "high"', "grid.toml has a value of the wrong kind: "),
+        ('data = "iris"\ntarget = ["a"]', "grid.toml has a value of the wrong kind: "),
+        ('data = "iris"\nprotocol = 3', "grid.toml has a value of the wrong kind: "),
+    ],
+)
+def test_what_is_no_grid_in_a_file_is_refused(tmp_path, text, message):
+    path = tmp_path / "grid.toml"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(ValueError, match=message):
+        read_config(path)

@@ -1,0 +1,443 @@
+"""Rows that last: any crash, a full disk, two writers, and files that are not ours."""
+
+import errno
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sweeping import done_row, failed_row
+
+from kmixup.lab.sweep import store as module
+from kmixup.lab.sweep.rows import read_row
+from kmixup.lab.sweep.store import HEADER, NAME, Store, read
+from kmixup.lab.train.trial import Trial
+
+HEAD = json.dumps(HEADER) + "\n"
+
+
+TRIAL = Trial("iris", "mlp-iris")
+
+
+def row(name, make=done_row, **changes):
+    return make(replace(TRIAL, data=name), **changes)
+
+
+def line(name):
+    """A row as earlier versions wrote it: without a checksum."""
+    plain = row(name).to_dict()
+    del plain["checksum"]
+    return json.dumps(plain) + "\n"
+
+
+def names(rows):
+    return [row.trial.data for row in rows]
+
+
+def written(folder, text):
+    (folder / NAME).write_text(text)
+    return folder
+
+
+@pytest.fixture
+def rows(tmp_path):
+    """A folder with the rows a and b."""
+    with Store(tmp_path) as store:
+        store.append([row("a"), row("b")])
+    return tmp_path
+
+
+# writing and reading
+
+
+def test_rows_come_back_as_they_were_written(tmp_path):
+    both = [row("a", error=0.1 + 0.2), row("b", failed_row, reason="é\n\u2028")]
+    with Store(tmp_path / "new" / "deep") as store:
+        store.append(both)
+        store.append([])
+    assert read(tmp_path / "new" / "deep") == both
+
+
+def test_the_latest_row_of_a_trial_counts(tmp_path):
+    with Store(tmp_path) as store:
+        store.append([row("a", failed_row), row("b"), row("a", error=1.0)])
+        store.append([row("c", failed_row)])
+    assert read(tmp_path) == [row("b"), row("a", error=1.0), row("c", failed_row)]
+
+
+def test_rows_are_read_while_they_are_written(tmp_path):
+    with Store(tmp_path) as store:
+        assert read(tmp_path) == []
+        store.append([row("a")])
+        assert read(tmp_path) == [row("a")]
+
+
+def test_rows_are_forced_to_the_disk_and_so_are_new_folders(tmp_path, monkeypatch):
+    synced = []
+
+    def note(handle):
+        synced.append(os.readlink(f"/proc/self/fd/{handle}"))
+
+    if not os.path.isdir("/proc/self/fd"):
+        pytest.skip("needs /proc to tell what a handle is of")
+    monkeypatch.setattr(os, "fsync", note)
+    out = tmp_path / "a" / "b"
+    with Store(out) as store:
+        assert synced == [str(tmp_path / "a"), str(tmp_path), str(out / NAME), str(out)]
+        store.append([row("a")])
+        assert synced[4:] == [str(out / NAME)]
+
+
+def test_what_is_no_json_is_refused_before_a_byte_is_written(rows):
+    with Store(rows) as store, pytest.raises(ValueError, match="Out of range float values"):
+        store.append([row("c"), row("d", seconds=float("nan"))])
+    assert read(rows) == [row("a"), row("b")]
+
+
+# crashes
+
+
+@given(
+    before=st.lists(st.text(min_size=1), max_size=3),
+    fleet=st.lists(st.text(min_size=1), min_size=1, max_size=4),
+    share=st.floats(0, 1),
+)
+def test_of_a_write_that_is_cut_anywhere_the_whole_rows_remain(
+    tmp_path_factory, before, fleet, share
+):
+    folder = tmp_path_factory.mktemp("store")
+    with Store(folder) as store:
+        store.append(row(name, error=i) for i, name in enumerate(before))
+        start = (folder / NAME).stat().st_size
+        store.append(row(name, error=i) for i, name in enumerate(fleet))
+    contents = (folder / NAME).read_bytes()
+    cut = start + round(share * (len(contents) - start))
+    (folder / NAME).write_bytes(contents[:cut])
+
+    kept, end = {}, 0
+    for line in contents.splitlines(keepends=True):
+        end += len(line)
+        if end > len(line) and end - 1 <= cut:  # a row that lacks nothing but its end is whole
+            kept[json.loads(line)["id"]] = read_row(json.loads(line))
+    assert {one.id: one for one in read(folder)} == kept
+    with Store(folder) as store:
+        store.append([row("after")])
+    assert {one.id: one for one in read(folder)} == kept | {row("after").id: row("after")}
+
+
+def test_every_prefix_of_a_store_can_be_gone_on_with(tmp_path):
+    with Store(tmp_path / "whole") as store:
+        store.append([row("a"), row("b")])
+        store.append([row("c")])
+    contents = (tmp_path / "whole" / NAME).read_bytes()
+    for cut in range(len(contents)):
+        folder = tmp_path / str(cut)
+        folder.mkdir()
+        (folder / NAME).write_bytes(contents[:cut])
+        kept = read(folder)
+        with Store(folder) as store:
+            store.append([row("d")])
+        assert read(folder) == [*kept, row("d")]
+        assert kept == [row("a"), row("b"), row("c")][: len(kept)]
+
+
+def test_a_last_line_that_an_editor_left_without_its_end_is_kept(rows):
+    text = (rows / NAME).read_text()
+    written(rows, text.rstrip("\n"))
+    with Store(rows) as store:
+        store.append([row("c")])
+    assert read(rows) == [row("a"), row("b"), row("c")]
+
+
+# disks
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EDQUOT])
+@pytest.mark.parametrize("room", [0, 7, 60])
+def test_a_full_disk_is_one_sentence_and_costs_no_row(rows, monkeypatch, code, room):
+    left = room
+    true_write = os.write
+
+    def fills_up(handle, data):
+        nonlocal left
+        if not left:
+            raise OSError(code, os.strerror(code))
+        done = true_write(handle, data[:left])
+        left -= done
+        return done
+
+    with Store(rows) as store:
+        monkeypatch.setattr(os, "write", fills_up)
+        with pytest.raises(OSError, match=rf"not be written to .*{NAME} \({os.strerror(code)}\)"):
+            store.append([row("c", versions={"fill": "x" * 100}), row("d")])
+        assert read(rows) == [row("a"), row("b")]
+        monkeypatch.undo()
+        store.append([row("c")])
+    assert read(rows) == [row("a"), row("b"), row("c")]
+
+
+def test_a_disk_that_cannot_even_be_cut_loses_nothing_either(rows, monkeypatch):
+    true_write = os.write
+
+    def fills_up(handle, data):
+        if len(data) < 20:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return true_write(handle, data[: len(data) // 2])
+
+    def fails(handle, length):
+        raise OSError(errno.EIO, "Input/output error")
+
+    with Store(rows) as store:
+        monkeypatch.setattr(os, "write", fills_up)
+        monkeypatch.setattr(os, "ftruncate", fails)
+        with pytest.raises(
+            OSError, match=r"\(No space left on device\): all earlier ones are safe"
+        ):
+            store.append([row("c", versions={"fill": "x" * 100})])
+        monkeypatch.undo()
+    assert (rows / NAME).read_bytes()[-1:] != b"\n"
+    with Store(rows) as store:
+        store.append([row("d")])
+    assert read(rows) == [row("a"), row("b"), row("d")]
+
+
+def test_a_file_that_may_not_grow_is_one_sentence(rows):
+    """The system itself refuses here: a limit on the size of files."""
+    code = f"""if True:
+        import resource, signal
+        from kmixup.lab.sweep.rows import read_row
+        from kmixup.lab.sweep.store import Store
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        with Store({str(rows)!r}) as store:
+            size = store.path.stat().st_size
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size + 30, size + 30))
+            try:
+                store.append([read_row({row("c").to_dict()!r})])
+            except OSError as error:
+                print(error)
+    """
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout == (
+        f"the rows could not be written to {rows / NAME} (File too large): all earlier ones are "
+        "safe; mend that and start again\n"
+    )
+    assert read(rows) == [row("a"), row("b")]
+
+
+@pytest.mark.parametrize("name", ["mkdir", "open"])
+def test_a_folder_that_cannot_be_written_to_is_one_sentence(tmp_path, monkeypatch, name):
+    def refuse(*args, **more):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(os, name, refuse)
+    with (
+        pytest.raises(OSError, match=r"new cannot be written to \(Read-only file system\): choose"),
+        Store(tmp_path / "new"),
+    ):
+        pass
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only to root")
+def test_a_folder_without_permission_is_one_sentence(tmp_path):
+    tmp_path.chmod(0o500)
+    with (
+        pytest.raises(OSError, match=r"cannot be written to \(Permission denied\): choose"),
+        Store(tmp_path),
+    ):
+        pass
+
+
+def test_a_file_in_the_place_of_the_folder_is_one_sentence(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match="out must be a folder, .*file is a file"):
+        Store(tmp_path / "file").__enter__()
+    with pytest.raises(OSError, match=r"cannot be written to \(Not a directory\): choose another"):
+        Store(tmp_path / "file" / "below").__enter__()
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_rows_are_not_written_into_a_file_that_was_taken_away(rows, replaced):
+    with Store(rows) as store:
+        (rows / NAME).rename(rows / "elsewhere")
+        if replaced:
+            (rows / NAME).write_bytes((rows / "elsewhere").read_bytes())
+        with pytest.raises(OSError, match="was removed or replaced while the sweep was writing it"):
+            store.append([row("c")])
+
+
+# two writers
+
+
+def test_a_second_writer_is_refused_until_the_first_has_left(rows):
+    sentence = "is being written by another sweep: wait for its end, or choose another folder"
+    with Store(rows) as first:
+        with pytest.raises(ValueError, match=sentence):
+            Store(rows).__enter__()
+        first.append([row("c")])
+    with Store(rows) as second:
+        second.append([row("d")])
+    assert names(read(rows)) == ["a", "b", "c", "d"]
+
+
+def test_the_lock_is_on_the_rows_and_leaves_nothing_behind(rows):
+    with Store(rows):
+        assert os.listdir(rows) == [NAME]
+    assert os.listdir(rows) == [NAME]
+
+
+def test_where_what_is_locked_cannot_be_read_the_lock_is_beside_the_rows(rows, monkeypatch):
+    monkeypatch.setattr(module, "CAN_READ_LOCKED", False)
+    with Store(rows):
+        assert sorted(os.listdir(rows)) == [NAME, "rows.lock"]
+        fcntl.flock(os.open(rows / NAME, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with pytest.raises(ValueError, match="is being written by another sweep"):
+            Store(rows).__enter__()
+    with Store(rows):
+        pass
+
+
+def test_a_writer_that_is_killed_leaves_no_lock(rows):
+    code = f"""if True:
+        import os, signal
+        from kmixup.lab.sweep.store import Store
+        with Store({str(rows)!r}):
+            os.kill(os.getpid(), signal.SIGKILL)
+    """
+    assert subprocess.run([sys.executable, "-c", code]).returncode == -signal.SIGKILL
+    with Store(rows) as store:
+        store.append([row("c")])
+
+
+def test_a_disk_without_locks_is_one_sentence(rows, monkeypatch):
+    def refuse(handle, how):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(OSError, match=r"cannot be locked \(No locks available\): choose a folder"):
+        Store(rows).__enter__()
+
+
+def test_a_refused_store_is_let_go(rows):
+    good = (rows / NAME).read_text()
+    written(rows, "not ours\n")
+    with pytest.raises(ValueError, match="it holds something else"):
+        Store(rows).__enter__()
+    written(rows, good)
+    with Store(rows):
+        pass
+
+
+# files that are not ours
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"format": "kmixup rows", "version": 2}\n', "version 2"),
+        ('{"format": "kmixup rows"}\n', "version None"),
+        ('{"id": "a", "status": "done"}\n', "something else"),
+        ("data,error\niris,0.1\n", "something else"),
+        ("[1]\n", "something else"),
+    ],
+)
+def test_what_another_version_or_program_wrote_is_refused_and_left_alone(tmp_path, text, found):
+    written(tmp_path, text)
+    sentence = f"{NAME} must hold rows of version 1, it holds {found}: choose another folder"
+    with pytest.raises(ValueError, match=sentence):
+        Store(tmp_path).__enter__()
+    with pytest.raises(ValueError, match=sentence):
+        read(tmp_path)
+    assert (tmp_path / NAME).read_text() == text
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        '{"id": "b", "st',
+        "",
+        "3",
+        "[3]",
+        "\x00\x00",
+        '{"id": "b"}',
+        '{"id": "b", "status": "done"}',
+        line("b").replace('"result"', '"results"').rstrip(),
+        line("b").replace("[1]", "1").rstrip(),
+    ],
+)
+def test_a_damaged_line_in_the_middle_is_named_and_left_alone(tmp_path, damaged):
+    text = HEAD + line("a") + damaged + "\n" + line("c")
+    written(tmp_path, text)
+    sentence = f"line 3 of .*{NAME} must be the row of a trial, it is damaged: restore the file"
+    with pytest.raises(ValueError, match=sentence):
+        Store(tmp_path).__enter__()
+    with pytest.raises(ValueError, match=sentence):
+        read(tmp_path)
+    assert (tmp_path / NAME).read_text() == text
+    lines = text.splitlines(keepends=True)
+    written(tmp_path, "".join(lines[:2] + lines[3:]))
+    assert names(read(tmp_path)) == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        (
+            '"layers": null',
+            '"depth": 3',
+            "method.depth is not a setting: those of",
+        ),
+        ('"seed": 0', '"seed": -1', "seed must be a whole number, 0 or more, got -1"),
+        ('"status": "done"', '"status": "lost"', "status must be done or failed, got 'lost'"),
+    ],
+)
+def test_a_row_that_this_version_cannot_read_is_refused_with_the_reason(tmp_path, old, new, reason):
+    written(tmp_path, HEAD + line("a") + line("b").replace(old, new))
+    sentence = f"line 3 of .*{NAME} must be a row that this version can read, {reason}"
+    with pytest.raises(ValueError, match=sentence):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ('"error":0.1,', '"error":0.3,', "its checksum is wrong"),
+        ('"data":"b"', '"data":"c"', "its checksum is wrong"),
+        ('"seconds":0.5,', "", "its checksum is wrong"),
+    ],
+)
+def test_a_row_that_was_changed_is_named(rows, old, new, reason):
+    text = (rows / NAME).read_text()
+    head, separator, last = text.rpartition('{"id"')
+    assert old in last
+    written(rows, head + separator + last.replace(old, new))
+    sentence = (
+        rf"line 3 of .*{NAME} must be the row of a trial, it is damaged \({reason}\): restore"
+    )
+    with pytest.raises(ValueError, match=sentence):
+        read(rows)
+
+
+def test_a_row_without_a_checksum_is_read_unless_its_id_is_anothers(tmp_path):
+    written(tmp_path, HEAD + line("a"))
+    assert read(tmp_path) == [row("a")]
+    written(tmp_path, HEAD + line("a").replace('"seed": 0', '"seed": 1'))
+    other = replace(TRIAL, data="a", seed=1).id
+    reason = f"its id is {row('a').id} and that of its trial {other}"
+    with pytest.raises(ValueError, match=rf"it is damaged \({reason}\): restore the file"):
+        read(tmp_path)
+
+
+def test_a_checksum_does_not_mind_how_json_is_spaced(tmp_path):
+    written(tmp_path, HEAD + json.dumps(row("a").to_dict()) + "\n")
+    assert read(tmp_path) == [row("a")]
+
+
+def test_a_folder_without_rows_is_no_sweep(tmp_path):
+    with pytest.raises(FileNotFoundError, match=f"must be the folder of a sweep, it has no {NAME}"):
+        read(tmp_path)

@@ -1,0 +1,334 @@
+"""Pieces of a sweep: how trials are grouped, and that company changes no row."""
+
+import errno
+import os
+import subprocess
+import sys
+import warnings
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kmixup.lab.sweep import units as module
+from kmixup.lab.sweep.rows import Done, Failed
+from kmixup.lab.sweep.units import MEMBERS, POINTS, done, failed, in_fleets, run, units
+from kmixup.lab.train import checkpoint
+from kmixup.lab.train.loop import train
+from kmixup.lab.train.protocol import Protocol
+from kmixup.lab.train.setup import DivergedError
+from kmixup.lab.train.trial import Method, Trial
+
+IRIS = Trial("iris", "mlp-iris", Method("kmixup", 2), Protocol(epochs=3, rate=0.05, batch_size=32))
+
+
+def figures(row):
+    return row.id, row.alpha, row.xi, row.scores, row.curve
+
+
+# grouping
+
+trials = st.builds(
+    Trial,
+    data=st.sampled_from(["iris", "mnist"]),
+    model=st.sampled_from(["mlp-iris", "lenet", "mlp-own:net", "nets:mlp-iris"]),
+    method=st.builds(Method, st.sampled_from(["erm", "kmixup"]), k=st.integers(1, 3)),
+    protocol=st.builds(
+        Protocol, epochs=st.integers(1, 2), precision=st.sampled_from(["fp32", "bf16"])
+    ),
+    seed=st.integers(0, 40),
+    shifts=st.sampled_from([(), (("noise", (8.0,)),)]),
+)
+
+
+@given(st.lists(trials, unique=True, max_size=60))
+def test_units_hold_every_trial_once_and_fleets_are_alike(some):
+    found = units(some)
+    assert Counter(trial for unit in found for trial in unit) == Counter(some)
+    for unit in found:
+        assert 1 <= len(unit) <= MEMBERS
+        assert len(unit) == 1 or all(map(in_fleets, unit))
+        assert len({replace(trial, seed=0, method=Method("erm")) for trial in unit}) == 1
+
+
+def test_only_small_networks_in_full_precision_go_together():
+    assert in_fleets(IRIS)
+    assert not in_fleets(replace(IRIS, model="mlp-of:ones_own"))
+    assert not in_fleets(replace(IRIS, model="lenet"))
+    assert not in_fleets(replace(IRIS, shifts=(("fgsm", (1,)),)))
+    assert not in_fleets(replace(IRIS, protocol=Protocol(precision="bf16")))
+
+
+# rows
+
+
+def test_a_row_says_what_a_run_alone_says():
+    here = train(IRIS, device="cpu").record
+    others = [replace(IRIS, seed=1), replace(IRIS, method=Method("erm"))]
+    row, *_ = run((IRIS, *others))
+    assert (row.id, row.trial) == (IRIS.id, IRIS)
+    plain = row.to_dict()
+    for name in ("trial", "alpha", "xi", "data", "result", "versions", "machine"):
+        assert plain[name] == here[name], name
+    assert row.curve.epoch == (1, 2, 3)
+    assert row.curve.error == tuple(entry["error"] for entry in here["epochs"])
+    assert "epochs" not in plain
+
+
+def test_a_trial_has_the_same_row_in_any_company():
+    members = tuple(replace(IRIS, seed=seed) for seed in range(4))
+    together = run(members)
+    apart = [row for member in members for row in run((member,))]
+    halves = run(members[:2]) + run(members[2:])
+    assert list(map(figures, together)) == list(map(figures, apart)) == list(map(figures, halves))
+
+
+def test_curves_are_short_and_end_at_the_end():
+    record = train(IRIS, device="cpu").record
+    entry = record["epochs"][0]
+    for epochs in (1, 49, 50, 51, 99, 200, 1234):
+        record["epochs"] = [entry | {"epoch": number + 1} for number in range(epochs)]
+        shown = done(IRIS, record).curve.epoch
+        assert len(shown) <= POINTS
+        assert shown[-1] == epochs
+        assert len({b - a for a, b in pairwise(shown)}) <= 1
+    assert min(map(len, vars(done(IRIS, record).curve).values())) == len(shown)
+
+
+def test_what_json_cannot_say_is_left_out():
+    record = train(IRIS, device="cpu").record
+    record["result"]["nll"] = float("inf")
+    record["noise"] = [{"eps": 8.0, "error": 0.5, "nll": float("nan"), "ece": 0.1}]
+    row = done(IRIS, record).to_dict()
+    assert row["result"]["nll"] is None
+    assert row["noise"] == [{"eps": 8.0, "error": 0.5, "nll": None, "ece": 0.1}]
+    assert row["result"]["error"] == record["result"]["error"]
+
+
+def test_warnings_of_workers_are_silent_and_one_thread_is_used():
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            unreachable = replace(IRIS, method=Method("kmixup", 32, 50.0, "xi"))
+            (row,) = run((unreachable,))
+        assert (type(row), caught) == (Done, [])
+        assert row.machine["threads"] == torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)
+
+
+# failures
+
+
+def test_a_member_that_diverges_fails_alone():
+    wild = [replace(IRIS, protocol=replace(IRIS.protocol, rate=1e9), seed=seed) for seed in (0, 1)]
+    rows = run(tuple(wild))
+    assert list(map(type, rows)) == [Failed, Failed]
+    assert rows[0].reason.startswith("DivergedError: the loss became NaN or infinite in epoch")
+    assert rows[0].id == wild[0].id
+
+
+def test_a_member_that_cannot_run_does_not_stop_the_fleet():
+    members = [replace(IRIS, seed=seed) for seed in range(5)]
+    large = replace(IRIS, method=Method("kmixup", 120), protocol=Protocol(3, 0.05, batch_size=128))
+    alike = [replace(member, protocol=large.protocol) for member in members]
+    rows = run((*alike[:2], large, *alike[2:]))
+    assert list(map(type, rows)) == [Done] * 2 + [Failed] + [Done] * 3
+    assert rows[2].reason == (
+        "ValueError: k=120 with pairing 'loaders' needs 120 training samples, iris has 100: lower k"
+    )
+    assert rows[2].traceback.count("Traceback") == 1
+    assert figures(rows[0]) == figures(run((alike[0],))[0])
+
+
+def test_an_error_is_one_line_in_its_row():
+    row = failed(IRIS, ValueError("two\n  lines"))
+    assert row.reason == "ValueError: two lines"
+    assert row.traceback == "ValueError: two\n  lines\n"
+    assert failed(IRIS, "lost").reason == "lost"
+
+
+# large networks
+
+
+class Stopped(BaseException):
+    """As sudden as a signal."""
+
+
+def flipped(whole):
+    """The bytes with one bit of a weight changed."""
+    place = len(whole) // 2
+    return whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :]
+
+
+def own_net(*, in_shape, num_classes):
+    return torch.nn.Linear(in_shape[0], num_classes)
+
+
+def wide_net(*, in_shape, num_classes):
+    return torch.nn.Sequential(
+        torch.nn.Linear(in_shape[0], 5000), torch.nn.Linear(5000, num_classes)
+    )
+
+
+@pytest.fixture
+def single():
+    """A trial of a network of one's own, which is trained alone."""
+    return replace(IRIS, model=f"{__name__}:own_net")
+
+
+def test_an_interrupted_single_trial_goes_on_from_its_checkpoint(single, tmp_path, monkeypatch):
+    expected = figures(run((single,), device="cpu")[0])
+    true_save, saved = checkpoint.save, []
+
+    def save_and_stop(path, state):
+        true_save(path, state)
+        saved.append(path)
+        raise Stopped
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "save", save_and_stop)
+        for epochs in (1, 2):
+            with pytest.raises(Stopped):
+                run((single,), device="cpu", running=tmp_path)
+            assert checkpoint.completed_epochs(tmp_path / single.id / checkpoint.NAME) == epochs
+    (row,) = run((single,), device="cpu", running=tmp_path)
+    assert figures(row) == expected
+    assert saved == [tmp_path / single.id / checkpoint.NAME] * 2
+
+
+def test_without_a_common_folder_nothing_is_kept(single, tmp_path):
+    (row,) = run((single,), device="cpu", running=tmp_path / "on another machine")
+    assert isinstance(row, Done)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("damage", [lambda whole: b"damaged", lambda whole: whole[:-1], flipped])
+def test_a_trial_with_a_damaged_checkpoint_starts_anew(single, tmp_path, monkeypatch, damage):
+    expected = figures(run((single,), device="cpu")[0])
+    path = tmp_path / single.id / checkpoint.NAME
+    train(single, device="cpu", out=path.parent)
+    path.write_bytes(damage(path.read_bytes()))
+    (row,) = run((single,), device="cpu", running=tmp_path)
+    assert figures(row) == expected
+    assert checkpoint.completed_epochs(path) == 3
+
+
+def test_a_trial_whose_network_has_changed_starts_anew(single, tmp_path):
+    path = tmp_path / single.id / checkpoint.NAME
+    train(single, device="cpu", out=path.parent)
+    state = torch.load(path, weights_only=True)
+    state["model"]["weight"] = torch.zeros(7, 7)
+    checkpoint.save(path, state)
+    with pytest.raises(ValueError, match=r"it does not fit \(.*size mismatch.*\): delete it, or"):
+        train(single, device="cpu", out=path.parent, resume=True)
+    expected = figures(run((single,), device="cpu")[0])
+    assert figures(run((single,), device="cpu", running=tmp_path)[0]) == expected
+
+
+def test_an_error_of_training_spares_the_checkpoint(single, tmp_path, monkeypatch):
+    true_save = checkpoint.save
+
+    def lack_memory(path, state):
+        if len(state["history"]) > 1:
+            raise RuntimeError("out of memory")
+        true_save(path, state)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "save", lack_memory)
+        (row,) = run((single,), device="cpu", running=tmp_path)
+    assert row.reason == "RuntimeError: out of memory"
+    assert checkpoint.completed_epochs(tmp_path / single.id / checkpoint.NAME) == 1
+
+
+def test_a_disk_that_cannot_be_read_spares_the_checkpoint(single, tmp_path, monkeypatch):
+    path = tmp_path / single.id / checkpoint.NAME
+    train(single, device="cpu", out=path.parent)
+
+    def refuse(path):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", refuse)
+        (row,) = run((single,), device="cpu", running=tmp_path)
+    assert row.reason == "OSError: [Errno 5] Input/output error"
+    assert checkpoint.completed_epochs(path) == 3
+
+
+def test_a_full_disk_spares_the_checkpoint(single, tmp_path, monkeypatch):
+    true_save = checkpoint.save
+
+    def fill_up(path, state):
+        if len(state["history"]) > 1:
+            raise OSError("No space left on device")
+        true_save(path, state)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "save", fill_up)
+        (row,) = run((single,), device="cpu", running=tmp_path)
+    assert row.reason == "OSError: No space left on device"
+    assert checkpoint.completed_epochs(tmp_path / single.id / checkpoint.NAME) == 1
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from kmixup.lab.sweep.units import run
+from kmixup.lab.train import checkpoint
+from kmixup.lab.train.protocol import Protocol
+from kmixup.lab.train.trial import Trial
+
+trial, running = Trial("iris", "MODEL", protocol=Protocol(epochs=3)), Path(sys.argv[1])
+true_save = checkpoint.save
+
+def save(path, state):
+    true_save(path, state)
+    size = path.stat().st_size // 2  # no later one fits
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+checkpoint.save = save
+(row,) = run((trial,), device="cpu", running=running)
+print(row.reason)
+print(checkpoint.completed_epochs(running / trial.id / checkpoint.NAME))
+print(*(path.name for path in (running / trial.id).iterdir()))
+"""
+
+
+@pytest.mark.slow
+def test_a_file_that_may_not_grow_spares_the_checkpoint(tmp_path):
+    """The system itself refuses here: a limit on the size of files."""
+    script = FULL.replace("MODEL", f"{__name__}:wide_net")
+    path = f"{Path(__file__).parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    ended = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PYTHONPATH": path},
+    )
+    reason, epochs, files = ended.stdout.splitlines()
+    assert "checkpoint.pt could not be written (File too large): the checkpoint from" in reason
+    assert (epochs, files) == ("1", checkpoint.NAME)
+
+
+def test_a_fleet_that_cannot_start_gives_a_row_for_each(monkeypatch):
+    def refuse(some):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(module, "train_fleet", refuse)
+    rows = run(tuple(replace(IRIS, seed=seed) for seed in range(3)))
+    assert [row.reason for row in rows] == ["MemoryError: no room"] * 3
+
+
+def test_errors_of_a_fleet_are_those_of_a_run_alone():
+    wild = replace(IRIS, protocol=replace(IRIS.protocol, rate=1e9))
+    with pytest.raises(DivergedError) as alone:
+        train(wild, device="cpu")
+    assert run((wild,))[0].reason == f"DivergedError: {alone.value}"

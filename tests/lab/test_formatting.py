@@ -1,0 +1,55 @@
+"""Tables of text in Markdown and on a terminal."""
+
+import io
+
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+from kmixup.lab.formatting import TextTable, narrow_table, terminal_table
+
+
+def shown(table, width=60):
+    console = Console(width=width, file=io.StringIO(), record=True)
+    console.print(table)
+    return console.export_text()
+
+
+def test_markup_in_a_cell_is_text():
+    table = TextTable(["[red]a[/]", "b"], [["[bold]x[/]", "*y* | <z>"]], "[i]t", "[u]c")
+    text = shown(table.printed())
+    for part in ("[red]a[/]", "[bold]x[/]", "*y* | <z>", "[i]t", "[u]c"):
+        assert part in text
+    assert "\\*y\\* \\| &lt;z>" in table.markdown()
+
+
+def test_a_row_may_end_early_in_a_document_and_on_a_terminal():
+    table = TextTable(["a", "b", "c"], [["1"], ["1", "2", "3"]])
+    assert table.markdown().splitlines()[2] == "| 1 |  |  |"
+    assert "3" in shown(table.printed())
+    with pytest.raises(ValueError, match="zip"):
+        table.aligned()
+
+
+def test_columns_are_aligned_to_their_sides():
+    header, rows = ["long heading", "long heading"], [["x", "y"]]
+    line = next(line for line in shown(terminal_table(header, rows)).splitlines() if "x" in line)
+    assert line.index("x") < 4
+    assert line.rstrip(" │").endswith("           y")
+    right = shown(terminal_table(header, rows, first="right", others="left")).splitlines()
+    line = next(line for line in right if "x" in line)
+    assert line.index("y") - line.index("x") < 6
+
+
+def test_a_text_keeps_its_style():
+    table = terminal_table(["a"], [[Text("x", style="bold")]])
+    console = Console(file=io.StringIO(), record=True)
+    console.print(table)
+    assert "\x1b[1mx" in console.export_text(styles=True)
+
+
+def test_a_narrow_table_wraps_only_where_it_may():
+    rows = [["some words here", "1.00 ± 0.10"]]
+    text = shown(narrow_table(["a", "b"], rows, wrapped=[0]), width=20)
+    assert "1.00 ± 0.10" in text
+    assert "some words here" not in text

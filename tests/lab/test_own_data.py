@@ -1,0 +1,108 @@
+"""Tables as people have them, the whole way: inspected, searched, trained and predicted."""
+
+import csv
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from own_tables import imbalanced, mixed, regression, wide
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/own-data.md").read_text()
+QUICK = ("--epochs", 2, "--batch-size", 16, "--quiet")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("write", "rows", "classes", "words"),
+    [
+        (mixed, 90, ["leaves", "stays"], ("--drop", "row", "--drop", "currency")),
+        (imbalanced, 213, ["fails", "fine"], ("--class-weights", "balanced")),
+        (wide, 48, ["A", "B", "C"], ()),
+        (regression, 90, [], ()),
+    ],
+)
+def test_a_table_is_inspected_searched_trained_and_predicted(
+    kmixup, here, write, rows, classes, words
+):
+    write(here / "own.csv", rows=rows)
+    reading = words if words[:1] == ("--drop",) else ()
+    code, out, err = kmixup("inspect", "own.csv", *reading, "--largest-k", 4)
+    assert code == 0, err
+    search = ("--strategy", "simple", "--k", 1, "--k", 4, "--trials", 1, "--tests", 2)
+    code, out, err = kmixup(
+        "tune", "--data", "own.csv", *words, *search, *QUICK, "--workers", 1, "--out", "search"
+    )
+    assert code == 0, err
+    unit = "error in per cent" if classes else "RMSE in the unit of the target"
+    assert f"Test {unit}, measured once" in out
+    page = (here / "search/tune.html").read_text()
+    assert (f"test {unit}" in page, "per cent" in page) == (True, bool(classes))
+    code, out, err = kmixup("train", "--data", "own.csv", *words, "--k", 4, *QUICK, "--out", "run")
+    assert code == 0, err
+    assert re.search("test error .*%" if classes else r"test RMSE [\d.]+, R² ", out)
+    assert ("always answering" in out) or ("what the constant answer gives" in out)
+    result = json.loads((here / "run/record.json").read_text())["result"]
+    assert {"error", "baseline", "balanced_accuracy" if classes else "r2"} <= result.keys()
+    code, out, err = kmixup("predict", "run", "own.csv", "--out", "answers.csv")
+    assert code == 0, err
+    header, *lines = csv.reader((here / "answers.csv").read_text().splitlines())
+    assert header == ["sample", "prediction", *(f"probability of {name}" for name in classes)]
+    assert len(lines) == rows
+    assert all(line[1] in classes for line in lines) or not classes
+
+
+@pytest.mark.slow
+def test_a_sweep_of_a_regression_has_no_per_cent(kmixup, here):
+    regression(here / "rents.csv", rows=60)
+    (here / "grid.toml").write_text(
+        'data = "rents.csv"\nmethod = ["erm", "kmixup"]\nk = [2, 4]\ntrials = 2\n'
+        'target = "rent"\n[protocol]\nepochs = 2\nbatch_size = 16\n'
+    )
+    code, out, err = kmixup("sweep", "grid.toml", "--quiet", "--workers", 1)
+    assert code == 0, err
+    assert ("RMSE" in out, "per cent" in out) == (True, False)
+    assert "An answer that looks at no input" in out
+    page = (here / "out/grid/report.html").read_text()
+    assert "in per cent" not in page
+    assert "An answer that looks at no input, always the same, has the RMSE" in page
+
+
+@pytest.mark.slow
+def test_the_commands_and_the_code_of_the_page_run(kmixup, here):
+    mixed(here / "clients.csv", rows=90)
+    mixed(here / "new.csv", rows=9, seed=1)
+    regression(here / "rents.csv", rows=60)
+    for block in re.findall(r"```sh\n(.*?)```", PAGE, re.S):
+        for line in block.splitlines():
+            _, *words = shlex.split(line)
+            quick = QUICK if words[0] in ("tune", "train") else ()
+            few = ("--k", 1, "--k", 2, "--trials", 1, "--workers", 1) if words[0] == "tune" else ()
+            code, _, err = kmixup(*words, *quick, *few)
+            assert code == 0, err
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", PAGE, re.S):
+        exec(compile(block, "docs/own-data.md", "exec"), names)
+    assert len(names["churn"]) == 9
+    assert names["probabilities"].shape == (1, 2)
+    assert set(names["means"]) == {"k-mixup", "mixup", "ERM"}
+    assert names["again"].shape == (5,)
+    assert 0 < names["rmse"] < 1.5 * names["constant"]
+
+
+def test_the_page_shows_what_the_benchmark_printed():
+    assert (ROOT / "benchmarks/own_data.txt").read_text().strip() in PAGE
+
+
+@pytest.mark.slow
+def test_the_page_shows_what_a_run_at_the_majority_says(kmixup, here):
+    imbalanced(here / "machines.csv")
+    (command,) = re.findall(r"^\$ kmixup (train .*)$", PAGE, re.M)
+    code, out, err = kmixup(*shlex.split(command), "--quiet")
+    assert code == 0, err
+    # the AUC of a constant answer is noise, which differs between makes of CPU
+    printed = [line.split(", AUC")[0] for line in (out + err).splitlines()]
+    shown = PAGE.split("epochs 5\n…\n")[1].split("\n```")[0]
+    assert {line.split(", AUC")[0] for line in shown.splitlines()} <= set(printed)

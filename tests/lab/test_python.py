@@ -1,0 +1,52 @@
+"""The lab for programs: networks trained and searched on data in memory."""
+
+import numpy as np
+import pytest
+
+import kmixup.lab
+from kmixup.lab.data import load as load_data
+from kmixup.lab.sweep.store import read
+
+QUICK = {"epochs": 2, "batch_size": 16}
+
+
+def drawn(n=60):
+    x = np.random.default_rng(0).normal(size=(n, 4))
+    return x, (x[:, 0] > 0).astype(int)
+
+
+@pytest.mark.slow
+def test_a_network_trained_on_arrays_is_kept_and_read_back(tmp_path):
+    x, y = drawn()
+    model = kmixup.lab.fit(x, y, k=4, protocol=QUICK, class_weights="balanced", out=tmp_path)
+    assert model.record["trial"]["class_weights"] == "balanced"
+    again = kmixup.lab.load(tmp_path)
+    assert np.array_equal(again.predict_proba(x), model.predict_proba(x))
+    assert again.record["result"] == model.record["result"]
+
+
+@pytest.mark.slow
+def test_names_and_data_sets_are_trained_alike():
+    by_name = kmixup.lab.fit("iris", method="erm", protocol=QUICK)
+    by_data = kmixup.lab.fit(load_data("iris"), method="erm", protocol=QUICK)
+    assert by_name.record["result"] == by_data.record["result"]
+
+
+@pytest.mark.slow
+def test_a_search_with_a_folder_keeps_its_rows(tmp_path):
+    few = {"strategy": "simple", "k": [1, 2], "trials": 1, "tests": 2, "protocol": QUICK}
+    there = kmixup.lab.tune_data(*drawn(), out=tmp_path, workers=1, **few)
+    here = kmixup.lab.tune_data(*drawn(), **few)
+    assert len(read(tmp_path)) == len(there.rows)
+    for one, other in zip(there.tests, here.tests, strict=True):
+        assert one.errors == other.errors
+
+
+def test_workers_need_a_folder():
+    with pytest.raises(ValueError, match="workers need a folder for their rows, got workers=2"):
+        kmixup.lab.tune_data(*drawn(), workers=2)
+
+
+def test_other_names_are_refused():
+    with pytest.raises(AttributeError, match="module 'kmixup.lab' has no attribute 'train_me'"):
+        _ = kmixup.lab.train_me

@@ -1,0 +1,210 @@
+"""The random streams of a trial and the batches made of them."""
+
+import pytest
+import torch
+
+from kmixup.coefficient import Beta
+from kmixup.lab.data import load
+from kmixup.lab.evaluate.tasks import agreement, soft_cross_entropy
+from kmixup.lab.train.batches import crop_and_flip
+from kmixup.lab.train.mixing import Forward, mixer_of
+from kmixup.lab.train.protocol import Protocol
+from kmixup.lab.train.setup import network
+from kmixup.lab.train.streams import Streams, batch_lengths, drawing_from, epoch
+from kmixup.lab.train.trial import Method, Trial
+from kmixup.targets import mix_targets, mixed_accuracy
+
+
+def trial(method="kmixup", *, k=4, seed=0, batch_size=32, **settings):
+    protocol = Protocol(epochs=2, batch_size=batch_size)
+    return Trial("iris", "mlp-iris", Method(method, k, **settings), protocol, seed=seed)
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return load("iris")
+
+
+def steps_of(trial, n=100, *, alpha=None, rank=0, ranks=1, streams=None):
+    alpha = trial.method.alpha if alpha is None else alpha
+    return epoch(trial, n, alpha, streams or Streams(trial.seed, rank), rank=rank, ranks=ranks)
+
+
+def lam_of(step, alpha=1.0):
+    return Beta(alpha).lam(step.u).float()
+
+
+def batch_of(step, data, this):
+    """Mixed inputs and soft targets of a step."""
+    forward = Forward(torch.nn.Identity(), this, data, Streams(0), this.method.alpha)
+    return forward(step)
+
+
+# the streams
+
+
+def test_every_method_of_a_trial_sees_the_same_order_and_first_weights(iris):
+    orders, weights = [], []
+    for method in ("erm", "mixup", "kmixup", "nearest", "manifold", "cutmix", "local"):
+        for pairing in ("loaders", "batch"):
+            this = trial(method, pairing=pairing)
+            orders.append(torch.cat([step.first for step in steps_of(this)]))
+            weights.append(network(this, iris, Streams(0))[1].weight)
+    assert all(torch.equal(orders[0], order) for order in orders)
+    assert all(torch.equal(weights[0], weight) for weight in weights)
+
+
+def test_another_seed_gives_another_order_and_other_weights(iris):
+    one, two = (steps_of(trial(seed=seed))[0] for seed in (0, 1))
+    assert not torch.equal(one.first, two.first)
+    nets = [network(trial(seed=seed), iris, Streams(seed)) for seed in (0, 1)]
+    assert not torch.equal(nets[0][1].weight, nets[1][1].weight)
+
+
+def test_streams_are_all_different_and_those_of_a_rank_its_own():
+    first, second = Streams(0, 0), Streams(0, 1)
+    assert len({tuple(row.tolist()) for row in first.state()}) == len(first.state())
+    same = [torch.equal(a, b) for a, b in zip(first.state(), second.state(), strict=True)]
+    assert same == [True] * 5 + [False] * 4
+
+
+def test_a_state_that_lacks_a_stream_is_refused():
+    with pytest.raises(ValueError, match="shorter"):
+        Streams(3).restore(Streams(9).state()[:-1])
+
+
+def test_restored_streams_go_on_as_they_would_have():
+    streams = Streams(3)
+    steps_of(trial(), streams=streams)
+    state = streams.state()
+    expected = steps_of(trial(), streams=streams)
+    later = Streams(9)
+    later.restore(state)
+    again = steps_of(trial(), streams=later)
+    assert all(torch.equal(a.first, b.first) for a, b in zip(expected, again, strict=True))
+    assert all(torch.equal(a.second, b.second) for a, b in zip(expected, again, strict=True))
+    assert all(torch.equal(a.u, b.u) for a, b in zip(expected, again, strict=True))
+
+
+def test_an_epoch_uses_every_sample_once_on_each_side():
+    steps = steps_of(trial())
+    assert [step.size for step in steps] == [32, 32, 32, 4]
+    for side in ("first", "second"):
+        rows = torch.cat([getattr(step, side) for step in steps])
+        assert torch.equal(rows.sort().values, torch.arange(100))
+    assert not torch.equal(steps[0].first, steps[0].second)
+
+
+def test_ranks_share_each_batch_out_and_draw_lams_of_their_own():
+    whole = steps_of(trial())
+    shares = [steps_of(trial(), rank=rank, ranks=2) for rank in (0, 1)]
+    for step, one, two in zip(whole, *shares, strict=True):
+        together = torch.cat([one.first, two.first]).sort().values
+        assert torch.equal(together, step.first.sort().values)
+        assert one.size == two.size == step.size
+        assert one.u != two.u
+
+
+def test_lams_follow_the_law_of_beta():
+    steps = steps_of(trial(batch_size=4), n=40_000)
+    lams = torch.stack([lam_of(step) for step in steps])
+    step = torch.minimum(lams, 1 - lams)
+    assert float(step.square().mean()) == pytest.approx(Beta(1.0).mean_square_step, rel=0.03)
+
+
+@pytest.mark.parametrize("n", range(1, 40))
+@pytest.mark.parametrize("least", [2, 4])
+def test_batches_cover_the_data_and_none_is_tiny(n, least):
+    lengths = batch_lengths(n, 8, least=least)
+    assert sum(lengths) == n
+    assert n < least or min(lengths) >= least
+
+
+def test_the_global_generator_is_left_alone_inside_and_repeatable():
+    before = torch.get_rng_state()
+    with drawing_from(torch.Generator().manual_seed(1)):
+        first = torch.rand(3)
+    with drawing_from(torch.Generator().manual_seed(1)):
+        assert torch.equal(torch.rand(3), first)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+# the batches
+
+
+def test_without_mixing_a_batch_is_the_data(iris):
+    this = trial("erm")
+    step = steps_of(this)[0]
+    x, y = batch_of(step, iris, this)
+    assert torch.equal(x, iris.normalise(iris.x_train[step.first]))
+    assert torch.equal(y.argmax(1), iris.y_train[step.first])
+    assert torch.equal(y.sum(1), torch.ones(32))
+
+
+@pytest.mark.parametrize("method", ["mixup", "kmixup", "nearest"])
+def test_a_mixed_batch_is_that_of_the_library_on_the_two_orders(iris, method):
+    this = trial(method)
+    step = steps_of(this)[1]
+    x, y = batch_of(step, iris, this)
+    x1, x2 = (iris.normalise(iris.x_train[rows]) for rows in (step.first, step.second))
+    partner, lam = mixer_of(this.method, 1.0, 3).pairing(x1, x2), lam_of(step)
+    expected = lam * x1 + (1 - lam) * x2[partner]
+    assert torch.allclose(x, expected, atol=1e-6)
+    hot = torch.nn.functional.one_hot(iris.y_train, 3).float()
+    targets = lam * hot[step.first] + (1 - lam) * hot[step.second[partner]]
+    assert torch.allclose(y, targets)
+
+
+@pytest.mark.parametrize("length", [2, 5, 8, 9, 32])
+def test_inside_a_batch_no_sample_meets_itself(length):
+    x = torch.arange(length, dtype=torch.float32)[:, None]
+    data = load("iris")
+    data = type(data)(**vars(data) | {"x_train": x, "y_train": torch.zeros(length).long()})
+    data = type(data)(**vars(data) | {"mean": torch.tensor(0.0), "std": torch.tensor(1.0)})
+    this = trial(pairing="batch")
+    (step,) = epoch(this, length, 1.0, Streams(0))
+    mixed, _ = batch_of(step, data, this)
+    partner = (mixed - lam_of(step) * x[step.first]) / (1 - lam_of(step))
+    assert (partner - x[step.first]).abs().min() > 0.5
+    assert torch.allclose(partner.sort(0).values, x, atol=1e-3)
+
+
+def test_the_loss_is_the_cross_entropy_of_soft_targets():
+    logits, targets = torch.randn(6, 3), torch.rand(6, 3).softmax(1)
+    expected = torch.nn.functional.cross_entropy(logits, targets)
+    assert torch.allclose(soft_cross_entropy(logits, targets, 6), expected)
+
+
+def test_the_agreement_is_the_accuracy_of_mixed_pairs():
+    logits, lam = torch.randn(2, 9, 3), torch.rand(9)
+    y_a, y_b = torch.randint(3, (2, 2, 9))
+    targets = torch.stack([mix_targets(*y, lam, 3) for y in zip(y_a, y_b, strict=True)])
+    expected = [9 * mixed_accuracy(*one, lam) for one in zip(logits, y_a, y_b, strict=True)]
+    assert torch.allclose(agreement(logits, targets), torch.stack(expected))
+
+
+def test_crops_are_windows_of_the_padded_image_and_flips_mirror_them():
+    images = torch.randint(1, 256, (64, 3, 8, 8), dtype=torch.uint8)
+    moved = crop_and_flip(images, torch.Generator().manual_seed(0))
+    assert moved.dtype == torch.uint8
+    seen = set()
+    for image, crop in zip(images, moved, strict=True):
+        padded = torch.nn.functional.pad(image, [4] * 4)
+        windows = {
+            (flip, top, left): window.flip(2) if flip else window
+            for flip in (False, True)
+            for top in range(9)
+            for left in range(9)
+            for window in [padded[:, top : top + 8, left : left + 8]]
+        }
+        found = [key for key, window in windows.items() if torch.equal(window, crop)]
+        assert found
+        seen.add(found[0])
+    assert {flip for flip, *_ in seen} == {False, True}
+    assert {top for _, top, _ in seen} == {left for *_, left in seen} == set(range(9))
+
+
+def test_the_two_sides_of_a_pair_are_augmented_apart():
+    images = torch.arange(1, 65).view(1, 1, 8, 8).expand(32, 1, 8, 8).to(torch.uint8)
+    generator = torch.Generator().manual_seed(0)
+    assert not torch.equal(crop_and_flip(images, generator), crop_and_flip(images, generator))

@@ -1,0 +1,174 @@
+"""A member of a fleet is the trial it would be alone, to the last bit."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from own_tables import regression
+
+from kmixup.lab.data import load
+from kmixup.lab.train.fleet import train_fleet
+from kmixup.lab.train.loop import train
+from kmixup.lab.train.protocol import Protocol
+from kmixup.lab.train.setup import DivergedError
+from kmixup.lab.train.trial import Method, Trial
+
+METHODS = [
+    Method("erm"),
+    Method("mixup", alpha=0.3),
+    Method("kmixup", k=16, alpha=1.0),
+    Method("kmixup", k=16, alpha=4.0),
+    Method("kmixup", k=5, alpha=1.0),
+    Method("kmixup", k=8, alpha=0.1, alpha_rule="xi"),
+    Method("kmixup", k=7, pairing="batch"),
+    Method("mixup", pairing="batch"),
+    Method("nearest", k=16),
+    Method("kmixup", k=4, alpha=0.0),
+]
+
+
+def trials(data="iris", model=None, methods=METHODS, **settings):
+    protocol = Protocol(**{"epochs": 6, "rate": 0.05, "batch_size": 32} | settings)
+    model = model or f"mlp-{data}"
+    return [Trial(data, model, method, protocol, seed=i) for i, method in enumerate(methods)]
+
+
+def same(one, two):
+    weights = (one.net.state_dict(), two.net.state_dict())
+    return all(torch.equal(a, b) for a, b in zip(*(w.values() for w in weights), strict=True))
+
+
+@pytest.mark.slow
+def test_members_with_class_weights_equal_the_trial_run_alone():
+    fleet = trials("cancer", methods=METHODS[:5], epochs=2, rate=0.01)
+    fleet = [replace(trial, class_weights="balanced") for trial in fleet]
+    for trial, member in zip(fleet, train_fleet(fleet), strict=True):
+        single = alone(trial)
+        assert same(member, single), trial.method
+        assert member.record["result"] == single.record["result"]
+        assert_courses_agree(member, single)
+
+
+@pytest.mark.slow
+def test_members_of_a_regression_equal_the_trial_run_alone_but_for_rounding(tmp_path):
+    # divisions have other inputs: a column may have blanks in one and none in another
+    rents = regression(tmp_path / "rents.csv", rows=60)
+    fleet = trials(str(rents), "mlp-iris", METHODS[:5], epochs=2, rate=0.01, batch_size=16)
+    members = train_fleet(fleet)
+    assert len({member.net[1].in_features for member in members}) > 1
+    for trial, member in zip(fleet, members, strict=True):
+        single = alone(trial)
+        assert member.record["result"]["error"] == pytest.approx(
+            single.record["result"]["error"], rel=1e-5
+        )
+        assert_courses_agree(member, single)
+
+
+def assert_courses_agree(member, single):
+    for one, two in zip(member.record["epochs"], single.record["epochs"], strict=True):
+        assert one["accuracy"] == pytest.approx(two["accuracy"], rel=1e-4, abs=1e-4)
+        assert one["loss"] == pytest.approx(two["loss"], rel=1e-5)
+
+
+def alone(trial):
+    return train(trial, device="cpu", progress=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("data", "model"),
+    [("iris", "mlp-iris"), ("cancer", "mlp-cancer"), ("four-bars", "mlp-toy")],
+)
+def test_a_member_equals_the_trial_run_alone(data, model):
+    fleet = trials(data, model, epochs=3, rate=0.01)
+    for trial, member in zip(fleet, train_fleet(fleet), strict=True):
+        single = alone(trial)
+        assert same(member, single), trial.method
+        assert member.record["result"] == single.record["result"]
+        assert member.record["trial"] == single.record["trial"]
+        assert member.record["alpha"] == single.record["alpha"]
+        for one, two in zip(member.record["epochs"], single.record["epochs"], strict=True):
+            assert one["error"] == two["error"]
+            assert one["loss"] == pytest.approx(two["loss"], rel=1e-6)
+            assert one["accuracy"] == pytest.approx(two["accuracy"], rel=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [1, 3])
+def test_a_member_does_not_depend_on_the_fleet_it_is_in(size):
+    together = train_fleet(trials())
+    for start in range(0, len(METHODS), size):
+        fleet = trials()[start : start + size]
+        for one, two in zip(train_fleet(fleet), together[start:], strict=False):
+            assert same(one, two)
+    backwards = train_fleet(trials()[::-1])
+    assert all(same(one, two) for one, two in zip(backwards[::-1], together, strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batch_size", [99, 33])
+def test_a_short_last_batch_changes_nothing(batch_size):
+    # 100 samples: batches of 99 and 33 would leave one alone
+    fleet = trials(methods=METHODS[:7], batch_size=batch_size, epochs=3)
+    for trial, member in zip(fleet, train_fleet(fleet), strict=True):
+        assert same(member, alone(trial))
+
+
+def test_members_differ_in_split_weights_and_order():
+    method = Method("kmixup", k=4)
+    one, two = train_fleet(trials(methods=[method, method], epochs=2))
+    assert not same(one, two)
+    assert not torch.equal(load("iris", seed=0).x_train, load("iris", seed=1).x_train)
+
+
+@pytest.mark.slow
+def test_a_fleet_learns():
+    fleet = trials(methods=[Method("kmixup", k=16)] * 8, epochs=40)
+    errors = [member.record["result"]["error"] for member in train_fleet(fleet)]
+    assert sum(errors) / len(errors) < 0.08
+
+
+def test_a_member_that_diverges_disturbs_no_other():
+    fleet = trials(methods=METHODS[:3], epochs=2)
+    data = [load("iris", seed=trial.seed) for trial in fleet]
+    healthy = train_fleet(fleet, data=data)
+    data[1] = replace(data[1], x_train=data[1].x_train * 1e30)
+    ended = train_fleet(fleet, data=data)
+    assert same(ended[0], healthy[0])
+    assert same(ended[2], healthy[2])
+    assert isinstance(ended[1], DivergedError)
+    assert "the loss became NaN or infinite in epoch 1, at the rate 0.05" in str(ended[1])
+
+
+def test_the_seconds_of_a_fleet_are_shared_out():
+    members = train_fleet(trials(epochs=2))
+    assert len({member.record["seconds"] for member in members}) == 1
+
+
+def test_what_is_no_fleet_is_refused():
+    with pytest.raises(ValueError, match="trials must have at least one member, got none"):
+        train_fleet([])
+    one = trials()[0]
+    with pytest.raises(ValueError, match="may differ in seed and method alone, got Trial"):
+        train_fleet([one, replace(one, data="cancer")])
+    with pytest.raises(ValueError, match="may differ in seed and method alone"):
+        train_fleet([one, replace(one, protocol=replace(one.protocol, rate=1.0))])
+    with pytest.raises(ValueError, match="precision must be fp32 in a fleet, got bf16"):
+        train_fleet([replace(one, protocol=replace(one.protocol, precision="bf16"))])
+    with pytest.raises(ValueError, match="a fleet cannot train with the method local: use train"):
+        train_fleet([one, replace(one, method=Method("local", 4))])
+    with pytest.raises(ValueError, match="data must have one entry for each of 1 trials: 0"):
+        train_fleet([one], data=[])
+    with pytest.raises(ValueError, match="k=64 with pairing 'loaders' needs 64 training samples"):
+        train_fleet([replace(one, limit=40, method=Method(k=64), protocol=Protocol(epochs=1))])
+
+
+def test_a_network_that_is_no_mlp_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "own_linear.py").write_text(
+        "from torch import nn\n"
+        "def net(*, in_shape, num_classes):\n"
+        "    return nn.Linear(in_shape[0], num_classes)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ValueError, match="a fleet is of MLPs, one of the models mlp-…, got Linear"):
+        train_fleet([replace(trials()[0], model="own_linear:net")])

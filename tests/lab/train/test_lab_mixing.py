@@ -1,0 +1,326 @@
+"""CutMix, local and manifold mixup in the lab are those of the library on what was drawn."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from kmixup.blocks import Blocks
+from kmixup.coefficient import Beta
+from kmixup.importance import saliency
+from kmixup.interpolation import Cut, Linear
+from kmixup.lab.commands.reproduce import _extent
+from kmixup.lab.data.dataset import Dataset
+from kmixup.lab.evaluate.tasks import soft_cross_entropy
+from kmixup.lab.models import build, layers_of
+from kmixup.lab.paper import PRESETS
+from kmixup.lab.sweep.grid import expand
+from kmixup.lab.sweep.units import units
+from kmixup.lab.train import checkpoint
+from kmixup.lab.train.batches import gather
+from kmixup.lab.train.loop import _average, _own_parameters, train
+from kmixup.lab.train.mixing import Forward, draw_of, mixer_of
+from kmixup.lab.train.protocol import Protocol
+from kmixup.lab.train.streams import Streams, epoch
+from kmixup.lab.train.trial import Method, Trial
+from kmixup.methods.local import Decay
+from kmixup.pairing import Optimal
+from kmixup.targets import mix_targets
+
+FAST = Protocol(epochs=2, rate=0.05, batch_size=32)
+
+
+@pytest.fixture(scope="module")
+def photos():
+    """Images of three classes, told apart by their brightness."""
+    generator = torch.Generator().manual_seed(0)
+    y = torch.arange(104) % 3
+    noise = torch.randint(40, (104, 1, 12, 12), generator=generator)
+    x = (40 + 80 * y[:, None, None, None] + noise).to(torch.uint8)
+    middle = torch.full((1, 1, 1), 127.5)
+    return Dataset(
+        "photos", x[:72], y[:72], x[72:], y[72:], ("a", "b", "c"), middle, middle, "symmetric",
+        pixel_range=(0.0, 255.0),
+    )  # fmt: skip
+
+
+def trial(name, k=4, **settings):
+    return Trial("photos", "lenet", Method(name, k, **settings), FAST)
+
+
+def lam_of(step, alpha=1.0):
+    return Beta(alpha).lam(step.u).float()
+
+
+def forward_of(this, data, streams, net=None):
+    return Forward(net or nn.Identity(), this, data, streams, this.method.alpha)
+
+
+def first_step(this, data, streams):
+    return epoch(this, len(data.x_train), this.method.alpha, streams)[0]
+
+
+@pytest.mark.parametrize("pairing", ["loaders", "batch"])
+@pytest.mark.parametrize("k", [1, 4])
+def test_cutmix_pastes_the_box_of_the_stream_of_places(photos, k, pairing):
+    this, streams = trial("cutmix", k, pairing=pairing), Streams(0)
+    step = first_step(this, photos, streams)
+    x, y = forward_of(this, photos, streams)(step)
+    one, classes = gather(step.first, photos, None)
+    two, others = (
+        (one.roll(-k, 0), classes.roll(-k)) if step.second is None
+        else gather(step.second, photos, None)
+    )  # fmt: skip
+    partner = Optimal(k).partners(one, two, Blocks(len(one), k))
+    lam, box = Cut().draw(lam_of(step), [one], Streams(0).place)
+    assert torch.equal(x, Cut()(one, two, partner, lam, box))
+    assert y.dtype == torch.float32
+    assert torch.allclose(y, mix_targets(classes, others[partner], lam.float(), 3))
+
+
+@pytest.mark.parametrize("name", ["puzzlemix", "guided", "comixup"])
+def test_saliency_is_that_of_the_network_before_the_step(photos, name):
+    this, streams = trial(name), Streams(0)
+    net = build("lenet", in_shape=photos.shape, num_classes=3).train()
+    before = [value.clone() for value in net.state_dict().values()]
+    step = first_step(this, photos, streams)
+    assert step.second is None
+    mixed = forward_of(this, photos, streams, net).mix(step)
+    x, y = gather(step.first, photos, None)
+    mixer = mixer_of(this.method, 1.0, 3)
+    draw = draw_of(step, mixer, Streams(0).place)
+    by_hand = mixer.mix(x, y, draw, importance=saliency(net, x, y))
+    assert torch.equal(mixed.x, by_hand.x)
+    assert torch.equal(mixed.y, by_hand.y)
+    assert all(map(torch.equal, before, net.state_dict().values()))
+    assert all(parameter.grad is None for parameter in net.parameters())
+
+
+def test_boxes_do_not_shift_what_else_is_drawn(photos):
+    drawn = {}
+    for name in ("mixup", "cutmix"):
+        streams = Streams(0)
+        forward = forward_of(trial(name), photos, streams)
+        for _ in range(2):
+            steps = epoch(trial(name), len(photos.x_train), 1.0, streams)
+            for step in steps:
+                forward(step)
+        drawn[name] = steps
+    for one, two in zip(*drawn.values(), strict=True):
+        assert torch.equal(one.first, two.first)
+        assert torch.equal(one.second, two.second)
+        assert torch.equal(one.u, two.u)
+
+
+@pytest.mark.parametrize("k", [1, 4])
+def test_the_loss_of_local_mixup_is_weighted_by_distance(photos, k):
+    this = trial("local", k)
+    step = first_step(this, photos, Streams(0))
+    x, y = forward_of(this, photos, Streams(0))(step)
+    one, classes = gather(step.first, photos, None)
+    two, others = gather(step.second, photos, None)
+    partner = Optimal(k).partners(one, two, Blocks(len(one), k))
+    assert torch.equal(x, Linear()(one, two, partner, lam_of(step)))
+    weight = Decay()((one - two[partner]).flatten(1).norm(dim=1))
+    weight = weight / weight.mean()
+    logits = torch.randn(len(x), 3)
+    losses = F.cross_entropy(
+        logits, mix_targets(classes, others[partner], lam_of(step), 3), reduction="none"
+    )
+    expected = (weight * losses).mean()
+    assert soft_cross_entropy(logits, y, len(x)) == pytest.approx(float(expected), rel=1e-5)
+    assert y.sum(1).std() > 0
+
+
+def explicit(net, x, y, step, k, layer):
+    """The forward pass of a Sequential by hand, mixed after `layer`, "" for the input."""
+
+    def mixed(h):
+        other = h.roll(-k, 0)
+        partner = Optimal(k).partners(h.detach(), other.detach(), Blocks(len(h), k))
+        soft = mix_targets(y, y.roll(-k)[partner], lam_of(step), 3)
+        return lam_of(step) * h + (1 - lam_of(step)) * other[partner], soft
+
+    h, soft = (x, None) if layer else mixed(x)
+    for name, part in net.named_children():
+        h = part(h)
+        if name == layer:
+            h, soft = mixed(h)
+    return h, soft
+
+
+@pytest.mark.parametrize("k", [1, 4])
+@pytest.mark.parametrize("layer", ["input", "3", "8"])
+def test_manifold_mixup_is_that_of_a_forward_by_hand(photos, k, layer):
+    torch.manual_seed(0)
+    net = build("lenet", in_shape=(1, 12, 12), num_classes=3)
+    this, streams = trial("manifold", k, layers=layer), Streams(0)
+    step = first_step(this, photos, streams)
+    logits, y = forward_of(this, photos, streams, net)(step)
+    x, classes = gather(step.first, photos, None)
+    (name,) = layers_of("lenet", layer)
+    expected, soft = explicit(net, x, classes, step, k, name)
+    assert torch.allclose(logits, expected, atol=1e-5)
+    assert torch.allclose(y, soft)
+    weight = next(net.parameters())
+    grads = [
+        torch.autograd.grad(soft_cross_entropy(out, t, 32), weight)[0]
+        for out, t in ((logits, y), (expected, soft))
+    ]
+    assert torch.allclose(*grads, atol=1e-6)
+
+
+def test_the_layer_is_a_fair_coin_from_the_stream_of_places(photos):
+    net = build("lenet", in_shape=(1, 12, 12), num_classes=3)
+    this, streams = trial("manifold"), Streams(0)
+    forward = forward_of(this, photos, streams, net)
+    step = first_step(this, photos, Streams(0))
+    hidden = forward.hidden
+    drawn = [hidden.layers[forward._draw_inside(step, hidden).choices[0]] for _ in range(400)]
+    assert set(drawn) == {"", "3"}
+    assert 150 < drawn.count("3") < 250
+    assert torch.equal(streams.mix.get_state(), Streams(0).mix.get_state())
+
+
+def test_without_alpha_manifold_mixup_is_plain_training(photos):
+    net = build("lenet", in_shape=(1, 12, 12), num_classes=3)
+    this = trial("manifold", alpha=0.0)
+    step = first_step(this, photos, Streams(0))
+    logits, y = forward_of(this, photos, Streams(0), net)(step)
+    x, classes = gather(step.first, photos, None)
+    assert torch.equal(logits, net(x))
+    assert torch.equal(y.argmax(1), classes)
+
+
+def run(this, data, **more):
+    return train(this, data=data, device="cpu", progress=False, **more)
+
+
+class StopError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("name", ["cutmix", "manifold"])
+def test_a_resumed_run_draws_the_same_places(photos, tmp_path, monkeypatch, name):
+    whole, save = run(trial(name), photos), checkpoint.save
+
+    def save_and_stop(path, state):
+        save(path, state)
+        raise StopError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "save", save_and_stop)
+        with pytest.raises(StopError):
+            run(trial(name), photos, out=tmp_path)
+    again = run(trial(name), photos, out=tmp_path, resume=True)
+    for one, two in zip(whole.net.parameters(), again.net.parameters(), strict=True):
+        assert torch.equal(one, two)
+    assert whole.record["xi"] is None
+
+
+@pytest.mark.parametrize(("name", "most"), [("adamixup", 6), ("automix", 20)])
+def test_a_resumed_run_has_the_weights_that_its_mixer_had_learned(
+    photos, tmp_path, monkeypatch, name, most
+):
+    states, save = {"whole": [], "parts": []}, checkpoint.save
+
+    def save_and_keep(path, state):
+        save(path, state)
+        kept = states[path.parent.name]
+        kept.append({key: value.clone() for key, value in state["mixer"].items()})
+        if path.parent.name == "parts" and len(kept) == 1:
+            raise StopError
+
+    monkeypatch.setattr(checkpoint, "save", save_and_keep)
+    whole = run(trial(name), photos, out=tmp_path / "whole")
+    with pytest.raises(StopError):
+        run(trial(name), photos, out=tmp_path / "parts")
+    again = run(trial(name), photos, out=tmp_path / "parts", resume=True)
+    for one, two in zip(whole.net.parameters(), again.net.parameters(), strict=True):
+        assert torch.equal(one, two)
+    for one, two in zip(states["whole"], states["parts"], strict=True):
+        assert one.keys() == two.keys()
+        assert all(torch.equal(one[key], two[key]) for key in one)
+    first, last = states["whole"]
+    changed = [key for key in first if not torch.equal(first[key], last[key])]
+    assert 0 < len(changed) <= most
+
+
+@pytest.mark.parametrize("name", ["adamixup", "automix"])
+def test_the_loss_of_a_step_reaches_what_the_mixer_learns(photos, name):
+    net = build("lenet", in_shape=photos.shape, num_classes=3)
+    this, streams = trial(name), Streams(0)
+    forward = forward_of(this, photos, streams, net)
+    outputs, mixed = forward.run(first_step(this, photos, streams))
+    assert len(outputs) == 2 * 32
+    loss = forward.objective.loss(outputs, forward.weighted(mixed), 64) + mixed.penalty
+    by_hand = mixed.loss(nn.CrossEntropyLoss(reduction="none"), outputs).mean()
+    torch.testing.assert_close(loss, by_hand)
+    own = _own_parameters(forward.mixer, net)
+    grads = torch.autograd.grad(loss, own)
+    assert all(grad.isfinite().all() for grad in grads)
+    assert sum(grad.abs().sum() for grad in grads) > 0
+
+
+def test_several_processes_average_what_a_mixer_learns():
+    fabric = SimpleNamespace(world_size=2, all_reduce=lambda grad, reduce_op: grad + 1)
+    own = [nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(3))]
+    own[0].grad = torch.ones(2)
+    _average(fabric, own)
+    assert torch.equal(own[0].grad, torch.full((2,), 2.0))
+    assert torch.equal(own[1].grad, torch.ones(3))
+    _average(SimpleNamespace(world_size=1), own)
+
+
+def test_a_mixer_that_learns_needs_the_network():
+    with pytest.raises(ValueError, match="learns with a network, got net=None: pass the network"):
+        mixer_of(Method("adamixup", 4), 1.0, 3, (2,))
+
+
+@pytest.mark.parametrize("name", ["local", "manifold", "adamixup"])
+def test_small_networks_run_alone_with_methods_that_fleets_do_not_know(name):
+    trials = [Trial("iris", "mlp-iris", Method(name, 4), seed=seed) for seed in range(3)]
+    plain = [replace(one, method=Method("kmixup", 4)) for one in trials]
+    assert sorted(map(len, units([*trials, *plain]))) == [1, 1, 1, 3]
+
+
+def test_a_model_of_ones_own_must_name_its_layers(photos, tmp_path, monkeypatch):
+    (tmp_path / "own_small.py").write_text(
+        "from torch import nn\n"
+        "def net(*, in_shape, num_classes):\n"
+        "    return nn.Sequential(nn.Flatten(), nn.Linear(144, 8), nn.Linear(8, num_classes))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    this = replace(trial("manifold"), model="own_small:net")
+    with pytest.raises(ValueError, match="the blocks of the model 'own_small:net' are not known"):
+        run(this, photos)
+    named = replace(this, method=Method("manifold", 4, layers="input,1"))
+    assert isinstance(run(named, photos).net, nn.Sequential)
+
+
+def test_cutmix_is_for_images():
+    with pytest.raises(ValueError, match="cutmix needs images to cut boxes from, iris has none"):
+        train(Trial("iris", "mlp-iris", Method("cutmix", 4)), device="cpu")
+
+
+def test_grids_take_the_methods_and_sweep_layers_of_manifold_alone():
+    found = expand(
+        data="mnist",
+        method=["cutmix", "manifold", "local"],
+        k=[1, 16],
+        layers=["input+first-block", "all-blocks"],
+    )
+    methods = {trial.method for trial in found}
+    assert len(found) == len(methods) == 2 + 4 + 2
+    assert Method("manifold", 16, layers="all-blocks") in methods
+
+
+def test_what_is_not_in_the_paper_is_not_called_its_protocol():
+    assert _extent(PRESETS["family"], ()) == "The paper has no such table."
+    assert _extent(PRESETS["family"], ("3 of 5 trials",)) == (
+        "The paper has no such table; this one was shrunk: 3 of 5 trials."
+    )
+    assert _extent(PRESETS["manifold"], ()) == "This is the paper's protocol in full."

@@ -1,0 +1,419 @@
+"""One training run: what it learns, records, survives and refuses."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from kmixup.lab.data import load
+from kmixup.lab.data.dataset import Dataset
+from kmixup.lab.files import replace_file
+from kmixup.lab.train import checkpoint, progress
+from kmixup.lab.train.loop import train
+from kmixup.lab.train.protocol import Protocol
+from kmixup.lab.train.setup import DivergedError, strengths
+from kmixup.lab.train.trial import Method, Trial, shifts_from
+
+FAST = Protocol(epochs=4, rate=0.05, batch_size=32)
+
+
+def trial(method="kmixup", *, k=4, seed=0, protocol=FAST, **settings):
+    return Trial("iris", "mlp-iris", Method(method, k, **settings), protocol, seed=seed)
+
+
+def weights(net):
+    return [value.clone() for value in net.state_dict().values()]
+
+
+def same(one, two):
+    return all(torch.equal(a, b) for a, b in zip(weights(one), weights(two), strict=True))
+
+
+def run(this, **circumstances):
+    return train(this, device="cpu", progress=False, **circumstances)
+
+
+@pytest.fixture
+def photos():
+    """Images of two classes, dark and bright, in uint8."""
+    y = torch.arange(96) % 2
+    x = (60 + 120 * y[:, None, None, None] + torch.randint(40, (96, 3, 8, 8))).to(torch.uint8)
+    middle = torch.full((3, 1, 1), 127.5)
+    return Dataset(
+        "photos", x[:64], y[:64], x[64:], y[64:], ("dark", "bright"), middle, middle,
+        "symmetric", pixel_range=(0.0, 255.0), part="the first 64 of 1,000 training samples",
+    )  # fmt: skip
+
+
+# learning
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["erm", "mixup", "kmixup", "nearest", "local", "manifold"])
+@pytest.mark.parametrize("pairing", ["loaders", "batch"])
+def test_every_method_learns_iris(method, pairing):
+    protocol = Protocol(epochs=30, rate=0.05, batch_size=32)
+    result = run(trial(method, pairing=pairing, protocol=protocol)).record["result"]
+    assert result["error"] <= 0.1
+
+
+@pytest.mark.usefixtures("bf16")
+@pytest.mark.slow
+def test_augmented_images_are_learned_in_both_precisions(photos):
+    for precision in ("fp32", "bf16"):
+        protocol = Protocol(epochs=12, rate=0.05, batch_size=16, augment=True, precision=precision)
+        this = Trial("photos", "lenet", Method("kmixup", 4), protocol)
+        assert run(this, data=photos).record["result"]["error"] < 0.1
+
+
+def test_a_run_is_repeated_by_its_trial_and_leaves_the_global_generator_alone():
+    before = torch.get_rng_state()
+    one = run(trial())
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(99)
+    assert same(one.net, run(trial()).net)
+    assert not same(one.net, run(trial(seed=1)).net)
+
+
+def test_alpha_zero_is_plain_training():
+    assert same(run(trial("erm")).net, run(trial("kmixup", alpha=0)).net)
+
+
+def test_the_calibrated_alpha_is_used_and_written_down():
+    this = trial(alpha=0.1, alpha_rule="xi")
+    plain, calibrated = run(trial(alpha=0.1)), run(this)
+    assert plain.record["alpha"] == 0.1
+    (strength,) = strengths([this], [load("iris")])
+    assert (calibrated.record["alpha"], calibrated.record["xi"]) == (strength.alpha, strength.xi)
+    assert calibrated.record["alpha"] > 0.12
+    assert not same(plain.net, calibrated.net)
+
+
+# the record
+
+
+def test_the_record_says_what_was_run_and_its_result_is_the_last_epochs(tmp_path):
+    this = trial(protocol=Protocol(epochs=6, rate=0.1, batch_size=16))
+    written = run(this, out=tmp_path).record
+    assert json.loads((tmp_path / "record.json").read_text()) == written
+    assert Trial.from_dict(written["trial"]) == this
+    assert [entry["epoch"] for entry in written["epochs"]] == [1, 2, 3, 4, 5, 6]
+    assert [entry["rate"] for entry in written["epochs"]] == list(this.protocol.rates())
+    errors = [entry["error"] for entry in written["epochs"]]
+    assert written["result"]["error"] == errors[-1]
+    assert set(written["result"]) >= {"error", "nll", "ece"}
+    assert written["data"] == {
+        "name": "iris", "part": None, "train": 100, "test": 50, "classes": 3,
+        "shape": [4], "scaling": "symmetric",
+    }  # fmt: skip
+    assert written["versions"]["torch"] == torch.__version__
+    assert written["machine"]["device"] == "cpu"
+
+
+def test_a_part_of_a_data_set_is_named_in_the_record(photos):
+    this = Trial("iris", "mlp-iris", Method(k=4), FAST, limit=40)
+    assert run(this).record["data"]["part"].startswith("the first 40 of 100 training")
+    this = Trial("photos", "lenet", Method("erm"), replace(FAST, epochs=1, rate=0.01))
+    assert run(this, data=photos).record["data"]["part"] == photos.part
+
+
+@pytest.mark.slow
+def test_noise_and_attacks_are_tested_on_request(photos):
+    protocol = Protocol(epochs=12, rate=0.05, batch_size=16)
+    this = Trial("photos", "lenet", Method("kmixup", 4), protocol)
+    written = run(
+        replace(this, shifts=shifts_from({"noise": [8], "fgsm": [128, 0]})), data=photos
+    ).record
+    assert [found["eps"] for found in written["noise"]] == [8]
+    assert written["noise"][0]["error"] < 0.2
+    assert [found["eps"] for found in written["fgsm"]] == [0, 128]
+    assert written["fgsm"][0]["error"] == written["result"]["error"]
+    assert written["result"]["error"] < 0.1
+    assert written["fgsm"][1]["error"] > 0.5  # 128/255 is more than lies between the classes
+
+
+@pytest.mark.parametrize("test", ["noise", "fgsm"])
+def test_robustness_of_what_has_no_pixels_is_refused(test):
+    with pytest.raises(ValueError, match="iris has no pixels"):
+        run(replace(trial(), shifts=((test, (4,)),)))
+
+
+def test_curves_are_written_on_request(tmp_path):
+    pytest.importorskip("tensorboard")
+    run(trial(), out=tmp_path, tensorboard=True)
+    assert list((tmp_path / "tensorboard").glob("events*"))
+
+
+def test_curves_without_tensorboard_are_refused_before_training(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(ValueError, match=r'not installed: pip install "kmixup\[tensorboard\]"'):
+        run(trial(), out=tmp_path, tensorboard=True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_bar_shows_loss_error_and_rate(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "INTERVAL", 0.0)
+    train(trial(), device="cpu", progress=True)
+    shown = capsys.readouterr().err
+    assert "iris 4/4" in shown
+    assert "loss" in shown
+    assert "error" in shown
+    assert "rate 0.0005" in shown
+
+
+# going on
+
+
+class StopError(Exception):
+    pass
+
+
+def stopped_after(monkeypatch, epochs, *args, **kwargs):
+    """Run until the checkpoint of some epoch is on the disk."""
+    save, count = checkpoint.save, iter(range(1, 100))
+
+    def save_and_stop(path, state):
+        save(path, state)
+        if next(count) == epochs:
+            raise StopError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "save", save_and_stop)
+        with pytest.raises(StopError):
+            run(*args, **kwargs)
+
+
+@pytest.mark.parametrize("method", ["erm", "kmixup", "manifold"])
+@pytest.mark.parametrize("epochs", [1, 3])
+def test_a_resumed_run_ends_in_the_same_bits(tmp_path, monkeypatch, method, epochs):
+    whole = run(trial(method))
+    stopped_after(monkeypatch, epochs, trial(method), out=tmp_path)
+    resumed = run(trial(method), out=tmp_path, resume=True)
+    assert same(whole.net, resumed.net)
+    for entry in (*whole.record["epochs"], *resumed.record["epochs"]):
+        del entry["seconds"]
+    assert whole.record["epochs"] == resumed.record["epochs"]
+
+
+def test_augmentation_and_dropout_go_on_as_well(tmp_path, monkeypatch, photos):
+    (tmp_path / "own.py").write_text(
+        "from torch import nn\n"
+        "def net(*, in_shape, num_classes):\n"
+        "    return nn.Sequential(nn.Flatten(), nn.Dropout(), nn.Linear(192, num_classes))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    this = Trial("photos", "own:net", Method("mixup"), replace(FAST, augment=True, rate=0.01))
+    whole = run(this, data=photos)
+    stopped_after(monkeypatch, 2, this, data=photos, out=tmp_path / "out")
+    assert same(whole.net, run(this, data=photos, out=tmp_path / "out", resume=True).net)
+
+
+def test_a_finished_run_is_not_trained_on(tmp_path):
+    one = run(trial(), out=tmp_path)
+    two = run(trial(), out=tmp_path, resume=True)
+    assert same(one.net, two.net)
+    assert one.record == two.record
+
+
+SCRIPT = """
+import sys, torch
+from kmixup.lab.train.trial import *
+from kmixup.lab.train.loop import train
+torch.set_num_threads(1)
+trial = Trial("iris", "mlp-iris", Method("kmixup", 4), Protocol(epochs=60, rate=0.05, batch_size=8))
+train(trial, device="cpu", out=sys.argv[1], resume=True, progress=False)
+"""
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_and_resumed_the_weights_are_the_same_bits(tmp_path):
+    out = tmp_path / "out"
+    command = [sys.executable, "-c", SCRIPT, str(out)]
+    process = subprocess.Popen(command)
+    deadline = time.monotonic() + 300
+    while not (out / checkpoint.NAME).is_file():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    time.sleep(0.1)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert 0 < checkpoint.completed_epochs(out / checkpoint.NAME) < 60
+    this = trial(protocol=Protocol(epochs=60, rate=0.05, batch_size=8))
+    assert same(run(this).net, run(this, out=out, resume=True).net)
+
+
+def test_a_failed_write_leaves_the_old_checkpoint_and_nothing_else(tmp_path):
+    path = tmp_path / "checkpoint.pt"
+    checkpoint.save(path, {"config": {}, "history": [1]})
+
+    def broken(stream):
+        stream.write(b"half")
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        replace_file(path, broken)
+    assert checkpoint.completed_epochs(path) == 1
+    assert os.listdir(tmp_path) == ["checkpoint.pt"]
+
+
+# what is refused
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (trial("mixup"), "its method.name is 'kmixup' and not 'mixup'"),
+        (trial(k=8), "its method.k is 4 and not 8"),
+        (trial(seed=1), "its seed is 0 and not 1"),
+        (trial(protocol=replace(FAST, rate=0.1)), "its protocol.rate is 0.05 and not 0.1"),
+        (trial(protocol=replace(FAST, epochs=9)), "its protocol.epochs is 4 and not 9"),
+    ],
+)
+def test_a_checkpoint_of_another_run_is_refused(tmp_path, other, message):
+    run(trial(), out=tmp_path)
+    with pytest.raises(ValueError, match=message):
+        run(other, out=tmp_path, resume=True)
+
+
+def test_a_folder_with_a_run_is_not_overwritten(tmp_path):
+    run(trial(), out=tmp_path)
+    with pytest.raises(
+        ValueError, match="holds a run already, with 4 epochs done: go on with resume=True"
+    ):
+        run(trial(), out=tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04 torn"])
+def test_a_torn_checkpoint_is_named(tmp_path, content):
+    (tmp_path / "checkpoint.pt").write_bytes(content)
+    with pytest.raises(ValueError, match="checkpoint.pt must be a whole checkpoint of kmixup"):
+        run(trial(), out=tmp_path, resume=True)
+
+
+def test_a_file_of_other_contents_is_no_checkpoint(tmp_path):
+    torch.save({"a": 1}, tmp_path / "checkpoint.pt")
+    with pytest.raises(ValueError, match="found other contents: delete it"):
+        run(trial(), out=tmp_path, resume=True)
+
+
+def test_a_loss_that_leaves_the_numbers_stops_with_epoch_rate_and_advice():
+    protocol = Protocol(epochs=5, rate=1e6, batch_size=32)
+    message = (
+        "the loss became NaN or infinite in epoch 1, at the rate 1e.06: try a lower rate, e.g. 1000"
+    )
+    with pytest.raises(DivergedError, match=message):
+        run(trial(protocol=protocol))
+
+
+def test_weights_that_overflow_in_the_last_step_are_noticed(monkeypatch):
+    protocol = Protocol(epochs=1, rate=1e38, batch_size=128)  # one step in all
+    with pytest.raises(DivergedError, match="in epoch 1"):
+        run(trial("erm", protocol=replace(protocol, weight_decay=100.0)))
+
+
+@pytest.mark.parametrize(
+    ("circumstances", "message"),
+    [
+        ({"device": "tpu"}, "device must be one of auto, cpu, cuda, mps, got 'tpu'"),
+        ({"devices": 0}, "devices must be a whole number, at least 1, got 0"),
+        ({"resume": True}, "resume needs the folder of the run: pass out=..."),
+        ({"tensorboard": True}, "tensorboard needs the folder of the run: pass out=..."),
+        ({"out": __file__}, "out must be a folder, .*test_loop.py is a file"),
+        (
+            {"devices": 9},
+            "batch_size must give each of 9 devices at least 4 samples for k=4, gives 3",
+        ),
+    ],
+)
+def test_circumstances_that_cannot_be_are_refused(circumstances, message):
+    with pytest.raises(ValueError, match=message):
+        train(trial(), progress=False, **{"device": "cpu"} | circumstances)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is one")
+def test_a_device_that_is_not_there_is_refused():
+    with pytest.raises(ValueError, match="device 'cuda' is not there on this machine"):
+        train(trial(), device="cuda")
+
+
+def test_data_that_do_not_fit_the_trial_are_refused():
+    few = Trial("iris", "mlp-iris", Method(k=64), limit=40)
+    with pytest.raises(ValueError, match="k=64 with pairing 'loaders' needs 64 training samples"):
+        run(few)
+    with pytest.raises(ValueError, match="augment needs images to crop and flip, iris has none"):
+        run(trial(protocol=replace(FAST, augment=True)))
+    with pytest.raises(ValueError, match="model must be a known name"):
+        run(replace(trial(), model="mlp-irs"))
+    with pytest.raises(ValueError, match="must be a function, got tuple"):
+        run(replace(trial(), model="kmixup.lab.train.loop:DEVICES"))
+
+
+# several processes
+
+DDP = """
+import io, sys, torch
+from kmixup.lab.train import loop as module
+from kmixup.lab.train.trial import *
+
+def spy(job, data, fabric):
+    steps = module.epoch
+    def epoch(*args, **kwargs):
+        drawn = steps(*args, **kwargs)
+        pairs.append([(s.first, s.second, s.u) for s in drawn])
+        return drawn
+    pairs = []
+    module.epoch = epoch
+    ended = module._train(fabric, job, data)
+    weights = torch.load(io.BytesIO(ended[1]), weights_only=True)
+    torch.save({"weights": weights, "pairs": pairs}, f"{sys.argv[1]}/rank{fabric.global_rank}.pt")
+    return ended
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    module._run = spy
+    protocol = Protocol(epochs=25, rate=0.05, batch_size=32)
+    trial = Trial("iris", "mlp-iris", Method("kmixup", 4), protocol)
+    trained = module.train(trial, device="cpu", devices=2, out=sys.argv[1], progress=False)
+    assert trained.record["machine"]["devices"] == 2
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_learn_with_pairs_of_their_own_and_equal_weights(tmp_path):
+    script = tmp_path / "ddp.py"
+    script.write_text(DDP)
+    subprocess.run(
+        [sys.executable, str(script), str(tmp_path)],
+        check=True,
+        timeout=300,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    ranks = [torch.load(tmp_path / f"rank{r}.pt", weights_only=True) for r in (0, 1)]
+    for name, value in ranks[0]["weights"].items():
+        assert torch.equal(value, ranks[1]["weights"][name])
+    for one, two in zip(*(rank["pairs"] for rank in ranks), strict=True):
+        for (first, second, lam), (first2, second2, lam2) in zip(one, two, strict=True):
+            assert not set(first.tolist()) & set(first2.tolist())
+            assert not set(second.tolist()) & set(second2.tolist())
+            assert lam != lam2
+    written = json.loads(Path(tmp_path / "record.json").read_text())
+    alone = run(trial(protocol=Protocol(epochs=25, rate=0.05, batch_size=32)))
+    assert abs(written["result"]["error"] - alone.record["result"]["error"]) <= 0.06
+    generators = torch.load(tmp_path / checkpoint.NAME, weights_only=True)["generators"]
+    assert len(generators) == 2
+    assert not torch.equal(generators[0], generators[1])
+
+
+def test_a_table_trains_on_one_thread_and_leaves_the_others_as_they_were():
+    torch.set_num_threads(2)
+    trained = train(Trial("iris", "mlp-iris", protocol=Protocol(epochs=1)), device="cpu")
+    assert trained.record["machine"]["threads"] == 1
+    assert torch.get_num_threads() == 2

@@ -1,0 +1,265 @@
+"""Models that can be used: written, read back, and given new samples."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from own_tables import mixed, regression
+from PIL import Image
+
+from kmixup.lab.data import load as load_data
+from kmixup.lab.data.intake import Intake
+from kmixup.lab.models import build
+from kmixup.lab.train.model import Model, load
+from kmixup.lab.train.trial import Trial
+
+
+def untrained(data, name="mlp-iris", *, resize=None, seed=0):
+    """A model with random weights: what prediction needs is all there."""
+    torch.manual_seed(seed)
+    net = build(name, in_shape=data.shape, num_classes=data.outputs)
+    return Model.of(net, Trial("own", name, resize=resize), data, {})
+
+
+@pytest.fixture
+def clients(tmp_path):
+    return mixed(tmp_path / "clients.csv", rows=60)
+
+
+def rows_of(path, delimiter=",", encoding="utf-8"):
+    header, *lines = path.read_text(encoding).splitlines()
+    names = header.split(delimiter)
+    return [dict(zip(names, line.split(delimiter), strict=True)) for line in lines]
+
+
+# saved and loaded
+
+
+def test_a_model_that_was_read_back_predicts_to_the_last_bit_alike(tmp_path, clients):
+    model = untrained(load_data(str(clients)))
+    model.save(tmp_path / "run")
+    again = load(tmp_path / "run")
+    assert np.array_equal(again.predict_proba(clients), model.predict_proba(clients))
+    assert (again.classes, again.name, again.record) == (("leaves", "stays"), "mlp-iris", {})
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {
+        "model.json",
+        "model.safetensors",
+    }
+
+
+def test_predictions_of_the_test_rows_are_those_of_the_network_on_the_data_set(clients):
+    data = load_data(str(clients))
+    model = untrained(data)
+    rows = rows_of(clients)
+    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))
+    test = [rows[i] for i in order[: len(data.x_test)]]
+    with torch.no_grad():
+        logits = model.net(data.normalise(data.x_test)).double()
+    assert np.allclose(model.predict_proba(test), logits.softmax(1).numpy())
+
+
+def test_numbers_come_in_the_unit_of_the_target(tmp_path):
+    path = regression(tmp_path / "rents.csv", rows=60)
+    data = load_data(str(path))
+    model = untrained(data)
+    with torch.no_grad():
+        model.net[-1].weight.zero_()
+        model.net[-1].bias.zero_()
+    assert np.allclose(model.predict(path), data.target_mean)
+    assert 300 < data.target_mean < 1500
+    with pytest.raises(ValueError, match="a regression has no probabilities: use predict"):
+        model.predict_proba(path)
+
+
+def test_loading_leaves_the_random_numbers_of_the_program_as_they_are(tmp_path):
+    untrained(load_data("iris")).save(tmp_path)
+    before = torch.get_rng_state()
+    load(tmp_path)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="must be the folder of a run that has ended"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("contents", ["{", "[]", '{"format": 2}', '{"format": 1}'])
+def test_settings_of_something_else_are_refused(tmp_path, contents):
+    untrained(load_data("iris")).save(tmp_path)
+    (tmp_path / "model.json").write_text(contents)
+    with pytest.raises(ValueError, match="must be a model of this version of kmixup"):
+        load(tmp_path)
+
+
+def test_weights_of_another_model_are_refused(tmp_path):
+    iris = load_data("iris")
+    untrained(iris).save(tmp_path / "one")
+    untrained(iris, seed=1).save(tmp_path / "two")
+    (tmp_path / "one/model.safetensors").write_bytes(
+        (tmp_path / "two/model.safetensors").read_bytes()
+    )
+    with pytest.raises(ValueError, match="holds others, or is damaged"):
+        load(tmp_path / "one")
+
+
+def test_a_network_that_has_changed_is_refused(tmp_path):
+    untrained(load_data("iris")).save(tmp_path)
+    settings = json.loads((tmp_path / "model.json").read_text())
+    (tmp_path / "model.json").write_text(json.dumps(settings | {"model": "mlp-cancer"}))
+    with pytest.raises(ValueError, match="must fit the network 'mlp-cancer'"):
+        load(tmp_path)
+
+
+# tables
+
+
+def test_rows_lists_and_files_give_the_same_inputs(clients):
+    intake = Intake.of(load_data(str(clients)))
+    from_file, from_rows = intake.take(clients), intake.take(rows_of(clients))
+    assert torch.equal(from_file.x, from_rows.x)
+    assert from_file.names[:2] == ("1", "2")
+
+
+def test_numbers_of_a_program_are_read_like_the_text_of_the_file(tmp_path):
+    path = regression(tmp_path / "rents.csv", rows=40)
+    intake = Intake.of(load_data(str(path)))
+    rows = rows_of(path, ";", "cp1252")
+    numbers = [row | {"area": float(row["area"].replace(",", "."))} for row in rows]
+    numbers = [row | {"rooms": float(row["rooms"] or "nan")} for row in numbers]
+    assert torch.equal(intake.take(numbers).x, intake.take(path).x)
+    blank = intake.take([rows[0] | {"rooms": None}]).x
+    assert torch.equal(blank, intake.take([rows[0] | {"rooms": ""}]).x)
+
+
+def test_data_frames_are_rows(clients):
+    class Frame:
+        columns = ("age", "city")
+
+        def to_dict(self, how):
+            assert how == "records"
+            return rows_of(clients)
+
+    intake = Intake.of(load_data(str(clients)))
+    assert torch.equal(intake.take(Frame()).x, intake.take(clients).x)
+
+
+def test_columns_may_stand_in_any_order_and_others_are_told(clients):
+    intake = Intake.of(load_data(str(clients)))
+    rows = [dict(reversed(row.items())) | {"shoe": "43"} for row in rows_of(clients)]
+    taken = intake.take(rows)
+    assert torch.equal(taken.x, intake.take(clients).x)
+    assert "X has columns that the network does not look at: churn, shoe" in taken.notes
+
+
+def test_categories_that_training_did_not_have_are_told(clients):
+    intake = Intake.of(load_data(str(clients)))
+    taken = intake.take([row | {"city": "Paris"} for row in rows_of(clients)])
+    assert any("60 rows of X have a category of 'city' that training" in n for n in taken.notes)
+
+
+def test_missing_columns_are_named(tmp_path, clients):
+    intake = Intake.of(load_data(str(clients)))
+    path = tmp_path / "new.csv"
+    path.write_text("age,city\n3,Bern\n")
+    with pytest.raises(ValueError, match="new.csv must have the columns .* lacks row, since, in"):
+        intake.take(path)
+    with pytest.raises(ValueError, match="X must have the columns"):
+        intake.take([{"age": "3"}])
+    path.write_text(clients.read_text().splitlines()[0])
+    with pytest.raises(ValueError, match="new.csv must have a row below its header, has none"):
+        intake.take(path)
+
+
+def test_an_array_cannot_stand_for_categories(clients):
+    intake = Intake.of(load_data(str(clients)))
+    with pytest.raises(ValueError, match="X must be rows by the names of .*, for 'city'"):
+        intake.take(np.zeros((3, 8)))
+
+
+def test_an_array_can_stand_for_numbers(tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text("a,b,y\n" + "".join(f"{i},{i % 7},{i % 2}\n" for i in range(30)))
+    intake = Intake.of(load_data(str(path)))
+    array = [[i, i % 7] for i in range(30)]
+    assert torch.equal(intake.take(array).x, intake.take(path).x)
+    with pytest.raises(ValueError, match=r"X must have the shape \(n, 2\), a number for each of"):
+        intake.take([[1, 2, 3]])
+
+
+# arrays and images
+
+
+def test_arrays_and_tensors_have_the_shape_of_training(tmp_path):
+    iris = load_data("iris")
+    intake = Intake.of(iris)
+    assert torch.equal(intake.take(iris.x_test).x, iris.normalise(iris.x_test))
+    np.savez(tmp_path / "new.npz", x=iris.x_test.numpy())
+    assert torch.equal(intake.take(tmp_path / "new.npz").x, intake.take(iris.x_test.numpy()).x)
+    with pytest.raises(ValueError, match=r"X must have the shape \(n, 4\), as in training, got"):
+        intake.take(torch.zeros(4))
+    with pytest.raises(ValueError, match="X must hold finite numbers"):
+        intake.take(torch.full((1, 4), torch.nan))
+    with pytest.raises(ValueError, match="X must hold numbers, not bytes,"):
+        intake.take(torch.zeros(1, 4, dtype=torch.uint8))
+    with pytest.raises(ValueError, match="X must hold numbers, got <U1"):
+        intake.take(["a"])
+    np.savez(tmp_path / "new.npz", z=np.zeros(3))
+    with pytest.raises(ValueError, match="new.npz must hold the array x, has none"):
+        intake.take(tmp_path / "new.npz")
+
+
+def test_a_table_is_refused_by_a_network_of_arrays(tmp_path):
+    path = tmp_path / "new.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match="the network was not trained on a .csv"):
+        Intake.of(load_data("iris")).take(path)
+    with pytest.raises(ValueError, match="the network was not trained on images"):
+        Intake.of(load_data("iris")).take(tmp_path)
+    (tmp_path / "new.txt").touch()
+    with pytest.raises(ValueError, match="must be a .csv, an .npz or a folder of images, is a .tx"):
+        Intake.of(load_data("iris")).take(tmp_path / "new.txt")
+
+
+def photos(folder, *, mode="RGB", size=(8, 6)):
+    for label in ("cat", "dog"):
+        (folder / label).mkdir(parents=True)
+        for i in range(4):
+            Image.effect_noise(size, 50).convert(mode).save(folder / label / f"{i}.png")
+    return folder
+
+
+def test_a_folder_of_images_is_read_by_name(tmp_path):
+    folder = photos(tmp_path / "photos")
+    intake = Intake.of(load_data(str(folder)))
+    taken = intake.take(folder)
+    assert (taken.names[0], tuple(taken.x.shape)) == ("cat/0.png", (8, 3, 6, 8))
+    flat = intake.take(folder / "dog")
+    assert (flat.names[0], torch.equal(flat.x, taken.x[4:])) == ("0.png", True)
+    grey = photos(tmp_path / "grey", mode="L")
+    assert tuple(intake.take(grey).x.shape) == (8, 3, 6, 8)
+    (tmp_path / "none").mkdir()
+    with pytest.raises(ValueError, match="none must hold images"):
+        intake.take(tmp_path / "none")
+
+
+def test_images_of_another_size_are_stretched_only_if_training_did(tmp_path):
+    folder, large = photos(tmp_path / "photos"), photos(tmp_path / "large", size=(16, 12))
+    with pytest.raises(ValueError, match="must be 8×6 as the others, is 16×12"):
+        Intake.of(load_data(str(folder))).take(large)
+    resized = Intake.of(load_data(str(folder), resize=(5, 5)), (5, 5))
+    assert tuple(resized.take(large).x.shape) == (8, 3, 5, 5)
+    again = Intake.from_dict(json.loads(json.dumps(resized.to_dict())))
+    assert torch.equal(again.take(large).x, resized.take(large).x)
+
+
+def test_images_in_colour_are_refused_by_a_network_of_grey_ones(tmp_path):
+    grey, colour = photos(tmp_path / "grey", mode="L"), photos(tmp_path / "colour")
+    red = Image.new("RGB", (8, 6), "red")
+    red.save(colour / "cat" / "0.png")
+    intake = Intake.of(load_data(str(grey)))
+    with pytest.raises(ValueError, match="colour must hold grey images, as training did"):
+        intake.take(colour)
+    assert tuple(intake.take(np.zeros((2, 6, 8), np.uint8)).x.shape) == (2, 1, 6, 8)
+    with pytest.raises(ValueError, match=r"X must hold bytes \(uint8\)"):
+        intake.take(np.zeros((2, 1, 6, 8)))

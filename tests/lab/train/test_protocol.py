@@ -1,0 +1,276 @@
+"""Settings of a protocol beyond the paper's: what each changes, and what it leaves alone."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from kmixup.coefficient import Beta
+from kmixup.lab import load
+from kmixup.lab.data.dataset import Dataset
+from kmixup.lab.sweep.units import done, in_fleets
+from kmixup.lab.train import loop
+from kmixup.lab.train.batches import gather
+from kmixup.lab.train.fleet import train_fleet
+from kmixup.lab.train.loop import train
+from kmixup.lab.train.mixing import Forward
+from kmixup.lab.train.protocol import Protocol
+from kmixup.lab.train.setup import network, strengths
+from kmixup.lab.train.streams import Streams, epoch
+from kmixup.lab.train.trial import Method, Trial
+
+FAST = Protocol(epochs=4, rate=0.05, batch_size=16)
+
+
+@pytest.fixture(scope="module")
+def photos():
+    """Images of two classes, dark and bright, in uint8."""
+    generator = torch.Generator().manual_seed(0)
+    y = torch.arange(120) % 2
+    x = 60 + 60 * y[:, None, None, None] + torch.randint(90, (120, 3, 8, 8), generator=generator)
+    x, middle = x.to(torch.uint8), torch.full((3, 1, 1), 127.5)
+    return Dataset(
+        "photos", x[:72], y[:72], x[72:], y[72:], ("dark", "bright"), middle, middle,
+        "symmetric", pixel_range=(0.0, 255.0),
+    )  # fmt: skip
+
+
+def photo_trial(method=None, protocol=FAST, model="preact-resnet14", **settings):
+    return Trial("photos", model, method or Method("kmixup", 4), protocol, **settings)
+
+
+def run(trial, data=None, **circumstances):
+    return train(trial, data=data, device="cpu", progress=False, **circumstances)
+
+
+def same(one, two):
+    return all(map(torch.equal, one.state_dict().values(), two.state_dict().values()))
+
+
+# ids and rates
+
+
+def test_the_new_settings_at_their_defaults_leave_the_id_as_it_was():
+    plain = Trial("iris", "mlp-iris")
+    off = Protocol(warmup=0, drop_last=False)
+    assert Trial("iris", "mlp-iris", protocol=off, clean_statistics=False).id == plain.id
+    for setting in (
+        {"warmup": 0.1}, {"test_every": 2}, {"layout": "channels_last"}, {"drop_last": True},
+        {"clean_pass": "matched"},
+    ):  # fmt: skip
+        assert Trial("iris", "mlp-iris", protocol=Protocol(**setting)).id != plain.id
+
+
+def test_the_rate_rises_in_equal_steps_and_then_falls_at_its_milestones():
+    rates = Protocol(epochs=20, rate=0.1, warmup=0.2).rates()
+    assert rates[:5] == pytest.approx((0.025, 0.05, 0.075, 0.1, 0.1))
+    assert rates[4:] == Protocol(epochs=20, rate=0.1).rates()[4:]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"warmup": 1.0}, r"warmup must be a share of the epochs in \[0, 1\), got 1.0"),
+        ({"test_every": 0}, "test_every must be a whole number, at least 1, got 0"),
+        ({"layout": "nhwc"}, "layout must be one of channels_last, got 'nhwc'"),
+        ({"clean_pass": "no"}, "clean_pass must be one of always, matched, got 'no'"),
+    ],
+)
+def test_bad_settings_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        Protocol(**settings)
+
+
+# rarer tests
+
+
+def test_rarer_tests_change_the_curve_and_nothing_else(photos):
+    often, rarely = photo_trial(), photo_trial(protocol=replace(FAST, test_every=3))
+    one, two = (run(trial, photos) for trial in (often, rarely))
+    assert same(one.net, two.net)
+    assert one.record["result"] == two.record["result"]
+    assert [entry["error"] is None for entry in two.record["epochs"]] == [True, True, False, False]
+    assert done(rarely, two.record).curve.epoch == (3, 4)
+    assert done(often, one.record).curve.epoch == (1, 2, 3, 4)
+
+
+def test_rarer_tests_of_a_fleet_are_those_of_its_members_alone():
+    trial = Trial("iris", "mlp-iris", protocol=replace(FAST, test_every=3))
+    (member,) = train_fleet([trial])
+    alone = run(trial)
+    errors = [[entry["error"] for entry in ended.record["epochs"]] for ended in (member, alone)]
+    assert errors[0] == errors[1]
+    assert errors[0][0] is None
+
+
+def test_a_run_with_rare_tests_goes_on_from_its_last_checkpoint(photos, tmp_path, monkeypatch):
+    trial = photo_trial(protocol=replace(FAST, test_every=2))
+    whole = run(trial, photos)
+    original, calls = loop._epoch, []
+
+    def stop(*arguments):
+        calls.append(arguments[-1])
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return original(*arguments)
+
+    monkeypatch.setattr(loop, "_epoch", stop)
+    with pytest.raises(KeyboardInterrupt):
+        run(trial, photos, out=tmp_path)
+    monkeypatch.setattr(loop, "_epoch", original)
+    resumed = run(trial, photos, out=tmp_path, resume=True)
+    assert same(whole.net, resumed.net)
+    assert len(resumed.record["epochs"]) == 4
+
+
+# memory layout
+
+
+def test_channels_last_gives_the_same_network_up_to_rounding(photos):
+    last = replace(FAST, epochs=1, layout="channels_last")
+    one = run(photo_trial(protocol=replace(FAST, epochs=1)), photos)
+    two = run(photo_trial(protocol=last), photos)
+    assert two.record["epochs"][0]["loss"] == pytest.approx(
+        one.record["epochs"][0]["loss"], rel=1e-3
+    )
+    x = Forward(
+        network(photo_trial(protocol=last), photos, Streams(0)),
+        photo_trial(protocol=last), photos, Streams(0), 1.0,
+    ).mix(epoch(photo_trial(), 72, 1.0, Streams(0))[0]).x  # fmt: skip
+    assert x.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_channels_last_is_for_images(photos):
+    with pytest.raises(ValueError, match="layout is for images, iris has none"):
+        run(Trial("iris", "mlp-iris", protocol=replace(FAST, layout="channels_last")))
+
+
+def test_a_network_in_channels_last_can_be_saved_and_loaded(photos, tmp_path):
+    trial = photo_trial(protocol=replace(FAST, epochs=1, layout="channels_last"))
+    trained = run(trial, photos, out=tmp_path)
+    assert same(load(tmp_path).net, trained.net)
+
+
+# the last batch, and the batch that meets itself
+
+
+def test_drop_last_leaves_out_the_short_batch():
+    trial = photo_trial(protocol=replace(FAST, drop_last=True))
+    assert [len(step.first) for step in epoch(trial, 72, 1.0, Streams(0))] == [16] * 4
+    assert [len(step.first) for step in epoch(photo_trial(), 72, 1.0, Streams(0))] == [16] * 4 + [8]
+
+
+def test_a_reshuffled_batch_meets_itself_and_a_sample_may_meet_itself(photos):
+    trial = photo_trial(Method("kmixup", 16, pairing="reshuffle"))
+    forward = Forward(torch.nn.Flatten(), trial, photos, Streams(0), 1.0)
+    for step in epoch(trial, 72, 1.0, Streams(0))[:4]:
+        assert sorted(step.again.tolist()) == list(range(16))
+        # at k = batch the optimal match of a batch with itself is every sample with itself
+        x, _ = forward._gather(step.first)
+        assert torch.equal(forward.mix(step).x, x)
+
+
+def test_at_k_one_a_reshuffled_batch_is_mixed_with_its_own_samples(photos):
+    trial = photo_trial(Method("mixup", pairing="reshuffle"))
+    step = epoch(trial, 72, 1.0, Streams(0))[0]
+    forward = Forward(torch.nn.Flatten(), trial, photos, Streams(0), 1.0)
+    mixed, (x, _) = forward.mix(step), forward._gather(step.first)
+    torch.testing.assert_close(mixed.x, mixed.lam * x + (1 - mixed.lam) * x[step.again])
+
+
+# alpha by the root of the costs
+
+
+def test_the_root_rule_multiplies_alpha_by_the_ratio_of_distances(photos):
+    trials = [photo_trial(Method("kmixup", 8, 0.5, rule)) for rule in ("same", "root")]
+    same_alpha, root = strengths(trials, [photos] * 2)
+    matched = same_alpha.xi**2 / Beta(0.5).mean_square_step
+    # two independent draws of a sample: twice the variance of the 72
+    random = 2 * float(photos.normalise(photos.x_train).flatten(1).var(0, correction=0).sum())
+    assert root.alpha == pytest.approx(0.5 * math.sqrt(random / matched), rel=1e-4)
+
+
+def test_augmented_data_are_calibrated_on_augmented_inputs(photos):
+    cropped = replace(FAST, augment=True)
+    plain, augmented = strengths([photo_trial(), photo_trial(protocol=cropped)], [photos] * 2)
+    assert plain.xi != augmented.xi
+    assert strengths([photo_trial(protocol=cropped)], [photos]) == [augmented]
+    mixup = photo_trial(Method("mixup"), cropped)
+    (found,) = strengths([mixup], [photos])
+    # at k = 1: pairs of samples that are drawn, cropped and flipped apart
+    generator = torch.Generator().manual_seed(1)
+    first, second = (
+        gather(torch.randint(72, (20_000,), generator=generator), photos, generator)[0]
+        for _ in range(2)
+    )
+    square = (first - second).flatten(1).square().sum(1).mean()
+    assert found.xi**2 == pytest.approx(float(square) * Beta(1.0).mean_square_step, rel=0.05)
+    assert abs(strengths([photo_trial(Method("mixup"))], [photos])[0].xi / found.xi - 1) > 0.1
+
+
+# clean passes and clean statistics
+
+
+def test_a_clean_pass_moves_the_statistics_and_no_weight(photos):
+    trial = photo_trial(protocol=replace(FAST, clean_pass="always"))
+    net = network(trial, photos, Streams(0)).train()
+    step = epoch(trial, 72, 1.0, Streams(0))[0]
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    Forward(net, trial, photos, Streams(0), 1.0).mix(step)
+    moved = {
+        name for name, value in net.state_dict().items() if not torch.equal(value, before[name])
+    }
+    assert moved
+    assert all("running" in name or "num_batches" in name for name in moved)
+
+
+@pytest.mark.parametrize(
+    ("clean_pass", "method", "passes"),
+    [
+        ("always", Method("mixup"), True),
+        ("matched", Method("mixup"), False),
+        ("matched", Method("kmixup", 4), True),
+        (None, Method("kmixup", 4), False),
+    ],
+)
+def test_the_script_makes_its_clean_pass_for_matched_pairs_alone(
+    photos, clean_pass, method, passes
+):
+    trial = photo_trial(method, replace(FAST, clean_pass=clean_pass))
+    forward = Forward(torch.nn.Flatten(), trial, photos, Streams(0), 1.0)
+    assert forward.clean_pass is passes
+
+
+def test_clean_statistics_are_scored_beside_those_of_training(photos):
+    trial = photo_trial(clean_statistics=True)
+    clean, plain = run(trial, photos), run(photo_trial(), photos)
+    assert clean.record["result"] == plain.record["result"]
+    assert done(trial, clean.record).clean is not None
+    assert done(photo_trial(), plain.record).clean is None
+    for name, value in clean.net.state_dict().items():
+        assert torch.equal(value, plain.net.state_dict()[name]) is not (
+            "running" in name or "num_batches" in name
+        )
+
+
+def test_a_network_without_batch_norm_has_no_second_score(photos):
+    trial = photo_trial(model="lenet", clean_statistics=True)
+    assert done(trial, run(trial, photos).record).clean is None
+
+
+# fleets refuse what they cannot do
+
+
+@pytest.mark.parametrize(
+    ("trial", "message"),
+    [
+        (Trial("iris", "mlp-iris", Method("mixup", pairing="reshuffle"), FAST), "reshuffle"),
+        (Trial("iris", "mlp-iris", protocol=replace(FAST, drop_last=True)), "drop_last must be"),
+        (Trial("iris", "mlp-iris", protocol=replace(FAST, clean_pass="always")), "clean_pass must"),
+    ],
+)
+def test_a_fleet_refuses_what_only_a_single_run_can_do(trial, message):
+    assert not in_fleets(trial)
+    with pytest.raises(ValueError, match=f"{message}.*use train"):
+        train_fleet([trial])

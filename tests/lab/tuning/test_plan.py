@@ -1,0 +1,219 @@
+"""Searches on data sets of the lab: nothing of the test part is seen before their end."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+from sealing import Sealed, own
+from sweeping import Inline, done_row, failed_row, table
+
+from kmixup.lab.sweep.driver import sweep
+from kmixup.lab.sweep.rows import Failed, failed_of
+from kmixup.lab.sweep.store import NAME, read
+from kmixup.lab.train.trial import Method, Trial
+from kmixup.lab.tuning.budget import Budget
+from kmixup.lab.tuning.carrying_out import Leader, guess_seconds, seconds_of, tune_plan
+from kmixup.lab.tuning.plan import make_plan
+from kmixup.lab.tuning.search import Config
+from kmixup.lab.tuning.strategies import Setting
+
+SMALL = {"k": [1, 4], "alpha": [0.25, 1.0], "trials": 1, "tests": 2, "protocol": {"epochs": 2}}
+
+
+def inline(folder):
+    """Runs trials in this process, as a sweep."""
+    return lambda trials: sweep(trials, folder, engine=Inline()).rows
+
+
+def validated(rows):
+    return [row for row in rows if row.trial.validation is not None]
+
+
+@pytest.mark.slow
+def test_other_test_samples_change_nothing_but_the_test(tmp_path, monkeypatch):
+    found = []
+    for number, shift in enumerate((0.0, 50.0)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        plan = make_plan(own("own.npz", shift=shift), strategy="halving", **SMALL)
+        found.append(tune_plan(plan, inline("rows")))
+    first, second = found
+    assert table(validated(first.rows)) == table(validated(second.rows))
+    assert (first.kmixup.winner, first.mixup.winner) == (second.kmixup.winner, second.mixup.winner)
+    assert first.kmixup.table == second.kmixup.table
+    for one, other in zip(first.tests, second.tests, strict=True):
+        assert one.errors.keys() == other.errors.keys() == {10_000, 10_001}
+        assert one.errors != other.errors
+
+
+@pytest.mark.slow
+def test_no_test_sample_is_read_before_the_end_of_the_search(sealed, tmp_path, monkeypatch):
+    told = []
+
+    def tell(sentence):
+        told.append(sentence)
+        if sentence.startswith("the test"):
+            monkeypatch.setattr(Sealed, "opened", True)
+
+    plan = make_plan(sealed, **SMALL)
+    assert guess_seconds(plan, 1) > 0
+    tuned = tune_plan(plan, inline(tmp_path / "rows"), told=tell)
+    assert len(told) == 4  # two searches, ERM on the same samples, and the test
+    assert failed_of(tuned.rows) == []
+    assert [len(one.errors) for one in tuned.tests] == [2, 2, 2]
+
+
+def test_the_seal_holds(sealed, tmp_path):
+    plan = make_plan(sealed, **SMALL)
+    (row, *_) = inline(tmp_path / "rows")(plan.test_trials(None))
+    assert isinstance(row, Failed)
+    assert "a test sample was read" in row.reason
+
+
+COMMAND = (
+    "tune --data iris --strategy halving --k 1 --k 4 --alpha 0.25 --alpha 1 --trials 1 "
+    "--tests 2 --epochs 2 --workers 1 --quiet --out killed"
+)
+
+
+@pytest.mark.slow
+def test_killed_and_resumed_a_search_ends_with_the_same_rows_and_winner(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "kmixup.lab.cli", *COMMAND.split()], stdout=subprocess.DEVNULL
+    )
+    rows = tmp_path / "killed" / NAME
+    while not (rows.exists() and '"status"' in rows.read_text()):
+        assert driver.poll() is None
+        time.sleep(0.01)
+    os.kill(driver.pid, signal.SIGKILL)
+    assert driver.wait() == -signal.SIGKILL
+
+    plan = make_plan("iris", strategy="halving", **SMALL)
+    whole = tune_plan(plan, inline("whole"))
+    before = {row.id for row in read("killed")}
+    assert before < {row.id for row in whole.rows}  # it was killed on the way
+    resumed = tune_plan(plan, inline("killed"))
+    assert (resumed.kmixup.winner, resumed.mixup.winner) == (
+        whole.kmixup.winner,
+        whole.mixup.winner,
+    )
+    assert table(resumed.rows) == table(whole.rows)
+    lines = [json.loads(line) for line in rows.read_text().splitlines()[1:]]
+    assert len({row["id"] for row in lines}) == len(lines)  # none was run twice
+
+
+# plans
+
+
+def test_trials_of_a_search_share_the_division_and_differ_in_the_rest():
+    plan = make_plan("iris", seed=3)
+    first, second = (plan.trial(Config(4, 1.0, "xi", seed)) for seed in (3, 4))
+    assert first == Trial(
+        "iris", "mlp-iris", Method("kmixup", 4, 1.0, "xi"), plan.base.protocol, 3,
+        validation=0.2, split=3,
+    )  # fmt: skip
+    assert second == replace(first, seed=4)
+    tests = plan.test_trials(Setting(4, 1.0, "xi"))
+    assert tests[0] == replace(first, seed=10_003, validation=None)
+    assert [trial.seed for trial in tests] == list(range(10_003, 10_013))
+    assert plan.test_trials(None)[0].method == Method("erm")
+
+
+def test_the_usual_ks_are_those_that_batches_and_samples_allow():
+    def ks(data, **more):
+        return sorted({setting.k for setting in make_plan(data, **more).strategy.settings})
+
+    assert ks("iris") == [1, 2, 4, 8, 16, 32]
+    assert ks("iris", protocol={"batch_size": 10}) == [1, 2, 4, 8]
+    assert ks("iris", limit=12) == [1, 2, 4, 8]
+    assert ks("four-bars", size=20) == [1, 2, 4, 8, 16]
+    assert ks("four-bars") == [1, 2, 4, 8, 16, 32]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"k": [90]}, "k must be at most 80, the training samples that validation leaves of iris"),
+        ({"k": [64]}, "batch_size must be at least k = 64"),
+        ({"validation": 1.0}, "validation must be a share between 0 and 1, e.g. 0.2, got 1.0"),
+        ({"tests": 0}, "tests must be a whole number, at least 1, got 0"),
+        ({"protocol": {"lr": 1}}, "protocol.lr is not a setting"),
+        ({"strategy": "bayes"}, "strategy must be one of"),
+    ],
+)
+def test_plans_that_cannot_be_carried_out_are_refused(more, message):
+    with pytest.raises(ValueError, match=message):
+        make_plan("iris", **more)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"validation": 1.0}, "validation must be a share between 0 and 1, e.g. 0.2, got 1.0"),
+        ({"split": -1}, "split must be a whole number, at least 0, got -1"),
+    ],
+)
+def test_a_trial_refuses_what_is_no_division(more, message):
+    with pytest.raises(ValueError, match=message):
+        Trial("iris", "mlp-iris", **more)
+
+
+# what rows say
+
+
+def rows_of(trials, error=0.1, seconds=1.0):
+    return [done_row(trial, error, seconds=seconds) for trial in trials]
+
+
+def test_the_time_of_a_stage_is_that_of_its_workers():
+    trials = [Trial("iris", "mlp-iris", seed=seed) for seed in range(30)]
+    rows = {row.id: row for row in rows_of(trials)}
+    assert seconds_of(trials, rows, 1) == 30
+    assert seconds_of(trials, rows, 2) == 20  # a fleet of twenty is not divided
+    single = [Trial("mnist", "lenet", seed=seed) for seed in range(4)]
+    rows = {row.id: row for row in rows_of(single)}
+    assert seconds_of(single, rows, 2) == 2
+    rows[single[0].id] = failed_row(single[0])
+    assert seconds_of(single, rows, 1) == 3
+
+
+def test_a_budget_of_minutes_counts_what_rows_say_and_goes_on_alike():
+    plan = make_plan("iris", strategy="simple", k=[1, 2], tests=1)
+    stages = []
+
+    def run(trials):
+        stages.append(len(trials))
+        return rows_of(trials, seconds=10.0)
+
+    first = tune_plan(plan, run, budget=Budget.read("1m"), guess=lambda: 5.0)
+    again = tune_plan(plan, run, budget=Budget.read("1m"), guess=lambda: 0.0)
+    assert first.kmixup == again.kmixup
+    assert stages[:3] == [2, 2, 2]  # three seeds of two settings, at 10 seconds each
+    assert first.kmixup.seconds == 60
+    assert first.mixup.trials == 6
+
+
+def test_the_leader_is_the_best_of_those_with_the_most_seeds():
+    plan = make_plan("iris")
+    leader = Leader(plan)
+
+    def trial(k, seed, **more):
+        return replace(plan.trial(Config(k, 1.0, "same", seed)), **more)
+
+    assert leader([]) == "none has ended well so far"
+    assert leader([failed_row(trial(8, 0))]) == "none has ended well so far"
+    leader(rows_of([trial(2, 0), trial(2, 1)], 0.2))
+    leader(rows_of([trial(4, 0)], 0.0))
+    best = "best so far: kmixup k=2 alpha=1 20.00% over 2 seeds"
+    assert leader(rows_of([trial(4, 0, validation=None)], 0.0)) == best
+    assert leader(rows_of([trial(4, 5, limit=50)], 0.0)) == best
+    assert leader(rows_of([trial(4, 1)], 0.1)) == (
+        "best so far: kmixup k=4 alpha=1 5.00% over 2 seeds"
+    )

@@ -1,0 +1,235 @@
+"""The page of a search: what it shows, and what it does not claim."""
+
+import io
+import re
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+from sweeping import done_row, failed_row
+
+from kmixup.lab.evaluate.scores import ClassScores
+from kmixup.lab.sweep.rows import DataUsed
+from kmixup.lab.train.protocol import Protocol
+from kmixup.lab.train.trial import Method, Trial
+from kmixup.lab.tuning.budget import Budget
+from kmixup.lab.tuning.carrying_out import tune_plan
+from kmixup.lab.tuning.headline import headline
+from kmixup.lab.tuning.page import page, show, write
+from kmixup.lab.tuning.plan import Plan
+from kmixup.lab.tuning.report import comparisons, course, reach, surface, trained_with
+from kmixup.lab.tuning.strategies import make_strategy
+
+
+def rows_of(trials, error):
+    """Rows as of a training; `error` gives that of a trial, None for one that fails."""
+    for trial in trials:
+        where = {"versions": {"kmixup": "1"}, "machine": {"cores": 2}}
+        if (found := error(trial)) is None:
+            yield failed_row(trial, "ValueError: <no>", **where)
+        else:
+            train, test = (100, 50) if trial.validation is None else (80, 20)
+            data = DataUsed(trial.data, None, train, test, 3, (4,), "paper")
+            yield done_row(trial, found, data=data, seconds=1.5, **where)
+
+
+def error(trial):
+    """k = 4 is best by far; without a seed's share in it, intervals would have no width."""
+    method = trial.method
+    best = 0.1 if method.name == "erm" else 0.05 + abs(method.k - 4) / 100 + method.alpha / 1000
+    return best + trial.seed % 3 / 1000 * (1 + (method.k == 4))
+
+
+def tuned(name="grid", *, error=error, budget=None, data="iris", tests=4, **lists):
+    base = Trial(data, "mlp-iris", Method("erm"), Protocol(epochs=3), split=0)
+    plan = Plan(name, base, make_strategy(name, **lists), 0.2, tests)
+    return tune_plan(plan, lambda trials: list(rows_of(trials, error)), budget=Budget.read(budget))
+
+
+@pytest.fixture(scope="module")
+def found():
+    return tuned(k=[1, 2, 4], alpha=[0.5, 1], trials=3)
+
+
+@pytest.fixture(scope="module")
+def html(found):
+    return page(found, command="kmixup tune --data iris")
+
+
+def text_of(html):
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html))
+
+
+def test_the_page_needs_nothing_but_itself(html):
+    assert "<script" not in html
+    assert not re.search(r'(src|href)="(?!#)', html)
+    assert not re.findall(r"url\((?!#)", html)
+    assert html.count("<svg") == 2
+    ids = re.findall(r' id="([^"]*)"', html)
+    assert len(ids) == len(set(ids))
+
+
+def test_the_page_shows_surface_course_test_protocol_and_command(html):
+    text = text_of(html)
+    assert html.count('class="best"') == 1
+    cell = re.search(r'<td class="best"[^>]*>(.*?)</td>', html)[1]
+    assert cell == "5.25<small>± 0.12 (3)</small>"
+    assert "It chose k = 4, alpha 0.5 ; the same search over plain mixup chose" in text
+    assert "every setting 6 settings × 3 seeds" in text
+    assert "18 trials of k-mixup and as many of mixup" in text
+    assert "held out 20 % of the training part" in text
+    for fact in ("training samples 100", "of them held out 20", "test samples 50", "epochs 3"):
+        assert fact in text
+    assert "kmixup 1" in text
+    assert "None" not in text  # settings that were not made
+    assert "<pre>kmixup tune --data iris</pre>" in html
+
+
+def test_everything_is_escaped():
+    html = page(tuned("simple", data="<b>.csv", k=[1, 2], trials=1), command="<i>")
+    assert "<b>" not in html
+    assert "<i>" not in html
+
+
+def test_a_winner_is_named_only_where_the_interval_says_so(found):
+    kmixup, erm, _ = comparisons(found)
+    assert kmixup.text == "k-mixup is better than mixup"
+    assert (kmixup.mood, erm.text) == ("good", "k-mixup is better than ERM")
+    worse = tuned(
+        k=[1, 4],
+        alpha=[1],
+        error=lambda trial: error(trial) + 0.3 * (trial.validation is None and trial.method.k == 4),
+    )
+    assert comparisons(worse)[0].text == "k-mixup is worse than mixup"
+    assert comparisons(worse)[0].mood == "bad"
+
+    def even(trial):
+        if trial.validation is not None:
+            return error(trial)
+        return 0.1 + (trial.seed % 2 - 0.5) / 100 * (trial.method.k == 4)
+
+    open_ = comparisons(tuned(k=[1, 4], alpha=[1], error=even))[0]
+    assert open_.text == "no difference can be told: the interval contains 0"
+    assert (open_.mood, open_.figures[:6]) == ("open", "0.00 [")
+
+
+def test_the_headline_names_the_best_of_the_test_with_a_line_to_copy(found, html):
+    said = headline(found)
+    assert said.title.startswith("Best of the final test: k-mixup, 5.")
+    assert said.line == "KMixup(k=4, alpha=0.5)"
+    assert said.certainty == "It is better than mixup and ERM at 95 % confidence."
+    assert said.search == "On the validation samples the best setting was better than not to mix."
+    assert f"<pre>{said.line}</pre>" in html
+
+
+def test_not_to_mix_may_be_best():
+    def harmful(trial):
+        wobble = trial.seed % 3 / 1000 * trial.method.k
+        return (0.05 if trial.method.name == "erm" else 0.1) + wobble
+
+    said = headline(tuned(k=[1, 4], alpha=[1], error=harmful))
+    assert said.title.startswith("Best of the final test: ERM, 5.")
+    assert said.line == "plain training: alpha=0"
+    assert said.search == "On the validation samples no setting was better than not to mix."
+
+
+def test_the_headline_says_what_a_constant_answer_comes_to():
+    def with_scores(found, answers):
+        scores = [ClassScores(0.014, 0.1, 0.1, 0.014, 0.5, None, count) for count in answers]
+        pairs = zip(found.rows, scores, strict=True)
+        return replace(found, rows=tuple(replace(row, scores=score) for row, score in pairs))
+
+    even = tuned(k=[1, 4], alpha=[1], error=lambda trial: 0.014)
+    some = [with_scores(found, [1, 1, 1, 2]) for found in even.tests]
+    said = headline(replace(even, tests=tuple(some)))
+    constant = "An answer that looks at no input, always the same, has the error 1.40"
+    assert said.constant == f"{constant}; 9 of 12 networks are of that kind."
+    assert said.constant in page(replace(even, tests=tuple(some)), command="")
+    none = [with_scores(found, [2, 2, 2, 2]) for found in even.tests]
+    assert headline(replace(even, tests=tuple(none))).constant == f"{constant}."
+    assert headline(even).constant == ""  # scores of earlier versions
+
+
+def test_methods_that_cannot_be_told_apart_are_said_to_be_so():
+    def even(trial):
+        return 0.1 + (trial.seed * (7 + trial.method.k) % 5) / 100
+
+    said = headline(tuned(k=[1, 4], alpha=[1], error=even, tests=6))
+    assert "The test cannot tell" in said.certainty
+    assert said.certainty.count("mixup") >= 2
+    assert "ERM" in said.certainty
+    same = headline(tuned(k=[1, 4], alpha=[1], error=lambda trial: 0.1))
+    assert same.line == "plain training: alpha=0"  # of equal ones the simplest
+
+
+def test_erm_stands_above_the_surface_of_the_search(found):
+    drawn = surface(found.kmixup, "", erm=found.erm)
+    assert drawn.rows[0][0] == "ERM"
+    assert drawn.rows[0][1][0].text == "10.10"
+
+
+def test_what_cannot_be_compared_is_said():
+    once = comparisons(tuned(k=[1, 4], alpha=[1], tests=1))[0]
+    assert once.text == "no verdict: that takes three trials of both"
+    assert once.figures == "–"
+    same = comparisons(tuned(k=[1, 4], alpha=[1], error=lambda trial: 0.1))[0]
+    assert same.text == "the search over k chose mixup itself, with the same alpha: no difference"
+
+
+def test_the_reach_of_a_budget_is_said():
+    small = tuned("two-step", k=[2, 4], alpha=[0.5, 1], trials=3, budget=9)
+    assert reach(small) == (
+        "8 trials of k-mixup and as many of mixup, from a budget of 9 trials for each: "
+        "“k at that xi” had 1 of 3 seeds."
+    )
+    enough = tuned("simple", k=[2, 4], trials=1, budget="1m")
+    assert reach(enough) == (
+        "2 trials of k-mixup and as many of mixup, from 0.05 minutes of a budget of 1 minutes for "
+        "each: enough for the whole strategy."
+    )
+
+
+def test_two_steps_fill_a_row_and_a_column_of_the_surface():
+    found = tuned("two-step", k=[2, 4], alpha=[0.5, 1], trials=2)
+    drawn = surface(found.kmixup, "")
+    assert [head for head, _ in drawn.head] == ["α 0.5", "α 1"]
+    texts = {label: [bool(box.text) for box in boxes] for label, boxes in drawn.rows}
+    assert texts == {"k = 1": [True, True], "k = 2": [True, False], "k = 4": [True, False]}
+    assert [(one.search, one.title) for one in course(found)] == [
+        ("k-mixup", "alpha of mixup"),
+        ("k-mixup", "k at that xi"),
+        ("mixup", "alpha of mixup"),
+        ("mixup", "alpha of mixup, closer"),
+    ]
+    assert trained_with(found.tests[0]) == "α 0.5, ξ 0.5"
+    assert trained_with(found.tests[2]) == "–"
+
+
+def test_failures_are_shown():
+    def failing(trial):
+        return None if trial.method.k == 2 else error(trial)
+
+    found = tuned(k=[1, 2, 4], alpha=[1], error=failing)
+    html = page(found, command="")
+    assert "5 failed" in html
+    assert "ValueError: &lt;no&gt;" in html
+    untested = tuned(
+        k=[1, 4], alpha=[1], error=lambda trial: error(trial) if trial.validation else None
+    )
+    assert untested.tests[0].mean is None
+    assert "no verdict" in page(untested, command="")
+
+
+def test_the_terminal_shows_the_same(found):
+    stream = io.StringIO()
+    show(found, Console(file=stream, width=100))
+    printed = stream.getvalue()
+    assert "* 5.25" in printed
+    assert "k-mixup less mixup: " in printed
+
+
+def test_the_order_of_the_rows_does_not_change_the_page(found, html, tmp_path):
+    again = replace(found, rows=tuple(reversed(found.rows)))
+    path = write(again, tmp_path / "deep", command="kmixup tune --data iris")
+    assert path == tmp_path / "deep" / "tune.html"
+    assert path.read_text() == html

@@ -1,0 +1,249 @@
+"""AdaMixup: intervals of lam that a policy learns, and a critic that tells real from mixed."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from kmixup import AdaMixup, Choice, HiddenMixup, KMixup
+from kmixup.interpolation import Pair
+from kmixup.methods.adamixup import Critic, Policy
+
+EACH = nn.CrossEntropyLoss(reduction="none")
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def network(inputs=4, classes=3):
+    return nn.Sequential(nn.Flatten(), nn.Linear(inputs, 8), nn.ReLU(), nn.Linear(8, classes))
+
+
+def batch(n=12, classes=3):
+    return torch.randn(n, 4), torch.randint(classes, (n,))
+
+
+class Fixed(nn.Module):
+    """The same interval for all pairs, from the logits of a, delta and the rest."""
+
+    def __init__(self, *logits):
+        super().__init__()
+        self.logits = nn.Parameter(torch.tensor(logits))
+
+    def forward(self, x):
+        return self.logits.expand(len(x), 3)
+
+
+@pytest.mark.parametrize("k", [1, 4])
+def test_where_a_is_one_training_is_plain(k):
+    x, y = batch()
+    m = AdaMixup(network(), (4,), k, 3, policy=Fixed(90.0, 0.0, 0.0)).draw(x, y)
+    assert torch.equal(m.lam, torch.ones(24))
+    assert torch.equal(m.x, torch.cat([x, x]))
+    assert torch.equal(m.y, F.one_hot(y, 3).float().repeat(2, 1))
+
+
+@pytest.mark.parametrize("k", [1, 4])
+@pytest.mark.parametrize("paired", [False, True])
+def test_where_a_is_zero_and_delta_one_lam_is_uniform_as_in_mixup_at_alpha_one(k, paired):
+    x, y = batch()
+    other = batch() if paired else None
+    m = AdaMixup(
+        network(), (4,), k, 3, policy=Fixed(0.0, 90.0, 0.0), generator=seeded()
+    ).draw(x, y, other=other)  # fmt: skip
+    plain = KMixup(k, 1.0, 3, lam_per="sample", generator=seeded()).draw(x, y, other=other)
+    torch.testing.assert_close(m.lam[:12], plain.lam)
+    assert torch.equal(m.partner[:12], plain.partner)
+    torch.testing.assert_close(m.x[:12], plain.x)
+    torch.testing.assert_close(m.y[:12], plain.y)
+
+
+def test_lam_lies_in_the_interval_of_its_pair():
+    x, y = batch(64)
+    mix = AdaMixup(network(), (4,), 4, 3)
+    nn.init.normal_(mix.policy[-1].weight, std=2.0)
+    m = mix.draw(x, y)
+    a, delta = mix.interpolation.of(Pair([x], [x], m.partner[:64]))
+    lam = m.lam[:64]
+    assert a.std() > 0.05
+    assert ((a <= lam + 1e-6) & (lam <= a + delta + 1e-6)).all()
+    assert (a + delta <= 1).all()
+    assert torch.equal(m.lam[64:], torch.ones(64))
+
+
+def test_the_first_interval_is_the_middle_third_and_images_are_made_small():
+    policy = Policy((3, 32, 20))
+    assert policy[2].in_features == 3 * 8 * 8
+    assert policy(torch.randn(5, 3, 32, 20)).tolist() == [[0.0] * 3] * 5
+    x = torch.randn(6, 3)
+    mix = AdaMixup(network(3), (3,))
+    a, delta = mix.interpolation.of(Pair([x], [x], torch.arange(6).roll(1)))
+    torch.testing.assert_close(a, torch.full((6,), 1 / 3, dtype=torch.float64))
+    torch.testing.assert_close(delta, a)
+
+
+@pytest.mark.parametrize("k", [1, 4])
+@pytest.mark.parametrize("joint", [True, False])
+def test_gradients_of_all_parts_are_those_of_a_forward_by_hand(k, joint):
+    x, y = batch()
+    net = network()
+    mix = AdaMixup(net, (4,), k, 3, joint=joint)
+    for parameter in mix.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    draw = mix.sample(12)
+    m = mix.mix(x, y, draw)
+    loss = m.loss(EACH, net(m.x)).mean()
+
+    other = x[m.partner[:12]]
+    share = mix.policy((x + other) / 2).softmax(1)
+    lam = share[:, 0] + share[:, 1] * draw.u.float()
+    mixed = lam[:, None] * x + (1 - lam[:, None]) * other
+    trunk = net[:-1]
+    on_mixed, on_real = (mix.critic.unit(trunk(inputs))[:, 0] for inputs in (mixed, x))
+    told = F.softplus(-on_mixed).mean() + F.softplus(on_real).mean()
+    if not joint:
+        mixed, lam = mixed.detach(), lam.detach()
+    logits = net(mixed)
+    classified = lam * EACH(logits, y) + (1 - lam) * EACH(logits, y[m.partner[:12]])
+    by_hand = (classified.mean() + F.cross_entropy(net(x), y) + told) / 2
+
+    torch.testing.assert_close(loss, by_hand)
+    learned = [*net.parameters(), *mix.parameters()]
+    assert len(learned) == 4 + 4 + 2
+    wanted, found = (torch.autograd.grad(value, learned) for value in (by_hand, loss))
+    for one, two in zip(wanted, found, strict=True):
+        assert one.abs().sum() > 0
+        torch.testing.assert_close(one, two)
+
+
+def test_soft_targets_carry_the_gradient_to_the_policy_as_well():
+    x, y = batch()
+    net = network()
+    mix = AdaMixup(net, (4,), 1, 3)
+    m = mix.draw(x, y)
+    (F.cross_entropy(net(m.x), m.y)).backward()
+    assert mix.policy[-1].bias.grad.abs().sum() > 0
+    assert mix.critic.unit.weight.grad is None
+
+
+def test_the_network_is_no_part_of_the_mixer():
+    net = network()
+    mix = AdaMixup(net, (4,))
+    assert not set(net.parameters()) & set(mix.parameters())
+    assert all(name.startswith(("policy.", "critic.unit.")) for name in mix.state_dict())
+    net.eval()
+    mix.train()
+    assert not net.training
+
+
+def test_the_critic_learns_to_tell_mixed_from_real():
+    torch.manual_seed(0)
+    x = torch.cat([torch.randn(32, 4) - 8, torch.randn(32, 4) + 8])
+    y = torch.arange(64) // 32
+    net = network(4, 2)
+    mix = AdaMixup(net, (4,), 1, 2, generator=seeded())
+    optimiser = torch.optim.Adam([*net.parameters(), *mix.parameters()], lr=0.02)
+    for _ in range(150):
+        m = mix.draw(x, y)
+        optimiser.zero_grad()
+        m.loss(EACH, net(m.x)).mean().backward()
+        optimiser.step()
+    # half of the pairs are of one cluster, where nobody can tell
+    assert m.penalty < 0.55
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_inputs_of_other_precisions_keep_theirs(dtype):
+    x, y = batch()
+    m = AdaMixup(network(), (4,), 4, 3).draw(x.to(dtype), y)
+    assert m.x.dtype == dtype
+    assert m.lam.dtype == torch.promote_types(dtype, torch.float32)
+    m.penalty.backward()
+
+
+def test_a_network_in_float64_and_tokens_are_judged_as_well():
+    net = nn.Linear(4, 3).double()
+    m = AdaMixup(net, (5, 4), 1, 3).draw(torch.randn(6, 5, 4), torch.randint(3, (6,)))
+    assert m.x.shape == (12, 5, 4)
+    assert m.penalty.isfinite()
+
+
+def test_to_draw_is_to_sample_and_then_to_mix_in_copies_and_resumed_ones():
+    x, y = batch()
+    net = network()
+    mix = AdaMixup(net, (4,), 4, 3, generator=seeded())
+    nn.init.normal_(mix.policy[-1].weight)
+    others = [copy.deepcopy(mix), pickle.loads(pickle.dumps(mix))]
+    others.append(AdaMixup(net, (4,), 4, 3, generator=seeded(5)))
+    others[-1].load_state_dict(mix.state_dict())
+    wanted = [mix.draw(x, y) for _ in range(2)]
+    for other in others:
+        assert len(list(other.parameters())) == 6
+        for m in wanted:
+            found = other.mix(x, y, other.sample(12))
+            assert torch.equal(found.x, m.x)
+            assert torch.equal(found.penalty, m.penalty)
+    draw = mix.sample(12)
+    assert torch.equal(mix.mix(x, y, draw).x, mix.mix(x, y, draw).x)
+
+
+def test_an_unmixed_batch_is_neither_doubled_nor_judged():
+    x, y = batch()
+    for mix in (AdaMixup(network(), (4,), prob=0.0), AdaMixup(network(), (4,)).eval()):
+        m = mix.draw(x, y)
+        assert m.x is x
+        assert m.penalty is None
+    assert AdaMixup(network(), (4,)).draw(x[:1], y[:1]).penalty is None
+    assert mix(x, y) == (x, y)
+
+
+def test_numbers_are_mixed_as_well():
+    x, _ = batch()
+    y = torch.randn(12, 1)
+    m = AdaMixup(network(classes=1), (4,), 4).draw(x, y)
+    lam = m.lam[:12, None]
+    torch.testing.assert_close(m.y[:12], lam * y + (1 - lam) * y[m.partner[:12]])
+
+
+def test_targets_alone_are_refused_and_choices_per_sample_too():
+    x, y = batch()
+    mix = AdaMixup(network(), (4,), 1, 3)
+    with pytest.raises(ValueError, match="cannot carry the penalty of this mixer"):
+        mix(x, y)
+    with pytest.raises(ValueError, match="clean batch: use per"):
+        Choice([mix, KMixup(1, 1.0, 3)], per="sample")
+    assert Choice([mix], per="batch").draw(x, y).penalty is not None
+
+
+def test_what_cannot_be_learned_from_is_refused():
+    x, y = batch()
+    mix = AdaMixup(network(), (4,), 1, 3)
+    with pytest.raises(TypeError, match="one tensor of inputs, got dict: take the tensor out"):
+        mix.draw({"x": x}, y)
+    with pytest.raises(TypeError, match="one tensor of inputs, got list"):
+        HiddenMixup(network(), ["1"], mixer=mix).draw(x, y)
+    with pytest.raises(
+        ValueError, match=r"three numbers for each of the 12 pairs, got .*\(12, 2\)"
+    ):
+        AdaMixup(network(), (4,), 1, 3, policy=nn.Linear(4, 2)).draw(x, y)
+    with pytest.raises(ValueError, match=r"one number for each of the 24 samples.*\(24, 2\)"):
+        AdaMixup(network(), (4,), 1, 3, critic=nn.Linear(4, 2)).draw(x, y)
+    with pytest.raises(ValueError, match=r"net must have an nn.Linear.*ReLU without one: pass cri"):
+        Critic(nn.ReLU())
+
+
+def test_a_layer_that_is_not_called_is_no_place_for_a_critic():
+    class Idle(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.spare = nn.Linear(4, 3), nn.Linear(4, 3)
+
+        def forward(self, x):
+            return self.first(x)
+
+    with pytest.raises(RuntimeError, match="did not call its layer Linear"):
+        AdaMixup(Idle(), (4,), 1, 3).draw(*batch())

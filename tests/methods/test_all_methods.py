@@ -1,0 +1,212 @@
+"""What holds for every method, by one table of them."""
+
+import copy
+import inspect
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import kmixup
+from kmixup import methods
+
+CLASSES, SHAPE = 5, (2, 16, 16)
+
+
+def network():
+    return nn.Sequential(
+        nn.Conv2d(2, 4, 3, padding=1),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(2),
+        nn.Flatten(),
+        nn.Linear(16, CLASSES),
+    )
+
+
+def identity(x):
+    return x
+
+
+# name: the mixer for a network, k and other options
+BUILD = {
+    "AdaMixup": lambda net, k, **more: methods.AdaMixup(net, SHAPE, k, CLASSES, **more),
+    "AutoMix": lambda net, k, **more: methods.AutoMix(net, SHAPE, k, 1.0, CLASSES, **more),
+    "CMixup": lambda net, k, **more: methods.CMixup(k, **more),
+    "Choice": lambda net, k, **more: methods.Choice(
+        [methods.KMixup(k, 1.0, CLASSES), methods.CutMix(k, 1.0, CLASSES)], **more
+    ),
+    "CoMixup": lambda net, k, **more: methods.CoMixup(k, 1.0, CLASSES, group=5, **more),
+    "CutMix": lambda net, k, **more: methods.CutMix(k, 1.0, CLASSES, **more),
+    "GuidedMixup": lambda net, k, **more: methods.GuidedMixup(k, 1.0, CLASSES, **more),
+    "KMixup": lambda net, k, **more: methods.KMixup(k, 1.0, CLASSES, **more),
+    "LatentMixup": lambda net, k, **more: methods.LatentMixup(
+        identity, identity, k, 1.0, CLASSES, **more
+    ),
+    "LocalMixup": lambda net, k, **more: methods.LocalMixup(k, 1.0, CLASSES, **more),
+    "PuzzleMix": lambda net, k, **more: methods.PuzzleMix(k, 1.0, CLASSES, **more),
+    "RegMixup": lambda net, k, **more: methods.RegMixup(k, 10.0, CLASSES, **more),
+    "SimilarMixup": lambda net, k, **more: methods.SimilarMixup(k, 1.0, CLASSES, **more),
+    "StackMix": lambda net, k, **more: methods.StackMix(k, CLASSES, **more),
+}
+LEARN = {"AdaMixup", "AutoMix"}  # their own tests have precisions and nests
+DOUBLE = {"AdaMixup", "AutoMix", "RegMixup"}
+every = pytest.mark.parametrize("name", BUILD)
+every_k = pytest.mark.parametrize("k", [1, 4])
+
+
+def made(name, k=4, **options):
+    """A network and a mixer for it, the same whenever asked for."""
+    torch.manual_seed(0)
+    net = network()
+    return net, BUILD[name](net, k, **options)
+
+
+def batch(name, n=12, dtype=torch.float32):
+    generator = torch.Generator().manual_seed(1)
+    x = torch.rand(n, *SHAPE, generator=generator).to(dtype)
+    importance = torch.rand(n, *SHAPE[1:], generator=generator) ** 12  # few salient places
+    if name == "CMixup":
+        return x, torch.randn(n, CLASSES, generator=generator), importance
+    return x, torch.randint(CLASSES, (n,), generator=generator), importance
+
+
+def seeded():
+    return torch.Generator().manual_seed(7)
+
+
+def test_every_method_is_in_the_table():
+    assert set(BUILD) == set(methods.__all__)
+    assert {getattr(kmixup, name) for name in BUILD} == {
+        value
+        for value in vars(kmixup).values()
+        if inspect.isclass(value) and issubclass(value, kmixup.Mixing)
+        if value not in (kmixup.Mixer, kmixup.Mixing)
+    }
+
+
+@every
+@every_k
+def test_to_draw_is_to_sample_and_then_to_mix(name, k):
+    x, y, importance = batch(name)
+    kept = x.clone()
+    _, mixer = made(name, k, generator=seeded())
+    drawn = mixer.draw(x, y, importance=importance)
+    _, again = made(name, k, generator=seeded())
+    draw = again.sample(len(x))
+    for _ in range(1 if name in LEARN else 2):  # what learns may have moved
+        mixed = again.mix(x, y, draw, importance=importance)
+        assert torch.equal(mixed.x, drawn.x)
+        assert torch.equal(mixed.y, drawn.y)
+        assert torch.equal(mixed.partner, drawn.partner)
+        assert torch.equal(mixed.lam, drawn.lam)
+    assert torch.equal(x, kept)
+    assert not torch.equal(drawn.x[: len(x), :, : SHAPE[1]], x) or name == "StackMix"
+
+
+@every
+def test_a_resumed_mixer_goes_on_as_the_unbroken_one_would(name):
+    x, y, importance = batch(name)
+    _, mixer = made(name, generator=seeded())
+    mixer.draw(x, y, importance=importance)
+    saved = copy.deepcopy(mixer.state_dict())
+    _, resumed = made(name, generator=torch.Generator())
+    resumed.load_state_dict(saved)
+    for _ in range(2):
+        one, two = (m.draw(x, y, importance=importance) for m in (mixer, resumed))
+        assert torch.equal(one.x, two.x)
+        assert torch.equal(one.y, two.y)
+
+
+@every
+@every_k
+def test_the_loss_and_its_gradients_are_those_of_soft_targets(name, k):
+    x, y, importance = batch(name)
+    net, mixer = made(name, k, generator=seeded())
+    mixed = mixer.draw(x, y, importance=importance)
+    logits = net(mixed.x)
+    if name == "CMixup":
+        # the square is not linear in the target: it exceeds that of the mixed targets by a spread
+        loss = mixed.loss(nn.MSELoss(reduction="none"), logits).mean()
+        own, partner = mixed.targets
+        spread = mixed.lam * (1 - mixed.lam) * (own - partner).square().mean()
+        by_hand = F.mse_loss(logits, mixed.y) + spread
+    else:
+        loss = mixed.loss(nn.CrossEntropyLoss(reduction="none"), logits).mean()
+        each = -(mixed.y * logits.log_softmax(1)).sum(1)
+        by_hand = (each if mixed.weight is None else mixed.weight * each).mean()
+        by_hand = by_hand if mixed.penalty is None else by_hand + mixed.penalty
+    assert torch.allclose(loss, by_hand, atol=1e-6)
+    first, second = (
+        torch.autograd.grad(value, [*net.parameters()], retain_graph=True)
+        for value in (loss, by_hand)
+    )
+    assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(first, second, strict=True))
+    if name != "CMixup":
+        assert torch.allclose(mixed.y.sum(1), torch.ones(len(mixed.y)), atol=1e-5)
+        assert 0 <= float(mixed.accuracy(logits).detach()) <= 1
+
+
+@every
+@every_k
+def test_targets_are_those_of_the_samples_that_are_in_the_image(name, k):
+    x, y, importance = batch(name)
+    _, mixer = made(name, k, generator=seeded())
+    mixed = mixer.draw(x, y, importance=importance)
+    n = len(x)
+    assert len(mixed.x) == len(mixed.y) == (2 * n if name in DOUBLE else n)
+    shares = mixed.shares
+    if shares is None:
+        lam = mixed.lam.expand(len(mixed.y))[:n, None]
+        shares = torch.eye(n) * lam + torch.eye(n)[mixed.partner[:n]] * (1 - lam)
+    soft = y if name == "CMixup" else F.one_hot(y, CLASSES).float()
+    assert torch.allclose(mixed.y[:n], shares @ soft, atol=1e-5)
+    if name in DOUBLE:
+        assert torch.equal(mixed.x[n:], x)
+        assert torch.allclose(mixed.y[n:], soft)
+
+
+@pytest.mark.parametrize("name", [name for name in BUILD if name not in LEARN])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_other_precisions_are_kept(name, dtype):
+    x, y, importance = batch(name, dtype=dtype)
+    y = y.to(dtype) if name == "CMixup" else y
+    _, mixer = made(name, generator=seeded())
+    mixed = mixer.draw(x, y, importance=importance)
+    assert mixed.x.dtype == dtype
+    assert mixed.x.isfinite().all()
+    assert mixed.y.dtype == (dtype if dtype == torch.float64 or name == "CMixup" else torch.float32)
+
+
+@every
+def test_entries_of_a_dict_are_mixed_as_one_or_refused_in_a_sentence(name):
+    x, y, importance = batch(name)
+    nest = {"image": x, "id": torch.arange(len(x))}
+    _, mixer = made(name, generator=seeded())
+    if name in LEARN:
+        with pytest.raises(TypeError, match=r"learns from one tensor of .*, got dict: "):
+            mixer.draw(nest, y, importance=importance)
+        return
+    mixed = mixer.draw(nest, y, importance=importance)
+    _, alone = made(name, generator=seeded())
+    assert torch.equal(mixed.x["image"], alone.draw(x, y, importance=importance).x)
+    assert torch.equal(mixed.x["id"][: len(x)], torch.arange(len(x)))
+
+
+@pytest.mark.parametrize("name", ["AutoMix", "CoMixup", "GuidedMixup", "PuzzleMix"])
+def test_masks_refuse_a_target_for_every_pixel(name):
+    x, _, importance = batch(name)
+    dense = torch.randint(CLASSES, (len(x), *SHAPE[1:]))
+    _, mixer = made(name)
+    with pytest.raises(ValueError, match="by one number for each image, got one target for each"):
+        mixer.draw(x, dense, importance=importance)
+
+
+@every
+def test_in_evaluation_nothing_is_mixed(name):
+    x, y, importance = batch(name)
+    _, mixer = made(name)
+    same, targets = mixer.eval()(x, y, importance=importance)
+    assert torch.equal(same[..., : SHAPE[1], :], x)
+    assert torch.equal(targets, y)
+    assert torch.equal(mixer.draw(x, y).x, mixer.rest(x))

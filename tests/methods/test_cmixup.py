@@ -1,0 +1,127 @@
+"""C-Mixup: partners by their targets."""
+
+import math
+
+import pytest
+import torch
+from scipy import stats
+
+from kmixup import CMixup, KMixup, Optimal
+from kmixup.methods.cmixup import Kernel
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize("sigma", [0.5, 2.0, math.inf])
+@pytest.mark.parametrize("paired", [False, True])
+def test_partners_follow_the_published_law(sigma, paired):
+    """Five different targets, many times each; a partner is counted by its target."""
+    copies, generator = 60, seeded()
+    y = torch.tensor([0.0, 0.3, 1.0, 1.1, 2.5]).repeat(copies)
+    y2 = torch.tensor([0.2, 0.9, 1.0, 2.0, 3.0]).repeat(copies) if paired else None
+    facing = y if y2 is None else y2
+    odds = torch.exp(-(y[:5, None] - facing).double().square() / (2 * sigma**2))
+    if not paired:
+        odds.fill_diagonal_(0)  # no sample is its own partner
+    law = odds.view(5, copies, 5).sum(1)
+    law = law / law.sum(1, keepdim=True)
+    if sigma == math.inf:  # random pairs: all other samples alike
+        assert law[0, 1] == pytest.approx(copies / (5 * copies - (not paired)))
+    counts = torch.zeros(5, 5)
+    for _ in range(8):
+        partner = Kernel(1, sigma=sigma)(y, y2, generator=generator)
+        assert paired or (partner != torch.arange(len(y))).all()
+        counts.index_put_((torch.arange(len(y)) % 5, partner % 5), torch.ones(()), accumulate=True)
+    for row, expected in zip(counts, law, strict=True):
+        seldom = expected * row.sum() < 5
+        assert row[seldom].sum() < 20
+        met, chance = row[~seldom], expected[~seldom]
+        assert stats.chisquare(met, chance / chance.sum() * met.sum()).pvalue > 1e-3
+
+
+def test_a_narrow_kernel_takes_the_nearest_target():
+    y = torch.tensor([3.0, 0.0, 3.1, 0.4, 9.0])
+    partner = CMixup(1, sigma=1e-4).draw(torch.randn(5, 2), y).partner
+    assert partner.tolist() == [2, 3, 0, 1, 2]
+
+
+def test_the_optimal_analogue_matches_targets():
+    x, y = torch.randn(16, 3), torch.randn(16)
+    m = CMixup(4, generator=seeded()).draw(x, y)
+    torch.manual_seed(0)
+    assert torch.equal(m.partner, KMixup(4, generator=seeded()).draw(x, y, features=y).partner)
+    torch.testing.assert_close(m.distance, (y - y[m.partner]).abs())
+    plain = KMixup(4, generator=seeded()).draw(x, y)
+    assert m.distance.square().sum() < (y - y[plain.partner]).square().sum()
+
+
+def test_targets_of_several_numbers_and_features_in_their_place():
+    x, y = torch.randn(12, 3), torch.randn(12, 2)
+    m = CMixup().draw(x, y)
+    torch.testing.assert_close(m.distance, (y - y[m.partner]).norm(dim=1))
+    code = torch.randn(12, 5)
+    m = CMixup().draw(x, torch.arange(12.0), features=code)
+    torch.testing.assert_close(m.distance, (code - code[m.partner]).norm(dim=1))
+
+
+def test_mixed_samples_and_gradients_are_those_of_a_forward_by_hand():
+    x, y = torch.randn(12, 3), torch.randn(12)
+    m = CMixup(generator=seeded()).draw(x, y)
+    torch.testing.assert_close(m.x, m.lam * x + (1 - m.lam) * x[m.partner])
+    torch.testing.assert_close(m.y, m.lam * y + (1 - m.lam) * y[m.partner])
+    net = torch.nn.Linear(3, 1)
+    by_hand = (net(m.lam * x + (1 - m.lam) * x[m.partner])[:, 0] - m.y).square().mean()
+    found = (net(m.x)[:, 0] - m.y).square().mean()
+    torch.testing.assert_close(
+        *(torch.autograd.grad(loss, net.weight)[0] for loss in (found, by_hand))
+    )
+
+
+@pytest.mark.parametrize("k", [1, 4])
+@pytest.mark.parametrize("paired", [False, True])
+def test_to_draw_is_to_sample_and_then_to_mix_and_a_resumed_mixer_goes_on(k, paired):
+    x, y = torch.randn(12, 3), torch.randn(12)
+    other = (torch.randn(12, 3), torch.randn(12)) if paired else None
+    one, two, resumed = (CMixup(k, generator=seeded(seed)) for seed in (5, 5, 7))
+    for _ in range(3):
+        drawn = one.draw(x, y, other=other)
+        mixed = two.mix(x, y, two.sample(12, within=not paired), other=other)
+        assert torch.equal(drawn.x, mixed.x)
+        assert torch.equal(drawn.partner, mixed.partner)
+    resumed.load_state_dict(one.state_dict())
+    assert torch.equal(resumed.draw(x, y).x, two.draw(x, y).x)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_other_precisions_and_dicts(dtype):
+    m = CMixup().draw({"a": torch.randn(9, 3, dtype=dtype)}, torch.randn(9, dtype=dtype))
+    assert m.x["a"].dtype == m.y.dtype == dtype
+
+
+def test_k_can_be_set_and_small_batches_are_whole():
+    x, y = torch.randn(8, 3), torch.randn(8)
+    mix = CMixup()
+    assert mix.sample(8).blocks.u.shape == (8,)
+    mix.k = 4
+    assert mix.pairing == Kernel(4, sigma=0.5)
+    assert mix.sample(8).blocks.u is None
+    assert torch.equal(CMixup().draw(x[:1], y[:1]).x, x[:1])
+    assert Kernel(1)(x[:1]).tolist() == [0]
+    assert isinstance(Kernel(2), Optimal)
+
+
+@pytest.mark.parametrize("y", [torch.arange(8), None, {"a": torch.randn(8)}])
+def test_targets_that_are_no_numbers_are_refused(y):
+    with pytest.raises(TypeError, match="y must be one tensor of floats, got"):
+        CMixup().draw(torch.randn(8, 2), y)
+
+
+def test_bad_settings_are_refused():
+    with pytest.raises(ValueError, match=r"sigma must be a positive number, got 0.0"):
+        CMixup(sigma=0.0)
+    with pytest.raises(ValueError, match="x1 must be finite to be matched, sample 1 has a NaN"):
+        CMixup().draw(torch.randn(3, 2), torch.tensor([0.0, math.nan, 1.0]))
+    with pytest.raises(TypeError, match="other must be a pair"):
+        CMixup().draw(torch.randn(3, 2), torch.randn(3), other=torch.randn(3, 2))

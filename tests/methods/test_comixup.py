@@ -1,0 +1,287 @@
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy, one_hot
+
+from kmixup import Choice, CoMixup, KMixup, Linear, Mixer, Optimal
+from kmixup.interpolation import Pair
+from kmixup.methods import comixup
+from kmixup.methods.comixup import CoMix, Gamma, best_output, groups_of, repeats
+
+
+def batch(n=10, side=8, channels=3, dtype=torch.float32, seed=0):
+    torch.manual_seed(seed)
+    x = torch.rand(n, channels, side, side).to(dtype)
+    return x, torch.randint(5, (n,)), torch.rand(n, side, side) ** 4
+
+
+def drawn(n=10, **options):
+    x, y, importance = batch(n)
+    generator = torch.Generator().manual_seed(0)
+    mixed = CoMixup(num_classes=5, generator=generator, **options).draw(x, y, importance=importance)
+    return x, y, importance, mixed
+
+
+def smoothness(shown):
+    """Half the squared steps between neighbouring cells of `(rows, columns, m)`."""
+    return sum((np.diff(shown, axis=axis) ** 2).sum() / 2 for axis in (0, 1))
+
+
+def joint_energy(shown, cost, *, beta, gamma):
+    """The energy that the descent goes down, of many sets of outputs `(n, m, rows, columns, m)`."""
+    cells = shown.shape[2] * shown.shape[3]
+    total = (shown * np.moveaxis(cost, 0, -1)).sum((1, 2, 3, 4))
+    for axis in (2, 3):
+        total += beta / cells * (np.diff(shown, axis=axis) ** 2).sum((1, 2, 3, 4)) / 2
+    uses = shown.sum((2, 3))
+    for output, other in permutations(range(shown.shape[1]), 2):
+        total += gamma / cells * (uses[:, output] * uses[:, other]).sum(1)
+    return total
+
+
+def test_an_output_has_the_least_cost_of_all_given_the_others():
+    rng = np.random.default_rng(0)
+    for halves in (False, True):
+        unary = rng.dirichlet(np.ones(4), (5, 3)).swapaxes(1, 2).reshape(5, 2, 2, 3)
+        reached = best_output(unary, 0.1, halves=halves)
+        points = list(np.eye(3))
+        if halves:
+            points += [(a + b) / 2 for a, b in ((points[0], points[1]), (points[0], points[2]))]
+            points += [(points[1] + points[2]) / 2]
+        for group in range(5):
+            among = best_output(unary, 0.1)[group].any((0, 1))  # halves are of what is shown
+            costs = [
+                (z * unary[group]).sum() + 0.1 * smoothness(z)
+                for values in product(points, repeat=4)
+                if not ((z := np.array(values).reshape(2, 2, 3)).any((0, 1)) & ~among).any()
+            ]
+            cost = (reached[group] * unary[group]).sum() + 0.1 * smoothness(reached[group])
+            assert cost == pytest.approx(min(costs))
+            if halves:
+                whole = best_output(unary, 0.1)[group]
+                assert cost <= (whole * unary[group]).sum() + 0.1 * smoothness(whole) + 1e-12
+
+
+def test_two_outputs_of_two_inputs_against_all_of_their_collages(monkeypatch):
+    monkeypatch.setattr(comixup, "repeats", lambda shows: np.zeros(shows.shape))
+    rng = np.random.default_rng(0)
+    levels = np.array([[0.0, 1.0], [0.5, 0.5], [1.0, 0.0]])
+    every = levels[np.array(list(product(range(3), repeat=8)))].reshape(-1, 2, 2, 2, 2)
+    starts = np.eye(2)[np.array(list(product(range(2), repeat=8)))].reshape(-1, 2, 2, 2, 2)
+    hits = 0
+    for _ in range(20):
+        cost = -rng.dirichlet(np.ones(4), 2).reshape(2, 2, 2)
+        weights = {"beta": float(rng.uniform(0, 1)), "gamma": float(rng.uniform(0, 0.5))}
+        comix = CoMix(**weights, omega=0.0, threshold=0.0, grid=2)
+        many = len(starts)
+        shown = comix.collages(
+            np.broadcast_to(cost, (many, *cost.shape)),
+            np.broadcast_to(np.eye(2), (many, 2, 2)),
+            starts,
+        )
+        least = joint_energy(every, cost, **weights).min()
+        reached = joint_energy(shown, cost, **weights)
+        assert (reached <= joint_energy(starts, cost, **weights) + 1e-12).all()
+        assert reached.min() == pytest.approx(least)
+        assert (reached >= least - 1e-12).all()
+        hits += (reached < least + 1e-9).mean() / 20
+    assert 0.85 < hits < 0.9  # from the other starts the descent ends in a poorer place
+
+
+def test_images_are_put_together_as_the_account_says():
+    x, y, _, mixed = drawn()
+    collage, shares = mixed.mask, mixed.shares
+    assert torch.allclose(shares.sum(1), torch.ones(10))
+    assert (collage.parts[:, 0] == torch.arange(10)).all()
+    assert ((collage.cells * 2).frac() == 0).all()
+    assert torch.allclose(collage.cells.sum(1), torch.ones(10, 4, 4).double())
+    weight = collage.cells.float().repeat_interleave(2, 2).repeat_interleave(2, 3)
+    by_hand = sum(weight[:, s, None] * x[collage.parts[:, s]] for s in range(weight.shape[1]))
+    assert torch.allclose(mixed.x, by_hand)
+    assert torch.allclose(mixed.lam, shares.diagonal())
+    assert torch.allclose(mixed.lam, collage.weight.mean((1, 2)).float())
+    assert torch.allclose(mixed.y, shares @ one_hot(y, 5).float())
+    assert (shares > 0).sum(1).float().mean() > 1.5
+
+
+def test_loss_accuracy_and_gradients_are_those_of_a_forward_by_hand():
+    _, y, _, mixed = drawn()
+    net = nn.Sequential(nn.Flatten(), nn.Linear(3 * 64, 5))
+    logits = net(mixed.x)
+    loss = mixed.loss(nn.CrossEntropyLoss(reduction="none"), logits)
+    by_hand = sum(
+        mixed.shares[:, j] * cross_entropy(logits, y[j].expand(10), reduction="none")
+        for j in range(10)
+    )
+    assert torch.allclose(loss, by_hand, atol=1e-5)
+    gradient, expected, soft = (
+        torch.autograd.grad(value.mean(), net[1].weight, retain_graph=True)[0]
+        for value in (loss, by_hand, cross_entropy(logits, mixed.y))
+    )
+    assert torch.allclose(gradient, expected, atol=1e-6)
+    assert torch.allclose(gradient, soft, atol=1e-6)
+    agree = (logits.argmax(1)[:, None] == y).float()
+    assert mixed.accuracy(logits) == pytest.approx(float((mixed.shares * agree).sum(1).mean()))
+    with pytest.raises(ValueError, match="shares of targets differ .* got shape \\(\\)"):
+        mixed.loss(cross_entropy, logits)
+    with pytest.raises(ValueError, match="needs one class for each of them, got targets of shape"):
+        mixed.accuracy(logits[:, :, None])
+
+
+def test_numbers_and_several_targets_are_mixed_by_shares():
+    x, y, importance = batch()
+    targets = {"class": y, "number": torch.randn(10, 2)}
+    mix = CoMixup(num_classes={"class": 5, "number": None})
+    mixed = mix.draw(x, targets, importance=importance)
+    assert torch.allclose(mixed.y["number"], mixed.shares @ targets["number"], atol=1e-6)
+    assert torch.allclose(mixed.y["class"], mixed.shares @ one_hot(y, 5).float())
+    alone = mix.draw(x, None, importance=importance)
+    assert alone.y is None
+    with pytest.raises(ValueError, match="no targets to take a loss of"):
+        alone.loss(cross_entropy, torch.zeros(10, 5))
+
+
+def test_great_smoothness_shows_one_image_in_every_output():
+    _, _, _, mixed = drawn(beta=1e6)
+    assert ((mixed.shares == 0) | (mixed.shares == 1)).all()
+
+
+def test_without_smoothness_and_price_every_cell_shows_what_is_most_salient():
+    x, _, importance, mixed = drawn(8, beta=0.0, gamma=0.0, eta=0.0)
+    s = importance / importance.sum((1, 2), keepdim=True)
+    cells = s.reshape(8, 4, 2, 4, 2).sum((2, 4))
+    winner = cells.argmax(0).repeat_interleave(2, 0).repeat_interleave(2, 1)
+    best = x.gather(0, winner.expand(1, 3, 8, 8))[0]
+    assert torch.allclose(mixed.x, best.expand(8, 3, 8, 8))
+
+
+def test_a_high_price_makes_outputs_share_the_images_evenly():
+    free = drawn(20, gamma=0.0)[-1].shares.sum(0)
+    dear = drawn(20, gamma=10.0)[-1].shares.sum(0)
+    assert dear.std() < free.std() / 3
+    assert dear.min() > 0.4
+
+
+def test_a_heavy_prior_shows_the_images_that_were_drawn_large():
+    x, y, importance = batch()
+    mix = CoMixup(num_classes=5, beta=0.0, gamma=0.0, eta=1e6)
+    draw = mix.sample(10)
+    mixed = mix.mix(x, y, draw, importance=importance)
+    assert (mixed.shares[:, draw.u.argmax()] == 1).all()
+
+
+def test_weights_follow_the_gamma_law():
+    u = (torch.arange(20_000, dtype=torch.float64) + 0.5) / 20_000
+    for alpha in (0.5, 2.0):
+        weight = Gamma(alpha).lam(u)
+        assert weight.mean() == pytest.approx(alpha, rel=1e-2)  # midpoints miss some of the tail
+        assert weight.var() == pytest.approx(alpha, rel=3e-2)
+    with pytest.raises(ValueError, match="alpha must be a finite number"):
+        Gamma(-1.0)
+
+
+def test_rows_stand_for_the_samples_that_they_show_most():
+    _, _, _, mixed = drawn(6, group=6)
+    total = float(mixed.shares.diagonal().sum())
+    others = (float(mixed.shares[list(order), range(6)].sum()) for order in permutations(range(6)))
+    assert total == pytest.approx(max(others))
+
+
+def test_groups_are_cut_from_the_way_along_partners():
+    partner = np.array([3, 4, 0, 2, 5, 1])
+    assert [group.tolist() for group in groups_of(partner, 6)] == [[0, 3, 2, 1, 4, 5]]
+    assert [group.tolist() for group in groups_of(partner, 3)] == [[0, 3, 2], [1, 4, 5]]
+    assert [len(group) for group in groups_of(np.arange(47), 20)] == [16, 16, 15]
+    nearest = np.array([1, 0, 0, 2])  # several samples may share a partner
+    assert sorted(np.concatenate(groups_of(nearest, 2)).tolist()) == [0, 1, 2, 3]
+
+
+def test_only_images_of_a_group_meet_and_with_a_larger_k_they_are_alike():
+    torch.manual_seed(0)
+    kind = torch.arange(80) % 2  # dark and bright images
+    x = torch.rand(80, 1, 4, 4) * 0.1 + kind[:, None, None, None]
+    importance = torch.rand(80, 4, 4)
+    crossing = {}
+    for k in (1, 20):
+        mix = CoMixup(k, group=4, generator=torch.Generator().manual_seed(0))
+        mixed = mix.draw(x, None, importance=importance)
+        met = torch.zeros(80, 80)
+        for group in groups_of(mixed.partner.numpy(), 4):
+            met[np.ix_(group, group)] = 1
+        assert not (mixed.shares * (1 - met)).any()
+        crossing[k] = float((mixed.shares * (kind[:, None] != kind)).sum(1).mean())
+    assert crossing[20] < crossing[1] / 2
+
+
+def test_equal_outputs_are_driven_apart():
+    shows = np.array([[[1, 1, 0], [1, 1, 0], [0, 0, 1]]], dtype=bool)
+    assert repeats(shows).tolist() == [[[1, 0, 0], [0, 1, 0], [0, 0, 0]]]
+    single = np.array([[[1, 0], [1, 0]]], dtype=bool)  # nothing to drive apart
+    assert not repeats(single).any()
+
+
+def test_a_clean_batch_keeps_its_own_targets():
+    x, y, importance = batch()
+    stages = Optimal(1), Gamma(2.0), CoMix()
+    mix = Mixer(*stages, num_classes=5, lam_per="sample", clean=True)
+    mixed = mix.draw(x, y, importance=importance)
+    assert mixed.shares.shape == (20, 20)
+    assert torch.equal(mixed.y[10:], one_hot(y, 5).float())
+    assert torch.allclose(mixed.y[:10], mixed.shares[:10, :10] @ one_hot(y, 5).float())
+
+
+def test_single_images_and_short_groups_stay_whole():
+    x, y, importance = batch(3)
+    mixed = CoMixup(group=2, num_classes=5).draw(x, y, importance=importance)
+    assert mixed.x.shape == x.shape
+    alone = CoMixup(num_classes=5).draw(x[:1], y[:1], importance=importance[:1])
+    assert torch.equal(alone.x, x[:1])
+    assert alone.shares is None
+    still = CoMixup(num_classes=5, alpha=0.0).draw(x, y)
+    assert torch.equal(still.x, x)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beta": -1.0}, "beta must be 0 or more, got -1.0"),
+        ({"threshold": float("nan")}, "threshold must be 0 or more, got nan"),
+        ({"omega": 2.0}, r"omega must lie in \[0, 1\], got 2.0"),
+        ({"grid": 0}, "grid must be a whole number, at least 1, got 0"),
+        ({"group": 1}, "group must be a whole number, at least 2, got 1"),
+        ({"rounds": 1.5}, "rounds must be a whole number, at least 1, got 1.5"),
+    ],
+)
+def test_settings_out_of_range_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        CoMixup(**options)
+
+
+def test_batches_that_cannot_be_mixed_are_refused():
+    x, y, importance = batch()
+    mix = CoMixup(num_classes=5)
+    with pytest.raises(ValueError, match="mixes by the importance of pixels, got none"):
+        mix(x, y)
+    with pytest.raises(ValueError, match="mixes the images of one batch, got a second one"):
+        mix(x, y, other=(x.clone(), y), importance=(importance, importance))
+    with pytest.raises(ValueError, match="grid must divide the height and width .* got 4 for"):
+        mix(x[..., :7], y, importance=importance[..., :7])
+    with pytest.raises(ValueError, match='draws for every sample: use lam_per="sample"'):
+        Mixer(Optimal(1), Gamma(), CoMix()).draw(x, None, importance=importance)
+    with pytest.raises(ValueError, match="CoMix needs the collage"):
+        CoMix()(x, x, torch.arange(10), torch.ones(10))
+    with pytest.raises(ValueError, match="got a mixer that mixes more than two samples"):
+        Choice([CoMixup(num_classes=5), KMixup(2, num_classes=5)], per="sample")
+    mixer = Choice([CoMixup(num_classes=5), KMixup(2, num_classes=5)])
+    assert mixer(x, y, importance=importance)[0].shape == x.shape
+    assert not Linear.joint
+
+
+def test_a_pair_is_settled_without_a_look_at_anything_but_its_draw():
+    x, _, importance = batch()
+    pair = Pair([x], [x], torch.arange(10).roll(1), (importance, importance))
+    with pytest.raises(ValueError, match="mixes the images of one batch"):
+        CoMix().settle(torch.ones(10), CoMix().sample((10,)), pair)

@@ -1,0 +1,91 @@
+import pytest
+import torch
+
+from kmixup import GuidedMixup, Optimal
+from kmixup.interpolation import Pair
+from kmixup.methods.guided import Guided
+
+
+def batch(n=8, side=6, dtype=torch.float32):
+    torch.manual_seed(0)
+    x = torch.randn(n, 3, side, side).to(dtype)
+    return x, torch.randint(5, (n,)), torch.rand(n, side, side) ** 3
+
+
+def test_a_pixel_is_weighed_by_its_share_of_the_importance():
+    x, y, importance = batch()
+    mixed = GuidedMixup(2, num_classes=5).draw(x, y, importance=importance)
+    s = importance / importance.sum((1, 2), keepdim=True)
+    weight = s / (s + s[mixed.partner])
+    by_hand = weight[:, None] * x + (1 - weight[:, None]) * x[mixed.partner]
+    assert torch.allclose(mixed.x, by_hand, atol=1e-5)
+    assert torch.allclose(mixed.lam, weight.mean((1, 2)), atol=1e-6)
+    soft = torch.nn.functional.one_hot(y, 5)
+    lam = mixed.lam[:, None]
+    assert torch.allclose(mixed.y, lam * soft + (1 - lam) * soft[mixed.partner])
+
+
+def test_alike_importances_are_mixup_at_one_half():
+    x, y, _ = batch()
+    mixed = GuidedMixup(1, num_classes=5).draw(x, y, importance=torch.ones(8, 6, 6))
+    assert torch.allclose(mixed.x, (x + x[mixed.partner]) / 2, atol=1e-6)
+    assert (mixed.lam == 0.5).all()
+
+
+def test_pixels_that_matter_to_nobody_are_averaged():
+    x, _, importance = batch()
+    importance[:, 0] = 0
+    pair = Pair([x], [x], torch.arange(8).roll(1), (importance, importance))
+    _, mask = Guided().settle(torch.tensor(0.5), None, pair)
+    assert (mask.weight[:, 0] == 0.5).all()
+
+
+def test_partners_are_the_farthest_in_importance():
+    x, y, importance = batch(16)
+    mix = GuidedMixup(8, num_classes=5, generator=torch.Generator().manual_seed(0))
+    draw = mix.sample(16)
+    expected = Optimal(8, farthest=True).partners(importance, None, draw.blocks)
+    assert torch.equal(mix.mix(x, y, draw, importance=importance).partner, expected)
+    features = torch.randn(16, 2)
+    by_features = mix.mix(x, y, draw, importance=importance, features=features).partner
+    assert torch.equal(by_features, mix.pairing.partners(features, None, draw.blocks))
+    with pytest.raises(ValueError, match="mixes by the importance of pixels, got none"):
+        mix.mix(x, y, draw)
+
+
+def test_farthest_partners_overlap_less_than_random_ones():
+    torch.manual_seed(0)
+    place = torch.rand(64, 2)
+    axis = torch.linspace(0, 1, 16)
+    gap = (axis[:, None] - place[:, :1, None]) ** 2 + (axis - place[:, 1:, None]) ** 2
+    s = (-gap / 0.05).exp()
+    s = s / s.sum((1, 2), keepdim=True)
+
+    def overlap(k):
+        partner = GuidedMixup(k).draw(s[:, None], None, importance=s).partner
+        return float(torch.minimum(s, s[partner]).sum((1, 2)).mean())
+
+    assert overlap(32) < 0.8 * overlap(1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_sample_then_mix_is_draw_to_the_bit(dtype):
+    x, y, importance = batch(dtype=dtype)
+    mixers = [GuidedMixup(4, 1.0, 5, generator=torch.Generator().manual_seed(2)) for _ in "ab"]
+    drawn = mixers[0].draw({"image": x}, y, importance=importance)
+    mixed = mixers[1].mix({"image": x}, y, mixers[1].sample(8), importance=importance)
+    assert torch.equal(drawn.x["image"], mixed.x["image"])
+    assert mixed.x["image"].dtype == dtype
+    state = mixers[1].state_dict()
+    expected = mixers[1].draw(x, y, importance=importance).partner
+    mixers[0].load_state_dict(state)
+    assert torch.equal(mixers[0].draw(x, y, importance=importance).partner, expected)
+
+
+def test_two_batches_have_two_importances():
+    x, y, importance = batch()
+    mixed = GuidedMixup(4, num_classes=5).draw(
+        x, y, other=(x.flip(0), y.flip(0)), importance=(importance, importance.flip(0))
+    )
+    assert mixed.x.shape == x.shape
+    assert torch.equal(GuidedMixup(4, 0.0, 5).draw(x, y).x, x)

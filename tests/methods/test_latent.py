@@ -1,0 +1,123 @@
+"""Mixup in the latent space of a generative model."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from kmixup import KMixup, LatentMixup
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def itself(x):
+    return x
+
+
+def root(x):
+    return x.sqrt()
+
+
+def square(z):
+    return z.square()
+
+
+@pytest.mark.parametrize("k", [1, 4])
+@pytest.mark.parametrize("lam_per", ["batch", "block", "sample"])
+@pytest.mark.parametrize("paired", [False, True])
+def test_identity_codecs_give_kmixup_to_the_bit(k, lam_per, paired):
+    x, y = torch.randn(12, 3), torch.randint(3, (12,))
+    other = (torch.randn(12, 3), torch.randint(3, (12,))) if paired else None
+    settings = {"num_classes": 3, "lam_per": lam_per}
+    for _ in range(3):
+        latent, plain = (
+            mix.draw(x, y, other=other)
+            for mix in (
+                LatentMixup(itself, itself, k, generator=seeded(), **settings),
+                KMixup(k, generator=seeded(), **settings),
+            )
+        )
+        for name in ("x", "y", "partner", "lam", "distance"):
+            assert torch.equal(getattr(latent, name), getattr(plain, name))
+
+
+def test_codes_are_matched_and_mixed_and_decoded():
+    x, y = torch.rand(16, 3), torch.randn(16)
+    m = LatentMixup(root, square, 4, generator=seeded()).draw(x, y)
+    codes = KMixup(4, generator=seeded()).draw(x.sqrt(), y)
+    assert torch.equal(m.x, codes.x.square())
+    assert torch.equal(m.partner, codes.partner)
+    assert torch.equal(m.distance, codes.distance)
+
+
+def test_a_conditional_code_holds_the_class_which_is_mixed_too():
+    x, y = torch.randn(12, 3), torch.randint(4, (12,))
+
+    def encode(x, y):
+        return {"z": x, "class": F.one_hot(y, 4).float()}
+
+    def decode(code):
+        return torch.cat([code["z"], code["class"]], 1)
+
+    mix = LatentMixup(encode, decode, 4, num_classes=4, conditional=True)
+    for other in (None, (torch.randn(12, 3), torch.randint(4, (12,)))):
+        m = mix.draw(x, y, other=other)
+        torch.testing.assert_close(m.x[:, 3:], m.y)
+
+
+def test_the_codecs_are_neither_trained_nor_switched_nor_stored():
+    encode = nn.Sequential(nn.Linear(3, 2), nn.Dropout(0.5)).eval()
+    mix = LatentMixup(encode, nn.Linear(2, 3), 2).train()
+    assert not encode.training
+    assert list(mix.parameters()) == []
+    assert mix.state_dict() == {}
+    assert not mix.draw(torch.randn(8, 3), torch.randn(8)).x.requires_grad
+
+
+def test_gradients_of_the_network_are_those_of_a_forward_by_hand():
+    x, y = torch.rand(12, 3), torch.randint(3, (12,))
+    net = nn.Linear(3, 3)
+    m = LatentMixup(root, square, 4, num_classes=3).draw(x, y)
+    mixed = (m.lam * x.sqrt() + (1 - m.lam) * x[m.partner].sqrt()).square()
+    wanted, found = (
+        torch.autograd.grad(F.cross_entropy(net(inputs), m.y), net.weight)[0]
+        for inputs in (mixed, m.x)
+    )
+    torch.testing.assert_close(found, wanted)
+
+
+def test_an_unmixed_batch_comes_back_as_it_is():
+    x, y = torch.rand(8, 3), torch.randn(8)
+
+    def refuse(x):
+        raise AssertionError("an unmixed batch needs no code")
+
+    for mix in (
+        LatentMixup(refuse, refuse, 2).eval(),
+        LatentMixup(refuse, refuse, 2, alpha=0.0),
+        LatentMixup(refuse, refuse, 2, prob=0.0),
+    ):
+        assert mix.draw(x, y).x is x
+
+
+def test_to_draw_is_to_sample_and_then_to_mix_in_copies_too():
+    x, y = torch.rand(12, 3, dtype=torch.float64), torch.randn(12)
+    mix = LatentMixup(root, square, 4, generator=seeded())
+    others = [copy.deepcopy(mix), pickle.loads(pickle.dumps(mix))]
+    wanted = [mix.draw(x, y).x for _ in range(2)]
+    assert wanted[0].dtype == torch.float64
+    for other in others:
+        for inputs in wanted:
+            assert torch.equal(other.mix(x, y, other.sample(12)).x, inputs)
+
+
+def test_what_is_no_codec_is_refused():
+    with pytest.raises(TypeError, match="decode must be a function or a module, got 3"):
+        LatentMixup(itself, 3)
+    with pytest.raises(TypeError, match="other must be a pair"):
+        LatentMixup(itself, itself, 2).draw(torch.rand(8, 3), None, other=torch.rand(8, 3))

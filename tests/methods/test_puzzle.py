@@ -1,0 +1,268 @@
+from itertools import permutations, product
+from math import inf, log
+
+import numpy as np
+import pytest
+import torch
+
+from kmixup import Choice, KMixup, PuzzleMix
+from kmixup.interpolation import Pair
+from kmixup.methods.puzzle import Puzzle, best_moves, ways
+from oracles import scipy_optimum
+
+
+def batch(n=6, side=8, channels=3, dtype=torch.float32, seed=0):
+    torch.manual_seed(seed)
+    x = torch.rand(n, channels, side, side).to(dtype)
+    return x, torch.randint(5, (n,)), torch.rand(n, side, side) ** 4
+
+
+def literal_energy(z, s, other, x, partner, lam, *, beta, gamma, eta):
+    """The sum of the docstring, cell by cell, for images whose cells are `side / b` pixels."""
+    b, side = len(z), x.shape[-1]
+    cell = side // b
+
+    def pooled(image):
+        return image.reshape(b, cell, b, cell).sum((1, 3)) / image.sum()
+
+    s, other = pooled(s), pooled(other)
+    chance = {0.0: (1 - lam) ** 2, 0.5: 2 * lam * (1 - lam), 1.0: lam**2}
+    total = 0.0
+    for i, j in product(range(b), repeat=2):
+        total += (1 - z[i, j]) * s[i, j] + z[i, j] * other[i, j]
+        total -= eta / b**2 * log(chance[float(z[i, j])])
+        for down, right in ((1, 0), (0, 1)):
+            if i + down == b or j + right == b:
+                continue
+            a, c = z[i, j], z[i + down, j + right]
+            rows, columns = (slice(t * cell, (t + 1) * cell) for t in (i, j))
+            if down:
+                near, far = (slice(None), (i + 1) * cell - 1, columns), (i + 1) * cell
+                far = (slice(None), far, columns)
+            else:
+                near, far = (slice(None), rows, (j + 1) * cell - 1), (j + 1) * cell
+                far = (slice(None), rows, far)
+            images = {1: x, 0: partner}
+            step = {
+                (u, v): abs(images[u][near] - images[v][far]).mean() for u in (0, 1) for v in (0, 1)
+            }
+            bend = (step[1, 0] + step[0, 1] - step[0, 0] - step[1, 1]) / 2
+            phi = step[0, 0] + a * (step[1, 0] - step[0, 0] - bend)
+            phi += c * (step[0, 1] - step[0, 0] - bend) + bend * (a - c) ** 2
+            total += beta / (16 * b) * ((a - c) ** 2 + gamma * phi)
+    return total
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0])
+def test_the_mask_has_the_least_energy_of_all_masks_by_the_formula(gamma):
+    settings = {"beta": 4.0, "gamma": gamma, "eta": 0.2}
+    x, _, importance = batch(4, side=4)
+    partner, lam = torch.tensor([1, 2, 3, 0]), 0.4
+    pair = Pair([x], [x], partner, (importance, importance))
+    puzzle = Puzzle(**settings, grids=(2,))
+    share, mask = puzzle.settle(torch.tensor(lam), torch.tensor(0.5), pair)
+    # colours are measured in the range of the batch
+    colours = ((x - x.min()) / (x.max() - x.min())).double().numpy()
+    s = importance.double().numpy()
+    assert torch.allclose(share, mask.weight.mean((1, 2)))
+    for i in range(4):
+        energies = {}
+        for values in product((0.0, 0.5, 1.0), repeat=4):
+            z, j = np.array(values).reshape(2, 2), int(partner[i])
+            images = colours[i], colours[j]
+            energies[values] = literal_energy(z, s[i], s[j], *images, lam, **settings)
+        reached = tuple(mask.weight[i, ::2, ::2].flatten().tolist())
+        assert energies[reached] == pytest.approx(min(energies.values()), abs=1e-7)
+
+
+def test_moves_have_the_least_cost_of_all_permutations():
+    rng = np.random.default_rng(0)
+    importance, seen = rng.dirichlet(np.ones(6), 8), rng.integers(0, 2, (8, 6)).astype(float)
+    for epsilon in (0.01, 0.1, 0.8):
+        places = best_moves(importance, seen, ways(2, 3), epsilon)
+        for i in range(8):
+            cost = epsilon * ways(2, 3) - importance[i][:, None] * seen[i]
+            reached = cost[np.arange(6), places[i]].sum()
+            every = (cost[np.arange(6), list(order)].sum() for order in permutations(range(6)))
+            assert reached == pytest.approx(min(every))
+            assert reached == pytest.approx(scipy_optimum(cost))
+
+
+def test_mixed_images_are_moved_and_masked_as_the_account_says():
+    x, y, importance = batch(6, side=8)
+    mixed = PuzzleMix(1, 1.0, 5, epsilon=0.01, patch=2, grids=(4,)).draw(
+        x, y, importance=importance
+    )
+    own, their = mixed.mask.moves
+    assert not torch.equal(own, torch.arange(64).expand(6, 64))
+    assert (own.sort(1).values == torch.arange(64)).all()
+    for i in range(6):
+        first = x[i].flatten(1)[:, own[i]].view(3, 8, 8)
+        second = x[mixed.partner[i]].flatten(1)[:, their[i]].view(3, 8, 8)
+        weight = mixed.mask.weight[i].float()
+        assert torch.allclose(mixed.x[i], weight * first + (1 - weight) * second)
+        # patches move as wholes: neighbours inside of one stay neighbours
+        assert (own[i].view(8, 8)[:, 1::2] - own[i].view(8, 8)[:, ::2] == 1).all()
+        assert (own[i].view(8, 8)[1::2] - own[i].view(8, 8)[::2] == 8).all()
+    assert torch.allclose(mixed.lam, mixed.mask.weight.mean((1, 2)).float())
+
+
+def test_a_patch_that_matters_moves_to_where_it_is_seen():
+    x = torch.rand(2, 1, 8, 8)
+    importance = torch.full((2, 8, 8), 0.01)
+    importance[0, :4, :4], importance[0, :4, 4:] = 0.6, 0.4
+    importance[1, :4, :4] = 1.0  # where the partner matters more
+    puzzle = Puzzle(beta=0.0, eta=0.0, epsilon=1e-4, grids=(2,))
+    pair = Pair([x], [x], torch.tensor([1, 0]), (importance, importance))
+    _, mask = puzzle.settle(torch.tensor(0.5), torch.tensor(0.0), pair)
+    seen = mask.weight[0] > 0
+    assert not seen[:4, :4].any()
+    assert seen[:4, 4:].all()
+    after = importance[0].flatten()[mask.moves[0][0]].view(8, 8)
+    assert float(after[seen].sum()) == pytest.approx(float(importance[0].sum()) - 16 * 0.01)
+
+
+@pytest.mark.parametrize("epsilon", [1e6, inf])
+def test_costly_moves_are_not_made(epsilon):
+    x, y, importance = batch()
+    mixed = PuzzleMix(1, 1.0, 5, epsilon=epsilon).draw(x, y, importance=importance)
+    assert all((move == torch.arange(64)).all() for move in mixed.mask.moves)
+
+
+def test_a_very_smooth_mask_is_constant():
+    x, y, importance = batch()
+    mixed = PuzzleMix(1, 1.0, 5, beta=1e6, gamma=0.0).draw(x, y, importance=importance)
+    assert (mixed.mask.weight == mixed.mask.weight[:, :1, :1]).all()
+
+
+def test_a_strong_prior_gives_the_most_likely_level():
+    x, _, importance = batch()
+    pair = Pair([x], [x], torch.arange(6).roll(1), (importance, importance))
+    for lam, level in ((0.05, 0.0), (0.5, 0.5), (0.95, 1.0)):
+        share, _ = Puzzle(eta=1e6).settle(torch.tensor(lam), torch.tensor(0.5), pair)
+        assert (share == level).all()
+
+
+@pytest.mark.parametrize("lam_per", ["batch", "block", "sample"])
+def test_sample_then_mix_is_draw_to_the_bit(lam_per):
+    x, y, importance = batch(12)
+
+    def mixer():
+        generator = torch.Generator().manual_seed(3)
+        return PuzzleMix(3, 1.0, 5, lam_per=lam_per, generator=generator)
+
+    drawn = mixer().draw(x, y, importance=importance)
+    mix = mixer()
+    mixed = mix.mix(x, y, mix.sample(12), importance=importance)
+    assert torch.equal(drawn.x, mixed.x)
+    assert torch.equal(drawn.y, mixed.y)
+    assert torch.equal(drawn.partner, mixed.partner)
+
+
+def test_a_resumed_generator_goes_on_with_the_same_grids_and_lam():
+    x, y, importance = batch()
+    mix = PuzzleMix(1, 1.0, 5, generator=torch.Generator().manual_seed(0))
+    mix.draw(x, y, importance=importance)
+    state = mix.state_dict()
+    expected = mix.draw(x, y, importance=importance).x
+    resumed = PuzzleMix(1, 1.0, 5, generator=torch.Generator())
+    resumed.load_state_dict(state)
+    assert torch.equal(resumed.draw(x, y, importance=importance).x, expected)
+
+
+def test_other_precisions_nests_videos_and_two_batches():
+    x, y, importance = batch()
+    seeded = {"generator": torch.Generator().manual_seed(0), "grids": (4,)}
+    plain = PuzzleMix(1, 1.0, 5, **seeded).draw(x, y, importance=importance)
+    for dtype in (torch.float64, torch.bfloat16):
+        seeded["generator"].manual_seed(0)
+        other = PuzzleMix(1, 1.0, 5, **seeded).draw(x.to(dtype), y, importance=importance)
+        assert other.x.dtype == dtype
+        assert (other.x.float() - plain.x).abs().mean() < 0.05
+    nest = {"image": x, "again": x.clone(), "name": list("abcdef")}
+    mixed = PuzzleMix(1, 1.0, 5).draw(nest, y, importance=importance)
+    assert torch.equal(mixed.x["image"], mixed.x["again"])
+    video = x[:, :, None].expand(-1, -1, 4, -1, -1)
+    seeded["generator"].manual_seed(0)
+    film = PuzzleMix(1, 1.0, 5, **seeded).draw(video, y, importance=importance)
+    assert all(torch.equal(film.x[:, :, t], plain.x) for t in range(4))
+    x2, y2, importance2 = batch(seed=1)
+    both = PuzzleMix(2, 1.0, 5).draw(x, y, other=(x2, y2), importance=(importance, importance2))
+    assert both.x.shape == x.shape
+
+
+def test_alpha_0_and_eval_mode_mix_nothing_and_need_no_importance():
+    x, y, _ = batch()
+    assert torch.equal(PuzzleMix(1, 0.0, 5).draw(x, y).x, x)
+    assert PuzzleMix(1, 1.0, 5).eval()(x, y)[0] is x
+
+
+def test_matched_partners_are_those_of_kmixup():
+    x, y, importance = batch(12)
+    mixers = (
+        kind(4, 1.0, 5, generator=torch.Generator().manual_seed(1)) for kind in (PuzzleMix, KMixup)
+    )
+    partners = [mix.draw(x, y, importance=importance).partner for mix in mixers]
+    assert torch.equal(*partners)
+
+
+def test_a_choice_hands_importance_on():
+    x, y, importance = batch()
+    for per in ("batch", "sample"):
+        mix = Choice([PuzzleMix(1, 1.0, 5), PuzzleMix(1, 1.0, 5)], per=per)
+        assert mix.draw(x, y, importance=importance).x.shape == x.shape
+
+
+def test_images_without_importance_have_the_same_everywhere():
+    x, y, _ = batch()
+    mix = PuzzleMix(1, 1.0, 5, generator=torch.Generator().manual_seed(0))
+    nothing = mix.draw(x, y, importance=torch.zeros(6, 8, 8))
+    mix.generator.manual_seed(0)
+    assert torch.equal(nothing.x, mix.draw(x, y, importance=torch.ones(6, 8, 8)).x)
+
+
+def test_gradients_flow_to_the_images_through_mask_and_moves():
+    x, y, importance = batch()
+    x.requires_grad_()
+    mixed = PuzzleMix(1, 1.0, 5, epsilon=0.01).draw(x, y, importance=importance)
+    weights = torch.randn_like(mixed.x)
+    (gradient,) = torch.autograd.grad((weights * mixed.x).sum(), x)
+    own, their = mixed.mask.moves
+    expected = torch.zeros_like(x).flatten(2)
+    mask = mixed.mask.weight.float().flatten(1)
+    for i in range(6):
+        flat = weights[i].flatten(1)
+        expected[i].index_add_(1, own[i], mask[i] * flat)
+        expected[mixed.partner[i]].index_add_(1, their[i], (1 - mask[i]) * flat)
+    assert torch.allclose(gradient.flatten(2), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"gamma": 1.5}, r"gamma must lie in \[0, 1\]"),
+        ({"beta": -1.0}, "beta must be 0 or more, got -1"),
+        ({"patch": 0}, "patch must be at least 1"),
+        ({"grids": ()}, "grids must be whole numbers, at least 2"),
+    ],
+)
+def test_settings_are_checked(settings, match):
+    with pytest.raises(ValueError, match=match):
+        PuzzleMix(**settings)
+
+
+def test_what_cannot_be_mixed_is_refused():
+    x, y, importance = batch()
+    mix = PuzzleMix(1, 1.0, 5)
+    with pytest.raises(ValueError, match="mixes by the importance of pixels, got none"):
+        mix.draw(x, y)
+    with pytest.raises(ValueError, match="PuzzleMix needs images of shape"):
+        mix.draw(x.flatten(1), y, importance=importance)
+    with pytest.raises(ValueError, match=r"height and width of the images, got \(4, 4\)"):
+        mix.draw(x, y, importance=importance[:, :4, :4])
+    with pytest.raises(ValueError, match="a grid that divides height and width"):
+        mix.draw(x[..., :7, :7], y, importance=importance[:, :7, :7])
+    with pytest.raises(ValueError, match="needs the draw of its grid"):
+        Puzzle().settle(torch.tensor(0.5), None, Pair.of([x]))
+    with pytest.raises(ValueError, match="Puzzle needs the mask"):
+        Puzzle()(x, x, torch.arange(6), torch.tensor(0.5))

@@ -1,0 +1,118 @@
+"""RegMixup: the clean batch beside the mixed one."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from kmixup import Choice, CutMix, HiddenMixup, KMixup, Mixer, RegMixup
+from kmixup.methods.local import Decay
+
+EACH = nn.CrossEntropyLoss(reduction="none")
+
+
+def batch(n=16, *shape, classes=5):
+    return torch.randn(n, *(shape or (4,))), torch.randint(classes, (n,))
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize("k", [1, 4])
+@pytest.mark.parametrize("lam_per", ["batch", "block", "sample"])
+@pytest.mark.parametrize("paired", [False, True])
+def test_the_mixed_batch_of_kmixup_stands_above_the_clean_one(k, lam_per, paired):
+    x, y = batch()
+    other = batch() if paired else None
+    reg, plain = (
+        kind(k, 10.0, 5, lam_per=lam_per, generator=seeded()).draw(x, y, other=other)
+        for kind in (RegMixup, KMixup)
+    )
+    assert torch.equal(reg.x, torch.cat([plain.x, x]))
+    assert torch.equal(reg.y, torch.cat([plain.y, F.one_hot(y, 5).float()]))
+    assert torch.equal(reg.partner[:16], plain.partner)
+    assert torch.equal(reg.distance, torch.cat([plain.distance, torch.zeros(16)]))
+    assert torch.equal(reg.lam[16:], torch.ones(16))
+
+
+def test_the_mean_loss_and_its_gradient_are_those_of_the_published_code():
+    """CE of the concatenated batch, averaged over 2n: half of CE(clean) + CE(mixed)."""
+    x, y = batch()
+    net = nn.Linear(4, 5)
+    m = RegMixup(1, 20.0, 5, generator=seeded()).draw(x, y)
+    mixed = KMixup(1, 20.0, 5, generator=seeded()).draw(x, y)
+    by_hand = (
+        F.cross_entropy(net(x), y)
+        + mixed.lam * F.cross_entropy(net(mixed.x), y)
+        + (1 - mixed.lam) * F.cross_entropy(net(mixed.x), y[mixed.partner])
+    ) / 2
+    drop_in = F.cross_entropy(net(m.x), m.y)
+    loss = m.loss(EACH, net(m.x)).mean()
+    wanted, *found = (
+        torch.autograd.grad(value, net.weight)[0] for value in (by_hand, drop_in, loss)
+    )
+    for gradient in found:
+        torch.testing.assert_close(gradient, wanted)
+    torch.testing.assert_close(drop_in, by_hand)
+
+
+@pytest.mark.parametrize("settings", [{"alpha": 0.0}, {"prob": 0.0}])
+def test_what_is_not_mixed_is_not_doubled(settings):
+    x, y = batch()
+    mix = RegMixup(4, num_classes=5, **settings)
+    assert mix.draw(x, y).x is x
+    assert mix.eval()(x, y) == (x, y)
+
+
+def test_dicts_are_doubled_entry_by_entry_and_regression_too():
+    x = {"a": torch.randn(8, 3, dtype=torch.float64), "ids": torch.arange(8)}
+    m = RegMixup(2, lam_per="sample").draw(x, torch.randn(8, dtype=torch.bfloat16))
+    assert m.x["a"].dtype == torch.float64
+    assert torch.equal(m.x["ids"], torch.arange(8).repeat(2))
+    assert m.y.dtype == torch.bfloat16
+    assert m.y.shape == (16,)
+    assert RegMixup(2).draw(x, None).y is None
+
+
+@pytest.mark.parametrize(
+    ("entry", "got"), [(list("abcdefgh"), "str"), (torch.arange(3), r"\(3,\)")]
+)
+def test_entries_that_cannot_be_doubled_are_refused(entry, got):
+    with pytest.raises(TypeError, match=f"must be tensors with a row for each of the 8 .* {got}"):
+        RegMixup(2).draw({"a": torch.randn(8, 3), "b": entry}, torch.randn(8))
+
+
+def test_a_clean_image_has_an_empty_box():
+    x, y = batch(8, 1, 6, 6)
+    for lam_per in ("batch", "sample"):
+        cut = CutMix(2, 1.0, 5, lam_per=lam_per)
+        mix = Mixer(
+            cut.pairing, cut.coefficient, cut.interpolation, num_classes=5, lam_per=lam_per,
+            clean=True,
+        )  # fmt: skip
+        m = mix.draw(x, y)
+        assert m.box.shape == (16, 4)
+        assert not m.box[8:].any()
+        assert torch.equal(m.x[8:], x)
+        assert "clean=True" in repr(mix)
+
+
+def test_the_clean_batch_goes_with_hidden_layers_and_weights():
+    net = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 5))
+    x, y = batch()
+    mixer = RegMixup(4, num_classes=5)
+    logits, soft = HiddenMixup(net, ["1"], mixer=mixer)(x, y)
+    assert logits.shape == soft.shape == (32, 5)
+    torch.testing.assert_close(logits[16:], net(x))
+    mixer.locality = Decay()
+    assert mixer.draw(x, y).weight.shape == (32,)
+
+
+def test_a_choice_per_sample_cannot_take_rows_of_doubled_batches():
+    with pytest.raises(
+        ValueError, match=r"takes rows from mixed batches .* got a mixer with a clean"
+    ):
+        Choice([KMixup(1), Choice([RegMixup(1)])], per="sample")
+    x, y = batch()
+    assert Choice([KMixup(1, 1.0, 5), RegMixup(1, 1.0, 5)], [0, 1])(x, y)[0].shape == (32, 4)

@@ -1,0 +1,107 @@
+"""StackMix: two samples in one, and what unmixed samples look like."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from kmixup import Choice, CutMix, HiddenMixup, KMixup, StackMix
+from kmixup.methods.stackmix import Stack
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize("k", [1, 4])
+@pytest.mark.parametrize("axis", [-2, -1, 1, 2])
+@pytest.mark.parametrize("paired", [False, True])
+def test_a_sample_stands_before_its_partner_and_labels_are_half_and_half(k, axis, paired):
+    x, y = torch.randn(12, 2, 3, 5), torch.randint(3, (12,))
+    x2, y2 = (torch.randn(12, 2, 3, 5), torch.randint(3, (12,))) if paired else (x, y)
+    mix = StackMix(k, 3, axis=axis)
+    m = mix.draw(x, y, other=(x2, y2) if paired else None)
+    assert torch.equal(m.x, torch.cat([x, x2[m.partner]], axis))
+    torch.testing.assert_close(m.y, (F.one_hot(y, 3) + F.one_hot(y2[m.partner], 3)) / 2)
+    pairs = KMixup(k, 1.0, 3, generator=seeded()).draw(x, y)
+    assert torch.equal(StackMix(k, 3, generator=seeded()).draw(x, y).partner, pairs.partner)
+
+
+def test_an_unmixed_sample_is_itself_twice_in_evaluation_too():
+    x, y = torch.randn(6, 1, 4, 4), torch.randint(3, (6,))
+    twice = torch.cat([x, x], 2)
+    mix = StackMix(2, 3)
+    assert torch.equal(mix.rest(x), twice)
+    seldom = StackMix(2, 3, prob=0.0).draw(x, y)
+    assert torch.equal(seldom.x, twice)
+    assert torch.equal(seldom.y, F.one_hot(y, 3).float())
+    inputs, targets = mix.eval()(x, y)
+    assert torch.equal(inputs, twice)
+    assert targets is y
+    assert torch.equal(mix.draw(x, y).x, twice)
+    assert torch.equal(mix.draw(x[:1], y[:1]).x, twice[:1])
+
+
+def test_gradients_are_those_of_a_forward_by_hand():
+    x, y = torch.randn(8, 1, 4, 4), torch.randint(3, (8,))
+    net = nn.Sequential(nn.Flatten(), nn.Linear(32, 3))
+    m = StackMix(4, 3).draw(x, y)
+    logits = net(torch.cat([x, x[m.partner]], 2))
+    by_hand = (F.cross_entropy(logits, y) + F.cross_entropy(logits, y[m.partner])) / 2
+    weight = net[1].weight
+    for loss in (F.cross_entropy(net(m.x), m.y), m.loss(F.cross_entropy, net(m.x))):
+        found, wanted = (
+            torch.autograd.grad(value, weight, retain_graph=True)[0] for value in (loss, by_hand)
+        )
+        torch.testing.assert_close(found, wanted)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.uint8])
+def test_images_of_any_dtype_are_stacked(dtype):
+    x = torch.randint(255, (8, 1, 4, 4)).to(dtype)
+    m = StackMix(2).draw(x, torch.randn(8))
+    assert m.x.dtype == dtype
+    assert torch.equal(m.x, torch.cat([x, x[m.partner]], 2))
+
+
+def test_entries_of_a_nest_are_stacked_and_the_others_follow():
+    x = {"image": torch.randn(8, 1, 4, 4), "ids": torch.arange(8), "name": list("abcdefgh")}
+    mix = StackMix(2)
+    for shown in (mix.draw(x, torch.randn(8)).x, mix.rest(x)):
+        assert shown["image"].shape == (8, 1, 8, 4)
+        assert torch.equal(shown["ids"], x["ids"])
+        assert shown["name"] == x["name"]
+
+
+def test_tables_are_stacked_along_their_features():
+    x, y = torch.randn(8, 3), torch.randn(8)
+    m = StackMix(2, axis=-1).draw(x, y)
+    assert torch.equal(m.x, torch.cat([x, x[m.partner]], 1))
+    with pytest.raises(ValueError, match=r"got -2 for inputs of the shape \(8, 3\): use axis=1"):
+        StackMix(2).draw(x, y)
+    for axis in (0, 1.5):
+        with pytest.raises(
+            ValueError, match=f"axis must be a dimension of a sample, .* got {axis}"
+        ):
+            Stack(axis)
+
+
+def test_mixers_that_show_samples_differently_are_no_choice():
+    with pytest.raises(ValueError, match="mixers must agree on what an unmixed sample looks like"):
+        Choice([StackMix(1, 3), CutMix(1, 1.0, 3)])
+    x = torch.randn(4, 1, 2, 2)
+    choice = Choice([StackMix(1, 3), StackMix(2, 3)])
+    assert torch.equal(choice.eval()(x, None)[0], torch.cat([x, x], 2))
+    assert KMixup().rest(x) is x
+
+
+def test_inside_of_a_network_there_is_no_stacking():
+    with pytest.raises(
+        ValueError, match="mixer must leave unmixed samples as they are .* StackMix"
+    ):
+        HiddenMixup(nn.Linear(2, 2), [""], mixer=StackMix())
+
+
+def test_there_is_no_alpha():
+    with pytest.raises(AttributeError, match=r"this mixer has Half\(\)"):
+        StackMix().alpha = 1.0

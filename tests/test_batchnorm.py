@@ -1,0 +1,80 @@
+"""Statistics of batch norm from clean data."""
+
+import pytest
+import torch
+from torch import nn
+from torch.optim.swa_utils import update_bn
+
+from kmixup import clean_batchnorm
+
+
+def network():
+    return nn.Sequential(
+        nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 8),
+        nn.BatchNorm1d(8), nn.Linear(8, 2),
+    )  # fmt: skip
+
+
+def batches(n=3):
+    generator = torch.Generator().manual_seed(0)
+    return [
+        (torch.randn(16, 3, 8, 8, generator=generator), torch.zeros(16).long()) for _ in range(n)
+    ]
+
+
+def test_the_statistics_are_averages_over_the_batches():
+    net = network()
+    clean_batchnorm(net, batches())
+    inside = [net[0](x).detach() for x, _ in batches()]
+    mean = torch.stack([h.mean((0, 2, 3)) for h in inside]).mean(0)
+    variance = torch.stack([h.var((0, 2, 3)) for h in inside]).mean(0)
+    torch.testing.assert_close(net[1].running_mean, mean)
+    torch.testing.assert_close(net[1].running_var, variance)
+
+
+def test_torch_computes_the_same_where_there_is_no_dropout():
+    ours, theirs = network(), network()
+    theirs.load_state_dict(ours.state_dict())
+    clean_batchnorm(ours, batches())
+    update_bn(batches(), theirs)
+    for name, value in theirs.state_dict().items():
+        torch.testing.assert_close(ours.state_dict()[name], value)
+
+
+def test_neither_weights_nor_mode_nor_momentum_change():
+    net = network().eval()
+    net[1].momentum = 0.3
+    before = [weight.clone() for weight in net.parameters()]
+    assert clean_batchnorm(net, batches()) is net
+    assert all(map(torch.equal, before, net.parameters()))
+    assert all(weight.grad is None for weight in net.parameters())
+    assert not any(module.training for module in net.modules())
+    assert (net[1].momentum, net[5].momentum) == (0.3, 0.1)
+
+
+def test_what_came_before_is_forgotten():
+    fresh, used = network(), network()
+    used.load_state_dict(fresh.state_dict())
+    for x, _ in batches():
+        used(100 + 50 * x)
+    states = [clean_batchnorm(net, batches()).state_dict() for net in (fresh, used)]
+    for name, value in states[0].items():
+        torch.testing.assert_close(states[1][name], value)
+
+
+def test_loaders_of_plain_inputs_will_do():
+    plain, tupled = network(), network()
+    tupled.load_state_dict(plain.state_dict())
+    clean_batchnorm(plain, [x for x, _ in batches()])
+    clean_batchnorm(tupled, batches())
+    assert torch.equal(plain[1].running_mean, tupled[1].running_mean)
+
+
+def test_a_network_without_batch_norm_and_an_empty_loader_are_refused():
+    with pytest.raises(ValueError, match="must have batch norm with running statistics"):
+        clean_batchnorm(nn.Linear(2, 2), batches())
+    frozen = nn.Sequential(nn.BatchNorm1d(2, track_running_stats=False))
+    with pytest.raises(ValueError, match="Sequential has none"):
+        clean_batchnorm(frozen, batches())
+    with pytest.raises(ValueError, match="at least one batch"):
+        clean_batchnorm(network(), [])

@@ -1,0 +1,58 @@
+"""Every public name says what it is, shows itself at work, and lists what it takes and has."""
+
+import dataclasses
+import inspect
+import re
+from importlib import import_module
+
+import pytest
+
+PACKAGES = ("kmixup", "kmixup.inspection", "kmixup.theory", "kmixup.lab")
+PUBLIC = {
+    f"{package}.{name}": getattr(import_module(package), name)
+    for package in PACKAGES
+    for name in import_module(package).__all__
+}
+# what nobody makes by hand names the call that it comes from
+ORIGIN = re.compile(r"(?:Returned by|Raised by|Given by|answer of|result of) `([\w.]+)`")
+# a class of the library may leave arguments to the class that explains them
+ELSEWHERE = re.compile(r"arguments (?:are )?(?:those )?of `(\w+)`")
+
+
+def shows_itself(thing):
+    return ">>> " in (inspect.getdoc(thing) or "")
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_name_has_an_example_or_names_the_call_that_makes_it(name):
+    if shows_itself(PUBLIC[name]):
+        return
+    origin = ORIGIN.search(inspect.getdoc(PUBLIC[name]) or "")
+    assert origin, f"{name} has neither an example nor 'Returned by `…`'"
+    package = name.rpartition(".")[0]
+    maker = f"{package}.{origin[1]}"
+    assert maker in PUBLIC, maker
+    assert shows_itself(PUBLIC[maker]), f"{maker} makes {name} and has no example"
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLIC if inspect.isclass(PUBLIC[name])])
+def test_a_public_class_lists_its_fields_and_arguments(name):
+    thing = PUBLIC[name]
+    said = inspect.getdoc(thing) or ""
+    listed = {
+        part
+        for line in re.findall(r"^    (\w+(?:, \w+)*): ", said, re.M)
+        for part in line.split(", ")
+    }
+    if dataclasses.is_dataclass(thing):
+        wanted = {field.name for field in dataclasses.fields(thing) if field.repr}
+    elif "__init__" in vars(thing):
+        wanted = set(inspect.signature(thing).parameters)
+    else:
+        wanted = set()
+    wanted = {field for field in wanted if not field.startswith("_")}
+    mentioned = {field for field in wanted if re.search(rf"`{field}\b", said)}
+    missing = wanted - listed - mentioned
+    if ELSEWHERE.search(said):
+        missing = set()
+    assert not missing, f"{name} does not say what {sorted(missing)} are"

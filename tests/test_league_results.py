@@ -1,0 +1,55 @@
+"""The table of docs/league.md follows from the rows that are published with it."""
+
+from pathlib import Path
+
+import pytest
+
+from kmixup.lab.data import at_hand
+from kmixup.lab.formatting import measured, with_error
+from kmixup.lab.league.contests import make_contests, result_of
+from kmixup.lab.league.prediction import crossing_ratio, prediction_of
+from kmixup.lab.sweep.store import read
+from kmixup.measured import Measured
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs/league.md").read_text().partition("## What was run")[2]
+LINES = [line for line in PAGE.splitlines() if line.startswith("| ")]
+TABLE = {line.split("|")[1].strip(): line for line in LINES if "±" in line}
+METHODS = ["erm", "mixup", "kmixup"]
+
+
+@pytest.fixture(scope="module")
+def results():
+    """What the published rows say of every data set among them."""
+    rows = {row.id: row for row in read(ROOT / "results/league")}
+    names = dict.fromkeys(row.trial.data for row in rows.values())
+    contests = make_contests(list(names), methods=METHODS)
+    return {contest.name: result_of(contest, rows) for contest in contests}
+
+
+def test_the_page_has_every_complete_data_set_and_no_other(results):
+    whole = [
+        name for name, result in results.items() if all(score.complete for score in result.scores)
+    ]
+    assert sorted(TABLE) == sorted(whole) == sorted(results)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_line_follows_from_the_rows(results, name):
+    result = results[name]
+    figures = [with_error(*vars(score.figure).values()) for score in result.scores]
+    (case,) = prediction_of([result], lambda contest: Measured(1.0, 0.0)).cases
+    assert f"| {' | '.join([name, *figures])} | {case.difference.text} |" in TABLE[name]
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_ratio_follows_from_the_data(results, name):
+    if not at_hand(name):
+        pytest.skip(f"{name} is not at hand")
+    assert TABLE[name].endswith(f" {measured(crossing_ratio(results[name].contest))} |")
+
+
+def test_the_verdict_is_that_of_the_rows(results):
+    if not all(map(at_hand, TABLE)):
+        pytest.skip("some data are not at hand")
+    assert prediction_of(list(results.values())).verdict in PAGE

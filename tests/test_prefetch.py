@@ -1,0 +1,133 @@
+"""Batches that are mixed in a thread beside the loop."""
+
+import threading
+import time
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+from kmixup import Choice, CutMix, HiddenMixup, KMixup, Prefetch
+
+
+def mixer(seed=0, **settings):
+    return KMixup(k=4, num_classes=3, generator=torch.Generator().manual_seed(seed), **settings)
+
+
+def batches(count=6, n=16):
+    generator = torch.Generator().manual_seed(1)
+    return [
+        (torch.randn(n, 5, generator=generator), torch.randint(3, (n,), generator=generator))
+        for _ in range(count)
+    ]
+
+
+def running():
+    return [thread for thread in threading.enumerate() if thread.name == "kmixup-prefetch"]
+
+
+def test_batches_are_those_of_the_plain_loop_in_order():
+    direct, ahead = mixer(), mixer()
+    for epoch in range(3):
+        plain = [direct(x, y) for x, y in batches()]
+        fetched = list(Prefetch(batches(), ahead))
+        assert len(plain) == len(fetched) == 6, epoch
+        for (x, y), (x2, y2) in zip(plain, fetched, strict=True):
+            assert torch.equal(x, x2)
+            assert torch.equal(y, y2)
+    assert not running()
+
+
+def test_a_shuffling_loader_gives_the_same_batches_as_without():
+    data = TensorDataset(*batches(1, 64)[0])
+    seen = []
+    for fetch in (False, True):
+        torch.manual_seed(5)
+        loader = DataLoader(data, batch_size=16, shuffle=True)
+        mix = mixer()
+        pairs = Prefetch(loader, mix) if fetch else (mix(*batch) for batch in loader)
+        # the loop draws from the global generator meanwhile, as dropout does
+        seen.append([(x, torch.rand(3)) for x, _ in pairs])
+        assert len(Prefetch(loader, mix)) == 4
+    for (x, noise), (x2, noise2) in zip(*seen, strict=True):
+        assert torch.equal(x, x2)
+        assert torch.equal(noise, noise2)
+
+
+def test_leaving_the_loop_ends_the_thread():
+    for x, _ in Prefetch(batches(100), mixer()):
+        assert x.shape == (16, 5)
+        break
+    assert not running()
+    loop = iter(Prefetch(batches(), mixer()))
+    next(loop)
+    with pytest.raises(KeyError):
+        loop.throw(KeyError())
+    assert not running()
+
+
+def test_the_thread_is_at_most_two_batches_ahead():
+    taken = []
+
+    def counted():
+        for batch in batches():
+            taken.append(len(taken))
+            yield batch
+
+    loop = iter(Prefetch(counted(), mixer()))
+    next(loop)
+    time.sleep(0.3)
+    assert 1 <= len(taken) <= 3
+    loop.close()
+    assert not running()
+
+
+def test_errors_of_the_loader_and_of_the_mixer_surface_in_the_loop():
+    def broken():
+        yield batches(1)[0]
+        raise OSError("the disk is gone")
+
+    loop = iter(Prefetch(broken(), mixer()))
+    next(loop)
+    with pytest.raises(OSError, match="the disk is gone"):
+        next(loop)
+    x, y = batches(1)[0]
+    with pytest.raises(ValueError, match="sample 3 has a NaN"):
+        list(Prefetch([(x.index_fill(0, torch.tensor(3), torch.nan), y)], mixer()))
+    assert not running()
+
+
+def test_matching_takes_place_beside_the_loop():
+    moments = {}
+
+    def slow(x, y):
+        moments[len(moments)] = threading.current_thread().name
+        return x, y
+
+    list(Prefetch(batches(2), slow))
+    assert set(moments.values()) == {"kmixup-prefetch"}
+
+
+def test_functions_and_batches_of_any_kind_will_do():
+    rows = [{"image": x} for x, _ in batches(2)]
+    doubled = list(Prefetch(rows, lambda batch: 2 * batch["image"], device="cpu"))
+    assert torch.equal(doubled[1], 2 * rows[1]["image"])
+
+
+def test_a_mixer_without_a_generator_is_refused():
+    with pytest.raises(ValueError, match="mix must have a generator of its own"):
+        Prefetch(batches(), KMixup(k=4))
+    with pytest.raises(ValueError, match="generator of its own"):
+        Prefetch(batches(), Choice([KMixup(), CutMix()]))
+    with pytest.raises(TypeError, match="mix must be a mixer or a function, got int"):
+        Prefetch(batches(), 3)
+
+
+def test_an_empty_loader_gives_nothing():
+    assert list(Prefetch([], mixer())) == []
+
+
+def test_a_network_that_mixes_inside_is_not_for_prefetching():
+    net = torch.nn.Sequential(torch.nn.Linear(5, 3))
+    with pytest.raises(ValueError, match="generator of its own"):
+        Prefetch(batches(), HiddenMixup(net, ["0"], k=4))

@@ -1,0 +1,405 @@
+"""Batches and settings as people's loops have them: each was once silently wrong, or a riddle."""
+
+import copy
+import pickle
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, TensorDataset, default_collate
+
+from kmixup import Beta, Choice, CutMix, HiddenMixup, KMixup, Linear, LocalMixup, Mixer, Optimal
+from kmixup.pairing import _warn_short
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+# generators: in workers, in copies
+
+
+class LamCollate:
+    """Draws in the loader's worker; picklable, so that spawned workers can have it."""
+
+    def __init__(self, mixer):
+        self.mixer = mixer
+
+    def __call__(self, samples):
+        x, y = default_collate(samples)
+        return self.mixer.draw(x, y).lam
+
+
+def lams_of(mixer, *, context, epochs=2, persistent=False, seed=0):
+    data = TensorDataset(torch.randn(64, 3), torch.randint(4, (64,)))
+    loader = DataLoader(
+        data,
+        batch_size=8,
+        num_workers=2,
+        collate_fn=LamCollate(mixer),
+        multiprocessing_context=context,
+        persistent_workers=persistent,
+        generator=seeded(seed),
+    )
+    return [float(lam) for _ in range(epochs) for lam in loader]
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("context", ["fork", "spawn", "forkserver"])
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_workers_and_epochs_draw_differently_and_a_loader_of_the_same_seed_repeats_them(
+    context, persistent
+):
+    settings = {"context": context, "persistent": persistent}
+    lams = lams_of(KMixup(2, 1.0, 4, generator=seeded()), **settings)
+    assert len(set(lams)) == len(lams) == 16
+    if context == "fork":  # the others start slowly, and read the same code
+        assert lams_of(KMixup(2, 1.0, 4, generator=seeded()), **settings) == lams
+        assert lams_of(KMixup(2, 1.0, 4, generator=seeded(1)), **settings) != lams
+        assert lams_of(KMixup(2, 1.0, 4, generator=seeded()), seed=1, **settings) != lams
+
+
+COPIES = {"pickle": lambda m: pickle.loads(pickle.dumps(m)), "deepcopy": copy.deepcopy}
+
+
+@pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: KMixup(2, 1.0, 3, generator=seeded()),
+        lambda: Choice([KMixup(2, 1.0, 3), KMixup(1, 0.2, 3)], generator=seeded()),
+        lambda: KMixup(2, 1.0, 3),
+    ],
+)
+def test_a_copy_of_a_mixer_draws_what_the_mixer_draws(make, copied):
+    mixer, x, y = make(), torch.randn(8, 3), torch.randint(3, (8,))
+    mixer(x, y)
+    again = copied(mixer)
+    for _ in range(5):
+        torch.manual_seed(7)
+        one = mixer.draw(x, y)
+        torch.manual_seed(7)
+        two = again.draw(x, y)
+        assert torch.equal(one.x, two.x)
+    if mixer.generator is not None:
+        assert again.generator is not mixer.generator
+
+
+def test_the_generator_of_a_choice_is_still_shared_in_a_copy():
+    choice = copy.deepcopy(Choice([KMixup(2), CutMix(2)], generator=seeded()))
+    assert len({id(module.generator) for module in (choice, *choice.mixers)}) == 1
+
+
+def _draws_in_another_process(mixer):
+    return float(mixer.draw(torch.zeros(8, 1), torch.zeros(8)).lam)
+
+
+def test_a_mixer_goes_to_a_spawned_process_with_its_state():
+    mixer = KMixup(2, generator=seeded(3))
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        there = pool.submit(_draws_in_another_process, mixer).result()
+    assert there == _draws_in_another_process(mixer)
+
+
+@pytest.mark.parametrize("generator", [0, "cpu"])
+def test_a_generator_is_not_a_seed(generator):
+    with pytest.raises(TypeError, match=r"use torch.Generator\(\).manual_seed\(0\)"):
+        KMixup(generator=generator)
+
+
+# checkpoints
+
+
+def test_checkpoints_from_before_there_was_a_mixer_load_strictly():
+    class Net(nn.Module):
+        def __init__(self, mixer=None):
+            super().__init__()
+            self.layer = nn.Linear(2, 2)
+            if mixer is not None:
+                self.mixer = mixer
+
+    old = Net().state_dict()
+    assert Net(KMixup()).state_dict().keys() == old.keys()
+    for mixer in (KMixup(), KMixup(generator=seeded()), Choice([KMixup()], generator=seeded())):
+        Net(mixer).load_state_dict(old)
+    with_state = Net(KMixup(generator=seeded(5)))
+    mixer = KMixup(generator=seeded())
+    Net(mixer).load_state_dict(with_state.state_dict())
+    assert torch.equal(mixer.generator.get_state(), seeded(5).get_state())
+
+
+# what a batch may be
+
+
+def test_inputs_alone_are_mixed_without_targets():
+    mix, x = KMixup(2, generator=seeded()), torch.randn(8, 3)
+    mixed = mix.draw(x, None)
+    assert mixed.y is None
+    assert torch.allclose(mixed.x, mixed.lam * x + (1 - mixed.lam) * x[mixed.partner])
+    assert mix(x, None)[1] is None
+    with pytest.raises(ValueError, match="there are no targets to take a loss of"):
+        mixed.loss(F.mse_loss, x)
+    again = KMixup(2, generator=seeded()).draw(x, None, other=(x + 1, None))
+    assert again.x.shape == x.shape
+
+
+@pytest.mark.parametrize("y", [[0, 1, 2, 0], [0.0] * 4, "abcd"])
+def test_targets_that_are_no_tensors_are_refused(y):
+    with pytest.raises(TypeError, match="y must be a tensor, a nest of tensors, or None"):
+        KMixup(2, num_classes=3)(torch.randn(4, 2), y)
+
+
+def test_a_nest_of_targets_is_mixed_each_by_its_dtype():
+    x, heads = torch.randn(8, 3), {"class": torch.randint(3, (8,)), "size": torch.randn(8, 2)}
+    mixed = KMixup(2, 1.0, num_classes=3).draw(x, heads)
+    hot = F.one_hot(heads["class"], 3).float()
+    for name, target in (("class", hot), ("size", heads["size"])):
+        expected = mixed.lam * target + (1 - mixed.lam) * target[mixed.partner]
+        assert torch.allclose(mixed.y[name], expected, atol=1e-6)
+    logits = {"class": torch.randn(8, 3), "size": torch.randn(8, 2)}
+
+    def criterion(out, y):
+        return F.cross_entropy(out["class"], y["class"]) + F.mse_loss(out["size"], y["size"])
+
+    other = {name: target[mixed.partner] for name, target in heads.items()}
+    expected = mixed.lam * criterion(logits, heads) + (1 - mixed.lam) * criterion(logits, other)
+    assert torch.allclose(mixed.loss(criterion, logits), expected)
+    with pytest.raises(TypeError, match="accuracy needs one tensor of targets, got dict"):
+        mixed.accuracy(logits["class"])
+
+
+def test_every_head_can_have_its_own_number_of_classes():
+    heads = torch.randint(3, (8,)), torch.randint(7, (8,))
+    _, (three, seven) = KMixup(2, num_classes=(3, 7))(torch.randn(8, 2), heads)
+    assert three.shape == (8, 3)
+    assert seven.shape == (8, 7)
+
+
+def test_entries_beside_the_floats_follow_their_sample():
+    x = {
+        "image": torch.randn(6, 1, 4, 4),
+        "ids": torch.arange(6),
+        "mask": torch.ones(6, 2) > 0,
+        "name": list("abcdef"),
+    }
+    for mix in (KMixup(2), CutMix(2), CutMix(2, lam_per="sample")):
+        mixed = mix.draw(x, torch.randn(6), features="image")
+        assert not torch.equal(mixed.x["image"], x["image"])
+        assert mixed.x["ids"] is x["ids"]
+        assert mixed.x["mask"] is x["mask"]
+        assert mixed.x["name"] == x["name"]
+    assert torch.equal(KMixup(2, generator=seeded()).draw(x, None).partner,
+                       KMixup(2, generator=seeded()).draw(x["image"], None).partner)  # fmt: skip
+
+
+@pytest.mark.parametrize("format", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize(
+    "mix",
+    [
+        KMixup(2),
+        KMixup(2, lam_per="sample"),
+        CutMix(2),
+        CutMix(2, lam_per="sample"),
+        Choice([KMixup(2), CutMix(2)], per="sample"),
+    ],
+    ids=str,
+)
+def test_the_memory_format_of_images_is_kept(mix, format):
+    x = torch.randn(8, 3, 5, 6).to(memory_format=format)
+    for _ in range(4):
+        mixed = mix.draw(x, torch.randn(8))
+        assert mixed.x.is_contiguous(memory_format=format)
+    plain = Linear()(x.contiguous(), x.contiguous(), torch.arange(8).flip(0), torch.tensor(0.3))
+    assert torch.equal(Linear()(x, x, torch.arange(8).flip(0), torch.tensor(0.3)), plain)
+
+
+def test_the_format_of_videos_is_kept():
+    x = torch.randn(8, 3, 2, 5, 6).to(memory_format=torch.channels_last_3d)
+    for mix in (KMixup(2), CutMix(2), CutMix(2, lam_per="sample")):
+        assert mix.draw(x, None).x.is_contiguous(memory_format=torch.channels_last_3d)
+
+
+# CutMix: boxes, masks, videos
+
+
+@pytest.mark.parametrize("lam_per", ["batch", "sample"])
+def test_the_box_says_where_the_partner_was_pasted(lam_per):
+    x = torch.arange(8.0).view(8, 1, 1, 1).expand(8, 2, 6, 5).contiguous()
+    mixed = CutMix(1, lam_per=lam_per).draw(x, None)
+    boxes = mixed.box.expand(8, 4)
+    for row, (top, left, bottom, right) in enumerate(boxes.tolist()):
+        inside = torch.zeros(6, 5, dtype=torch.bool)
+        inside[top:bottom, left:right] = True
+        assert (mixed.x[row][:, inside] == float(mixed.partner[row])).all()
+        assert (mixed.x[row][:, ~inside] == float(row)).all()
+        lam = mixed.lam.expand(8)[row]
+        assert float(lam) == pytest.approx(1 - inside.double().mean().item())
+    assert KMixup(1).draw(x, None).box is None
+
+
+@pytest.mark.parametrize("lam_per", ["batch", "sample"])
+def test_a_dense_mask_is_pasted_with_the_box(lam_per):
+    x = torch.arange(8.0).view(8, 1, 1, 1).expand(8, 1, 6, 5).contiguous()
+    classes = torch.arange(8).view(8, 1, 1).expand(8, 6, 5).contiguous()
+    mix = CutMix(1, 1.0, 8, lam_per=lam_per)
+    mixed = mix.draw(x, classes)
+    pasted = mixed.x[:, 0].long()
+    assert torch.equal(mixed.targets[0], pasted)
+    assert torch.equal(mixed.y, F.one_hot(pasted, 8).movedim(-1, 1).float())
+    logits = torch.randn(8, 8, 6, 5)
+    loss = mixed.loss(lambda a, y: F.cross_entropy(a, y, reduction="none").mean((1, 2)), logits)
+    expected = F.cross_entropy(logits, pasted, reduction="none").mean((1, 2))
+    assert torch.allclose(loss, expected)
+    heat = mix.draw(x, {"heat": x.clone(), "label": torch.arange(8)})
+    assert torch.equal(heat.y["heat"], heat.x)
+    assert heat.y["label"].shape == (8, 8)
+
+
+@pytest.mark.parametrize("lam_per", ["batch", "sample"])
+def test_videos_are_cut_in_every_frame_alike(lam_per):
+    x = torch.arange(6.0).view(6, 1, 1, 1, 1).expand(6, 2, 4, 5, 5).contiguous()
+    mixed = CutMix(1, lam_per=lam_per).draw(x, None)
+    assert torch.equal(mixed.x[:, :, :1].expand_as(mixed.x), mixed.x)
+    assert mixed.box.shape[-1] == 4
+
+
+# a choice for every sample
+
+
+def test_every_sample_can_draw_its_own_mixer():
+    x, y = torch.randn(64, 1, 6, 6), torch.randint(3, (64,))
+    mixers = [KMixup(2, 1.0, 3), CutMix(1, 1.0, 3, lam_per="sample"), KMixup(1, 0.0, 3)]
+    choice = Choice(mixers, weights=[1, 1, 2], per="sample", generator=seeded())
+    draw = choice.sample(64)
+    assert set(draw.part.tolist()) == {0, 1, 2}
+    mixed = choice.mix(x, y, draw)
+    for number, (mixer, part) in enumerate(zip(mixers, draw.parts, strict=True)):
+        alone, rows = mixer.mix(x, y, part), (draw.part == number).nonzero().squeeze(1)
+        assert torch.equal(mixed.x[rows], alone.x[rows])
+        assert torch.equal(mixed.partner[rows], alone.partner[rows])
+        assert torch.equal(mixed.y[rows], alone.y[rows])
+        assert torch.equal(mixed.lam[rows], alone.lam.expand(64)[rows])
+    shares = torch.stack([(choice.sample(64).part == 2).float().mean() for _ in range(50)])
+    assert float(shares.mean()) == pytest.approx(0.5, abs=0.05)
+    choice.eval()
+    assert torch.equal(choice(x, y)[0], x)
+
+
+def test_a_choice_for_every_sample_refuses_weights_of_losses():
+    with pytest.raises(ValueError, match='per="sample" cannot scale weights of losses'):
+        Choice([KMixup(2), LocalMixup(2)], per="sample")
+    with pytest.raises(ValueError, match="per must be one of"):
+        Choice([KMixup(2)], per="epoch")
+
+
+# settings
+
+
+def test_k_alpha_and_prob_can_be_scheduled():
+    mix, x, y = KMixup(4, 1.0, generator=seeded()), torch.randn(8, 3), torch.randn(8)
+    mix.alpha, mix.k, mix.prob = 0.2, 2, 0.5
+    assert (mix.alpha, mix.k, mix.prob) == (0.2, 2, 0.5)
+    assert (mix.coefficient, mix.pairing) == (Beta(0.2), Optimal(2))
+    fresh = KMixup(2, 0.2, prob=0.5, generator=seeded())
+    assert torch.equal(mix(x, y)[0], fresh(x, y)[0])
+    for name, value, message in (
+        ("alpha", -1, "alpha must be a finite number"),
+        ("alpha", "1", "alpha must be a finite number"),
+        ("k", 0, "k must be a whole number"),
+        ("prob", 2, "prob must be a probability"),
+        ("prob", "1", "prob must be a probability"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            setattr(mix, name, value)
+    with pytest.raises(AttributeError, match=r"set hidden.mixer.alpha"):
+        HiddenMixup(nn.Linear(2, 2), [""]).alpha = 1
+    with pytest.raises(AttributeError, match="a Choice has no alpha of its own"):
+        Choice([KMixup()]).alpha = 1
+
+
+def test_a_stage_must_be_a_stage():
+    with pytest.raises(TypeError, match=r"pairing must be a Pairing, got 16: use Optimal\(k=16\)"):
+        Mixer(16, Beta(1.0), Linear())
+    with pytest.raises(TypeError, match=r"coefficient must be a Coefficient, got 1.0"):
+        Mixer(Optimal(2), 1.0, Linear())
+    with pytest.raises(TypeError, match="interpolation must be a Interpolation"):
+        Mixer(Optimal(2), Beta(1.0), "linear")
+
+
+def test_targets_that_would_be_mixed_as_something_else_are_refused():
+    x, y = torch.randn(8, 3), torch.randint(10, (8,))
+    with pytest.raises(ValueError, match=r"got torch.float32 of shape \(8,\): use y.long\(\)"):
+        KMixup(2, num_classes=10)(x, y.float())
+    with pytest.raises(ValueError, match=r"as wide as num_classes=10: one-hot labels are y.float"):
+        KMixup(2, num_classes=10)(x, F.one_hot(y, 10))
+    assert KMixup(2, num_classes=10)(x, F.one_hot(y, 10).float())[1].shape == (8, 10)
+
+
+def test_another_batch_must_be_a_pair():
+    x, y = torch.randn(8, 3), torch.randn(8)
+    with pytest.raises(TypeError, match=r"other must be a pair \(x2, y2\), got Tensor"):
+        KMixup(2)(x, y, other=x)
+
+
+def test_a_meta_tensor_has_nothing_to_match():
+    with pytest.raises(ValueError, match="x must hold values to be matched, got a meta tensor"):
+        KMixup(2)(torch.empty(8, 3, device="meta"), torch.randn(8))
+
+
+def test_features_of_a_hidden_mixer_are_matched_and_not_handed_to_the_network():
+    net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    x, y, embedding = torch.randn(8, 3), torch.randint(2, (8,)), torch.randn(8, 5)
+    for layer in ("", "0"):
+        hidden = HiddenMixup(net, [layer], k=4, num_classes=2, generator=seeded())
+        _, mixed = hidden.draw(x, y, features=embedding)
+        gap = embedding - embedding[mixed.partner]
+        assert torch.allclose(mixed.distance, gap.norm(dim=1))
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_the_warning_of_a_short_batch_names_the_line_of_the_user(paired):
+    _warn_short.cache_clear()
+    x, y = torch.randn(3, 2), torch.randn(3)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        KMixup(8)(x, y, other=(x, y) if paired else None)
+    (warning,) = caught
+    assert warning.filename == __file__
+    assert "a batch of 3 is too small for k=8" in str(warning.message)
+
+
+# numbers of eight bits
+
+EIGHT = torch.float8_e4m3fn
+MIXERS = {
+    "k-mixup": KMixup(4, 1.0, 10),
+    "no mixing": KMixup(4, 0.0, 10),
+    "per sample": KMixup(4, 1.0, 10, lam_per="sample"),
+    "CutMix": CutMix(4, 1.0, 10),
+    "local": LocalMixup(4, 1.0, 10, scale=1.0),
+    "choice": Choice([KMixup(4, 1.0, 10), CutMix(4, 1.0, 10)]),
+    "hidden": HiddenMixup(
+        nn.Sequential(nn.Flatten(), nn.Linear(48, 2)), ["0"], k=4, num_classes=10
+    ),
+}
+
+
+@pytest.mark.parametrize("mixer", MIXERS.values(), ids=MIXERS)
+@pytest.mark.parametrize("matched", [None, torch.randn(16, 3)], ids=["inputs", "features"])
+def test_inputs_of_eight_bits_are_refused_by_every_mixer(mixer, matched):
+    x, y = torch.randn(16, 3, 4, 4).to(EIGHT), torch.randint(10, (16,))
+    words = {} if isinstance(mixer, HiddenMixup) else {"features": matched}
+    with pytest.raises(TypeError, match=r"must be float16 or wider.* got torch.float8_e4m3fn: use"):
+        mixer.draw(x, y, **words)
+
+
+def test_entries_and_targets_of_eight_bits_are_refused():
+    x, y = torch.randn(16, 3), torch.randint(10, (16,))
+    with pytest.raises(TypeError, match="x must be float16 or wider to be mixed"):
+        KMixup(4, 1.0, 10)({"wide": x, "narrow": x.to(EIGHT)}, y)
+    with pytest.raises(TypeError, match="y must be float16 or wider to be mixed"):
+        KMixup(4)(x, x.to(EIGHT))
