@@ -2,16 +2,19 @@
 
     python examples/methods.py [--out out/methods.png]
 
-Four bars of two classes, alternating. A line joins a point with its partner, and the dot on
-it is the mixed sample, in the colour of its soft label. Below: the weights of local mixup as
-the strength of lines and dots, manifold mixup in the first hidden layer of a network that has
-learned the bars, seen along its two main directions, and CutMix of small digits. A name that
-ends in .svg gives that format.
+Points: four bars of two classes, alternating. A line joins a point with its partner, and the dot
+on it is the mixed sample, in the colour of its soft label. Local mixup shows weights as the
+strength of lines and dots. AdaMixup has learned its lam. Manifold mixup is seen in the first hidden
+layer of a network that has learned the bars, along its two main directions. Latent mixup mixes
+the radius and angle of one ring, C-Mixup a curve of numbers. Images: small digits, with masks
+from the saliency of a network that has learned them. A name that ends in .svg gives that format.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -48,8 +51,11 @@ def draw_points(axes: Axes, title: str, x: Tensor, y: Tensor, *, alpha: float = 
     axes.margins(0.06)
 
 
-def draw_pairs(axes: Axes, title: str, x: Tensor, mixed: kmixup.Mixed, at: Tensor) -> None:
-    """Lines between partners in the plane, and the mixed samples `at` on them."""
+def draw_pairs(
+    axes: Axes, title: str, x: Tensor, mixed: kmixup.Mixed, at: Tensor | None = None
+) -> None:
+    """Lines between partners in the plane, and the mixed samples `at` them."""
+    at = mixed.x if at is None else at
     draw_points(axes, title, x, mixed.targets[0])
     weight = torch.ones(len(x)) if mixed.weight is None else mixed.weight
     strength = (weight / weight.max()).square().numpy()  # squared: so that the eye sees it
@@ -63,21 +69,42 @@ def draw_pairs(axes: Axes, title: str, x: Tensor, mixed: kmixup.Mixed, at: Tenso
     axes.scatter(at[:, 0], at[:, 1], s=16, color=inside, edgecolors=border, linewidths=0.4)
 
 
-def learned(x: Tensor, y: Tensor) -> nn.Sequential:
-    """A small network that tells the bars apart."""
-    torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(2, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2))
-    optimiser = torch.optim.Adam(net.parameters(), lr=0.01)
-    for _ in range(300):
+def fitted(net: nn.Sequential, x: Tensor, y: Tensor, mix: kmixup.Mixer | None = None) -> None:
+    """Train a network on a batch, together with what a mixer learns."""
+    own = [] if mix is None else [one for one in mix.parameters() if one.requires_grad]
+    optimiser = torch.optim.Adam([*net.parameters(), *own], lr=0.01)
+    for _ in range(300 if mix is None else 150):
         optimiser.zero_grad()
-        F.cross_entropy(net(x), y).backward()
+        if mix is None:
+            loss = F.cross_entropy(net(x), y)
+        else:
+            mixed = mix.draw(x, y)
+            loss = mixed.loss(nn.CrossEntropyLoss(reduction="none"), net(mixed.x)).mean()
+        loss.backward()
         optimiser.step()
-    return net
+
+
+def plain() -> nn.Sequential:
+    """A network for points in the plane, the same whenever asked for."""
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Linear(2, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2)
+    )
+
+
+def convolutional() -> nn.Sequential:
+    """A network for digits of 8 x 8 pixels."""
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(512, 10),
+    )  # fmt: skip
 
 
 def draw_hidden(axes: Axes, title: str, x: Tensor, y: Tensor) -> None:
     """Manifold mixup after the first activation, along the two main directions there."""
-    net = learned(x, y)
+    net = plain()
+    fitted(net, x, y)
     mix = kmixup.KMixup(K, 1.0, 2, lam_per="sample", generator=seeded())
     hidden = kmixup.HiddenMixup(net, ["1"], mixer=mix)
     with torch.no_grad():
@@ -87,27 +114,91 @@ def draw_hidden(axes: Axes, title: str, x: Tensor, y: Tensor) -> None:
         draw_pairs(axes, title, inside @ directions[:2].T, mixed, mixed.x @ directions[:2].T)
 
 
-def draw_cuts(axes: Axes, title: str, k: int) -> None:
-    """Four digits, the partner of each, and what CutMix makes of them."""
+def draw_adapted(axes: Axes, title: str, x: Tensor, y: Tensor) -> None:
+    """AdaMixup after some steps: which lam its pairs may take."""
+    net = plain()
+    mix = kmixup.AdaMixup(net, (2,), 1, 2, joint=False, generator=seeded())
+    fitted(net, x, y, mix)
+    with torch.no_grad():
+        draw_pairs(axes, title, x, first_half(mix.draw(x, y)))
+
+
+def first_half(mixed: kmixup.Mixed) -> kmixup.Mixed:
+    """The mixed samples of a batch that holds clean ones below them."""
+    n = len(mixed.x) // 2
+    own, partner = (side[:n] for side in mixed.targets)
+    return replace(
+        mixed, x=mixed.x[:n], targets=(own, partner), partner=mixed.partner[:n], lam=mixed.lam[:n]
+    )
+
+
+def draw_latent(axes: Axes, title: str) -> None:
+    """Samples of one ring, mixed by radius and angle."""
+    data = load("one-ring", size=128, seed=1)
+    x, y = data.x_train.float(), data.y_train
+
+    def encode(x: Tensor) -> Tensor:
+        return torch.stack([x.norm(dim=1), torch.atan2(x[:, 1], x[:, 0])], 1)
+
+    def decode(code: Tensor) -> Tensor:
+        return code[:, :1] * torch.stack([code[:, 1].cos(), code[:, 1].sin()], 1)
+
+    mix = kmixup.LatentMixup(encode, decode, K, 1.0, 2, lam_per="sample", generator=seeded())
+    draw_pairs(axes, title, x, mix.draw(x, y))
+
+
+def draw_regression(axes: Axes, title: str) -> None:
+    """Numbers along a curve, mixed with others of similar value."""
+    x = torch.rand(96, 1, generator=seeded())
+    y = torch.sin(7 * x[:, 0])
+    mixed = kmixup.CMixup(1, 2.0, sigma=0.1, lam_per="sample", generator=seeded()).draw(x, y)
+    points = torch.stack([x[:, 0], y], 1)
+    lines = torch.stack([points, points[mixed.partner]], 1).numpy()
+    axes.scatter(points[:, 0], points[:, 1], s=9, color=BLUE, alpha=0.35, linewidths=0)
+    axes.add_collection(LineCollection(list(lines), colors="black", linewidths=0.5, alpha=0.45))
+    axes.scatter(mixed.x[:, 0], mixed.y, s=16, color=GREY, edgecolors="black", linewidths=0.4)
+    axes.set_title(title, fontsize=10)
+    axes.set(xticks=[], yticks=[])
+
+
+def draw_digits(axes: Axes, title: str, mixed: kmixup.Mixed, x: Tensor) -> None:
+    """Four digits, the partner of each unless they are many, and what becomes of them."""
+    rows = [x[:4], mixed.x[:4]] if mixed.shares is not None else [
+        x[:4], x[mixed.partner[:4]], mixed.x[:4]
+    ]  # fmt: skip
+    tiles = [F.pad(row[:, 0], (1, 1, 1, 1), value=3.0) for row in rows]
+    image = torch.cat([torch.cat(list(row), 1) for row in tiles])
+    axes.imshow(image.detach().numpy(), cmap="gray_r")
+    if mixed.box is not None:
+        top, left, bottom, right = mixed.box.tolist()
+        for i in range(4):
+            corner = (10 * i + 1 + left - 0.5, 20 + 1 + top - 0.5)
+            size = right - left, bottom - top
+            axes.add_patch(Rectangle(corner, *size, fill=False, edgecolor=ORANGE, linewidth=1.5))
+    axes.set_title(title, fontsize=10)
+    axes.set(xticks=[], yticks=[])
+
+
+def draw_images(panels: Sequence[Axes]) -> None:
     digits = load_digits()
     x = torch.tensor(digits.images[:128, None], dtype=torch.float32)
     y = torch.tensor(digits.target[:128])
-    generator = torch.Generator().manual_seed(5)  # a box that is neither tiny nor all
-    mixed = kmixup.CutMix(k, 1.0, 10, generator=generator).draw(x, y)
-    rows = [x[:4], x[mixed.partner[:4]], mixed.x[:4]]
-    tiles = [F.pad(row[:, 0], (1, 1, 1, 1), value=3.0) for row in rows]
-    image = torch.cat([torch.cat(list(row), 1) for row in tiles])
-    axes.imshow(image.numpy(), cmap="gray_r")
-    # the box is where any image of the batch has changed
-    changed = (mixed.x != x).any(0)[0].nonzero()
-    (top, left), (bottom, right) = changed.amin(0).tolist(), changed.amax(0).tolist()
-    size = right - left + 1, bottom - top + 1
-    for i in range(4):
-        corner = (10 * i + 1 + left - 0.5, 20 + 1 + top - 0.5)
-        axes.add_patch(Rectangle(corner, *size, fill=False, edgecolor=ORANGE, linewidth=1.5))
-    axes.set_title(f"{title}, lam = {float(mixed.lam):.2f}", fontsize=10)
-    axes.set_xlabel("from the top: image, partner, mixed", fontsize=8)
-    axes.set(xticks=[], yticks=[])
+    net = convolutional()
+    automix = kmixup.AutoMix(net, (1, 8, 8), 1, 2.0, 10, generator=seeded())
+    fitted(net, x, y, automix)
+    importance = kmixup.saliency(net, x, y)
+    place = torch.Generator().manual_seed(5)  # a box that is neither tiny nor all
+    mixers = {
+        "CutMix": kmixup.CutMix(1, 1.0, 10, generator=place),
+        f"CutMix, k = {K}": kmixup.CutMix(K, 1.0, 10, generator=place.clone_state()),
+        "StackMix": kmixup.StackMix(1, 10, generator=seeded()),
+        "guided mixup": kmixup.GuidedMixup(K, 1.0, 10, generator=seeded()),
+        "PuzzleMix": kmixup.PuzzleMix(1, 1.0, 10, lam_per="sample", generator=seeded()),
+        "Co-Mixup": kmixup.CoMixup(1, 2.0, 10, generator=seeded()),
+        "AutoMix": automix,
+    }
+    for axes, (title, mix) in zip(panels, mixers.items(), strict=True):
+        draw_digits(axes, title, mix.draw(x, y, importance=importance), x)
 
 
 def picture() -> Figure:
@@ -115,22 +206,28 @@ def picture() -> Figure:
     x, y = data.x_train.float(), data.y_train
     stages = kmixup.Beta(1.0), kmixup.Linear()
     mixers = {
-        "mixup": kmixup.KMixup(1, 1.0, 2, lam_per="sample", generator=seeded()),
-        f"k-mixup, k = {K}": kmixup.KMixup(K, 1.0, 2, lam_per="sample", generator=seeded()),
+        "mixup": kmixup.KMixup(1, 1.0, 2, lam_per="sample"),
+        f"k-mixup, k = {K}": kmixup.KMixup(K, 1.0, 2, lam_per="sample"),
         f"nearest of {K}": kmixup.Mixer(
-            kmixup.Nearest(K), *stages, num_classes=2, lam_per="sample", generator=seeded()
+            kmixup.Nearest(K), *stages, num_classes=2, lam_per="sample"
         ),
-        "local mixup": kmixup.LocalMixup(1, 1.0, 2, lam_per="sample", generator=seeded()),
+        "local mixup": kmixup.LocalMixup(1, 1.0, 2, lam_per="sample"),
+        "similarity mixup": kmixup.SimilarMixup(1, 1.0, 2),
     }
-    figure = Figure(figsize=(11, 5.8), layout="constrained")
-    first, *panels = figure.subplots(2, 4).flat
+    figure = Figure(figsize=(16, 8.4), layout="constrained")
+    first, *panels = figure.subplots(3, 6).flat
     draw_points(first, "ERM", x, y, alpha=1.0)
-    for axes, (title, mix) in zip(panels[:4], mixers.items(), strict=True):
-        mixed = mix.draw(x, y)
-        draw_pairs(axes, title, x, mixed, mixed.x)
-    draw_hidden(panels[4], f"manifold mixup, k = {K}: inside", x, y)
-    draw_cuts(panels[5], "CutMix", 1)
-    draw_cuts(panels[6], f"CutMix, k = {K}", K)
+    for axes, (title, mix) in zip(panels[:5], mixers.items(), strict=True):
+        mix.generator = seeded()
+        draw_pairs(axes, title, x, mix.draw(x, y))
+    beside = kmixup.RegMixup(1, 10.0, 2, lam_per="sample", generator=seeded()).draw(x, y)
+    draw_pairs(panels[5], "", x, first_half(beside))
+    draw_points(panels[5], "RegMixup: alpha = 10, and clean", x, y, alpha=1.0)
+    draw_adapted(panels[6], "AdaMixup, learned", x, y)
+    draw_hidden(panels[7], f"manifold mixup, k = {K}: inside", x, y)
+    draw_latent(panels[8], f"latent mixup, k = {K}: polar codes")
+    draw_regression(panels[9], "C-Mixup: numbers")
+    draw_images(panels[10:])
     return figure
 
 
@@ -139,7 +236,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("out/methods.png"), help="the picture")
     out = parser.parse_args().out
     out.parent.mkdir(parents=True, exist_ok=True)
-    picture().savefig(out, dpi=110)
+    picture().savefig(out, dpi=85)
     print(f"methods: {out.resolve()}")
 
 

@@ -1,0 +1,248 @@
+"""What the site has beside the pages in docs/: public names, examples, reports, mathematics.
+
+MkDocs calls the functions `on_…`. Pages are made from the package and the repository at each
+build, so that none can be forgotten: one for each public name, each example and each report.
+"""
+
+import ast
+import contextlib
+import inspect
+import io
+import re
+from collections.abc import Iterator
+from html import unescape
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from latex2mathml.converter import convert
+from matplotlib.figure import Figure
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = {
+    "kmixup": "The library",
+    "kmixup.inspection": "Inspection",
+    "kmixup.theory": "Theory",
+    "kmixup.lab": "The lab",
+}
+INTEGRATIONS = "kmixup.integrations"
+FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.S)
+OUTSIDE = re.compile(r"\]\((?:\.\./)+(examples|results)(?:/([^)#]*))?\)")
+
+
+def public_names() -> dict[str, list[str]]:
+    """Public names of each package; a name that two packages share is of the first."""
+    seen: set[int] = set()
+    names: dict[str, list[str]] = {}
+    for package in PACKAGES:
+        module = import_module(package)
+        names[package] = []
+        for name in module.__all__:
+            if id(getattr(module, name)) not in seen:
+                seen.add(id(getattr(module, name)))
+                names[package].append(name)
+    return names
+
+
+def integrations() -> list[str]:
+    """Modules of the integrations that people import from."""
+    folder = ROOT / "src" / Path(*INTEGRATIONS.split("."))
+    inner = {"__init__", "ranks", "skorch"}
+    return sorted(path.stem for path in folder.glob("*.py") if path.stem not in inner)
+
+
+def first_line(docstring: str | None) -> str:
+    return (docstring or "").strip().partition("\n")[0]
+
+
+def reports() -> list[str]:
+    return sorted(path.parent.name for path in ROOT.glob("results/*/report.md"))
+
+
+def api_pages() -> Iterator[tuple[str, str, str]]:
+    """Address, title and text of the overview and of one page for each public name."""
+    overview = [
+        "# API",
+        "Every public name has a page, made from its docstring. `import kmixup` gives the library; "
+        "the others are imported by their own names. Code under `>>>` runs in the tests.",
+    ]
+    pages = []
+    for package, names in public_names().items():
+        overview += [f"## {PACKAGES[package]}: `{package}`", "| | |\n|---|---|"]
+        for name in names:
+            address = f"api/{package}.{name}.md"
+            said = first_line(inspect.getdoc(getattr(import_module(package), name)))
+            said = said.replace("|", "&#124;")  # would end the cell
+            overview[-1] += (
+                f"\n| [`{name}`]({package}.{name}.md) | {said.replace('|', chr(92) + '|')} |"
+            )
+            pages.append((address, name, f"::: {package}.{name}\n"))
+    overview += [f"## Integrations: `{INTEGRATIONS}`", "| | |\n|---|---|"]
+    for name in integrations():
+        path = f"{INTEGRATIONS}.{name}"
+        source = (ROOT / "src" / Path(*path.split("."))).with_suffix(".py").read_text()
+        said = first_line(ast.get_docstring(ast.parse(source)))
+        overview[-1] += f"\n| [`{name}`]({path}.md) | {said} |"
+        pages.append((f"api/{path}.md", name, f"::: {path}\n"))
+    yield "api/index.md", "All names", "\n\n".join(overview) + "\n"
+    yield from pages
+
+
+def example_pages() -> Iterator[tuple[str, str, str]]:
+    for path in sorted(ROOT.glob("examples/*.py")):
+        source = path.read_text()
+        said = first_line(ast.get_docstring(ast.parse(source)))
+        text = f"# {path.name}\n\n{said}\n\n```python\n{source}```\n"
+        yield f"examples/{path.stem}.md", path.name, text
+
+
+def cells_of(source: str) -> list[tuple[str, str]]:
+    """Cells of a file in the percent format, each "text" or "code", without the docstring."""
+    _, *parts = re.split(r"^# %%(.*)\n", source, flags=re.M)
+    cells = []
+    for kind, body in zip(parts[::2], parts[1::2], strict=True):
+        if "markdown" in kind:
+            cells.append(("text", re.sub(r"^# ?", "", body.strip(), flags=re.M)))
+        else:
+            cells.append(("code", body.strip()))
+    return cells
+
+
+def tutorial(config: MkDocsConfig) -> Iterator[File]:
+    """The tutorial with all that its cells print and draw, run now."""
+    source = (ROOT / "examples/tutorial.py").read_text()
+    page = ["# Tutorial", first_line(ast.get_docstring(ast.parse(source)))]
+    page[-1] += " The file is [tutorial.py](examples/tutorial.md)."
+    names: dict[str, Any] = {}
+    pictures = 0
+    for kind, body in cells_of(source):
+        if kind == "text":
+            page.append(body)
+            continue
+        page.append(f"```python\n{body}\n```")
+        before = names.get("figure")
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(compile(body, "tutorial.py", "exec"), names)
+        if printed.getvalue():
+            page.append(f"```text\n{printed.getvalue()}```")
+        if isinstance(names.get("figure"), Figure) and names["figure"] is not before:
+            pictures += 1
+            drawn = io.BytesIO()
+            names["figure"].savefig(drawn, dpi=130)
+            name = f"img/tutorial-{pictures}.png"
+            yield File.generated(config, name, content=drawn.getvalue())
+            page.append(f"![What the cell above draws]({name})")
+    yield File.generated(config, "tutorial.md", content="\n\n".join(page) + "\n")
+
+
+def report_pages() -> Iterator[tuple[str, str, str]]:
+    yield "results/index.md", "All reports", (ROOT / "results/README.md").read_text()
+    for name in reports():
+        yield f"results/{name}.md", name, (ROOT / "results" / name / "report.md").read_text()
+
+
+def changelog() -> Iterator[tuple[str, str, str]]:
+    yield "changelog.md", "Changes", (ROOT / "CHANGELOG.md").read_text()
+
+
+def generated() -> Iterator[tuple[str, str, str]]:
+    for pages in (api_pages, example_pages, report_pages, changelog):
+        yield from pages()
+
+
+def inside(text: str, address: str) -> str:
+    """Links to examples and reports in the repository, as links to their pages."""
+    up = "../" * address.count("/")
+
+    def page(match: re.Match[str]) -> str:
+        folder, name = match[1], (match[2] or "").removesuffix(".py").rstrip("/")
+        known = (
+            (ROOT / folder / f"{name}.py").exists() if folder == "examples" else name in reports()
+        )
+        return f"]({up}{folder}/{name if known else 'index'}.md)"
+
+    return OUTSIDE.sub(page, text).replace("](../docs/", f"]({up}")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Replace `api/` and the like in the navigation by the pages that were made."""
+    pages = list(generated())
+
+    def expanded(entry: Any) -> Any:
+        if isinstance(entry, list):
+            return [expanded(part) for part in entry]
+        if isinstance(entry, dict):
+            return {title: expanded(part) for title, part in entry.items()}
+        if not entry.endswith("/"):
+            return entry
+        return grouped([(at, title) for at, title, _ in pages if at.startswith(entry)])
+
+    config.nav = expanded(config.nav)
+    return config
+
+
+def grouped(pages: list[tuple[str, str]]) -> list[Any]:
+    """Navigation of generated pages, those of a package below its title."""
+    nav: list[Any] = []
+    titles = {**PACKAGES, INTEGRATIONS: "Integrations"}
+    groups: dict[str, list[Any]] = {}
+    for at, title in pages:
+        package = at.removeprefix("api/").removesuffix(f".{title}.md")
+        if at.endswith("/index.md"):
+            nav.append(at)
+        elif at.startswith("api/"):
+            if package not in groups:
+                groups[package] = []
+                nav.append({titles[package]: groups[package]})
+            groups[package].append({title: at})
+        else:
+            nav.append({title: at})
+    return nav
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    for address, _, text in generated():
+        files.append(File.generated(config, address, content=inside(text, address)))
+    for file in tutorial(config):
+        files.append(file)
+    return files
+
+
+def notes_of_tables() -> str:
+    """What `kmixup.lab.paper` notes beside the tables of the paper, as a Markdown table."""
+    from kmixup.lab.paper import PRESETS
+
+    rows = {
+        f"| {table.title} | {note} |": None
+        for preset in PRESETS.values()
+        for table in preset.tables
+        for note in table.notes
+    }
+    return "\n".join(["| table | note |", "|---|---|", *rows])
+
+
+def what_to_expect() -> str:
+    """The honest table of the README, so that there is one of it."""
+    _, _, rest = (ROOT / "README.md").read_text().partition("<!-- expect -->")
+    return rest.partition("<!-- /expect -->")[0].replace("docs/", "")
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    markdown = markdown.replace("<!-- notes of the tables -->", notes_of_tables())
+    markdown = markdown.replace("<!-- what to expect -->", what_to_expect())
+    return inside(markdown, page.file.src_uri)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Formulas as MathML, which browsers show without a script."""
+
+    def formula(match: re.Match[str]) -> str:
+        # what the converter knows by another name, or in braces alone
+        source = unescape(match[3]).replace("{aligned}", "{split}")
+        source = re.sub(r"\\(mathbb|mathcal|mathrm) (\w)", r"\\\1{\2}", source)
+        return convert(source, display="block" if match[2] == "[" else "inline")
+
+    return FORMULA.sub(formula, html)
