@@ -5,7 +5,6 @@ seconds would be a traceback if there were nobody outside to hear it.
 """
 
 import os
-import sys
 
 INTERRUPTED = 130
 
@@ -17,12 +16,7 @@ def main() -> None:
     before = signal.signal(signal.SIGINT, _leave)
     from kmixup.lab.cli import main as run
 
-    signal.signal(signal.SIGINT, before)
-    try:
-        run()
-    except KeyboardInterrupt:
-        print("kmixup: stopped", file=sys.stderr)
-        sys.exit(INTERRUPTED)
+    run(ready=lambda: signal.signal(signal.SIGINT, before))
 
 
 def _leave(*interrupt: object) -> None:

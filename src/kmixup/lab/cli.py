@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 # names of the modules that the extra kmixup[lab] installs
@@ -28,11 +29,11 @@ FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
 
 
-def main() -> None:
-    """Run the command on the arguments of the process."""
+def main(ready: Callable[[], object] = lambda: None) -> None:
+    """Run the command on the arguments of the process; `ready` is called after all imports."""
     warnings.showwarning = _say_warning
     try:
-        code = _command(sys.argv[1:])
+        code = _command(sys.argv[1:], ready)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in LAB:
             raise
@@ -52,7 +53,7 @@ def main() -> None:
     sys.exit(code)
 
 
-def _command(words: list[str]) -> int:
+def _command(words: list[str], ready: Callable[[], object]) -> int:
     import typer
 
     from kmixup.lab.commands import app
@@ -62,6 +63,7 @@ def _command(words: list[str]) -> int:
     # the base of all errors of usage, in click or in typer's own copy of it
     usage_error: Any = typer.BadParameter.__mro__[1]
     command = typer.main.get_command(app)
+    ready()
     try:
         return int(command(words, standalone_mode=False, prog_name="kmixup") or 0)
     except usage_error as error:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import kmixup
 from kmixup.lab.commands import (
@@ -20,8 +21,22 @@ from kmixup.lab.commands import (
     train,
     tune,
 )
+from kmixup.lab.commands.running import INTERRUPTED
+
+
+class _Commands(TyperGroup):
+    """Says that a command was stopped where the command itself does not: typer is silent."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            typer.echo("kmixup: stopped", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+
 
 app = typer.Typer(
+    cls=_Commands,
     help="k-mixup: mixup along optimal transport matchings.\n\n"
     "\b\n"
     "kmixup train --data iris --method kmixup --k 16   one run\n"

@@ -30,6 +30,7 @@ from kmixup.lab.commands.options import (
     height_and_width,
     say_account,
 )
+from kmixup.lab.commands.running import INTERRUPTED
 from kmixup.lab.data import Dataset, load
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.evaluate.wording import beside, constant_answer, figures
@@ -220,7 +221,7 @@ def train(
         )  # fmt: skip
     except KeyboardInterrupt:
         typer.echo(how_to_go_on(folder, protocol.epochs), err=True)
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
     typer.echo(summary(trial, loaded, trained.record))
     typer.echo(f"model: kmixup predict {shlex.quote(str(folder))} NEW")
     typer.echo(f"record: {folder / record.NAME}")
