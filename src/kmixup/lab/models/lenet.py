@@ -3,7 +3,6 @@
 LeCun et al. 1998, "Gradient-Based Learning Applied to Document Recognition", in the form
 that is usual today: ReLU for tanh, max pooling for the trained subsampling, all maps of
 one layer seen by all of the next, and a linear last layer for the radial basis functions.
-ReLU follows the pooling: values and gradients are the same to the bit, at a quarter of the cost.
 Weights and biases keep torch's default, uniform within ± 1/√fan-in.
 
 The third layer is a convolution, as in LeCun's paper. On 32×32 it sees all of its 5×5
@@ -33,11 +32,11 @@ def lenet(*, in_shape: tuple[int, ...], num_classes: int) -> nn.Sequential:
     return nn.Sequential(
         nn.ZeroPad2d((left, columns - width - left, top, rows - height - top)),
         nn.Conv2d(channels, 6, kernel_size=5),
-        nn.MaxPool2d(2),
         nn.ReLU(),
+        nn.MaxPool2d(2),
         nn.Conv2d(6, 16, kernel_size=5),
-        nn.MaxPool2d(2),
         nn.ReLU(),
+        nn.MaxPool2d(2),
         nn.Conv2d(16, 120, kernel_size=5),
         nn.ReLU(),
         nn.Flatten(),
@@ -51,4 +50,4 @@ def _after_convolutions(side: int) -> int:
     return ((side - 4) // 2 - 4) // 2 - 4
 
 
-NETWORKS = {"lenet": Network(lenet, blocks=("3", "6", "8", "11"))}  # activations
+NETWORKS = {"lenet": Network(lenet, blocks=("3", "6", "8", "11"))}  # two pools, two activations
