@@ -26,6 +26,11 @@ each = nn.CrossEntropyLoss(reduction="none")
 Build = Callable[[int], Mixing]
 
 
+def itself(x: Tensor) -> Tensor:
+    """Codecs that cost nothing: what remains is the cost of latent mixup without its model."""
+    return x
+
+
 def by_call() -> dict[str, Build]:
     """Methods that mix a batch without a network, by k."""
     stages = kmixup.Beta(1.0), kmixup.Linear()
@@ -38,6 +43,7 @@ def by_call() -> dict[str, Build]:
         "RegMixup": lambda k: kmixup.RegMixup(k, 10.0, 10),
         "StackMix": lambda k: kmixup.StackMix(k, 10),
         "C-Mixup": lambda k: kmixup.CMixup(k),
+        "latent mixup": lambda k: kmixup.LatentMixup(itself, itself, k, 1.0, 10),
     }
 
 

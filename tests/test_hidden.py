@@ -12,7 +12,19 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from kmixup import Choice, CutMix, HiddenMixup, KMixup, LocalMixup, match
+from kmixup import (
+    AdaMixup,
+    Choice,
+    CoMixup,
+    CutMix,
+    GuidedMixup,
+    HiddenMixup,
+    KMixup,
+    LatentMixup,
+    LocalMixup,
+    PuzzleMix,
+    match,
+)
 from kmixup import hidden as hidden_module
 from kmixup.lab.models.lenet import lenet
 from kmixup.lab.models.mlp import mlp
@@ -362,6 +374,35 @@ def test_any_mixer_will_do_inside():
         m.lam * each(logits, y) + (1 - m.lam) * each(logits, y[m.partner]))).mean())  # fmt: skip
     with pytest.raises(ValueError, match="cannot carry the weights of local mixup"):
         local(x, y)
+
+
+def test_a_layer_with_one_output_is_encoded_as_one_tensor():
+    x, y = torch.randn(12, 4), torch.randint(3, (12,))
+    net = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3))
+    latent, plain = (
+        HiddenMixup(net, ["0"], mixer=mixer).draw(x, y)
+        for mixer in (
+            LatentMixup(lambda h: 2 * h, lambda z: z / 2, 4, 1.0, 3, generator=seeded()),
+            KMixup(4, 1.0, 3, generator=seeded()),
+        )
+    )
+    assert torch.equal(latent[1].partner, plain[1].partner)
+    torch.testing.assert_close(latent[0], plain[0])
+
+
+@pytest.mark.parametrize("mixer", [PuzzleMix(), GuidedMixup(), CoMixup(), Choice([PuzzleMix()])])
+def test_mixers_that_need_importance_are_for_the_input(mixer):
+    with pytest.raises(ValueError, match=r"do without the importance .*Mix(up)?: mix the input"):
+        HiddenMixup(Net(), ["a"], mixer=mixer)
+
+
+def test_mixers_that_learn_with_the_network_are_for_the_input():
+    net = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3))
+    mixer = AdaMixup(net, (4,), num_classes=3)
+    with pytest.raises(ValueError, match=r"must not learn with the network inside .* AdaMixup"):
+        HiddenMixup(net, ["", "1"], mixer=mixer)
+    logits, mixed = HiddenMixup(net, [""], mixer=mixer).draw(torch.randn(8, 4), torch.arange(8) % 3)
+    assert len(logits) == len(mixed.y) == 16
 
 
 @pytest.mark.parametrize(

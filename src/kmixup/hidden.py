@@ -17,6 +17,7 @@ from kmixup.layers import check_layers, unwrapped
 from kmixup.memory import has_memory
 from kmixup.methods import KMixup
 from kmixup.mixed import Draw, Mixed
+from kmixup.mixer import Mixer
 from kmixup.mixing import Mixing
 from kmixup.randomness import device_of
 
@@ -33,7 +34,8 @@ class HiddenMixup(nn.Module):
             call draws one name, all equally likely; a name that is listed twice is twice as
             likely. Names need no prefix for wrappers (compiled, distributed).
         mixer: how to mix, e.g. `LocalMixup(...)`; by default `KMixup(**options)`. Its generator
-            also draws the layer.
+            also draws the layer. Mixers that need importance, learn with the network or change
+            the shape of unmixed samples are for the input.
         options: those of `KMixup`.
 
     >>> net = nn.Sequential(nn.Flatten(), nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, 10))
@@ -79,6 +81,20 @@ class HiddenMixup(nn.Module):
             raise ValueError(
                 "mixer must leave unmixed samples as they are inside of a network, got "
                 f"{type(self.mixer).__name__}, which changes their shape: mix the input with it"
+            )
+        if needy := [
+            type(module).__name__
+            for module in self.mixer.modules()
+            if isinstance(module, Mixer) and module.interpolation.by_importance
+        ]:
+            raise ValueError(
+                "mixer must do without the importance of pixels, which layers do not have, got "
+                f"{needy[0]}: mix the input with it"
+            )
+        if self.mixer.penalises and any(self.layers):
+            raise ValueError(
+                f"mixer must not learn with the network inside of it, got "
+                f'{type(self.mixer).__name__}: use layers=[""], or mix the input with it'
             )
 
     @eager
@@ -173,8 +189,10 @@ class HiddenMixup(nn.Module):
                 f"is the batch of {n}, got shapes {shapes}: choose another layer "
                 "(modules for sequences have batch_first=True)"
             )
-        mixed = self.mixer.mix(outputs, call.y, call.draw, features=call.features)
-        for i, leaf in zip(floats, mixed.x, strict=True):
+        alone = len(outputs) == 1  # a mixer may take one tensor only
+        entries = outputs[0] if alone else outputs
+        mixed = self.mixer.mix(entries, call.y, call.draw, features=call.features)
+        for i, leaf in zip(floats, [mixed.x] if alone else mixed.x, strict=True):
             leaves[i] = leaf
         call.mixed = replace(mixed, x=pytree.tree_unflatten(leaves, structure))
         return call.mixed.x

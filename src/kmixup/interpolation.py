@@ -97,6 +97,7 @@ class Interpolation(ABC):
     Attributes:
         averages: whether values are averaged, which integers cannot be.
         joint: whether a mixed sample may hold more than a sample and its partner.
+        by_importance: whether the importance of pixels must be given.
 
     An interpolation of one's own is a subclass:
 
@@ -113,6 +114,7 @@ class Interpolation(ABC):
 
     averages: ClassVar[bool]
     joint: ClassVar[bool] = False
+    by_importance: ClassVar[bool] = False
 
     def sample(self, size: tuple[int, ...], generator: Generator | None = None) -> Tensor | None:
         """Draw what the region needs beyond lam, one row for each lam; nothing by default."""

@@ -80,13 +80,13 @@ class Mixed:
             that a memory gave.
         lam: the weight of the first sample, a scalar or `(n,)`.
         num_classes: the number of classes of integer targets.
-        features: what was matched, of both sides.
+        features: what was matched, of both sides; of a `Choice` per sample, by its first mixer.
         locality: weights of the losses as a function of the match distances.
         box: the box of a cut, `(4,)` or `(n, 4)`: top, left, bottom, right; None without one.
         penalty: a scalar that `loss` adds; None without one.
         ignore_index: the class that does not count; both targets have it where one of them has.
-        mask: which pixels come from whom, of methods that mix by a mask; None otherwise, and
-            of a `Choice` per sample.
+        mask: which pixels come from whom, of methods that mix by a mask, for the n mixed rows
+            alone; None otherwise, and of a `Choice` per sample.
         shares: of methods that mix more than two samples, the weight of the target of every
             sample in every row, `(n, n)`, and lam is that of the sample itself; None for pairs.
 
@@ -192,6 +192,26 @@ def pair_distance(own: Tensor, other: Tensor, partner: Tensor) -> Tensor:
     return length
 
 
+@dataclass(frozen=True)
+class AboveClean:
+    """Weights of `n` pairs that stand above clean samples: as if these were not there.
+
+    Weights may depend on the mean distance of the pairs, which clean samples, at distance 0, must
+    not change.
+
+    Attributes:
+        locality: the weights of pairs alone.
+        n: the number of pairs.
+    """
+
+    locality: Locality
+    n: int
+
+    def __call__(self, distance: Tensor) -> Tensor:
+        pairs, every = self.locality(distance[: self.n]), self.locality(distance)
+        return torch.cat([pairs, every[self.n :]])
+
+
 def beside_clean(mixed: Mixed, x: Nest, y: Nest) -> Mixed:
     """The mixed batch, and below it the clean batch `x`, `y`, whose samples are their own partners.
 
@@ -216,7 +236,7 @@ def beside_clean(mixed: Mixed, x: Nest, y: Nest) -> Mixed:
     if box is not None:
         box = box if mixed.lam.dim() else box.expand(n, *box.shape)
         box = torch.cat([box, torch.zeros_like(box)])
-    lam = mixed.lam.to(device).expand(n)
+    lam, shares = mixed.lam.to(device).expand(n), mixed.shares
     return replace(
         mixed,
         x=over(inputs, mixed.x, x),
@@ -224,6 +244,7 @@ def beside_clean(mixed: Mixed, x: Nest, y: Nest) -> Mixed:
         partner=torch.cat([mixed.partner, len(second) + torch.arange(n, device=device)]),
         lam=torch.cat([lam, torch.ones_like(lam)]),
         features=(torch.cat([first, first]), torch.cat([second, first])),
+        locality=None if mixed.locality is None else AboveClean(mixed.locality, n),
         box=box,
-        shares=None if mixed.shares is None else torch.block_diag(mixed.shares, torch.eye(n)),
+        shares=shares if shares is None else torch.block_diag(shares, torch.eye(n).to(shares)),
     )

@@ -225,7 +225,9 @@ def test_what_cannot_be_learned_from_is_refused():
     with pytest.raises(TypeError, match="one tensor of inputs, got dict: take the tensor out"):
         mix.draw({"x": x}, y)
     with pytest.raises(TypeError, match="one tensor of inputs, got list"):
-        HiddenMixup(network(), ["1"], mixer=mix).draw(x, y)
+        mix.draw([x], y)
+    with pytest.raises(ValueError, match="must not learn with the network inside of it"):
+        HiddenMixup(network(), ["1"], mixer=mix)
     with pytest.raises(
         ValueError, match=r"three numbers for each of the 12 pairs, got .*\(12, 2\)"
     ):

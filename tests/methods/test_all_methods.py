@@ -193,8 +193,8 @@ def test_entries_of_a_dict_are_mixed_as_one_or_refused_in_a_sentence(name):
     assert torch.equal(mixed.x["id"][: len(x)], torch.arange(len(x)))
 
 
-@pytest.mark.parametrize("name", ["AutoMix", "CoMixup", "GuidedMixup", "PuzzleMix"])
-def test_masks_refuse_a_target_for_every_pixel(name):
+@pytest.mark.parametrize("name", ["AutoMix", "CoMixup", "GuidedMixup", "PuzzleMix", "StackMix"])
+def test_masks_and_stacks_refuse_a_target_for_every_pixel(name):
     x, _, importance = batch(name)
     dense = torch.randint(CLASSES, (len(x), *SHAPE[1:]))
     _, mixer = made(name)

@@ -116,6 +116,37 @@ def test_to_draw_is_to_sample_and_then_to_mix_in_copies_too():
             assert torch.equal(other.mix(x, y, other.sample(12)).x, inputs)
 
 
+@pytest.mark.parametrize("paired", [False, True])
+def test_a_function_for_features_is_given_the_inputs_whichever_way_it_is_called(paired):
+    x, y, x2 = torch.rand(12, 5), torch.rand(12), torch.rand(12, 5)
+    other = (x2, y) if paired else None
+    given = []
+
+    def features(inputs):
+        given.append(inputs)
+        return inputs[:, :2]
+
+    drawn, again = (
+        LatentMixup(lambda x: -x.cumsum(1)[:, 1:], itself, k=4, generator=seeded()) for _ in "ab"
+    )
+    account = drawn.draw(x, y, other=other, features=features)
+    draw = again.sample(12, within=not paired)
+    mixed = again.mix(x, y, draw, other=other, features=features)
+    assert all(inputs is x or inputs is x2 for inputs in given)
+    assert torch.equal(mixed.partner, account.partner)
+    assert torch.equal(mixed.distance, account.distance)
+
+
+def test_a_key_for_features_names_an_entry_of_the_codes():
+    x, y = torch.rand(12, 5), torch.rand(12)
+    by_key, by_hand = (
+        LatentMixup(lambda x: (x[:, :2], x[:, 2:]), torch.hstack, k=4, generator=seeded())
+        for _ in "ab"
+    )
+    found = by_key.draw(x, y, features=1)
+    assert torch.equal(found.x, by_hand.draw(x, y, features=x[:, 2:]).x)
+
+
 def test_what_is_no_codec_is_refused():
     with pytest.raises(TypeError, match="decode must be a function or a module, got 3"):
         LatentMixup(itself, 3)

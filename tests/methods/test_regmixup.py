@@ -5,8 +5,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from kmixup import Choice, CutMix, HiddenMixup, KMixup, Mixer, RegMixup
-from kmixup.methods.local import Decay
+from kmixup import Beta, Choice, CutMix, HiddenMixup, KMixup, Linear, Mixer, Optimal, RegMixup
+from kmixup.methods.local import Decay, Within
 
 EACH = nn.CrossEntropyLoss(reduction="none")
 
@@ -98,15 +98,30 @@ def test_a_clean_image_has_an_empty_box():
         assert "clean=True" in repr(mix)
 
 
-def test_the_clean_batch_goes_with_hidden_layers_and_weights():
+def test_the_clean_batch_goes_with_hidden_layers():
     net = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 5))
     x, y = batch()
     mixer = RegMixup(4, num_classes=5)
     logits, soft = HiddenMixup(net, ["1"], mixer=mixer)(x, y)
     assert logits.shape == soft.shape == (32, 5)
     torch.testing.assert_close(logits[16:], net(x))
-    mixer.locality = Decay()
-    assert mixer.draw(x, y).weight.shape == (32,)
+
+
+@pytest.mark.parametrize("locality", [Decay(), Decay(2.0), Within(2.5)])
+def test_weights_of_pairs_are_those_without_the_clean_batch(locality):
+    x, y = batch()
+    stages = Optimal(4), Beta(1.0), Linear()
+    alone, beside = (
+        Mixer(*stages, num_classes=5, locality=locality, clean=clean, generator=seeded()).draw(x, y)
+        for clean in (False, True)
+    )
+    assert beside.weight.shape == (32,)
+    assert float(beside.weight.mean()) == pytest.approx(1, abs=1e-6)
+    # before they are scaled, a clean sample weighs 1 and a pair as much as alone
+    torch.testing.assert_close(beside.weight[:16] / beside.weight[16:], locality(alone.distance))
+    each = EACH(logits := torch.randn(32, 5), beside.targets[0])
+    there = beside.lam * each + (1 - beside.lam) * EACH(logits, beside.targets[1])
+    torch.testing.assert_close(beside.loss(EACH, logits), beside.weight * there)
 
 
 def test_a_choice_per_sample_cannot_take_rows_of_doubled_batches():

@@ -113,7 +113,8 @@ class AutoMix(Mixer):
 
     After each backward pass of the loss, the copy moves towards the network before the next batch
     is mixed. Published are two draws for each step, one for the network and one for the block; one
-    draw serves both here, which leaves the mean of all gradients as it is.
+    draw serves both here. The mean of all gradients stays as it is, except that the block learns
+    nothing where lam or 1 - lam is 0.08 or less.
 
     Args:
         net: the network that is trained.

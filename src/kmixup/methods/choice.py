@@ -90,6 +90,12 @@ class Choice(Mixing):
                 "mixers must agree on what an unmixed sample looks like, got some that change "
                 "it and some that do not: choose among mixers that stack, or among the others"
             )
+        stages = [module.interpolation for module in self.modules() if isinstance(module, Mixer)]
+        if self.rests and (unlike := [stage for stage in stages if stage != stages[0]]):
+            raise ValueError(
+                "mixers must agree on what an unmixed sample looks like, got "
+                f"{stages[0]} and {unlike[0]}: choose among mixers that stack alike"
+            )
         for module in self.modules():
             if isinstance(module, Mixing) and module.generator is None:
                 module._source = self._source

@@ -86,6 +86,7 @@ class CoMix(Interpolation):
 
     averages = True
     joint = True
+    by_importance = True
 
     beta: float = 0.32
     gamma: float = 1.0

@@ -25,6 +25,8 @@ class Guided(Masked):
     weight is ½. lam is the mean weight, whatever was drawn.
     """
 
+    by_importance = True
+
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Mask]:
         own, their = importances_of_images(pair, "guided mixup")
         weight = (own / (own + their)).nan_to_num(0.5)

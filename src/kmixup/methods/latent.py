@@ -10,7 +10,7 @@ import torch
 
 from kmixup.coefficient import Beta
 from kmixup.compiling import eager
-from kmixup.inputs import Beside, Nest, batch_length
+from kmixup.inputs import Beside, Nest, batch_length, computed_features
 from kmixup.interpolation import Linear
 from kmixup.methods.kmixup import Options
 from kmixup.mixed import Draw, Mixed
@@ -38,7 +38,8 @@ class LatentMixup(Mixer):
 
     The codecs belong to a model that has been trained before. They are called without
     gradients, and the mixer neither moves them to a device nor changes their modes. A batch that
-    is not mixed comes back as it is, not as its reconstruction.
+    is not mixed comes back as it is, not as its reconstruction. `features` given as a function
+    are those of the inputs; a key names an entry of the codes.
 
     >>> mix = LatentMixup(lambda x: x.sqrt(), lambda z: z.square(), k=4, num_classes=3)
     >>> x, y = mix(torch.rand(32, 5), torch.randint(3, (32,)))
@@ -72,6 +73,7 @@ class LatentMixup(Mixer):
         if self.idles(batch_length(x), draw, paired=other is not None):
             return super().mix(x, y, draw, **beside)
         _, decode = self._codecs
+        beside["features"] = computed_features(beside.get("features"), x, other)
         with torch.no_grad():
             codes = self._encoded(x, y)
             if isinstance(other, (tuple, list)) and len(other) == 2:

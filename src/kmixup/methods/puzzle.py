@@ -56,6 +56,8 @@ class Puzzle(Masked):
             do not divide height and width are left out.
     """
 
+    by_importance = True
+
     beta: float = 1.2
     gamma: float = 0.5
     eta: float = 0.2

@@ -66,8 +66,9 @@ class SimilarMixup(Mixer):
 
     `k=1` is the method as published (Bouniot et al. 2023, "Tailoring Mixup to Data using Kernel
     Warping functions"), with random partners; with a larger `k` they are matched by optimal
-    transport. Every pair has a lam of its own, from the law `Similarity(alpha, tau_std)`. Give
-    `features` to measure similarity in an embedding.
+    transport. Every pair has a lam of its own, from the law `Similarity(alpha, tau_std)`.
+    Distances are those of the inputs, or of `features` if given: the authors take embeddings
+    by the network for classes, `features=net.embed`, and the targets for regression.
 
     Args:
         k: the number of samples in a block.

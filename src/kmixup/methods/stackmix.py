@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Unpack
 
@@ -11,6 +12,7 @@ from torch import Tensor
 from kmixup.coefficient import Coefficient
 from kmixup.inputs import Nest
 from kmixup.interpolation import Interpolation, Where, rows_of
+from kmixup.masks import refuse_dense
 from kmixup.methods.kmixup import Options
 from kmixup.mixer import Mixer
 from kmixup.pairing import Metric, Optimal
@@ -53,6 +55,12 @@ class Stack(Interpolation):
 
     def rest(self, x: Tensor) -> Tensor:
         return self._stacked(x, x)
+
+    def targets(
+        self, y: Tensor, partner_y: Tensor, where: Where, samples: Sequence[Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        refuse_dense(y, samples, "Stack")
+        return y, partner_y
 
     def mixes(self, entry: object) -> bool:
         return isinstance(entry, Tensor) and (entry.is_floating_point() or entry.dim() >= 4)
