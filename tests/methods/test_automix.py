@@ -219,7 +219,7 @@ def test_the_block_learns_what_the_copy_recognises():
 @pytest.mark.parametrize(
     ("model", "shape", "layer", "features"),
     [
-        ("lenet", (1, 28, 28), "4", (16, 10, 10)),  # its second convolution
+        ("lenet", (1, 28, 28), "5", (16, 10, 10)),
         ("preact-resnet18", (3, 32, 32), "layer4.0.act1", (256, 8, 8)),  # what layer3 gives
     ],
 )
