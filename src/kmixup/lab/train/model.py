@@ -60,10 +60,14 @@ class Model:
         name: of the network, as `kmixup.lab.models.build` takes it.
         intake: how new samples become inputs.
         classes: their names; empty for a regression.
-        target_mean, target_std: of the training targets of a regression.
-        record: of the run; empty where it was not kept.
+        target_mean: mean of the training targets of a regression.
+        target_std: their standard deviation.
+        record: of the run: `record["result"]` has its test error and other figures. Empty where
+            it was not kept.
         rest: the method that shows samples to the network in a form of its own; None for the
             others.
+
+    Returned by `fit`, and by `load` for a model that was saved.
     """
 
     net: nn.Module
