@@ -30,7 +30,7 @@ PACKAGES = {
 }
 INTEGRATIONS = "kmixup.integrations"
 # a report is long and full of common words: without this the search shows it before the guide
-LAST_IN_SEARCH = "---\nsearch:\n  boost: 0.1\n---\n\n"
+LAST_IN_SEARCH = "---\nsearch:\n  boost: 0.0001\n---\n\n"
 PICTURE = re.compile(r'<p>(<img [^>]*src="([^"]+\.png)"[^>]*>)</p>')
 CELL = re.compile(r"<(t[dh])\b([^>]*)>([^<]*)</\1>")
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.S)

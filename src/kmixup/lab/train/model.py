@@ -95,8 +95,8 @@ class Model:
     def predict(self, X: Any) -> NDArray[Any]:
         """Names of the classes, or numbers in the target's own unit, `(n,)`.
 
-        `X` is as in `Intake.take`: an array or a tensor, the path of a `.csv`, an `.npz` or a
-        folder of images, a data frame, or a list of rows by the names of their columns.
+        `X` is an array or a tensor, the path of a `.csv`, an `.npz` or a folder of images, a data
+        frame, or a list of rows by the names of their columns.
         """
         return self.predictions(X).values
 
