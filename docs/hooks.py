@@ -29,6 +29,8 @@ PACKAGES = {
     "kmixup.lab": "The lab",
 }
 INTEGRATIONS = "kmixup.integrations"
+# parts of the integrations that nobody imports have no place on their pages
+INNER = "    options:\n      filters: ['!^_[^_]', '!^(TimmCut|HalvedCut|draw_batch)$']\n"
 # a report is long and full of common words: without this the search shows it before the guide
 LAST_IN_SEARCH = "---\nsearch:\n  boost: 0.0001\n---\n\n"
 PICTURE = re.compile(r'<p>(<img [^>]*src="([^"]+\.png)"[^>]*>)</p>')
@@ -88,7 +90,7 @@ def api_pages() -> Iterator[tuple[str, str, str]]:
         source = (ROOT / "src" / Path(*path.split("."))).with_suffix(".py").read_text()
         said = first_line(ast.get_docstring(ast.parse(source)))
         overview[-1] += f"\n| [`{name}`]({path}.md) | {said} |"
-        pages.append((f"api/{path}.md", name, f"::: {path}\n"))
+        pages.append((f"api/{path}.md", name, f"::: {path}\n{INNER}"))
     yield "api/index.md", "All names", "\n\n".join(overview) + "\n"
     yield from pages
 
