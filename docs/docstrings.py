@@ -4,6 +4,7 @@ Doctests become code, public names become links, and arguments that share a line
 """
 
 import re
+from importlib import import_module
 from typing import Any
 
 import griffe
@@ -11,6 +12,7 @@ import griffe
 DOCTEST = re.compile(r"^(?P<indent> *)>>> .*(?:\n(?P=indent)\S.*)*", re.M)
 FLAGS = re.compile(r" *# doctest: .*$", re.M)
 SEVERAL = re.compile(r"^( +)(\w+(?:, \w+)+): (.*(?:\n\1 +.*)*)", re.M)
+PACKAGES = ("kmixup", "kmixup.inspection", "kmixup.theory", "kmixup.lab")
 NAME = re.compile(r"(?<![`\[])`(\w+)`(?![`\]])")
 
 
@@ -39,11 +41,23 @@ class Shown(griffe.Extension):
     """Rewrites every docstring as it is read."""
 
     def __init__(self) -> None:
-        from kmixup import __all__ as names
-
-        self.public = {name: f"kmixup.{name}" for name in names}
+        pages: dict[int, str] = {}  # a name that two packages share has one page, of the first
+        self.public: dict[str, dict[str, str]] = {}
+        for package in PACKAGES:
+            module = import_module(package)
+            self.public[package] = {
+                name: pages.setdefault(id(getattr(module, name)), f"{package}.{name}")
+                for name in module.__all__
+            }
 
     def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
+        """Link names of the library everywhere, those of a package in its own docstrings."""
         if obj.docstring is not None:
-            own = {name: path for name, path in self.public.items() if name != obj.name}
-            obj.docstring.value = shown(obj.docstring.value, own)
+            names = {
+                name: path
+                for package in PACKAGES
+                if obj.path.startswith(f"{package}.")
+                for name, path in self.public[package].items()
+            }
+            names.pop(obj.name, None)
+            obj.docstring.value = shown(obj.docstring.value, names)

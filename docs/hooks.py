@@ -29,6 +29,12 @@ PACKAGES = {
     "kmixup.lab": "The lab",
 }
 INTEGRATIONS = "kmixup.integrations"
+# parts of the integrations that nobody imports have no place on their pages
+INNER = "    options:\n      filters: ['!^_[^_]', '!^(TimmCut|HalvedCut|draw_batch)$']\n"
+# a report is long and full of common words: without this the search shows it before the guide
+LAST_IN_SEARCH = "---\nsearch:\n  boost: 0.0001\n---\n\n"
+PICTURE = re.compile(r'<p>(<img [^>]*src="([^"]+\.png)"[^>]*>)</p>')
+CELL = re.compile(r"<(t[dh])\b([^>]*)>([^<]*)</\1>")
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.S)
 OUTSIDE = re.compile(r"\]\((?:\.\./)+(examples|results)(?:/([^)#]*))?\)")
 
@@ -76,9 +82,7 @@ def api_pages() -> Iterator[tuple[str, str, str]]:
             address = f"api/{package}.{name}.md"
             said = first_line(inspect.getdoc(getattr(import_module(package), name)))
             said = said.replace("|", "&#124;")  # would end the cell
-            overview[-1] += (
-                f"\n| [`{name}`]({package}.{name}.md) | {said.replace('|', chr(92) + '|')} |"
-            )
+            overview[-1] += f"\n| [`{name}`]({package}.{name}.md) | {said} |"
             pages.append((address, name, f"::: {package}.{name}\n"))
     overview += [f"## Integrations: `{INTEGRATIONS}`", "| | |\n|---|---|"]
     for name in integrations():
@@ -86,7 +90,7 @@ def api_pages() -> Iterator[tuple[str, str, str]]:
         source = (ROOT / "src" / Path(*path.split("."))).with_suffix(".py").read_text()
         said = first_line(ast.get_docstring(ast.parse(source)))
         overview[-1] += f"\n| [`{name}`]({path}.md) | {said} |"
-        pages.append((f"api/{path}.md", name, f"::: {path}\n"))
+        pages.append((f"api/{path}.md", name, f"::: {path}\n{INNER}"))
     yield "api/index.md", "All names", "\n\n".join(overview) + "\n"
     yield from pages
 
@@ -141,7 +145,8 @@ def tutorial(config: MkDocsConfig) -> Iterator[File]:
 def report_pages() -> Iterator[tuple[str, str, str]]:
     yield "results/index.md", "All reports", (ROOT / "results/README.md").read_text()
     for name in reports():
-        yield f"results/{name}.md", name, (ROOT / "results" / name / "report.md").read_text()
+        report = (ROOT / "results" / name / "report.md").read_text()
+        yield f"results/{name}.md", name, LAST_IN_SEARCH + report
 
 
 def changelog() -> Iterator[tuple[str, str, str]]:
@@ -227,7 +232,8 @@ def notes_of_tables() -> str:
 def what_to_expect() -> str:
     """The honest table of the README, so that there is one of it."""
     _, _, rest = (ROOT / "README.md").read_text().partition("<!-- expect -->")
-    return rest.partition("<!-- /expect -->")[0].replace("docs/", "")
+    expected = rest.partition("<!-- /expect -->")[0]
+    return expected.replace("[docs/results.md](docs/", "[Results](").replace("](docs/", "](")
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
@@ -236,8 +242,20 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     return inside(markdown, page.file.src_uri)
 
 
+def unbroken(cell: re.Match[str]) -> str:
+    """A cell of a table with its figures on one line each: 5.70 ± 0.53, [−0.71, −0.14], k = 16."""
+    kind, attributes, text = cell.groups()
+    text = re.sub(r" ([±=×]) ", "\u00a0\\1\u00a0", text)
+    text = re.sub(r"(\[[^\s\]]+,) ([^\s\]]+\])", "\\1\u00a0\\2", text)
+    return f"<{kind}{attributes}>{text}</{kind}>"
+
+
 def on_page_content(html: str, **_: Any) -> str:
-    """Formulas as MathML, which browsers show without a script."""
+    """Formulas as MathML, pictures as links to themselves, figures in tables unbroken.
+
+    Browsers show MathML without a script. A picture of many panels is small on a phone: behind
+    the link it can be enlarged.
+    """
 
     def formula(match: re.Match[str]) -> str:
         # what the converter knows by another name, or in braces alone
@@ -245,4 +263,5 @@ def on_page_content(html: str, **_: Any) -> str:
         source = re.sub(r"\\(mathbb|mathcal|mathrm) (\w)", r"\\\1{\2}", source)
         return convert(source, display="block" if match[2] == "[" else "inline")
 
-    return FORMULA.sub(formula, html)
+    html = PICTURE.sub(r'<p><a class="picture" href="\2">\1</a></p>', html)
+    return FORMULA.sub(formula, CELL.sub(unbroken, html))

@@ -68,6 +68,16 @@ def test_the_source_archive_has_what_its_tests_need(built):
     assert not any(name.startswith(("out/", ".venv/", "dist/")) for name in names)
 
 
+def test_the_source_archive_alone_makes_the_same_wheel(built, wheel, tmp_path):
+    with tarfile.open(built / f"{NAME}.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path]
+    subprocess.run(command, cwd=tmp_path / NAME, check=True, capture_output=True)
+    with zipfile.ZipFile(tmp_path / f"{NAME}-py3-none-any.whl") as again:
+        contents = {name: again.read(name) for name in again.namelist()}
+    assert contents == {name: wheel.read(name) for name in wheel.namelist()}
+
+
 def test_the_version_stands_in_one_place():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert project["project"]["dynamic"] == ["version"]

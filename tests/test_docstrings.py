@@ -1,12 +1,15 @@
 """Every public name says what it is, shows itself at work, and lists what it takes and has."""
 
+import ast
 import dataclasses
 import inspect
 import re
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[1]
 PACKAGES = ("kmixup", "kmixup.inspection", "kmixup.theory", "kmixup.lab")
 PUBLIC = {
     f"{package}.{name}": getattr(import_module(package), name)
@@ -56,3 +59,22 @@ def test_a_public_class_lists_its_fields_and_arguments(name):
     if ELSEWHERE.search(said):
         missing = set()
     assert not missing, f"{name} does not say what {sorted(missing)} are"
+
+
+def advertised():
+    """Names that the page of the frameworks imports from integrations, with their modules."""
+    page = (ROOT / "docs/frameworks.md").read_text()
+    lines = re.findall(r"^\+?from kmixup\.integrations\.(\w+) import (.+)$", page, re.M)
+    return sorted({(module, name) for module, names in lines for name in names.split(", ")})
+
+
+@pytest.mark.parametrize(("module", "name"), advertised())
+def test_an_integration_has_an_example(module, name):
+    """Read from the source: the frameworks need not be installed."""
+    source = (ROOT / f"src/kmixup/integrations/{module}.py").read_text()
+    (found,) = (
+        part
+        for part in ast.parse(source).body
+        if isinstance(part, ast.ClassDef | ast.FunctionDef) and part.name == name
+    )
+    assert ">>> " in (ast.get_docstring(found) or "")

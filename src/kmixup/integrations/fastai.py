@@ -25,6 +25,15 @@ class KMixUp(MixHandler):
         mixer: what mixes; by default `KMixup` with `k` and `alpha`.
         clean_batchnorm: whether the statistics of batch norm are computed afresh when a fit
             ends, on the training batches as they are (see `kmixup.clean_batchnorm`).
+
+    >>> import torch
+    >>> from fastai.basics import CrossEntropyLossFlat, DataLoader, DataLoaders, Learner
+    >>> data = [(torch.randn(4), torch.tensor(number % 3)) for number in range(32)]
+    >>> loaders = DataLoaders(DataLoader(data, bs=16), DataLoader(data, bs=16), device="cpu")
+    >>> net, loss = torch.nn.Linear(4, 3), CrossEntropyLossFlat()
+    >>> learner = Learner(loaders, net, loss_func=loss, cbs=KMixUp(k=4))
+    >>> with learner.no_logging():
+    ...     learner.fit(1)
     """
 
     def __init__(

@@ -27,6 +27,12 @@ class KMixUp(keras.layers.MixUp):
 
     Images of any number of channels, and any batch of one size, can be matched. A single
     image, without a batch, comes back as it is.
+
+    >>> import torch
+    >>> images, labels = torch.rand(16, 8, 8, 3), torch.eye(10)[torch.arange(16) % 10]
+    >>> mixed = KMixUp(k=4, alpha=0.2, seed=0)({"images": images, "labels": labels})
+    >>> mixed["images"].shape, mixed["labels"].shape
+    (torch.Size([16, 8, 8, 3]), torch.Size([16, 10]))
     """
 
     def __init__(

@@ -47,6 +47,13 @@ class MixCallback(Callback):
 
     Attributes:
         mixed: the account of the last training batch, with its `accuracy` and `loss`.
+
+    >>> from kmixup import KMixup
+    >>> import lightning as L
+    >>> callback = MixCallback(KMixup(k=16, num_classes=10), off_epoch=80)
+    >>> trainer = L.Trainer(max_epochs=90, accelerator="cpu", callbacks=[callback], logger=False)
+    >>> callback in trainer.callbacks
+    True
     """
 
     def __init__(

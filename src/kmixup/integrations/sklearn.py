@@ -305,6 +305,12 @@ class KMixupClassifier(ClassifierMixin, _Estimator):
 
     Float32 inputs are computed with in float32, all others in float64. Sample weights scale
     the loss at the label of each sample; samples of weight 0 are left out.
+
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = KMixupClassifier(max_iter=5, random_state=0).fit(X, y)
+    >>> model.predict_proba(X[:2]).shape
+    (2, 3)
     """
 
     criterion = nn.CrossEntropyLoss
@@ -340,6 +346,11 @@ class KMixupRegressor(RegressorMixin, _Estimator):
 
     Targets are standardised inside. Parameters and attributes are those of
     `KMixupClassifier`, without `classes_`; `network` returns a module of numbers.
+
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> KMixupRegressor(max_iter=2, random_state=0).fit(X, y).predict(X[:2]).shape
+    (2,)
     """
 
     criterion = nn.MSELoss

@@ -78,6 +78,12 @@ class Mixup(data.Mixup):
 
     Attributes:
         mixup_enabled: False hands out unmixed images and smoothed one-hot targets.
+
+    >>> import torch
+    >>> mixup = Mixup(mixup_alpha=0.8, cutmix_alpha=1.0, num_classes=10, k=4)
+    >>> images, targets = mixup(torch.rand(16, 3, 8, 8), torch.randint(10, (16,)))
+    >>> targets.shape
+    torch.Size([16, 10])
     """
 
     MODES: tuple[str, ...] = ("batch", "pair", "elem")
@@ -217,6 +223,13 @@ class FastCollateMixup(Mixup, data.FastCollateMixup):
     matched in the same form. Mode "half" mixes the first half of a batch with partners from
     the second half, and returns that. Unlike timm's, `mixup_enabled` reaches workers that run
     already. The arguments are those of `Mixup`.
+
+    >>> import numpy as np
+    >>> collate = FastCollateMixup(mixup_alpha=0.8, num_classes=10, k=4)
+    >>> samples = [(np.full((3, 8, 8), number, np.uint8), number % 10) for number in range(16)]
+    >>> images, targets = collate(samples)
+    >>> images.dtype, targets.shape
+    (torch.uint8, torch.Size([16, 10]))
     """
 
     MODES = (*Mixup.MODES, "half")

@@ -117,6 +117,12 @@ class MixUp(_Matched, v2.MixUp):
         labels_getter: how to find the labels, as in torchvision.
         metric: that of `kmixup.Optimal`.
         options: `lam_per`, `prob` and `generator` of `kmixup.Mixer`.
+
+    >>> import torch
+    >>> mix = MixUp(k=4, num_classes=10)
+    >>> images, labels = mix(torch.rand(16, 3, 8, 8), torch.randint(10, (16,)))
+    >>> images.shape, labels.shape
+    (torch.Size([16, 3, 8, 8]), torch.Size([16, 10]))
     """
 
     interpolation = Linear()
@@ -127,6 +133,12 @@ class CutMix(_Matched, v2.CutMix):
 
     `k=1` takes random partners; then box and lam have the law of torchvision's. The other
     arguments are those of `MixUp`.
+
+    >>> import torch
+    >>> mix = CutMix(k=4, num_classes=10)
+    >>> images, labels = mix(torch.rand(16, 3, 8, 8), torch.randint(10, (16,)))
+    >>> labels.shape
+    torch.Size([16, 10])
     """
 
     interpolation = HalvedCut()

@@ -38,6 +38,13 @@ class MixTrainer(Trainer):
     "regression" or there is one label, binary cross-entropy for "multi_label_classification",
     cross-entropy otherwise, with `label_smoothing_factor`. A `compute_loss_func` of the user
     takes its place and is given soft labels. Labels are one per sample.
+
+    >>> from kmixup import KMixup
+    >>> from transformers import TrainingArguments, ViTConfig, ViTForImageClassification
+    >>> small = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    >>> model = ViTForImageClassification(ViTConfig(image_size=32, num_labels=10, **small))
+    >>> arguments = TrainingArguments("out", use_cpu=True, report_to=[])
+    >>> trainer = MixTrainer(model, arguments, mixer=KMixup(k=16))
     """
 
     def __init__(

@@ -2,8 +2,8 @@
 
 Needs the extra `kmixup[lab]`; nothing in the library imports it. What is imported at once is
 light and needs only the library: a search with a training function of one's own. What needs
-the extra is imported on first use: `fit` and `tune_data` for data of one's own, and `load` for
-a model that was trained before.
+the extra is imported on first use: `fit` and `tune_data` for data of one's own, `load` for a
+model that was trained before, and `Model` and `Tuned`, which they return.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -12,20 +12,22 @@ from kmixup.lab.tuning.search import Config, Searched, tune
 from kmixup.lab.tuning.strategies import AllFailedError, Setting
 
 if TYPE_CHECKING:
-    from kmixup.lab.python import fit, load, tune_data
+    from kmixup.lab.python import Model, Tuned, fit, load, tune_data
 
 __all__ = [
     "AllFailedError",
     "Config",
+    "Model",
     "Searched",
     "Setting",
+    "Tuned",
     "fit",
     "load",
     "tune",
     "tune_data",
 ]
 
-_ON_USE = ("fit", "load", "tune_data")
+_ON_USE = ("Model", "Tuned", "fit", "load", "tune_data")
 
 
 def __getattr__(name: str) -> Any:

@@ -28,7 +28,7 @@ from kmixup.lab.tuning.budget import Budget
 from kmixup.lab.tuning.carrying_out import Tuned, tune_plan
 from kmixup.lab.tuning.plan import make_plan
 
-__all__ = ["fit", "load", "tune_data"]
+__all__ = ["Model", "Tuned", "fit", "load", "tune_data"]
 
 ARRAYS = "data.npz"
 
@@ -55,18 +55,32 @@ def fit(
 ) -> Model:
     """Train a network on data of one's own, with a third of the samples to test it on.
 
+    Returns a `Model`, which predicts for new samples and has the record of the test.
+
     Args:
         data: inputs `(n, ...)` as an array or a tensor, with their targets `y`; a data set of
-            torch or of the lab; or a name or a path, as `kmixup.lab.data.load` takes it.
+            torch or of the lab; a name from `kmixup data list`; or the path of a table, an
+            `.npz` or a folder.
         y: classes or numbers `(n,)`, where `data` are inputs alone.
-        method, k, alpha, alpha_rule: what is mixed, as in `kmixup.lab.train.trial.Method`.
+        method: what mixes, such as "kmixup", "mixup", "cutmix", or "erm" for plain training;
+            `kmixup train --help` lists all.
+        k: the number of samples in a block.
+        alpha: of the law of lam; 0 mixes nothing.
+        alpha_rule: "same" trains with `alpha` as it is, "xi" with the alpha that perturbs at
+            `k` as much as `alpha` does at k = 1.
         model: a name or `package.module:function`; by default one for the shape of the data.
         protocol: settings of the training to replace, e.g. `{"epochs": 50}`.
         seed: of the split, the weights and all draws.
-        scaling, target, drop, task: as in `kmixup.lab.data.load`.
+        scaling: of the columns or pixels, "standard", "minmax", "symmetric", "global", "paper"
+            or "none"; by default that of the data set, "standard" for arrays.
+        target: the column of a table to learn; by default "target", "label", "class", "y", or
+            the last one.
+        drop: columns of a table to leave out.
+        task: "classes" or "regression", where the values of the targets do not tell.
         class_weights: "balanced" lets rare classes weigh as much as frequent ones.
         out: folder for the record and the model, which `load` reads.
-        device, progress: as in `kmixup.lab.train.loop.train`.
+        device: "auto", "cpu", "cuda" or "mps".
+        progress: whether to show a bar; by default where standard error is a terminal.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(90, 4))
@@ -108,6 +122,8 @@ def tune_data(
 ) -> Tuned:
     """Search k and alpha for data of one's own, then test what won, as `kmixup tune` does.
 
+    Returns a `Tuned`: the searches of k-mixup and of mixup, and the test of their winners and ERM.
+
     Args:
         data, y: as in `fit`.
         out: folder for the rows of all trials, where a search that was stopped goes on; arrays
@@ -115,8 +131,12 @@ def tune_data(
         budget: the most trials, e.g. 60, or minutes, e.g. "30m".
         workers: processes, with `out` alone; a program that uses them must start under
             `if __name__ == "__main__":`.
-        device: as in `kmixup.lab.train.loop.train`.
-        settings: further arguments of `kmixup.lab.tuning.plan.make_plan`.
+        device: "auto", "cpu", "cuda" or "mps".
+        settings: `strategy`, `k`, `alpha`, `alpha_rule` and `trials` as in `tune`; `model`,
+            `protocol`, `scaling`, `target`, `drop`, `task` and `class_weights` as in `fit`;
+            `validation`, the share of the training samples that every trial holds out;
+            `tests`, the seeds of the final test; `seed`, of the split and the first trial;
+            `limit`, `size` and `resize` as the options of `kmixup tune`.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(60, 4))

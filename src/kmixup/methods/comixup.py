@@ -307,7 +307,14 @@ class CoMixup(Mixer):
         k: the number of samples in a block.
         alpha: of the Dirichlet prior, which makes some images more welcome than others.
         num_classes: as in `KMixup`.
-        beta, gamma, eta, omega, threshold, grid, group, rounds: as in `CoMix`.
+        beta: how much it costs that neighbouring cells show different images.
+        gamma: how much it costs to show what other outputs of the group show already.
+        eta: the weight of the prior.
+        omega: how much distances between salient cells count in what others show, in [0, 1].
+        threshold: how many whole outputs of an image the others may show for free.
+        grid: the number of cells along a side; it must divide height and width.
+        group: the greatest number of images in a group.
+        rounds: how often every output is sought.
         metric, prob, generator: as in `KMixup`.
 
     >>> mix = CoMixup(num_classes=10)

@@ -26,12 +26,24 @@ class Options(TypedDict, total=False):
 class KMixup(Mixer):
     """k-mixup: blocks of `k` samples, matched by optimal transport, interpolated linearly.
 
+    Called with a batch it returns mixed inputs and soft targets. `draw` returns a `Mixed` with
+    the partners, lam and the loss as well; `Mixing` explains these calls and their arguments.
+
     Args:
-        k: the number of samples in a block; 1 is plain mixup.
+        k: the number of samples in a block; 1 is plain mixup. A batch should have 2k samples
+            or more.
         alpha: lam is drawn from Beta(alpha, alpha); 0 is plain training.
-        metric, labels: those of `Optimal`.
-        num_classes, ignore_index, lam_per, prob, memory, generator: those of `Mixer`. With a
-            memory, `k` may be larger than the batch.
+        num_classes: the number of classes of integer targets, which become one-hot. Float
+            targets need none.
+        metric: the cost of a pair, "sqeuclidean", "euclidean" or "cosine".
+        labels: how much it costs to pair different classes; 0 looks at inputs alone, and
+            `Optimal` explains the scale.
+        ignore_index: the class index of targets that do not count, such as 255 in masks.
+        lam_per: one lam for each "batch", "block" of k, or "sample".
+        prob: the chance that a batch is mixed at all.
+        memory: the number of samples of earlier batches to keep, 2k or more, or a `Memory`.
+            Blocks are filled up with them, so that `k` may be larger than the batch.
+        generator: source of all randomness, torch's global one by default.
 
     >>> import torch
     >>> mix = KMixup(k=16, alpha=1.0, num_classes=10)

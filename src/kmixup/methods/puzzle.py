@@ -220,7 +220,13 @@ class PuzzleMix(Mixer):
     Args:
         k: the number of samples in a block.
         alpha: lam is drawn from Beta(alpha, alpha).
-        beta, gamma, eta, epsilon, patch, grids: of mask and moves, those of `Puzzle`.
+        beta: how smooth the mask is.
+        gamma: how much steps of colour count in its smoothness, in [0, 1].
+        eta: how near the mean of the mask is kept to the lam that was drawn.
+        epsilon: the cost of moving a patch; `math.inf` moves nothing.
+        patch: the greatest side of a patch, in pixels; patches are not larger than cells.
+        grids: numbers of cells along a side of the mask; one is drawn for every lam. Those that
+            do not divide height and width are left out.
         num_classes, metric, options: those of `KMixup`.
 
     >>> import torch

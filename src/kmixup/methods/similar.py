@@ -66,13 +66,16 @@ class SimilarMixup(Mixer):
 
     `k=1` is the method as published (Bouniot et al. 2023, "Tailoring Mixup to Data using Kernel
     Warping functions"), with random partners; with a larger `k` they are matched by optimal
-    transport. Every pair has a lam of its own, from the law `Similarity(alpha, tau_std)`.
-    Distances are those of the inputs, or of `features` if given: the authors take embeddings
-    by the network for classes, `features=net.embed`, and the targets for regression.
+    transport. Every pair has a lam of its own, from Beta(tau, tau) with
+    tau = alpha · exp(-(d² / mean d² - 1) / (2 tau_std²)). d is the distance of the pair, and the
+    mean is over the batch. Distances are those of the inputs, or of `features` if given: the
+    authors take embeddings by the network for classes, `features=net.embed`, and the targets
+    for regression.
 
     Args:
         k: the number of samples in a block.
-        alpha, tau_std: those of `Similarity`.
+        alpha: tau of a pair at the mean squared distance; 0 mixes nothing.
+        tau_std: how slowly tau falls with the distance; `math.inf` is mixup.
         lam_per: what has a quantile of its own. Pairs that share a quantile differ in lam all
             the same, because they differ in distance.
         num_classes, metric, prob, generator: those of `KMixup`.

@@ -89,7 +89,8 @@ class StackMix(Mixer):
 
     Args:
         k: the number of samples in a block.
-        axis: that of `Stack`.
+        axis: the dimension of the inputs that becomes twice as long: -2 is the height of images,
+            -1 the width of images and the features of tables.
         num_classes, metric, options: those of `KMixup`. There is no alpha: lam is always 1/2.
     """
 

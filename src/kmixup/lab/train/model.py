@@ -60,10 +60,14 @@ class Model:
         name: of the network, as `kmixup.lab.models.build` takes it.
         intake: how new samples become inputs.
         classes: their names; empty for a regression.
-        target_mean, target_std: of the training targets of a regression.
-        record: of the run; empty where it was not kept.
+        target_mean: mean of the training targets of a regression.
+        target_std: their standard deviation.
+        record: of the run: `record["result"]` has its test error and other figures. Empty where
+            it was not kept.
         rest: the method that shows samples to the network in a form of its own; None for the
             others.
+
+    Returned by `fit`, and by `load` for a model that was saved.
     """
 
     net: nn.Module
@@ -91,8 +95,8 @@ class Model:
     def predict(self, X: Any) -> NDArray[Any]:
         """Names of the classes, or numbers in the target's own unit, `(n,)`.
 
-        `X` is as in `Intake.take`: an array or a tensor, the path of a `.csv`, an `.npz` or a
-        folder of images, a data frame, or a list of rows by the names of their columns.
+        `X` is an array or a tensor, the path of a `.csv`, an `.npz` or a folder of images, a data
+        frame, or a list of rows by the names of their columns.
         """
         return self.predictions(X).values
 

@@ -67,7 +67,7 @@ class Finalist:
 
 @dataclass(frozen=True)
 class Tuned:
-    """What came of a plan.
+    """What came of a search on data, and of the test of its winners.
 
     Attributes:
         plan: what was searched.
@@ -76,8 +76,11 @@ class Tuned:
         mixup: the search over the alpha of plain mixup.
         erm: validation errors without mixing, of the seeds that the winner of `kmixup` has; NaN
             for a trial that failed.
-        tests: the final test of k-mixup, mixup and ERM.
+        tests: the final test of k-mixup, mixup and ERM. Each has a `name`, the `setting` that
+            the search chose, its test `errors` by seed, their `mean` and `standard_error`.
         rows: of all trials.
+
+    Returned by `tune_data`.
     """
 
     plan: Plan

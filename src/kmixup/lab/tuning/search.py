@@ -31,7 +31,9 @@ class Config(Setting):
     """What a training function is given: a setting with the seed of a trial.
 
     Attributes:
-        k, alpha, alpha_rule: as in `Setting`.
+        k: the size of a block; 1 is mixup.
+        alpha: of the Beta distribution.
+        alpha_rule: what alpha means at k > 1, as in `Setting`.
         seed: of the trial.
 
     Given by `tune`.
@@ -123,11 +125,15 @@ class Searched:
 
     @property
     def trials(self) -> int:
+        """How many trials were run."""
         return sum(part.trials for part in self.rounds)
 
     @property
     def table(self) -> tuple[Tried, ...]:
-        """Every setting once, in the order in which they were asked for."""
+        """Every setting once, in the order in which they were asked for.
+
+        An entry has `setting`, the `errors` of its trials, their `mean` and `standard_error`.
+        """
         by_setting: dict[Setting, list[float]] = {}
         for part in self.rounds:
             for errors in part.errors:
@@ -208,7 +214,14 @@ def tune(
         train: trains as a `Config` says (`k`, `alpha`, `alpha_rule`, `seed`) and returns the
             error on a validation split, never on test data. A setting cannot win if `train`
             raises or returns anything but a finite number.
-        strategy, k, alpha, alpha_rule, trials: as in `kmixup.lab.tuning.strategies.make_strategy`.
+        strategy: "simple" (alpha = 1, and k), "two-step" (alpha of mixup, then k at that xi),
+            "grid" (k and alpha) or "halving" (the same, with more seeds for the better half).
+        k: to choose among; by default the powers of two up to 32.
+        alpha: to choose among; by default 0.1, 0.25, 1, 4 and 16, and 1 for "simple".
+        alpha_rule: what alpha means at k > 1, "same" (the default) or "xi", as in `Setting`;
+            "two-step" always uses "xi".
+        trials: seeds of every setting, by default 5; for "halving" the seeds of the first
+            round, by default 2.
         budget: the most trials, e.g. 60, or minutes, e.g. "30m".
         seed: the first seed.
 

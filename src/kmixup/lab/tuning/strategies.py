@@ -42,7 +42,8 @@ class Setting:
     Attributes:
         k: the size of a block; 1 is mixup.
         alpha: of the Beta distribution.
-        alpha_rule: what alpha means at k > 1, as in `Method`; "same" at k = 1.
+        alpha_rule: what alpha means at k > 1. "same" trains with alpha as it is, "xi" with the
+            alpha that perturbs at k as much as this one does at k = 1. Always "same" at k = 1.
 
     >>> Setting(k=16, alpha=1.0)
     Setting(k=16, alpha=1.0, alpha_rule='same')
@@ -58,7 +59,8 @@ class Setting:
 
     @property
     def label(self) -> str:
-        """
+        """The setting in a few words.
+
         >>> Setting(1, 0.5, "xi").label, Setting(16, 1.0, "xi").label
         ('k=1 alpha=0.5', 'k=16 alpha=1 at equal xi')
         """
