@@ -339,6 +339,27 @@ def test_targets_that_would_be_mixed_as_something_else_are_refused():
     assert KMixup(2, num_classes=10)(x, F.one_hot(y, 10).float())[1].shape == (8, 10)
 
 
+def test_one_hot_integers_are_refused_in_a_nest_of_targets_too():
+    x, y = torch.randn(8, 3), torch.randint(10, (8,))
+    heads = {"class": F.one_hot(y, 10), "size": torch.randn(8)}
+    for classes in (10, {"size": None, "class": 10}):
+        with pytest.raises(ValueError, match=r"as wide as num_classes=10: one-hot labels are"):
+            KMixup(2, num_classes=classes)(x, heads)
+        soft = KMixup(2, num_classes=classes)(x, {**heads, "class": y})[1]
+        assert soft["class"].shape == (8, 10)
+        assert soft["size"].shape == (8,)
+    with pytest.raises(ValueError, match=r"soft labels of shape \(n, 10\), got torch.float32"):
+        KMixup(2, num_classes=(10, 10))(x, (y, y.float()))
+
+
+@pytest.mark.parametrize("nothing", [(), {}, []])
+def test_an_empty_nest_of_targets_stays_empty(nothing):
+    x = torch.randn(8, 3)
+    mixed, targets = KMixup(2)(x, nothing)
+    assert not torch.equal(mixed, x)
+    assert targets == nothing
+
+
 def test_another_batch_must_be_a_pair():
     x, y = torch.randn(8, 3), torch.randn(8)
     with pytest.raises(TypeError, match=r"other must be a pair \(x2, y2\), got Tensor"):

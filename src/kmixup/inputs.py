@@ -50,6 +50,8 @@ def pairs_over(
     if isinstance(nest, Tensor):
         return function(nest, other)
     entries, structure = pytree.tree_flatten(nest)
+    if not entries:
+        return nest, other
     pairs = [function(*pair) for pair in zip(entries, pytree.tree_leaves(other), strict=True)]
     first, second = (pytree.tree_unflatten(side, structure) for side in zip(*pairs, strict=True))
     return first, second

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils import _pytree as pytree
 
 from kmixup.coefficient import per_sample
 
@@ -15,17 +16,35 @@ Locality = Callable[[Tensor], Tensor]  # distances of the pairs to weights of th
 
 
 def check_targets(y: object, num_classes: object) -> None:
-    """Refuse targets that mixing would misread: numbers taken for classes, or one-hot integers."""
-    if not isinstance(y, Tensor) or not isinstance(num_classes, int):
+    """Refuse targets that mixing would misread: numbers taken for classes, or one-hot integers.
+
+    Floats of a nest may be numbers beside classes, unless they have a `num_classes` of their own.
+    """
+    if isinstance(y, Tensor):
+        if isinstance(num_classes, int):
+            _check_numbers(y, num_classes)
+            _check_indices(y, num_classes)
         return
-    wide = y.dim() > 1 and y.shape[1] == num_classes
-    if y.is_floating_point() and not wide:
+    if y is None or num_classes is None:
+        return
+    if isinstance(num_classes, int):
+        for entry in pytree.tree_leaves(y):
+            _check_indices(entry, num_classes)
+    else:
+        pytree.tree_map(check_targets, y, num_classes)
+
+
+def _check_numbers(y: Tensor, num_classes: int) -> None:
+    if y.is_floating_point() and (y.dim() < 2 or y.shape[1] != num_classes):
         raise ValueError(
             f"with num_classes={num_classes} y must be class indices, or soft labels of shape "
             f"(n, {num_classes}), got {y.dtype} of shape {tuple(y.shape)}: use y.long(), or leave "
             "out num_classes to interpolate numbers"
         )
-    if not y.is_floating_point() and y.dim() == 2 and wide:
+
+
+def _check_indices(y: Tensor, num_classes: int) -> None:
+    if not y.is_floating_point() and y.dim() == 2 and y.shape[1] == num_classes:
         raise ValueError(
             f"integer targets must be class indices, got {y.dtype} of shape {tuple(y.shape)}, as "
             f"wide as num_classes={num_classes}: one-hot labels are y.float()"

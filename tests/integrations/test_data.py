@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, TensorDataset, default_collate
 
-from kmixup import Choice, CutMix, HiddenMixup, KMixup, LocalMixup
+from kmixup import Choice, CutMix, HiddenMixup, KMixup, LocalMixup, StackMix
 from kmixup.integrations import ranks
 from kmixup.integrations.data import MixCollate, draw_batch, mix_batch
 
@@ -89,6 +89,15 @@ def test_in_eval_mode_batches_come_back_as_they_are():
     x, y = MixCollate(mixer)(samples)
     assert torch.equal(x, batch[0])
     assert torch.equal(y, batch[1])
+
+
+def test_in_eval_mode_inputs_are_as_the_network_must_see_them():
+    x, y = torch.rand(16, 1, 4, 4), torch.arange(16) % 4
+    mixer = StackMix(4, num_classes=4).eval()
+    expected = mixer(x, y)[0]
+    assert expected.shape == (16, 1, 8, 4)
+    assert torch.equal(mix_batch(mixer, (x, y))[0], expected)
+    assert torch.equal(MixCollate(mixer)(list(zip(x, y, strict=True)))[0], expected)
 
 
 def test_batches_and_mixers_that_cannot_be_mixed_are_refused():
@@ -200,10 +209,20 @@ def test_a_collate_function_takes_its_rank_to_workers_that_cannot_ask(monkeypatc
     monkeypatch.delenv("WORLD_SIZE")
     assert ranks.current_rank() is None
     collate = pickle.loads(stored)
-    assert collate._rank == 3
-    assert copy.deepcopy(collate)._rank == 3
+    assert collate.rank == 3
+    assert copy.deepcopy(collate).rank == 3
     samples = list(zip(*batch_of(), strict=True))
     torch.manual_seed(0)
     of_rank = collate(samples)[1]
     torch.manual_seed(0)
     assert not torch.equal(MixCollate(KMixup(4, num_classes=4))(samples)[1], of_rank)
+
+
+def test_what_the_process_group_says_goes_before_what_was_told(monkeypatch):
+    collate = MixCollate(KMixup(4, num_classes=4))
+    collate._told = 3
+    assert collate.rank == 3
+    monkeypatch.setattr(ranks.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(ranks.distributed, "get_rank", lambda: 1)
+    monkeypatch.setattr(ranks.distributed, "get_world_size", lambda: 2)
+    assert collate.rank == 1

@@ -20,7 +20,7 @@ from fastai.callback.progress import ProgressCallback
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from kmixup import LocalMixup
+from kmixup import LocalMixup, StackMix
 from kmixup.integrations.fastai import KMixUp
 
 N, BATCH = 64, 32
@@ -184,6 +184,13 @@ def test_weights_of_local_mixup_reach_the_loss_or_are_refused():
     learning, _ = learner(KMixUp(mixer=LocalMixup(8, 1.0)), number=True)
     with pytest.raises(ValueError, match="cannot carry the weights of local mixup"):
         fit(learning)
+
+
+def test_mixers_that_cannot_be_used_are_refused():
+    with pytest.raises(TypeError, match="mixer must mix inputs.*got int"):
+        KMixUp(mixer=16)
+    with pytest.raises(ValueError, match="leave unmixed inputs as they are, got StackMix"):
+        KMixUp(mixer=StackMix(4))
 
 
 def test_statistics_of_batch_norm_can_be_cleaned_when_a_fit_ends():

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import torch
+from torch.utils.data import DataLoader
 
 from kmixup import KMixup
 from kmixup.integrations.keras import KMixUp
@@ -73,6 +74,51 @@ def test_a_seed_repeats_all_batches_and_batches_differ():
     unseeded = run()
     keras.utils.set_random_seed(5)
     assert np.array_equal(unseeded[0], run()[0])
+
+
+class Collate:
+    """Mixes in the workers of a data loader."""
+
+    def __init__(self, layer):
+        self.layer = layer
+
+    def __call__(self, samples):
+        data = {key: torch.as_tensor(value) for key, value in batch(len(samples)).items()}
+        return self.layer.get_random_transformation(data)["mix_weight"]
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_workers_and_epochs_draw_differently_and_a_seed_repeats_them(persistent):
+    def lams():
+        torch.manual_seed(0)
+        loader = DataLoader(
+            range(64),
+            batch_size=8,
+            num_workers=2,
+            collate_fn=Collate(KMixUp(k=2, alpha=1.0, seed=1)),
+            persistent_workers=persistent,
+        )
+        return torch.cat([lam for _ in range(2) for lam in loader])
+
+    drawn = lams()
+    assert len(drawn.unique()) == len(drawn) == 128
+    assert torch.equal(drawn, lams())
+
+
+def test_ranks_draw_differently_from_one_seed(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    drawn = []
+    for rank in "01":
+        monkeypatch.setenv("RANK", rank)
+        drawn.append(
+            KMixUp(k=4, alpha=1.0, seed=1).get_random_transformation(batch())["mix_weight"]
+        )
+    assert len(torch.cat(drawn).unique()) == 2 * N
+
+
+def test_a_number_is_a_seed_too():
+    first, again = (KMixUp(k=4).get_random_transformation(batch(), seed=3) for _ in range(2))
+    assert torch.equal(first["mix_weight"], again["mix_weight"])
 
 
 def test_nothing_is_mixed_outside_of_training_or_alone():

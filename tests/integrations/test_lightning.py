@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-from kmixup import Choice, CutMix, HiddenMixup, KMixup, LocalMixup
+from kmixup import Choice, CutMix, HiddenMixup, KMixup, LocalMixup, StackMix
 from kmixup.integrations.lightning import MixCallback
 
 pytestmark = [
@@ -243,6 +243,8 @@ def test_wrong_arguments_are_refused():
         MixCallback(HiddenMixup(nn.Sequential(nn.Linear(3, 4)), ["0"], num_classes=4))
     with pytest.raises(ValueError, match="cannot carry the weights of local mixup"):
         MixCallback(Choice([CutMix(), LocalMixup()]))
+    with pytest.raises(ValueError, match="leave unmixed inputs as they are, got StackMix"):
+        MixCallback(StackMix(4))
     with pytest.raises(ValueError, match="off_epoch must be an epoch.*got -1"):
         MixCallback(mixer_of(), off_epoch=-1)
 

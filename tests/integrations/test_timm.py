@@ -182,6 +182,22 @@ def test_ranks_draw_differently(monkeypatch):
     assert not torch.equal(*soft)
 
 
+@pytest.mark.parametrize("kind", [Mixup, FastCollateMixup])
+def test_the_rank_is_taken_to_workers_that_cannot_ask(kind, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    stored = []
+    for rank in "01":
+        monkeypatch.setenv("RANK", rank)
+        stored.append(pickle.dumps(kind(num_classes=10, k=4)))
+    monkeypatch.delenv("RANK")
+    monkeypatch.delenv("WORLD_SIZE")
+    soft, batch = [], batch_of() if kind is Mixup else (list(Bytes(32, 10)),)
+    for copied in map(pickle.loads, stored):
+        torch.manual_seed(0)
+        soft.append(copied(*batch)[1])
+    assert not torch.equal(*soft)
+
+
 def test_copies_draw_alike():
     mix = Mixup(num_classes=10, generator=torch.Generator().manual_seed(2))
     copies = [copy.deepcopy(mix), pickle.loads(pickle.dumps(mix)), mix]

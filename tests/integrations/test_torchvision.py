@@ -212,6 +212,22 @@ def test_ranks_draw_differently(kind, monkeypatch):
     assert lam[0] != lam[1]
 
 
+@BOTH
+def test_the_rank_is_taken_to_workers_that_cannot_ask(kind, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    stored = []
+    for rank in "01":
+        monkeypatch.setenv("RANK", rank)
+        stored.append(pickle.dumps(kind(k=4, num_classes=CLASSES)))
+    monkeypatch.delenv("RANK")
+    monkeypatch.delenv("WORLD_SIZE")
+    soft, x = [], images()
+    for copied in map(pickle.loads, stored):
+        torch.manual_seed(0)
+        soft.append(copied(x, labels())[1])
+    assert not torch.equal(*soft)
+
+
 class Collate:
     """What torchvision's guide does in a loader."""
 

@@ -8,6 +8,8 @@ from transformers import (
     BertForSequenceClassification,
     DistilBertConfig,
     DistilBertForSequenceClassification,
+    GPT2Config,
+    GPT2ForSequenceClassification,
     ResNetConfig,
     ResNetForImageClassification,
     Trainer,
@@ -16,7 +18,7 @@ from transformers import (
     ViTForImageClassification,
 )
 
-from kmixup import Choice, CutMix, KMixup, LocalMixup
+from kmixup import Choice, CutMix, KMixup, LocalMixup, RegMixup, StackMix
 from kmixup.integrations.transformers import MixTrainer
 
 
@@ -149,6 +151,105 @@ def test_accumulated_gradients_are_the_mean_over_all_samples_of_a_step(tmp_path)
     assert torch.allclose(accumulated, direct, atol=1e-6)
 
 
+def one_step(tmp_path, data, mixer, **settings):
+    """The weights after one step of SGD, in which two batches of 8 are accumulated."""
+    steps = {"max_steps": 1, "gradient_accumulation_steps": 2, "optim": "sgd", "seed": 3}
+    training = trainer(
+        tmp_path, vision(), data, mixer=mixer, learning_rate=1.0, max_grad_norm=0.0, **steps
+    )
+    training.train()
+    return weights(training.model)
+
+
+@pytest.mark.parametrize("mixing", [True, False])
+def test_labels_that_are_probabilities_weigh_as_much_as_classes(tmp_path, mixing):
+    """The Trainer counts the entries of labels: here three for each sample."""
+    data = images()
+    soft = [{**row, "labels": F.one_hot(torch.tensor(row["labels"]), 3).float()} for row in data]
+    mixer = KMixup(k=4) if mixing else KMixup(k=4).eval()
+    classes, probabilities = (one_step(tmp_path, rows, mixer) for rows in (data, soft))
+    assert torch.allclose(probabilities, classes, atol=1e-6)
+
+
+def test_a_clean_batch_beside_the_mixed_one_does_not_double_the_loss(tmp_path):
+    plain = one_step(tmp_path, images(), KMixup(k=4, alpha=0.0))
+    start = weights(vision())
+    beside = one_step(tmp_path, images(), RegMixup(k=4, alpha=1e-4))  # lam is 0 or 1
+    assert (beside - start).norm() < 1.2 * (plain - start).norm()
+    batch = batch_of(images())
+    training = trainer(tmp_path, vision(), images(), mixer=RegMixup(k=4))
+    training.model.train()
+    torch.manual_seed(5)
+    loss = training.compute_loss(training.model, dict(batch), num_items_in_batch=24)
+    torch.manual_seed(5)
+    x, y = RegMixup(k=4, num_classes=3)(batch["pixel_values"], batch["labels"])
+    torch.testing.assert_close(loss, F.cross_entropy(training.model(x).logits, y))
+
+
+def test_several_classes_at_once_must_be_named(tmp_path):
+    batch = batch_of(images())
+    batch["labels"] = torch.tensor([[1.0, 1.0, 0.0]]).repeat(24, 1)
+    training = trainer(tmp_path, vision(), images())
+    with pytest.raises(ValueError, match='problem_type = "multi_label_classification"'):
+        training._mixed(training.model, batch)
+
+
+def decoder():
+    torch.manual_seed(0)
+    sizes = {"n_embd": 8, "n_layer": 1, "n_head": 2, "n_positions": 16, "vocab_size": 20}
+    return GPT2ForSequenceClassification(GPT2Config(**sizes, num_labels=2, pad_token_id=0))
+
+
+def test_a_decoder_reads_the_last_token_so_that_its_texts_are_padded_on_the_left(tmp_path):
+    right = sentences()
+    training = trainer(tmp_path, decoder(), right)
+    message = "GPT2ForSequenceClassification.*reads its answer at the last position.*on the left"
+    with pytest.raises(ValueError, match=message):
+        training.train()
+    left = [{k: v.flip(0) if k != "labels" else v for k, v in row.items()} for row in right]
+    trainer(tmp_path, decoder(), left).train()
+    whole = [{**row, "attention_mask": torch.ones(6, dtype=torch.long)} for row in right]
+    trainer(tmp_path, decoder(), whole).train()
+
+
+class Sound(torch.nn.Module):
+    """Reads numbers under a mask, as models of audio do."""
+
+    main_input_name = "input_values"
+
+    def __init__(self):
+        super().__init__()
+        self.config = vision().config
+        self.layer = torch.nn.Linear(6, 3)
+
+    def forward(self, input_values, attention_mask=None):
+        return {"logits": self.layer(input_values * attention_mask)}
+
+
+def test_sounds_are_mixed_under_the_union_of_the_masks(tmp_path):
+    mask = torch.arange(6) < torch.tensor([[2], [6]] * 8)
+    batch = {"input_values": torch.randn(16, 6) * mask, "attention_mask": mask.long()}
+    batch["labels"] = torch.arange(16) % 3
+    training = trainer(tmp_path, Sound(), images())
+    torch.manual_seed(5)
+    changed = training._mixed(training.model, dict(batch))
+    torch.manual_seed(5)
+    mixed = KMixup(k=4, num_classes=3).draw(batch["input_values"], batch["labels"])
+    assert torch.equal(changed["input_values"], mixed.x)
+    assert torch.equal(changed["labels"], mixed.y)
+    assert torch.equal(changed["attention_mask"], (mask | mask[mixed.partner]).long())
+
+
+def test_partners_from_a_memory_bring_their_masks(tmp_path):
+    model, batch = text(), batch_of(sentences())
+    training = trainer(tmp_path, model, sentences(), mixer=KMixup(k=16, memory=64))
+    for _ in range(3):
+        changed = training._mixed(model, dict(batch))
+    ids, union = changed["inputs_embeds"], changed["attention_mask"]
+    assert union.shape == batch["attention_mask"].shape
+    assert torch.equal(union > 0, (ids != 0).any(-1))
+
+
 @pytest.mark.parametrize(
     ("kind", "config"),
     [
@@ -276,6 +377,8 @@ def test_what_cannot_be_mixed_is_refused(tmp_path):
         trainer(tmp_path, vision(), images(), mixer=16)
     with pytest.raises(ValueError, match="cannot carry the weights"):
         trainer(tmp_path, vision(), images(), mixer=LocalMixup())
+    with pytest.raises(ValueError, match="leave unmixed inputs as they are, got StackMix"):
+        trainer(tmp_path, vision(), images(), mixer=StackMix(4))
     training, batch = trainer(tmp_path, vision(), images()), batch_of(images())
     dense = batch | {"labels": torch.zeros(24, 8, 8, dtype=torch.long)}
     with pytest.raises(ValueError, match="one class for each sample.* got torch.int64"):

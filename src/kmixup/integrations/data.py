@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from torch.utils.data import default_collate
 
-from kmixup.integrations.ranks import current_rank, draws_of_rank
+from kmixup.integrations.ranks import TakesRank, current_rank, draws_of_rank
 from kmixup.mixed import Mixed
 from kmixup.mixing import Mixing
 
@@ -23,7 +23,7 @@ def mix_batch(
 
     Args:
         mixer: e.g. `KMixup(k=16, num_classes=10)`; in `.eval()` mode the batch comes back as
-            it is.
+            it is, or as `mixer.rest` gives its inputs.
         batch: a tuple, a list, a dict or another mapping. It is not changed.
         input_key: where the inputs are.
         target_key: where the targets are; None mixes inputs alone.
@@ -37,9 +37,27 @@ def mix_batch(
     (torch.Size([8, 8]), True)
     """
     if not mixer.training:
-        return batch
+        return _rested(mixer, batch, input_key)
     mixer.check_unweighted()
     return draw_batch(mixer, batch, input_key=input_key, target_key=target_key)[0]
+
+
+def check_mixer(mixer: Mixing, *, evaluates: bool = True) -> None:
+    """Refuse what is no mixer, and mixers that targets alone cannot follow.
+
+    A framework that `evaluates` clean batches by itself does not know what unmixed inputs must
+    look like to the network.
+    """
+    if not isinstance(mixer, Mixing):
+        raise TypeError(
+            f"mixer must mix inputs, such as KMixup or CutMix, got {type(mixer).__name__}"
+        )
+    if evaluates and mixer.rests:
+        raise ValueError(
+            f"mixer must leave unmixed inputs as they are, got {type(mixer).__name__}, which "
+            "changes them in evaluation too: use collate_fn=MixCollate(mixer) to train, and "
+            "MixCollate(copy.deepcopy(mixer).eval()) to evaluate"
+        )
 
 
 def draw_batch(
@@ -61,7 +79,7 @@ def draw_batch(
     return _replaced(batch, entries), mixed
 
 
-class MixCollate:
+class MixCollate(TakesRank):
     """Collates samples, then mixes the batch: the `collate_fn` of a data loader.
 
     The workers of the loader do the matching. They have a copy of the mixer: what is set on
@@ -92,34 +110,34 @@ class MixCollate:
         input_key: Key = 0,
         target_key: Key | None = 1,
     ) -> None:
-        if not isinstance(mixer, Mixing):
-            raise TypeError(
-                f"mixer must mix inputs, such as KMixup or CutMix, got {type(mixer).__name__}"
-            )
+        check_mixer(mixer, evaluates=False)
         mixer.check_unweighted()
         self.mixer = mixer
         self.collate = collate
         self.input_key = input_key
         self.target_key = target_key
-        self._rank: int | None = None
 
     def __call__(self, samples: list[Any]) -> Any:
         batch = self.collate(samples)
         if not self.mixer.training:
-            return batch
+            return _rested(self.mixer, batch, self.input_key)
         mixed, _ = draw_batch(
             self.mixer,
             batch,
             input_key=self.input_key,
             target_key=self.target_key,
-            rank=self._rank,
+            rank=self.rank,
         )
         return mixed
 
-    def __getstate__(self) -> dict[str, Any]:
-        # a worker that is not forked cannot ask the process group
-        rank = current_rank() if self._rank is None else self._rank
-        return {**self.__dict__, "_rank": rank}
+
+def _rested(mixer: Mixing, batch: Batch, input_key: Key) -> Batch:
+    """The batch with its inputs as a network must see them unmixed."""
+    if not mixer.rests:
+        return batch
+    x = mixer.rest(_entry(batch, input_key, "input_key"))
+    rested: Batch = _replaced(batch, {input_key: x})
+    return rested
 
 
 def _entry(batch: Any, key: Key, name: str) -> Any:

@@ -8,6 +8,7 @@ from fastai.callback.mixup import MixHandler, reduce_loss
 from fastai.layers import NoneReduce
 
 from kmixup.batchnorm import clean_batchnorm
+from kmixup.integrations.data import check_mixer
 from kmixup.integrations.ranks import current_rank, draws_of_rank
 from kmixup.methods import KMixup
 from kmixup.mixed import Mixed
@@ -46,6 +47,7 @@ class KMixUp(MixHandler):
     ) -> None:
         super(MixHandler, self).__init__()  # MixHandler's own would refuse alpha = 0
         self.mixer = KMixup(k, alpha, lam_per="sample") if mixer is None else mixer
+        check_mixer(self.mixer)
         self.clean_batchnorm = clean_batchnorm
         self._mixed: Mixed | None = None
 

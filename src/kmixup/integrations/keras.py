@@ -9,6 +9,7 @@ import keras
 import torch
 from torch import Generator, Tensor
 
+from kmixup.integrations.ranks import current_rank
 from kmixup.methods import KMixup
 
 
@@ -18,7 +19,8 @@ class KMixUp(keras.layers.MixUp):
 
     It is called as MixUp is, with images or with a dict of `"images"`, `"labels"` and what
     else MixUp takes. Labels are one-hot floats, and every image has its own lam. All chance
-    comes from the layer's `keras.random.SeedGenerator`.
+    comes from the layer's `keras.random.SeedGenerator`. In the workers of a data loader, and in
+    the processes of a distributed job, draws differ all the same.
 
     Args:
         k: size of the blocks; 1 is MixUp.
@@ -66,10 +68,16 @@ class KMixUp(keras.layers.MixUp):
         return {"mix_weight": mixed.lam.to(images.device), "permutation_order": mixed.partner}
 
     def _seeded(self, seed: Any) -> Generator:
-        """A generator that starts from the next state of Keras' own."""
+        """A generator that starts from the next state of Keras' own, or from a number."""
         source = self.generator if seed is None else seed
-        digest = hashlib.sha256(str(source.next().tolist()).encode()).digest()
+        start = self._next(source) if isinstance(source, keras.random.SeedGenerator) else source
+        digest = hashlib.sha256(str(start).encode()).digest()
         return Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)
+
+    def _next(self, source: keras.random.SeedGenerator) -> Any:
+        """What no other batch or rank starts from; the mixer knows of workers by itself."""
+        state, rank = source.next().tolist(), current_rank()
+        return state if rank is None else (state, rank)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "k": self.k}

@@ -12,7 +12,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Generator
 
 from kmixup.batchnorm import clean_batchnorm
-from kmixup.integrations.data import Key, draw_batch
+from kmixup.integrations.data import Key, check_mixer, draw_batch
 from kmixup.mixed import Mixed
 from kmixup.mixing import Mixing
 from kmixup.randomness import Source
@@ -66,10 +66,7 @@ class MixCallback(Callback):
         clean_batchnorm: bool = False,
     ) -> None:
         super().__init__()
-        if not isinstance(mixer, Mixing):
-            raise TypeError(
-                f"mixer must mix inputs, such as KMixup or CutMix, got {type(mixer).__name__}"
-            )
+        check_mixer(mixer)
         mixer.check_unweighted()
         if off_epoch is not None and off_epoch < 0:
             raise ValueError(f"off_epoch must be an epoch, 0 or more, or None, got {off_epoch}")

@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Generator, distributed, nn
@@ -14,17 +15,32 @@ from kmixup.mixing import Mixing
 from kmixup.randomness import Source, device_of
 
 
-def current_rank() -> int | None:
+def current_rank(told: int | None = None) -> int | None:
     """Rank of this process in its distributed job; None where there is one process.
 
-    The workers of a data loader do not belong to the process group. They know their rank
-    from the environment that `torchrun` sets up, or are told.
+    The workers of a data loader that are not forked do not belong to the process group. They
+    are `told` their rank, or know it from the environment that `torchrun` sets up.
     """
     if distributed.is_available() and distributed.is_initialized():
         rank, size = distributed.get_rank(), distributed.get_world_size()
+    elif told is not None:
+        return told
     else:
         rank, size = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     return rank if size > 1 else None
+
+
+class TakesRank:
+    """Takes the rank of its process along where it is pickled, as to the workers of a loader."""
+
+    _told: int | None = None
+
+    @property
+    def rank(self) -> int | None:
+        return current_rank(self._told)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_told": self.rank}
 
 
 def generator_of_rank(source: Source, rank: int | None) -> Generator | None:

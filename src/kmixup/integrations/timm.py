@@ -16,7 +16,7 @@ from timm import data
 from torch import Generator, Tensor
 
 from kmixup.coefficient import Beta
-from kmixup.integrations.ranks import current_rank, generator_of_rank
+from kmixup.integrations.ranks import TakesRank, generator_of_rank
 from kmixup.interpolation import Cut, Linear, Pair
 from kmixup.pairing import Metric, Optimal
 from kmixup.randomness import Source, device_of, uniforms
@@ -54,7 +54,7 @@ class TimmCut(Cut):
         return 1 - side.prod(-1) / image.prod().double(), torch.cat([start, start + side], -1)
 
 
-class Mixup(data.Mixup):
+class Mixup(TakesRank, data.Mixup):
     """`timm.data.Mixup` with partners matched inside blocks of `k`.
 
     `k=1` takes random partners; then lam and box have the law of timm's. Batches may be odd
@@ -140,7 +140,7 @@ class Mixup(data.Mixup):
         partner, lam = torch.arange(n, device=x.device), torch.ones(())
         mixed = x[:n]
         if self.mixup_enabled:
-            generator = generator_of_rank(self._source, current_rank())
+            generator = generator_of_rank(self._source, self.rank)
             partner, row = self._pair(x, generator)
             mixed, lam = self._mix(mixed, x, partner, row, generator)
         index = partner.to(target.device)

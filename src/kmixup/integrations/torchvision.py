@@ -16,7 +16,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 from kmixup.coefficient import Beta
-from kmixup.integrations.ranks import current_rank, draws_of_rank
+from kmixup.integrations.ranks import TakesRank, draws_of_rank
 from kmixup.interpolation import Cut, Interpolation, Linear, Pair
 from kmixup.methods.kmixup import Options
 from kmixup.mixer import Mixer
@@ -48,7 +48,7 @@ class HalvedCut(Cut):
         return 1 - share, torch.cat([start, stop], -1)
 
 
-class _Matched(v2.Transform):
+class _Matched(TakesRank, v2.Transform):
     """What the two transforms share: partners are matched, and all that follows from them.
 
     The base class of torchvision finds images and labels and refuses what cannot be mixed.
@@ -82,7 +82,7 @@ class _Matched(v2.Transform):
         images = [entry for entry in flat_inputs if isinstance(entry, Tensor)]
         for image in images:  # torchvision compares their length with that of the labels
             self._check_image_or_video(image, batch_size=len(image))
-        with draws_of_rank(self.mixer, current_rank()):
+        with draws_of_rank(self.mixer, self.rank):
             mixed = self.mixer.draw([image.as_subclass(Tensor) for image in images], None)
         return {"mixed": mixed, "images": images}
 

@@ -7,6 +7,7 @@ are compared with them outside.
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from torch.nn import functional as F
 from transformers import PreTrainedModel, Trainer
 
 from kmixup.batchnorm import clean_batchnorm
+from kmixup.integrations.data import check_mixer
 from kmixup.integrations.ranks import current_rank, draws_of_rank
 from kmixup.mixing import Mixing
 
@@ -23,8 +25,9 @@ class MixTrainer(Trainer):
     """A `transformers.Trainer` that mixes every training batch and evaluates on clean ones.
 
     Images, audio and other numbers are mixed as they are. Token ids are looked up in the
-    embedding of the model: embeddings are mixed and handed over as `inputs_embeds`, and a
-    position counts if it is a token of either text.
+    embedding of the model: embeddings are mixed and handed over as `inputs_embeds`. A position
+    counts if the attention mask of either sample has it. Decoders read their answer at the last
+    position, so that their texts must be padded on the left.
 
     Args:
         args, options: those of `Trainer`.
@@ -37,7 +40,8 @@ class MixTrainer(Trainer):
     The loss follows from `model.config`: mean squared error where `problem_type` is
     "regression" or there is one label, binary cross-entropy for "multi_label_classification",
     cross-entropy otherwise, with `label_smoothing_factor`. A `compute_loss_func` of the user
-    takes its place and is given soft labels. Labels are one per sample.
+    takes its place and is given soft labels. Labels are one per sample: a class, numbers, or
+    probabilities of the classes.
 
     >>> from kmixup import KMixup
     >>> from transformers import TrainingArguments, ViTConfig, ViTForImageClassification
@@ -50,10 +54,7 @@ class MixTrainer(Trainer):
     def __init__(
         self, *args: Any, mixer: Mixing, clean_batchnorm: bool = False, **options: Any
     ) -> None:
-        if not isinstance(mixer, Mixing):
-            raise TypeError(
-                f"mixer must mix inputs, such as KMixup or CutMix, got {type(mixer).__name__}"
-            )
+        check_mixer(mixer)
         mixer.check_unweighted()
         if options.get("compute_loss_func") is None:
             # with a function of our own the Trainer keeps the labels from the model, and
@@ -82,8 +83,15 @@ class MixTrainer(Trainer):
         num_items_in_batch: Tensor | int | None = None,
     ) -> Any:
         """The Trainer's loss, of a mixed batch while the model trains."""
+        bare, labels = self.accelerator.unwrap_model(model), inputs.get("labels")
         if model.training and self.mixer.training:
-            inputs = self._mixed(self.accelerator.unwrap_model(model), inputs)
+            inputs = self._mixed(bare, inputs)
+        if num_items_in_batch is not None and isinstance(labels, Tensor):
+            # the Trainer has counted the entries of the labels, before they were mixed
+            losses = _loss_count(bare, inputs["labels"])
+            if losses != labels.numel():
+                share = losses / labels.numel()
+                num_items_in_batch = torch.as_tensor(num_items_in_batch) * share
         return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
 
     @torch.no_grad()
@@ -93,6 +101,7 @@ class MixTrainer(Trainer):
             raise ValueError(f'a batch needs "labels" to be mixed, got {sorted(inputs)}')
         labels: Tensor = inputs["labels"]
         if labels.is_floating_point():
+            _check_probabilities(model, labels)
             return labels
         if labels.dim() != 1:
             raise ValueError(
@@ -108,18 +117,24 @@ class MixTrainer(Trainer):
         targets = self._targets(model, inputs)
         if name not in inputs:
             raise ValueError(f"a batch needs {name!r} to be mixed, got {sorted(inputs)}")
-        with draws_of_rank(self.mixer, current_rank()):
-            if inputs[name].is_floating_point():
-                x, y = self.mixer(inputs[name], targets)
-                return {**inputs, name: x, "labels": y}
-            mask = inputs.get("attention_mask")
-            mask = torch.ones_like(inputs[name]) if mask is None else mask
-            embedded = model.get_input_embeddings()(inputs[name])
+        x, mask, given = inputs[name], inputs.get("attention_mask"), name
+        if not x.is_floating_point():
+            given = "inputs_embeds"
+            mask = torch.ones_like(x) if mask is None else mask
+            _check_last_position(model, mask)
+            x = model.get_input_embeddings()(x)
             # padding stands for no token, and must not be mixed in as if it were one
-            mixed = self.mixer.draw(embedded * mask.unsqueeze(-1).to(embedded.dtype), targets)
-        either = torch.maximum(mask, mask[mixed.partner.to(mask.device)])
-        changed = {"inputs_embeds": mixed.x, "attention_mask": either, "labels": mixed.y}
-        return {key: value for key, value in inputs.items() if key != name} | changed
+            x = x * mask.unsqueeze(-1).to(x.dtype)
+        elif x.dim() > 3:
+            mask = None  # images have no positions that a mask could count
+        entries = {given: x} if mask is None else {given: x, "attention_mask": mask.float()}
+        with draws_of_rank(self.mixer, current_rank()):
+            mixed = self.mixer.draw(entries, targets, features=given)
+        changed = dict(mixed.x)
+        if mask is not None:  # what has a share in the mixture counts
+            changed["attention_mask"] = (changed["attention_mask"] > 0).to(mask.dtype)
+        kept = {key: value for key, value in inputs.items() if key != name}
+        return kept | changed | {"labels": mixed.y}
 
     def _loss(
         self, outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None
@@ -139,7 +154,6 @@ class MixTrainer(Trainer):
             )
         if num_items_in_batch is None:
             return losses.mean()
-        # the Trainer counts entries of the labels: as many as there are losses
         return losses.sum() / torch.as_tensor(num_items_in_batch, device=losses.device)
 
 
@@ -149,3 +163,33 @@ def _kind(model: PreTrainedModel) -> str:
     if stated is not None:
         return stated
     return "regression" if model.config.num_labels == 1 else "single_label_classification"
+
+
+def _loss_count(model: PreTrainedModel, labels: Tensor) -> int:
+    """How many losses a batch has: one per sample for classes, else one per number."""
+    return len(labels) if _kind(model) == "single_label_classification" else labels.numel()
+
+
+def _check_probabilities(model: PreTrainedModel, labels: Tensor) -> None:
+    if _kind(model) != "single_label_classification" or labels.dim() != 2:
+        return
+    if ((labels.sum(1) - 1).abs() > 1e-2).any():
+        raise ValueError(
+            "labels that are floats must be probabilities of the classes, which add up to 1: "
+            'set model.config.problem_type = "multi_label_classification" for several classes at '
+            'once, or "regression" for numbers'
+        )
+
+
+def _check_last_position(model: PreTrainedModel, mask: Tensor) -> None:
+    """Refuse padding at the end of texts where the model reads its answer there.
+
+    A decoder finds the last token by the token ids. Without them it takes the last position.
+    """
+    bare = model.get_base_model() if hasattr(model, "get_base_model") else model  # of peft
+    decodes = "past_key_values" in inspect.signature(bare.forward).parameters
+    if decodes and not mask[..., -1].all():
+        raise ValueError(
+            f"texts of {type(bare).__name__}, which reads its answer at the last position, must "
+            'be padded on the left to be mixed: set tokenizer.padding_side = "left"'
+        )
