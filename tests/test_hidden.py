@@ -635,6 +635,22 @@ def test_threads_get_their_own_targets():
     assert hooks(net) == 0
 
 
+@pytest.mark.parametrize("layer", ["", "a", "b"])
+def test_a_function_gives_features_of_the_input_whatever_layer_is_mixed(layer):
+    net, (x, y) = Net(), batch()
+
+    def embed(inputs):
+        return inputs[:, :1].square()
+
+    partners = [
+        HiddenMixup(net, [layer], k=4, num_classes=3, generator=seeded())
+        .draw(x, y, features=features)[1]
+        .partner
+        for features in (embed, embed(x))
+    ]
+    assert torch.equal(*partners)
+
+
 def test_functions_can_be_applied_to_all_modules_of_a_network_with_mixers():
     hidden, names = HiddenMixup(Net(), ["a"], k=4), []
     hidden.apply(lambda module: names.append(type(module).__name__))
