@@ -375,6 +375,19 @@ def test_features_for_two_batches_come_as_a_pair():
         KMixup(2)(x, y, other=(x, y), features=torch.zeros(8, 2))
 
 
+@pytest.mark.parametrize(
+    ("count", "paired", "message"),
+    [(2, False, "got 2 without other"), (1, True, "got 1 with other"), (3, True, "got 3 with")],
+)
+def test_features_are_as_many_as_there_are_batches(count, paired, message):
+    x, y = torch.randn(8, 3), torch.zeros(8)
+    other = (x.flip(0), y) if paired else None
+    with pytest.raises(
+        ValueError, match=f"features must be one tensor without other, .* {message}"
+    ):
+        KMixup(2)(x, y, other=other, features=[x] * count)
+
+
 @pytest.mark.parametrize("features", [torch.zeros(7, 2), torch.tensor(1.0)])
 def test_features_need_a_row_for_every_sample(features):
     with pytest.raises(ValueError, match="features must have one row for each of the 8 samples"):
