@@ -237,6 +237,20 @@ def test_while_the_memory_fills_blocks_are_as_large_as_they_can_be():
     assert sizes == [(4, 2), (8, 4), (12, 6), (16, 8), (16, 8), (16, 8)]
 
 
+def test_single_samples_have_partners_in_the_memory():
+    mix, batches = mixer(k=4), stream(12, 1)
+    first, y = next(batches)
+    assert torch.equal(mix.draw(first, y).x, first)  # nobody is there yet
+    for x, y in batches:
+        draw = mix.sample(1)
+        pool = pool_of(mix, x, draw)
+        mixed = mix.mix(x, y, draw)
+        mix.remember(x, y)
+        assert mixed.partner.item() > 0
+        expected = mixed.lam * x + (1 - mixed.lam) * pool[mixed.partner]
+        torch.testing.assert_close(mixed.x, expected)
+
+
 def test_batches_that_need_no_filling_are_as_without():
     plain, mix = KMixup(4, generator=generator(3)), KMixup(4, memory=8, generator=generator(3))
     for x, _ in stream(4, 16):
