@@ -217,6 +217,9 @@ def beside_clean(mixed: Mixed, x: Nest, y: Nest) -> Mixed:
         box = box if mixed.lam.dim() else box.expand(n, *box.shape)
         box = torch.cat([box, torch.zeros_like(box)])
     lam = mixed.lam.to(device).expand(n)
+    shares = mixed.shares
+    if shares is not None:
+        shares = torch.block_diag(shares, torch.eye(n).to(shares))
     return replace(
         mixed,
         x=over(inputs, mixed.x, x),
@@ -225,5 +228,5 @@ def beside_clean(mixed: Mixed, x: Nest, y: Nest) -> Mixed:
         lam=torch.cat([lam, torch.ones_like(lam)]),
         features=(torch.cat([first, first]), torch.cat([second, first])),
         box=box,
-        shares=None if mixed.shares is None else torch.block_diag(mixed.shares, torch.eye(n)),
+        shares=shares,
     )
