@@ -615,8 +615,8 @@ def test_a_draw_is_mixed_the_same_however_often():
     hidden = HiddenMixup(net, ["", "a", "b"], k=4, num_classes=3, generator=seeded())
     for _ in range(6):
         draw = hidden.sample(len(y))
-        (one, first), (two, second) = (hidden.mix(x, y, draw) for _ in range(2))
-        assert torch.equal(one, two)
+        (output, first), (again, second) = (hidden.mix(x, y, draw) for _ in range(2))
+        assert torch.equal(output, again)
         assert torch.equal(first.y, second.y)
 
 

@@ -214,8 +214,8 @@ def test_features_choose_what_is_matched():
     assert torch.equal(by_tensor.partner, expected)
     torch.testing.assert_close(by_key.distance, (x["b"] - x2["b"][expected]).norm(dim=1))
     embedding = torch.randn(16, 7)
-    one = KMixup(8, generator=seeded()).draw(x, y, features=embedding).partner
-    assert torch.equal(one, KMixup(8, generator=seeded()).draw(embedding, y).partner)
+    partner = KMixup(8, generator=seeded()).draw(x, y, features=embedding).partner
+    assert torch.equal(partner, KMixup(8, generator=seeded()).draw(embedding, y).partner)
 
 
 def test_gradients_reach_both_samples():
@@ -426,10 +426,10 @@ MIXERS = {
 def test_to_draw_is_to_sample_and_then_to_mix(name, paired):
     x, y = torch.randn(12, 1, 5, 5), torch.randint(3, (12,))
     other = (torch.randn(12, 1, 5, 5), torch.randint(3, (12,))) if paired else None
-    one, two = (MIXERS[name](generator=torch.Generator().manual_seed(5)) for _ in range(2))
+    mix, copy = (MIXERS[name](generator=torch.Generator().manual_seed(5)) for _ in range(2))
     for _ in range(8):
-        drawn = one.draw(x, y, other=other)
-        mixed = two.mix(x, y, two.sample(12, within=not paired), other=other)
+        drawn = mix.draw(x, y, other=other)
+        mixed = copy.mix(x, y, copy.sample(12, within=not paired), other=other)
         assert torch.equal(drawn.x, mixed.x)
         assert torch.equal(drawn.y, mixed.y)
         assert torch.equal(drawn.partner, mixed.partner)

@@ -54,7 +54,7 @@ LAB = [
 
 def imports_of(path: Path, package: str = "kmixup") -> set[str]:
     """Modules of a package that a file imports."""
-    found = set()
+    imported = set()
     for node in ast.walk(ast.parse(path.read_text())):
         names = []
         if isinstance(node, ast.ImportFrom):
@@ -67,8 +67,8 @@ def imports_of(path: Path, package: str = "kmixup") -> set[str]:
         inside = (
             name.removeprefix(f"{package}.") for name in names if name.startswith(f"{package}.")
         )
-        found |= {name.split(".")[0] for name in inside}
-    return found
+        imported |= {name.split(".")[0] for name in inside}
+    return imported
 
 
 @pytest.mark.parametrize(

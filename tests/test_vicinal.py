@@ -107,8 +107,8 @@ def test_a_scikit_learn_classifier_trains_on_it():
         ({"k": 0}, ValueError, "k must be a whole number, at least 1, got 0"),
         ({"size": 0}, ValueError, "size must be at least 1, got 0"),
         ({"lam_per": "batch"}, ValueError, 'lam_per must be "block" or "sample"'),
-        ({"y": np.eye(2, dtype=int)[np.arange(60) % 2]}, ValueError, "y must have one class for each "
-         r"sample, got int64 of shape \(60, 2\): one-hot labels are y.astype\(float\)"),
+        ({"y": np.eye(60, dtype=int)}, ValueError, "y must have one class for each sample, "
+         r"got int64 of shape \(60, 60\): one-hot labels are y.astype\(float\)"),
         ({"X": NAMES[:, None]}, TypeError, "X must be numeric, got .*: encode its columns first"),
     ],
 )  # fmt: skip
