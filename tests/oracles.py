@@ -16,20 +16,20 @@ from kmixup.methods.puzzle import Puzzle
 
 def squared_differences(x1: Tensor, x2: Tensor) -> np.ndarray:
     """|x1[i] - x2[j]|² from differences in float64, with no product that could cancel."""
-    one, two = x1.double().flatten(1), x2.double().flatten(1)
+    a, b = x1.double().flatten(1), x2.double().flatten(1)
     mode = "donot_use_mm_for_euclid_dist"
-    return torch.cdist(one, two, compute_mode=mode).square().numpy()
+    return torch.cdist(a, b, compute_mode=mode).square().numpy()
 
 
 def exact_costs(x1: Tensor, x2: Tensor, metric: str = "sqeuclidean") -> np.ndarray:
     """Costs of all pairs in 60 decimal digits, as shares of the largest, of data of any scale."""
     with localcontext() as context:
         context.prec = 60
-        one, two = (np.vectorize(Decimal)(x.double().numpy()) for x in (x1, x2))
+        a, b = (np.vectorize(Decimal)(x.double().numpy()) for x in (x1, x2))
         root = np.vectorize(Decimal.sqrt, otypes=[object])
         if metric == "cosine":
-            one, two = (x / root((x**2).sum(1, keepdims=True)) for x in (one, two))
-        cost = ((one[:, None] - two[None]) ** 2).sum(2)
+            a, b = (x / root((x**2).sum(1, keepdims=True)) for x in (a, b))
+        cost = ((a[:, None] - b[None]) ** 2).sum(2)
         if metric == "euclidean":
             cost = root(cost)
         shares: np.ndarray = (cost / max(cost.max(), Decimal("1e-9999"))).astype(float)

@@ -31,10 +31,10 @@ def test_solve_agrees_with_scipy_on_large_blocks(dtype):
 
 def test_squared_distances_keep_their_digits_far_from_the_origin():
     a, b = torch.randn(2, 5, 3).double() + 1e8, torch.randn(2, 5, 3).double() + 1e8
-    found = squared_distances(a, b)
+    distances = squared_distances(a, b)
     for block in range(2):
         expected = squared_differences(a[block], b[block])
-        np.testing.assert_allclose(found[block], expected, rtol=1e-6)
+        np.testing.assert_allclose(distances[block], expected, rtol=1e-6)
 
 
 def squares(x: torch.Tensor) -> np.ndarray:

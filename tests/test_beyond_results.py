@@ -39,11 +39,11 @@ def variant(method):
 
 def errors():
     """Test errors in per cent by batch size and variant, and then by seed."""
-    found = defaultdict(dict)
+    cells = defaultdict(dict)
     for row in read(ROOT / "results/beyond-mnist-1000"):
         cell = (row.trial.protocol.batch_size, variant(row.trial.method))
-        found[cell][row.trial.seed] = 100 * row.error
-    return found
+        cells[cell][row.trial.seed] = 100 * row.error
+    return cells
 
 
 def signed(value):
@@ -59,16 +59,16 @@ def test_every_line_of_the_page_follows_from_the_rows():
         values = list(trials.values())
         error = f"{fmean(values):.2f} ± {stdev(values) / 5**0.5:.2f}"
         line = f"| {batch} | {WORDS[batch, name]} | {error} |"
-        (found,) = [written for written in lines if written.startswith(line)]
+        (on_page,) = [written for written in lines if written.startswith(line)]
         if name in ("erm", "mixup", "plain"):
-            assert found == f"{line} | |"
+            assert on_page == f"{line} | |"
             continue
         gaps = [trials[seed] - cells[batch, "plain"][seed] for seed in range(5)]
         mean, half = fmean(gaps), student.ppf(0.975, 4) * stdev(gaps) / 5**0.5
         low, high = mean - half, mean + half
         verdict = "undecided" if low < 0 < high else "better" if high < 0 else "worse"
         interval = f"{signed(mean)} [{signed(low)}, {signed(high)}]"
-        assert found == f"{line} {interval} | {verdict} |"
+        assert on_page == f"{line} {interval} | {verdict} |"
 
 
 def test_rows_are_of_the_experiment():

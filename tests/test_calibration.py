@@ -34,17 +34,17 @@ def test_the_search_for_alpha_agrees_with_algorithm_1(alpha):
     exact, reachable = alpha_for(Beta(alpha).mean_square_step, 0.7, alpha, 1e3)
     literal = literal_search(1.0, 0.7, alpha, trials=200_000, c=1.01)
     assert reachable
-    low, found, high = (Beta(a).mean_square_step for a in (exact, literal, 1.01 * exact))
+    low, middle, high = (Beta(a).mean_square_step for a in (exact, literal, 1.01 * exact))
     noise = 1 + 4 * 0.0034
-    assert low / noise <= found <= high * noise
+    assert low / noise <= middle <= high * noise
 
 
 def test_calibration_agrees_with_algorithm_1_on_data():
-    found = calibrate(X, 8, 0.3, relative_error=0.002, generator=seeded())
+    answer = calibrate(X, 8, 0.3, relative_error=0.002, generator=seeded())
     literal = literal_algorithm_1(X, 8, 0.3, trials=20_000)
     # 20,000 pairs leave the mean squared distance an error of 0.7 %, 2,500 matches one of 1 %
-    literal_xi = math.sqrt(Beta(literal).mean_square_step * found.square_distance)
-    assert literal_xi == pytest.approx(found.xi, rel=0.03)
+    literal_xi = math.sqrt(Beta(literal).mean_square_step * answer.square_distance)
+    assert literal_xi == pytest.approx(answer.xi, rel=0.03)
 
 
 @pytest.mark.parametrize("disjoint", [False, True])
@@ -52,16 +52,16 @@ def test_the_random_distance_is_exact(disjoint):
     x = torch.randn(60, 7) * 3 + 1e4
     gaps = squared_differences(x, x)
     expected = gaps.sum() / (60 * 59 if disjoint else 60 * 60)
-    found = calibrate(x, 1, 0.5, disjoint=disjoint)
-    assert found.square_distance_1 == pytest.approx(expected, rel=1e-9)
+    answer = calibrate(x, 1, 0.5, disjoint=disjoint)
+    assert answer.square_distance_1 == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_matched_distance_has_the_error_it_states():
     x = spiral(100)
-    found = [
+    answers = [
         calibrate(x, 8, 0.3, relative_error=0.05, generator=seeded(seed)) for seed in range(40)
     ]
-    assert all(f.standard_error <= 0.05 * f.square_distance for f in found)
+    assert all(f.standard_error <= 0.05 * f.square_distance for f in answers)
     rng = np.random.default_rng(0)
     draws = [
         scipy_optimum(
@@ -71,19 +71,21 @@ def test_the_matched_distance_has_the_error_it_states():
         for _ in range(4000)
     ]
     truth, own_error = np.mean(draws), np.std(draws) / math.sqrt(4000)
-    scores = [(f.square_distance - truth) / math.hypot(f.standard_error, own_error) for f in found]
+    scores = [
+        (f.square_distance - truth) / math.hypot(f.standard_error, own_error) for f in answers
+    ]
     assert np.mean(scores) == pytest.approx(0, abs=0.7)
     assert 0.6 < np.std(scores) < 1.5
 
 
 def test_the_alpha_found_reaches_the_xi_aimed_at():
-    found = calibrate(spiral(), 16, 0.05, generator=seeded())
-    assert found.reachable
-    assert found.xi == pytest.approx(found.target_xi, rel=1e-9)
-    assert found.target_xi == pytest.approx(
-        math.sqrt(Beta(0.05).mean_square_step * found.square_distance_1)
+    answer = calibrate(spiral(), 16, 0.05, generator=seeded())
+    assert answer.reachable
+    assert answer.xi == pytest.approx(answer.target_xi, rel=1e-9)
+    assert answer.target_xi == pytest.approx(
+        math.sqrt(Beta(0.05).mean_square_step * answer.square_distance_1)
     )
-    assert found.alpha > 0.05
+    assert answer.alpha > 0.05
 
 
 def test_a_smaller_error_takes_more_blocks():
@@ -106,32 +108,32 @@ def test_iris_shows_the_difference_between_independent_and_disjoint_subsets():
 
 @pytest.mark.parametrize("alpha", [0, 0.3, 7])
 def test_k_1_returns_alpha_itself(alpha):
-    found = calibrate(spiral(), 1, alpha)
-    assert found.alpha == alpha
-    assert found.xi == found.target_xi
-    assert (found.standard_error, found.blocks, found.reachable) == (0, 0, True)
+    answer = calibrate(spiral(), 1, alpha)
+    assert answer.alpha == alpha
+    assert answer.xi == answer.target_xi
+    assert (answer.standard_error, answer.blocks, answer.reachable) == (0, 0, True)
 
 
 def test_alpha_zero_stays_zero():
-    found = calibrate(spiral(), 8, 0)
-    assert (found.alpha, found.xi, found.reachable) == (0, 0, True)
+    answer = calibrate(spiral(), 8, 0)
+    assert (answer.alpha, answer.xi, answer.reachable) == (0, 0, True)
 
 
 def test_a_target_out_of_reach_is_said_and_answered_with_the_cap():
     with pytest.warns(UserWarning, match=r"out of reach at k=32: alpha=500, the cap, gives xi="):
-        found = calibrate(spiral(), 32, 10.0, cap=500, generator=seeded())
-    assert (found.alpha, found.reachable) == (500, False)
-    assert found.xi < found.target_xi
+        answer = calibrate(spiral(), 32, 10.0, cap=500, generator=seeded())
+    assert (answer.alpha, answer.reachable) == (500, False)
+    assert answer.xi < answer.target_xi
 
 
 def test_constant_data_need_no_calibration():
-    found = calibrate(torch.ones(20, 3), 4, 0.5)
-    assert (found.alpha, found.xi, found.reachable) == (0.5, 0, True)
+    answer = calibrate(torch.ones(20, 3), 4, 0.5)
+    assert (answer.alpha, answer.xi, answer.reachable) == (0.5, 0, True)
 
 
 def test_a_generator_decides_everything():
-    one, two, three = (calibrate(X, 8, 0.3, generator=seeded(s)) for s in (1, 1, 2))
-    assert one == two != three
+    first, again, other = (calibrate(X, 8, 0.3, generator=seeded(s)) for s in (1, 1, 2))
+    assert first == again != other
 
 
 class Pairs(Dataset):
@@ -213,9 +215,9 @@ def test_the_data_are_read_in_chunks(monkeypatch):
         return read(self, index)
 
     monkeypatch.setattr(module._Samples, "__getitem__", watched)
-    found = calibrate(X, 4, 0.3, relative_error=0.1, generator=seeded())
+    answer = calibrate(X, 4, 0.3, relative_error=0.1, generator=seeded())
     assert largest <= 50
-    assert found.square_distance_1 == pytest.approx(expected.square_distance_1, rel=1e-12)
+    assert answer.square_distance_1 == pytest.approx(expected.square_distance_1, rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def account(name):
 
 
 def finding(name, title):
-    return next(one for one in account(name).findings if one.outcome.title == title)
+    return next(entry for entry in account(name).findings if entry.outcome.title == title)
 
 
 def best(name, title, rule="same"):
@@ -127,9 +127,14 @@ def by_names(*words, page=PAGE):
 
 def test_verdicts_in_words_follow_from_the_rows():
     comparisons = {title: best("uci", title) for title in UCI}
-    assert all(one.honest.side == 0 for one in comparisons.values())
-    assert all(not one.honest.low <= one.paper <= one.honest.high for one in comparisons.values())
-    excluded = [title for title, one in comparisons.items() if "size excluded" in one.label]
+    assert all(comparison.honest.side == 0 for comparison in comparisons.values())
+    assert all(
+        not comparison.honest.low <= comparison.paper <= comparison.honest.high
+        for comparison in comparisons.values()
+    )
+    excluded = [
+        title for title, comparison in comparisons.items() if "size excluded" in comparison.label
+    ]
     assert excluded == ["Cancer", "Iris", "Phishing"]
     by_names("its size is excluded on Cancer, Iris and Phishing")
     by_names("its size is excluded on Cancer, Iris and Phishing", page=README)
@@ -180,21 +185,21 @@ def test_the_pattern_at_alpha_one_in_words_follows_from_the_rows():
 
 
 def test_the_comparison_with_plain_training_follows_from_the_rows():
-    found = {}
+    comparisons = {}
     for title in UCI:
-        (found[title],) = (
-            one
-            for one in finding("uci", title).comparisons
-            if (one.challenger, one.baseline) == ("mixup", "ERM")
+        (comparisons[title],) = (
+            comparison
+            for comparison in finding("uci", title).comparisons
+            if (comparison.challenger, comparison.baseline) == ("mixup", "ERM")
         )
-    sides = {title: one.honest.side for title, one in found.items()}
+    sides = {title: comparison.honest.side for title, comparison in comparisons.items()}
     assert sides == {"Abalone": 1, "Arrhythmia": -1, "Cancer": 0, "Iris": 0, "Phishing": 0}
     for title in ("Phishing", "Abalone", "Iris", "Cancer"):
         erm = cell("uci", title, 0)
         assert f"{erm.mean:.2f} %" in PAGE
         assert f"{erm.paper:.2f}" in PAGE
-    gains = [f"{-found[title].paper:.2f}" for title in ("Phishing", "Abalone")]
-    losses = [f"{found[title].difference:.2f}" for title in ("Phishing", "Abalone")]
+    gains = [f"{-comparisons[title].paper:.2f}" for title in ("Phishing", "Abalone")]
+    losses = [f"{comparisons[title].difference:.2f}" for title in ("Phishing", "Abalone")]
     by_names(
         f"gains {gains[0]} points on Phishing and {gains[1]} on Abalone; "
         f"here it loses {losses[0]} and {losses[1]}"

@@ -29,14 +29,14 @@ def test_moments_agree_with_quadrature(alpha):
     beta = Beta(alpha)
     fold = lambda lam: max(lam, 1 - lam)  # noqa: E731
     mean = expectation(fold, alpha, alpha)
-    for found, expected in (
+    for moment, expected in (
         (beta.mean_square_step, expectation(lambda lam: min(lam, 1 - lam) ** 2, alpha, alpha)),
         (beta.folded_mean, mean),
         (beta.folded_variance, expectation(lambda lam: (fold(lam) - mean) ** 2, alpha, alpha)),
         (beta.tilted_mean_step, expectation(lambda lam: 1 - lam, alpha + 1, alpha)),
         (beta.tilted_mean_square_step, expectation(lambda lam: (1 - lam) ** 2, alpha + 1, alpha)),
     ):
-        assert found == pytest.approx(expected, rel=1e-5, abs=1e-9)
+        assert moment == pytest.approx(expected, rel=1e-5, abs=1e-9)
 
 
 def test_mean_square_step_at_the_values_known_by_hand():

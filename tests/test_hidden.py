@@ -656,8 +656,8 @@ def test_a_draw_is_mixed_the_same_however_often():
     hidden = HiddenMixup(net, ["", "a", "b"], k=4, num_classes=3, generator=seeded())
     for _ in range(6):
         draw = hidden.sample(len(y))
-        (one, first), (two, second) = (hidden.mix(x, y, draw) for _ in range(2))
-        assert torch.equal(one, two)
+        (output, first), (again, second) = (hidden.mix(x, y, draw) for _ in range(2))
+        assert torch.equal(output, again)
         assert torch.equal(first.y, second.y)
 
 
@@ -674,6 +674,22 @@ def test_threads_get_their_own_targets():
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(run, [i % 100 for i in range(2000)]))
     assert hooks(net) == 0
+
+
+@pytest.mark.parametrize("layer", ["", "a", "b"])
+def test_a_function_gives_features_of_the_input_whatever_layer_is_mixed(layer):
+    net, (x, y) = Net(), batch()
+
+    def embed(inputs):
+        return inputs[:, :1].square()
+
+    partners = [
+        HiddenMixup(net, [layer], k=4, num_classes=3, generator=seeded())
+        .draw(x, y, features=features)[1]
+        .partner
+        for features in (embed, embed(x))
+    ]
+    assert torch.equal(*partners)
 
 
 def test_functions_can_be_applied_to_all_modules_of_a_network_with_mixers():

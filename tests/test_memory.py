@@ -145,10 +145,10 @@ def test_pairs_have_the_law_of_two_loaders_on_a_stationary_stream(other):
     loaders = distances(KMixup(k, generator=generator(1)), 160, k, other=True, seed=50)
     small = distances(KMixup(n, generator=generator(1)), 500, n, other=True, seed=70)
     mix = KMixup(k, memory=256, generator=generator(2))
-    found = distances(mix, batches, n, other=other, seed=90)[:, start:]
+    measured = distances(mix, batches, n, other=other, seed=90)[:, start:]
     for kind in range(2):
         # batches share samples of the memory, so groups of 32 batches, its age, are one sample
-        groups = found[kind][: len(found[kind]) // 32 * 32].view(-1, 32).mean(1)
+        groups = measured[kind][: len(measured[kind]) // 32 * 32].view(-1, 32).mean(1)
         error = (groups.var() / len(groups) + loaders[kind].var() / loaders.shape[1]).sqrt()
         assert abs(groups.mean() - loaders[kind].mean()) < 4 * error
         assert abs(small[kind].mean() - loaders[kind].mean()) > 8 * error
@@ -237,6 +237,20 @@ def test_while_the_memory_fills_blocks_are_as_large_as_they_can_be():
     assert sizes == [(4, 2), (8, 4), (12, 6), (16, 8), (16, 8), (16, 8)]
 
 
+def test_single_samples_have_partners_in_the_memory():
+    mix, batches = mixer(k=4), stream(12, 1)
+    first, y = next(batches)
+    assert torch.equal(mix.draw(first, y).x, first)  # nobody is there yet
+    for x, y in batches:
+        draw = mix.sample(1)
+        pool = pool_of(mix, x, draw)
+        mixed = mix.mix(x, y, draw)
+        mix.remember(x, y)
+        assert mixed.partner.item() > 0
+        expected = mixed.lam * x + (1 - mixed.lam) * pool[mixed.partner]
+        torch.testing.assert_close(mixed.x, expected)
+
+
 def test_batches_that_need_no_filling_are_as_without():
     plain, mix = KMixup(4, generator=generator(3)), KMixup(4, memory=8, generator=generator(3))
     for x, _ in stream(4, 16):
@@ -265,9 +279,9 @@ def test_nests_keep_what_is_not_mixed():
     assert [len(rows) for rows in mix.memory.take(torch.arange(2)).values()] == [2, 1, 0, 0]
     keyed = KMixup(4, memory=8, generator=generator())
     for x, _ in stream(4, 4):
-        found = keyed.draw({"a": x, "b": x[:, :1]}, {"p": x[:, 0], "q": x}, features="b")
-    assert found.features[1].shape == (8, 1)
-    assert found.y["q"].shape == (4, 2)
+        result = keyed.draw({"a": x, "b": x[:, :1]}, {"p": x[:, 0], "q": x}, features="b")
+    assert result.features[1].shape == (8, 1)
+    assert result.y["q"].shape == (4, 2)
 
 
 def test_features_are_kept_with_their_samples():

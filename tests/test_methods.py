@@ -209,10 +209,10 @@ def test_the_drawn_mixer_does_what_it_does_alone():
     torch.tensor([0.0, 1.0]).multinomial(1, generator=generator)
     alone = CutMix(4, 1.0, 5, generator=generator)
     for _ in range(2):
-        found = mix(x, y, other=(x + 1, y), features=(x[:, 0], x[:, 1]))
+        mixed = mix(x, y, other=(x + 1, y), features=(x[:, 0], x[:, 1]))
         expected = alone(x, y, other=(x + 1, y), features=(x[:, 0], x[:, 1]))
         torch.tensor([0.0, 1.0]).multinomial(1, generator=generator)
-        assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+        assert all(torch.equal(a, b) for a, b in zip(mixed, expected, strict=True))
 
 
 def test_a_choice_in_eval_mode_is_the_identity_and_draws_nothing():

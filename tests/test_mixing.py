@@ -214,8 +214,8 @@ def test_features_choose_what_is_matched():
     assert torch.equal(by_tensor.partner, expected)
     torch.testing.assert_close(by_key.distance, (x["b"] - x2["b"][expected]).norm(dim=1))
     embedding = torch.randn(16, 7)
-    one = KMixup(8, generator=seeded()).draw(x, y, features=embedding).partner
-    assert torch.equal(one, KMixup(8, generator=seeded()).draw(embedding, y).partner)
+    partner = KMixup(8, generator=seeded()).draw(x, y, features=embedding).partner
+    assert torch.equal(partner, KMixup(8, generator=seeded()).draw(embedding, y).partner)
 
 
 def test_gradients_reach_both_samples():
@@ -375,6 +375,19 @@ def test_features_for_two_batches_come_as_a_pair():
         KMixup(2)(x, y, other=(x, y), features=torch.zeros(8, 2))
 
 
+@pytest.mark.parametrize(
+    ("count", "paired", "message"),
+    [(2, False, "got 2 without other"), (1, True, "got 1 with other"), (3, True, "got 3 with")],
+)
+def test_features_are_as_many_as_there_are_batches(count, paired, message):
+    x, y = torch.randn(8, 3), torch.zeros(8)
+    other = (x.flip(0), y) if paired else None
+    with pytest.raises(
+        ValueError, match=f"features must be one tensor without other, .* {message}"
+    ):
+        KMixup(2)(x, y, other=other, features=[x] * count)
+
+
 @pytest.mark.parametrize("features", [torch.zeros(7, 2), torch.tensor(1.0)])
 def test_features_need_a_row_for_every_sample(features):
     with pytest.raises(ValueError, match="features must have one row for each of the 8 samples"):
@@ -413,10 +426,10 @@ MIXERS = {
 def test_to_draw_is_to_sample_and_then_to_mix(name, paired):
     x, y = torch.randn(12, 1, 5, 5), torch.randint(3, (12,))
     other = (torch.randn(12, 1, 5, 5), torch.randint(3, (12,))) if paired else None
-    one, two = (MIXERS[name](generator=torch.Generator().manual_seed(5)) for _ in range(2))
+    mix, copy = (MIXERS[name](generator=torch.Generator().manual_seed(5)) for _ in range(2))
     for _ in range(8):
-        drawn = one.draw(x, y, other=other)
-        mixed = two.mix(x, y, two.sample(12, within=not paired), other=other)
+        drawn = mix.draw(x, y, other=other)
+        mixed = copy.mix(x, y, copy.sample(12, within=not paired), other=other)
         assert torch.equal(drawn.x, mixed.x)
         assert torch.equal(drawn.y, mixed.y)
         assert torch.equal(drawn.partner, mixed.partner)

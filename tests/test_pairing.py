@@ -49,9 +49,9 @@ def test_match_is_optimal(k, d, kind):
     partner = match(x1, x2, k=k)
     for block in blocks_of(n, k):
         cost = squared_differences(x1[block], x2[block])
-        found = cost[np.arange(len(block)), partner[block].numpy() - block.start].sum()
+        reached = cost[np.arange(len(block)), partner[block].numpy() - block.start].sum()
         best = scipy_optimum(cost)
-        assert found == 0 if best == 0 else found <= best * (1 + 1e-5)
+        assert reached == 0 if best == 0 else reached <= best * (1 + 1e-5)
 
 
 @given(k=st.integers(1, 6), d=st.integers(1, 4), seed=st.integers(0, 2**31))
@@ -61,8 +61,8 @@ def test_no_permutation_of_a_block_is_cheaper(k, d, seed):
     partner = match(x1, x2, k=k).numpy()
     for block in blocks_of(2 * k, k):
         cost = squared_differences(x1[block], x2[block])
-        found = cost[np.arange(k), partner[block] - block.start].sum()
-        assert found == pytest.approx(brute_force_optimum(cost), rel=1e-5)
+        reached = cost[np.arange(k), partner[block] - block.start].sum()
+        assert reached == pytest.approx(brute_force_optimum(cost), rel=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore:a batch of .* is too small")
@@ -166,9 +166,9 @@ def test_the_match_is_optimal_at_every_scale_that_a_float_has(metric, dtype, dat
     generator = torch.Generator().manual_seed(data.draw(st.integers(0, 2**31)))
     x1, x2 = torch.randn(2, k, d, generator=generator, dtype=torch.float64)
     scale = data.draw(EXPONENTS[dtype])
-    one, two = (torch.from_numpy(np.ldexp(x.numpy(), scale)).to(dtype) for x in (x1, x2))
+    a, b = (torch.from_numpy(np.ldexp(x.numpy(), scale)).to(dtype) for x in (x1, x2))
     if not (metric == "cosine" and d == 1):  # there are two directions only, and all is a tie
-        assert excess(one, two, metric) < 1e-5
+        assert excess(a, b, metric) < 1e-5
 
 
 @settings(max_examples=25)
@@ -253,8 +253,8 @@ def test_products_of_low_precision_are_not_used():
 def test_other_metrics_are_optimal_too(metric, cost):
     x1, x2 = torch.randn(2, 33, 6).double() + 0.5
     matrix = cost(x1, x2)
-    found = matrix[np.arange(33), match(x1, x2, k=33, metric=metric).numpy()].sum()
-    assert found == pytest.approx(scipy_optimum(matrix), rel=1e-9)
+    reached = matrix[np.arange(33), match(x1, x2, k=33, metric=metric).numpy()].sum()
+    assert reached == pytest.approx(scipy_optimum(matrix), rel=1e-9)
 
 
 def test_squared_and_unsquared_distances_can_choose_differently():

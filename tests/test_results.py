@@ -25,12 +25,12 @@ TABLES = {
 
 def errors(name):
     """Test errors in per cent by data set, k, alpha and rule."""
-    found = {}
+    cells = {}
     for row in read(RESULTS / name):
         method = row.trial.method
         cell = (row.trial.data, method.k, method.alpha, method.alpha_rule)
-        found.setdefault(cell, []).append(100 * row.error)
-    return found
+        cells.setdefault(cell, []).append(100 * row.error)
+    return cells
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -49,25 +49,25 @@ def test_the_cells_follow_from_the_rows(name):
     ],
 )
 def test_the_tables_on_the_pages_follow_from_the_rows(page, name, ks):
-    text, found = (ROOT / page).read_text(), errors(name)
+    text, cells = (ROOT / page).read_text(), errors(name)
     for table in TABLES[name]:
         for k in ks:
             for column in table.columns:
-                trials = found[table.data, k, column.alpha, "same"]
+                trials = cells[table.data, k, column.alpha, "same"]
                 assert len(trials) == table.trials
                 error = f"{fmean(trials):.2f} ± {stdev(trials) / len(trials) ** 0.5:.2f}"
                 assert f"{error} ({table.error_at(k, column):.2f})" in text
 
 
 def test_the_tables_of_mnist_on_the_page_follow_from_the_rows():
-    text, found, attacked = (ROOT / "docs/results.md").read_text(), errors("mnist"), {}
+    text, cells, attacked = (ROOT / "docs/results.md").read_text(), errors("mnist"), {}
     for row in read(RESULTS / "mnist"):
         method = row.trial.method
         for eps, scores in row.shifts["fgsm"].items():
             attacked.setdefault((method.k, method.alpha, eps), []).append(100 * scores.error)
     (table,), (attack,) = PRESETS["mnist"].tables, PRESETS["fgsm-mnist"].tables
     shown = {
-        (k, column.alpha): (found["mnist", k, column.alpha, "same"], table.error_at(k, column))
+        (k, column.alpha): (cells["mnist", k, column.alpha, "same"], table.error_at(k, column))
         for k in (1, 4, 16, 64)
         for column in table.columns
         if column.alpha in (0.2, 1, 10, 100)
@@ -84,10 +84,10 @@ def test_the_tables_of_mnist_on_the_page_follow_from_the_rows():
 
 def family_lines():
     """A line for each method and k that all three trials of a column have, from the rows."""
-    found = {}
+    figures = {}
     for row in read(RESULTS / "family"):
         method = row.trial.method
-        found.setdefault((row.trial.data, method.name, method.k, method.alpha), []).append(
+        figures.setdefault((row.trial.data, method.name, method.k, method.alpha), []).append(
             100 * row.error
         )
     columns = (("four-bars", 1.0), ("four-bars", 16.0), ("mnist", 1.0))
@@ -95,7 +95,7 @@ def family_lines():
         for k in (1, 16) if entry.has_k and entry.baseline is None else (entry.fixed.get("k", 16),):
             cells = []
             for data, alpha in columns:
-                errors = found.get((data, name, k, alpha if entry.mixes else 0.0), ())
+                errors = figures.get((data, name, k, alpha if entry.mixes else 0.0), ())
                 mean, complete = fmean(errors or [0]), len(errors) == 3
                 spread = stdev(errors) / 3**0.5 if complete else None
                 cells.append(f"{mean:.2f} ± {spread:.2f}" if complete else "–")
@@ -113,14 +113,14 @@ def test_the_table_of_the_family_follows_from_the_rows():
 
 def test_the_differences_of_the_family_follow_from_the_rows():
     page = (ROOT / "docs/results.md").read_text()
-    found = {}
+    cells = {}
     for row in read(RESULTS / "family"):
         if row.trial.data == "mnist":
             method = row.trial.method
-            found.setdefault((method.name, method.k), {})[row.trial.seed] = 100 * row.error
+            cells.setdefault((method.name, method.k), {})[row.trial.seed] = 100 * row.error
 
     def interval(cell, base):
-        gaps = [found[cell][seed] - found[base][seed] for seed in range(3)]
+        gaps = [cells[cell][seed] - cells[base][seed] for seed in range(3)]
         mean, half = fmean(gaps), stats.t.ppf(0.975, 2) * stdev(gaps) / 3**0.5
         return mean, mean - half, mean + half
 

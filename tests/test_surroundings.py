@@ -48,8 +48,8 @@ def test_threads_get_what_one_after_the_other_gets():
     batches = [torch.randn(2, 96, 40) for _ in range(40)]
     expected = [match(a, b, k=32) for a, b in batches]
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda pair: match(*pair, k=32), batches))
-    assert all(torch.equal(a, b) for a, b in zip(expected, found, strict=True))
+        partners = list(pool.map(lambda pair: match(*pair, k=32), batches))
+    assert all(torch.equal(a, b) for a, b in zip(expected, partners, strict=True))
 
 
 def test_autocast_does_not_coarsen_the_match():

@@ -61,7 +61,7 @@ def test_loss_equals_cross_entropy_on_the_soft_targets(lam):
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_loss_takes_any_reduction_with_one_lam(reduction):
     logits = torch.randn(4, 3)
-    found = mixed_loss(
+    loss = mixed_loss(
         torch.nn.CrossEntropyLoss(reduction=reduction, label_smoothing=0.1),
         logits,
         Y_A,
@@ -71,13 +71,13 @@ def test_loss_takes_any_reduction_with_one_lam(reduction):
     a, b = (
         F.cross_entropy(logits, y, reduction=reduction, label_smoothing=0.1) for y in (Y_A, Y_B)
     )
-    torch.testing.assert_close(found, 0.3 * a + 0.7 * b)
+    torch.testing.assert_close(loss, 0.3 * a + 0.7 * b)
 
 
 def test_loss_of_a_criterion_that_is_not_linear_in_the_target():
     out, y_a, y_b = torch.randn(3, 4, 2)
-    found = mixed_loss(F.mse_loss, out, y_a, y_b, SCALAR)
-    torch.testing.assert_close(found, 0.3 * F.mse_loss(out, y_a) + 0.7 * F.mse_loss(out, y_b))
+    loss = mixed_loss(F.mse_loss, out, y_a, y_b, SCALAR)
+    torch.testing.assert_close(loss, 0.3 * F.mse_loss(out, y_a) + 0.7 * F.mse_loss(out, y_b))
     unreduced = mixed_loss(lambda z, y: F.mse_loss(z, y, reduction="none"), out, y_a, y_b, EACH)
     assert unreduced.shape == (4, 2)
 

@@ -81,10 +81,10 @@ def test_a_copy_of_a_mixer_draws_what_the_mixer_draws(make, copied):
     again = copied(mixer)
     for _ in range(5):
         torch.manual_seed(7)
-        one = mixer.draw(x, y)
+        mixed = mixer.draw(x, y)
         torch.manual_seed(7)
-        two = again.draw(x, y)
-        assert torch.equal(one.x, two.x)
+        repeated = again.draw(x, y)
+        assert torch.equal(mixed.x, repeated.x)
     if mixer.generator is not None:
         assert again.generator is not mixer.generator
 

@@ -68,10 +68,10 @@ def test_alpha_zero_returns_the_samples():
 
 
 def test_the_seed_decides_everything_and_the_default_size_is_that_of_the_data():
-    one, two, three = (vicinal_dataset(X, NAMES, k=8, seed=s)[0] for s in (1, 1, 2))
-    assert one.shape == X.shape
-    np.testing.assert_array_equal(one, two)
-    assert (one != three).any()
+    first, again, other = (vicinal_dataset(X, NAMES, k=8, seed=s)[0] for s in (1, 1, 2))
+    assert first.shape == X.shape
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
     assert (vicinal_dataset(X, NAMES, k=8)[0] != vicinal_dataset(X, NAMES, k=8)[0]).any()
 
 
@@ -80,6 +80,15 @@ def test_lists_integers_and_float32_are_welcome():
     assert points.dtype == np.float64
     assert soft.shape == (3, 2)
     assert vicinal_dataset(X.astype(np.float32), NAMES, k=2, seed=0)[0].dtype == np.float32
+
+
+def test_read_only_and_reversed_arrays_are_welcome():
+    plain = vicinal_dataset(X, NAMES, k=4, seed=0)[0]
+    fixed = X.copy()
+    fixed.setflags(write=False)
+    np.testing.assert_array_equal(vicinal_dataset(fixed, NAMES, k=4, seed=0)[0], plain)
+    backwards = X[::-1].copy()[::-1]
+    np.testing.assert_array_equal(vicinal_dataset(backwards, NAMES, k=4, seed=0)[0], plain)
 
 
 @pytest.mark.slow
@@ -98,9 +107,11 @@ def test_a_scikit_learn_classifier_trains_on_it():
         ({"k": 0}, ValueError, "k must be a whole number, at least 1, got 0"),
         ({"size": 0}, ValueError, "size must be at least 1, got 0"),
         ({"lam_per": "batch"}, ValueError, 'lam_per must be "block" or "sample"'),
+        ({"y": np.eye(60, dtype=int)}, ValueError, "y must have one class for each sample, "
+         r"got int64 of shape \(60, 60\): one-hot labels are y.astype\(float\)"),
         ({"X": NAMES[:, None]}, TypeError, "X must be numeric, got .*: encode its columns first"),
     ],
-)
+)  # fmt: skip
 def test_bad_arguments_are_refused(arguments, error, message):
     with pytest.raises(error, match=message):
         vicinal_dataset(**({"X": X, "y": NAMES} | arguments))

@@ -113,10 +113,10 @@ def calibrate(
     True
     """
     data = _Samples(x)
-    least = 2 * k if disjoint else k
-    if not isinstance(k, (int, np.integer)) or k < 1 or len(data) < max(least, 2):
+    most = len(data) // (2 if disjoint else 1)
+    if not isinstance(k, (int, np.integer)) or not 1 <= k <= most or len(data) < 2:
         raise ValueError(
-            f"k must be a whole number from 1 to {len(data) // (2 if disjoint else 1)}, "
+            f"k must be a whole number from 1 to {most}, "
             f"for {len(data)} samples{' in disjoint subsets' if disjoint else ''}, got {k!r}"
         )
     if not 0 < relative_error < 1:

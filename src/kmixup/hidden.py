@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from kmixup.compiling import eager, hooks_guarded
-from kmixup.inputs import Features, Nest, batch_length
+from kmixup.inputs import Features, Nest, batch_length, computed_features
 from kmixup.layers import check_layers, unwrapped
 from kmixup.memory import has_memory
 from kmixup.methods import KMixup
@@ -118,7 +118,8 @@ class HiddenMixup(nn.Module):
             x: the first argument of the network; integers (token ids) only where no
                 input is mixed.
             y: targets `(n, ...)`; integers are classes, floats are interpolated.
-            features: what to match on in place of the layer's output, e.g. an embedding.
+            features: what to match on in place of the layer's output: a tensor `(n, ...)` such as
+                an embedding, or a function of `x` that gives one.
             args, kwargs: further arguments of the network, handed on as they are.
 
         `Mixed.x` is the mixed output of the layer, `Mixed.distance` is measured there.
@@ -147,6 +148,8 @@ class HiddenMixup(nn.Module):
         **kwargs: Any,
     ) -> tuple[Any, Mixed]:
         """The network's output, mixed as `draw` says; the other arguments are those of `draw`."""
+        if self.mixer.training:
+            features = computed_features(features, x, None)
         layer, *choices = draw.choices
         name, draw = self.layers[layer], replace(draw, choices=tuple(choices))
         if name == "":

@@ -177,6 +177,11 @@ def features_of_both(
 ) -> tuple[Features | None, Features | None]:
     """What to match on, for each side: a tensor, a key, or None for all that is mixed."""
     if isinstance(features, (tuple, list)):
+        if not paired or len(features) != 2:
+            raise ValueError(
+                "features must be one tensor without other, and a pair (features of x, features "
+                f"of other) with it, got {len(features)} {'with' if paired else 'without'} other"
+            )
         own, their = features
         return own, their
     if isinstance(features, Tensor) and paired:

@@ -236,7 +236,10 @@ def beside_clean(mixed: Mixed, x: Nest, y: Nest) -> Mixed:
     if box is not None:
         box = box if mixed.lam.dim() else box.expand(n, *box.shape)
         box = torch.cat([box, torch.zeros_like(box)])
-    lam, shares = mixed.lam.to(device).expand(n), mixed.shares
+    lam = mixed.lam.to(device).expand(n)
+    shares = mixed.shares
+    if shares is not None:
+        shares = torch.block_diag(shares, torch.eye(n).to(shares))
     return replace(
         mixed,
         x=over(inputs, mixed.x, x),
@@ -246,5 +249,5 @@ def beside_clean(mixed: Mixed, x: Nest, y: Nest) -> Mixed:
         features=(torch.cat([first, first]), torch.cat([second, first])),
         locality=None if mixed.locality is None else AboveClean(mixed.locality, n),
         box=box,
-        shares=shares if shares is None else torch.block_diag(shares, torch.eye(n).to(shares)),
+        shares=shares,
     )

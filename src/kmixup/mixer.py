@@ -316,8 +316,11 @@ class Mixer(Mixing):
         return filled, filled if their is own else their.filled(self.memory, fill[1], mixes)
 
     def idles(self, n: int, draw: Draw, *, paired: bool) -> bool:
-        """Whether a batch of `n` stays unmixed, alone or `paired` with another batch."""
-        alone = n < 2 and not paired
+        """Whether a batch of `n` stays unmixed, alone or `paired` with another batch.
+
+        A single sample needs a partner from another batch or from the memory.
+        """
+        alone = n < 2 and not paired and draw.fill is None
         return alone or not (self.training and draw.coin < self.prob and self.coefficient.mixes)
 
     def _settle(self, draw: Draw, pair: Pair, distance: Tensor | None) -> tuple[Tensor, Where]:

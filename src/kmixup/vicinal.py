@@ -72,7 +72,7 @@ def vicinal_dataset(
 
     Args:
         X: samples `(n, ...)`, numbers.
-        y: targets `(n,)` or `(n, c)`. Anything but floats is a class.
+        y: targets `(n,)`, or floats `(n, c)`. Anything but floats is a class.
         k: size of a block.
         alpha: lam is drawn from Beta(alpha, alpha).
         size: number of mixed points, by default as many as there are samples.
@@ -92,6 +92,12 @@ def vicinal_dataset(
         raise ValueError(f"X and y must have the same length, got {n} and {len(targets)}")
     if not np.issubdtype(inputs.dtype, np.number):
         raise TypeError(f"X must be numeric, got {inputs.dtype}: encode its columns first")
+    classes = not np.issubdtype(targets.dtype, np.floating)
+    if classes and targets.ndim != 1:
+        raise ValueError(
+            f"y must have one class for each sample, got {targets.dtype} of shape {targets.shape}: "
+            "one-hot labels are y.astype(float)"
+        )
     size = n if size is None else size
     if size < 1:
         raise ValueError(f"size must be at least 1, got {size}")
@@ -107,6 +113,8 @@ def vicinal_dataset(
     first, second = (i.flatten() for i in subset_pairs(n, k, -(-size // k), generator=generator))
 
     floats = inputs if np.issubdtype(inputs.dtype, np.floating) else inputs.astype(np.float64)
+    if not floats.flags.writeable or min(floats.strides) < 0:  # torch takes neither
+        floats = floats.copy(order="K")
     points = torch.from_numpy(floats)
     # the mixer mixes positions; the targets, of any type, are looked up here
     mixed = mixer.draw(points[first], first, other=(points[second], second))
@@ -120,8 +128,7 @@ def vicinal_dataset(
             np.concatenate([targets[own], targets[partner]]),
             np.concatenate([lam, 1 - lam]),
         )
-    if not np.issubdtype(targets.dtype, np.floating):
-        classes = np.unique(targets)
-        targets = (targets[:, None] == classes).astype(np.float64)
+    if classes:
+        targets = (targets[:, None] == np.unique(targets)).astype(np.float64)
     weight = lam.reshape(-1, *[1] * (targets.ndim - 1))
     return x, weight * targets[own] + (1 - weight) * targets[partner]

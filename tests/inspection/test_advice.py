@@ -33,20 +33,22 @@ def spiral(n=1500):
 
 
 def test_a_thin_spiral_wants_a_large_k():
-    found = inspected(*spiral())
-    assert found.at(1).halfway.contradiction.value > 0.15
-    assert found.at(64).halfway.contradiction.value < 0.02
-    assert found.advice.k >= 32
-    assert found.advice.alpha > 1
-    assert found.advice.warning is None
+    inspection = inspected(*spiral())
+    assert inspection.at(1).halfway.contradiction.value > 0.15
+    assert inspection.at(64).halfway.contradiction.value < 0.02
+    assert inspection.advice.k >= 32
+    assert inspection.advice.alpha > 1
+    assert inspection.advice.warning is None
 
 
 def test_two_far_clusters_want_a_large_k_that_keeps_points_near_them():
     labels = coin(800)
-    found = inspected(torch.randn(800, 2, generator=seeded()) + 100.0 * labels[:, None], labels)
-    assert found.at(1).halfway.distance.value > 2 * found.at(64).halfway.distance.value
-    assert found.advice.k >= 32
-    assert found.advice.warning is None
+    inspection = inspected(
+        torch.randn(800, 2, generator=seeded()) + 100.0 * labels[:, None], labels
+    )
+    assert inspection.at(1).halfway.distance.value > 2 * inspection.at(64).halfway.distance.value
+    assert inspection.advice.k >= 32
+    assert inspection.advice.warning is None
 
 
 def test_one_gaussian_cut_in_two_is_left_to_plain_mixup():
@@ -58,9 +60,9 @@ def test_one_gaussian_cut_in_two_is_left_to_plain_mixup():
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("d", [2, 50])
 def test_random_labels_get_a_warning_that_mixup_will_not_help(seed, d):
-    found = inspected(torch.rand(300, d, generator=seeded(seed)), coin(300, seed + 100))
-    assert "mixup will not help" in found.advice.warning
-    assert found.advice.alpha == 0
+    inspection = inspected(torch.rand(300, d, generator=seeded(seed)), coin(300, seed + 100))
+    assert "mixup will not help" in inspection.advice.warning
+    assert inspection.advice.alpha == 0
 
 
 @pytest.mark.parametrize("seed", range(6))

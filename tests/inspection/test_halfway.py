@@ -22,11 +22,11 @@ def pairs_of(points, k, blocks, seed=0):
     return np.concatenate([a for a, _ in drawn]), np.concatenate([b for _, b in drawn])
 
 
-def written_out(points, labels, one, two):
+def written_out(points, labels, left, right):
     """Per block: distances of half-way points and of samples, and how often classes differ."""
     x = points.numpy()
     rows = []
-    for first, second in zip(one, two, strict=True):
+    for first, second in zip(left, right, strict=True):
         outside = [i for i in range(len(x)) if i not in first and i not in second]
         figures = []
         for a, b in zip(first, second, strict=True):
@@ -49,21 +49,21 @@ def written_out(points, labels, one, two):
 def test_the_figures_are_those_of_a_search_written_out(k):
     points = points_of(40, 3)
     labels = np.arange(40) % 3
-    one, two = pairs_of(points, k, 24)
-    found = Halfway.of(points, labels, one, two)
-    mixed, own, contradicted, disagreeing = written_out(points, labels, one, two)
-    assert found.distance.value == pytest.approx(mixed.mean() / own.mean())
-    assert found.contradiction.value == pytest.approx(contradicted.mean())
-    assert found.contradiction.error == pytest.approx(contradicted.std(ddof=1) / math.sqrt(24))
-    assert found.disagreement.value == pytest.approx(disagreeing.mean())
+    left, right = pairs_of(points, k, 24)
+    halfway = Halfway.of(points, labels, left, right)
+    mixed, own, contradicted, disagreeing = written_out(points, labels, left, right)
+    assert halfway.distance.value == pytest.approx(mixed.mean() / own.mean())
+    assert halfway.contradiction.value == pytest.approx(contradicted.mean())
+    assert halfway.contradiction.error == pytest.approx(contradicted.std(ddof=1) / math.sqrt(24))
+    assert halfway.disagreement.value == pytest.approx(disagreeing.mean())
 
 
 def test_many_samples_are_looked_at_in_parts(monkeypatch):
     points, labels = points_of(60, 2), np.arange(60) % 2
-    one, two = pairs_of(points, 4, 20)
-    whole = Halfway.of(points, labels, one, two)
+    left, right = pairs_of(points, 4, 20)
+    whole = Halfway.of(points, labels, left, right)
     monkeypatch.setattr("kmixup.inspection.halfway.CELLS", 500)
-    assert Halfway.of(points, labels, one, two) == whole
+    assert Halfway.of(points, labels, left, right) == whole
 
 
 def test_far_clusters_keep_their_digits():
@@ -71,19 +71,19 @@ def test_far_clusters_keep_their_digits():
     far = near + 1e6 * (torch.arange(60) % 2)[:, None]
     far = far - far.mean(0)
     labels = (torch.arange(60) % 2).numpy()
-    one, two = pairs_of(far, 4, 20)
-    mixed, own, *_ = written_out(far, labels, one, two)
-    found = Halfway.of(far, labels, one, two)
-    assert found.distance.value == pytest.approx(mixed.mean() / own.mean(), rel=1e-6)
+    left, right = pairs_of(far, 4, 20)
+    mixed, own, *_ = written_out(far, labels, left, right)
+    halfway = Halfway.of(far, labels, left, right)
+    assert halfway.distance.value == pytest.approx(mixed.mean() / own.mean(), rel=1e-6)
 
 
 def test_without_labels_there_are_distances_only():
     points = points_of(40, 2)
-    found = Halfway.of(points, None, *pairs_of(points, 2, 16))
-    assert found.contradiction is None
-    assert found.disagreement is None
-    assert found.excess is None
-    assert found.distance.value > 0
+    halfway = Halfway.of(points, None, *pairs_of(points, 2, 16))
+    assert halfway.contradiction is None
+    assert halfway.disagreement is None
+    assert halfway.excess is None
+    assert halfway.distance.value > 0
 
 
 def test_too_few_samples_to_look_from_give_nothing():

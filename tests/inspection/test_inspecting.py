@@ -24,7 +24,7 @@ def inspected(x=X, y=Y, **settings):
 
 
 def test_every_form_of_the_data_gives_the_same_answer():
-    found = inspected()
+    inspection = inspected()
     for x, y in [
         (X.numpy(), Y.numpy()),
         (X.view(120, 1, 3, 1), Y.int()),
@@ -32,40 +32,42 @@ def test_every_form_of_the_data_gives_the_same_answer():
         (X.clone().requires_grad_(), Y.tolist()),
     ]:
         again = inspected(x, y)
-        assert replace(again, classes=found.classes) == found
+        assert replace(again, classes=inspection.classes) == inspection
 
 
 def test_names_of_classes_do_not_matter():
     names = np.array(["right", "left"])[Y.numpy()]
-    found = inspected(y=names)
-    assert found.readings == inspected(y=1 - Y).readings
-    assert found.classes == {"left": int(Y.sum()), "right": int((1 - Y).sum())}
+    inspection = inspected(y=names)
+    assert inspection.readings == inspected(y=1 - Y).readings
+    assert inspection.classes == {"left": int(Y.sum()), "right": int((1 - Y).sum())}
 
 
 @settings(max_examples=8, deadline=None)
 @given(st.floats(-1e4, 1e4), st.sampled_from([1e-3, 1.0, 1e3]))
 def test_neither_place_nor_unit_of_the_data_matters(shift, unit):
-    found = inspected(X.double() * unit + shift, largest_k=8)
+    inspection = inspected(X.double() * unit + shift, largest_k=8)
     plain = inspected(X.double(), largest_k=8)
-    assert found.advice.k == plain.advice.k
-    for one, two in zip(found.readings, plain.readings, strict=True):
-        assert one.ratio.value == pytest.approx(two.ratio.value, rel=1e-4)
-        assert one.crossing == two.crossing
-        assert one.halfway.distance.value == pytest.approx(two.halfway.distance.value, rel=1e-4)
+    assert inspection.advice.k == plain.advice.k
+    for reading, other in zip(inspection.readings, plain.readings, strict=True):
+        assert reading.ratio.value == pytest.approx(other.ratio.value, rel=1e-4)
+        assert reading.crossing == other.crossing
+        assert reading.halfway.distance.value == pytest.approx(
+            other.halfway.distance.value, rel=1e-4
+        )
 
 
 def test_readings_are_at_powers_of_two_that_fit_twice():
-    assert [one.k for one in inspected().readings] == [1, 2, 4, 8, 16, 32]
-    assert [one.k for one in inspected(largest_k=20).readings] == [1, 2, 4, 8, 16]
-    assert [one.k for one in inspected(X[:9], Y[:9]).readings] == [1, 2, 4]
+    assert [reading.k for reading in inspected().readings] == [1, 2, 4, 8, 16, 32]
+    assert [reading.k for reading in inspected(largest_k=20).readings] == [1, 2, 4, 8, 16]
+    assert [reading.k for reading in inspected(X[:9], Y[:9]).readings] == [1, 2, 4]
     assert inspected().at(16).halfway is not None
     assert inspected().at(32).halfway is None
 
 
 def test_large_data_are_sampled_and_the_size_is_said():
-    found = inspected(size=50)
-    assert (found.samples, found.used, sum(found.classes.values())) == (120, 50, 50)
-    assert [one.k for one in found.readings] == [1, 2, 4, 8, 16]
+    inspection = inspected(size=50)
+    assert (inspection.samples, inspection.used, sum(inspection.classes.values())) == (120, 50, 50)
+    assert [reading.k for reading in inspection.readings] == [1, 2, 4, 8, 16]
 
 
 def test_large_samples_are_fewer(monkeypatch):
@@ -75,9 +77,9 @@ def test_large_samples_are_fewer(monkeypatch):
 
 def test_a_sample_is_drawn_at_random_and_keeps_its_labels():
     x = torch.arange(1000.0)[:, None]
-    found = inspected(x, (x[:, 0] >= 500).long(), size=200)
-    assert 60 < found.classes["0"] < 140
-    assert found.at(64).crossing.value < 0.2  # labels still go with the samples
+    inspection = inspected(x, (x[:, 0] >= 500).long(), size=200)
+    assert 60 < inspection.classes["0"] < 140
+    assert inspection.at(64).crossing.value < 0.2  # labels still go with the samples
 
 
 def test_only_what_is_drawn_is_read():
@@ -101,13 +103,13 @@ def test_every_k_is_announced():
 
 
 def test_one_class_is_as_good_as_none():
-    one, none = inspected(y=torch.zeros(120, dtype=torch.long)), inspected(y=None)
-    assert one.classes == {"0": 120}
+    single, none = inspected(y=torch.zeros(120, dtype=torch.long)), inspected(y=None)
+    assert single.classes == {"0": 120}
     assert none.classes == {}
-    assert one.readings == none.readings
-    assert one.advice == none.advice
-    assert one.at(4).crossing is None
-    assert one.at(4).halfway.contradiction is None
+    assert single.readings == none.readings
+    assert single.advice == none.advice
+    assert single.at(4).crossing is None
+    assert single.at(4).halfway.contradiction is None
 
 
 def test_the_same_generator_gives_the_same_answer_and_another_one_another():

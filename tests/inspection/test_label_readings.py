@@ -22,9 +22,9 @@ def generator():
 def test_shares_and_distances_are_those_of_the_optimum_by_scipy():
     x, y = samples()
     k = 8
-    found = read_labels(x, y.numpy(), k, generator=generator())
+    taken = read_labels(x, y.numpy(), k, generator=generator())
     first, second = subset_pairs(300, k, 2048 // k, disjoint=True, generator=generator())
-    for reading in found[::3]:
+    for reading in taken[::3]:
         crossings, squares = 0.0, 0.0
         for own, facing in zip(first, second, strict=True):
             distance = torch.cdist(x[own], x[facing]).square()
@@ -40,15 +40,15 @@ def test_shares_and_distances_are_those_of_the_optimum_by_scipy():
 
 def test_crossings_fall_and_distances_are_least_without_labels():
     x, y = samples()
-    found = inspect(x, y, largest_k=32, generator=generator())
-    readings = found.by_labels
+    inspection = inspect(x, y, largest_k=32, generator=generator())
+    readings = inspection.by_labels
     assert [reading.labels for reading in readings] == list(WEIGHTS)
     assert len({reading.k for reading in readings}) == 1
     crossings = [reading.crossing.value for reading in readings]
     assert crossings == sorted(crossings, reverse=True)
     nearest = min(readings, key=lambda reading: reading.ratio.value)
     assert nearest.labels == 0
-    plain = found.at(nearest.k)
+    plain = inspection.at(nearest.k)
     error = 4 * (nearest.crossing.error + plain.crossing.error)
     assert abs(nearest.crossing.value - plain.crossing.value) < error
     assert readings[-1].crossing.value == pytest.approx(plain.least, abs=error + 0.05)

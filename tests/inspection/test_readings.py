@@ -43,23 +43,23 @@ def test_distances_and_labels_agree_with_the_enumeration_of_all_disjoint_sets():
             best = min(permutations(second), key=lambda p, f=first: sum(cost[f, p]))
             distance.append(np.mean(cost[first, best]))
             crossing.append(np.mean(labels[list(first)] != labels[list(best)]))
-    found = reading(points, labels, k=2)
+    taken = reading(points, labels, k=2)
     assert (
-        abs(found.square_distance.value - np.mean(distance)) < DRAWS * found.square_distance.error
+        abs(taken.square_distance.value - np.mean(distance)) < DRAWS * taken.square_distance.error
     )
-    assert abs(found.crossing.value - np.mean(crossing)) < DRAWS * found.crossing.error
+    assert abs(taken.crossing.value - np.mean(crossing)) < DRAWS * taken.crossing.error
 
 
 def test_at_k_1_everything_but_the_search_is_exact():
     points, labels = normal(30, 3), np.arange(30) % 4
-    found = reading(points, labels, k=1)
+    taken = reading(points, labels, k=1)
     apart = cdist(points, points, "sqeuclidean").sum() / (30 * 29)
     differ = np.mean([labels[i] != labels[j] for i in range(30) for j in range(30) if i != j])
-    assert found.square_distance.value == pytest.approx(apart)
-    assert found.crossing.value == found.least == pytest.approx(differ)
-    assert found.square_distance.error == found.crossing.error == 0
-    assert (found.ratio.value, found.alpha, found.reachable) == (1, 1, True)
-    assert found.reach == math.inf
+    assert taken.square_distance.value == pytest.approx(apart)
+    assert taken.crossing.value == taken.least == pytest.approx(differ)
+    assert taken.square_distance.error == taken.crossing.error == 0
+    assert (taken.ratio.value, taken.alpha, taken.reachable) == (1, 1, True)
+    assert taken.reach == math.inf
 
 
 @pytest.mark.parametrize(
@@ -74,41 +74,41 @@ def test_the_ratio_is_that_of_another_solver_on_fresh_points(draw):
     for batch in fresh:
         cost = cdist(batch[:k], batch[k:], "sqeuclidean")
         means.append(cost[linear_sum_assignment(cost)].mean())
-    found = reading(points_of(draw(4000)), k=k)
-    error = math.hypot(found.square_distance.error, np.std(means, ddof=1) / batches**0.5)
+    taken = reading(points_of(draw(4000)), k=k)
+    error = math.hypot(taken.square_distance.error, np.std(means, ddof=1) / batches**0.5)
     # the samples of the data set have a spread of their own as well
-    assert abs(found.square_distance.value - np.mean(means)) < DRAWS * error + 0.02 * np.mean(means)
+    assert abs(taken.square_distance.value - np.mean(means)) < DRAWS * error + 0.02 * np.mean(means)
 
 
 @pytest.mark.parametrize("k", [2, 8, 32])
 def test_classes_far_apart_cross_as_seldom_as_the_theory_says(k):
     labels = (np.arange(400) % 4 == 0).astype(np.int64)  # a quarter and three quarters
-    found = reading(points_of(normal(400, 2) + 50.0 * torch.from_numpy(labels)[:, None]), labels, k)
-    assert abs(found.crossing.value - found.least) < DRAWS * found.crossing.error
+    taken = reading(points_of(normal(400, 2) + 50.0 * torch.from_numpy(labels)[:, None]), labels, k)
+    assert abs(taken.crossing.value - taken.least) < DRAWS * taken.crossing.error
 
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 5), st.sampled_from([2, 4, 8]))
 def test_no_labels_cross_more_seldom_than_their_counts_force(seed, classes, k):
     labels = np.random.default_rng(seed).integers(classes, size=60)
-    found = reading(normal(60, 2, seed), labels, k)
-    assert found.crossing.value > found.least - DRAWS * found.crossing.error - 1e-9
+    taken = reading(normal(60, 2, seed), labels, k)
+    assert taken.crossing.value > taken.least - DRAWS * taken.crossing.error - 1e-9
 
 
 def test_alpha_keeps_the_strength_and_reach_is_the_greatest_that_can_be_kept():
     points = normal(500, 10)
     for alpha in (0.2, 1.0):
-        found = reading(points, k=8, alpha=alpha)
-        one = Beta(alpha).mean_square_step * 2 * points.var(0).sum()
-        here = Beta(found.alpha).mean_square_step * found.square_distance.value
-        assert found.reachable
-        assert here == pytest.approx(float(one), rel=1e-6)
-    most = Beta(CAP).mean_square_step * found.square_distance.value
-    most_1 = Beta(found.reach).mean_square_step * float(2 * points.var(0).sum())
+        taken = reading(points, k=8, alpha=alpha)
+        at_one = Beta(alpha).mean_square_step * 2 * points.var(0).sum()
+        here = Beta(taken.alpha).mean_square_step * taken.square_distance.value
+        assert taken.reachable
+        assert here == pytest.approx(float(at_one), rel=1e-6)
+    most = Beta(CAP).mean_square_step * taken.square_distance.value
+    most_1 = Beta(taken.reach).mean_square_step * float(2 * points.var(0).sum())
     assert most == pytest.approx(most_1, rel=1e-6)
     with pytest.warns(UserWarning, match="out of reach"):
-        calibrate(points, 8, 1.05 * found.reach, disjoint=True, generator=seeded())
-    calibrate(points, 8, 0.95 * found.reach, disjoint=True, generator=seeded())
+        calibrate(points, 8, 1.05 * taken.reach, disjoint=True, generator=seeded())
+    calibrate(points, 8, 0.95 * taken.reach, disjoint=True, generator=seeded())
 
 
 def test_alpha_is_that_of_the_calibration():
@@ -118,17 +118,17 @@ def test_alpha_is_that_of_the_calibration():
 
 
 def test_an_alpha_out_of_reach_is_the_cap():
-    found = reading(normal(500, 1), k=32)
-    assert (found.alpha, found.reachable) == (CAP, False)
-    assert found.reach < 1
+    taken = reading(normal(500, 1), k=32)
+    assert (taken.alpha, taken.reachable) == (CAP, False)
+    assert taken.reach < 1
 
 
 @pytest.mark.parametrize(("d", "low", "high"), [(1, 1, 1), (2, 2, 3.5), (3, 2, 3.8)])
 def test_the_decay_tells_the_dimension(d, low, high):
     points = points_of(np.random.default_rng(0).random((3000, d)))
-    found = decay_of([reading(points, k=2**i) for i in range(8)])
-    assert low <= found.low <= found.high <= high
-    assert found.low <= d <= found.high
+    decay = decay_of([reading(points, k=2**i) for i in range(8)])
+    assert low <= decay.low <= decay.high <= high
+    assert decay.low <= d <= decay.high
 
 
 def test_the_decay_reads_low_in_high_dimensions_but_rises_with_them():
@@ -142,9 +142,9 @@ def test_the_decay_reads_low_in_high_dimensions_but_rises_with_them():
 
 def test_clusters_far_apart_fall_like_four_dimensions():
     cluster = 1000.0 * (torch.arange(2000) % 2)[:, None]
-    found = decay_of([reading(points_of(normal(2000, 1) + cluster), k=2**i) for i in range(8)])
-    assert found.slope.value == pytest.approx(-0.5, abs=DRAWS * found.slope.error + 0.02)
-    assert found.low <= 4 <= found.high
+    decay = decay_of([reading(points_of(normal(2000, 1) + cluster), k=2**i) for i in range(8)])
+    assert decay.slope.value == pytest.approx(-0.5, abs=DRAWS * decay.slope.error + 0.02)
+    assert decay.low <= 4 <= decay.high
 
 
 def test_too_few_k_show_no_decay():

@@ -78,9 +78,9 @@ class Fake(Here):
 
 def table(rows):
     """Rows by their ids, without the time and the machine: what no circumstance may change."""
-    found = {row.id: unchanging(row) for row in rows}
-    assert len(found) == len(rows)
-    return found
+    by_id = {row.id: unchanging(row) for row in rows}
+    assert len(by_id) == len(rows)
+    return by_id
 
 
 def unchanging(row):

@@ -38,8 +38,8 @@ def test_a_search_with_a_folder_keeps_its_rows(tmp_path):
     there = kmixup.lab.tune_data(*drawn(), out=tmp_path, workers=1, **few)
     here = kmixup.lab.tune_data(*drawn(), **few)
     assert len(read(tmp_path)) == len(there.rows)
-    for one, other in zip(there.tests, here.tests, strict=True):
-        assert one.errors == other.errors
+    for test, other in zip(there.tests, here.tests, strict=True):
+        assert test.errors == other.errors
 
 
 def test_workers_need_a_folder():

@@ -57,20 +57,20 @@ def test_the_lemma_holds_where_its_condition_does_and_fails_on_the_counter_examp
     name, centres, always
 ):
     x, labels = balls(centres, radius=1e-3)
-    found = cross_matches(x, labels, 32, 1500)
-    lemma = lemma_count(found.first, found.second)
-    fewest, most = transport_count(found.first, found.second, centres)
-    held = (found.cross == lemma).mean()
+    matches = cross_matches(x, labels, 32, 1500)
+    lemma = lemma_count(matches.first, matches.second)
+    fewest, most = transport_count(matches.first, matches.second, centres)
+    held = (matches.cross == lemma).mean()
     print(
         f"{name}: lemma right in {held:.1%} of 1500 batches, transport in "
-        f"{((fewest <= found.cross) & (found.cross <= most)).mean():.1%}, "
+        f"{((fewest <= matches.cross) & (matches.cross <= most)).mean():.1%}, "
         f"flow unique in {(fewest == most).mean():.1%}"
     )
     assert lemma_condition(centres, 1e-3).holds == always
     assert (held == 1) if always else (0.3 < held < 0.55)
-    assert (fewest <= found.cross).all()
-    assert (found.cross <= most).all()
-    assert (lemma <= found.cross).all()
+    assert (fewest <= matches.cross).all()
+    assert (matches.cross <= most).all()
+    assert (lemma <= matches.cross).all()
 
 
 def test_the_counter_example_by_hand():
@@ -90,18 +90,18 @@ def test_random_clusters_agree_with_the_lemma_under_its_condition_and_with_trans
         m, d = int(rng.integers(2, 7)), int(rng.integers(1, 9))
         centres, radius = rng.normal(size=(m, d)), 1e-6
         x, labels = balls(centres, radius, per_cluster=20, seed=trial)
-        found = cross_matches(x, labels, int(rng.integers(2, 17)), 50, disjoint=bool(trial % 2))
-        lemma = lemma_count(found.first, found.second)
-        fewest, most = transport_count(found.first, found.second, centres)
-        assert (fewest <= found.cross).all()
-        assert (found.cross <= most).all()
+        matches = cross_matches(x, labels, int(rng.integers(2, 17)), 50, disjoint=bool(trial % 2))
+        lemma = lemma_count(matches.first, matches.second)
+        fewest, most = transport_count(matches.first, matches.second, centres)
+        assert (fewest <= matches.cross).all()
+        assert (matches.cross <= most).all()
         unique += (fewest == most).sum()
         batches += 50
         if lemma_condition(centres, radius).holds:
             acute += 50
-            assert (found.cross == lemma).all()
+            assert (matches.cross == lemma).all()
         else:
-            lemma_right += (found.cross == lemma).sum()
+            lemma_right += (matches.cross == lemma).sum()
     print(
         f"{batches} batches: condition held in {acute}, lemma right in all of them and in "
         f"{lemma_right / (batches - acute):.1%} of the others; flow unique in {unique}"
@@ -121,13 +121,13 @@ def test_the_lemma_holds_right_up_to_the_radius_that_its_condition_allows():
             middle = (low + high) / 2
             low, high = (middle, high) if lemma_condition(sides, middle).holds else (low, middle)
         x, labels = balls(sides, low, per_cluster=40, seed=trial)
-        found = cross_matches(x, labels, 16, 100)
-        held.append((found.cross == lemma_count(found.first, found.second)).all())
+        matches = cross_matches(x, labels, 16, 100)
+        held.append((matches.cross == lemma_count(matches.first, matches.second)).all())
         assert low > 0
         assert held[-1]
     x, labels = balls(TRIANGLE, 0.6, per_cluster=40)
-    found = cross_matches(x, labels, 16, 200)
-    wrong = (found.cross != lemma_count(found.first, found.second)).mean()
+    matches = cross_matches(x, labels, 16, 200)
+    wrong = (matches.cross != lemma_count(matches.first, matches.second)).mean()
     print(
         f"lemma right in {sum(held)} of 40 triangles at the limit; overlapping: wrong {wrong:.1%}"
     )
@@ -136,8 +136,8 @@ def test_the_lemma_holds_right_up_to_the_radius_that_its_condition_allows():
 
 def test_two_clusters_need_no_more_than_the_gap_of_the_lemma():
     x, labels = balls(np.array([[0.0, 0.0], [4.0, 0.0]]), 1.0, per_cluster=200)
-    found = cross_matches(x, labels, 32, 1000)
-    assert (found.cross == lemma_count(found.first, found.second)).all()
+    matches = cross_matches(x, labels, 32, 1000)
+    assert (matches.cross == lemma_count(matches.first, matches.second)).all()
 
 
 @given(st.integers(2, 5), st.integers(1, 3), st.integers(1, 12), st.integers(0, 10**6))
@@ -184,11 +184,11 @@ def test_a_right_angle_does_not_hold_whatever_its_rounding():
 
 def test_counts_of_a_batch_and_their_means():
     x, labels = balls(ROW, 0.1, per_cluster=10)
-    found = cross_matches(x, np.array(["a", "b", "c"])[labels], 5, 200)
-    assert (found.first.sum(1) == 5).all()
-    assert found.k == 5
-    assert found.number == pytest.approx(5 * found.fraction)
-    assert found.error == pytest.approx(found.cross.std(ddof=1) / 5 / 200**0.5)
+    matches = cross_matches(x, np.array(["a", "b", "c"])[labels], 5, 200)
+    assert (matches.first.sum(1) == 5).all()
+    assert matches.k == 5
+    assert matches.number == pytest.approx(5 * matches.fraction)
+    assert matches.error == pytest.approx(matches.cross.std(ddof=1) / 5 / 200**0.5)
 
 
 @pytest.mark.parametrize(

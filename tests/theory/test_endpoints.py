@@ -33,17 +33,18 @@ def test_cross_matches_come_to_run_between_the_near_parts_as_k_grows(discs):
     measure = partial(cross_endpoints, *discs)
     held, inside, longest = [], [], []
     for k, samples in ((16, 300), (64, 200), (320, 40)):
-        found = measure(k, samples)
-        held.append(found.held)
-        inside.append(found.inside.mean())
-        longest.append(found.length.max() / found.gap)
+        endpoints = measure(k, samples)
+        held.append(endpoints.held)
+        inside.append(endpoints.inside.mean())
+        longest.append(endpoints.length.max() / endpoints.gap)
         print(
-            f"k={k}: A_ε is {found.share[0]:.1%} of A; all matches inside in {found.held:.1%} of "
-            f"batches, {found.inside.mean():.1%} of matches, longest {longest[-1]:.2f} D"
+            f"k={k}: A_ε is {endpoints.share[0]:.1%} of A; all matches inside in "
+            f"{endpoints.held:.1%} of batches, {endpoints.inside.mean():.1%} of matches, "
+            f"longest {longest[-1]:.2f} D"
         )
-    assert found.gap == pytest.approx(1.5, abs=0.05)
-    assert found.epsilon == pytest.approx(1 / 1.5**2, rel=0.1)
-    assert all(0.15 < share < 0.4 for share in found.share)  # A_ε is not all of A
+    assert endpoints.gap == pytest.approx(1.5, abs=0.05)
+    assert endpoints.epsilon == pytest.approx(1 / 1.5**2, rel=0.1)
+    assert all(0.15 < share < 0.4 for share in endpoints.share)  # A_ε is not all of A
     assert held[0] < held[1] < held[2]
     assert held[2] >= 0.95
     assert inside[2] > 0.99
@@ -51,23 +52,25 @@ def test_cross_matches_come_to_run_between_the_near_parts_as_k_grows(discs):
 
 
 def test_pairs_as_they_come_do_not_run_between_the_near_parts(discs):
-    found = cross_endpoints(*discs, 320, 40, pairing=Arbitrary)
-    print(f"random pairs: {found.inside.mean():.1%} of matches inside, held {found.held:.1%}")
-    assert found.inside.mean() == pytest.approx(np.prod(found.share), abs=0.03)
-    assert found.held == 0
+    endpoints = cross_endpoints(*discs, 320, 40, pairing=Arbitrary)
+    print(
+        f"random pairs: {endpoints.inside.mean():.1%} of matches inside, held {endpoints.held:.1%}"
+    )
+    assert endpoints.inside.mean() == pytest.approx(np.prod(endpoints.share), abs=0.03)
+    assert endpoints.held == 0
 
 
 def test_endpoints_are_told_by_their_cluster():
     x = torch.tensor([[0.0], [1.0], [5.0], [8.0]])
-    found = cross_endpoints(x, ["a", "a", "b", "b"], 1, 400, epsilon=0.5)
-    assert found.gap == 4
-    assert found.share == (1.0, 0.5)
-    assert found.batches == 400
-    pairs = {tuple(row) for row in np.column_stack([found.distance, found.length]).tolist()}
+    endpoints = cross_endpoints(x, ["a", "a", "b", "b"], 1, 400, epsilon=0.5)
+    assert endpoints.gap == 4
+    assert endpoints.share == (1.0, 0.5)
+    assert endpoints.batches == 400
+    pairs = {tuple(row) for row in np.column_stack([endpoints.distance, endpoints.length]).tolist()}
     assert pairs == {(5, 4, 5), (5, 7, 8), (4, 4, 4), (4, 7, 7)}
-    assert found.inside.tolist() == (found.distance[:, 1] < 6).tolist()
-    assert len(found.batch) == len(np.unique(found.batch))
-    assert found.held == pytest.approx(1 - (~found.inside).sum() / 400)
+    assert endpoints.inside.tolist() == (endpoints.distance[:, 1] < 6).tolist()
+    assert len(endpoints.batch) == len(np.unique(endpoints.batch))
+    assert endpoints.held == pytest.approx(1 - (~endpoints.inside).sum() / 400)
 
 
 # the counter-example, and what holds in its place
@@ -82,15 +85,15 @@ def test_a_far_island_is_matched_across_however_large_k_is(far_island):
     x, island = far_island
     broken = []
     for k, samples in ((16, 400), (64, 200), (256, 60)):
-        found = cross_endpoints(x, island == 2, k, samples, generator=torch.Generator())
-        broken.append(1 - found.held)
+        endpoints = cross_endpoints(x, island == 2, k, samples, generator=torch.Generator())
+        broken.append(1 - endpoints.held)
     print("share of batches that break Theorem 3.5:", broken)
-    assert found.gap == pytest.approx(1, abs=0.01)
-    assert found.share == pytest.approx((0.5, 1.0), abs=0.01)  # A2 is outside of A_ε, A1 inside
+    assert endpoints.gap == pytest.approx(1, abs=0.01)
+    assert endpoints.share == pytest.approx((0.5, 1.0), abs=0.01)  # A2 is outside of A_ε, A1 inside
     # in the limit 2/3; two standard errors of 60 batches are 0.12
     assert all(0.42 < share < 0.82 for share in broken)
-    assert found.proven == pytest.approx(4, abs=0.1)
-    everywhere = cross_endpoints(x, island == 2, 16, 100, epsilon=found.proven)
+    assert endpoints.proven == pytest.approx(4, abs=0.1)
+    everywhere = cross_endpoints(x, island == 2, 16, 100, epsilon=endpoints.proven)
     assert everywhere.share == (1.0, 1.0)  # says nothing here, so that it cannot be wrong
     assert everywhere.held == 1
 
@@ -111,10 +114,10 @@ def test_with_four_squared_radii_the_theorem_holds_for_clusters_in_pieces():
     x = centres[piece] + rng.uniform(-0.01, 0.01, (4000, 2))
     cluster = piece >= 2
     proven = cross_endpoints(x, cluster, 1, 1).proven
-    found = {k: cross_endpoints(x, cluster, k, 60, epsilon=proven) for k in (1, 200)}
-    assert max(found[200].share) < 0.6  # it says something
-    assert found[1].held < 0.9
-    assert found[200].held == 1
+    endpoints = {k: cross_endpoints(x, cluster, k, 60, epsilon=proven) for k in (1, 200)}
+    assert max(endpoints[200].share) < 0.6  # it says something
+    assert endpoints[1].held < 0.9
+    assert endpoints[200].held == 1
 
 
 @settings(max_examples=60, deadline=None)

@@ -62,19 +62,21 @@ def test_the_terms_are_those_of_gradients_and_hessians(problem):
         r1 += pull * g @ (P[i] @ v) / n
         r2 += curve * g @ second @ g / 2 / n
         r3 += pull * np.trace(hessian @ second) / 2 / n
-    found = expand(f, x, y, D)
-    assert [found.standard, found.r1, found.r2, found.r3] == pytest.approx(
+    expansion = expand(f, x, y, D)
+    assert [expansion.standard, expansion.r1, expansion.r2, expansion.r3] == pytest.approx(
         [standard, r1, r2, r3], rel=1e-9
     )
 
 
 def test_the_terms_are_the_derivatives_of_the_loss_by_finite_differences(problem):
-    found = expand(*problem)
+    expansion = expand(*problem)
     step = 1e-4
     low, middle, high = interpolated_loss(*problem, [-step, 0.0, step])
-    assert found.standard == pytest.approx(middle, rel=1e-12)
-    assert found.r1 == pytest.approx((high - low) / (2 * step), rel=1e-4)
-    assert 2 * (found.r2 + found.r3) == pytest.approx((high - 2 * middle + low) / step**2, rel=1e-4)
+    assert expansion.standard == pytest.approx(middle, rel=1e-12)
+    assert expansion.r1 == pytest.approx((high - low) / (2 * step), rel=1e-4)
+    assert 2 * (expansion.r2 + expansion.r3) == pytest.approx(
+        (high - 2 * middle + low) / step**2, rel=1e-4
+    )
 
 
 def test_at_a_fixed_step_the_remainder_is_of_third_order(problem):

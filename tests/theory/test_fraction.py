@@ -54,19 +54,19 @@ def test_the_closed_sum_is_the_sum_over_all_counts(k):
     for masses in ([0.5, 0.5], [0.9, 0.1], [0.2, 0.3, 0.5]):
         centres = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.9]])[: len(masses)]
         exact = enumerated_iid(np.array(masses), k, centres)
-        found = expected_fraction(masses, k, centres=centres)
-        assert found.error == 0
-        assert (found.fewest, found.most) == pytest.approx(exact, abs=1e-12)
-        assert found.number == pytest.approx((k * exact[0], k * exact[1]))
+        fraction = expected_fraction(masses, k, centres=centres)
+        assert fraction.error == 0
+        assert (fraction.fewest, fraction.most) == pytest.approx(exact, abs=1e-12)
+        assert fraction.number == pytest.approx((k * exact[0], k * exact[1]))
 
 
 @pytest.mark.parametrize("sizes", [[3, 3], [2, 5]])
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_the_closed_sums_for_subsets_are_those_over_all_subsets(sizes, k):
-    found = {law: expected_fraction(sizes, k, law=law).most for law in LAWS[1:]}
-    assert found["independent"] == pytest.approx(enumerated_subsets(sizes, k, disjoint=False))
-    assert found["disjoint"] == pytest.approx(enumerated_subsets(sizes, k, disjoint=True))
-    assert abs(found["disjoint"] - found["independent"]) > 0.01  # the laws are told apart
+    most = {law: expected_fraction(sizes, k, law=law).most for law in LAWS[1:]}
+    assert most["independent"] == pytest.approx(enumerated_subsets(sizes, k, disjoint=False))
+    assert most["disjoint"] == pytest.approx(enumerated_subsets(sizes, k, disjoint=True))
+    assert abs(most["disjoint"] - most["independent"]) > 0.01  # the laws are told apart
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -83,19 +83,20 @@ def test_drawn_counts_have_the_mean_and_variance_of_their_law(law):
 
 def test_three_in_a_row_exceed_the_bound_of_the_paper_but_not_the_corrected_one():
     third = np.full(3, 1 / 3)
-    found = expected_fraction(third, 32, centres=ROW, samples=20_000)
+    fraction = expected_fraction(third, 32, centres=ROW, samples=20_000)
     paper = fraction_bound(third, 32)
     bound = fraction_bound(third, 32, chain=longest_chain(ROW))
     lemma = expected_fraction(third, 32).most
     print(
-        f"three in a row, k=32: expected {found.most:.4f} ± {found.error:.4f}, lemma {lemma:.4f}, "
-        f"paper's bound {paper:.4f}, corrected bound {bound:.4f}, ratio {bound / found.most:.2f}"
+        f"three in a row, k=32: expected {fraction.most:.4f} ± {fraction.error:.4f}, "
+        f"lemma {lemma:.4f}, paper's bound {paper:.4f}, "
+        f"corrected bound {bound:.4f}, ratio {bound / fraction.most:.2f}"
     )
-    assert found.fewest == found.most
+    assert fraction.fewest == fraction.most
     assert paper == pytest.approx(64**-0.5 * 3 * (2 / 9) ** 0.5)
-    assert found.most > paper + 5 * found.error
-    assert found.most > lemma + 20 * found.error
-    assert found.most + 5 * found.error < bound
+    assert fraction.most > paper + 5 * fraction.error
+    assert fraction.most > lemma + 20 * fraction.error
+    assert fraction.most + 5 * fraction.error < bound
 
 
 def test_sampling_agrees_with_the_sum_over_all_counts():
@@ -103,9 +104,9 @@ def test_sampling_agrees_with_the_sum_over_all_counts():
     for centres in (ROW, square):
         masses = np.full(len(centres), 1 / len(centres))
         exact = enumerated_iid(masses, 4, centres)
-        found = expected_fraction(masses, 4, centres=centres, samples=20_000)
-        assert abs(found.fewest - exact[0]) < 4.5 * found.error
-        assert abs(found.most - exact[1]) < 4.5 * found.error
+        fraction = expected_fraction(masses, 4, centres=centres, samples=20_000)
+        assert abs(fraction.fewest - exact[0]) < 4.5 * fraction.error
+        assert abs(fraction.most - exact[1]) < 4.5 * fraction.error
     assert exact[0] < exact[1]  # a square has ties
 
 
@@ -117,13 +118,13 @@ def test_the_corrected_bound_holds_for_random_clusters():
         centres, k = rng.normal(size=(m, int(rng.integers(1, 4)))), int(rng.integers(2, 33))
         law = LAWS[trial % 3]
         weights = rng.dirichlet(np.ones(m)) if law == "iid" else rng.integers(15, 60, m)
-        found = expected_fraction(weights, k, centres=centres, law=law, samples=1000)
+        fraction = expected_fraction(weights, k, centres=centres, law=law, samples=1000)
         chain = longest_chain(centres)
         bound = fraction_bound(weights, k, law=law, chain=chain)
-        assert found.most <= bound + 4 * found.error
+        assert fraction.most <= bound + 4 * fraction.error
         assert lemma_condition(centres).holds == (chain == 1)
-        ratios.append(bound / found.most)
-        beyond += found.most > fraction_bound(weights, k, law=law) + 4 * found.error
+        ratios.append(bound / fraction.most)
+        beyond += fraction.most > fraction_bound(weights, k, law=law) + 4 * fraction.error
     print(
         f"bound over expected: from {min(ratios):.2f} to {max(ratios):.2f}, median "
         f"{np.median(ratios):.2f}; the paper's bound fails in {beyond} of 60 settings"
@@ -142,12 +143,12 @@ def test_in_every_batch_cross_matches_are_between_the_lemma_and_chain_times_it()
         labels = np.repeat(np.arange(m), 30)
         u = rng.normal(size=(len(labels), 2))
         x = centres[labels] + radius * u / np.maximum(1, np.linalg.norm(u, axis=1))[:, None]
-        found = cross_matches(x, labels, 12, 100)
-        least = np.abs(found.first - found.second).sum(1) // 2
+        matches = cross_matches(x, labels, 12, 100)
+        least = np.abs(matches.first - matches.second).sum(1) // 2
         chain = longest_chain(centres, radius)
-        assert (found.cross >= least).all()
-        assert (found.cross <= chain * least).all()
-        used.append((found.cross > least).mean())
+        assert (matches.cross >= least).all()
+        assert (matches.cross <= chain * least).all()
+        used.append((matches.cross > least).mean())
     print(f"more than the lemma's count in {np.mean(used):.1%} of 3000 batches")
     assert np.mean(used) > 0.1
 
@@ -158,14 +159,15 @@ def test_the_share_falls_and_the_number_grows_with_k():
     shares, numbers = [], []
     for k in (4, 16, 64):
         seen = cross_matches(x, labels, k, 600)
-        found = expected_fraction([300] * 3, k, centres=ROW, law="independent")
-        error = np.hypot(seen.error, found.error)
+        fraction = expected_fraction([300] * 3, k, centres=ROW, law="independent")
+        error = np.hypot(seen.error, fraction.error)
         print(
-            f"k={k}: seen {seen.fraction:.4f}, expected {found.most:.4f}, number {seen.number:.2f}"
+            f"k={k}: seen {seen.fraction:.4f}, expected {fraction.most:.4f}, "
+            f"number {seen.number:.2f}"
         )
-        assert abs(seen.fraction - found.most) < 4.5 * error
-        shares.append(found.most)
-        numbers.append(found.number[1])
+        assert abs(seen.fraction - fraction.most) < 4.5 * error
+        shares.append(fraction.most)
+        numbers.append(fraction.number[1])
     assert shares[0] > shares[1] > shares[2]
     assert numbers[0] < numbers[1] < numbers[2]
 

@@ -24,13 +24,13 @@ def test_more_points_stay_near_a_circle_as_k_grows_and_as_many_as_the_proof_says
     distances = matched_distances(circle, ks, 200)
     away = []
     for k, mean in zip(ks, distances.mean, strict=True):
-        found = manifold_fraction(circle, k=k, eps=eps, manifold=to_circle, alpha=2.0, samples=200)
+        near = manifold_fraction(circle, k=k, eps=eps, manifold=to_circle, alpha=2.0, samples=200)
         # a chord of length c stays within 1 - √(1 - c²/4); Markov's inequality for c²
         bound = mean / (4 * (1 - (1 - eps) ** 2))
-        away.append(1 - found.features)
-        print(f"k={k}: {away[-1]:.4f} ± {found.features_error:.4f} are off, bound {bound:.4f}")
-        assert away[-1] < bound + 4 * found.features_error
-        assert math.isnan(found.joint)
+        away.append(1 - near.features)
+        print(f"k={k}: {away[-1]:.4f} ± {near.features_error:.4f} are off, bound {bound:.4f}")
+        assert away[-1] < bound + 4 * near.features_error
+        assert math.isnan(near.joint)
     assert away[0] > 0.5
     assert away[1] < 0.7 * away[0]
     assert away[2] < 0.2 * away[1]
@@ -41,9 +41,9 @@ def test_a_chord_leaves_the_circle_as_far_as_geometry_says(circle):
     rng = np.random.default_rng(1)
     u, t = rng.uniform(0, np.pi, 200_000), rng.beta(2, 2, 200_000)
     expected = (1 - np.sqrt(1 - 4 * t * (1 - t) * np.sin(u) ** 2) < 0.2).mean()
-    found = manifold_fraction(circle, k=1, eps=0.2, alpha=2.0, manifold=to_circle, samples=20_000)
-    print(f"k=1: {found.features:.4f} ± {found.features_error:.4f}, expected {expected:.4f}")
-    assert abs(found.features - expected) < 4.5 * found.features_error
+    near = manifold_fraction(circle, k=1, eps=0.2, alpha=2.0, manifold=to_circle, samples=20_000)
+    print(f"k=1: {near.features:.4f} ± {near.features_error:.4f}, expected {expected:.4f}")
+    assert abs(near.features - expected) < 4.5 * near.features_error
 
 
 def test_a_dense_sample_stands_for_the_distance_function(circle):
@@ -61,12 +61,12 @@ def test_a_dense_sample_stands_for_the_distance_function(circle):
 
 
 def test_smooth_targets_keep_points_near_the_joint_manifold(circle):
-    found = [
+    near = [
         manifold_fraction(circle, circle[:, 0] ** 2, k=k, eps=0.1, samples=200) for k in (1, 64)
     ]
-    print(f"in X × Y at k = 1, 64: {found[0].joint:.3f}, {found[1].joint:.3f}")
-    assert found[0].joint < 0.5
-    assert found[1].joint > 0.95
+    print(f"in X × Y at k = 1, 64: {near[0].joint:.3f}, {near[1].joint:.3f}")
+    assert near[0].joint < 0.5
+    assert near[1].joint > 0.95
 
 
 def test_two_sheets_over_the_same_features_are_left_whatever_k_is(circle):
@@ -74,23 +74,23 @@ def test_two_sheets_over_the_same_features_are_left_whatever_k_is(circle):
     # half of the matches join the sheets, and are near one if √2 min(lam, 1 - lam) < eps
     limit = 0.5 + 0.5 * (2 * 0.1 / 2**0.5)
     for k in (64, 256):
-        found = manifold_fraction(circle, labels, k=k, eps=0.1, samples=300)
+        near = manifold_fraction(circle, labels, k=k, eps=0.1, samples=300)
         print(
-            f"k={k}: in X {found.features:.3f}, in X × Y {found.joint:.3f} ± "
-            f"{found.joint_error:.3f}, limit {limit:.3f}"
+            f"k={k}: in X {near.features:.3f}, in X × Y {near.joint:.3f} ± "
+            f"{near.joint_error:.3f}, limit {limit:.3f}"
         )
-        assert found.features > 0.99
-        assert abs(found.joint - limit) < 4.5 * found.joint_error
+        assert near.features > 0.99
+        assert abs(near.joint - limit) < 4.5 * near.joint_error
 
 
 def test_separate_clusters_are_left_by_few():
     x = np.random.default_rng(0).normal(size=(400, 2)) * 0.1
     labels = np.repeat([0, 1], 200)
     x[:, 0] += 10 * labels
-    found = [manifold_fraction(x, labels, k=k, eps=0.2, samples=300) for k in (1, 16)]
-    assert found[0].joint < 0.7
-    assert found[1].joint > 0.85
-    assert found[1].joint <= found[1].features  # nearness in X × Y is the stronger
+    near = [manifold_fraction(x, labels, k=k, eps=0.2, samples=300) for k in (1, 16)]
+    assert near[0].joint < 0.7
+    assert near[1].joint > 0.85
+    assert near[1].joint <= near[1].features  # nearness in X × Y is the stronger
 
 
 def test_impossible_settings_are_refused(circle):

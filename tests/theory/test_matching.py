@@ -32,11 +32,11 @@ def x() -> np.ndarray:
     return np.random.default_rng(3).normal(size=(N, 2))
 
 
-def deviations(found: np.ndarray, exact: np.ndarray, samples: np.ndarray) -> np.ndarray:
+def deviations(sampled: np.ndarray, exact: np.ndarray, samples: np.ndarray) -> np.ndarray:
     """Differences in units of the exact standard error."""
     error = np.sqrt(exact * (1 - exact) / samples)
-    assert (found[exact == 0] == 0).all()
-    return (found - exact)[exact > 0] / np.maximum(error[exact > 0], 1e-12)
+    assert (sampled[exact == 0] == 0).all()
+    return (sampled - exact)[exact > 0] / np.maximum(error[exact > 0], 1e-12)
 
 
 @pytest.mark.parametrize("disjoint", [False, True])
@@ -75,13 +75,13 @@ def test_the_stated_error_covers_the_truth_as_often_as_it_should(x):
 
 def test_mean_and_covariance_are_the_weighted_ones(x):
     D = matching_distributions(x, K, 5000)
-    one = D[2]
-    assert one.mean() == pytest.approx(np.average(x, axis=0, weights=one.probability))
-    expected = np.cov(x.T, aweights=one.probability, ddof=0)
-    assert one.covariance() == pytest.approx(expected)
-    assert D.mean()[2] == pytest.approx(one.mean())
-    assert D.covariance()[2] == pytest.approx(one.covariance())
-    assert D.error[[2], :].toarray()[0] == pytest.approx(one.error)
+    row = D[2]
+    assert row.mean() == pytest.approx(np.average(x, axis=0, weights=row.probability))
+    expected = np.cov(x.T, aweights=row.probability, ddof=0)
+    assert row.covariance() == pytest.approx(expected)
+    assert D.mean()[2] == pytest.approx(row.mean())
+    assert D.covariance()[2] == pytest.approx(row.covariance())
+    assert D.error[[2], :].toarray()[0] == pytest.approx(row.error)
 
 
 def test_larger_subsets_give_more_local_partners():

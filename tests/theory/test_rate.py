@@ -13,10 +13,10 @@ def cube(d: int):
 
 def test_on_a_line_the_mean_is_exact():
     # order statistics: E (x_(i) - y_(i))² = 2 i (k + 1 - i) / ((k + 1)² (k + 2))
-    found = matched_distances(cube(1), (4, 16, 64), 1000)
-    expected = 1 / (3 * (found.k + 1))
-    off = (found.mean - expected) / found.error
-    slope = fitted_slope(found.k + 1, found.mean, found.error)
+    distances = matched_distances(cube(1), (4, 16, 64), 1000)
+    expected = 1 / (3 * (distances.k + 1))
+    off = (distances.mean - expected) / distances.error
+    slope = fitted_slope(distances.k + 1, distances.mean, distances.error)
     print(
         f"deviations {np.round(off, 2)} standard errors, "
         f"slope {slope.value:.3f} ± {slope.error:.3f}"
@@ -28,9 +28,9 @@ def test_on_a_line_the_mean_is_exact():
 
 def test_in_the_plane_the_logarithm_is_there():
     # k · mean grows by log(4) / (2π) from k to 4k on a unit square (Ambrosio, Stra & Trevisan)
-    found = matched_distances(cube(2), (16, 64, 256), 200)
-    steps = np.diff(found.k * found.mean)
-    errors = np.hypot((found.k * found.error)[1:], (found.k * found.error)[:-1])
+    distances = matched_distances(cube(2), (16, 64, 256), 200)
+    steps = np.diff(distances.k * distances.mean)
+    errors = np.hypot((distances.k * distances.error)[1:], (distances.k * distances.error)[:-1])
     expected = np.log(4) / (2 * np.pi)
     print(f"growth {np.round(steps, 3)} ± {np.round(errors, 3)}, expected {expected:.3f}")
     assert (abs(steps - expected) < 4 * errors + 0.02).all()
@@ -38,9 +38,9 @@ def test_in_the_plane_the_logarithm_is_there():
 
 
 def test_in_space_the_exponent_is_two_thirds():
-    found = matched_distances(cube(3), (32, 64, 128, 256), 60)
-    slope = fitted_slope(found.k, found.mean, found.error)
-    relative = fitted_slope(expected_rate(found.k, 3), found.mean, found.error)
+    distances = matched_distances(cube(3), (32, 64, 128, 256), 60)
+    slope = fitted_slope(distances.k, distances.mean, distances.error)
+    relative = fitted_slope(expected_rate(distances.k, 3), distances.mean, distances.error)
     print(
         f"d=3: slope {slope.value:.3f} ± {slope.error:.3f}, against the rate {relative.value:.3f}"
     )
@@ -54,21 +54,21 @@ def test_two_clusters_have_the_square_root():
     def pieces(n: int) -> np.ndarray:
         return rng.random((n, 1)) + 20 * rng.integers(0, 2, (n, 1))
 
-    found = matched_distances(pieces, (8, 32, 128), 400)
-    slope = fitted_slope(found.k, found.mean, found.error)
-    crossing = np.array([expected_fraction([0.5, 0.5], int(k)).most for k in found.k])
+    distances = matched_distances(pieces, (8, 32, 128), 400)
+    slope = fitted_slope(distances.k, distances.mean, distances.error)
+    crossing = np.array([expected_fraction([0.5, 0.5], int(k)).most for k in distances.k])
     print(f"two clusters: slope {slope.value:.3f} ± {slope.error:.3f}")
     assert abs(slope.value + 0.5) < 3 * slope.error + 0.03
     assert slope.value > -0.7  # far from -1, one piece's, and from -2, the paper's
     # a cross match costs between the squares of the least and the largest distance
-    assert (found.mean > 19**2 * crossing - 4 * found.error).all()
-    assert (found.mean < 21**2 * crossing + 1 + 4 * found.error).all()
+    assert (distances.mean > 19**2 * crossing - 4 * distances.error).all()
+    assert (distances.mean < 21**2 * crossing + 1 + 4 * distances.error).all()
 
 
 def test_a_data_set_shows_the_rate_of_its_distribution():
     x = np.random.default_rng(0).random((4000, 1))
-    found = matched_distances(x, (8, 16, 32), 300)
-    assert found.mean == pytest.approx(1 / (3 * (found.k + 1)), rel=0.2)
+    distances = matched_distances(x, (8, 16, 32), 300)
+    assert distances.mean == pytest.approx(1 / (3 * (distances.k + 1)), rel=0.2)
 
 
 def test_rates_by_dimension_and_number_of_clusters():

@@ -41,13 +41,13 @@ def over_lam(function):
 
 def test_the_point_and_its_perturbation_make_the_mixed_point(data):
     x, y = data
-    found = mean_reversion(x, y, [1, 4], alpha=ALPHA, samples=50)
+    reversion = mean_reversion(x, y, [1, 4], alpha=ALPHA, samples=50)
     theta = np.linspace(0.5, 1, 50)
     for centre, noise, own, partner in zip(
-        found.reverted,
-        found.perturbations(theta),
-        (found.x, found.y),
-        (found.partner_x, found.partner_y),
+        reversion.reverted,
+        reversion.perturbations(theta),
+        (reversion.x, reversion.y),
+        (reversion.partner_x, reversion.partner_y),
         strict=True,
     ):
         t = theta[:, None, None]
@@ -55,11 +55,11 @@ def test_the_point_and_its_perturbation_make_the_mixed_point(data):
 
 
 def test_perturbations_have_mean_zero_over_theta_and_all_subsets(data):
-    found = mean_reversion(*data, [0, 3], alpha=ALPHA, others=SUBSETS)
+    reversion = mean_reversion(*data, [0, 3], alpha=ALPHA, others=SUBSETS)
     for part in (0, 1):
-        mean = over_theta(lambda t, part=part: found.perturbations(t)[part].mean(0))
+        mean = over_theta(lambda t, part=part: reversion.perturbations(t)[part].mean(0))
         assert abs(mean).max() < 1e-12
-    assert found.theta == pytest.approx(float(over_theta(lambda t: t)), abs=1e-12)
+    assert reversion.theta == pytest.approx(float(over_theta(lambda t: t)), abs=1e-12)
 
 
 def test_the_loss_is_that_of_mixup_over_all_subsets(data):
@@ -96,19 +96,19 @@ def test_the_loss_is_that_of_mixup_over_all_subsets(data):
 def test_the_covariances_of_the_lemma_are_exact_over_all_subsets(data):
     worst = wrong = 0.0
     for subset in SUBSETS:
-        found = mean_reversion(*data, subset, alpha=ALPHA, others=SUBSETS)
-        right = found.covariances()
+        reversion = mean_reversion(*data, subset, alpha=ALPHA, others=SUBSETS)
+        right = reversion.covariances()
         for a, b, side in ((0, 0, right.features), (1, 1, right.targets), (0, 1, right.mixed)):
 
-            def products(t: float, a: int = a, b: int = b, found=found) -> np.ndarray:
-                noise = found.perturbations(t)
+            def products(t: float, a: int = a, b: int = b, reversion=reversion) -> np.ndarray:
+                noise = reversion.perturbations(t)
                 return np.einsum("ski,skj->kij", noise[a], noise[b]) / len(SUBSETS)
 
             worst = max(worst, abs(over_theta(products) - side).max())
-        x_tilde = found.reverted[0]
+        x_tilde = reversion.reverted[0]
         as_printed = np.cov(x_tilde.T, ddof=0)  # the covariance of the reverted points themselves
-        partners = found.partner_x - found.means[0]
-        meant = found.theta**2 * np.einsum("ski,skj->kij", partners, partners) / len(SUBSETS)
+        partners = reversion.partner_x - reversion.means[0]
+        meant = reversion.theta**2 * np.einsum("ski,skj->kij", partners, partners) / len(SUBSETS)
         wrong = max(wrong, abs(meant - as_printed).max())
     print(f"largest difference of the two sides {worst:.1e}; with the covariance of x̃ {wrong:.2f}")
     assert worst < 1e-12
@@ -118,9 +118,9 @@ def test_the_covariances_of_the_lemma_are_exact_over_all_subsets(data):
 def test_sampled_covariances_agree_within_their_error():
     x = torch.randn(60, 2)
     y = torch.nn.functional.one_hot((x[:, 0] > 0).long())
-    found = mean_reversion(x, y, range(8), alpha=ALPHA, samples=20_000)
-    right = found.covariances()
-    value, error = found.sampled_covariances()
+    reversion = mean_reversion(x, y, range(8), alpha=ALPHA, samples=20_000)
+    right = reversion.covariances()
+    value, error = reversion.sampled_covariances()
     for name in ("features", "targets", "mixed"):
         gap = abs(getattr(value, name) - getattr(right, name))
         allowed = getattr(error, name)
@@ -149,10 +149,10 @@ def test_the_mean_of_partners_depends_on_the_subset_and_averages_to_that_of_the_
     assert (abs(exact.mean(0) - D.mean()) < 4.5 * error).all()
     assert (spread > 20 * error).all()  # x̄ is not the mean of D_i
 
-    found = local_means(x, 0, K, subsets=60, samples=300)
-    nearest = abs(found.mean[:, None] - exact[None]).max(2).argmin(1)
-    off = abs(found.mean - exact[nearest]) / found.error
-    assert found.mean.shape == found.error.shape == (60, 2)
+    local = local_means(x, 0, K, subsets=60, samples=300)
+    nearest = abs(local.mean[:, None] - exact[None]).max(2).argmin(1)
+    off = abs(local.mean - exact[nearest]) / local.error
+    assert local.mean.shape == local.error.shape == (60, 2)
     assert off.max() < 5
     assert len(set(nearest.tolist())) > 2
 

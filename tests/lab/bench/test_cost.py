@@ -65,30 +65,35 @@ def example(ratio=20.0):
 def test_every_k_up_to_the_batch_is_measured(monkeypatch):
     assert KS == (1, 2, 4, 8, 16, 32, 64)
     monkeypatch.setattr(cost.sinkhorn, "available", lambda: False)
-    found = measure("iris", batch_size=20, steps=2, seconds=0)
-    assert [row.k for row in found.rows] == [None, 1, 2, 4, 8, 16]
-    assert (found.samples, found.dimensions, found.batch_size, found.steps) == (100, 4, 20, 2)
-    assert found.turns >= 3
-    assert found.sinkhorn is None
+    costs = measure("iris", batch_size=20, steps=2, seconds=0)
+    assert [row.k for row in costs.rows] == [None, 1, 2, 4, 8, 16]
+    assert (costs.samples, costs.dimensions, costs.batch_size, costs.steps) == (
+        100,
+        4,
+        20,
+        2,
+    )
+    assert costs.turns >= 3
+    assert costs.sinkhorn is None
 
 
 def test_shares_sum_to_one_and_nothing_is_matched_at_k_1(quick):
-    found = measure("iris", steps=1, seconds=0)
-    for one in found.rows:
-        assert set(one.parts) == set(PARTS)
-        assert min(one.shares.values()) >= 0
-        assert sum(one.shares.values()) == pytest.approx(1)
-        assert one.epoch > 0
-        assert (one.parts["assignment"] > 0) == (one.k not in (None, 1))
-    assert found.row(None).added == found.row(1).parts["distance"] == 0
-    assert found.row(None).over_erm == 1
+    cost = measure("iris", steps=1, seconds=0)
+    for line in cost.rows:
+        assert set(line.parts) == set(PARTS)
+        assert min(line.shares.values()) >= 0
+        assert sum(line.shares.values()) == pytest.approx(1)
+        assert line.epoch > 0
+        assert (line.parts["assignment"] > 0) == (line.k not in (None, 1))
+    assert cost.row(None).added == cost.row(1).parts["distance"] == 0
+    assert cost.row(None).over_erm == 1
 
 
 def test_sinkhorn_is_compared_at_every_k_that_has_something_to_match(quick):
     pytest.importorskip("ot.batch")
-    found = measure("iris", steps=1, seconds=0)
-    assert [one.k for one in found.sinkhorn] == [2, 2, 4, 4]
-    assert all(one.excess >= -1e-9 for one in found.sinkhorn)
+    cost = measure("iris", steps=1, seconds=0)
+    assert [line.k for line in cost.sinkhorn] == [2, 2, 4, 4]
+    assert all(line.excess >= -1e-9 for line in cost.sinkhorn)
 
 
 def test_threads_are_as_before(quick, monkeypatch):
@@ -111,12 +116,12 @@ def test_a_data_set_that_is_not_at_hand_is_replaced_by_noise_of_its_size(monkeyp
 @pytest.mark.parametrize(("n", "k"), [(24, 8), (21, 8), (5, 5)])
 def test_the_solver_is_timed_on_the_costs_that_decide_the_match(n, k):
     x, x2 = torch.randn(2, n, 3, 2)
-    found, start = [], 0
+    partners, start = [], 0
     for block in block_costs(x, x2, k):
         for columns in solve(block):
-            found += (start + columns).tolist()
+            partners += (start + columns).tolist()
             start += len(columns)
-    assert found == match(x, x2, k=k).tolist()
+    assert partners == match(x, x2, k=k).tolist()
 
 
 def test_parts_of_a_row_come_from_the_times_of_an_epoch():
@@ -126,11 +131,11 @@ def test_parts_of_a_row_come_from_the_times_of_an_epoch():
             "mixing": [0.2, 0.1], "matching k=4": [0.7, 0.9], "assignment k=4": [0.3, 0.2],
         }
     )  # fmt: skip
-    found = row(4, timed, per_epoch=3.0)
-    assert found.parts == pytest.approx(parts(24.0, 1.5, 0.3, 1.5, 0.6))
-    assert found.epoch == 30.0
-    assert found.over_erm == pytest.approx((1.1 + 1.25) / 2)
-    assert found.added == pytest.approx(3.9 / 24)
+    line = row(4, timed, per_epoch=3.0)
+    assert line.parts == pytest.approx(parts(24.0, 1.5, 0.3, 1.5, 0.6))
+    assert line.epoch == 30.0
+    assert line.over_erm == pytest.approx((1.1 + 1.25) / 2)
+    assert line.added == pytest.approx(3.9 / 24)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +190,7 @@ def test_what_is_written_is_whole_and_the_same_each_time(tmp_path):
     assert cost_report.conclusion(example()) in page
     assert "`kmixup bench cost`" in page
     values = json.loads(before[1])
-    assert [one["k"] for one in values["rows"]] == [None, 1, 32, 64]
+    assert [line["k"] for line in values["rows"]] == [None, 1, 32, 64]
     assert values["rows"][2]["added"] == pytest.approx(0.05)
     assert values["paper"]["assignment"] == "0.69 s"
     assert values["machine"]["threads"] == 1

@@ -35,31 +35,31 @@ def advising(k: int, alpha: float):
 
 
 def looked_back(rows, k=32, alpha=0.3):
-    (found,) = look_back(rows, advising=advising(k, alpha))
-    return found
+    (hindsight,) = look_back(rows, advising=advising(k, alpha))
+    return hindsight
 
 
 ROWS = [row_of(trial) for trial in TRIALS]
 
 
 def test_the_nearest_setting_is_compared_in_the_same_trial():
-    found = looked_back(ROWS)
-    assert (found.data, found.trials) == ("iris", 4)
-    assert found.advised == {(32, 0.3): 4}
-    assert found.taken == {(16, 0.1): 4}
-    assert found.error == pytest.approx(100 * (0.064 + 0.015))
-    assert found.best == ((16, 0.1), pytest.approx(found.error))
-    assert found.against["ERM"].mean == pytest.approx(-3.5)  # ERM has k = 1 here
-    assert found.against["k = 16, α = 1"].mean == pytest.approx(-2)
-    assert found.against["tuned mixup"].mean == pytest.approx(-1.5)
-    assert found.against["ERM"].error == pytest.approx(0)
-    assert (found.against["ERM"].better, found.against["ERM"].worse) == (4, 0)
+    hindsight = looked_back(ROWS)
+    assert (hindsight.data, hindsight.trials) == ("iris", 4)
+    assert hindsight.advised == {(32, 0.3): 4}
+    assert hindsight.taken == {(16, 0.1): 4}
+    assert hindsight.error == pytest.approx(100 * (0.064 + 0.015))
+    assert hindsight.best == ((16, 0.1), pytest.approx(hindsight.error))
+    assert hindsight.against["ERM"].mean == pytest.approx(-3.5)  # ERM has k = 1 here
+    assert hindsight.against["k = 16, α = 1"].mean == pytest.approx(-2)
+    assert hindsight.against["tuned mixup"].mean == pytest.approx(-1.5)
+    assert hindsight.against["ERM"].error == pytest.approx(0)
+    assert (hindsight.against["ERM"].better, hindsight.against["ERM"].worse) == (4, 0)
 
 
 def test_advice_not_to_mix_is_plain_training():
-    found = looked_back(ROWS, 1, 0.0)
-    assert found.taken == {(1, 0.0): 4}
-    assert found.against["ERM"].values == (0, 0, 0, 0)
+    hindsight = looked_back(ROWS, 1, 0.0)
+    assert hindsight.taken == {(1, 0.0): 4}
+    assert hindsight.against["ERM"].values == (0, 0, 0, 0)
 
 
 def test_mixup_is_tuned_on_the_other_trials_alone():
@@ -76,17 +76,17 @@ def test_mixup_is_tuned_on_the_other_trials_alone():
 
 
 def test_trials_that_lack_a_setting_do_not_count():
-    found = looked_back(ROWS[:-1])
-    assert found.trials == 3
-    assert found.against["tuned mixup"].mean == pytest.approx(-1.5)
+    hindsight = looked_back(ROWS[:-1])
+    assert hindsight.trials == 3
+    assert hindsight.against["tuned mixup"].mean == pytest.approx(-1.5)
 
 
 def test_rivals_that_were_not_run_are_left_out():
     small = [row for row in ROWS if row.trial.method.k < 16]
     assert set(looked_back(small).against) == {"ERM", "tuned mixup"}
-    one = [row for row in ROWS if row.trial.seed == 0]
-    assert set(looked_back(one).against) == {"ERM", "k = 16, α = 1"}
-    assert looked_back(one).against["ERM"].error == 0
+    single = [row for row in ROWS if row.trial.seed == 0]
+    assert set(looked_back(single).against) == {"ERM", "k = 16, α = 1"}
+    assert looked_back(single).against["ERM"].error == 0
 
 
 def test_failures_and_other_methods_are_passed_over():
@@ -104,10 +104,10 @@ def test_a_setting_that_was_run_is_its_own_nearest(wanted, others):
 
 
 def test_differences_count_ties_as_neither():
-    found = Difference((-1.0, 0.0, 2.0))
-    assert (found.better, found.worse) == (1, 1)
-    assert found.mean == pytest.approx(1 / 3)
-    assert found.error == pytest.approx(0.8819, abs=1e-3)
+    difference = Difference((-1.0, 0.0, 2.0))
+    assert (difference.better, difference.worse) == (1, 1)
+    assert difference.mean == pytest.approx(1 / 3)
+    assert difference.error == pytest.approx(0.8819, abs=1e-3)
 
 
 @pytest.fixture

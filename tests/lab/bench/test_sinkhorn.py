@@ -24,10 +24,10 @@ def distances(seed, blocks=3, k=6):
 def test_a_coupling_has_even_marginals_and_no_negative_entry(seed, k):
     rng = np.random.default_rng(seed)
     plan = torch.from_numpy(rng.lognormal(sigma=3, size=(4, k, k)) / k**2)
-    found = coupling(plan)
-    assert found.min() >= 0
+    coupled = coupling(plan)
+    assert coupled.min() >= 0
     for side in (1, 2):
-        torch.testing.assert_close(found.sum(side), torch.full((4, k), 1 / k).double())
+        torch.testing.assert_close(coupled.sum(side), torch.full((4, k), 1 / k).double())
 
 
 def test_a_coupling_stays_as_it_is():

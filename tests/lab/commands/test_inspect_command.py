@@ -30,11 +30,11 @@ def two_clusters(n):
 
 def lines(text):
     """The readings that were printed, by k."""
-    found = {}
+    readings = {}
     for line in text.splitlines():
         if match := re.match(r" *(\d+)  +\d", line):
-            found[int(match[1])] = line.split()[1:]
-    return found
+            readings[int(match[1])] = line.split()[1:]
+    return readings
 
 
 # what is printed
@@ -44,23 +44,25 @@ def test_the_answer_is_printed_with_every_reading(kmixup, here):
     code, out, err = kmixup("inspect", "iris", "--largest-k", 16, "--no-page")
     assert (code, err) == (0, "")
     data = load("iris")
-    found = library.inspect(
+    inspection = library.inspect(
         data.normalise(data.x_train), data.y_train, largest_k=16, batch_size=32,
         generator=torch.Generator().manual_seed(0),
     )  # fmt: skip
     printed = lines(out)
     assert list(printed) == [1, 2, 4, 8, 16]
     for k, cells in printed.items():
-        assert float(cells[0]) == pytest.approx(100 * found.at(k).ratio.value, abs=0.06)
-    assert printed[2][4] == f"{100 * found.at(2).crossing.value:.1f}"
+        assert float(cells[0]) == pytest.approx(100 * inspection.at(k).ratio.value, abs=0.06)
+    assert printed[2][4] == f"{100 * inspection.at(2).crossing.value:.1f}"
     assert out.startswith(
         "iris: 100 training samples of 4 numbers in 3 classes, scaling symmetric; all of \nthem"
     )
     words = " ".join(out.split())
-    for sentence in (*found.advice.reasons, found.advice.changes):
+    for sentence in (*inspection.advice.reasons, inspection.advice.changes):
         assert sentence in words
-    assert f"Advice: k = {found.advice.k}, alpha = {found.advice.alpha:g}" in words
-    code = f"kmixup.KMixup(k={found.advice.k}, alpha={found.advice.alpha:g}, num_classes=3)"
+    assert f"Advice: k = {inspection.advice.k}, alpha = {inspection.advice.alpha:g}" in words
+    code = (
+        f"kmixup.KMixup(k={inspection.advice.k}, alpha={inspection.advice.alpha:g}, num_classes=3)"
+    )
     assert code in words
     assert "out of" in out
     assert max(map(len, out.splitlines())) <= 80
@@ -80,11 +82,11 @@ def test_a_sample_of_many_rows_is_called_one_and_is_that_of_the_library(kmixup, 
     assert out.startswith("own.csv: 2,000 training samples of 2 numbers in 2 classes, ")
     assert "; 150 of them, drawn at random, were looked at." in " ".join(out.split())
     data = load("own.csv", seed=3)
-    found = library.inspect(
+    inspection = library.inspect(
         data.normalise(data.x_train), data.y_train, size=150, largest_k=4,
         generator=torch.Generator().manual_seed(3),
     )  # fmt: skip
-    assert lines(out)[4][0] == f"{100 * found.at(4).ratio.value:.1f}"
+    assert lines(out)[4][0] == f"{100 * inspection.at(4).ratio.value:.1f}"
 
 
 def test_random_labels_get_a_warning_and_no_code(kmixup, here):

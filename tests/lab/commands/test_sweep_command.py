@@ -374,11 +374,11 @@ def test_probes_are_short(monkeypatch):
 def test_data_that_are_not_at_hand_are_probed_with_noise(here):
     protocol = {"epochs": 1, "batch_size": 8}
     missing = expand(data=["mnist", "abalone", "iris"], method="erm", trials=2, protocol=protocol)
-    found = estimate(missing)
-    assert found.seconds > 0
-    assert (found.noise, found.unknown) == (("abalone", "mnist"), ())
+    expected = estimate(missing)
+    assert expected.seconds > 0
+    assert (expected.noise, expected.unknown) == (("abalone", "mnist"), ())
     small = [replace(trial, limit=100) for trial in missing if trial.data == "mnist"]
-    assert estimate(small).seconds < found.seconds
+    assert estimate(small).seconds < expected.seconds
     held = [replace(trial, validation=0.5) for trial in small]
     assert estimate(held).noise == ("mnist",)
 

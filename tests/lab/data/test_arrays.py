@@ -18,19 +18,19 @@ def save(tmp_path, **arrays):
 
 
 def test_npz_keeps_inputs_and_numbers_the_classes(tmp_path):
-    found = read_npz(save(tmp_path, x=X, y=Y))
-    assert found.x.dtype == torch.float32
-    assert found.x.tolist() == X.tolist()
-    assert (found.y.tolist(), found.classes) == ([0, 1, 0, 1, 1, 0], ("5", "7"))
+    arrays = read_npz(save(tmp_path, x=X, y=Y))
+    assert arrays.x.dtype == torch.float32
+    assert arrays.x.tolist() == X.tolist()
+    assert (arrays.y.tolist(), arrays.classes) == ([0, 1, 0, 1, 1, 0], ("5", "7"))
 
 
 def test_npz_labels_may_be_words_and_the_test_part_fixed(tmp_path):
     words = np.array(["b", "a", "b", "a", "c", "a"])
     path = save(tmp_path, x=X, y=words, x_test=X[:2], y_test=np.array(["c", "b"]))
-    found = read_npz(path)
-    assert isinstance(found, Parts)
-    assert found.classes == ("a", "b", "c")
-    assert found.y_test.tolist() == [2, 1]
+    arrays = read_npz(path)
+    assert isinstance(arrays, Parts)
+    assert arrays.classes == ("a", "b", "c")
+    assert arrays.y_test.tolist() == [2, 1]
 
 
 @pytest.mark.parametrize("shape", [(6, 4, 5), (6, 3, 4, 5)])

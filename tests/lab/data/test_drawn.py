@@ -33,12 +33,12 @@ def test_a_remainder_goes_to_some_classes_by_chance():
 
 def test_samples_are_drawn_by_the_seed_without_repetition_and_keep_their_targets():
     whole = parts([50, 60, 70])
-    one, again, other = (whole.drawn(60, seed=seed) for seed in (0, 0, 1))
-    assert torch.equal(one.x_train, again.x_train)
-    assert not torch.equal(one.x_train, other.x_train)
-    assert len(one.x_train.unique()) == 60
-    assert torch.equal(whole.y_train[one.x_train[:, 0].long()], one.y_train)
-    assert torch.equal(one.x_test, whole.x_test)
+    first, again, other = (whole.drawn(60, seed=seed) for seed in (0, 0, 1))
+    assert torch.equal(first.x_train, again.x_train)
+    assert not torch.equal(first.x_train, other.x_train)
+    assert len(first.x_train.unique()) == 60
+    assert torch.equal(whole.y_train[first.x_train[:, 0].long()], first.y_train)
+    assert torch.equal(first.x_test, whole.x_test)
 
 
 def test_numbers_are_drawn_without_regard_to_their_values():

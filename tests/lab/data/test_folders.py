@@ -125,19 +125,19 @@ def test_a_list_that_is_no_text_is_named(tiny):
 def test_folders_without_a_test_part_are_left_to_be_split(tmp_path):
     for name in ("cat/1.png", "dog/1.png", "dog/2.jpg"):
         write_image(tmp_path / "train" / name, 5)
-    found = read_label_folders(tmp_path)
-    assert isinstance(found, Samples)
-    assert found.classes == ("cat", "dog")
-    assert found.y.tolist() == [0, 1, 1]
+    images = read_label_folders(tmp_path)
+    assert isinstance(images, Samples)
+    assert images.classes == ("cat", "dog")
+    assert images.y.tolist() == [0, 1, 1]
 
 
 def test_a_test_folder_may_lack_classes_but_not_add_any(tmp_path):
     for name in ("train/cat/1.png", "train/dog/1.png", "train/emu/1.png", "test/dog/1.png"):
         write_image(tmp_path / name, 5)
     write_image(tmp_path / "test/emu/1.png", 5)
-    found = read_label_folders(tmp_path)
-    assert isinstance(found, Parts)
-    assert found.y_test.tolist() == [1, 2]
+    images = read_label_folders(tmp_path)
+    assert isinstance(images, Parts)
+    assert images.y_test.tolist() == [1, 2]
     write_image(tmp_path / "test/fox/1.png", 5)
     with pytest.raises(ValueError, match="'fox' is not one"):
         read_label_folders(tmp_path)

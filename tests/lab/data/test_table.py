@@ -18,9 +18,9 @@ def table(tmp_path, text, encoding="utf-8"):
 
 def test_csv_takes_the_named_column_as_the_class(tmp_path):
     path = table(tmp_path, "a,kind,b\n1,x,2\n3,y,4e1\n\n5,x,-6\n")
-    found = read_csv(path, target="kind")
-    assert found.x.tolist() == [[1, 2], [3, 40], [5, -6]]
-    assert (found.y.tolist(), found.classes) == ([0, 1, 0], ("x", "y"))
+    contents = read_csv(path, target="kind")
+    assert contents.x.tolist() == [[1, 2], [3, 40], [5, -6]]
+    assert (contents.y.tolist(), contents.classes) == ([0, 1, 0], ("x", "y"))
 
 
 def test_a_csv_is_read_in_parts_that_do_not_show(tmp_path, monkeypatch):
@@ -33,9 +33,9 @@ def test_a_csv_is_read_in_parts_that_do_not_show(tmp_path, monkeypatch):
     assert whole.x.equal(torch.tensor([[float(i), -i / 7] for i in range(10)]))
     for rows in (1, 3, 10):
         monkeypatch.setattr(delimited, "ROWS", rows)
-        found = read_csv(path, target="kind")
-        assert found.x.equal(whole.x)
-        assert found.y.equal(whole.y)
+        contents = read_csv(path, target="kind")
+        assert contents.x.equal(whole.x)
+        assert contents.y.equal(whole.y)
 
 
 def test_a_mixed_table_is_read_in_parts_that_do_not_show(tmp_path, monkeypatch):

@@ -103,11 +103,11 @@ def test_bytes_that_are_no_text_are_named(tmp_path):
 
 
 def test_a_question_mark_is_a_missing_value(tmp_path):
-    found = read_arrhythmia(write(tmp_path, arrhythmia(1, 16, 1)))
-    assert found.x.shape == (3, 279)
-    assert found.x[:, 1].isnan().all()
-    assert not found.x[:, 2:].isnan().any()
-    assert found.classes == ("1", "16")
+    table = read_arrhythmia(write(tmp_path, arrhythmia(1, 16, 1)))
+    assert table.x.shape == (3, 279)
+    assert table.x[:, 1].isnan().all()
+    assert not table.x[:, 2:].isnan().any()
+    assert table.classes == ("1", "16")
 
 
 def test_missing_values_take_the_training_median_of_their_column():
@@ -120,9 +120,9 @@ def test_missing_values_take_the_training_median_of_their_column():
 
 def test_phishing_reads_rows_of_an_arff_without_a_last_line_end(tmp_path):
     rows = [",".join(["1"] * 30 + ["-1"]), ",".join(["0"] * 30 + ["1"])]
-    found = read_phishing(write(tmp_path, arff(rows)))
-    assert found.x.tolist() == [[1.0] * 30, [0.0] * 30]
-    assert (found.y.tolist(), found.classes) == ([0, 1], ("-1", "1"))
+    table = read_phishing(write(tmp_path, arff(rows)))
+    assert table.x.tolist() == [[1.0] * 30, [0.0] * 30]
+    assert (table.y.tolist(), table.classes) == ([0, 1], ("-1", "1"))
 
 
 def test_a_value_that_the_arff_does_not_allow_is_named(tmp_path):
@@ -151,23 +151,23 @@ def test_an_arff_cut_short_is_named(tmp_path):
 
 
 def test_the_real_abalone_has_the_mean_squared_distance_of_the_papers_xi(real):
-    found = read_abalone(real / "uci/abalone.data", ordinal=True)
-    assert (found.x.shape, len(found.classes)) == ((4177, 8), 28)
-    assert mean_squared_distance(found.x) == pytest.approx(1.96, abs=0.005)
+    table = read_abalone(real / "uci/abalone.data", ordinal=True)
+    assert (table.x.shape, len(table.classes)) == ((4177, 8), 28)
+    assert mean_squared_distance(table.x) == pytest.approx(1.96, abs=0.005)
 
 
 def test_the_real_arrhythmia_has_the_mean_squared_distance_of_the_papers_xi(real):
-    found = read_arrhythmia(real / "uci/arrhythmia.data")
-    assert (found.x.shape, len(found.classes)) == ((452, 279), 13)
-    assert int(found.x.isnan().sum()) == 408
-    whole = impute(Parts(found.x, found.y, found.x, found.y, found.classes))
+    table = read_arrhythmia(real / "uci/arrhythmia.data")
+    assert (table.x.shape, len(table.classes)) == ((452, 279), 13)
+    assert int(table.x.isnan().sum()) == 408
+    whole = impute(Parts(table.x, table.y, table.x, table.y, table.classes))
     assert mean_squared_distance(whole.x_train) == pytest.approx(8.9e4, abs=500)
 
 
 def test_the_real_phishing_has_the_mean_squared_distance_of_the_papers_xi(real):
-    found = read_phishing(real / "uci/Training Dataset.arff")
-    assert found.y.bincount().tolist() == [4898, 6157]
-    assert mean_squared_distance(found.x) == pytest.approx(34.675, abs=0.005)
+    table = read_phishing(real / "uci/Training Dataset.arff")
+    assert table.y.bincount().tolist() == [4898, 6157]
+    assert mean_squared_distance(table.x) == pytest.approx(34.675, abs=0.005)
 
 
 @pytest.mark.parametrize("name", ["abalone", "arrhythmia", "phishing"])

@@ -21,11 +21,13 @@ def decision(values, rows=1000, task=None):
     ],
 )
 def test_few_whole_numbers_are_classes_and_others_a_regression(values, rows, task, note):
-    found = decision(list(values), rows)
-    assert found.task == task
-    assert (found.note is not None) == note
+    decided = decision(list(values), rows)
+    assert decided.task == task
+    assert (decided.note is not None) == note
     other = {"classes": "regression", "regression": "classes"}[task]
-    assert not note or found.note.endswith(f"taken for {task}: --task {other} takes it for {other}")
+    assert not note or decided.note.endswith(
+        f"taken for {task}: --task {other} takes it for {other}"
+    )
 
 
 @pytest.mark.parametrize("task", ["classes", "regression"])

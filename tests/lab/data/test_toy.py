@@ -18,10 +18,10 @@ def test_classes_are_balanced_at_any_size(name):
 
 @pytest.mark.parametrize("name", TOYS)
 def test_seed_decides_and_test_points_are_new(name):
-    one, same, other = (toy.draw(name, size=50, seed=s) for s in (1, 1, 2))
-    assert torch.equal(one.x_train, same.x_train)
-    assert not torch.equal(one.x_train, other.x_train)
-    assert not torch.equal(one.x_train, one.x_test)
+    first, same, other = (toy.draw(name, size=50, seed=s) for s in (1, 1, 2))
+    assert torch.equal(first.x_train, same.x_train)
+    assert not torch.equal(first.x_train, other.x_train)
+    assert not torch.equal(first.x_train, first.x_test)
 
 
 @pytest.mark.parametrize(

@@ -110,10 +110,10 @@ def test_scores_cannot_be_changed():
 @every_evaluation
 @pytest.mark.parametrize("batch_size", [1, 7, 200, 1000])
 def test_scores_do_not_depend_on_the_batch_size(evaluate, batch_size, net, pixels):
-    one, whole = evaluate(net, *pixels, batch_size=batch_size), evaluate(net, *pixels)
-    assert one.error == whole.error
-    assert one.nll == pytest.approx(whole.nll, rel=1e-6)
-    assert one.ece == pytest.approx(whole.ece, rel=1e-5)
+    parts, whole = evaluate(net, *pixels, batch_size=batch_size), evaluate(net, *pixels)
+    assert parts.error == whole.error
+    assert parts.nll == pytest.approx(whole.nll, rel=1e-6)
+    assert parts.ece == pytest.approx(whole.ece, rel=1e-5)
 
 
 def test_images_keep_their_shape_on_the_way_to_the_network():
@@ -337,8 +337,8 @@ def test_fgsm_works_on_frozen_networks(linear, pixels):
 
 
 def test_fgsm_attacks_the_network_in_eval_mode(net, pixels):
-    one, two = (fgsm(net, *pixels, eps=8, normalise=normalise) for _ in range(2))
-    assert torch.equal(one, two)
+    first, second = (fgsm(net, *pixels, eps=8, normalise=normalise) for _ in range(2))
+    assert torch.equal(first, second)
     assert net[3].training
 
 

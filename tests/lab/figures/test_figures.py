@@ -145,18 +145,19 @@ def test_k_is_cut_to_half_of_few_points():
 
 def test_optimal_and_nearest_share_point_axes_and_scale():
     clouds = toys(size=96)
-    one, two = (
+    first, second = (
         distributions.partners(clouds, pairing=pairing, samples=50)
         for pairing in (Optimal, Nearest)
     )
-    for a, b in zip(one.axes, two.axes, strict=True):
+    for a, b in zip(first.axes, second.axes, strict=True):
         assert (a.get_xlim(), a.get_ylim()) == (b.get_xlim(), b.get_ylim())
     stars = [
-        [axes.collections[-1].get_offsets().tolist() for axes in f.axes[:3]] for f in (one, two)
+        [axes.collections[-1].get_offsets().tolist() for axes in f.axes[:3]]
+        for f in (first, second)
     ]
     assert stars[0] == stars[1]
-    assert "matched optimally" in one.get_label()
-    assert "the nearest point" in two.get_label()
+    assert "matched optimally" in first.get_label()
+    assert "the nearest point" in second.get_label()
     assert distributions.partners(clouds[:1], points=[5], samples=50).axes[0].collections[
         -1
     ].get_offsets().tolist() == [clouds[0].plane[5].tolist()]
@@ -196,8 +197,8 @@ def test_the_counterexample_crosses_twice_for_half_the_cost():
     lemma, optimal = labels(schematics.counterexample()).splitlines()
     assert lemma.startswith("As the lemma counts: 1 cross match, cost ")
     assert optimal.startswith("Optimal: 2 cross matches, cost ")
-    one, two = (float(title.split()[-2]) for title in (lemma, optimal))
-    assert two < 0.7 * one
+    first, second = (float(title.split()[-2]) for title in (lemma, optimal))
+    assert second < 0.7 * first
 
 
 def test_the_direct_match_of_a_far_island_costs_less_than_the_detour():
@@ -240,16 +241,16 @@ def test_the_share_in_a_row_is_above_the_paper_s_bound_and_below_the_other():
 @pytest.mark.slow
 def test_courses_are_those_of_the_records_and_are_kept(tmp_path, monkeypatch):
     trial = Trial("iris", "mlp-iris", protocol=Protocol(epochs=3, rate=0.005))
-    found = convergence.courses(trial, ks=(1, 4), alphas=(1.0,), trials=2, folder=tmp_path)
-    assert [(course.k, course.train.shape) for course in found] == [(1, (2, 3)), (4, (2, 3))]
-    for course in found:
+    drawn = convergence.courses(trial, ks=(1, 4), alphas=(1.0,), trials=2, folder=tmp_path)
+    assert [(course.k, course.train.shape) for course in drawn] == [(1, (2, 3)), (4, (2, 3))]
+    for course in drawn:
         assert ((course.train > 0) & (course.train <= 1)).all()
     kept = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
     assert kept.count("record.json") == 4
     monkeypatch.setattr(convergence, "train", None)  # cannot be called
     again = convergence.courses(trial, ks=(1, 4), alphas=(1.0,), trials=2, folder=tmp_path)
-    assert all(np.array_equal(a.train, b.train) for a, b in zip(found, again, strict=True))
-    figure = convergence.convergence(found, "Iris")
+    assert all(np.array_equal(a.train, b.train) for a, b in zip(drawn, again, strict=True))
+    figure = convergence.convergence(drawn, "Iris")
     assert labels(figure).splitlines() == ["Test, α = 1", "Training, α = 1"]
     assert "the mean of 2 networks" in figure.get_label()
 
@@ -258,7 +259,7 @@ def test_courses_are_those_of_the_records_and_are_kept(tmp_path, monkeypatch):
 def test_without_mnist_the_title_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(gallery, "at_hand", lambda name, limit: False)
     monkeypatch.setattr(gallery.convergence, "courses", lambda trial, **_: [trial])
-    monkeypatch.setattr(gallery.convergence, "convergence", lambda found, title: (found, title))
+    monkeypatch.setattr(gallery.convergence, "convergence", lambda courses, title: (courses, title))
     (trial,), title = gallery.DRAW["convergence"](Settings(tmp_path))
     assert trial.data == "swiss-roll"
     assert title == "swiss-roll, mlp-toy (MNIST is not at hand)"
@@ -273,7 +274,7 @@ def test_runs_are_kept_only_of_data_that_cannot_change(tmp_path, monkeypatch, na
     monkeypatch.setattr(
         gallery.convergence, "courses", lambda trial, *, trials, folder: folders.append(folder)
     )
-    monkeypatch.setattr(gallery.convergence, "convergence", lambda found, title: None)
+    monkeypatch.setattr(gallery.convergence, "convergence", lambda courses, title: None)
     gallery.DRAW["convergence"](Settings(tmp_path, data=name))
     assert folders == [kept and tmp_path / kept]
 

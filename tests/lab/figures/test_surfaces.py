@@ -68,8 +68,8 @@ def test_a_network_that_diverged_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(
         beliefs, "train_fleet", lambda trials, data: [DivergedError("no")] * len(trials)
     )
-    found = surfaces.pictures(runs(), tmp_path)
-    assert {picture.caption for picture in found["four-bars"]} == {"training diverged"}
+    pictures = surfaces.pictures(runs(), tmp_path)
+    assert {picture.caption for picture in pictures["four-bars"]} == {"training diverged"}
 
 
 def test_trials_are_those_of_the_longest_protocol_and_the_least_seed():

@@ -33,7 +33,7 @@ def rows_with(contest, error):
 
     def run(trials):
         return [
-            failed_row(trial) if (found := error(trial)) is None else done_row(trial, found)
+            failed_row(trial) if (figure := error(trial)) is None else done_row(trial, figure)
             for trial in trials
         ]
 
@@ -126,21 +126,21 @@ def test_leagues_that_cannot_be_carried_out_are_refused(more, message):
 
 @pytest.mark.slow
 def test_other_test_samples_change_nothing_but_the_test(tmp_path, monkeypatch):
-    found = []
+    results = []
     for number, shift in enumerate((0.0, 50.0)):
         folder = tmp_path / str(number)
         folder.mkdir()
         monkeypatch.chdir(folder)
         contest = contest_of(own("own.npz", shift=shift), epochs=2)
-        found.append(play(contest, inline("rows")))
-    first, second = found
+        results.append(play(contest, inline("rows")))
+    first, second = results
 
     def validated(result):
         return table([row for row in result.rows if row.trial.validation is not None])
 
     assert validated(first) == validated(second)
-    for one, other in zip(first.scores, second.scores, strict=True):
-        assert one.chosen == other.chosen
+    for score, other in zip(first.scores, second.scores, strict=True):
+        assert score.chosen == other.chosen
     for row, other in zip(first.tested, second.tested, strict=True):
         assert row.scores != other.scores
 

@@ -30,11 +30,11 @@ def error(trial):
 def league(error=error, *, data=DATA, trials=5, **changes):
     def run(asked):
         for trial in asked:
-            found = error(trial)
+            figure = error(trial)
             yield (
                 failed_row(trial, "ValueError: <no>")
-                if found is None
-                else (found if not isinstance(found, float) else done_row(trial, found))
+                if figure is None
+                else (figure if not isinstance(figure, float) else done_row(trial, figure))
             )
 
     contests = make_contests(data, methods=list(LEVEL), settings=2, trials=trials, **changes)
@@ -43,13 +43,13 @@ def league(error=error, *, data=DATA, trials=5, **changes):
 
 
 @pytest.fixture(scope="module")
-def found():
+def standings():
     return league()
 
 
 @pytest.fixture(scope="module")
-def html(found):
-    return page(found, command="kmixup league iris cancer four-bars")
+def html(standings):
+    return page(standings, command="kmixup league iris cancer four-bars")
 
 
 def text_of(html):
@@ -76,33 +76,35 @@ def test_the_page_has_ranks_errors_comparisons_the_prediction_and_the_protocol(h
     assert "kmixup league iris cancer four-bars" in text
 
 
-def test_ranks_are_of_mean_errors_and_the_unranked_entrant_is_left_out(found):
-    assert found.ranking.names == ("k-mixup", "mixup", "RegMixup", "ERM", "nearest neighbours")
-    assert found.ranking.ranks == (1.0, 2.0, 3.0, 4.0, 5.0)
-    assert "k-mixup, k = 16" not in found.titles
-    assert headline(found)[1].startswith("The ranks differ beyond chance (Friedman's test, p = ")
-
-
-def test_comparisons_are_corrected_for_all_of_them(found):
-    assert len(found.against) == 12
-    assert [test.p for test in found.against] == list(
-        holm([test.difference.p for test in found.against])
+def test_ranks_are_of_mean_errors_and_the_unranked_entrant_is_left_out(standings):
+    assert standings.ranking.names == ("k-mixup", "mixup", "RegMixup", "ERM", "nearest neighbours")
+    assert standings.ranking.ranks == (1.0, 2.0, 3.0, 4.0, 5.0)
+    assert "k-mixup, k = 16" not in standings.titles
+    assert headline(standings)[1].startswith(
+        "The ranks differ beyond chance (Friedman's test, p = "
     )
-    sides = {(test.data, test.method): test.side for test in found.against}
+
+
+def test_comparisons_are_corrected_for_all_of_them(standings):
+    assert len(standings.against) == 12
+    assert [test.p for test in standings.against] == list(
+        holm([test.difference.p for test in standings.against])
+    )
+    sides = {(test.data, test.method): test.side for test in standings.against}
     assert sides["iris", "k-mixup"] == -1
     assert sides["cancer", "ERM"] == 1
     assert sides["iris", "RegMixup"] == 0 or abs(sides["iris", "RegMixup"]) == 1
 
 
-def test_markdown_and_terminal_say_the_same(found, tmp_path):
-    text = markdown(found, command="kmixup league")
+def test_markdown_and_terminal_say_the_same(standings, tmp_path):
+    text = markdown(standings, command="kmixup league")
     assert "| k-mixup | * 10." in text.replace("\\*", "*")
     stream = io.StringIO()
-    show(found, Console(file=stream, width=100))
+    show(standings, Console(file=stream, width=100))
     for said in (text, stream.getvalue()):
-        assert found.prediction.verdict in said
+        assert standings.prediction.verdict in said
         assert "Best mean rank: k-mixup, 1.00 of 5, on 3 data sets." in said
-    path = write(found, tmp_path, command="kmixup league")
+    path = write(standings, tmp_path, command="kmixup league")
     assert path.name == "league.html"
     assert (tmp_path / "report.md").read_text() == text
 
@@ -111,35 +113,37 @@ def test_a_method_with_missing_trials_is_not_ranked_and_named():
     def failing(trial):
         return None if trial.method.name == "regmixup" and trial.data == "iris" else error(trial)
 
-    found = league(failing, data=("iris", "cancer"))
-    assert found.gaps == ("RegMixup is not ranked, it lacks iris (0 of 5 trials).",)
-    assert "RegMixup" not in found.ranking.names
-    text = text_of(page(found, command="kmixup league"))
-    assert found.gaps[0] in text
+    standings = league(failing, data=("iris", "cancer"))
+    assert standings.gaps == ("RegMixup is not ranked, it lacks iris (0 of 5 trials).",)
+    assert "RegMixup" not in standings.ranking.names
+    text = text_of(page(standings, command="kmixup league"))
+    assert standings.gaps[0] in text
     assert "ValueError: &lt;no&gt;" in text
     assert "Open: a verdict takes 3 data sets, there are 2." in text
 
 
 def test_one_data_set_gives_an_order_and_no_test():
-    found = league(data=("iris",), trials=1)
-    assert found.ranking.p is None
-    assert headline(found)[1] == (
+    standings = league(data=("iris",), trials=1)
+    assert standings.ranking.p is None
+    assert headline(standings)[1] == (
         "A test of the ranks takes 3 methods and 2 data sets: this is an order, no more."
     )
-    assert found.against == ()
-    assert "Nothing is compared with mixup" in text_of(page(found, command="kmixup league"))
+    assert standings.against == ()
+    assert "Nothing is compared with mixup" in text_of(page(standings, command="kmixup league"))
 
 
 def test_a_league_in_which_all_fails_has_a_page_that_says_so():
-    found = league(lambda trial: None, data=("iris",))
-    assert headline(found) == ("No two methods have ended well in all trials of all data sets.",)
-    assert "5 methods on 1 data set" in text_of(page(found, command="kmixup league"))
+    standings = league(lambda trial: None, data=("iris",))
+    assert headline(standings) == (
+        "No two methods have ended well in all trials of all data sets.",
+    )
+    assert "5 methods on 1 data set" in text_of(page(standings, command="kmixup league"))
 
 
 def test_a_regression_is_told_apart():
     def numbers(trial):
         return done_row(trial, scores=NumberScores(error(trial), 1.0, 0.5))
 
-    found = league(numbers, data=("iris",))
-    assert "RMSE" in text_of(page(found, command="kmixup league"))
-    assert "| 0.10" in markdown(found, command="kmixup league").replace("\\* ", "")
+    standings = league(numbers, data=("iris",))
+    assert "RMSE" in text_of(page(standings, command="kmixup league"))
+    assert "| 0.10" in markdown(standings, command="kmixup league").replace("\\* ", "")

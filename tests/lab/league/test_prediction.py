@@ -26,9 +26,13 @@ def test_the_prediction_is_that_of_the_page():
 
 
 def test_it_holds_where_all_signs_and_the_correlation_are_as_predicted():
-    found = Prediction((case(0.4, -2.0), case(0.6, -1.0), case(0.9, 1.0)))
-    assert (found.holds, found.mood, found.correlation) == (True, Mood.GOOD, pytest.approx(1.0))
-    assert found.verdict == (
+    prediction = Prediction((case(0.4, -2.0), case(0.6, -1.0), case(0.9, 1.0)))
+    assert (prediction.holds, prediction.mood, prediction.correlation) == (
+        True,
+        Mood.GOOD,
+        pytest.approx(1.0),
+    )
+    assert prediction.verdict == (
         "The prediction holds on 3 data sets: the sign is as predicted on 3 of 3, and the rank "
         "correlation of ratio and difference is 1.00. Beyond chance at 95 % are 3 of the "
         "differences, 3 of them as predicted."
@@ -45,15 +49,15 @@ def test_it_holds_where_all_signs_and_the_correlation_are_as_predicted():
     ],
 )
 def test_it_does_not_hold_otherwise(cases):
-    found = Prediction(cases)
-    assert (found.holds, found.mood) == (False, Mood.BAD)
-    assert found.verdict.startswith("The prediction does not hold on 3 data sets: ")
+    prediction = Prediction(cases)
+    assert (prediction.holds, prediction.mood) == (False, Mood.BAD)
+    assert prediction.verdict.startswith("The prediction does not hold on 3 data sets: ")
 
 
 def test_with_two_data_sets_it_is_open():
-    found = Prediction((case(0.4, -2.0), case(0.9, 1.0)))
-    assert (found.holds, found.mood) == (None, Mood.OPEN)
-    assert found.verdict == "Open: a verdict takes 3 data sets, there are 2."
+    prediction = Prediction((case(0.4, -2.0), case(0.9, 1.0)))
+    assert (prediction.holds, prediction.mood) == (None, Mood.OPEN)
+    assert prediction.verdict == "Open: a verdict takes 3 data sets, there are 2."
 
 
 @pytest.mark.parametrize(

@@ -53,8 +53,8 @@ def test_friedman_by_hand():
 def test_without_any_difference_few_leagues_find_one():
     """5 % of them should; 400 leagues are off by at most 4 standard errors."""
     random = np.random.default_rng(0)
-    found = np.mean([friedman(random.normal(size=(12, 5))) <= 0.05 for _ in range(400)])
-    assert found < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 400)
+    rejected = np.mean([friedman(random.normal(size=(12, 5))) <= 0.05 for _ in range(400)])
+    assert rejected < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 400)
 
 
 def test_groups_are_the_longest_runs_within_the_critical_difference():

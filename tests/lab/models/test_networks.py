@@ -141,10 +141,10 @@ REAL = {name: by_name(name, *row) for name, *row, _, _ in SIZES if name not in L
 
 @pytest.mark.parametrize("make", REAL.values(), ids=REAL.keys())
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others(make):
-    one, two, other = weights(make, 0), weights(make, 0), weights(make, 1)
-    assert all(map(torch.equal, one, two))
-    drawn = [not torch.equal(a, torch.full_like(a, a.flatten()[0].item())) for a in one]
-    differ = [not torch.equal(a, b) for a, b in zip(one, other, strict=True)]
+    first, again, other = weights(make, 0), weights(make, 0), weights(make, 1)
+    assert all(map(torch.equal, first, again))
+    drawn = [not torch.equal(a, torch.full_like(a, a.flatten()[0].item())) for a in first]
+    differ = [not torch.equal(a, b) for a, b in zip(first, other, strict=True)]
     assert differ == drawn  # what is not constant depends on the seed
 
 

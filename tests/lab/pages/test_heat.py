@@ -12,8 +12,8 @@ def test_colours_are_one_scale_and_their_text_stands_out():
     assert style(20.0) == style(9.0)
     both = diverging([-2.0, 1.0])
     assert both(2.0) != both(-2.0)
-    for one in (style(1 + i / 10) for i in range(81)):
-        ground, ink = re.findall(r"#\w+", one)
+    for colours in (style(1 + i / 10) for i in range(81)):
+        ground, ink = re.findall(r"#\w+", colours)
         assert contrast(ground, ink) >= 4.5  # what WCAG asks of text
 
 

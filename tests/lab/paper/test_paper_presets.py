@@ -182,11 +182,11 @@ def test_quick_is_small_and_what_is_given_goes_before_it(name):
     assert len(trials) <= 110
     assert preset.shrinkage(trials)
     assert all(trial.protocol.epochs <= 50 for trial in trials)
-    one = preset.trials(quick=True, trials=1, epochs=1, k=[4], alpha=[0.3], limit=64)
-    assert {(trial.seed, trial.protocol.epochs, trial.limit) for trial in one} == {(0, 1, 64)}
-    free = [trial.method for trial in one if trial.method.entry.has_alpha]
+    short = preset.trials(quick=True, trials=1, epochs=1, k=[4], alpha=[0.3], limit=64)
+    assert {(trial.seed, trial.protocol.epochs, trial.limit) for trial in short} == {(0, 1, 64)}
+    free = [trial.method for trial in short if trial.method.entry.has_alpha]
     assert {method.alpha for method in free} == {0.3}
-    assert {trial.method.k for trial in one} == {1, 4}
+    assert {trial.method.k for trial in short} == {1, 4}
 
 
 def test_what_always_differs_is_kept_apart():

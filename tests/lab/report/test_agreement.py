@@ -59,35 +59,37 @@ def test_distance_and_rank_are_over_the_cells_with_k_above_1():
     def errors(k, alpha, rule, seed):
         return printed(k, alpha) + (k * alpha / 10 if rule == "xi" else 0.5)
 
-    found = of(errors)
-    assert found.cells == 8
-    same, xi = found.fits
+    agreement = of(errors)
+    assert agreement.cells == 8
+    same, xi = agreement.fits
     assert same.distance == pytest.approx(0.5)
     assert same.rank == pytest.approx(1.0)
     shifts = [k * alpha / 10 for k in (4, 16) for alpha in ALPHAS]
     ours = [p + s for p, s in zip(PAPER[4] + PAPER[16], shifts, strict=True)]
     assert xi.distance == pytest.approx(np.sqrt(np.mean(np.square(shifts))))
     assert xi.rank == pytest.approx(stats.spearmanr(ours, PAPER[4] + PAPER[16]).statistic)
-    assert found.nearer.rule == "same"
+    assert agreement.nearer.rule == "same"
 
 
 def test_a_row_that_is_shifted_keeps_its_shape():
-    found = of(
+    agreement = of(
         lambda k, alpha, rule, seed: printed(k, alpha) + (k if rule == "same" else alpha) + seed % 2
     )
-    same, xi = found.fits
+    same, xi = agreement.fits
     assert same.shape == pytest.approx(0.0, abs=1e-9)
     slope = np.array(ALPHAS) - np.mean(ALPHAS)
     assert xi.shape == pytest.approx(np.sqrt(np.mean(slope**2)))
-    assert (found.nearer.rule, found.nearer_shape.rule) == ("xi", "same")
-    assert "By shape, each row less its mean, the same alpha at every k is nearer" in reading(found)
+    assert (agreement.nearer.rule, agreement.nearer_shape.rule) == ("xi", "same")
+    assert "By shape, each row less its mean, the same alpha at every k is nearer" in reading(
+        agreement
+    )
 
 
 def test_a_clear_difference_is_decided_and_said():
-    found = of(noisy(0, 3.0), trials=10)
-    assert found.decided
-    assert found.gap < 0
-    assert reading(found).startswith("the same alpha at every k, which differs by 0.")
+    agreement = of(noisy(0, 3.0), trials=10)
+    assert agreement.decided
+    assert agreement.gap < 0
+    assert reading(agreement).startswith("the same alpha at every k, which differs by 0.")
 
 
 def test_rules_that_are_alike_are_seldom_told_apart():
@@ -114,15 +116,15 @@ def test_the_jackknife_agrees_with_repeating_the_sweep():
 
 
 def test_one_rule_is_compared_with_nothing():
-    found = of(lambda k, alpha, rule, seed: printed(k, alpha) + 1, rules=("same",))
-    assert found.gap is None
-    assert reading(found).endswith("over 8 cells with k > 1; no other rule was run.")
+    agreement = of(lambda k, alpha, rule, seed: printed(k, alpha) + 1, rules=("same",))
+    assert agreement.gap is None
+    assert reading(agreement).endswith("over 8 cells with k > 1; no other rule was run.")
 
 
 def test_one_trial_decides_nothing():
-    found = of(noisy(0, 3.0), trials=1)
-    assert found.gap is None
-    assert not found.decided
+    agreement = of(noisy(0, 3.0), trials=1)
+    assert agreement.gap is None
+    assert not agreement.decided
 
 
 def test_without_figures_of_the_paper_there_is_nothing_to_agree_with():

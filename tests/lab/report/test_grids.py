@@ -23,26 +23,26 @@ def only(rows, of=None):
 
 def cell(outcome, k, alpha, rule="same", eps=None):
     (grid,) = (grid for grid in outcome.grids if grid.rule == rule)
-    (found,) = (c for c in grid if (c.k, c.alpha, c.eps) == (k, alpha, eps))
-    return found
+    (chosen,) = (c for c in grid if (c.k, c.alpha, c.eps) == (k, alpha, eps))
+    return chosen
 
 
 @given(st.lists(st.floats(0, 100), min_size=2, max_size=30))
 def test_a_cell_has_the_mean_of_its_trials_and_the_standard_deviation_of_that_mean(errors):
     rows = [row(method(16, 1.0), error, seed) for seed, error in enumerate(errors)]
-    found = cell(only(rows), 16, 1.0)
-    assert found.mean == pytest.approx(np.mean(errors))
-    assert found.standard_error == pytest.approx(
+    chosen = cell(only(rows), 16, 1.0)
+    assert chosen.mean == pytest.approx(np.mean(errors))
+    assert chosen.standard_error == pytest.approx(
         np.std(errors, ddof=1) / np.sqrt(len(errors)), abs=1e-9
     )
 
 
 def test_the_difference_to_the_paper_is_in_points_and_in_joint_standard_errors():
     rows = [row(method(16, 1.0), error, seed) for seed, error in enumerate([3.0, 5.0, 7.0])]
-    found = cell(only(rows), 16, 1.0)
-    assert found.paper == 4.0
-    assert found.difference == pytest.approx(1.0)
-    assert found.ratio == pytest.approx(1.0 / math.hypot(2 / math.sqrt(3), 0.3))
+    chosen = cell(only(rows), 16, 1.0)
+    assert chosen.paper == 4.0
+    assert chosen.difference == pytest.approx(1.0)
+    assert chosen.ratio == pytest.approx(1.0 / math.hypot(2 / math.sqrt(3), 0.3))
     silent = cell(only(rows, table(confidence=None)), 16, 1.0)
     assert silent.difference is not None
     assert silent.ratio is None
@@ -52,7 +52,7 @@ def test_mixup_is_in_the_grids_of_both_alpha_rules():
     outcome = only(sweep(lambda k, alpha, rule, seed: 1.0))
     assert [grid.rule for grid in outcome.grids] == ["same", "xi"]
     assert cell(outcome, 1, 0.1, "same") == cell(outcome, 1, 0.1, "xi")
-    assert len(outcome.rows) == len({one.id for one in outcome.rows}) == 6 * (1 + 2 + 4)
+    assert len(outcome.rows) == len({entry.id for entry in outcome.rows}) == 6 * (1 + 2 + 4)
 
 
 def test_a_single_alpha_rule_makes_a_single_grid():
@@ -73,14 +73,14 @@ def test_cells_tell_failed_trials_from_missing_ones():
 
 def test_a_table_without_rows_has_an_outcome_of_missing_cells():
     outcome = only([])
-    assert all(one.mean is None and one.missing == 0 for one in outcome.cells)
+    assert all(entry.mean is None and entry.missing == 0 for entry in outcome.cells)
     assert cell(outcome, 16, 1.0).paper == 4.0
 
 
 def test_alpha_and_xi_are_means_over_trials_and_an_infinite_alpha_stays_so():
     rows = [row(method(16, 1.0, "xi"), 2.0, seed, alpha=2.0 + seed, xi=1.0) for seed in range(3)]
-    found = cell(only(rows), 16, 1.0, "xi")
-    assert (found.trained_alpha, found.xi) == (3.0, 1.0)
+    chosen = cell(only(rows), 16, 1.0, "xi")
+    assert (chosen.trained_alpha, chosen.xi) == (3.0, 1.0)
     rows[0] = replace(rows[0], alpha=math.inf)
     assert cell(only(rows), 16, 1.0, "xi").trained_alpha == math.inf
 
@@ -89,17 +89,20 @@ def test_rows_of_different_settings_are_never_averaged():
     longer = replace(BASE, protocol=replace(BASE.protocol, epochs=9))
     rows = sweep(lambda *_: 1.0) + sweep(lambda *_: 3.0, base=longer)
     short, long = outcomes(rows, [table()])
-    assert {one.mean for one in short.cells} == {1.0}
-    assert [one.mean for one in long.cells] == pytest.approx([3.0] * 7)
+    assert {entry.mean for entry in short.cells} == {1.0}
+    assert [entry.mean for entry in long.cells] == pytest.approx([3.0] * 7)
     assert (short.title, long.title) == ("Iris (epochs = 3)", "Iris (epochs = 9)")
 
 
 def test_erm_stands_beside_every_way_of_pairing():
     ways = [Method("kmixup", k=16, pairing=pairing) for pairing in ("loaders", "batch")]
-    rows = [row(Method("erm"), 5.0), *(row(one, 3.0) for one in ways)]
-    found = outcomes(rows, [table()])
-    assert [one.distinct for one in found] == [{"pairing": "batch"}, {"pairing": "loaders"}]
-    assert [one.erm[0].mean for one in found] == [5.0, 5.0]
+    rows = [row(Method("erm"), 5.0), *(row(way, 3.0) for way in ways)]
+    results = outcomes(rows, [table()])
+    assert [outcome.distinct for outcome in results] == [
+        {"pairing": "batch"},
+        {"pairing": "loaders"},
+    ]
+    assert [outcome.erm[0].mean for outcome in results] == [5.0, 5.0]
 
 
 def test_erm_alone_is_an_outcome_too():
@@ -120,7 +123,7 @@ def test_noise_and_attacks_are_read_at_the_eps_of_the_column():
     outcome = only(rows, of)
     assert cell(outcome, 16, 1.0, eps=4).errors == {0: pytest.approx(10.0)}
     assert cell(outcome, 16, 1.0, eps=8).errors == {0: pytest.approx(20.0)}
-    assert [one.mean for one in outcome.erm_by_column] == [30.0, pytest.approx(40.0)]
+    assert [entry.mean for entry in outcome.erm_by_column] == [30.0, pytest.approx(40.0)]
 
 
 def test_a_trial_that_was_run_twice_for_other_tests_counts_once():
@@ -149,8 +152,8 @@ def test_a_table_is_not_widened_by_rows_that_have_a_place_in_another():
 
 def test_rows_of_no_table_are_counted():
     rows = [row(Method("erm"), 5.0), row(Method("nearest", k=16), 5.0)]
-    found = outcomes(rows, [table()])
-    assert [one.trial.method.name for one in unplaced(rows, found)] == ["nearest"]
+    results = outcomes(rows, [table()])
+    assert [entry.trial.method.name for entry in unplaced(rows, results)] == ["nearest"]
 
 
 def test_nearest_shares_mixup_and_erm():
@@ -173,7 +176,7 @@ def test_a_sweep_of_ones_own_has_a_table_for_each_data_set_method_and_level():
     rows += [row(method(4, 0.5), 1.0, base=replace(BASE, data="cancer", model="mlp-cancer"))]
     rows += [row(Method("nearest", k=8), 1.0), row(method(16, 1.0), 1.0, noise={8: 3.0})]
     tables = tables_of(rows)
-    assert [(one.data, one.method, one.measure) for one in tables] == [
+    assert [(entry.data, entry.method, entry.measure) for entry in tables] == [
         ("cancer", "kmixup", "error"),
         ("iris", "kmixup", "error"),
         ("iris", "nearest", "error"),
@@ -181,7 +184,7 @@ def test_a_sweep_of_ones_own_has_a_table_for_each_data_set_method_and_level():
     ]
     assert tables[1].ks == (1, 16)
     assert tables[1].alphas == (0.1, 1.0)
-    assert all(one.errors is None for one in tables)
+    assert all(entry.errors is None for entry in tables)
     assert not unplaced(rows, outcomes(rows, tables))
 
 

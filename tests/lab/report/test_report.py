@@ -27,21 +27,21 @@ def errors(k, alpha, rule, seed):
 
 
 def rows():
-    found = sweep(errors)
+    swept = sweep(errors)
     return [
-        *(one for one in found if one.id != failed(method(16, 1.0), 2).id),
+        *(entry for entry in swept if entry.id != failed(method(16, 1.0), 2).id),
         failed(method(16, 1.0), 2),
     ]
 
 
-def write(tmp_path, found, tables, **more):
+def write(tmp_path, rows, tables, **more):
     how = {
         "name": "UCI",
         "command": COMMAND,
         "claim": "k-mixup errs less.",
         "notes": ["3 of 200 epochs."],
     }
-    paths = report.write(found, tables, tmp_path, **{**how, **more})
+    paths = report.write(rows, tables, tmp_path, **{**how, **more})
     return paths.page.read_text(), paths.markdown.read_text(), paths.cells.read_text()
 
 
@@ -91,9 +91,9 @@ def test_the_same_rows_in_any_order_give_the_same_bytes(tmp_path, written):
 
 def test_what_comes_from_outside_is_escaped(tmp_path):
     evil = "<script>alert('x')</script> | a*b"
-    found = [*sweep(errors, trials=1), failed(method(16, 1.0), 1, error=evil)]
+    rows = [*sweep(errors, trials=1), failed(method(16, 1.0), 1, error=evil)]
     of = table(title=evil, notes=(evil,), label=evil)
-    page, text, _ = write(tmp_path, found, [of], name=evil, claim=evil, notes=[evil], command=evil)
+    page, text, _ = write(tmp_path, rows, [of], name=evil, claim=evil, notes=[evil], command=evil)
     assert "<script" not in page
     assert page.count("&lt;script&gt;") >= 6
     assert "<script" not in text.replace(f"```\n{evil}", "")
@@ -114,13 +114,13 @@ def test_markdown_has_every_cell_beside_the_papers(written):
 def test_cells_are_lines_of_numbers(written):
     lines = list(csv.DictReader(io.StringIO(written[2])))
     assert len(lines) == 1 + 2 + 2 * 2
-    (one,) = (
+    (cell,) = (
         line
         for line in lines
         if (line["k"], line["alpha"], line["alpha_rule"]) == ("16", "1.0", "same")
     )
-    assert (one["trials"], one["failed"], one["missing"]) == ("5", "1", "0")
-    assert float(one["difference"]) == pytest.approx(float(one["error_percent"]) - 4.0)
+    assert (cell["trials"], cell["failed"], cell["missing"]) == ("5", "1", "0")
+    assert float(cell["difference"]) == pytest.approx(float(cell["error_percent"]) - 4.0)
     assert lines[0]["method"] == "erm"
 
 
@@ -144,8 +144,8 @@ def test_a_claim_of_every_column_is_counted_by_columns(tmp_path):
 
 
 def test_a_sweep_of_ones_own_is_reported_without_a_paper(tmp_path):
-    found = sweep(errors)
-    page, text, _ = write(tmp_path, found, report.tables_of(found), claim=None, notes=[])
+    rows = sweep(errors)
+    page, text, _ = write(tmp_path, rows, report.tables_of(rows), claim=None, notes=[])
     Checker(page)
     assert "The paper" not in page
     assert "k-mixup is better" in text
@@ -154,14 +154,14 @@ def test_a_sweep_of_ones_own_is_reported_without_a_paper(tmp_path):
 
 def own(tmp_path, methods, trials=6):
     """Page, Markdown and terminal of a sweep of one's own with these methods."""
-    found = [
-        row(one, 5.0 - one.alpha + 0.1 * seed + 0.01 * seed * one.k, seed)
+    rows = [
+        row(mixing, 5.0 - mixing.alpha + 0.1 * seed + 0.01 * seed * mixing.k, seed)
         for seed in range(trials)
-        for one in methods
+        for mixing in methods
     ]
-    page, text, _ = write(tmp_path, found, report.tables_of(found), claim=None, notes=[])
+    page, text, _ = write(tmp_path, rows, report.tables_of(rows), claim=None, notes=[])
     console = Console(record=True, width=200, file=io.StringIO())
-    report.show(found, report.tables_of(found), console)
+    report.show(rows, report.tables_of(rows), console)
     return page, text, console.export_text()
 
 
@@ -209,33 +209,37 @@ def test_a_page_of_ones_own_sweep_does_not_speak_of_the_paper(tmp_path):
 
 def test_a_table_with_several_levels_is_reported(tmp_path):
     of = table(columns=(PaperColumn(1.0, eps=4), PaperColumn(1.0, eps=8)), measure="fgsm", erm=None)
-    found = [
-        row(one, 1.0, seed, fgsm={4: shift + seed, 8: 2 * shift + seed})
+    rows = [
+        row(mixing, 1.0, seed, fgsm={4: shift + seed, 8: 2 * shift + seed})
         for seed in range(5)
-        for one, shift in ((method(16, 1.0), 10.0), (Method("mixup"), 20.0), (Method("erm"), 30.0))
+        for mixing, shift in (
+            (method(16, 1.0), 10.0),
+            (Method("mixup"), 20.0),
+            (Method("erm"), 30.0),
+        )
     ]
-    page, text, _ = write(tmp_path, found, [of])
+    page, text, _ = write(tmp_path, rows, [of])
     Checker(page)
     assert "of 2 levels of ε: reproduced in 2" in text
     assert "ε = 4" in page
 
 
 def test_an_unfinished_sweep_is_reported(tmp_path):
-    for found in (
+    for rows in (
         [],
         [row(Method("erm"), 5.0)],
         [failed(Method("mixup"))],
         [row(method(16, 1.0), 1.0)],
     ):
-        page, text, _ = write(tmp_path, found, [table()])
+        page, text, _ = write(tmp_path, rows, [table()])
         Checker(page)
         assert "not run" in page
         assert "no verdict" in text
 
 
 def test_rows_that_are_in_no_table_are_mentioned(tmp_path):
-    found = [*sweep(errors, trials=1), row(Method("nearest", k=16), 5.0)]
-    page, text, _ = write(tmp_path, found, [table()])
+    rows = [*sweep(errors, trials=1), row(Method("nearest", k=16), 5.0)]
+    page, text, _ = write(tmp_path, rows, [table()])
     assert "1 further row of the sweep is in no cell of these tables." in page
     assert "1 further row of the sweep" in text
 

@@ -49,28 +49,28 @@ def of(rows, tables):
 
 
 def test_the_family_is_one_table_with_every_method_once(family):
-    found = of(family, PRESETS["family"].tables)
-    assert [label for label, _ in found.rows] == LABELS
-    assert found.head == (
+    shown = of(family, PRESETS["family"].tables)
+    assert [label for label, _ in shown.rows] == LABELS
+    assert shown.head == (
         ("four-bars, mlp-toy", "α = 1"),
         ("four-bars, mlp-toy", "α = 16"),
         ("mnist, lenet", "α = 1"),
     )
-    missing = {label for label, boxes in found.rows if any(box.text == "–" for box in boxes)}
+    missing = {label for label, boxes in shown.rows if any(box.text == "–" for box in boxes)}
     needs = {"StackMix, k = 1": 2, "CutMix, k = 16": 1}  # columns with a figure
     for label, figures in needs.items():
-        assert sum(box.text != "–" for box in dict(found.rows)[label]) == figures
+        assert sum(box.text != "–" for box in dict(shown.rows)[label]) == figures
         assert label in missing
     assert "local mixup, k = 1" not in missing
 
 
 def test_a_cell_has_the_mean_and_the_paired_difference_from_mixup(family):
     rows = dict(of(family, PRESETS["family"].tables).rows)
-    mnist = [one for one in family if one.trial.data == "mnist"]
+    mnist = [entry for entry in family if entry.trial.data == "mnist"]
     errors = {
         name: fmean(
-            100 * one.error for one in mnist
-            if (one.trial.method.name, one.trial.method.k) == (name, k)
+            100 * entry.error for entry in mnist
+            if (entry.trial.method.name, entry.trial.method.k) == (name, k)
         )
         for name, k in (("mixup", 1), ("cutmix", 16))
     }  # fmt: skip
@@ -104,8 +104,10 @@ def test_layers_are_rows_of_their_own_and_never_averaged():
         "manifold mixup, k = 1, all-blocks": "7.06",
         "manifold mixup, k = 16, all-blocks": "8.00",
     }
-    one = table(method="manifold", errors=None, layers="all-blocks", columns=(PaperColumn(1.0),))
-    (finding,) = account_of(rows, [one]).findings
+    manifold = table(
+        method="manifold", errors=None, layers="all-blocks", columns=(PaperColumn(1.0),)
+    )
+    (finding,) = account_of(rows, [manifold]).findings
     assert [cell.mean for cell in finding.outcome.grids[0]] == pytest.approx([7.0625, 8.0])
     assert finding.outcome.baseline == "manifold with k = 1"
     assert finding.outcome.erm[0].mean == pytest.approx(4.0)

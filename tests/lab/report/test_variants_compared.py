@@ -54,9 +54,9 @@ def test_plain_networks_are_those_of_the_small_images():
 
 
 def test_every_variant_is_compared_with_plain_kmixup(rows):
-    found = side_by_side(account_of(rows, PRESET.tables).findings)
-    told = {label: [box.small for box in boxes] for label, boxes in found.rows}
-    assert [under for _, under in found.head] == [
+    shown = side_by_side(account_of(rows, PRESET.tables).findings)
+    told = {label: [box.small for box in boxes] for label, boxes in shown.rows}
+    assert [under for _, under in shown.head] == [
         "α = 1, batch_size 64, epochs 188, rate 0.05",
         "α = 1, batch_size 16, epochs 48, rate 0.0125",
     ]
@@ -78,9 +78,9 @@ def test_a_variant_is_in_no_plain_cell(rows):
     for finding in account_of(rows, PRESET.tables).findings:
         table = finding.outcome.table
         for cell in finding.outcome.cells:
-            for one in cell.done:
+            for entry in cell.done:
                 if cell.k > 1:
-                    assert (one.trial.method.labels, one.trial.method.memory) == (
+                    assert (entry.trial.method.labels, entry.trial.method.memory) == (
                         table.labels,
                         table.memory,
                     )

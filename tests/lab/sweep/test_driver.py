@@ -68,11 +68,13 @@ def test_every_setting_changes_the_id(change):
 
 
 def test_equal_trials_have_equal_ids():
-    one = Trial("a", "b", Method("kmixup", 1, 2), Protocol(rate=1, weight_decay=0, momentum=0))
-    two = Trial("a", "b", Method("mixup", 9, 2.0), Protocol(rate=1.0, weight_decay=0.0, momentum=0))
-    assert one == two
-    assert one.id == two.id
-    assert Trial.from_dict(json.loads(json.dumps(one.to_dict()))).id == one.id
+    whole = Trial("a", "b", Method("kmixup", 1, 2), Protocol(rate=1, weight_decay=0, momentum=0))
+    decimal = Trial(
+        "a", "b", Method("mixup", 9, 2.0), Protocol(rate=1.0, weight_decay=0.0, momentum=0)
+    )
+    assert whole == decimal
+    assert whole.id == decimal.id
+    assert Trial.from_dict(json.loads(json.dumps(whole.to_dict()))).id == whole.id
 
 
 def test_augment_is_yes_or_no():
@@ -204,19 +206,19 @@ def test_a_device_that_is_none_is_refused_at_once(tmp_path):
 
 
 def test_checkpoints_are_kept_until_their_row_is_safe_and_no_longer(tmp_path):
-    one, two, other = (trial.id for trial in seeds(3))
+    first, second, other = (trial.id for trial in seeds(3))
     running = tmp_path / "running"
 
     class Saving(Fake):
         def rows(self, units, **more):
-            assert one not in os.listdir(running)
-            (running / two).mkdir(exist_ok=True)
+            assert first not in os.listdir(running)
+            (running / second).mkdir(exist_ok=True)
             yield from super().rows(units, **more)
 
     sweep(seeds(1), tmp_path, engine=Fake())
-    (running / one).mkdir(parents=True)  # a crash came after the row
+    (running / first).mkdir(parents=True)  # a crash came after the row
     (running / other).mkdir()  # of another sweep
     sweep(seeds(2), tmp_path, engine=Saving(failing={1}))
-    assert sorted(os.listdir(running)) == sorted([two, other])
+    assert sorted(os.listdir(running)) == sorted([second, other])
     sweep(seeds(2), tmp_path, engine=Saving())
     assert os.listdir(running) == [other]

@@ -279,8 +279,8 @@ def many(number):
 
 def test_ray_is_not_given_everything_at_once(imitated, tmp_path):
     ray = imitated()
-    found = list(Ray().rows(many(3 * SUBMITTED), device="cpu", running=tmp_path))
-    assert [rows[0].id for rows in found] == [unit[0].id for unit in many(3 * SUBMITTED)]
+    taken = list(Ray().rows(many(3 * SUBMITTED), device="cpu", running=tmp_path))
+    assert [rows[0].id for rows in taken] == [unit[0].id for unit in many(3 * SUBMITTED)]
     assert ray.most == SUBMITTED
     ray = imitated([{"CPU": float(SUBMITTED)}])
     list(Ray().rows(many(3 * SUBMITTED), device="cpu", running=tmp_path))
@@ -483,10 +483,10 @@ def test_rows_of_ray_are_those_of_processes(ray, nets):
     ray.init(num_cpus=2, num_gpus=1, include_dashboard=False, log_to_driver=False)
     engine = Ray(num_gpus=0.5)
     assert engine.workers == 2
-    found = sweep(trials, nets / "ray", engine=engine, device="cpu").rows
+    swept = sweep(trials, nets / "ray", engine=engine, device="cpu").rows
     assert (nets / "gpus").read_text() == "0"
-    assert table(found) == table(sweep(trials, nets / "pool", engine=Local(2), device="cpu").rows)
-    assert {row.machine["threads"] for row in found} == {1}
+    assert table(swept) == table(sweep(trials, nets / "pool", engine=Local(2), device="cpu").rows)
+    assert {row.machine["threads"] for row in swept} == {1}
 
     always, once, wrong = (grid(f"nets:{name}")[:1] for name in ("dies", "dies_once", "raises"))
     engine = Ray(retries=1)

@@ -27,15 +27,15 @@ lists = {"min_size": 1, "max_size": 3, "unique": True}
 def test_a_grid_is_the_product_of_its_lists(data, k, alpha, rules, batch_size, trials, seed):
     grid = {"data": data, "k": k, "alpha": alpha, "alpha_rule": rules, "trials": trials}
     grid |= {"seed": seed, "protocol": {"batch_size": batch_size}}
-    found = expand(method="kmixup", **grid)
+    expanded = expand(method="kmixup", **grid)
     around = len(data) * len(batch_size) * trials
-    assert len(found) == around * len(k) * len(alpha) * len(rules)
-    assert len({trial.id for trial in found}) == len(found)
+    assert len(expanded) == around * len(k) * len(alpha) * len(rules)
+    assert len({trial.id for trial in expanded}) == len(expanded)
     # plain training has no k, alpha or rule, mixup no k and no rule
     assert len(expand(method="erm", **grid)) == around
     assert len(expand(method="mixup", **grid)) == around * len(alpha)
     both = expand(method=["erm", "mixup", "kmixup"], **grid)
-    assert len(both) == len(found) + around + around * len(alpha)
+    assert len(both) == len(expanded) + around + around * len(alpha)
     cells = {}
     for trial in both:
         cells.setdefault(replace(trial, seed=0), []).append(trial.seed)
@@ -61,8 +61,8 @@ def test_network_and_protocol_are_the_papers_unless_given():
 
 
 def test_milestones_are_one_value_or_a_list_of_lists():
-    one = expand(data="iris", protocol={"milestones": [0.3, 0.6]})
-    assert [trial.protocol.milestones for trial in one] == [(0.3, 0.6)]
+    single = expand(data="iris", protocol={"milestones": [0.3, 0.6]})
+    assert [trial.protocol.milestones for trial in single] == [(0.3, 0.6)]
     two = expand(data="iris", protocol={"milestones": [[0.3, 0.6], [0.5]]})
     assert [trial.protocol.milestones for trial in two] == [(0.3, 0.6), (0.5,)]
     assert expand(data="iris", protocol={"milestones": []})[0].protocol.milestones == ()
@@ -82,11 +82,11 @@ def test_data_of_ones_own_are_looked_at(tmp_path):
 def test_trials_of_a_seed_share_split_weights_and_order_in_all_cells():
     grid = expand(data="iris", method=["erm", "mixup", "kmixup"], k=[4, 16], seed=3)
     data = [load_data(trial) for trial in grid]
-    nets = [network(*one, Streams(3)) for one in zip(grid, data, strict=True)]
+    nets = [network(*start, Streams(3)) for start in zip(grid, data, strict=True)]
     orders = [epoch(trial, 100, trial.method.alpha, Streams(3)) for trial in grid]
-    for one, net, order in zip(data, nets, orders, strict=True):
-        assert torch.equal(one.x_train, data[0].x_train)
-        assert torch.equal(one.y_test, data[0].y_test)
+    for dataset, net, order in zip(data, nets, orders, strict=True):
+        assert torch.equal(dataset.x_train, data[0].x_train)
+        assert torch.equal(dataset.y_test, data[0].y_test)
         for weights, first in zip(net.parameters(), nets[0].parameters(), strict=True):
             assert torch.equal(weights, first)
         assert torch.equal(order[0].first, orders[0][0].first)

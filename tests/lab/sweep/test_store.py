@@ -125,10 +125,10 @@ def test_of_a_write_that_is_cut_anywhere_the_whole_rows_remain(
         end += len(line)
         if end > len(line) and end - 1 <= cut:  # a row that lacks nothing but its end is whole
             kept[json.loads(line)["id"]] = read_row(json.loads(line))
-    assert {one.id: one for one in read(folder)} == kept
+    assert {entry.id: entry for entry in read(folder)} == kept
     with Store(folder) as store:
         store.append([row("after")])
-    assert {one.id: one for one in read(folder)} == kept | {row("after").id: row("after")}
+    assert {entry.id: entry for entry in read(folder)} == kept | {row("after").id: row("after")}
 
 
 def test_every_prefix_of_a_store_can_be_gone_on_with(tmp_path):

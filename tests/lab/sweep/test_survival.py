@@ -135,15 +135,15 @@ def is_free(path):
 
 def children(process):
     """Processes that a process has started."""
-    found = []
+    started = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             parent = int(path.read_text().rpartition(")")[2].split()[1])
         except (FileNotFoundError, ProcessLookupError):
             continue
         if parent == process:
-            found.append(int(path.parent.name))
-    return found
+            started.append(int(path.parent.name))
+    return started
 
 
 def alive(process):

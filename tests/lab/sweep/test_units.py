@@ -48,9 +48,9 @@ trials = st.builds(
 
 @given(st.lists(trials, unique=True, max_size=60))
 def test_units_hold_every_trial_once_and_fleets_are_alike(some):
-    found = units(some)
-    assert Counter(trial for unit in found for trial in unit) == Counter(some)
-    for unit in found:
+    grouped = units(some)
+    assert Counter(trial for unit in grouped for trial in unit) == Counter(some)
+    for unit in grouped:
         assert 1 <= len(unit) <= MEMBERS
         assert len(unit) == 1 or all(map(in_fleets, unit))
         assert len({replace(trial, seed=0, method=Method("erm")) for trial in unit}) == 1

@@ -55,8 +55,8 @@ def test_every_method_of_a_trial_sees_the_same_order_and_first_weights(iris):
 
 
 def test_another_seed_gives_another_order_and_other_weights(iris):
-    one, two = (steps_of(trial(seed=seed))[0] for seed in (0, 1))
-    assert not torch.equal(one.first, two.first)
+    first, second = (steps_of(trial(seed=seed))[0] for seed in (0, 1))
+    assert not torch.equal(first.first, second.first)
     nets = [network(trial(seed=seed), iris, Streams(seed)) for seed in (0, 1)]
     assert not torch.equal(nets[0][1].weight, nets[1][1].weight)
 
@@ -98,11 +98,11 @@ def test_an_epoch_uses_every_sample_once_on_each_side():
 def test_ranks_share_each_batch_out_and_draw_lams_of_their_own():
     whole = steps_of(trial())
     shares = [steps_of(trial(), rank=rank, ranks=2) for rank in (0, 1)]
-    for step, one, two in zip(whole, *shares, strict=True):
-        together = torch.cat([one.first, two.first]).sort().values
+    for step, first, second in zip(whole, *shares, strict=True):
+        together = torch.cat([first.first, second.first]).sort().values
         assert torch.equal(together, step.first.sort().values)
-        assert one.size == two.size == step.size
-        assert one.u != two.u
+        assert first.size == second.size == step.size
+        assert first.u != second.u
 
 
 def test_lams_follow_the_law_of_beta():
@@ -179,7 +179,7 @@ def test_the_agreement_is_the_accuracy_of_mixed_pairs():
     logits, lam = torch.randn(2, 9, 3), torch.rand(9)
     y_a, y_b = torch.randint(3, (2, 2, 9))
     targets = torch.stack([mix_targets(*y, lam, 3) for y in zip(y_a, y_b, strict=True)])
-    expected = [9 * mixed_accuracy(*one, lam) for one in zip(logits, y_a, y_b, strict=True)]
+    expected = [9 * mixed_accuracy(*answers, lam) for answers in zip(logits, y_a, y_b, strict=True)]
     assert torch.allclose(agreement(logits, targets), torch.stack(expected))
 
 
@@ -197,9 +197,9 @@ def test_crops_are_windows_of_the_padded_image_and_flips_mirror_them():
             for left in range(9)
             for window in [padded[:, top : top + 8, left : left + 8]]
         }
-        found = [key for key, window in windows.items() if torch.equal(window, crop)]
-        assert found
-        seen.add(found[0])
+        places = [key for key, window in windows.items() if torch.equal(window, crop)]
+        assert places
+        seen.add(places[0])
     assert {flip for flip, *_ in seen} == {False, True}
     assert {top for _, top, _ in seen} == {left for *_, left in seen} == set(range(9))
 

@@ -33,8 +33,8 @@ def trials(data="iris", model=None, methods=METHODS, **settings):
     return [Trial(data, model, method, protocol, seed=i) for i, method in enumerate(methods)]
 
 
-def same(one, two):
-    weights = (one.net.state_dict(), two.net.state_dict())
+def same(first, second):
+    weights = (first.net.state_dict(), second.net.state_dict())
     return all(torch.equal(a, b) for a, b in zip(*(w.values() for w in weights), strict=True))
 
 
@@ -65,9 +65,9 @@ def test_members_of_a_regression_equal_the_trial_run_alone_but_for_rounding(tmp_
 
 
 def assert_courses_agree(member, single):
-    for one, two in zip(member.record["epochs"], single.record["epochs"], strict=True):
-        assert one["accuracy"] == pytest.approx(two["accuracy"], rel=1e-4, abs=1e-4)
-        assert one["loss"] == pytest.approx(two["loss"], rel=1e-5)
+    for first, second in zip(member.record["epochs"], single.record["epochs"], strict=True):
+        assert first["accuracy"] == pytest.approx(second["accuracy"], rel=1e-4, abs=1e-4)
+        assert first["loss"] == pytest.approx(second["loss"], rel=1e-5)
 
 
 def alone(trial):
@@ -87,10 +87,10 @@ def test_a_member_equals_the_trial_run_alone(data, model):
         assert member.record["result"] == single.record["result"]
         assert member.record["trial"] == single.record["trial"]
         assert member.record["alpha"] == single.record["alpha"]
-        for one, two in zip(member.record["epochs"], single.record["epochs"], strict=True):
-            assert one["error"] == two["error"]
-            assert one["loss"] == pytest.approx(two["loss"], rel=1e-6)
-            assert one["accuracy"] == pytest.approx(two["accuracy"], rel=1e-5)
+        for first, second in zip(member.record["epochs"], single.record["epochs"], strict=True):
+            assert first["error"] == second["error"]
+            assert first["loss"] == pytest.approx(second["loss"], rel=1e-6)
+            assert first["accuracy"] == pytest.approx(second["accuracy"], rel=1e-5)
 
 
 @pytest.mark.slow
@@ -99,10 +99,10 @@ def test_a_member_does_not_depend_on_the_fleet_it_is_in(size):
     together = train_fleet(trials())
     for start in range(0, len(METHODS), size):
         fleet = trials()[start : start + size]
-        for one, two in zip(train_fleet(fleet), together[start:], strict=False):
-            assert same(one, two)
+        for first, second in zip(train_fleet(fleet), together[start:], strict=False):
+            assert same(first, second)
     backwards = train_fleet(trials()[::-1])
-    assert all(same(one, two) for one, two in zip(backwards[::-1], together, strict=True))
+    assert all(same(first, second) for first, second in zip(backwards[::-1], together, strict=True))
 
 
 @pytest.mark.slow
@@ -116,8 +116,8 @@ def test_a_short_last_batch_changes_nothing(batch_size):
 
 def test_members_differ_in_split_weights_and_order():
     method = Method("kmixup", k=4)
-    one, two = train_fleet(trials(methods=[method, method], epochs=2))
-    assert not same(one, two)
+    first, second = train_fleet(trials(methods=[method, method], epochs=2))
+    assert not same(first, second)
     assert not torch.equal(load("iris", seed=0).x_train, load("iris", seed=1).x_train)
 
 
@@ -148,19 +148,19 @@ def test_the_seconds_of_a_fleet_are_shared_out():
 def test_what_is_no_fleet_is_refused():
     with pytest.raises(ValueError, match="trials must have at least one member, got none"):
         train_fleet([])
-    one = trials()[0]
+    single = trials()[0]
     with pytest.raises(ValueError, match="may differ in seed and method alone, got Trial"):
-        train_fleet([one, replace(one, data="cancer")])
+        train_fleet([single, replace(single, data="cancer")])
     with pytest.raises(ValueError, match="may differ in seed and method alone"):
-        train_fleet([one, replace(one, protocol=replace(one.protocol, rate=1.0))])
+        train_fleet([single, replace(single, protocol=replace(single.protocol, rate=1.0))])
     with pytest.raises(ValueError, match="precision must be fp32 in a fleet, got bf16"):
-        train_fleet([replace(one, protocol=replace(one.protocol, precision="bf16"))])
+        train_fleet([replace(single, protocol=replace(single.protocol, precision="bf16"))])
     with pytest.raises(ValueError, match="a fleet cannot train with the method local: use train"):
-        train_fleet([one, replace(one, method=Method("local", 4))])
+        train_fleet([single, replace(single, method=Method("local", 4))])
     with pytest.raises(ValueError, match="data must have one entry for each of 1 trials: 0"):
-        train_fleet([one], data=[])
+        train_fleet([single], data=[])
     with pytest.raises(ValueError, match="k=64 with pairing 'loaders' needs 64 training samples"):
-        train_fleet([replace(one, limit=40, method=Method(k=64), protocol=Protocol(epochs=1))])
+        train_fleet([replace(single, limit=40, method=Method(k=64), protocol=Protocol(epochs=1))])
 
 
 def test_a_network_that_is_no_mlp_is_refused(tmp_path, monkeypatch):

@@ -69,14 +69,14 @@ def test_cutmix_pastes_the_box_of_the_stream_of_places(photos, k, pairing):
     this, streams = trial("cutmix", k, pairing=pairing), Streams(0)
     step = first_step(this, photos, streams)
     x, y = forward_of(this, photos, streams)(step)
-    one, classes = gather(step.first, photos, None)
-    two, others = (
-        (one.roll(-k, 0), classes.roll(-k)) if step.second is None
+    images, classes = gather(step.first, photos, None)
+    facing, others = (
+        (images.roll(-k, 0), classes.roll(-k)) if step.second is None
         else gather(step.second, photos, None)
     )  # fmt: skip
-    partner = Optimal(k).partners(one, two, Blocks(len(one), k))
-    lam, box = Cut().draw(lam_of(step), [one], Streams(0).place)
-    assert torch.equal(x, Cut()(one, two, partner, lam, box))
+    partner = Optimal(k).partners(images, facing, Blocks(len(images), k))
+    lam, box = Cut().draw(lam_of(step), [images], Streams(0).place)
+    assert torch.equal(x, Cut()(images, facing, partner, lam, box))
     assert y.dtype == torch.float32
     assert torch.allclose(y, mix_targets(classes, others[partner], lam.float(), 3))
 
@@ -109,10 +109,10 @@ def test_boxes_do_not_shift_what_else_is_drawn(photos):
             for step in steps:
                 forward(step)
         drawn[name] = steps
-    for one, two in zip(*drawn.values(), strict=True):
-        assert torch.equal(one.first, two.first)
-        assert torch.equal(one.second, two.second)
-        assert torch.equal(one.u, two.u)
+    for first, second in zip(*drawn.values(), strict=True):
+        assert torch.equal(first.first, second.first)
+        assert torch.equal(first.second, second.second)
+        assert torch.equal(first.u, second.u)
 
 
 @pytest.mark.parametrize("k", [1, 4])
@@ -120,11 +120,11 @@ def test_the_loss_of_local_mixup_is_weighted_by_distance(photos, k):
     this = trial("local", k)
     step = first_step(this, photos, Streams(0))
     x, y = forward_of(this, photos, Streams(0))(step)
-    one, classes = gather(step.first, photos, None)
-    two, others = gather(step.second, photos, None)
-    partner = Optimal(k).partners(one, two, Blocks(len(one), k))
-    assert torch.equal(x, Linear()(one, two, partner, lam_of(step)))
-    weight = Decay()((one - two[partner]).flatten(1).norm(dim=1))
+    images, classes = gather(step.first, photos, None)
+    facing, others = gather(step.second, photos, None)
+    partner = Optimal(k).partners(images, facing, Blocks(len(images), k))
+    assert torch.equal(x, Linear()(images, facing, partner, lam_of(step)))
+    weight = Decay()((images - facing[partner]).flatten(1).norm(dim=1))
     weight = weight / weight.mean()
     logits = torch.randn(len(x), 3)
     losses = F.cross_entropy(
@@ -216,8 +216,8 @@ def test_a_resumed_run_draws_the_same_places(photos, tmp_path, monkeypatch, name
         with pytest.raises(StopError):
             run(trial(name), photos, out=tmp_path)
     again = run(trial(name), photos, out=tmp_path, resume=True)
-    for one, two in zip(whole.net.parameters(), again.net.parameters(), strict=True):
-        assert torch.equal(one, two)
+    for first, second in zip(whole.net.parameters(), again.net.parameters(), strict=True):
+        assert torch.equal(first, second)
     assert whole.record["xi"] is None
 
 
@@ -239,11 +239,11 @@ def test_a_resumed_run_has_the_weights_that_its_mixer_had_learned(
     with pytest.raises(StopError):
         run(trial(name), photos, out=tmp_path / "parts")
     again = run(trial(name), photos, out=tmp_path / "parts", resume=True)
-    for one, two in zip(whole.net.parameters(), again.net.parameters(), strict=True):
-        assert torch.equal(one, two)
-    for one, two in zip(states["whole"], states["parts"], strict=True):
-        assert one.keys() == two.keys()
-        assert all(torch.equal(one[key], two[key]) for key in one)
+    for left, right in zip(whole.net.parameters(), again.net.parameters(), strict=True):
+        assert torch.equal(left, right)
+    for left, right in zip(states["whole"], states["parts"], strict=True):
+        assert left.keys() == right.keys()
+        assert all(torch.equal(left[key], right[key]) for key in left)
     first, last = states["whole"]
     changed = [key for key in first if not torch.equal(first[key], last[key])]
     assert 0 < len(changed) <= most
@@ -283,7 +283,7 @@ def test_a_mixer_that_learns_needs_the_network():
 @pytest.mark.parametrize("name", ["local", "manifold", "adamixup"])
 def test_small_networks_run_alone_with_methods_that_fleets_do_not_know(name):
     trials = [Trial("iris", "mlp-iris", Method(name, 4), seed=seed) for seed in range(3)]
-    plain = [replace(one, method=Method("kmixup", 4)) for one in trials]
+    plain = [replace(trial, method=Method("kmixup", 4)) for trial in trials]
     assert sorted(map(len, units([*trials, *plain]))) == [1, 1, 1, 3]
 
 
@@ -307,14 +307,14 @@ def test_cutmix_is_for_images():
 
 
 def test_grids_take_the_methods_and_sweep_layers_of_manifold_alone():
-    found = expand(
+    grid = expand(
         data="mnist",
         method=["cutmix", "manifold", "local"],
         k=[1, 16],
         layers=["input+first-block", "all-blocks"],
     )
-    methods = {trial.method for trial in found}
-    assert len(found) == len(methods) == 2 + 4 + 2
+    methods = {trial.method for trial in grid}
+    assert len(grid) == len(methods) == 2 + 4 + 2
     assert Method("manifold", 16, layers="all-blocks") in methods
 
 

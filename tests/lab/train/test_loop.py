@@ -32,8 +32,8 @@ def weights(net):
     return [value.clone() for value in net.state_dict().values()]
 
 
-def same(one, two):
-    return all(torch.equal(a, b) for a, b in zip(weights(one), weights(two), strict=True))
+def same(first, second):
+    return all(torch.equal(a, b) for a, b in zip(weights(first), weights(second), strict=True))
 
 
 def run(this, **circumstances):
@@ -75,11 +75,11 @@ def test_augmented_images_are_learned_in_both_precisions(photos):
 
 def test_a_run_is_repeated_by_its_trial_and_leaves_the_global_generator_alone():
     before = torch.get_rng_state()
-    one = run(trial())
+    trained = run(trial())
     assert torch.equal(torch.get_rng_state(), before)
     torch.manual_seed(99)
-    assert same(one.net, run(trial()).net)
-    assert not same(one.net, run(trial(seed=1)).net)
+    assert same(trained.net, run(trial()).net)
+    assert not same(trained.net, run(trial(seed=1)).net)
 
 
 def test_alpha_zero_is_plain_training():
@@ -131,9 +131,9 @@ def test_noise_and_attacks_are_tested_on_request(photos):
     written = run(
         replace(this, shifts=shifts_from({"noise": [8], "fgsm": [128, 0]})), data=photos
     ).record
-    assert [found["eps"] for found in written["noise"]] == [8]
+    assert [scores["eps"] for scores in written["noise"]] == [8]
     assert written["noise"][0]["error"] < 0.2
-    assert [found["eps"] for found in written["fgsm"]] == [0, 128]
+    assert [scores["eps"] for scores in written["fgsm"]] == [0, 128]
     assert written["fgsm"][0]["error"] == written["result"]["error"]
     assert written["result"]["error"] < 0.1
     assert written["fgsm"][1]["error"] > 0.5  # 128/255 is more than lies between the classes
@@ -216,10 +216,10 @@ def test_augmentation_and_dropout_go_on_as_well(tmp_path, monkeypatch, photos):
 
 
 def test_a_finished_run_is_not_trained_on(tmp_path):
-    one = run(trial(), out=tmp_path)
-    two = run(trial(), out=tmp_path, resume=True)
-    assert same(one.net, two.net)
-    assert one.record == two.record
+    trained = run(trial(), out=tmp_path)
+    resumed = run(trial(), out=tmp_path, resume=True)
+    assert same(trained.net, resumed.net)
+    assert trained.record == resumed.record
 
 
 SCRIPT = """
@@ -399,8 +399,8 @@ def test_two_processes_learn_with_pairs_of_their_own_and_equal_weights(tmp_path)
     ranks = [torch.load(tmp_path / f"rank{r}.pt", weights_only=True) for r in (0, 1)]
     for name, value in ranks[0]["weights"].items():
         assert torch.equal(value, ranks[1]["weights"][name])
-    for one, two in zip(*(rank["pairs"] for rank in ranks), strict=True):
-        for (first, second, lam), (first2, second2, lam2) in zip(one, two, strict=True):
+    for left, right in zip(*(rank["pairs"] for rank in ranks), strict=True):
+        for (first, second, lam), (first2, second2, lam2) in zip(left, right, strict=True):
             assert not set(first.tolist()) & set(first2.tolist())
             assert not set(second.tolist()) & set(second2.tolist())
             assert lam != lam2

@@ -44,8 +44,8 @@ def run(trial, data=None, **circumstances):
     return train(trial, data=data, device="cpu", progress=False, **circumstances)
 
 
-def same(one, two):
-    return all(map(torch.equal, one.state_dict().values(), two.state_dict().values()))
+def same(first, second):
+    return all(map(torch.equal, first.state_dict().values(), second.state_dict().values()))
 
 
 # ids and rates
@@ -87,12 +87,17 @@ def test_bad_settings_are_refused(settings, message):
 
 def test_rarer_tests_change_the_curve_and_nothing_else(photos):
     often, rarely = photo_trial(), photo_trial(protocol=replace(FAST, test_every=3))
-    one, two = (run(trial, photos) for trial in (often, rarely))
-    assert same(one.net, two.net)
-    assert one.record["result"] == two.record["result"]
-    assert [entry["error"] is None for entry in two.record["epochs"]] == [True, True, False, False]
-    assert done(rarely, two.record).curve.epoch == (3, 4)
-    assert done(often, one.record).curve.epoch == (1, 2, 3, 4)
+    first, second = (run(trial, photos) for trial in (often, rarely))
+    assert same(first.net, second.net)
+    assert first.record["result"] == second.record["result"]
+    assert [entry["error"] is None for entry in second.record["epochs"]] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert done(rarely, second.record).curve.epoch == (3, 4)
+    assert done(often, first.record).curve.epoch == (1, 2, 3, 4)
 
 
 def test_rarer_tests_of_a_fleet_are_those_of_its_members_alone():
@@ -129,10 +134,10 @@ def test_a_run_with_rare_tests_goes_on_from_its_last_checkpoint(photos, tmp_path
 
 def test_channels_last_gives_the_same_network_up_to_rounding(photos):
     last = replace(FAST, epochs=1, layout="channels_last")
-    one = run(photo_trial(protocol=replace(FAST, epochs=1)), photos)
-    two = run(photo_trial(protocol=last), photos)
-    assert two.record["epochs"][0]["loss"] == pytest.approx(
-        one.record["epochs"][0]["loss"], rel=1e-3
+    trained = run(photo_trial(protocol=replace(FAST, epochs=1)), photos)
+    laid_out = run(photo_trial(protocol=last), photos)
+    assert laid_out.record["epochs"][0]["loss"] == pytest.approx(
+        trained.record["epochs"][0]["loss"], rel=1e-3
     )
     x = Forward(
         network(photo_trial(protocol=last), photos, Streams(0)),
@@ -197,7 +202,7 @@ def test_augmented_data_are_calibrated_on_augmented_inputs(photos):
     assert plain.xi != augmented.xi
     assert strengths([photo_trial(protocol=cropped)], [photos]) == [augmented]
     mixup = photo_trial(Method("mixup"), cropped)
-    (found,) = strengths([mixup], [photos])
+    (strength,) = strengths([mixup], [photos])
     # at k = 1: pairs of samples that are drawn, cropped and flipped apart
     generator = torch.Generator().manual_seed(1)
     first, second = (
@@ -205,8 +210,8 @@ def test_augmented_data_are_calibrated_on_augmented_inputs(photos):
         for _ in range(2)
     )
     square = (first - second).flatten(1).square().sum(1).mean()
-    assert found.xi**2 == pytest.approx(float(square) * Beta(1.0).mean_square_step, rel=0.05)
-    assert abs(strengths([photo_trial(Method("mixup"))], [photos])[0].xi / found.xi - 1) > 0.1
+    assert strength.xi**2 == pytest.approx(float(square) * Beta(1.0).mean_square_step, rel=0.05)
+    assert abs(strengths([photo_trial(Method("mixup"))], [photos])[0].xi / strength.xi - 1) > 0.1
 
 
 # clean passes and clean statistics

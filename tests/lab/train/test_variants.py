@@ -119,10 +119,10 @@ def test_principal_components_are_those_of_a_singular_value_decomposition():
         x = torch.randn(n, d, generator=torch.Generator().manual_seed(n)) * torch.arange(1.0, d + 1)
         u, s, _ = np.linalg.svd((x - x.mean(0)).double().numpy(), full_matrices=False)
         for whiten in (False, True):
-            found = principal_components(x.view(n, d, 1), 3, whiten=whiten)
+            components = principal_components(x.view(n, d, 1), 3, whiten=whiten)
             expected = u[:, :3] * (np.sqrt(n - 1) if whiten else s[:3])
             # signs are free
-            assert np.abs(found.numpy()) == pytest.approx(np.abs(expected), rel=1e-4, abs=1e-4)
+            assert np.abs(components.numpy()) == pytest.approx(np.abs(expected), rel=1e-4, abs=1e-4)
 
 
 def test_directions_without_variance_are_left_out_when_whitened():

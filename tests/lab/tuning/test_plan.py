@@ -36,20 +36,20 @@ def validated(rows):
 
 @pytest.mark.slow
 def test_other_test_samples_change_nothing_but_the_test(tmp_path, monkeypatch):
-    found = []
+    results = []
     for number, shift in enumerate((0.0, 50.0)):
         folder = tmp_path / str(number)
         folder.mkdir()
         monkeypatch.chdir(folder)
         plan = make_plan(own("own.npz", shift=shift), strategy="halving", **SMALL)
-        found.append(tune_plan(plan, inline("rows")))
-    first, second = found
+        results.append(tune_plan(plan, inline("rows")))
+    first, second = results
     assert table(validated(first.rows)) == table(validated(second.rows))
     assert (first.kmixup.winner, first.mixup.winner) == (second.kmixup.winner, second.mixup.winner)
     assert first.kmixup.table == second.kmixup.table
-    for one, other in zip(first.tests, second.tests, strict=True):
-        assert one.errors.keys() == other.errors.keys() == {10_000, 10_001}
-        assert one.errors != other.errors
+    for test, other in zip(first.tests, second.tests, strict=True):
+        assert test.errors.keys() == other.errors.keys() == {10_000, 10_001}
+        assert test.errors != other.errors
 
 
 @pytest.mark.slow
@@ -66,7 +66,7 @@ def test_no_test_sample_is_read_before_the_end_of_the_search(sealed, tmp_path, m
     tuned = tune_plan(plan, inline(tmp_path / "rows"), told=tell)
     assert len(told) == 4  # two searches, ERM on the same samples, and the test
     assert failed_of(tuned.rows) == []
-    assert [len(one.errors) for one in tuned.tests] == [2, 2, 2]
+    assert [len(test.errors) for test in tuned.tests] == [2, 2, 2]
 
 
 def test_the_seal_holds(sealed, tmp_path):

@@ -25,23 +25,23 @@ def test_a_function_of_ones_own_is_searched():
         given.append(config)
         return error(config) + 0.001 * config.seed
 
-    found = kmixup.lab.tune(train, strategy="grid", k=[1, 4], alpha=[0.5, 1], trials=2, seed=7)
-    assert found.winner == Setting(4, 1.0)
+    tuned = kmixup.lab.tune(train, strategy="grid", k=[1, 4], alpha=[0.5, 1], trials=2, seed=7)
+    assert tuned.winner == Setting(4, 1.0)
     assert given[:2] == [Config(1, 0.5, seed=7), Config(1, 1.0, seed=7)]
-    assert found.trials == len(given) == 8
+    assert tuned.trials == len(given) == 8
     assert {config.seed for config in given} == {7, 8}
-    best = found.best
+    best = tuned.best
     assert best.mean == pytest.approx(0.2 + 0.0075)
     assert best.standard_error == pytest.approx(0.0005)
-    assert [len(one.errors) for one in found.table] == [2] * 4
+    assert [len(tried.errors) for tried in tuned.table] == [2] * 4
 
 
 def test_two_steps_are_the_default_and_a_budget_ends_them():
-    found = tune(error, budget=23)
-    assert found.winner == Setting(4, 1.0, "xi")
+    tuned = tune(error, budget=23)
+    assert tuned.winner == Setting(4, 1.0, "xi")
     # 5 alphas with 3 seeds, for 5 ks must have one as well
-    assert [len(one.errors) for one in found.rounds] == [3, 1]
-    assert found.trials == 20
+    assert [len(tried.errors) for tried in tuned.rounds] == [3, 1]
+    assert tuned.trials == 20
 
 
 def test_a_function_that_raises_or_gives_no_number_cannot_win():
@@ -51,16 +51,16 @@ def test_a_function_that_raises_or_gives_no_number_cannot_win():
         return math.inf if config.k == 8 else error(config)
 
     with pytest.warns(UserWarning, match="cannot win") as said:
-        found = tune(train, strategy="simple", trials=1)
-    assert found.winner.k == 2
-    assert [str(one.message) for one in said] == [
+        tuned = tune(train, strategy="simple", trials=1)
+    assert tuned.winner.k == 2
+    assert [str(tried.message) for tried in said] == [
         "k=4 alpha=1 failed with seed 0 and cannot win: RuntimeError: out of memory",
         "k=8 alpha=1 failed with seed 0 and cannot win: ValueError: train must return a finite "
         "error, got inf",
     ]
-    failed = {one.setting.k: one.failed for one in found.table}
+    failed = {tried.setting.k: tried.failed for tried in tuned.table}
     assert failed == {1: 0, 2: 0, 4: 1, 8: 1, 16: 0, 32: 0}
-    assert math.isnan(found.table[2].mean)
+    assert math.isnan(tuned.table[2].mean)
 
 
 @pytest.mark.filterwarnings("ignore:.*cannot win")
@@ -139,9 +139,9 @@ def test_time_is_counted_as_it_passes():
         asked.append(len(configs))
         return Ran([0.0] * len(configs), 20.0)
 
-    found = search(chosen, run, allowed=Budget.read("1m").allowance(chosen))
+    tuned = search(chosen, run, allowed=Budget.read("1m").allowance(chosen))
     assert asked == [2, 2, 2]  # nothing was known of the first; then 20 seconds for each seed
-    assert found.seconds == 60
+    assert tuned.seconds == 60
 
 
 def test_the_lab_itself_is_light():

@@ -56,7 +56,7 @@ def least(settings, error, seeds):
 
     def rank(setting):
         config = [(setting, seed) for seed in range(seeds)]
-        mean = fmean(error(_Config(*one)) for one in config)
+        mean = fmean(error(_Config(*values)) for values in config)
         return round(mean, 12), setting.k, setting.alpha
 
     return min(settings, key=rank)
@@ -70,25 +70,27 @@ class _Config:
 
 @given(surfaces(), ks, alphas, st.integers(1, 4), st.sampled_from(["same", "xi"]))
 def test_a_grid_finds_the_least_mean_error(error, ks, alphas, trials, rule):
-    found, asked = carried_out(
+    outcome, asked = carried_out(
         make_strategy("grid", k=ks, alpha=alphas, alpha_rule=rule, trials=trials), error
     )
     settings = [Setting(k, alpha, rule) for k in ks for alpha in alphas]
-    assert found.winner == least(settings, error, trials)
-    assert len(asked) == len(set(asked)) == len(ks) * len(alphas) * trials == found.trials
+    assert outcome.winner == least(settings, error, trials)
+    assert len(asked) == len(set(asked)) == len(ks) * len(alphas) * trials == outcome.trials
 
 
 @given(surfaces(), ks, st.sampled_from(ALPHAS), st.integers(1, 4))
 def test_the_simple_recipe_searches_over_k_at_one_alpha(error, ks, alpha, trials):
-    found, asked = carried_out(make_strategy("simple", k=ks, alpha=[alpha], trials=trials), error)
-    assert found.winner == least([Setting(k, alpha) for k in ks], error, trials)
+    outcome, asked = carried_out(make_strategy("simple", k=ks, alpha=[alpha], trials=trials), error)
+    assert outcome.winner == least([Setting(k, alpha) for k in ks], error, trials)
     assert {config.alpha for config in asked} == {alpha}
     assert make_strategy("simple").settings == tuple(Setting(k, 1.0) for k in KS)
 
 
 @given(surfaces(), several_ks, alphas, st.integers(1, 4))
 def test_two_steps_take_k_above_1_only_at_the_best_alpha_of_mixup(error, ks, alphas, trials):
-    found, asked = carried_out(make_strategy("two-step", k=ks, alpha=alphas, trials=trials), error)
+    outcome, asked = carried_out(
+        make_strategy("two-step", k=ks, alpha=alphas, trials=trials), error
+    )
     first, second = asked[: len(alphas) * trials], asked[len(alphas) * trials :]
     mixup = least([Setting(1, alpha) for alpha in alphas], error, trials)
     assert all(config.k == 1 for config in first)
@@ -98,7 +100,7 @@ def test_two_steps_take_k_above_1_only_at_the_best_alpha_of_mixup(error, ks, alp
         for config in second
     )
     at_xi = [Setting(k, mixup.alpha, "xi") for k in ks if k > 1]
-    assert found.winner == least([mixup, *at_xi], error, trials)
+    assert outcome.winner == least([mixup, *at_xi], error, trials)
 
 
 @given(surfaces(by_seed=False), ks, alphas, st.integers(1, 3))
@@ -109,20 +111,20 @@ def test_halving_finds_the_least_error_where_seeds_do_not_matter(error, ks, alph
 
 @given(surfaces(), ks, alphas, st.integers(1, 3))
 def test_halving_doubles_the_seeds_of_the_better_half(error, ks, alphas, trials):
-    found, asked = carried_out(make_strategy("halving", k=ks, alpha=alphas, trials=trials), error)
+    outcome, asked = carried_out(make_strategy("halving", k=ks, alpha=alphas, trials=trials), error)
     n = len(ks) * len(alphas)
     expected, left, seeds = n * trials, -(-n // 2), trials
     while left > 1:
         expected += left * seeds
         left, seeds = -(-left // 2), 2 * seeds
-    assert len(asked) == len(set(asked)) == found.trials == expected
-    for before, after in zip(found.rounds, found.rounds[1:], strict=False):
+    assert len(asked) == len(set(asked)) == outcome.trials == expected
+    for before, after in zip(outcome.rounds, outcome.rounds[1:], strict=False):
         assert after.stage.seeds.stop == 2 * before.stage.seeds.stop
         assert set(after.stage.settings) < set(before.stage.settings)
         seeds = before.stage.seeds.stop
         gone = set(before.stage.settings) - set(after.stage.settings)
-        worst = max(_mean(one, error, seeds) for one in after.stage.settings)
-        assert all(_mean(one, error, seeds) >= worst for one in gone)
+        worst = max(_mean(setting, error, seeds) for setting in after.stage.settings)
+        assert all(_mean(setting, error, seeds) >= worst for setting in gone)
 
 
 def _mean(setting, error, seeds):
@@ -146,11 +148,11 @@ def test_a_budget_of_trials_is_never_exceeded(name, error, ks, alphas, trials, b
         with pytest.raises(ValueError, match="budget must be at least"):
             carried_out(chosen, error, allowed)
         return
-    found, asked = carried_out(chosen, error, allowed)
-    assert len(asked) == found.trials <= budget
+    outcome, asked = carried_out(chosen, error, allowed)
+    assert len(asked) == outcome.trials <= budget
     whole, _ = carried_out(chosen, error)
     if whole.trials <= budget:
-        assert found == whole
+        assert outcome == whole
 
 
 @given(names, surfaces(), several_ks, alphas, st.integers(1, 4), st.floats(0.1, 3), st.data())
@@ -163,16 +165,16 @@ def test_a_budget_of_minutes_is_never_exceeded(name, error, ks, alphas, trials, 
         with pytest.raises(ValueError, match="budget must be at least .* minutes for one seed"):
             carried_out(chosen, error, allowed, each=each)
     elif seconds > 1.000001 * need:
-        found, _ = carried_out(chosen, error, allowed, each=each)
-        assert found.seconds <= seconds * 1.000001
+        outcome, _ = carried_out(chosen, error, allowed, each=each)
+        assert outcome.seconds <= seconds * 1.000001
 
 
 @given(names, surfaces(), several_ks, alphas, st.integers(1, 4), st.integers(30, 200))
 def test_mixup_is_searched_with_as_many_trials(name, error, ks, alphas, trials, budget):
     chosen = some_strategy(name, ks, alphas, trials)
-    found, asked = carried_out(chosen, error, Budget.read(budget).allowance(chosen))
-    rival, tried = carried_out(chosen.mixup(), error, as_in(found))
-    assert rival.trials == found.trials == len(set(tried))
+    outcome, asked = carried_out(chosen, error, Budget.read(budget).allowance(chosen))
+    rival, tried = carried_out(chosen.mixup(), error, as_in(outcome))
+    assert rival.trials == outcome.trials == len(set(tried))
     assert {config.k for config in tried} == {1}
     # what both ask for is trained once
     given = {config.alpha for config in asked if config.seed == 0}
@@ -181,16 +183,16 @@ def test_mixup_is_searched_with_as_many_trials(name, error, ks, alphas, trials, 
 
 @given(st.lists(st.sampled_from([*ALPHAS, 3.0, 100.0]), min_size=1, max_size=6), st.integers(1, 80))
 def test_alphas_are_spread_to_as_many_as_are_wanted(alphas, size):
-    found = spread(alphas, size)
-    assert len(found) == max(size, len(set(alphas)))
-    assert sorted(set(found)) == list(found)
-    assert set(alphas) <= set(found)
+    chosen = spread(alphas, size)
+    assert len(chosen) == max(size, len(set(alphas)))
+    assert sorted(set(chosen)) == list(chosen)
+    assert set(alphas) <= set(chosen)
 
 
 def test_equal_errors_go_to_the_smaller_k_and_then_to_the_smaller_alpha():
     for name in STRATEGIES:
-        found, _ = carried_out(make_strategy(name), lambda config: 0.1 + 0.2)
-        assert (found.winner.k, found.winner.alpha) == (1, 1.0 if name == "simple" else 0.1)
+        outcome, _ = carried_out(make_strategy(name), lambda config: 0.1 + 0.2)
+        assert (outcome.winner.k, outcome.winner.alpha) == (1, 1.0 if name == "simple" else 0.1)
     # 0.1 + 0.2 and 0.3 + 0.0 differ in their last bit, and tie all the same
     errors = {(2, 0): 0.1, (2, 1): 0.2, (4, 0): 0.3, (4, 1): 0.0}
     chosen = GridSearch((Setting(4, 1.0), Setting(2, 1.0)), 2)
@@ -200,9 +202,9 @@ def test_equal_errors_go_to_the_smaller_k_and_then_to_the_smaller_alpha():
 def test_settings_are_compared_on_the_seeds_that_all_have():
     # seed 1 is hard; mixup has it, the second step has not
     chosen = make_strategy("two-step", k=[2], alpha=[1.0], trials=2)
-    found, _ = carried_out(chosen, lambda c: 0.1 * c.k + c.seed, Budget.read(3).allowance(chosen))
-    assert found.winner == Setting(1, 1.0)
-    assert [len(one.errors) for one in found.rounds] == [2, 1]
+    outcome, _ = carried_out(chosen, lambda c: 0.1 * c.k + c.seed, Budget.read(3).allowance(chosen))
+    assert outcome.winner == Setting(1, 1.0)
+    assert [len(setting.errors) for setting in outcome.rounds] == [2, 1]
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
@@ -214,15 +216,15 @@ def test_a_setting_with_a_failed_trial_cannot_win(name):
         return math.nan if failed else config.k / 10 + abs(config.alpha - 1)
 
     alphas = [1.0] if name == "simple" else [0.5, 1.0]
-    found, _ = carried_out(make_strategy(name, k=[1, 2, 4], alpha=alphas, trials=2), error)
+    outcome, _ = carried_out(make_strategy(name, k=[1, 2, 4], alpha=alphas, trials=2), error)
     expected = {"two-step": Setting(1, 0.5)}
-    assert found.winner == expected.get(name, Setting(2, 1.0))
+    assert outcome.winner == expected.get(name, Setting(2, 1.0))
 
 
 def test_those_that_fail_late_in_halving_leave_the_field_to_the_others():
     chosen = make_strategy("halving", k=[1, 2, 4, 8], alpha=[1.0], trials=1)
-    found, _ = carried_out(chosen, lambda c: math.nan if c.seed else c.k / 10)
-    assert found.winner == Setting(4, 1.0)
+    outcome, _ = carried_out(chosen, lambda c: math.nan if c.seed else c.k / 10)
+    assert outcome.winner == Setting(4, 1.0)
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
@@ -251,7 +253,7 @@ def test_mistakes_are_named(name, more, message):
 
 
 def test_strategies_know_their_rule():
-    assert {one.alpha_rule for one in make_strategy("grid", alpha_rule="xi").settings} == {
+    assert {setting.alpha_rule for setting in make_strategy("grid", alpha_rule="xi").settings} == {
         "same",
         "xi",
     }

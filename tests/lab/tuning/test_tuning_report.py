@@ -25,12 +25,12 @@ def rows_of(trials, error):
     """Rows as of a training; `error` gives that of a trial, None for one that fails."""
     for trial in trials:
         where = {"versions": {"kmixup": "1"}, "machine": {"cores": 2}}
-        if (found := error(trial)) is None:
+        if (figure := error(trial)) is None:
             yield failed_row(trial, "ValueError: <no>", **where)
         else:
             train, test = (100, 50) if trial.validation is None else (80, 20)
             data = DataUsed(trial.data, None, train, test, 3, (4,), "paper")
-            yield done_row(trial, found, data=data, seconds=1.5, **where)
+            yield done_row(trial, figure, data=data, seconds=1.5, **where)
 
 
 def error(trial):
@@ -47,13 +47,13 @@ def tuned(name="grid", *, error=error, budget=None, data="iris", tests=4, **list
 
 
 @pytest.fixture(scope="module")
-def found():
+def searched():
     return tuned(k=[1, 2, 4], alpha=[0.5, 1], trials=3)
 
 
 @pytest.fixture(scope="module")
-def html(found):
-    return page(found, command="kmixup tune --data iris")
+def html(searched):
+    return page(searched, command="kmixup tune --data iris")
 
 
 def text_of(html):
@@ -91,8 +91,8 @@ def test_everything_is_escaped():
     assert "<i>" not in html
 
 
-def test_a_winner_is_named_only_where_the_interval_says_so(found):
-    kmixup, erm, _ = comparisons(found)
+def test_a_winner_is_named_only_where_the_interval_says_so(searched):
+    kmixup, erm, _ = comparisons(searched)
     assert kmixup.text == "k-mixup is better than mixup"
     assert (kmixup.mood, erm.text) == ("good", "k-mixup is better than ERM")
     worse = tuned(
@@ -113,8 +113,8 @@ def test_a_winner_is_named_only_where_the_interval_says_so(found):
     assert (open_.mood, open_.figures[:6]) == ("open", "0.00 [")
 
 
-def test_the_headline_names_the_best_of_the_test_with_a_line_to_copy(found, html):
-    said = headline(found)
+def test_the_headline_names_the_best_of_the_test_with_a_line_to_copy(searched, html):
+    said = headline(searched)
     assert said.title.startswith("Best of the final test: k-mixup, 5.")
     assert said.line == "KMixup(k=4, alpha=0.5)"
     assert said.certainty == "It is better than mixup and ERM at 95 % confidence."
@@ -134,18 +134,18 @@ def test_not_to_mix_may_be_best():
 
 
 def test_the_headline_says_what_a_constant_answer_comes_to():
-    def with_scores(found, answers):
+    def with_scores(final, answers):
         scores = [ClassScores(0.014, 0.1, 0.1, 0.014, 0.5, None, count) for count in answers]
-        pairs = zip(found.rows, scores, strict=True)
-        return replace(found, rows=tuple(replace(row, scores=score) for row, score in pairs))
+        pairs = zip(final.rows, scores, strict=True)
+        return replace(final, rows=tuple(replace(row, scores=score) for row, score in pairs))
 
     even = tuned(k=[1, 4], alpha=[1], error=lambda trial: 0.014)
-    some = [with_scores(found, [1, 1, 1, 2]) for found in even.tests]
+    some = [with_scores(final, [1, 1, 1, 2]) for final in even.tests]
     said = headline(replace(even, tests=tuple(some)))
     constant = "An answer that looks at no input, always the same, has the error 1.40"
     assert said.constant == f"{constant}; 9 of 12 networks are of that kind."
     assert said.constant in page(replace(even, tests=tuple(some)), command="")
-    none = [with_scores(found, [2, 2, 2, 2]) for found in even.tests]
+    none = [with_scores(final, [2, 2, 2, 2]) for final in even.tests]
     assert headline(replace(even, tests=tuple(none))).constant == f"{constant}."
     assert headline(even).constant == ""  # scores of earlier versions
 
@@ -162,8 +162,8 @@ def test_methods_that_cannot_be_told_apart_are_said_to_be_so():
     assert same.line == "plain training: alpha=0"  # of equal ones the simplest
 
 
-def test_erm_stands_above_the_surface_of_the_search(found):
-    drawn = surface(found.kmixup, "", erm=found.erm)
+def test_erm_stands_above_the_surface_of_the_search(searched):
+    drawn = surface(searched.kmixup, "", erm=searched.erm)
     assert drawn.rows[0][0] == "ERM"
     assert drawn.rows[0][1][0].text == "10.10"
 
@@ -190,27 +190,27 @@ def test_the_reach_of_a_budget_is_said():
 
 
 def test_two_steps_fill_a_row_and_a_column_of_the_surface():
-    found = tuned("two-step", k=[2, 4], alpha=[0.5, 1], trials=2)
-    drawn = surface(found.kmixup, "")
+    searched = tuned("two-step", k=[2, 4], alpha=[0.5, 1], trials=2)
+    drawn = surface(searched.kmixup, "")
     assert [head for head, _ in drawn.head] == ["α 0.5", "α 1"]
     texts = {label: [bool(box.text) for box in boxes] for label, boxes in drawn.rows}
     assert texts == {"k = 1": [True, True], "k = 2": [True, False], "k = 4": [True, False]}
-    assert [(one.search, one.title) for one in course(found)] == [
+    assert [(step.search, step.title) for step in course(searched)] == [
         ("k-mixup", "alpha of mixup"),
         ("k-mixup", "k at that xi"),
         ("mixup", "alpha of mixup"),
         ("mixup", "alpha of mixup, closer"),
     ]
-    assert trained_with(found.tests[0]) == "α 0.5, ξ 0.5"
-    assert trained_with(found.tests[2]) == "–"
+    assert trained_with(searched.tests[0]) == "α 0.5, ξ 0.5"
+    assert trained_with(searched.tests[2]) == "–"
 
 
 def test_failures_are_shown():
     def failing(trial):
         return None if trial.method.k == 2 else error(trial)
 
-    found = tuned(k=[1, 2, 4], alpha=[1], error=failing)
-    html = page(found, command="")
+    searched = tuned(k=[1, 2, 4], alpha=[1], error=failing)
+    html = page(searched, command="")
     assert "5 failed" in html
     assert "ValueError: &lt;no&gt;" in html
     untested = tuned(
@@ -220,16 +220,16 @@ def test_failures_are_shown():
     assert "no verdict" in page(untested, command="")
 
 
-def test_the_terminal_shows_the_same(found):
+def test_the_terminal_shows_the_same(searched):
     stream = io.StringIO()
-    show(found, Console(file=stream, width=100))
+    show(searched, Console(file=stream, width=100))
     printed = stream.getvalue()
     assert "* 5.25" in printed
     assert "k-mixup less mixup: " in printed
 
 
-def test_the_order_of_the_rows_does_not_change_the_page(found, html, tmp_path):
-    again = replace(found, rows=tuple(reversed(found.rows)))
+def test_the_order_of_the_rows_does_not_change_the_page(searched, html, tmp_path):
+    again = replace(searched, rows=tuple(reversed(searched.rows)))
     path = write(again, tmp_path / "deep", command="kmixup tune --data iris")
     assert path == tmp_path / "deep" / "tune.html"
     assert path.read_text() == html

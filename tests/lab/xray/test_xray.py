@@ -77,23 +77,23 @@ def test_the_page_has_the_answer_first_and_every_part(written, xray):
 def test_figures_on_the_page_are_those_that_were_found(written, xray):
     body = written.partition('<table class="heat readings">')[2].partition("</table>")[0]
     rows = re.findall(r'<th scope="row">(\d+)</th>(.*?)</tr>', body)
-    assert [int(k) for k, _ in rows] == [one.k for one in xray.inspection.readings]
+    assert [int(k) for k, _ in rows] == [reading.k for reading in xray.inspection.readings]
     for k, cells in rows:
-        one = xray.inspection.at(int(k))
+        reading = xray.inspection.at(int(k))
         ratio, alpha, crossing, least, halfway, third, own = re.findall("<td>(.*?)</td>", cells)
-        assert float(ratio.split()[0]) == pytest.approx(100 * one.ratio.value, abs=0.06)
-        assert alpha == (f"{one.alpha:.3g}" if one.reachable else "out of reach")
-        assert float(crossing.split()[0]) == pytest.approx(100 * one.crossing.value, abs=0.06)
-        assert float(least) == pytest.approx(100 * one.least, abs=0.06)
-        if one.halfway is None:
+        assert float(ratio.split()[0]) == pytest.approx(100 * reading.ratio.value, abs=0.06)
+        assert alpha == (f"{reading.alpha:.3g}" if reading.reachable else "out of reach")
+        assert float(crossing.split()[0]) == pytest.approx(100 * reading.crossing.value, abs=0.06)
+        assert float(least) == pytest.approx(100 * reading.least, abs=0.06)
+        if reading.halfway is None:
             assert halfway == third == own == "–"
             continue
         value, error = map(float, halfway.split(" ± "))
-        assert value == pytest.approx(one.halfway.distance.value, abs=error)
+        assert value == pytest.approx(reading.halfway.distance.value, abs=error)
         assert float(third.split()[0]) == pytest.approx(
-            100 * one.halfway.contradiction.value, abs=0.06
+            100 * reading.halfway.contradiction.value, abs=0.06
         )
-        assert float(own) == pytest.approx(100 * one.halfway.disagreement.value, abs=0.06)
+        assert float(own) == pytest.approx(100 * reading.halfway.disagreement.value, abs=0.06)
 
 
 def test_the_same_data_and_seed_give_the_same_bytes(written):
@@ -131,12 +131,14 @@ def test_examples_are_partners_of_one_second_set(xray):
     shown = pairs.examples(xray)
     advised = xray.inspection.advice.k
     assert len(shown) == 4
-    assert {mate.k for one in shown for mate in one.mates} == {1, advised}
-    for one in shown:
-        assert one.label in xray.data.classes
-        assert len(one.features) == len(one.values) == 4
-        assert all(mate.distance > 0 and len(mate.values) == 4 for mate in one.mates)
-    assert sum(one.mates[1].distance for one in shown) < sum(one.mates[0].distance for one in shown)
+    assert {mate.k for sample in shown for mate in sample.mates} == {1, advised}
+    for sample in shown:
+        assert sample.label in xray.data.classes
+        assert len(sample.features) == len(sample.values) == 4
+        assert all(mate.distance > 0 and len(mate.values) == 4 for mate in sample.mates)
+    assert sum(sample.mates[1].distance for sample in shown) < sum(
+        sample.mates[0].distance for sample in shown
+    )
 
 
 def test_floats_with_two_axes_are_shown_as_pictures(xray):
@@ -147,8 +149,8 @@ def test_floats_with_two_axes_are_shown_as_pictures(xray):
     )  # fmt: skip
     shown = pairs.examples(examine(data, batch_size=8, largest_k=2))
     assert len(shown) == 6
-    assert all(one.picture.startswith("data:image/png;base64,") for one in shown)
-    assert all(mate.halfway != mate.picture for one in shown for mate in one.mates)
+    assert all(sample.picture.startswith("data:image/png;base64,") for sample in shown)
+    assert all(mate.halfway != mate.picture for sample in shown for mate in sample.mates)
 
 
 @pytest.mark.parametrize(

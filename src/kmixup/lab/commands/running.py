@@ -40,7 +40,17 @@ STARTUP = 5.0  # seconds for a worker to import torch and to start
 
 @dataclass(frozen=True)
 class How:
-    """The options that say how a sweep is carried out, not what."""
+    """The options that say how a sweep is carried out, not what.
+
+    Attributes:
+        engine: "local" or "ray".
+        workers: processes of the local engine; None for one a core.
+        address: of a Ray cluster; None starts one on this machine.
+        num_cpus: cores that a Ray task reserves.
+        num_gpus: GPUs that a Ray task reserves.
+        device: what each worker trains on, as in `train`.
+        quiet: whether to show no progress.
+    """
 
     engine: EngineName = "local"
     workers: Workers = None
@@ -51,6 +61,7 @@ class How:
     quiet: Quiet = False
 
     def chosen(self) -> Engine:
+        """The engine with its options; refuses those of the other engine."""
         foreign: dict[str, object] = {"workers": self.workers}
         if self.engine == "local":
             foreign = {"address": self.address, "num_gpus": self.num_gpus}

@@ -12,8 +12,8 @@ from kmixup.lab.league.entrants import MIXUP
 from kmixup.lab.league.prediction import Prediction, Ratio, crossing_ratio, prediction_of
 from kmixup.lab.league.ranking import Ranking, rank
 from kmixup.lab.report.grids import partition_of
-from kmixup.lab.report.several import holm
-from kmixup.lab.report.verdict import LEVEL, Mood, PairedDifference, paired
+from kmixup.lab.report.several import corrected_side, holm
+from kmixup.lab.report.verdict import Mood, PairedDifference, paired
 from kmixup.lab.train.methods import METHODS
 
 
@@ -36,9 +36,7 @@ class AgainstMixup:
     @property
     def side(self) -> int:
         """-1 if the method is better beyond chance, 1 if it is worse, else 0."""
-        if self.p > 1 - LEVEL:
-            return 0
-        return 1 if self.difference.mean > 0 else -1
+        return corrected_side(self.difference, self.p)
 
     @property
     def mood(self) -> Mood:
@@ -136,7 +134,7 @@ def _reached(result: Result, title: str) -> str:
 
 
 def _against(results: Sequence[Result], titles: Sequence[str]) -> tuple[AgainstMixup, ...]:
-    found: list[tuple[str, str, PairedDifference]] = []
+    differences: list[tuple[str, str, PairedDifference]] = []
     for result in results:
         mixup = result.score(MIXUP)
         if mixup is None:
@@ -147,9 +145,11 @@ def _against(results: Sequence[Result], titles: Sequence[str]) -> tuple[AgainstM
                 continue
             difference = paired(score.errors, mixup.errors, partition_of(result.tested))
             if difference is not None:
-                found.append((result.contest.name, title, difference))
-    corrected = holm([difference.p for *_, difference in found])
-    return tuple(AgainstMixup(*one, p) for one, p in zip(found, corrected, strict=True))
+                differences.append((result.contest.name, title, difference))
+    corrected = holm([difference.p for *_, difference in differences])
+    return tuple(
+        AgainstMixup(*difference, p) for difference, p in zip(differences, corrected, strict=True)
+    )
 
 
 def chosen_text(score: Score) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from kmixup.lab.paper.tables import CLEAN, ERROR, MEASURES, PaperColumn, PaperTable
 from kmixup.lab.sweep.rows import Row
 from kmixup.lab.train.methods import METHODS, NO_VARIANT, VARIANTS, baseline_of
-from kmixup.lab.train.trial import Trial, variant_words
+from kmixup.lab.train.trial import Method, Trial, variant_words
 
 Place = tuple[str, str, str, float | None]  # data, network, measure and eps
 
@@ -47,11 +47,15 @@ def _rank(place: Place) -> tuple[str, str, int, float]:
 
 
 def _methods(trials: Iterable[Trial]) -> list[str]:
-    """Methods that have a table. ERM is in every table, mixup where it is the row k = 1."""
-    names: set[str] = {trial.method.name for trial in trials}
+    """Methods that have a table: those with a k, and those whose row k = 1 has no other table.
+
+    Plain training is in every table. Where nothing was mixed it has that of the default method.
+    """
+    names = {trial.method.name for trial in trials}
     tabled = {name for name in names if METHODS[name].has_k}
-    lost = "mixup" in names and not any(baseline_of(name) == "mixup" for name in tabled)
-    return sorted(tabled | ({"kmixup"} if lost or not tabled else set()))
+    homeless = names - {baseline_of(name) for name in tabled}
+    tabled |= {name for name, entry in METHODS.items() if entry.at_one in homeless}
+    return sorted(tabled or {Method().name})
 
 
 def _variants(name: str, trials: Iterable[Trial]) -> list[dict[str, Any]]:

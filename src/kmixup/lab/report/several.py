@@ -34,9 +34,14 @@ class ColumnTest:
     @property
     def side(self) -> int:
         """-1 if k is lower beyond chance, 1 if it is higher, else 0."""
-        if self.p > 1 - LEVEL:
-            return 0
-        return 1 if self.difference.mean > 0 else -1
+        return corrected_side(self.difference, self.p)
+
+
+def corrected_side(difference: PairedDifference, p: float) -> int:
+    """-1 if a difference is below 0 beyond chance, 1 if above, else 0; by a corrected p-value."""
+    if p > 1 - LEVEL:
+        return 0
+    return 1 if difference.mean > 0 else -1
 
 
 def holm(values: Sequence[float]) -> tuple[float, ...]:
