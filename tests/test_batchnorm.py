@@ -52,6 +52,16 @@ def test_neither_weights_nor_mode_nor_momentum_change():
     assert (net[1].momentum, net[5].momentum) == (0.3, 0.1)
 
 
+def test_a_batch_that_fails_leaves_everything_as_it_was():
+    net = network().train()
+    net[5].eval()
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    with pytest.raises(RuntimeError, match="channels"):
+        clean_batchnorm(net, [*batches(), torch.randn(16, 1, 8, 8)])
+    assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
+    assert (net[1].training, net[5].training, net[1].momentum) == (True, False, 0.1)
+
+
 def test_what_came_before_is_forgotten():
     fresh, used = network(), network()
     used.load_state_dict(fresh.state_dict())

@@ -9,11 +9,14 @@ afresh on clean training inputs, after training, mends this and changes no weigh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any, TypeVar
 
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
+
+from kmixup.modes import evaluating
 
 Net = TypeVar("Net", bound=nn.Module)
 
@@ -35,6 +38,7 @@ def clean_batchnorm(
 
     The statistics are averages over all batches of `loader`. Call it once after training and
     before testing. Meanwhile batch norm alone is in training mode: dropout is off, as in a test.
+    If a batch fails, the network keeps the statistics that it had.
 
     Args:
         net: the trained network; its weights stay as they are.
@@ -55,23 +59,24 @@ def clean_batchnorm(
     batches = iter(loader)
     if (first := next(batches, None)) is None:
         raise ValueError("loader must have at least one batch, it had none")
-    modes = [(module, module.training) for module in net.modules()]
+    kept = [{name: value.clone() for name, value in layer.named_buffers()} for layer in layers]
     momenta = [layer.momentum for layer in layers]
-    net.eval()
-    for layer in layers:
-        layer.reset_running_stats()
-        layer.momentum = None  # an average of all batches alike
-        layer.train()
     run = call or (lambda batch: net(_inputs(batch, device)))
-    try:
-        run(first)
-        for batch in batches:
-            run(batch)
-    finally:
-        for module, training in modes:
-            module.training = training
-        for layer, momentum in zip(layers, momenta, strict=True):
-            layer.momentum = momentum
+    with evaluating(net):
+        for layer in layers:
+            layer.reset_running_stats()
+            layer.momentum = None  # an average of all batches alike
+            layer.train()
+        try:
+            for batch in chain([first], batches):
+                run(batch)
+        except BaseException:
+            for layer, buffers in zip(layers, kept, strict=True):
+                layer.load_state_dict(buffers, strict=False)
+            raise
+        finally:
+            for layer, momentum in zip(layers, momenta, strict=True):
+                layer.momentum = momentum
     return net
 
 
