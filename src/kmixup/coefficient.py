@@ -64,12 +64,14 @@ class Beta(Coefficient):
     def __post_init__(self) -> None:
         try:
             known = 0 <= self.alpha < math.inf
-        except TypeError:  # no number
+        except (TypeError, RuntimeError, ValueError):  # no number, or several
             known = False
         if not known:
             raise ValueError(
                 f"alpha must be a finite number, 0 (no mixing) or more, got {self.alpha!r}"
             )
+        if not isinstance(self.alpha, (int, float)):  # a tensor
+            object.__setattr__(self, "alpha", float(self.alpha))
 
     def sample(self, size: tuple[int, ...] = (), generator: Generator | None = None) -> Tensor:
         """Independent draws in float64, on the generator's device.
