@@ -1,6 +1,7 @@
 """Models that can be used: written, read back, and given new samples."""
 
 import json
+from datetime import datetime
 
 import numpy as np
 import pytest
@@ -130,6 +131,30 @@ def test_numbers_of_a_program_are_read_like_the_text_of_the_file(tmp_path):
     assert torch.equal(intake.take(numbers).x, intake.take(path).x)
     blank = intake.take([rows[0] | {"rooms": None}]).x
     assert torch.equal(blank, intake.take([rows[0] | {"rooms": ""}]).x)
+
+
+def test_dates_of_a_program_are_read_like_the_text_of_the_file(tmp_path):
+    path = regression(tmp_path / "rents.csv", rows=40)
+    intake = Intake.of(load_data(str(path)))
+    row = rows_of(path, ";", "cp1252")[0]
+    moment = datetime.strptime(row["built"], "%d.%m.%Y")
+    wanted = intake.take([row]).x
+    for value in (moment, moment.date()):
+        assert torch.equal(intake.take([row | {"built": value}]).x, wanted)
+
+    class NoDate(datetime):  # as pandas has it
+        def __str__(self):
+            return "NaT"
+
+    blank = intake.take([row | {"built": ""}]).x
+    assert torch.equal(intake.take([row | {"built": NoDate(1970, 1, 1)}]).x, blank)
+
+
+def test_a_cell_that_cannot_be_read_is_named_with_its_file_and_no_other_command(tmp_path, clients):
+    intake = Intake.of(load_data(str(clients)))
+    row = rows_of(clients)[0]
+    with pytest.raises(ValueError, match="^X: the column 'age' .* row 1 has 'x': .* blank$"):
+        intake.take([row | {"age": "x"}])
 
 
 def test_data_frames_are_rows(clients):
