@@ -34,7 +34,7 @@ class Headline:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        return tuple(filter(None, (self.title, self.constant, self.certainty, self.search)))
+        return tuple(filter(None, (self.title, self.certainty, self.constant, self.search)))
 
 
 def headline(tuned: Tuned) -> Headline:
@@ -44,8 +44,8 @@ def headline(tuned: Tuned) -> Headline:
         return Headline("No trial of the final test ended well.", "", "", _of_search(tuned))
     best = min(tested, key=_rank)
     figure = with_error(best.mean, best.standard_error)
-    name = "" if best.measure is PERCENT else f"{best.measure.name} "
-    title = f"Best of the final test: {best.name}, {name}{figure}."
+    unit = " %" if best.measure is PERCENT else ""
+    title = f"Best of the final test: {best.name}, {best.measure.name} {figure}{unit}."
     constant = constant_sentence(row.scores for finalist in tested for row in finalist.done)
     return Headline(title, line_of(best), _certainty(best, tested), _of_search(tuned), constant)
 
