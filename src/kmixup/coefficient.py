@@ -70,8 +70,9 @@ class Beta(Coefficient):
             raise ValueError(
                 f"alpha must be a finite number, 0 (no mixing) or more, got {self.alpha!r}"
             )
-        if not isinstance(self.alpha, (int, float)):  # a tensor
-            object.__setattr__(self, "alpha", float(self.alpha))
+        given: object = self.alpha
+        if isinstance(given, Tensor):
+            object.__setattr__(self, "alpha", float(given))
 
     def sample(self, size: tuple[int, ...] = (), generator: Generator | None = None) -> Tensor:
         """Independent draws in float64, on the generator's device.

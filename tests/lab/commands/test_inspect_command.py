@@ -143,7 +143,7 @@ def test_a_single_class_is_refused(kmixup, here):
     assert (code, out) == (2, "")
     assert err == (
         "kmixup: the target 'target' must have two different values or more, all 90 rows have the "
-        "same: there is nothing to learn, name another target (--target)\n"
+        "same: there is nothing to learn, name another target\n"
     )
 
 
@@ -244,7 +244,10 @@ def test_an_array_with_nan_is_explained(kmixup, here):
     np.savez(here / "own.npz", x=x, y=np.arange(9) % 2)
     code, out, err = kmixup("inspect", "own.npz")
     assert (code, out) == (2, "")
-    assert err == "kmixup: own.npz must hold finite numbers in x, sample 5 has others\n"
+    assert err == (
+        "kmixup: own.npz must hold finite numbers in x, sample 5 has NaN or an infinite one: "
+        "fill it in or leave the sample out (blanks are filled in of a .csv alone)\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,9 @@ def test_a_file_that_is_not_there_is_told_its_folder_or_a_likely_name(tmp_path, 
     with pytest.raises(ValueError, match=f"'no/own.csv': the folder {tmp_path / 'no'} does not"):
         load("no/own.csv")
     (tmp_path / "clients.csv").touch()
+    (tmp_path / "pc.csv").touch()
+    with pytest.raises(ValueError, match="no file 'nope.csv' in the folder"):
+        load("nope.csv")
     with pytest.raises(ValueError, match=r"no file 'client.csv': did you mean clients.csv\?$"):
         load("client.csv")
 

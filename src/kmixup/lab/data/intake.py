@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from kmixup.lab.data.arrays import read_inputs, tensor_of
-from kmixup.lab.data.columns import COMMA, DOTS, Column
+from kmixup.lab.data.columns import COMMA, Column
 from kmixup.lab.data.dataset import Dataset
 from kmixup.lab.data.delimited import open_delimited
 from kmixup.lab.data.folders import files
@@ -168,6 +168,7 @@ class Intake:
             raise ValueError(
                 f"{source} must have the shape (n, {', '.join(map(str, self.shape))}), as in "
                 f"training, got {tuple(x.shape)}"
+                + (": a single sample is X[None]" if tuple(x.shape) == self.shape else "")
             )
         if self.pixels != (x.dtype == torch.uint8):
             kind = "bytes (uint8), pixels of 0 to 255," if self.pixels else "numbers, not bytes,"
@@ -257,7 +258,7 @@ def _text(value: object, column: Column) -> str:
 def _written(day: date, form: str) -> str:
     """A date as a column has it, with the time of day if there is one.
 
-    >>> _written(date(2024, 3, 31), DOTS)
+    >>> _written(date(2024, 3, 31), "DD.MM.YYYY")
     '31.03.2024'
     """
     order = {"YYYY": f"{day.year:04d}", "MM": f"{day.month:02d}", "DD": f"{day.day:02d}"}

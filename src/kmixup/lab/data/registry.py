@@ -135,7 +135,7 @@ def _own_path(name: str) -> Path:
     folder = path.parent.resolve()
     if not folder.is_dir():
         raise ValueError(f"there is no file {name!r}: the folder {folder} does not exist")
-    close = get_close_matches(path.name, [there.name for there in folder.iterdir()], n=1)
+    close = get_close_matches(path.name, [there.name for there in folder.iterdir()], 1, 0.8)
     hint = f": did you mean {path.parent / close[0]}?" if close else f" in the folder {folder}"
     raise ValueError(f"there is no file {name!r}{hint}")
 

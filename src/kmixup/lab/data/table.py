@@ -139,7 +139,7 @@ def _target(table: Delimited, target: str | None) -> tuple[int, list[str]]:
     if target is not None:
         if target not in table.header:
             raise ValueError(
-                f"{table.path} must have the column {target!r} as its target (--target), has no "
+                f"{table.path} must have the column {target!r} as its target, has no "
                 f"such: {did_you_mean(target, table.header)}"
             )
         return table.header.index(target), []

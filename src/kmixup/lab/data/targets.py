@@ -56,7 +56,7 @@ def decide(
     if distinct == 1:
         raise ValueError(
             f"the target {name!r} must have two different values or more, all {rows:,} rows have "
-            "the same: there is nothing to learn, name another target (--target)"
+            "the same: there is nothing to learn, name another target"
         )
     if task == "regression" and values is None:
         raise ValueError(
