@@ -221,9 +221,7 @@ def test_arrays_and_tensors_have_the_shape_of_training(tmp_path):
     assert torch.equal(intake.take(iris.x_test).x, iris.normalise(iris.x_test))
     np.savez(tmp_path / "new.npz", x=iris.x_test.numpy())
     assert torch.equal(intake.take(tmp_path / "new.npz").x, intake.take(iris.x_test.numpy()).x)
-    with pytest.raises(
-        ValueError, match=r"must have the shape \(n, 4\), as in .* is X\[None\]$"
-    ):
+    with pytest.raises(ValueError, match=r"must have the shape \(n, 4\), as in .* is X\[None\]$"):
         intake.take(torch.zeros(4))
     with pytest.raises(ValueError, match=r"as in training, got \(2, 3\)$"):
         intake.take(torch.zeros(2, 3))
