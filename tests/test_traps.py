@@ -6,6 +6,7 @@ import warnings
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -309,7 +310,9 @@ def test_k_alpha_and_prob_can_be_scheduled():
     for name, value, message in (
         ("alpha", -1, "alpha must be a finite number"),
         ("alpha", "1", "alpha must be a finite number"),
+        ("alpha", torch.ones(2), "alpha must be a finite number"),
         ("k", 0, "k must be a whole number"),
+        ("k", True, "k must be a whole number"),
         ("prob", 2, "prob must be a probability"),
         ("prob", "1", "prob must be a probability"),
     ):
@@ -319,6 +322,27 @@ def test_k_alpha_and_prob_can_be_scheduled():
         HiddenMixup(nn.Linear(2, 2), [""]).alpha = 1
     with pytest.raises(AttributeError, match="a Choice has no alpha of its own"):
         Choice([KMixup()]).alpha = 1
+
+
+def test_numbers_of_torch_and_numpy_are_numbers():
+    mix = KMixup(2, torch.tensor(0.5), num_classes=torch.tensor(3))
+    assert (mix.coefficient, mix.num_classes) == (Beta(0.5), 3)
+    assert type(mix.coefficient.alpha) is float
+    x = torch.randn(8, 3)
+    with pytest.raises(ValueError, match="with num_classes=3 y must be class indices"):
+        KMixup(2, num_classes=np.int64(3))(x, torch.zeros(8))
+    for wrong in ("3", 3.0):
+        with pytest.raises(TypeError, match=f"num_classes must be a whole number, got {wrong!r}"):
+            KMixup(num_classes=wrong)
+
+
+def test_remedies_lead_to_calls_that_work():
+    x, y = torch.randn(8, 3), torch.arange(8) % 2 == 0
+    with pytest.raises(TypeError, match=r"got torch.bool: use y.long\(\)"):
+        KMixup(2, num_classes=2)(x, y)
+    KMixup(2, num_classes=2)(x, y.long())
+    with pytest.raises(TypeError, match="got ndarray: use torch.as_tensor"):
+        KMixup(2)(x.numpy(), y.float())
 
 
 def test_a_stage_must_be_a_stage():

@@ -64,12 +64,15 @@ class Beta(Coefficient):
     def __post_init__(self) -> None:
         try:
             known = 0 <= self.alpha < math.inf
-        except TypeError:  # no number
+        except (TypeError, RuntimeError, ValueError):  # no number, or several
             known = False
         if not known:
             raise ValueError(
                 f"alpha must be a finite number, 0 (no mixing) or more, got {self.alpha!r}"
             )
+        given: object = self.alpha
+        if isinstance(given, Tensor):
+            object.__setattr__(self, "alpha", float(given))
 
     def sample(self, size: tuple[int, ...] = (), generator: Generator | None = None) -> Tensor:
         """Independent draws in float64, on the generator's device.

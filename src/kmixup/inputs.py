@@ -72,7 +72,11 @@ def mixed_entries(x: Nest, name: str, mixes: Mixes) -> list[Tensor]:
     tensors = [entry for entry in entries if isinstance(entry, Tensor)]
     if not tensors:
         kinds = sorted({type(entry).__name__ for entry in entries}) or ["nothing"]
-        raise TypeError(f"{name} must be a tensor or a nest of tensors, got {', '.join(kinds)}")
+        numbers = {"ndarray", "float", "int"}.intersection(kinds)
+        remedy = ": use torch.as_tensor" if numbers else ""
+        raise TypeError(
+            f"{name} must be a tensor or a nest of tensors, got {', '.join(kinds)}{remedy}"
+        )
     return [tensor for tensor in tensors if mixes(tensor)] or tensors
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import index
 from typing import Any, Literal, get_args
 
 import torch
@@ -97,6 +98,10 @@ class Mixer(Mixing):
         ):
             if not isinstance(stage, kind):
                 raise TypeError(f"{name} must be a {kind.__name__}, got {stage!r}: use {example}")
+        if isinstance(num_classes, (str, float)):
+            raise TypeError(f"num_classes must be a whole number, got {num_classes!r}: use an int")
+        if hasattr(num_classes, "__index__"):  # a number of numpy or of torch
+            num_classes = index(num_classes)
         if isinstance(num_classes, int) and num_classes < 1:
             raise ValueError(f"num_classes must be at least 1, got {num_classes}")
         if lam_per not in get_args(LamPer):

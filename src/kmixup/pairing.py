@@ -66,7 +66,8 @@ class Pairing(ABC):
         return False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.k, (int, np.integer)) or self.k < 1:
+        whole = isinstance(self.k, (int, np.integer)) and not isinstance(self.k, bool)
+        if not whole or self.k < 1:
             raise ValueError(f"k must be a whole number, at least 1, got {self.k!r}")
 
     @eager

@@ -81,7 +81,8 @@ def mix_targets(
         weight = per_sample(lam, y_a).to(y_a.device)
         return (weight * y_a + (1 - weight) * y_b).to(y_a.dtype)
     if y_a.dtype == torch.bool or y_a.is_complex():
-        raise TypeError(f"targets must be floats or class indices, got {y_a.dtype}: use y.float()")
+        remedy = "y.float()" if num_classes is None else "y.long()"
+        raise TypeError(f"targets must be floats or class indices, got {y_a.dtype}: use {remedy}")
     num_classes = _check_classes(y_a, y_b, num_classes, ignore_index)
     both = ignored_in_both(y_a, y_b, ignore_index)
     own, partner = (_one_hot(y, num_classes, lam.dtype, ignore_index) for y in both)

@@ -57,7 +57,7 @@ def _command(words: list[str], ready: Callable[[], object]) -> int:
     import typer
 
     from kmixup.lab.commands import app
-    from kmixup.lab.commands.language import in_options, options_of
+    from kmixup.lab.commands.language import in_options, options_of, with_value
     from kmixup.lab.train.setup import DivergedError
 
     # the base of all errors of usage, in click or in typer's own copy of it
@@ -67,7 +67,7 @@ def _command(words: list[str], ready: Callable[[], object]) -> int:
     try:
         return int(command(words, standalone_mode=False, prog_name="kmixup") or 0)
     except usage_error as error:
-        _leave(error.format_message().rstrip("."))
+        _leave(with_value(error.format_message().rstrip("."), words))
     except (ValueError, OSError, DivergedError) as error:
         _leave(in_options(str(error), options_of(command, words)))
     except typer.Abort:

@@ -31,7 +31,9 @@ def test_training_prints_the_result_and_keeps_the_record(kmixup, here):
         written["trial"]["protocol"] | {"epochs": 3, "rate": 0.05} == written["trial"]["protocol"]
     )
     error = f"{written['result']['error']:.2%}"
-    assert out.startswith(f"iris, mlp-iris, kmixup k=4 alpha=1: test error {error}, nll ")
+    assert out.startswith(
+        f"iris, mlp-iris, kmixup k=4 alpha=1: test error {error} on 50 samples, log-loss "
+    )
     assert out.endswith("record: out/iris-mlp-iris-kmixup-k4-alpha1-seed0/record.json\n")
 
 
@@ -129,7 +131,7 @@ def test_a_run_goes_on_only_when_asked_to(kmixup, here):
     assert kmixup(*words, "--resume")[0] == 0
     code, _, err = kmixup(*words, "--resume", "--seed", 3)
     assert code == 2
-    assert "its seed is 0 and not 3" in err
+    assert "has --seed 0 and not --seed 3: ask for the same, or choose another --out" in err
 
 
 @pytest.mark.slow
@@ -271,7 +273,11 @@ def test_a_name_with_markup_is_a_name(kmixup, here):
             "layers must name modules of the network, or be \"\" for its input, got 'hidden'",
         ),
         ("train --data iris --k 0", "--k must be a whole number, at least 1, got 0"),
-        ("train --data iris --k many", "Invalid value for '--k'"),
+        ("train --data iris --k many", "--k must be a whole number, got 'many'"),
+        ("train --data iris --rate=fast", "--rate must be a number, got 'fast'"),
+        ("tune --data iris --k 4 --k 2.5", "--k must be a whole number, got '2.5'"),
+        ("train --data missing.csv", "there is no file 'missing.csv' in the folder "),
+        ("train --data iris --target kind", "--target must not be given for iris, which is"),
         ("train --data iris --k 200", "--batch-size must be at least k = 200"),
         (
             "train --data iris --k 110 --batch-size 128",

@@ -139,15 +139,28 @@ def test_the_page_is_written_where_it_is_said(kmixup, here):
     assert "kmixup inspect own.csv --largest-k 1 --out deep/er" in page
 
 
-def test_a_constant_column_and_a_single_class_are_no_obstacle(kmixup, here):
-    table(here, [f"{row.rpartition(',')[0]},5,only" for row in two_clusters(90)], "a,b,c,target")
-    code, out, _ = kmixup("inspect", "own.csv")
+def test_a_single_class_is_refused(kmixup, here):
+    table(here, [f"{row.rpartition(',')[0]},only" for row in two_clusters(90)], "a,b,target")
+    code, out, err = kmixup("inspect", "own.csv")
+    assert (code, out) == (2, "")
+    assert err == (
+        "kmixup: the target 'target' must have two different values or more, all 90 rows have the "
+        "same: there is nothing to learn, name another target\n"
+    )
+
+
+def test_a_constant_column_and_a_single_class_of_a_part_are_no_obstacle(kmixup, here):
+    rows = two_clusters(90)
+    arrays = np.array([[*map(float, row.split(",")[:2]), 5.0] for row in rows], np.float32)
+    kinds = np.repeat(np.arange(2), 45)
+    np.savez(here / "own.npz", x=arrays, y=kinds, x_test=arrays, y_test=kinds)
+    code, out, _ = kmixup("inspect", "own.npz", "--limit", 45)
     assert code == 0
-    assert out.endswith("page: out/inspect/own.csv/inspect.html\n")
-    assert "in 1 class," in out
+    assert out.endswith("page: out/inspect/own.npz/inspect.html\n")
+    assert "Samples of each class: 0: 45." in out
     assert "other class" not in out
     assert "third class" not in out
-    page = page_of(here, "own.csv")
+    page = page_of(here, "own.npz")
     Checker(page)
     assert "How near partners are" in page
     assert "How often the label changes" not in page
@@ -198,7 +211,7 @@ def test_a_cell_that_is_no_number_is_named(kmixup, here, cell):
     assert (code, out) == (2, "")
     assert err == (
         f"kmixup: own.csv: the column 'b' must hold finite numbers, row 21 has '{cell}': correct "
-        "it, leave it blank, or leave the column out (--drop b)\n"
+        "it or leave it blank, or leave the column out (--drop b)\n"
     )
 
 
@@ -233,7 +246,10 @@ def test_an_array_with_nan_is_explained(kmixup, here):
     np.savez(here / "own.npz", x=x, y=np.arange(9) % 2)
     code, out, err = kmixup("inspect", "own.npz")
     assert (code, out) == (2, "")
-    assert err == "kmixup: own.npz must hold finite numbers in x, sample 5 has others\n"
+    assert err == (
+        "kmixup: own.npz must hold finite numbers in x, sample 5 has NaN or an infinite one: "
+        "fill it in or leave the sample out (blanks are filled in of a .csv alone)\n"
+    )
 
 
 @pytest.mark.parametrize(

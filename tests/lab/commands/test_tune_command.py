@@ -56,6 +56,9 @@ def test_a_table_of_ones_own_is_searched(kmixup, here):
     code, out, _ = kmixup("tune", "--data", "table.csv", "--target", "way", *WORDS[2:], "--quiet")
     assert code == 0
     assert "page: out/tune-table.csv-simple/tune.html" in out
+    line = out.partition("To train a network with it:\n  kmixup ")[2].partition("\n")[0]
+    assert line.startswith("train --data table.csv --target way ")
+    assert kmixup(*line.split(), "--out", "run")[0] == 0  # what is printed works
 
 
 def test_a_dry_run_prints_the_stages_and_an_estimate_and_writes_nothing(kmixup, here):

@@ -128,7 +128,7 @@ def test_inputs_of_another_shape_or_type_are_named(tmp_path, x):
 def test_inputs_that_are_not_finite_are_named(tmp_path):
     x = X.copy()
     x[4, 1] = np.inf
-    with pytest.raises(ValueError, match="finite numbers in x, sample 4 has others"):
+    with pytest.raises(ValueError, match="finite numbers in x, sample 4 has NaN or an infinite"):
         read_npz(save(tmp_path, x=x, y=Y))
 
 

@@ -128,7 +128,7 @@ def test_a_mixed_table_loads_with_an_account_of_every_column(tmp_path):
     assert len(ACCOUNT) == 4
     assert account["customer"][1] == "left out"
     assert account["row"][2] == "looks like an id: --drop row leaves it out"
-    assert account["city"][:2] == ("category of 4", "4 of 0 and 1, blank")
+    assert account["city"][:2] == ("category of 4", "4 columns of 0 and 1, blank")
     assert account["since"][:2] == ("date like YYYY-MM-DD", "days, month, weekday")
     assert account["mail"][:2] == ("boolean", "0 or 1")
     assert account["currency"][2] == "constant: --drop currency leaves it out"
@@ -230,8 +230,11 @@ def test_targets_of_a_regression_are_standardised_and_can_be_unscaled(tmp_path):
 
 def test_a_constant_target_of_a_regression_is_refused(tmp_path):
     path = write_csv(tmp_path / "own.csv", ["a", "y"], [[i, 2.5] for i in range(9)])
-    with pytest.raises(ValueError, match="must differ, all 6 training samples have 2.5: name ano"):
+    with pytest.raises(ValueError, match="'y' must have two different values or more, all 9 rows"):
         load(str(path))
+    part = write_csv(tmp_path / "part.csv", ["a", "y"], [[i, 2.5 + i] for i in range(9)])
+    with pytest.raises(ValueError, match=r"must differ, all 1 training samples have \d.5: name"):
+        load(str(part), limit=1)
 
 
 def test_a_wide_table_of_few_rows_leaves_its_patients_out(tmp_path):

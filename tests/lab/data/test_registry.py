@@ -97,6 +97,20 @@ def test_an_unknown_name_lists_close_ones(name, hint):
         fetch_dataset(name)
 
 
+def test_a_file_that_is_not_there_is_told_its_folder_or_a_likely_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=f"no file 'missing.csv' in the folder {tmp_path}$"):
+        load("missing.csv")
+    with pytest.raises(ValueError, match=f"'no/own.csv': the folder {tmp_path / 'no'} does not"):
+        load("no/own.csv")
+    (tmp_path / "clients.csv").touch()
+    (tmp_path / "pc.csv").touch()
+    with pytest.raises(ValueError, match="no file 'nope.csv' in the folder"):
+        load("nope.csv")
+    with pytest.raises(ValueError, match=r"no file 'client.csv': did you mean clients.csv\?$"):
+        load("client.csv")
+
+
 @pytest.mark.parametrize("limit", [0, -5])
 def test_a_limit_below_one_is_refused(limit):
     with pytest.raises(ValueError, match=f"limit must be at least 1, got {limit}"):

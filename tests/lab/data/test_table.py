@@ -51,7 +51,7 @@ def test_a_mixed_table_is_read_in_parts_that_do_not_show(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["1,x", "2,y", "inf,x"], "must hold finite numbers, row 3 has 'inf': correct it, leave"),
+        (["1,x", "2,y", "inf,x"], "must hold finite numbers, row 3 has 'inf': correct it or leave"),
         (["1,x", "2,y", "3"], "must have 2 values in a row, row 3 has 1"),
     ],
 )
@@ -90,15 +90,15 @@ def test_a_target_that_is_not_named_has_a_usual_name_or_is_the_last(tmp_path, he
 
 
 def test_a_target_that_is_not_there_is_told_the_columns(tmp_path):
-    with pytest.raises(ValueError, match="column 'kind' as its target, has the columns a, b: name"):
+    with pytest.raises(ValueError, match="'kind' as its target, has no such: there are a, b$"):
         read_csv(table(tmp_path, "a,b\n1,2\n"), target="kind")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("target\n1\n", "a target and another column, .* has the columns target"),
-        ("", "a target and another column, .* has the columns none"),
+        ("target\n1\n", "a target and another column, .* has the column target alone"),
+        ("", r"own\.csv must have a header and rows below it, is empty"),
         ("a,target\n", r"own\.csv must have a row below its header, has none"),
         ("a,target\n1,\n2, \n", "a row must have a value of the target 'target', none has"),
     ],
@@ -106,6 +106,31 @@ def test_a_target_that_is_not_there_is_told_the_columns(tmp_path):
 def test_a_csv_without_features_or_rows_is_named(tmp_path, text, message):
     with pytest.raises(ValueError, match=message):
         read_csv(table(tmp_path, text))
+
+
+def test_a_misspelt_column_of_many_is_told_the_likely_one(tmp_path):
+    header = ",".join([*(f"g{i}" for i in range(300)), "Tumour"])
+    path = table(tmp_path, f"{header}\n{'1,' * 300}x\n")
+    with pytest.raises(ValueError, match=r"has no such: did you mean 'Tumour'\?$"):
+        read_csv(path, target="tumor")
+    with pytest.raises(ValueError, match=r"got 'Zebra': there are g0, g1, .*, g11 and 289 more$"):
+        read_csv(path, drop=["Zebra"])
+
+
+@pytest.mark.parametrize("cells", [["fine"] * 6, ["7"] * 6, ["fine", ""] * 3])
+def test_a_target_of_one_value_is_refused(tmp_path, cells):
+    lines = [f"{i},{cell}" for i, cell in enumerate(cells)]
+    path = table(tmp_path, "\n".join(["a,state", *lines]))
+    with pytest.raises(ValueError, match="'state' must have two different values or more, all"):
+        read_csv(path)
+
+
+def test_a_first_line_of_values_is_said_to_be_taken_for_names(tmp_path):
+    rows = "4.9,3.0,setosa\n6.3,3.3,virginica\n"
+    said = "the first line is taken for the names of the columns, and has the number 5.1"
+    assert any(said in note for note in read_csv(table(tmp_path, f"5.1,3.5,kind\n{rows}")).notes)
+    for header in ("0,1,target", "2019,2020,target", "a,b,target"):
+        assert not read_csv(table(tmp_path, f"{header}\n{rows}")).notes
 
 
 def test_a_second_column_called_like_the_target_is_refused(tmp_path):
@@ -120,6 +145,24 @@ def test_a_decimal_target_is_a_regression(tmp_path):
     assert (samples.classes, samples.y.dtype) == ((), torch.float32)
     assert samples.y.tolist() == [i / 4 for i in range(20)]
     assert len(read_csv(path, task="classes").classes) == 20
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers", "form"),
+    [
+        (['"1,234"', '"2,345"', "999"], [1234, 2345, 999], "1,234.5"),
+        (['"1,234.50"', '"2,345.25"', "999"], [1234.5, 2345.25, 999], "1,234.5"),
+        (['"12,5"', '"1,25"', "3"], [12.5, 1.25, 3], "1.234,5"),
+    ],
+)
+def test_commas_in_quotes_mean_the_same_in_the_target_as_in_other_columns(
+    tmp_path, cells, numbers, form
+):
+    lines = [f"{cell},{cell}" for cell in cells]
+    path = table(tmp_path, "\n".join(["size,price", *lines]))
+    samples = read_csv(path, task="regression")
+    assert samples.y.tolist() == samples.x[:, 0].tolist() == numbers
+    assert f"the numbers of the target 'price' are read like {form}" in samples.notes
 
 
 def test_a_target_of_words_is_no_regression(tmp_path):
@@ -145,7 +188,7 @@ def test_a_csv_cell_that_is_no_finite_number_is_named(tmp_path, cell):
     with pytest.raises(
         ValueError,
         match=rf"own\.csv: the column 'a b' must hold finite numbers, row 2 has '{cell}': correct "
-        r"it, leave it blank, or leave the column out \(--drop 'a b'\)",
+        r"it or leave it blank, or leave the column out \(--drop 'a b'\)",
     ):
         read_csv(table(tmp_path, f"a b,target\n1,x\n{cell},y\n"))
 
@@ -174,7 +217,7 @@ def test_columns_are_left_out_on_request(tmp_path):
     samples = read_csv(path, drop=["customer", "row"])
     assert samples.columns == ("age", "city", "since", "income", "mail", "currency")
     with pytest.raises(
-        ValueError, match=r"drop must name columns of .*, got 'id': it has customer"
+        ValueError, match=r"drop must name columns of .*, got 'id': there are customer"
     ):
         read_csv(path, drop=["id"])
     with pytest.raises(ValueError, match="drop must leave the target, got 'churn'"):

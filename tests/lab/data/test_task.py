@@ -33,8 +33,14 @@ def test_few_whole_numbers_are_classes_and_others_a_regression(values, rows, tas
 @pytest.mark.parametrize("task", ["classes", "regression"])
 def test_the_user_decides_without_a_note(task):
     assert decision([0.5, 1.5], task=task) == decide(
-        np.array([1.0]), distinct=1, rows=5, task=task, name="t"
+        np.array([1.0, 2.0]), distinct=2, rows=5, task=task, name="t"
     )
+
+
+@pytest.mark.parametrize("task", [None, "classes", "regression"])
+def test_a_single_value_is_nothing_to_learn(task):
+    with pytest.raises(ValueError, match="'t' must have two different values or more, all 5 rows"):
+        decide(np.array([1.0]), distinct=1, rows=5, task=task, name="t")
 
 
 def test_words_are_classes_unless_nearly_all_differ():

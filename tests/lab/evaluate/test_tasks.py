@@ -190,7 +190,7 @@ def test_a_network_that_stayed_at_the_majority_is_told():
     y = (torch.arange(71) == 0).long()
     scores = score_classes(torch.tensor([[1.0, 0.0]]).expand(71, 2), y, majority=0)
     first, _, note = beside(scores, "'fine'")
-    assert first == "test error 1.41% is exactly what the constant answer gives, 'fine'"
+    assert first == "test error 1.41% is exactly that of always answering 'fine'"
     assert "training stayed at the majority" in note
 
 
@@ -203,7 +203,8 @@ def test_a_regression_that_is_no_better_than_the_mean_is_told():
 def test_networks_that_are_no_better_than_the_constant_answer_are_counted():
     worse = NumberScores(error=6.0, baseline=5.0, r2=-0.4)
     better = NumberScores(error=3.0, baseline=5.0, r2=0.6)
-    assert constant_sentence([worse]).endswith("RMSE 5.000; the network is no better.")
+    nothing = "Nothing was learnt: train for more epochs, at another rate"
+    assert constant_sentence([worse]).endswith(f"RMSE 5.000; the network is no better. {nothing}.")
     assert constant_sentence([worse, better]).endswith("; 1 of 2 networks are no better.")
     assert constant_sentence([better, better]).endswith("RMSE 5.000.")
     assert constant_sentence([]) == ""

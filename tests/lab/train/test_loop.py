@@ -270,11 +270,11 @@ def test_a_failed_write_leaves_the_old_checkpoint_and_nothing_else(tmp_path):
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (trial("mixup"), "its method.name is 'kmixup' and not 'mixup'"),
-        (trial(k=8), "its method.k is 4 and not 8"),
-        (trial(seed=1), "its seed is 0 and not 1"),
-        (trial(protocol=replace(FAST, rate=0.1)), "its protocol.rate is 0.05 and not 0.1"),
-        (trial(protocol=replace(FAST, epochs=9)), "its protocol.epochs is 4 and not 9"),
+        (trial("mixup"), "has method='kmixup' and not method='mixup': ask"),
+        (trial(k=8), "has k=4 and not k=8: ask for the same, or choose another out="),
+        (trial(seed=1), "has seed=0 and not seed=1"),
+        (trial(protocol=replace(FAST, rate=0.1)), "has rate=0.05 and not rate=0.1"),
+        (trial(protocol=replace(FAST, epochs=9)), "has epochs=4 and not epochs=9"),
     ],
 )
 def test_a_checkpoint_of_another_run_is_refused(tmp_path, other, message):

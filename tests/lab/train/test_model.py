@@ -1,6 +1,7 @@
 """Models that can be used: written, read back, and given new samples."""
 
 import json
+from datetime import datetime
 
 import numpy as np
 import pytest
@@ -132,6 +133,30 @@ def test_numbers_of_a_program_are_read_like_the_text_of_the_file(tmp_path):
     assert torch.equal(blank, intake.take([rows[0] | {"rooms": ""}]).x)
 
 
+def test_dates_of_a_program_are_read_like_the_text_of_the_file(tmp_path):
+    path = regression(tmp_path / "rents.csv", rows=40)
+    intake = Intake.of(load_data(str(path)))
+    row = rows_of(path, ";", "cp1252")[0]
+    moment = datetime.strptime(row["built"], "%d.%m.%Y")
+    wanted = intake.take([row]).x
+    for value in (moment, moment.date()):
+        assert torch.equal(intake.take([row | {"built": value}]).x, wanted)
+
+    class NoDate(datetime):  # as pandas has it
+        def __str__(self):
+            return "NaT"
+
+    blank = intake.take([row | {"built": ""}]).x
+    assert torch.equal(intake.take([row | {"built": NoDate(1970, 1, 1)}]).x, blank)
+
+
+def test_a_cell_that_cannot_be_read_is_named_with_its_file_and_no_other_command(tmp_path, clients):
+    intake = Intake.of(load_data(str(clients)))
+    row = rows_of(clients)[0]
+    with pytest.raises(ValueError, match="^X: the column 'age' .* row 1 has 'x': .* blank$"):
+        intake.take([row | {"age": "x"}])
+
+
 def test_data_frames_are_rows(clients):
     class Frame:
         columns = ("age", "city")
@@ -196,8 +221,10 @@ def test_arrays_and_tensors_have_the_shape_of_training(tmp_path):
     assert torch.equal(intake.take(iris.x_test).x, iris.normalise(iris.x_test))
     np.savez(tmp_path / "new.npz", x=iris.x_test.numpy())
     assert torch.equal(intake.take(tmp_path / "new.npz").x, intake.take(iris.x_test.numpy()).x)
-    with pytest.raises(ValueError, match=r"X must have the shape \(n, 4\), as in training, got"):
+    with pytest.raises(ValueError, match=r"must have the shape \(n, 4\), as in .* is X\[None\]$"):
         intake.take(torch.zeros(4))
+    with pytest.raises(ValueError, match=r"as in training, got \(2, 3\)$"):
+        intake.take(torch.zeros(2, 3))
     with pytest.raises(ValueError, match="X must hold finite numbers"):
         intake.take(torch.full((1, 4), torch.nan))
     with pytest.raises(ValueError, match="X must hold numbers, not bytes,"):

@@ -115,10 +115,11 @@ def test_a_winner_is_named_only_where_the_interval_says_so(searched):
 
 def test_the_headline_names_the_best_of_the_test_with_a_line_to_copy(searched, html):
     said = headline(searched)
-    assert said.title.startswith("Best of the final test: k-mixup, 5.")
+    assert said.title.startswith("Best of the final test: k-mixup, error 5.")
     assert said.line == "KMixup(k=4, alpha=0.5)"
     assert said.certainty == "It is better than mixup and ERM at 95 % confidence."
     assert said.search == "On the validation samples the best setting was better than not to mix."
+    assert said.sentences[:2] == (said.title, said.certainty)  # "it" is what the title names
     assert f"<pre>{said.line}</pre>" in html
 
 
@@ -128,7 +129,7 @@ def test_not_to_mix_may_be_best():
         return (0.05 if trial.method.name == "erm" else 0.1) + wobble
 
     said = headline(tuned(k=[1, 4], alpha=[1], error=harmful))
-    assert said.title.startswith("Best of the final test: ERM, 5.")
+    assert said.title.startswith("Best of the final test: ERM, error 5.")
     assert said.line == "plain training: alpha=0"
     assert said.search == "On the validation samples no setting was better than not to mix."
 
@@ -143,8 +144,12 @@ def test_the_headline_says_what_a_constant_answer_comes_to():
     some = [with_scores(final, [1, 1, 1, 2]) for final in even.tests]
     said = headline(replace(even, tests=tuple(some)))
     constant = "An answer that looks at no input, always the same, has the error 1.40"
-    assert said.constant == f"{constant}; 9 of 12 networks are of that kind."
+    assert said.constant == f"{constant}; 9 of 12 networks always give the same answer."
     assert said.constant in page(replace(even, tests=tuple(some)), command="")
+    every = [with_scores(final, [1, 1, 1, 1]) for final in even.tests]
+    said = headline(replace(even, tests=tuple(every)))
+    assert said.constant.startswith(f"{constant}; 12 of 12 networks always give the same answer. ")
+    assert said.constant.endswith("at another rate or with balanced class weights.")
     none = [with_scores(final, [2, 2, 2, 2]) for final in even.tests]
     assert headline(replace(even, tests=tuple(none))).constant == f"{constant}."
     assert headline(even).constant == ""  # scores of earlier versions

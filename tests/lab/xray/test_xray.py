@@ -122,7 +122,7 @@ def test_classes_of_one_name_and_many_classes_fit_the_page(xray, tmp_path):
     path = write(examine(data, batch_size=32, largest_k=4), tmp_path / "deep", command=COMMAND)
     text = text_of(path.read_text())
     assert "in 40 classes" in text
-    assert "same 5" in text
+    assert "same: 5" in text
     assert "and 28 more" in text
     assert "feature 3" in text
 

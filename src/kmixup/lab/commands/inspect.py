@@ -111,7 +111,7 @@ def inspect(
         )  # fmt: skip
     say_account(loaded)
     show(xray, Console())
-    verified = None
+    verified, again = None, f"{typed()} --verify"
     if verify:
         usual = defaults_for(data, loaded)
         protocol = replace(usual.protocol, batch_size=batch_size)
@@ -121,6 +121,8 @@ def inspect(
         )  # fmt: skip
         verified = _verify(xray, base, folder / "verify")
         show_verified(verified, Console())
+    else:
+        typer.echo(f"To check it in a few minutes:\n  {again}\n")
     if page:
         typer.echo(f"page: {write(xray, folder, command=typed(), verified=verified)}")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 QUOTES = "'\""
@@ -43,6 +44,32 @@ def in_options(sentence: str, options: Mapping[str, str]) -> str:
         return f"{options[name]} {shlex.quote(value.strip(QUOTES))}"
 
     return re.sub(rf"(?<![\w.(/-])(?P<name>[a-z_]+)\b(?:=(?P<value>{VALUE}))?", option, sentence)
+
+
+def with_value(sentence: str, words: Sequence[str]) -> str:
+    """Say what was typed where a number was wanted; typer says only what it should have been.
+
+    >>> with_value("Invalid value for '--k': not a valid integer", ["train", "--k", "many"])
+    "--k must be a whole number, got 'many'"
+    """
+    match = re.fullmatch(r"Invalid value for '(--[\w-]+)': (.*)", sentence)
+    kinds = {"integer": ("a whole number", int), "number": ("a number", float)}
+    kind = next((kinds[word] for word in kinds if match and word in match[2]), None)
+    if match is None or kind is None:
+        return sentence
+    option, (noun, read) = match[1], kind
+    typed = [after for word, after in pairwise(words) if word == option]
+    typed += [word[len(option) + 1 :] for word in words if word.startswith(f"{option}=")]
+    wrong = next((text for text in typed if not _reads(read, text)), None)
+    return sentence if wrong is None else f"{option} must be {noun}, got {wrong!r}"
+
+
+def _reads(read: Callable[[str], object], text: str) -> bool:
+    try:
+        read(text)
+    except ValueError:
+        return False
+    return True
 
 
 def options_of(command: Any, words: Sequence[str]) -> dict[str, str]:

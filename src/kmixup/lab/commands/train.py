@@ -277,7 +277,8 @@ def summary(trial: Trial, data: Dataset, record: dict[str, Any]) -> str:
     measure = scores.measure
     lines = [
         f"{data.title}, {trial.model}, {' '.join(words)}: test {measure.name} "
-        f"{measure.text(scores.error)}, {', '.join(figures(scores))} "
+        f"{measure.text(scores.error)} on {count(len(data.y_test), 'sample')}, "
+        f"{', '.join(figures(scores))} "
         f"after {count(len(record['epochs']), 'epoch')} in {record['seconds']:.1f} s",
         *beside(scores, constant_answer(data)),
     ]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,6 +54,11 @@ from kmixup.lab.tuning.strategies import AllFailedError
 if TYPE_CHECKING:
     from kmixup.lab.tuning.carrying_out import Tuned
     from kmixup.lab.tuning.plan import Plan
+
+SHARED = (
+    "--data", "--model", "--epochs", "--rate", "--batch-size", "--limit", "--scaling", "--size",
+    "--target", "--drop", "--task", "--resize", "--class-weights",
+)  # fmt: skip
 
 HELP = """Search k and alpha on validation samples, then test what won, once.
 
@@ -202,11 +209,29 @@ def _carry_out(plan: Plan, budget: Budget, how: How, folder: Path) -> None:
 def _report(tuned: Tuned, folder: Path, *, quiet: bool) -> Path:
     from rich.console import Console
 
+    from kmixup.lab.tuning.headline import best_of, method_words
     from kmixup.lab.tuning.page import show, write
 
     show(tuned, Console())
+    if (best := best_of(tuned)) is not None:
+        words = ["kmixup", "train", *shared_words(sys.argv[1:]), *method_words(best)]
+        typer.echo(f"To train a network with it:\n  {shlex.join(words)}\n")
     say_drawing(quiet=quiet)
     return write(tuned, folder, command=typed())
+
+
+def shared_words(words: Sequence[str]) -> list[str]:
+    """What was typed of the data and of the training, as `kmixup train` takes it too.
+
+    >>> shared_words(["tune", "--data", "own.csv", "--budget", "9", "--rate=0.1", "--k", "4"])
+    ['--data', 'own.csv', '--rate=0.1']
+    """
+    kept: list[str] = []
+    for word, after in zip_longest(words, words[1:], fillvalue=""):
+        option, equals, _ = word.partition("=")
+        if option in SHARED:
+            kept += [word] if equals else [word, after]
+    return kept
 
 
 def _preview(plan: Plan, budget: Budget, how: How) -> None:

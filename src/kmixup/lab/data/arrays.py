@@ -144,7 +144,10 @@ def _inputs(x: NDArray[Any], name: str, path: str) -> Tensor:
     floats = x.astype(np.float32, copy=False)
     if not np.isfinite(floats).all():
         bad = np.argwhere(~np.isfinite(floats))[0, 0]
-        raise ValueError(f"{path} must hold finite numbers in {name}, sample {bad} has others")
+        raise ValueError(
+            f"{path} must hold finite numbers in {name}, sample {bad} has NaN or an infinite one: "
+            "fill it in or leave the sample out (blanks are filled in of a .csv alone)"
+        )
     return torch.from_numpy(floats)
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from functools import cached_property
-from shlex import quote
 from typing import Any, Literal
 
 import numpy as np
@@ -78,8 +77,7 @@ class Column:
                 like = "" if self.form in ("", POINT) else f" like {self.form}"
                 raise ValueError(
                     f"the column {self.name!r} must hold {_NOUNS[self.kind]}{like}, row "
-                    f"{first + i} has {cell!r}: correct it, leave it blank, or leave the column "
-                    f"out (--drop {quote(self.name)})"
+                    f"{first + i} has {cell!r}: correct it or leave it blank"
                 ) from None
         return np.array([known[cell] for cell in cells], np.float32)
 
@@ -168,10 +166,11 @@ FORMS: dict[tuple[Kind, str], Callable[[str], float]] = {
 }
 _NOUNS = {"number": "finite numbers", "boolean": "yes or no", "date": "dates"}
 # Forms that a file between such delimiters may have, the likeliest first: the first one that
-# all cells of a column have is taken. A comma between commas, in quotes, groups thousands.
+# all cells of a column have is taken. A comma between commas, in quotes, groups thousands
+# where it can; between semicolons it is a decimal comma where it can be.
 LIKELY: dict[str, list[tuple[Kind, str]]] = {
-    ",": [key for key in FORMS if key[1] != COMMA],
-    ";": [key for key in FORMS if key[1] != THOUSANDS],
+    ",": sorted(FORMS, key=lambda key: key[1] == COMMA),
+    ";": sorted(FORMS, key=lambda key: key[1] == THOUSANDS),
     "\t": sorted(FORMS, key=lambda key: key[1] == COMMA),
 }
 
@@ -190,7 +189,8 @@ class Guess:
         self.values = 0
         self._numeric = 0  # values that are numbers in some form, infinite ones too
         self._fitting = list(LIKELY[delimiter])
-        self._number_forms = [key for key in self._fitting if key[0] == "number"]
+        # how many values each form of numbers reads, the likeliest form first
+        self._readable = {key: 0 for key in self._fitting if key[0] == "number"}
 
     def see(self, cells: Iterable[str]) -> None:
         """Take more cells into account."""
@@ -202,14 +202,15 @@ class Guess:
             return
         if plain_numbers(list(filled)) is not None:
             self._numeric += values
+            self._readable = {key: n + values for key, n in self._readable.items()}
             # infinite ones are refused when they are read
             self._fitting = [key for key in self._fitting if key[0] == "number"]
             return
-        self._numeric += sum(
-            times
-            for cell, times in filled.items()
-            if any(_reads(key, cell) for key in self._number_forms)
-        )
+        for cell, times in filled.items():
+            forms = [key for key in self._readable if _reads(key, cell)]
+            self._numeric += times * bool(forms)
+            for key in forms:
+                self._readable[key] += times
         self._fitting = [key for key in self._fitting if all(_reads(key, cell) for cell in filled)]
 
     @property
@@ -221,7 +222,7 @@ class Guess:
         if self._fitting:
             return Column(self.name, *self._fitting[0])
         if self._numeric >= MOSTLY * self.values:
-            return Column(self.name, *self._number_forms[0])
+            return Column(self.name, *max(self._readable, key=self._readable.__getitem__))
         return Column(self.name, "category", "")
 
 

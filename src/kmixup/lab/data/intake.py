@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,10 @@ class Intake:
 
     def _of_cells(self, rows: Sequence[Mapping[str, str]], source: str) -> Taken:
         preparation = self._table(source)
-        raw = preparation.read(rows)
+        try:
+            raw = preparation.read(rows)
+        except ValueError as error:
+            raise ValueError(f"{source}: {error}") from None
         notes = _extra(rows[0], preparation, source)
         notes += [
             f"{count:,} rows of {source} have a category of {name!r} that training did not have: "
@@ -164,6 +168,7 @@ class Intake:
             raise ValueError(
                 f"{source} must have the shape (n, {', '.join(map(str, self.shape))}), as in "
                 f"training, got {tuple(x.shape)}"
+                + (": a single sample is X[None]" if tuple(x.shape) == self.shape else "")
             )
         if self.pixels != (x.dtype == torch.uint8):
             kind = "bytes (uint8), pixels of 0 to 255," if self.pixels else "numbers, not bytes,"
@@ -240,12 +245,26 @@ def _extra(names: Iterable[str], preparation: Preparation, source: str) -> list[
 
 def _text(value: object, column: Column) -> str:
     """A cell as a `.csv` would have it."""
-    if value is None:
+    if value is None or str(value) == "NaT":  # no date, as a data frame has it
         return ""
     if column.kind == "number" and isinstance(value, int | float | np.number):
         text = np.format_float_positional(float(value), trim="-")
         return text.replace(".", ",") if column.form == COMMA else text
+    if column.kind == "date" and isinstance(value, date):
+        return _written(value, column.form)
     return str(value).strip()
+
+
+def _written(day: date, form: str) -> str:
+    """A date as a column has it, with the time of day if there is one.
+
+    >>> _written(date(2024, 3, 31), "DD.MM.YYYY")
+    '31.03.2024'
+    """
+    order = {"YYYY": f"{day.year:04d}", "MM": f"{day.month:02d}", "DD": f"{day.day:02d}"}
+    for letters, digits in order.items():
+        form = form.replace(letters, digits)
+    return f"{form} {day.timetz().isoformat()}" if isinstance(day, datetime) else form
 
 
 def _numbers(n: int) -> list[str]:

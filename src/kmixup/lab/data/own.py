@@ -50,12 +50,12 @@ class ReadingOptions:
 def read_own(path: Path, reading: ReadingOptions, *, cache: Path) -> Samples | Parts:
     """Data at `path`, by their kind."""
     if path.is_dir():
-        reading.refuse("a folder", ("drop", "task"))
+        reading.refuse("a folder", ("target", "drop", "task"))
         return _read_folder(path, reading, cache)
     check_regular(path)
     kind = path.suffix.lower()
     if kind == ".npz":
-        reading.refuse("an .npz", ("drop", "resize"))
+        reading.refuse("an .npz", ("target", "drop", "resize"))
         return read_npz(path, task=reading.task)
     if kind == ".csv":
         reading.refuse("a .csv", ("resize",))

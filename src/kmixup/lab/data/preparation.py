@@ -218,6 +218,10 @@ def _becomes(feature: Feature) -> str:
     kind, count = feature.column.kind, len(feature.column.categories)
     if not feature.used:
         return "left out"
-    words = {"date": "days, month, weekday", "category": f"{count} of 0 and 1", "boolean": "0 or 1"}
+    words = {
+        "date": "days, month, weekday",
+        "category": f"{count} column{'s' * (count != 1)} of 0 and 1",
+        "boolean": "0 or 1",
+    }
     text = words.get(kind, "number")
     return f"{text}, blank" if feature.indicator else text

@@ -74,11 +74,13 @@ def load(
     reading = ReadingOptions(target, tuple(drop), task, resize)
     if name not in ENTRIES:
         own = _own_path(name)
+        if size is not None:
+            raise ValueError(f"size is for toys, {name} has a size of its own: use limit={size}")
         parts = _parts(read_own(own, reading, cache=files.cache_folder()), seed)
         scale = _scale(name, scaling or "standard", None)
         return finish(own.name, parts, limit=limit, samples=drawn, scale=scale, holdout=holdout)
     entry = ENTRIES[name]
-    reading.refuse(f"{name}, which is prepared already", ("drop", "task", "resize"))
+    reading.refuse(f"{name}, which is prepared already", ("target", "drop", "task", "resize"))
     if size is not None and entry.kind != "toy":
         raise ValueError(f"size is for toys, {name} has a size of its own: use limit={size}")
     scale = _scale(name, scaling or entry.default_scaling, entry.paper)
@@ -126,9 +128,16 @@ def _entry(name: str) -> Entry:
 
 def _own_path(name: str) -> Path:
     path = Path(name).expanduser()
-    if not path.exists():
+    if path.exists():
+        return path
+    if not path.suffix and path.name == name:
         _entry(name)
-    return path
+    folder = path.parent.resolve()
+    if not folder.is_dir():
+        raise ValueError(f"there is no file {name!r}: the folder {folder} does not exist")
+    close = get_close_matches(path.name, [there.name for there in folder.iterdir()], 1, 0.8)
+    hint = f": did you mean {path.parent / close[0]}?" if close else f" in the folder {folder}"
+    raise ValueError(f"there is no file {name!r}{hint}")
 
 
 def _parts(samples: Samples | Parts, seed: int) -> Parts:

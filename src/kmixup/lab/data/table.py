@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from kmixup.lab.data.columns import COMMA, POINT, Column, Guess, is_blank, plain_numbers
+from kmixup.lab.data.columns import LIKELY, POINT, Column, Guess, is_blank, plain_numbers
 from kmixup.lab.data.dataset import Samples
 from kmixup.lab.data.delimited import Delimited, open_delimited
+from kmixup.lab.data.naming import did_you_mean
 from kmixup.lab.data.targets import Task, decide
 
 USUAL = ("target", "label", "class", "y")  # names of targets, tried in this order
@@ -43,11 +46,11 @@ def read_csv(
     if not kept:
         raise ValueError(f"{path} must have a column beside its target to learn from, has none")
     names = tuple(table.header[i] for i in kept)
-    labels = _Labels(table.header[column])
+    labels = _Labels(table.header[column], table.delimiter)
     columns = tuple(map(Column, names))
     matrix = _plain(table, kept, column, labels)
     if matrix is None:
-        labels = _Labels(table.header[column])
+        labels = _Labels(table.header[column], table.delimiter)
         columns, guessed = _guess(table, kept)
         notes += guessed
         matrix, columns = _convert(table, kept, column, labels, columns)
@@ -62,10 +65,11 @@ def read_csv(
 
 
 class _Labels:
-    """The cells of the target, as they come."""
+    """The cells of the target, as they come, of a table with such a delimiter."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, delimiter: str) -> None:
         self.name = name
+        self.delimiter = delimiter
         self.codes: list[int] = []
         self.known: dict[str, int] = {}
 
@@ -75,7 +79,7 @@ class _Labels:
     def targets(self, task: Task | None) -> _Targets:
         """Class indices, or numbers, of the rows that have a target."""
         texts, codes = list(self.known), np.array(self.codes)
-        values = _as_numbers(texts)
+        values, form = _as_numbers(texts, self.delimiter)
         # among numbers "NA" is a blank, among words it may be a class
         blank = np.array([not text for text in texts]) if values is None else np.isnan(values)
         keep = ~blank[codes]
@@ -89,6 +93,8 @@ class _Labels:
         )  # fmt: skip
         notes = notes[: rows < len(codes)] + ([decision.note] if decision.note else [])
         if decision.task == "regression" and values is not None:
+            if form != POINT:
+                notes.append(f"the numbers of the target {self.name!r} are read like {form}")
             return _Targets(values[codes][keep].astype(np.float32), (), keep, notes)
         classes = sorted(text for text, out in zip(texts, blank, strict=True) if not out)
         rank = np.zeros(len(texts), dtype=np.int64)
@@ -106,30 +112,35 @@ class _Targets:
     notes: list[str]
 
 
-def _as_numbers(cells: Sequence[str]) -> NDArray[np.float64] | None:
-    """Cells as finite numbers, NaN for a blank; None where one is no number, or all are blank."""
-    for form in (POINT, COMMA):
+def _as_numbers(cells: Sequence[str], delimiter: str) -> tuple[NDArray[np.float64] | None, str]:
+    """Cells as finite numbers, NaN for a blank, with the form they are written in.
+
+    None where one is no number, or all are blank.
+    """
+    for form in (form for kind, form in LIKELY[delimiter] if kind == "number"):
         column = Column("", "number", form)
         try:
             values = np.array([column.number(cell) for cell in cells], np.float64)
         except ValueError:
             continue
-        return None if np.isnan(values).all() else values
-    return None
+        return (None if np.isnan(values).all() else values), form
+    return None, ""
 
 
 def _target(table: Delimited, target: str | None) -> tuple[int, list[str]]:
     """The place of the target among the columns, with a note where it was guessed."""
+    if not table.header:
+        raise ValueError(f"{table.path} must have a header and rows below it, is empty")
     if len(table.header) < 2:
         raise ValueError(
             f"{table.path} must have a header with a target and another column, between commas, "
-            f"semicolons or tabs, has the columns {', '.join(table.header) or 'none'}"
+            f"semicolons or tabs, has the column {table.header[0]} alone"
         )
     if target is not None:
         if target not in table.header:
             raise ValueError(
-                f"{table.path} must have the column {target!r} as its target, has the columns "
-                f"{', '.join(table.header)}: name one of them (--target)"
+                f"{table.path} must have the column {target!r} as its target, has no "
+                f"such: {did_you_mean(target, table.header)}"
             )
         return table.header.index(target), []
     lower = [name.lower() for name in table.header]
@@ -145,8 +156,8 @@ def _check_drop(table: Delimited, drop: Sequence[str], target: str) -> None:
     for name in drop:
         if name not in table.header:
             raise ValueError(
-                f"drop must name columns of {table.path}, got {name!r}: it has "
-                f"{', '.join(table.header)}"
+                f"drop must name columns of {table.path}, got {name!r}: "
+                f"{did_you_mean(name, table.header)}"
             )
         if name == target:
             raise ValueError(f"drop must leave the target, got {name!r}: name another target")
@@ -204,7 +215,9 @@ def _convert(
                 else:
                     matrix[:, j] = entry.numbers(cells, first)
             except ValueError as error:
-                raise ValueError(f"{table.path}: {error}") from None
+                raise ValueError(
+                    f"{table.path}: {error}, or leave the column out (--drop {quote(entry.name)})"
+                ) from None
         matrices.append(matrix)
         labels.take([row[column] for row in rows])
     categories = (tuple(known.get(c.name, ())) for c in columns)
@@ -215,7 +228,26 @@ def _convert(
 
 
 def _reading(table: Delimited) -> list[str]:
-    """Notes on an encoding that was a guess."""
+    """Notes on what was a guess: the encoding, and that the first line is a header."""
+    notes = []
     if table.encoding in ("cp1252", "latin-1"):
-        return [f"the file is no UTF-8 and is read as {table.encoding}, as Western European text"]
-    return []
+        notes.append(f"the file is not UTF-8 and is read as {table.encoding}, Western European")
+    if (value := _value_in(table.header)) is not None:
+        notes.append(
+            f"the first line is taken for the names of the columns, and has the number {value}: "
+            "if it is a row like the others, write a line of names above it"
+        )
+    return notes
+
+
+def _value_in(header: Sequence[str]) -> str | None:
+    """A number among the names that is no name; columns may be numbered, in their order.
+
+    >>> _value_in(["5.1", "3.5", "setosa"]), _value_in(["0", "1", "2", "y"])
+    ('5.1', None)
+    """
+    numbers = [name for name in header if re.fullmatch(r"[+-]?[\d.,]*\d([eE][+-]?\d+)?", name)]
+    whole = [int(name) for name in numbers if name.isdecimal()]
+    if len(whole) == len(numbers) and whole == sorted(set(whole)):
+        return None
+    return next(name for name in numbers if len(whole) == len(numbers) or not name.isdecimal())

@@ -53,6 +53,11 @@ def decide(
     'classes'
     """
     check_task(task)
+    if distinct == 1:
+        raise ValueError(
+            f"the target {name!r} must have two different values or more, all {rows:,} rows have "
+            "the same: there is nothing to learn, name another target"
+        )
     if task == "regression" and values is None:
         raise ValueError(
             f"task must be classes for the target {name!r}, got regression: its values are no "

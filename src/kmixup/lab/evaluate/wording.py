@@ -25,7 +25,7 @@ def figures(scores: AnyScores) -> list[str]:
     """
     if isinstance(scores, NumberScores):
         return ["R² not defined" if scores.r2 is None else f"R² {scores.r2:.4f}"]
-    return [f"nll {scores.nll:.4f}", f"ece {scores.ece:.4f}"]
+    return [f"log-loss {scores.nll:.4f}", f"calibration error {scores.ece:.4f}"]
 
 
 def constant_sentence(scores: Iterable[AnyScores]) -> str:
@@ -47,9 +47,16 @@ def constant_sentence(scores: Iterable[AnyScores]) -> str:
     )
     if not (stuck := sum(map(_is_constant, known))):
         return f"{text}."
-    few = "no better" if isinstance(known[0], NumberScores) else "of that kind"
-    who = "the network is" if len(known) == 1 else f"{stuck} of {len(known)} networks are"
-    return f"{text}; {who} {few}."
+    who = "the network" if len(known) == 1 else f"{stuck} of {len(known)} networks"
+    if isinstance(known[0], NumberScores):
+        does, remedy = f"{'is' if len(known) == 1 else 'are'} no better", ""
+    else:
+        does = f"always {'gives' if len(known) == 1 else 'give'} the same answer"
+        remedy = " or with balanced class weights"
+    text = f"{text}; {who} {does}."
+    if stuck < len(known):
+        return text
+    return f"{text} Nothing was learnt: train for more epochs, at another rate{remedy}."
 
 
 def _is_constant(scores: ClassScores | NumberScores) -> bool:
@@ -72,8 +79,8 @@ def beside(scores: AnyScores, constant: str) -> list[str]:
     lines = [f"always answering {constant}: {measure.name} {measure.text(scores.baseline)}"]
     if scores.error == scores.baseline:
         lines = [
-            f"test {measure.name} {measure.text(scores.error)} is exactly what the constant answer "
-            f"gives, {constant}"
+            f"test {measure.name} {measure.text(scores.error)} is exactly that of always answering "
+            f"{constant}"
         ]
     if isinstance(scores, NumberScores):
         if _is_constant(scores):

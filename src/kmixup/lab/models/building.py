@@ -54,10 +54,10 @@ def check_model(name: str) -> Builder:
     if OWN in name:
         return _own(name)
     if name not in MODELS:
-        close = difflib.get_close_matches(name.lower().replace("_", "-"), MODELS) or MODELS
+        close = difflib.get_close_matches(name.lower().replace("_", "-"), MODELS)
+        hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(MODELS)}"
         raise ValueError(
-            f"model must be a known name or package.module:function, got {name!r}: "
-            f"did you mean {' or '.join(close)}?"
+            f"model must be a known name or package.module:function, got {name!r}: {hint}"
         )
     return MODELS[name].build
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -120,6 +120,8 @@ def read_config(path: str | Path) -> list[Trial]:
     names = [*(expand.__kwdefaults__ or {}), *SHIFTS]
     for key in config:
         if key != "data" and key not in names:
+            if key in (field.name for field in fields(Protocol)):
+                raise ValueError(f"{key} in {path} must stand below [protocol], stands outside")
             raise ValueError(
                 f"{key} in {path} is not a setting: those of a sweep are data, {', '.join(names)}"
             )

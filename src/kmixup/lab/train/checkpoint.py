@@ -53,8 +53,9 @@ def load(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     for key in [*here, *there]:
         if there.get(key) != here.get(key):
             raise UnusableError(
-                f"{path} must be of the same run to go on from, its {key} is {there.get(key)!r} "
-                f"and not {here.get(key)!r}: ask for that, or choose another folder"
+                f"{path} must be of the same run to go on from, that one has "
+                f"{_told(key, there.get(key))} and not {_told(key, here.get(key))}: ask for the "
+                "same, or choose another out=..."
             )
     return state
 
@@ -99,6 +100,15 @@ def _check_whole(contents: bytes) -> None:
                 raise BadZipFile(f"a wrong checksum of {name}")
     else:
         raise BadZipFile("no end of the archive")
+
+
+def _told(key: str, value: object) -> str:
+    """
+    >>> _told("protocol.epochs", 3), _told("method.name", "erm"), _told("target", None)
+    ('epochs=3', "method='erm'", 'no target')
+    """
+    name = key.removesuffix(".name").rpartition(".")[2]
+    return f"no {name}" if value is None else f"{name}={value!r}"
 
 
 def _leaves(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

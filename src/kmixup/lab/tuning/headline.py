@@ -34,28 +34,45 @@ class Headline:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        return tuple(filter(None, (self.title, self.constant, self.certainty, self.search)))
+        return tuple(filter(None, (self.title, self.certainty, self.constant, self.search)))
 
 
 def headline(tuned: Tuned) -> Headline:
     """The headline of a search whose final test was run; without any test it says so."""
     tested = [finalist for finalist in tuned.tests if finalist.mean is not None]
-    if not tested:
+    best = best_of(tuned)
+    if best is None:
         return Headline("No trial of the final test ended well.", "", "", _of_search(tuned))
-    best = min(tested, key=_rank)
     figure = with_error(best.mean, best.standard_error)
-    name = "" if best.measure is PERCENT else f"{best.measure.name} "
-    title = f"Best of the final test: {best.name}, {name}{figure}."
+    unit = " %" if best.measure is PERCENT else ""
+    title = f"Best of the final test: {best.name}, {best.measure.name} {figure}{unit}."
     constant = constant_sentence(row.scores for finalist in tested for row in finalist.done)
     return Headline(title, line_of(best), _certainty(best, tested), _of_search(tuned), constant)
+
+
+def best_of(tuned: Tuned) -> Finalist | None:
+    """The finalist with the least mean test error; None where no trial ended well."""
+    tested = [finalist for finalist in tuned.tests if finalist.mean is not None]
+    return min(tested, key=_rank, default=None)
 
 
 def line_of(finalist: Finalist) -> str:
     """What to copy to train with a finalist's setting; alpha is the mean over its trials."""
     if finalist.setting is None:
         return PLAIN
-    alpha = fmean(row.alpha for row in finalist.done) if finalist.done else finalist.setting.alpha
-    return f"KMixup(k={finalist.setting.k}, alpha={alpha:.3g})"
+    return f"KMixup(k={finalist.setting.k}, alpha={_alpha(finalist):.3g})"
+
+
+def method_words(finalist: Finalist) -> list[str]:
+    """The same in options of `kmixup train`."""
+    if finalist.setting is None:
+        return ["--method", "erm"]
+    return ["--k", str(finalist.setting.k), "--alpha", f"{_alpha(finalist):.3g}"]
+
+
+def _alpha(finalist: Finalist) -> float:
+    done, setting = finalist.done, finalist.setting
+    return fmean(row.alpha for row in done) if done or setting is None else setting.alpha
 
 
 def _rank(finalist: Finalist) -> tuple[float, int]:

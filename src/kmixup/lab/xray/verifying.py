@@ -69,10 +69,11 @@ class Verified:
         difference = self.difference(name, ERM)
         if difference is None:
             return "Nothing can be said: fewer than three paired trials ended well."
+        warning = "Do not follow it blindly" if name == ADVICE else "Do not mix at random"
         said = {
             -1: f"Mixing helps here: {name} is better than ERM on validation samples",
             0: f"No difference can be told between {name} and ERM on validation samples",
-            1: f"Do not follow it blindly: {name} is worse than ERM on validation samples",
+            1: f"{warning}: {name} is worse than ERM on validation samples",
         }[difference.side]
         against = self.difference(name, MIXUP)
         if against is not None:

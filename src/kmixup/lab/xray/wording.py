@@ -117,7 +117,7 @@ def classes(xray: Xray) -> str:
     counts.sort(key=lambda pair: -pair[1])
     if not counts:
         return ""
-    named = ", ".join(f"{name} {n:,}" for name, n in counts[:LISTED])
+    named = ", ".join(f"{name}: {n:,}" for name, n in counts[:LISTED])
     rest = f" and {len(counts) - LISTED} more" if len(counts) > LISTED else ""
     return f"Samples of each class: {named}{rest}."
 
