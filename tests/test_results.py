@@ -130,7 +130,12 @@ def test_the_differences_of_the_family_follow_from_the_rows():
 
     assert text(("stackmix", 16), ("stackmix", 1)) in page
     assert f"errs {text(('guided', 1), ('mixup', 1))} more than mixup" in page
-    for name in ("manifold", "cutmix", "local", "guided", "regmixup", "similar"):
+    for name, words in (("automix", "AutoMix errs"), ("puzzlemix", "PuzzleMix")):
+        mean, low, high = interval((name, 1), ("mixup", 1))
+        assert f"{words} {-mean:.2f} [{-high:.2f}, {-low:.2f}] less" in page
+    others = {name for name, k in cells if k == 16 and (name, 1) in cells} - {"stackmix"}
+    assert len(others | {"kmixup"}) == 11
+    for name in others:
         _, low, high = interval((name, 16), (name, 1))
         assert low < 0 < high
     _, low, high = interval(("kmixup", 16), ("mixup", 1))
