@@ -1,11 +1,17 @@
 """Shared set-up: small tensors run fastest on one thread, and hypothesis must not time us."""
 
+import signal
+
 import pytest
 import torch
 from hypothesis import settings
 
 settings.register_profile("kmixup", deadline=None, max_examples=50, derandomize=True)
 settings.load_profile("kmixup")
+
+# A shell starts background jobs deaf to Ctrl-C, and so would be the processes that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REFUSAL = pytest.StashKey[str]()
 

@@ -16,8 +16,8 @@ SOURCE = Path(kmixup.__file__).parent
 ENDS = {"__init__", "__main__"}
 # a module may import from the levels before its own
 LEVELS = [
-    {"assignment", "batchnorm", "compiling", "layers", "measured", "modes", "randomness", "state"},
-    {"blocks", "cuts", "labellings", "points", "sampling"},
+    {"assignment", "compiling", "layers", "measured", "modes", "randomness", "state"},
+    {"batchnorm", "blocks", "cuts", "labellings", "points", "sampling"},
     {"coefficient"},
     {"pairing", "calibration", "interpolation", "targets"},
     {"importance", "inputs"},

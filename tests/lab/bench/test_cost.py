@@ -247,7 +247,7 @@ def test_noise_is_called_noise(kmixup, quick, monkeypatch):
     [
         ("--data irsi", "there is no data set or file 'irsi': did you mean iris"),
         ("--data iris --steps 0", "steps must be at least 1, got 0"),
-        ("--data iris --steps many", "Invalid value for '--steps'"),
+        ("--data iris --steps many", "--steps must be a whole number, got 'many'"),
         ("--data iris --seconds -1", "seconds must be a finite number, 0 or more, got -1"),
         ("--data iris --batch-size 0", "--batch-size must be a whole number, at least 2, got 0"),
         ("--batch-size 0", "--batch-size must be a whole number, at least 2, got 0"),
