@@ -32,9 +32,7 @@ class KMixUp(MixHandler):
     >>> data = [(torch.randn(4), torch.tensor(number % 3)) for number in range(32)]
     >>> loaders = DataLoaders(DataLoader(data, bs=16), DataLoader(data, bs=16), device="cpu")
     >>> net, loss = torch.nn.Linear(4, 3), CrossEntropyLossFlat()
-    >>> learner = Learner(loaders, net, loss_func=loss, cbs=KMixUp(k=4))
-    >>> with learner.no_logging():
-    ...     learner.fit(1)
+    >>> learner = Learner(loaders, net, loss_func=loss, cbs=KMixUp(k=4))  # then learner.fit(1)
     """
 
     def __init__(
