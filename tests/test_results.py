@@ -19,6 +19,7 @@ TABLES = {
     "uci": PRESETS["uci"].tables,
     "mnist": PRESETS["mnist"].tables,
     "fgsm-mnist": PRESETS["fgsm-mnist"].tables,
+    "mnist-1000": PRESETS["mnist-1000"].tables,
     "beyond-mnist-1000": PRESETS["beyond-mnist-1000"].tables,
 }
 
