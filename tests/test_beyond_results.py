@@ -5,8 +5,10 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 from scipy.stats import t as student
+from scipy.stats import ttest_1samp
 
 from kmixup.lab.paper import PRESETS
+from kmixup.lab.report.several import holm
 from kmixup.lab.sweep.store import read
 
 ROOT = Path(__file__).parents[1]
@@ -69,6 +71,26 @@ def test_every_line_of_the_page_follows_from_the_rows():
         verdict = "undecided" if low < 0 < high else "better" if high < 0 else "worse"
         interval = f"{signed(mean)} [{signed(low)}, {signed(high)}]"
         assert on_page == f"{line} {interval} | {verdict} |"
+
+
+def test_what_stays_after_the_correction_follows_from_the_rows():
+    cells, tests = errors(), {}
+    for (batch, name), trials in cells.items():
+        if name not in ("erm", "mixup", "plain"):
+            gaps = [trials[seed] - cells[batch, "plain"][seed] for seed in range(5)]
+            tests[name] = ttest_1samp(gaps, 0.0)
+    corrected = dict(zip(tests, holm([test.pvalue for test in tests.values()]), strict=True))
+    assert len(tests) == 6
+    assert [name for name, p in corrected.items() if p < 0.05] == ["ema:5"]
+    assert tests["ema:5"].statistic > 0
+    for name, most in {
+        "labels=1": 0.5,
+        "labels=-0.2": 0.5,
+        "pca:50": 0.5,
+        "memory=512": 0.25,
+    }.items():
+        low, high = tests[name].confidence_interval(0.95)
+        assert -most < low < high < most
 
 
 def test_rows_are_of_the_experiment():
