@@ -43,7 +43,7 @@ def clean_batchnorm(
     Args:
         net: the trained network; its weights stay as they are.
         loader: batches of clean training inputs, or tuples that start with them. Augment them
-            as the test inputs are augmented, which is mostly not at all.
+            as in training, and leave out the mixing alone: the weights fit such statistics.
         device: where the inputs are moved to; by default they stay where they are.
         call: runs the network on a batch of the loader, where `net(inputs)` is not the way.
 

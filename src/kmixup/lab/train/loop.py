@@ -292,10 +292,12 @@ def _logits(model: nn.Module, data: Dataset) -> Tensor:
 
 
 def _clean_batches(data: Dataset, trial: Trial) -> Iterator[Tensor]:
-    """The training inputs, neither mixed nor augmented, in random order."""
-    order = torch.randperm(len(data.x_train), generator=Streams(trial.seed).order)
+    """The training inputs in random order, augmented as in training, and not mixed."""
+    streams = Streams(trial.seed)
+    order = torch.randperm(len(data.x_train), generator=streams.order)
+    augment = streams.augment if trial.protocol.augment else None
     for rows in torch.split(order, TEST_BATCH):
-        x, _ = gather(rows, data, None)
+        x, _ = gather(rows, data, augment)
         yield laid_out(x, trial.protocol.layout)
 
 
