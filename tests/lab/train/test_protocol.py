@@ -259,6 +259,17 @@ def test_clean_statistics_are_scored_beside_those_of_training(photos):
         )
 
 
+@pytest.mark.parametrize("augment", [False, True])
+def test_clean_statistics_are_of_inputs_that_are_augmented_as_in_training(photos, augment):
+    trial = photo_trial(protocol=replace(FAST, augment=augment), clean_statistics=True)
+    net = run(trial, photos).net
+    streams = Streams(trial.seed)
+    order = torch.randperm(len(photos.x_train), generator=streams.order)
+    x, _ = gather(order, photos, streams.augment if augment else None)
+    mean = net.stem(x).mean((0, 2, 3))
+    torch.testing.assert_close(net.layer1[0].act1[0].running_mean, mean)
+
+
 def test_a_network_without_batch_norm_has_no_second_score(photos):
     trial = photo_trial(model="lenet", clean_statistics=True)
     assert done(trial, run(trial, photos).record).clean is None
