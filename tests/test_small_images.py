@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[1]
 KS = (1, 4, 16, 64)
 ALPHAS = (0.05, 0.2, 1.0, 4.0, 16.0)
 TRIALS = 10  # of the 20 of the preset
+METHODS = {0: "ERM, four trials", 1: "mixup", 16: "k-mixup, k = 16"}
 SHIFTS = (("noise", 32.0), ("noise", 64.0), ("fgsm", 8.0), ("fgsm", 16.0))
 
 
@@ -90,6 +91,29 @@ def shift_lines(name, alpha=1.0):
     for k in (0, *KS):
         texts = [mean_text(cells[k, alpha if k else 0.0]) for cells in shifted]
         yield f"| {f'k = {k}' if k else 'ERM'} | {' | '.join(texts)} |"
+
+
+def clean_lines():
+    """Networks with batch norm as trained, with clean statistics, and what these change."""
+    trained, clean = batchnorm_errors()
+    for k, name in METHODS.items():
+        *change, _ = paired(clean[k], trained[k])
+        texts = [mean_text(trained[k]), mean_text(clean[k]), difference_text(*change)]
+        yield f"| {name} | {' | '.join(texts)} |"
+    texts = [difference_text(*paired(cells[16], cells[1])[:3]) for cells in (trained, clean)]
+    yield f"| k = 16 less mixup | {' | '.join(texts)} | |"
+
+
+def batchnorm_errors():
+    """Errors as trained and with clean statistics, by k, and then by seed."""
+    trained, clean = {}, {}
+    for row in rows("cifar10-5000"):
+        method = row.trial.method
+        if row.trial.protocol.clean_pass is None and method.alpha in (0.0, 1.0):
+            k = method.k if method.entry.mixes else 0
+            trained.setdefault(k, {})[row.trial.seed] = 100 * row.error
+            clean.setdefault(k, {})[row.trial.seed] = 100 * row.clean.error
+    return trained, clean
 
 
 def test_the_rows_of_mnist_1000_are_whole_trials_of_the_table():
@@ -177,3 +201,15 @@ def test_the_line_of_readme_follows_from_the_rows():
         f"| {searched} |"
     ) in readme
     assert f"plain training ({compared('mnist-1000', 'mixup', 'ERM').honest.text})" in readme
+
+
+def test_the_gain_of_clean_statistics_follows_from_the_rows():
+    wanted = {trial.id for trial in PRESETS["cifar10-5000"].trials()}
+    assert {row.id for row in rows("cifar10-5000")} <= wanted
+    trained, _ = batchnorm_errors()
+    assert {k: sorted(trained[k]) for k in METHODS} == {
+        0: [0, 1, 2, 3], 1: [0, 1, 2, 3, 4], 16: [0, 1, 2, 3, 4],
+    }  # fmt: skip
+    page = (ROOT / "docs/batchnorm.md").read_text().splitlines()
+    expected = list(clean_lines())
+    assert [line for line in page if line in expected] == expected
