@@ -383,6 +383,15 @@ def test_data_that_are_not_at_hand_are_probed_with_noise(here):
     assert estimate(held).noise == ("mnist",)
 
 
+def test_an_estimate_knows_a_k_beyond_the_batch():
+    trials = expand(
+        data="iris", method="kmixup", k=32, memory=64, protocol={"epochs": 10, "batch_size": 8}
+    )
+    expected = estimate(trials)
+    assert expected.unknown == ()
+    assert expected.seconds > 0
+
+
 def test_an_estimate_counts_tests_under_shifts_and_the_loading_of_data(monkeypatch):
     """Both were left out once: a run that took three minutes was announced with 15 seconds."""
     protocol = {"epochs": 1, "batch_size": 4}

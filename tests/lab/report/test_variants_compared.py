@@ -1,8 +1,11 @@
 """The presets beyond the paper, and how reports compare their variants."""
 
+from dataclasses import replace
+
 import pytest
 from report_rows import row
 
+from kmixup.lab.evaluate.scores import Scores
 from kmixup.lab.paper import PRESETS
 from kmixup.lab.report.account import account_of
 from kmixup.lab.report.own import tables_of
@@ -72,6 +75,22 @@ def test_every_variant_is_compared_with_plain_kmixup(rows):
     (plain, _) = told["k-mixup, k = 16"]
     assert "−1.00" in plain  # from mixup
     assert "from k" not in plain
+
+
+def test_networks_with_batch_norm_have_a_column_for_clean_statistics():
+    preset = PRESETS["beyond-cifar10-5000"]
+    rows = [row(trial.method, error_of(trial), trial.seed, base=trial) for trial in preset.trials()]
+    rows = [replace(done, clean=Scores(done.error - 0.01, 1.0, 0.1)) for done in rows]
+    shown = side_by_side(account_of(rows, preset.tables).findings)
+    assert [under for _, under in shown.head] == [
+        "α = 1, batch_size 64, epochs 38, rate 0.1",
+        "α = 1, batch_size 16, epochs 10, rate 0.025",
+        "α = 1, batch_size 64, epochs 38, rate 0.1, statistics clean",
+        "α = 1, batch_size 16, epochs 10, rate 0.025, statistics clean",
+    ]
+    as_trained, _, clean, _ = dict(shown.rows)["k-mixup with labels=1, k = 16"]
+    assert float(clean.text) == pytest.approx(float(as_trained.text) - 1)
+    assert "−1.0" in clean.small  # from k-mixup with clean statistics too
 
 
 def test_a_variant_is_in_no_plain_cell(rows):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kmixup.lab.models import MANIFOLD_LAYERS
 from kmixup.lab.pages.heat import Box, HeatMap, sequential
+from kmixup.lab.paper.tables import CLEAN, ERROR
 from kmixup.lab.report import wording
 from kmixup.lab.report.account import Finding
 from kmixup.lab.report.grids import Cell, Outcome
@@ -28,9 +29,12 @@ Place = tuple[str, float]  # a setting and an alpha
 
 
 def side_by_side(findings: Sequence[Finding]) -> HeatMap | None:
-    """The cells of all tables of test errors, None where there is only one method."""
+    """The cells of all tables of test errors, None where there is only one method.
+
+    Networks that were also tested with clean statistics have a second column for these.
+    """
     outcomes = [finding.outcome for finding in findings]
-    outcomes = [outcome for outcome in outcomes if outcome.table.measure == "error"]
+    outcomes = [outcome for outcome in outcomes if outcome.table.measure in (ERROR, CLEAN)]
     kinds = {(outcome.table.method_title, outcome.setting.get("layers")) for outcome in outcomes}
     if len(kinds) < 2:
         return None
@@ -56,6 +60,7 @@ def _placed(outcome: Outcome) -> Iterator[tuple[str, Place, Cell]]:
     """Every cell of an outcome with the name of its row and its column."""
     table = outcome.table
     common = {name: value for name, value in outcome.setting.items() if name not in OF_METHOD}
+    common |= {"statistics": CLEAN} if table.measure == CLEAN else {}
     setting = json.dumps([table.data, table.model, common], sort_keys=True)
     for column in outcome.columns:
         yield "ERM", (setting, column.alpha), outcome.erm[0]

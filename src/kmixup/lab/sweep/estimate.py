@@ -143,9 +143,10 @@ def _stand_in(unit: Unit) -> _Source:
 def _seconds(unit: Unit, source: _Source) -> float:
     """Seconds of a unit, scaled up from a short training on a few of its samples."""
     protocol, whole = unit[0].protocol, source.train
+    k = max(trial.method.k for trial in unit)  # with a memory it may exceed the batch
     tests = sum(map(protocol.tests, range(protocol.epochs))) / protocol.epochs
     for steps in (1, STEPS):  # the first call of all is slow
-        few = min(whole, len(source.data[0].x_train), steps * protocol.batch_size)
+        few = min(whole, len(source.data[0].x_train), max(steps * protocol.batch_size, k))
         probe = [
             replace(trial, protocol=replace(protocol, epochs=1), samples=None, shifts=())
             for trial in unit
