@@ -1,0 +1,167 @@
+"""Pictures of published rows: `python docs/evidence.py` draws them into docs/img.
+
+`gains` has what README expects of mixup and k-mixup on every data set, `low_data` the error
+against alpha with few training images. Every picture carries the figures that it shows as text,
+so that a test can tell whether the rows still say the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
+
+from kmixup.lab.files import replace_content
+from kmixup.lab.pages.style import BLACK, BLUE, FAINT, panels, shade, styled
+from kmixup.lab.pages.svg import png
+from kmixup.lab.paper import PRESETS
+from kmixup.lab.report.account import Finding, account_of
+from kmixup.lab.report.grids import Cell
+from kmixup.lab.report.verdict import PairedDifference, paired
+from kmixup.lab.report.wording import best_against_best
+from kmixup.lab.sweep.store import read
+
+ROOT = Path(__file__).parents[1]
+IMAGES = ROOT / "docs/img"
+UCI = ("abalone", "arrhythmia", "cancer", "iris", "phishing")
+# tables of results by the names that they have in the picture
+DATA = {
+    **{name.capitalize(): ("uci", name) for name in UCI},
+    "MNIST, 1,000": ("mnist-1000", "mnist-1000"),
+}
+LOW_DATA = {
+    "test error, %": "mnist-1000",
+    "under noise of 64/255, %": "mnist-1000-noise-64",
+    "under FGSM of 16/255, %": "mnist-1000-fgsm-16",
+}
+ALPHA = 1.0
+QUESTIONS = (
+    "mixup less plain training,\nalpha = 1",
+    "k = 16 less mixup,\nalpha = 1",
+    "best k less best mixup,\nafter a search over alpha",
+)
+
+
+@cache
+def findings(preset: str) -> Mapping[str, Finding]:
+    """What the published rows say of every table of an experiment, by the table's name."""
+    account = account_of(list(read(ROOT / "results" / preset)), PRESETS[preset].tables)
+    return {finding.outcome.table.name: finding for finding in account.findings}
+
+
+def cells(finding: Finding) -> Iterator[Cell]:
+    """ERM and every k and alpha, with the same alpha at every k."""
+    yield finding.outcome.erm[0]
+    for grid in finding.outcome.grids:
+        if grid.rule == "same":
+            yield from grid
+
+
+def differences(preset: str, table: str) -> tuple[PairedDifference, ...]:
+    """The answers to the questions on one data set."""
+    finding = findings(preset)[table]
+    at = {cell.k: cell for cell in cells(finding) if cell.k == 0 or cell.alpha == ALPHA}
+    helped = paired(at[1].errors, at[0].errors, at[0].partition)
+    matched = paired(at[16].errors, at[1].errors, at[1].partition)
+    (searched,) = best_against_best(finding, "same")
+    if helped is None or matched is None or searched.honest is None:
+        raise ValueError(f"{table} must have rows for ERM, mixup and k = 16, some are missing")
+    return helped, matched, searched.honest
+
+
+def gains_figures() -> dict[str, object]:
+    """The mean difference and the ends of its interval, by question and data set."""
+    answers = {name: differences(*place) for name, place in DATA.items()}
+    return {
+        question: {
+            name: [round(value, 6) for value in (answer[i].mean, answer[i].low, answer[i].high)]
+            for name, answer in answers.items()
+        }
+        for i, question in enumerate(QUESTIONS)
+    }
+
+
+@styled
+def gains(shown: Mapping[str, Mapping[str, tuple[float, float, float]]]) -> Figure:
+    """A row for each data set, a panel for each question: differences with their intervals."""
+    figure, axes = panels(1, len(shown), size=(2.75, 2.5), sharey=True, sharex=True)
+    for panel, (question, answers) in zip(axes[0], shown.items(), strict=True):
+        panel.axvline(0, color=BLACK, linewidth=0.8)
+        panel.grid(axis="x")
+        for place, (mean, low, high) in enumerate(answers.values()):
+            bars = [[mean - low], [high - mean]]
+            panel.errorbar(mean, place, xerr=bars, marker="o", color=BLUE, capsize=2.5)
+        panel.set_yticks(range(len(answers)), list(answers))
+        panel.set_title(question)
+        panel.set_xlabel("points of test error")
+    axes[0][0].invert_yaxis()
+    figure.supxlabel("better  ←        →  worse", fontsize=9)
+    return figure
+
+
+def low_data_figures() -> dict[str, object]:
+    """Mean and standard error by alpha, for ERM and every k."""
+    shown = {}
+    for title, table in LOW_DATA.items():
+        lines: dict[str, dict[str, list[float]]] = {}
+        for cell in cells(findings("mnist-1000")[table]):
+            if cell.mean is None or cell.standard_error is None:
+                raise ValueError(f"{table} must have several trials of k = {cell.k}, has not")
+            point = [round(cell.mean, 4), round(cell.standard_error, 4)]
+            label = f"k = {cell.k}" if cell.k > 1 else "mixup" if cell.k else "plain training"
+            lines.setdefault(label, {})[f"{cell.alpha:g}"] = point
+        shown[title] = lines
+    return dict(shown)
+
+
+@styled
+def low_data(shown: Mapping[str, Mapping[str, Mapping[str, tuple[float, float]]]]) -> Figure:
+    """A panel for each test, a line for each k."""
+    figure, axes = panels(1, len(shown), size=(2.75, 2.5))
+    for panel, (title, lines) in zip(axes[0], shown.items(), strict=True):
+        _against_alpha(panel, lines)
+        panel.set_title(title)
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
+    return figure
+
+
+def _against_alpha(panel: Axes, lines: Mapping[str, Mapping[str, tuple[float, float]]]) -> None:
+    curves = dict(lines)
+    ((mean, error),) = curves.pop("plain training").values()
+    panel.axhspan(mean - error, mean + error, color=FAINT, alpha=0.4, linewidth=0)
+    panel.axhline(mean, color=BLACK, ls="dashed", linewidth=1.2, label="plain training")
+    for i, (label, points) in enumerate(curves.items()):
+        means, errors = zip(*points.values(), strict=True)
+        panel.errorbar(
+            list(map(float, points)), means, yerr=errors, label=label,
+            color=shade(i, len(curves)), marker="osD^"[i], linewidth=1.4, capsize=2.5,
+        )  # fmt: skip
+    panel.set_xscale("log")
+    panel.set_xticks(list(map(float, points)), list(points))
+    panel.xaxis.set_minor_locator(NullLocator())
+    panel.set_xlabel("alpha")
+
+
+PICTURES: Mapping[str, tuple[Callable[[], dict[str, object]], Callable[..., Figure]]] = {
+    "evidence-gains": (gains_figures, gains),
+    "evidence-mnist-1000": (low_data_figures, low_data),
+}
+
+
+def main() -> None:
+    """Draw all pictures."""
+    for name, (figures, draw) in PICTURES.items():
+        shown = figures()
+        about = {"Title": f"kmixup: {name}", "Figures": json.dumps(shown)}
+        path = IMAGES / f"{name}.png"
+        replace_content(path, png(draw(shown), about, dpi=160))
+        print(path.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""The pictures of published rows show what the rows say."""
+
+import json
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+ROOT = Path(__file__).parents[1]
+spec = spec_from_file_location("evidence", ROOT / "docs/evidence.py")
+evidence = module_from_spec(spec)
+spec.loader.exec_module(evidence)
+
+
+@pytest.mark.parametrize("name", evidence.PICTURES)
+def test_a_picture_shows_the_figures_of_the_rows(name):
+    figures, draw = evidence.PICTURES[name]
+    with Image.open(ROOT / f"docs/img/{name}.png") as picture:
+        shown = json.loads(picture.info["Figures"])
+    assert shown == json.loads(json.dumps(figures())), "run python docs/evidence.py"
+    panels = draw(shown).axes
+    assert [panel.get_title() for panel in panels] == list(shown)
+    for panel, content in zip(panels, shown.values(), strict=True):
+        assert len(panel.containers) == len(content) - ("plain training" in content)
+
+
+def test_the_first_picture_has_the_differences_of_readme():
+    readme = (ROOT / "README.md").read_text()
+    shown = evidence.gains_figures()
+    for question in evidence.QUESTIONS[1:]:
+        for mean, low, high in shown[question].values():
+            text = f"{mean:+.2f} [{low:+.2f}, {high:+.2f}]".replace("-", "−")
+            assert text in readme
+
+
+@pytest.mark.parametrize("name", evidence.PICTURES)
+def test_a_picture_is_on_a_page_beside_the_command_that_draws_it(name):
+    page = (ROOT / "docs/results.md").read_text()
+    assert f"](img/{name}.png)" in page
+    assert "python docs/evidence.py" in page
