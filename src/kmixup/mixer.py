@@ -105,13 +105,18 @@ class Mixer(Mixing):
             num_classes = index(num_classes)
         if isinstance(num_classes, int) and num_classes < 1:
             raise ValueError(f"num_classes must be at least 1, got {num_classes}")
+        whole = hasattr(ignore_index, "__index__") and not isinstance(ignore_index, bool)
+        if ignore_index is not None and not whole:
+            raise TypeError(
+                f"ignore_index must be a whole number, got {ignore_index!r}: use an int"
+            )
         if lam_per not in get_args(LamPer):
             raise ValueError(f"lam_per must be one of {get_args(LamPer)}, got {lam_per!r}")
         self.pairing = pairing
         self.coefficient = coefficient
         self.interpolation = interpolation
         self.num_classes = num_classes
-        self.ignore_index = ignore_index
+        self.ignore_index = None if ignore_index is None else index(ignore_index)
         self.lam_per = lam_per
         self.prob = prob
         self.locality = locality

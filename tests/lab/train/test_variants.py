@@ -97,6 +97,8 @@ def test_words_name_the_variant():
         ({"memory": 20}, "memory must be a whole number, at least 32, got 20"),
         ({"memory": 64, "pairing": "reshuffle"}, 'memory must go with pairing .* "reshuffle"'),
         ({"labels": float("nan")}, "labels must be a finite number, got nan"),
+        ({"labels": "1"}, "labels must be a finite number, got '1'"),
+        ({"match_on": 5}, 'match_on must be pixels, pca, .* got "5"'),
         ({"match_on": "taste"}, 'match_on must be pixels, pca, .* got "taste"'),
         ({"match_on": "pca:0"}, 'match_on must be .* got "pca:0"'),
         ({"match_on": "ema", "alpha_rule": "xi"}, 'alpha_rule must be "same"'),
