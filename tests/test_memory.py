@@ -348,6 +348,8 @@ def test_features_are_kept_with_their_samples():
     assert torch.equal(mixed.features[0], x[:, :1].square())
     with pytest.raises(ValueError, match="a batch must be like those in the memory"):
         mix.draw(x, y)
+    with pytest.raises(ValueError, match="one row for each of the 4 samples, got shape \\(3, 1\\)"):
+        mix.draw(x, y, features=x[:3, :1])
 
 
 @pytest.mark.parametrize("other", [False, True])

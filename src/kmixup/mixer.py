@@ -318,11 +318,13 @@ class Mixer(Mixing):
 
     def _kept(self, features: Features | None, x: Nest) -> Features | None:
         """Features as a memory must keep them: the values of an entry that is not mixed."""
-        if self.memory is None or not isinstance(features, (str, int)):
+        if self.memory is None or features is None:
             return features
         mixes = self.interpolation.mixes
         values = matched_features(x, features, n=batch_length(x), mixes=mixes)
-        return features if any(map(mixes, pytree.tree_leaves(x[features]))) else values
+        named = isinstance(features, (str, int))
+        kept = named and any(map(mixes, pytree.tree_leaves(x[features])))
+        return values if named and not kept else features
 
     def _filled(self, own: Side, their: Side, fill: Tensor) -> tuple[Side, Side]:
         """Both sides with the samples of the memory below their own."""
