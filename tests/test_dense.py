@@ -1,7 +1,9 @@
 """Dense targets: maps of classes, of which some pixels do not count."""
 
+from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -131,6 +133,29 @@ def test_a_class_that_is_none_is_refused_unless_it_is_ignored():
     y[0, 0, 0] = 9
     with pytest.raises(ValueError, match="class indices must lie in 0 … 3 .* got 9"):
         mixer()(x, y)
+
+
+def test_an_index_beyond_the_dtype_of_the_masks_ignores_nothing():
+    """-100 as uint8 is 156, which may be a class."""
+    x, y = images(ignored=0)
+    y = (y + 153).byte()
+    m = KMixup(4, 1.0, 160, ignore_index=-100).draw(x, y)
+    assert torch.equal(m.targets[0], y)
+    assert (m.y.sum(1) - 1).abs().max() < 1e-6
+    logits = torch.randn(12, 160, 6, 6)
+    plain = KMixup(4, 1.0, 160).mix(x, y, KMixup(4).sample(12))
+    assert m.accuracy(m.y) > 0.5
+    marked = replace(plain, ignore_index=-100)
+    assert torch.equal(plain.accuracy(logits), marked.accuracy(logits))
+    with pytest.raises(ValueError, match="class indices must lie in 0 … 3 .* got 156"):
+        mixer(ignore_index=-100)(x, y)
+
+
+def test_an_index_must_be_a_whole_number():
+    for index in ("255", 2.5, 0.0, True):
+        with pytest.raises(TypeError, match="ignore_index must be a whole number, got"):
+            mixer(ignore_index=index)
+    assert mixer(ignore_index=np.int64(255)).ignore_index == 255
 
 
 def test_soft_maps_are_interpolated_as_they_are():

@@ -153,10 +153,25 @@ def test_what_cannot_be_compared_is_refused():
     x, _ = batch(8)
     with pytest.raises(ValueError, match="labels must be a finite number, got nan"):
         Optimal(4, labels=float("nan"))
+    for labels in (None, "1"):
+        with pytest.raises(ValueError, match="labels must be a finite number, got"):
+            Optimal(4, labels=labels)
     with pytest.raises(ValueError, match="labels=1 compares targets, got none"):
         Optimal(4, labels=1.0)(x)
     with pytest.raises(ValueError, match="labels compares one class for each sample"):
         Optimal(4, labels=1.0)(x, targets=(torch.zeros(8, 2).long(),) * 2)
     with pytest.raises(TypeError, match="compares targets, so y must be one tensor, got NoneType"):
         KMixup(4, labels=1.0)(x, None)
+    numbers = torch.arange(8.0)
+    for second in (numbers[:5], numbers.long(), numbers[:, None]):
+        with pytest.raises(ValueError, match="targets must be two tensors alike .* 8 samples, got"):
+            Optimal(4, labels=1.0)(x, x, targets=(numbers, second))
+    for value in (torch.nan, torch.inf):
+        y = numbers.index_fill(0, torch.tensor(3), value)
+        with pytest.raises(ValueError, match="targets must be finite .* of sample 3 has a NaN"):
+            KMixup(4, labels=1.0)(x, y)
+    with pytest.raises(ValueError, match=r"labels=1e\+308 makes the cost .* up to 24.5 apart"):
+        Optimal(8, labels=1e308)(x, x, targets=(numbers, numbers))
+    with pytest.raises(ValueError, match="labels=2 makes the cost .* or scale the targets"):
+        KMixup(4, labels=2.0)(x, 1e160 * numbers.double())
     assert "labels=1" in repr(Optimal(4, labels=1.0))

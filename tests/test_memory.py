@@ -5,6 +5,7 @@ import warnings
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -217,6 +218,28 @@ def test_checkpoints_without_a_memory_are_whole():
     mix(torch.randn(4, 2), torch.randn(4))
     with pytest.raises(ValueError, match="memory must have the size of the checkpoint, 8, got 9"):
         Memory(9).load_state_dict(mix.memory.state_dict())
+    mix.load_state_dict(plain.state_dict())  # of before the first batch
+    assert len(mix.memory) == 0
+
+
+def test_a_checkpoint_stays_as_it_was():
+    mix = mixer(memory=16)
+    batches = list(stream(6, 6))
+    mix(*batches[0])
+    state = mix.state_dict()
+    expected = [mix(x, y)[0] for x, y in batches[1:]]
+    mix.load_state_dict(state)
+    for (x, y), found in zip(batches[1:], expected, strict=True):
+        assert torch.equal(mix(x, y)[0], found)
+
+
+def test_checkpoints_hold_nothing_but_samples():
+    for _ in range(20):
+        torch.full((40, 2), 7.0)  # what the allocator may give again
+        memory = Memory(40)
+        memory.add({"x": [torch.ones(3, 2)]})
+        (rows,) = memory.state_dict()["_extra_state"]["rows"]["x"]
+        assert not rows[3:].any()
 
 
 def test_processes_exchange_nothing_of_it():
@@ -276,12 +299,39 @@ def test_nests_keep_what_is_not_mixed():
         mixed = mix.draw(batch, y)
     assert torch.equal(mixed.x["id"], torch.arange(4))
     assert mixed.x["b"][1] == "name"
-    assert [len(rows) for rows in mix.memory.take(torch.arange(2)).values()] == [2, 1, 0, 0]
+    kept = mix.memory.take(torch.arange(2))
+    assert [name for name, rows in kept.items() if rows] == ["x['a']", "x['b'][0]", "y"]
     keyed = KMixup(4, memory=8, generator=generator())
     for x, _ in stream(4, 4):
         result = keyed.draw({"a": x, "b": x[:, :1]}, {"p": x[:, 0], "q": x}, features="b")
     assert result.features[1].shape == (8, 1)
     assert result.y["q"].shape == (4, 2)
+
+
+def test_entries_of_nests_meet_by_their_names():
+    mix = KMixup(4, memory=8, generator=generator())
+    one, many = torch.ones(2, 1), torch.full((2, 1), 100.0)
+    for turn in range(6):
+        parts = [("a", one), ("b", many)]
+        x = dict(parts if turn % 2 else parts[::-1])
+        mixed = mix.draw(x, dict(x))
+        for found in (mixed.x, mixed.y):
+            assert torch.equal(found["a"], one)
+            assert torch.equal(found["b"], many)
+    with pytest.raises(ValueError, match="a batch must be like those in the memory"):
+        mix.draw((one, many), (one, many))
+
+
+def test_features_may_be_an_entry_that_is_not_mixed():
+    mix = KMixup(4, memory=8, generator=generator())
+    for x, _ in stream(5, 4):
+        tokens = torch.arange(8).view(4, 2)
+        mixed = mix.draw({"x": x, "tokens": tokens}, None, features="tokens")
+    assert torch.equal(mixed.features[0], tokens.float())
+    assert mixed.features[1].shape == (8, 2)
+    assert torch.equal(mixed.x["tokens"], tokens)
+    with pytest.raises(ValueError, match="features must name an entry of x, got 'token'"):
+        mix.draw({"x": x, "tokens": tokens}, None, features="token")
 
 
 def test_features_are_kept_with_their_samples():
@@ -298,6 +348,18 @@ def test_features_are_kept_with_their_samples():
     assert torch.equal(mixed.features[0], x[:, :1].square())
     with pytest.raises(ValueError, match="a batch must be like those in the memory"):
         mix.draw(x, y)
+    with pytest.raises(ValueError, match="one row for each of the 4 samples, got shape \\(3, 1\\)"):
+        mix.draw(x, y, features=x[:3, :1])
+
+
+@pytest.mark.parametrize("other", [False, True])
+def test_the_memory_format_of_images_is_kept(other):
+    mix = KMixup(4, memory=8, generator=generator())
+    for _ in range(4):
+        x = torch.randn(3, 2, 5, 5).contiguous(memory_format=torch.channels_last)
+        mixed = mix.draw(x, None, other=(x, None) if other else None)
+        assert mixed.x.is_contiguous(memory_format=torch.channels_last)
+    assert mixed.features[1].shape == ((4, 2, 5, 5) if other else (8, 2, 5, 5))
 
 
 def test_images_are_cut_and_clean_batches_stand_below():
@@ -342,6 +404,7 @@ def test_what_cannot_be_is_refused():
     with pytest.raises(ValueError, match="memory must go with a method that mixes pairs"):
         Mixer(Optimal(1), Beta(1.0), CoMixup(1, 1.0, 3).interpolation, memory=8)
     assert "memory=Memory(40)" in repr(mix)
+    assert Memory(np.int64(4)).size == 4
     assert repr(Memory(4, device="cpu")) == "Memory(4, device='cpu')"
 
 

@@ -2,12 +2,15 @@
 
 import threading
 import time
+from functools import partial
 
 import pytest
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 from kmixup import Choice, CutMix, HiddenMixup, KMixup, Prefetch
+from kmixup.integrations.data import mix_batch
+from kmixup.prefetch import _tensors
 
 
 def mixer(seed=0, **settings):
@@ -66,6 +69,30 @@ def test_leaving_the_loop_ends_the_thread():
     assert not running()
 
 
+def choice():
+    own = mixer()
+    return Choice([own, mixer(1)], generator=own.generator)
+
+
+@pytest.mark.parametrize(
+    ("make", "called"),
+    [(mixer, lambda mix: mix), (mixer, lambda mix: mix.draw), (mixer, partial), (choice, partial)],
+)
+def test_leaving_the_loop_takes_back_what_was_drawn_beyond_it(make, called):
+    direct, ahead = make(), make()
+    for count, batch in enumerate(batches(9), 1):
+        direct(*batch)
+        if count == 3:
+            break
+    for count, _ in enumerate(Prefetch(batches(9), called(ahead)), 1):
+        time.sleep(0.02)  # the thread is ahead by now
+        if count == 3:
+            break
+    plain, fetched = direct.state_dict(), ahead.state_dict()
+    assert plain.keys() == fetched.keys() != set()
+    assert all(torch.equal(plain[name], fetched[name]) for name in plain)
+
+
 def test_the_thread_is_at_most_two_batches_ahead():
     taken = []
 
@@ -117,10 +144,24 @@ def test_functions_and_batches_of_any_kind_will_do():
 def test_a_mixer_without_a_generator_is_refused():
     with pytest.raises(ValueError, match="mix must have a generator of its own"):
         Prefetch(batches(), KMixup(k=4))
-    with pytest.raises(ValueError, match="generator of its own"):
-        Prefetch(batches(), Choice([KMixup(), CutMix()]))
+    for mix in (
+        Choice([KMixup(), CutMix()]),
+        KMixup().draw,
+        partial(KMixup(), features=None),
+        partial(mix_batch, KMixup()),
+    ):
+        with pytest.raises(ValueError, match="generator of its own"):
+            Prefetch(batches(), mix)
     with pytest.raises(TypeError, match="mix must be a mixer or a function, got int"):
         Prefetch(batches(), 3)
+
+
+def test_a_loop_on_a_gpu_would_find_all_tensors_of_a_batch():
+    x, y = torch.randn(8, 3, 4, 4), torch.arange(8) % 3
+    mixed = CutMix(2, num_classes=3).draw({"image": x, "name": "a"}, y)
+    found = {id(tensor) for tensor in _tensors((mixed, y))}
+    expected = (mixed.x["image"], *mixed.targets, mixed.partner, mixed.lam, mixed.box, y)
+    assert found >= {id(tensor) for tensor in expected}
 
 
 def test_an_empty_loader_gives_nothing():

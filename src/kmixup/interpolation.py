@@ -249,9 +249,20 @@ class Cut(Interpolation):
 def rows_of(x: Tensor, index: Tensor) -> Tensor:
     """The rows `index` of `x`, in the memory format of `x`."""
     index = index.to(x.device)
-    if x.dim() < 4 or x.is_contiguous() or not x.movedim(1, -1).is_contiguous():
+    if not _is_channels_last(x):
         return x.index_select(0, index)
-    return x.movedim(1, -1).index_select(0, index).movedim(-1, 1)  # channels_last
+    return x.movedim(1, -1).index_select(0, index).movedim(-1, 1)
+
+
+def joined(x: Tensor, below: Tensor) -> Tensor:
+    """The rows of `x`, and below them others, in the memory format of `x`."""
+    if not _is_channels_last(x):
+        return torch.cat([x, below])
+    return torch.cat([x.movedim(1, -1), below.movedim(1, -1)]).movedim(-1, 1)
+
+
+def _is_channels_last(x: Tensor) -> bool:
+    return x.dim() >= 4 and not x.is_contiguous() and x.movedim(1, -1).is_contiguous()
 
 
 def _inside(where: Tensor, x: Tensor) -> Tensor:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 import torch
 from torch import Generator, Tensor, nn
 from torch.utils import _pytree as pytree
 
-from kmixup.inputs import Features, Mixes, Nest, mixed_entries, over
+from kmixup.inputs import Features, Mixes, Nest
+from kmixup.interpolation import joined
 from kmixup.randomness import device_of
 from kmixup.state import Resumable
 
@@ -20,11 +22,11 @@ Rows = dict[str, list[Tensor]]  # tensors (n, ...) of samples: inputs, targets, 
 class Memory(Resumable):
     """The last `size` samples of earlier batches.
 
-    A batch smaller than 2k is filled up with samples that are drawn from here, so that blocks
-    of k are matched all the same. The samples have the age of at most `size / n` batches of n.
-    Kept are the inputs that are mixed, the targets, and features where the mixer was given
-    some of their own. They are part of `state_dict()`. In a distributed job every process has
-    its own memory, since nothing here is a buffer that processes would exchange.
+    A batch is filled up with samples that are drawn from here, to a multiple of k and to 2k at
+    least, so that whole blocks of k are matched. The samples have the age of at most `size / n`
+    batches of n. Kept are the inputs that are mixed, the targets, and features where the mixer
+    was given some of their own. They are part of `state_dict()`. In a distributed job every
+    process has its own memory, since nothing here is a buffer that processes would exchange.
 
     Args:
         size: the number of samples that are kept, at least twice k.
@@ -40,9 +42,9 @@ class Memory(Resumable):
 
     def __init__(self, size: int, *, device: torch.device | str | None = None) -> None:
         super().__init__()
-        if isinstance(size, bool) or not isinstance(size, int) or size < 2:
+        if isinstance(size, bool) or not hasattr(size, "__index__") or index(size) < 2:
             raise ValueError(f"memory must be a number of samples, at least 2, got {size!r}")
-        self.size = size
+        self.size = index(size)
         self.device = None if device is None else torch.device(device)
         self.clear()
 
@@ -80,7 +82,7 @@ class Memory(Resumable):
         device = first.device if self.device is None else self.device
         if not self._rows:
             self._rows = _over(
-                lambda new: torch.empty(
+                lambda new: torch.zeros(
                     (self.size, *new.shape[1:]), dtype=new.dtype, device=device
                 ),
                 rows,
@@ -103,11 +105,7 @@ class Memory(Resumable):
     def below(self, rows: Rows, places: Tensor) -> Rows:
         """The samples of a batch, and below them those at `places`."""
         self.check(rows)
-
-        def joined(own: Tensor, kept: Tensor) -> Tensor:
-            return torch.cat([own, kept.to(own.device)])
-
-        return _over(joined, rows, self.take(places))
+        return _over(lambda own, kept: joined(own, kept.to(own.device)), rows, self.take(places))
 
     def check(self, rows: Rows) -> None:
         """Refuse samples that are not like those in the memory."""
@@ -121,7 +119,8 @@ class Memory(Resumable):
     def get_extra_state(self) -> dict[str, Any] | None:
         if not self._rows:
             return None
-        return {"rows": self._rows, "seen": self._seen, "size": self.size}
+        rows = _over(lambda kept: kept.clone(), self._rows)  # they change with the next batch
+        return {"rows": rows, "seen": self._seen, "size": self.size}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         if state["size"] != self.size:
@@ -132,6 +131,11 @@ class Memory(Resumable):
         device = self.device
         self._rows = _over(lambda kept: kept.to(device or kept.device, copy=True), state["rows"])
         self._seen = state["seen"]
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *more: Any) -> None:
+        if f"{prefix}_extra_state" not in state_dict:  # of a memory that held nothing
+            self.clear()
+        super()._load_from_state_dict(state_dict, prefix, *more)
 
     def __repr__(self) -> str:
         where = "" if self.device is None else f", device='{self.device}'"
@@ -157,8 +161,8 @@ class Side:
     def rows(self, mixes: Mixes) -> Rows:
         """What a memory keeps of the samples: all that their partners need of them."""
         return {
-            "x": mixed_entries(self.x, "x", mixes),
-            "y": [] if self.y is None else pytree.tree_leaves(self.y),
+            **_named("x", self.x, lambda entry: entry is self.x or mixes(entry)),
+            **_named("y", self.y, lambda _: True),
             "features": [self.features] if isinstance(self.features, Tensor) else [],
             "importance": [] if self.importance is None else [self.importance],
         }
@@ -169,10 +173,9 @@ class Side:
         Entries of `x` that are not mixed stay as they are.
         """
         rows = memory.below(self.rows(mixes), places)
-        inputs, targets = iter(rows["x"]), iter(rows["y"])
         return Side(
-            over(lambda e: next(inputs) if e is self.x or mixes(e) else e, self.x),
-            None if self.y is None else over(lambda _: next(targets), self.y),
+            _replaced("x", self.x, rows),
+            None if self.y is None else _replaced("y", self.y, rows),
             rows["features"][0] if rows["features"] else self.features,
             rows["importance"][0] if rows["importance"] else None,
         )
@@ -181,6 +184,25 @@ class Side:
 def has_memory(mixer: nn.Module) -> bool:
     """Whether a mixer, or one that it is made of, has a memory."""
     return any(isinstance(module, Memory) for module in mixer.modules())
+
+
+def _named(name: str, nest: Nest, keeps: Mixes) -> Rows:
+    """The entries of a nest that are kept, by where they are in it.
+
+    >>> _named("x", {"a": torch.ones(1), "b": "c"}, torch.is_tensor)
+    {"x['a']": [tensor([1.])]}
+    """
+    if nest is None:
+        return {name: []}
+    entries, _ = pytree.tree_flatten_with_path(nest)
+    return {f"{name}{pytree.keystr(path)}": [entry] for path, entry in entries if keeps(entry)}
+
+
+def _replaced(name: str, nest: Nest, rows: Rows) -> Nest:
+    """A nest with `rows` in place of the entries that `_named` gave."""
+    return pytree.tree_map_with_path(
+        lambda path, entry: rows.get(f"{name}{pytree.keystr(path)}", [entry])[0], nest
+    )
 
 
 def _over(function: Callable[..., Any], *rows: Rows) -> Rows:

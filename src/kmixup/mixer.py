@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 import torch
 from torch import Generator, Tensor
+from torch.utils import _pytree as pytree
 
 from kmixup.blocks import Blocks
 from kmixup.coefficient import Coefficient
@@ -57,9 +58,9 @@ class Mixer(Mixing):
             `draw` and refuses to be called.
         clean: put the clean batch below the mixed one, so that n samples make 2n. A batch that
             is not mixed is not doubled.
-        memory: the number of samples of earlier batches to keep, or a `Memory`. A batch with fewer
-            than 2k samples is filled up with some of them, drawn anew every time, and blocks of
-            k are matched all the same. Only the samples of the batch itself come out mixed;
+        memory: the number of samples of earlier batches to keep, or a `Memory`. A batch is filled
+            up with some of them, drawn anew every time, to a multiple of k and to 2k at least, so
+            that whole blocks of k are matched. Only the samples of the batch itself come out mixed;
             their partners may come from the memory. It must hold 2k samples or more.
         generator: source of all randomness, torch's global one by default. In the workers of
             a data loader it starts anew, from its state and the seed of the worker. Processes
@@ -104,13 +105,18 @@ class Mixer(Mixing):
             num_classes = index(num_classes)
         if isinstance(num_classes, int) and num_classes < 1:
             raise ValueError(f"num_classes must be at least 1, got {num_classes}")
+        whole = hasattr(ignore_index, "__index__") and not isinstance(ignore_index, bool)
+        if ignore_index is not None and not whole:
+            raise TypeError(
+                f"ignore_index must be a whole number, got {ignore_index!r}: use an int"
+            )
         if lam_per not in get_args(LamPer):
             raise ValueError(f"lam_per must be one of {get_args(LamPer)}, got {lam_per!r}")
         self.pairing = pairing
         self.coefficient = coefficient
         self.interpolation = interpolation
         self.num_classes = num_classes
-        self.ignore_index = ignore_index
+        self.ignore_index = None if ignore_index is None else index(ignore_index)
         self.lam_per = lam_per
         self.prob = prob
         self.locality = locality
@@ -305,8 +311,20 @@ class Mixer(Mixing):
         matched = features_of_both(features, paired=paired)
         both = importance_of_both(importance, n=batch_length(x), paired=paired)
         weights = (None, None) if both is None else both
-        own = Side(x, y, matched[0], weights[0])
-        return own, own if other is None else Side(*other, matched[1], weights[1])
+        own = Side(x, y, self._kept(matched[0], x), weights[0])
+        if other is None:
+            return own, own
+        return own, Side(*other, self._kept(matched[1], other[0]), weights[1])
+
+    def _kept(self, features: Features | None, x: Nest) -> Features | None:
+        """Features as a memory must keep them: the values of an entry that is not mixed."""
+        if self.memory is None or features is None:
+            return features
+        mixes = self.interpolation.mixes
+        values = matched_features(x, features, n=batch_length(x), mixes=mixes)
+        named = isinstance(features, (str, int))
+        kept = named and any(map(mixes, pytree.tree_leaves(x[features])))
+        return values if named and not kept else features
 
     def _filled(self, own: Side, their: Side, fill: Tensor) -> tuple[Side, Side]:
         """Both sides with the samples of the memory below their own."""

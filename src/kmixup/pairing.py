@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Literal, get_args
+from typing import Literal, SupportsFloat, get_args
 
 import numpy as np
 import torch
@@ -32,6 +32,8 @@ from kmixup.blocks import Blocks
 from kmixup.compiling import eager, warn_user
 from kmixup.points import check_points, rows_and_norms, squared_norms
 from kmixup.randomness import device_of
+
+LARGEST = 1e300  # of the costs that the solver can add up
 
 Metric = Literal["sqeuclidean", "euclidean", "cosine"]
 Targets = tuple[Tensor, Tensor]  # of the samples, and of those that they face
@@ -222,8 +224,8 @@ class Optimal(Pairing):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not math.isfinite(self.labels):
-            raise ValueError(f"labels must be a finite number, got {self.labels}")
+        if not isinstance(self.labels, SupportsFloat) or not math.isfinite(self.labels):
+            raise ValueError(f"labels must be a finite number, got {self.labels!r}")
         if self.metric not in get_args(Metric):
             raise ValueError(f"metric must be one of {get_args(Metric)}, got {self.metric!r}")
 
@@ -251,6 +253,7 @@ class Optimal(Pairing):
                 "to the mixer"
             )
         check_points(x1, x2)
+        _check_compared(targets, blocks.n)
         a, _ = self._points(x1, "x1" if x2 is not None else "x")
         b = a if x2 is None else self._points(x2, "x2")[0]
         first, second = (torch.from_numpy(side).to(x1.device) for side in blocks.sides())
@@ -269,6 +272,11 @@ class Optimal(Pairing):
         cost = distances.sqrt() if self.metric == "euclidean" else distances
         scale = self.labels * cost.mean((1, 2), keepdim=True)
         cost = cost + scale * differ[which].to(cost)
+        if not cost.abs().max() < LARGEST:
+            raise ValueError(
+                f"labels={self.labels:g} makes the cost of different targets overflow, which lie "
+                f"up to {float(differ.max()):.3g} apart: lower labels, or scale the targets"
+            )
         return solve((-cost if self.farthest else cost).cpu().numpy())
 
     def _points(self, x: Tensor, name: str) -> tuple[Tensor, Floats]:
@@ -329,6 +337,23 @@ def match(
     tensor([1, 0])
     """
     return Optimal(k, metric)(x1, x2, generator=generator)
+
+
+def _check_compared(targets: Targets, n: int) -> None:
+    """Refuse targets that are not alike, one row for each of `n` samples, or not finite."""
+    kinds = [(tuple(side.shape), side.dtype) for side in targets]
+    if kinds[0] != kinds[1] or any(shape[:1] != (n,) for shape, _ in kinds):
+        raise ValueError(
+            f"targets must be two tensors alike with a row for each of the {n} samples, got "
+            f"{' and '.join(f'{dtype} of shape {shape}' for shape, dtype in kinds)}"
+        )
+    for side in targets:
+        bad = (~side.reshape(n, -1).isfinite().all(1)).nonzero()
+        if len(bad):
+            raise ValueError(
+                "targets must be finite to be compared, that of sample "
+                f"{int(bad[0])} has a NaN or an infinity: clean or drop it, or use labels=0"
+            )
 
 
 def _differences(own: Tensor, facing: Tensor) -> Tensor:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
+from dataclasses import is_dataclass
+from functools import partial
 from queue import Empty, Full, Queue
 from threading import Event, Thread
 from typing import Any, Generic, TypeVar
@@ -24,8 +26,9 @@ class Prefetch:
 
     Matching runs outside of Python's lock, so that it takes place beside the training step
     where a core is free, and beside the GPU's work in any case. The draws are those of the same
-    loop without it, in the same order. Leaving the loop ends the thread. What goes wrong in
-    the thread is raised in the loop.
+    loop without it, in the same order. What goes wrong in the thread is raised in the loop.
+    Leaving the loop ends the thread, after the batch that it is at, and the generator of the mixer
+    is then where it would be without it.
 
     Args:
         loader: gives tuples `(x, y, ...)`, or anything else that `mix` takes as it is.
@@ -33,7 +36,9 @@ class Prefetch:
             of a tuple, or with the batch itself.
         device: where batches are moved to before they are mixed; by default they stay.
 
-    The thread is up to two batches ahead. So save the state of a mixer between epochs. A loader
+    The thread is up to two batches ahead. So save the state of a mixer between epochs. If the loop
+    is left early, these batches are gone from a loader that cannot start again, and stay in the
+    memory of a mixer that has one. A loader
     without workers runs its transforms in the thread: there they should draw from a generator
     of their own, since the network may draw from torch's global one at the same time. A function
     `mix` must not look into the network that the loop trains, as `features=net.embed` would.
@@ -77,22 +82,31 @@ class Prefetch:
         if self.device is not None and self.device.type == "cuda":
             stream = torch.cuda.Stream(self.device)
 
-        def prepared() -> Iterator[tuple[Any, torch.cuda.Event | None]]:
+        generators = [mixer.generator for mixer in _mixers(self.mix) if mixer.generator is not None]
+
+        def prepared() -> Iterator[tuple[Any, list[Tensor], torch.cuda.Event | None]]:
             for batch in batches:
                 with nullcontext() if stream is None else torch.cuda.stream(stream):
                     mixed = self._mixed(batch)
-                    yield mixed, None if stream is None else stream.record_event()
+                    states = [generator.get_state() for generator in generators]
+                    yield mixed, states, None if stream is None else stream.record_event()
 
-        with _Ahead(prepared()) as ahead:
-            for mixed, ready in ahead:
-                if ready is not None:
-                    current = torch.cuda.current_stream(self.device)
-                    current.wait_event(ready)
-                    # the memory must not be used again before the loop is done with it
-                    for part in pytree.tree_leaves(mixed):
-                        if isinstance(part, Tensor):
+        drawn: list[Tensor] = []
+        try:
+            with _Ahead(prepared()) as ahead:
+                for mixed, states, ready in ahead:
+                    drawn = states
+                    if ready is not None:
+                        current = torch.cuda.current_stream(self.device)
+                        current.wait_event(ready)
+                        # the memory must not be used again before the loop is done with it
+                        for part in _tensors(mixed):
                             part.record_stream(current)
-                yield mixed
+                    yield mixed
+        except GeneratorExit:  # the loop was left: take back what was drawn beyond it
+            for generator, state in zip(generators, drawn, strict=True):
+                generator.set_state(state)
+            raise
 
     def _mixed(self, batch: Any) -> Any:
         if self.device is not None:
@@ -155,8 +169,21 @@ class _Ahead(Generic[Item]):
         return False
 
 
-def _mixers(mix: Callable[..., Any]) -> list[Mixing]:
-    """The mixers that draw when `mix` is called."""
-    if not isinstance(mix, torch.nn.Module):
+def _mixers(mix: object) -> list[Mixing]:
+    """The mixers that draw when `mix` is called: a module, a method of one, or a partial call."""
+    if isinstance(mix, partial):
+        parts = (mix.func, *mix.args, *mix.keywords.values())
+        return [mixer for part in parts for mixer in _mixers(part)]
+    owner = mix if isinstance(mix, torch.nn.Module) else getattr(mix, "__self__", None)
+    if not isinstance(owner, torch.nn.Module):
         return []
-    return [module for module in mix.modules() if isinstance(module, Mixing)]
+    return [module for module in owner.modules() if isinstance(module, Mixing)]
+
+
+def _tensors(mixed: Any) -> Iterator[Tensor]:
+    """All tensors of a mixed batch, those of a `Mixed` among them."""
+    for part in pytree.tree_leaves(mixed):
+        if isinstance(part, Tensor):
+            yield part
+        elif is_dataclass(part) and not isinstance(part, type):
+            yield from _tensors(list(vars(part).values()))

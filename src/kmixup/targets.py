@@ -57,10 +57,21 @@ def ignored_in_both(y_a: Tensor, y_b: Tensor, ignore_index: int | None) -> tuple
     >>> ignored_in_both(torch.tensor([3, 255, 1]), torch.tensor([255, 2, 0]), 255)
     (tensor([255, 255,   1]), tensor([255, 255,   0]))
     """
-    if ignore_index is None or y_a.is_floating_point():
+    if ignore_index is None or not _can_hold(y_a.dtype, ignore_index):
         return y_a, y_b
     ignored = (y_a == ignore_index) | (y_b == ignore_index)
     return y_a.masked_fill(ignored, ignore_index), y_b.masked_fill(ignored, ignore_index)
+
+
+def _can_hold(dtype: torch.dtype, index: int) -> bool:
+    """Whether targets of a dtype may be a class index; -100 as uint8 would be 156.
+
+    >>> _can_hold(torch.uint8, 255), _can_hold(torch.uint8, -100), _can_hold(torch.float32, 1)
+    (True, False, False)
+    """
+    if dtype.is_floating_point or dtype.is_complex or dtype == torch.bool:
+        return False
+    return torch.iinfo(dtype).min <= index <= torch.iinfo(dtype).max
 
 
 def mix_targets(
@@ -83,6 +94,8 @@ def mix_targets(
     if y_a.dtype == torch.bool or y_a.is_complex():
         remedy = "y.float()" if num_classes is None else "y.long()"
         raise TypeError(f"targets must be floats or class indices, got {y_a.dtype}: use {remedy}")
+    if ignore_index is not None and not _can_hold(y_a.dtype, ignore_index):
+        ignore_index = None
     num_classes = _check_classes(y_a, y_b, num_classes, ignore_index)
     both = ignored_in_both(y_a, y_b, ignore_index)
     own, partner = (_one_hot(y, num_classes, lam.dtype, ignore_index) for y in both)
@@ -142,7 +155,7 @@ def mixed_accuracy(
     chosen = logits.argmax(1)
     weight = per_sample(lam, chosen).to(chosen.device)
     met = weight * (chosen == y_a) + (1 - weight) * (chosen == y_b)
-    if ignore_index is not None:
+    if ignore_index is not None and _can_hold(y_a.dtype, ignore_index):
         met = met[(y_a != ignore_index) & (y_b != ignore_index)]
     return met.mean()
 

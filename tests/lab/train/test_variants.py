@@ -97,6 +97,8 @@ def test_words_name_the_variant():
         ({"memory": 20}, "memory must be a whole number, at least 32, got 20"),
         ({"memory": 64, "pairing": "reshuffle"}, 'memory must go with pairing .* "reshuffle"'),
         ({"labels": float("nan")}, "labels must be a finite number, got nan"),
+        ({"labels": "1"}, "labels must be a finite number, got '1'"),
+        ({"match_on": 5}, 'match_on must be pixels, pca, .* got "5"'),
         ({"match_on": "taste"}, 'match_on must be pixels, pca, .* got "taste"'),
         ({"match_on": "pca:0"}, 'match_on must be .* got "pca:0"'),
         ({"match_on": "ema", "alpha_rule": "xi"}, 'alpha_rule must be "same"'),
@@ -238,3 +240,46 @@ def test_each_process_keeps_and_resumes_a_memory_of_its_own(tmp_path):
         optimiser = optimiser_of(net.parameters(), this.protocol)
         loop._restore(state, net, forward, optimiser, streams, rank)
         assert torch.equal(forward.mixer.memory.take(torch.arange(32))["x"][0], kept[rank])
+
+
+AVERAGED = """
+import sys
+
+from torch import nn
+
+from kmixup.lab.train.loop import train
+from kmixup.lab.train.protocol import Protocol
+from kmixup.lab.train.trial import Method, Trial
+
+
+def net(in_shape, num_classes):
+    return nn.Sequential(nn.Linear(*in_shape, 8), nn.BatchNorm1d(8), nn.Linear(8, num_classes))
+
+
+if __name__ == "__main__":
+    method, protocol = Method(k=4, match_on="ema:1"), Protocol(epochs=2, rate=0.05, batch_size=8)
+    this = Trial("iris", "averaged:net", method, protocol)
+    train(this, device="cpu", devices=2, out=sys.argv[1], progress=False)
+"""
+
+
+@pytest.mark.slow
+def test_each_process_resumes_a_moving_average_of_its_own(tmp_path, monkeypatch):
+    (tmp_path / "averaged.py").write_text(AVERAGED)
+    out = tmp_path / "out"
+    subprocess.run([sys.executable, str(tmp_path / "averaged.py"), str(out)], check=True)
+    method = Method(k=4, match_on="ema:1")
+    this = Trial("iris", "averaged:net", method, replace(FAST, epochs=2))
+    state = checkpoint.load(out / checkpoint.NAME, loop._config(this, 2))
+    means = [table["average"]["module.1.running_mean"] for table in state["features"]]
+    assert not torch.equal(*means)  # batch norm has seen the samples of its own process
+    monkeypatch.syspath_prepend(tmp_path)
+    data = load("iris", seed=0)
+    for rank in (0, 1):
+        net = build(this.model, in_shape=data.shape, num_classes=3)
+        streams = Streams(0, rank)
+        forward = Forward(net, this, data, streams, 1.0)
+        optimiser = optimiser_of(net.parameters(), this.protocol)
+        loop._restore(state, net, forward, optimiser, streams, rank)
+        assert torch.equal(forward.table.average.module[1].running_mean, means[rank])
+        assert torch.equal(forward.table.rows, state["features"][rank]["rows"])

@@ -214,6 +214,9 @@ def _train(fabric: Fabric, job: _Job, data: Dataset) -> Ended:
             generators = torch.stack(_gathered(fabric, streams.state()))
             kept = {} if mixer.memory is None else mixer.memory.state_dict()
             memories = _gathered(fabric, kept)
+            # batch norm of the moving average has seen the samples of its own process alone
+            table = {} if forward.table is None else forward.table.state_dict()
+            features = _gathered(fabric, table)
             if path is not None and first:
                 state = {
                     "config": config,
@@ -223,9 +226,8 @@ def _train(fabric: Fabric, job: _Job, data: Dataset) -> Ended:
                     "optimiser": optimiser.state_dict(),
                     "generators": generators,
                     "memories": memories,
+                    "features": features,
                 }
-                if forward.table is not None:
-                    state["features"] = forward.table.state_dict()
                 checkpoint.save(path, state)
     curves.close()
     result = objective.scores(_logits(model, data), data.y_test)
@@ -363,7 +365,8 @@ def _restore(
         if forward.mixer.memory is not None:  # of each process its own
             forward.mixer.memory.load_state_dict(state["memories"][rank])
         if forward.table is not None:
-            forward.table.load_state_dict(state["features"])
+            features = state["features"]  # older checkpoints have those of the first process
+            forward.table.load_state_dict(features if "rows" in features else features[rank])
         optimiser.load_state_dict(state["optimiser"])
         streams.restore(state["generators"][rank])
     except (KeyError, IndexError, RuntimeError, ValueError) as error:

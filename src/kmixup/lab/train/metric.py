@@ -46,7 +46,7 @@ class MatchOn:
         """
         if text == "pixels":
             return None
-        kind, colon, number = text.partition(":")
+        kind, colon, number = str(text).partition(":")
         usual = cls.USUAL.get(kind)
         if usual is None or (colon and not (number.isdecimal() and int(number) > 0)):
             raise ValueError(

@@ -92,8 +92,8 @@ class Method:
     def _check_variant(self) -> None:
         """Give every variant of the pairing one form, and refuse those that cannot be."""
         if self.labels is not None:
-            if not math.isfinite(self.labels):
-                raise ValueError(f"labels must be a finite number, got {self.labels}")
+            if not isinstance(self.labels, (int, float)) or not math.isfinite(self.labels):
+                raise ValueError(f"labels must be a finite number, got {self.labels!r}")
             self._set(labels=float(self.labels) or None)
         if self.match_on is not None:
             read = MatchOn.read(self.match_on)
