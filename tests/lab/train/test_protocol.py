@@ -270,6 +270,15 @@ def test_clean_statistics_are_of_inputs_that_are_augmented_as_in_training(photos
     torch.testing.assert_close(net.layer1[0].act1[0].running_mean, mean)
 
 
+def test_clean_statistics_are_of_samples_in_the_form_in_which_they_are_tested(photos):
+    trial = photo_trial(Method("stackmix", 1), clean_statistics=True)
+    net = run(trial, photos).net
+    order = torch.randperm(len(photos.x_train), generator=Streams(trial.seed).order)
+    x, _ = gather(order, photos, None)
+    mean = net.net.stem(net.interpolation.rest(x)).mean((0, 2, 3))
+    torch.testing.assert_close(net.net.layer1[0].act1[0].running_mean, mean)
+
+
 def test_a_network_without_batch_norm_has_no_second_score(photos):
     trial = photo_trial(model="lenet", clean_statistics=True)
     assert done(trial, run(trial, photos).record).clean is None

@@ -234,7 +234,7 @@ def _train(fabric: Fabric, job: _Job, data: Dataset) -> Ended:
     )
     written |= _robustness(model, data, trial)
     if trial.clean_statistics and has_batchnorm(net):
-        clean_batchnorm(net, map(mixer.rest, _clean_batches(data, trial)))
+        clean_batchnorm(net, _clean_batches(data, trial))  # in eval mode `Resting` forms them
         written[record.CLEAN] = asdict(objective.scores(_logits(model, data), data.y_test))
     if job.out is not None and first:
         record.write(written, job.out)
