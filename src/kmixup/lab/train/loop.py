@@ -296,7 +296,8 @@ def _clean_batches(data: Dataset, trial: Trial) -> Iterator[Tensor]:
     streams = Streams(trial.seed)
     order = torch.randperm(len(data.x_train), generator=streams.order)
     augment = streams.augment if trial.protocol.augment else None
-    for rows in torch.split(order, TEST_BATCH):
+    # batch norm of a table has no variance of one sample
+    for rows in torch.split(order, batch_lengths(len(order), TEST_BATCH, 2)):
         x, _ = gather(rows, data, augment)
         yield laid_out(x, trial.protocol.layout)
 
