@@ -54,6 +54,18 @@ def test_it_does_not_hold_otherwise(cases):
     assert prediction.verdict.startswith("The prediction does not hold on 3 data sets: ")
 
 
+@pytest.mark.parametrize(
+    ("ratios", "side"), [((0.4, 0.6, 0.7), "above"), ((0.8, 0.9, 1.0), "below")]
+)
+def test_a_half_that_no_data_set_tests_is_named(ratios, side):
+    sign = -1 if side == "above" else 1
+    prediction = Prediction(tuple(case(r, sign * 9 + r) for r in ratios))
+    assert prediction.holds
+    assert prediction.verdict.endswith(
+        f" No ratio is {side} 0.8: that half of the prediction is not tested."
+    )
+
+
 def test_with_two_data_sets_it_is_open():
     prediction = Prediction((case(0.4, -2.0), case(0.9, 1.0)))
     assert (prediction.holds, prediction.mood) == (None, Mood.OPEN)

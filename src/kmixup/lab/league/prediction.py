@@ -106,10 +106,14 @@ class Prediction:
         beyond = f"Beyond chance at 95 % are {len(sure)} of the differences"
         agree = f", {sum(case.held for case in sure)} of them as predicted" if sure else ""
         rho = NOTHING if self.correlation is None else number(self.correlation)
+        sides = {case.predicted for case in self.cases}
+        missing = "above" if sides == {-1} else "below"
+        half = f" No ratio is {missing} {THRESHOLD}: that half of the prediction is not tested."
         return (
             f"The prediction {'holds' if self.holds else 'does not hold'} on "
             f"{count(n, 'data set')}: the sign is as predicted on {right} of {n}, and the rank "
             f"correlation of ratio and difference is {rho}. {beyond}{agree}."
+            f"{half if len(sides) == 1 else ''}"
         )
 
     @property
