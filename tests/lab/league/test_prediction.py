@@ -109,3 +109,12 @@ def test_numbers_have_no_ratio(tmp_path):
     random = np.random.default_rng(0)
     np.savez(path, x=random.normal(size=(100, 2)), y=random.normal(size=100))
     assert crossing_ratio(contest_of(path)) is None
+
+
+def test_a_table_that_is_too_small_has_no_ratio(tmp_path):
+    path, random = tmp_path / "small.npz", np.random.default_rng(0)
+    np.savez(path, x=random.normal(size=(45, 2)), y=np.arange(45) % 2)  # 30 training samples
+    assert crossing_ratio(contest_of(path)) is None
+    path, labels = tmp_path / "rare.csv", np.arange(120) // 2
+    path.write_text("a,b,y\n" + "".join(f"{random.normal()},1,c{label}\n" for label in labels))
+    assert crossing_ratio(contest_of(path)) is None
