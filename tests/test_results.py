@@ -135,6 +135,14 @@ def test_the_differences_of_the_family_follow_from_the_rows():
     for name, words in (("automix", "AutoMix errs"), ("puzzlemix", "PuzzleMix")):
         mean, low, high = interval((name, 1), ("mixup", 1))
         assert f"{words} {-mean:.2f} [{-high:.2f}, {-low:.2f}] less" in page
+    lowest = sorted((fmean(cell.values()), name) for (name, _), cell in cells.items())
+    assert [name for _, name in lowest if name != "stackmix"][:4] == [
+        "automix", "automix", "puzzlemix", "puzzlemix",
+    ]  # fmt: skip
+    assert "AutoMix and PuzzleMix, which look at the images, have the lowest errors beside" in page
+    mixup = fmean(cells["mixup", 1].values())
+    means = {name: fmean(cells[name, 16].values()) for name in ("guided", "comixup")}
+    assert means["guided"] > mixup > means["comixup"] > 4
     others = {name for name, k in cells if k == 16 and (name, 1) in cells} - {"stackmix"}
     assert len(others | {"kmixup"}) == 11
     for name in others:

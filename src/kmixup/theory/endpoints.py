@@ -16,7 +16,8 @@ the squared radius; it can save the squared diameter. And it says that points of
 at most (1 + 2δ) D apart; they are if they lie near the same closest pair, and A and B may have
 many closest pairs.
 
-**What holds for all disjoint compact clusters: the theorem with ε = 4 max(R_A, R_B)² / D².**
+**What holds for all disjoint compact clusters that are not both single points: the theorem with
+ε = 4 max(R_A, R_B)² / D².**
 Proof. Let a in A and b in B be one closest pair, |a - b| = D, and 0 < δ < D. Both lie in the
 support of the law, so a ball of radius δ around each has a positive probability, and with high
 probability each batch has at least c k points in each ball, for a constant c > 0. Every cross
@@ -37,10 +38,10 @@ A match that begins outside of A_ε or ends outside of B_ε has |x - y| ≥ (1 +
 
     |x - y|² ≥ D² + 2 ε D² + ε² D² = D² + 8 max(R_A, R_B)² + ε² D².
 
-For δ small enough this is larger than the bound, a contradiction. Matches from B to A are
-those from A to B with the two batches exchanged. ∎
+As ε > 0, this is larger than the bound for δ small enough, a contradiction. Matches from B to
+A are those from A to B with the two batches exchanged. ∎
 
-The bound says something only if A_ε is not all of A, for which D must exceed 2 R_A. For
+The bound says something only if A_ε is not all of A, for which D must be at least 2 R_A. For
 clusters in one piece the printed ε held in all our tests, and more seems to be true. About √k
 points must cross. If they are the points nearest to the other cluster, the density there falls
 by the share k^(-1/2). Matches inside a connected cluster even this out, at a total cost of

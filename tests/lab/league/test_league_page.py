@@ -11,8 +11,9 @@ from sweeping import done_row, failed_row
 from kmixup.lab.evaluate.scores import NumberScores
 from kmixup.lab.league.contests import make_contests, play
 from kmixup.lab.league.page import markdown, page, show, write
+from kmixup.lab.league.ranking import Ranking
 from kmixup.lab.league.standings import standings_of
-from kmixup.lab.league.wording import headline
+from kmixup.lab.league.wording import friedman_sentence, headline
 from kmixup.lab.report.several import holm
 from kmixup.measured import Measured
 
@@ -130,6 +131,59 @@ def test_one_data_set_gives_an_order_and_no_test():
     )
     assert standings.against == ()
     assert "Nothing is compared with mixup" in text_of(page(standings, command="kmixup league"))
+
+
+def test_the_diagram_of_one_data_set_has_no_bars_and_tells_of_none(html):
+    alone = text_of(page(league(data=("iris",)), command="kmixup league"))
+    assert "1 is the least error on every data set." in alone
+    assert "Black bars" not in alone
+    assert "Black bars" in text_of(html)
+
+
+def test_methods_that_share_the_best_rank_are_all_named():
+    def tied(trial):
+        return 0.1 if trial.method.name in ("kmixup", "regmixup") else error(trial)
+
+    first = headline(league(tied))[0]
+    assert first == "Best mean rank: k-mixup and RegMixup, 1.50 of 5, on 3 data sets."
+    equal = league(lambda trial: 0.1, data=("iris",))
+    assert headline(equal) == ("All 5 methods have the same mean rank, on 1 data set.",)
+
+
+def test_a_small_p_is_not_written_as_none_and_a_large_one_decides_nothing():
+    def sentence(p):
+        return friedman_sentence(Ranking(("a", "b", "c"), (1.0, 2.0, 3.0), 5, p, 1.5))
+
+    assert sentence(0.0004).startswith(
+        "The ranks differ beyond chance (Friedman's test, p < 0.001)"
+    )
+    assert sentence(0.2) == (
+        "Whether the ranks differ beyond chance cannot be told (Friedman's test, p = 0.200)."
+    )
+
+
+def test_a_mean_over_a_part_of_the_trials_is_not_marked_as_the_least():
+    def failing(trial):
+        late = trial.seed > 1 and trial.validation is None
+        return None if trial.method.name == "kmixup" and late else error(trial)
+
+    (row,) = (
+        line for line in markdown(league(failing), command="").splitlines() if "3 missing" in line
+    )
+    assert row.startswith("| k-mixup |")
+    assert "*" not in row
+
+
+def test_a_method_without_gaps_is_not_said_to_lack_anything():
+    def failing(trial):
+        return None if trial.method.name != "mixup" else error(trial)
+
+    standings = league(failing, data=("iris",))
+    assert standings.ranking is None
+    assert [gap.split(" is ")[0] for gap in standings.gaps] == [
+        "ERM", "k-mixup", "nearest neighbours", "RegMixup",
+    ]  # fmt: skip
+    assert all("it lacks iris (0 of 5 trials)." in gap for gap in standings.gaps)
 
 
 def test_a_league_in_which_all_fails_has_a_page_that_says_so():

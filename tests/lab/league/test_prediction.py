@@ -54,6 +54,18 @@ def test_it_does_not_hold_otherwise(cases):
     assert prediction.verdict.startswith("The prediction does not hold on 3 data sets: ")
 
 
+@pytest.mark.parametrize(
+    ("ratios", "side"), [((0.4, 0.6, 0.7), "above"), ((0.8, 0.9, 1.0), "below")]
+)
+def test_a_half_that_no_data_set_tests_is_named(ratios, side):
+    sign = -1 if side == "above" else 1
+    prediction = Prediction(tuple(case(r, sign * 9 + r) for r in ratios))
+    assert prediction.holds
+    assert prediction.verdict.endswith(
+        f" No ratio is {side} 0.8: that half of the prediction is not tested."
+    )
+
+
 def test_with_two_data_sets_it_is_open():
     prediction = Prediction((case(0.4, -2.0), case(0.9, 1.0)))
     assert (prediction.holds, prediction.mood) == (None, Mood.OPEN)
@@ -96,4 +108,13 @@ def test_numbers_have_no_ratio(tmp_path):
     path = tmp_path / "numbers.npz"
     random = np.random.default_rng(0)
     np.savez(path, x=random.normal(size=(100, 2)), y=random.normal(size=100))
+    assert crossing_ratio(contest_of(path)) is None
+
+
+def test_a_table_that_is_too_small_has_no_ratio(tmp_path):
+    path, random = tmp_path / "small.npz", np.random.default_rng(0)
+    np.savez(path, x=random.normal(size=(45, 2)), y=np.arange(45) % 2)  # 30 training samples
+    assert crossing_ratio(contest_of(path)) is None
+    path, labels = tmp_path / "rare.csv", np.arange(120) // 2
+    path.write_text("a,b,y\n" + "".join(f"{random.normal()},1,c{label}\n" for label in labels))
     assert crossing_ratio(contest_of(path)) is None

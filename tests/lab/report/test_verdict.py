@@ -139,6 +139,28 @@ def test_p_of_equal_differences_is_that_of_their_interval(mean):
     assert interval([mean] * 5).p == 1  # of errors that are no counts nothing is known
 
 
+@pytest.mark.parametrize("n", [3, 5, 6, 10])
+def test_a_sample_in_every_trial_is_beyond_chance_as_a_sign_test_has_it(n):
+    partition = Partition(resolution=2.0, ratio=0.5)
+    difference = interval([2.0] * n, partition=partition)
+    assert difference.p == pytest.approx(stats.binomtest(n, n, 0.5).pvalue)
+    assert (difference.p <= 0.05) == (difference.side == 1) == (n > 5)
+    assert difference.new_data[0] < difference.low
+    many = interval([50.0] * n, partition=partition)
+    assert many.p < 1e-20
+    assert many.high - many.mean == pytest.approx(2.0 * (1 - 0.025 ** (1 / n)))
+
+
+def test_differences_that_are_equal_but_for_rounding_have_no_degenerate_interval():
+    differences = [100 * (i + 1) / 50 - 100 * i / 50 for i in (1, 6, 7, 13, 27, 28)]
+    differences += [100 * (0.58 - 0.56)]
+    assert len(set(differences)) > 1
+    difference = interval(differences, partition=Partition(resolution=2.0))
+    exact = interval([2.0] * 7, partition=Partition(resolution=2.0))
+    assert difference.p == pytest.approx(exact.p)
+    assert (difference.low, difference.high) == pytest.approx((exact.low, exact.high))
+
+
 def test_a_size_is_excluded_only_beyond_the_papers_own_noise():
     difference = PairedDifference(0.1, -0.5, 0.7, trials=20)
     assert judge(difference, -3.0) is Verdict.SIZE_EXCLUDED

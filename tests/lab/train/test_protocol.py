@@ -270,6 +270,21 @@ def test_clean_statistics_are_of_inputs_that_are_augmented_as_in_training(photos
     torch.testing.assert_close(net.layer1[0].act1[0].running_mean, mean)
 
 
+def test_clean_statistics_are_of_samples_in_the_form_in_which_they_are_tested(photos):
+    trial = photo_trial(Method("stackmix", 1), clean_statistics=True)
+    net = run(trial, photos).net
+    order = torch.randperm(len(photos.x_train), generator=Streams(trial.seed).order)
+    x, _ = gather(order, photos, None)
+    mean = net.net.stem(net.interpolation.rest(x)).mean((0, 2, 3))
+    torch.testing.assert_close(net.net.layer1[0].act1[0].running_mean, mean)
+
+
+def test_no_clean_batch_has_a_single_sample(photos):
+    rows = torch.arange(loop.TEST_BATCH + 1) % 72
+    more = replace(photos, x_train=photos.x_train[rows], y_train=photos.y_train[rows])
+    assert [len(x) for x in loop._clean_batches(more, photo_trial())] == [loop.TEST_BATCH + 1]
+
+
 def test_a_network_without_batch_norm_has_no_second_score(photos):
     trial = photo_trial(model="lenet", clean_statistics=True)
     assert done(trial, run(trial, photos).record).clean is None

@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
+from kmixup.lab.evaluate.scores import PERCENT
 from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import TextTable, count, escaped
 from kmixup.lab.league import wording
@@ -43,10 +44,11 @@ def page(standings: Standings, *, command: str) -> str:
     """The page of a league."""
     foretold = standings.prediction
     cases = () if foretold is None else foretold.cases
-    drawn = [] if standings.ranking is None else [
-        Drawing("Mean ranks", diagram(standings.ranking, "ranks"), wording.DIAGRAM)
-    ]  # fmt: skip
-    points = standings.results[0].measure.points
+    drawn = []
+    if (ranking := standings.ranking) is not None:
+        note = wording.diagram_note(ranking)
+        drawn.append(Drawing("Mean ranks", diagram(ranking, "ranks"), note))
+    points = PERCENT.points  # the prediction is about classes
     return render(
         "kmixup.lab.league",
         "league.html",

@@ -106,10 +106,14 @@ class Prediction:
         beyond = f"Beyond chance at 95 % are {len(sure)} of the differences"
         agree = f", {sum(case.held for case in sure)} of them as predicted" if sure else ""
         rho = NOTHING if self.correlation is None else number(self.correlation)
+        sides = {case.predicted for case in self.cases}
+        missing = "above" if sides == {-1} else "below"
+        half = f" No ratio is {missing} {THRESHOLD}: that half of the prediction is not tested."
         return (
             f"The prediction {'holds' if self.holds else 'does not hold'} on "
             f"{count(n, 'data set')}: the sign is as predicted on {right} of {n}, and the rank "
             f"correlation of ratio and difference is {rho}. {beyond}{agree}."
+            f"{half if len(sides) == 1 else ''}"
         )
 
     @property
@@ -123,14 +127,19 @@ Ratio = Callable[[Contest], Measured | None]
 def crossing_ratio(contest: Contest) -> Measured | None:
     """The share of partners of another class at k = 16 over that at k = 1, without training.
 
-    Measured on the training samples of the first trial, as a network is given them. None where
-    there are no two classes.
+    Measured on the training samples of the first trial, scaled as a network is given them. None
+    where there are no two classes, too few samples of them, or fewer samples than 2 k.
     """
     if contest.task != "classes":
         return None
     data = load_data(contest.test(Method("erm"), 0))
     size = contest.base.protocol.batch_size
-    inspection = examine(data, batch_size=size, largest_k=MATCHED_K).inspection
+    try:
+        inspection = examine(data, batch_size=size, largest_k=MATCHED_K).inspection
+    except ValueError:  # such data cannot be inspected, but the league has trained on them
+        return None
+    if all(reading.k != MATCHED_K for reading in inspection.readings):
+        return None
     matched, single = inspection.at(MATCHED_K).crossing, inspection.at(1).crossing
     return None if matched is None or not single or not single.value else matched / single.value
 

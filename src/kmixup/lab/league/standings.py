@@ -77,17 +77,15 @@ class Standings:
     @property
     def gaps(self) -> tuple[str, ...]:
         """Which methods are not ranked, and why, a sentence each."""
-        ranked = () if self.ranking is None else self.ranking.names
         sentences = []
         for title in self.titles:
-            if title in ranked:
-                continue
             where = [
                 f"{result.contest.name} ({_reached(result, title)})"
                 for result in self.results
                 if not _complete(result, title)
             ]
-            sentences.append(f"{title} is not ranked, it lacks {', '.join(where)}.")
+            if where:
+                sentences.append(f"{title} is not ranked, it lacks {', '.join(where)}.")
         return tuple(sentences)
 
 

@@ -8,24 +8,24 @@ from kmixup.lab.evaluate.scores import PERCENT
 from kmixup.lab.formatting import NOTHING, TextTable, count, measured, number, with_error
 from kmixup.lab.league.contests import Contest, Result, Score
 from kmixup.lab.league.prediction import Foretold
-from kmixup.lab.league.ranking import LEAST_DATA, LEAST_METHODS, Ranking
+from kmixup.lab.league.ranking import DIGITS, LEAST_DATA, LEAST_METHODS, Ranking
 from kmixup.lab.league.standings import AgainstMixup, Standings, chosen_text, score_by
 from kmixup.lab.pages.heat import Box, HeatMap, diverging, sequential
 
 READING = (
     "Mean test error ± one standard error over trials, in per cent unless told otherwise. A method "
     "was tuned inside each trial, on validation samples alone, and tested once. The least error of "
-    "a column is {marked}."
+    "a column over all trials is {marked}."
 )
 CAUTION = (
     "Differences are of trials in pairs, below 0 is better. Their intervals of 95 % are for the "
     "samples at hand, each by itself; the p-values are corrected for all tests of this table "
     "(Holm), and verdicts follow them."
 )
-DIAGRAM = (
-    "1 is the least error on every data set. Black bars join methods whose mean ranks are less "
-    "than the critical difference apart (Nemenyi, 95 %): the league cannot tell them from one "
-    "another."
+SCALE = "1 is the least error on every data set."
+BARS = (
+    "Black bars join methods whose mean ranks are less than the critical difference apart "
+    "(Nemenyi, 95 %): the league cannot tell them from one another."
 )
 RATIO = (
     "The ratio is the share of partners of another class at k = 16, divided by that at k = 1. It "
@@ -41,7 +41,10 @@ def headline(standings: Standings) -> tuple[str, ...]:
     if ranking is None:
         return ("No two methods have ended well in all trials of all data sets.",)
     methods, sets = len(ranking.names), count(ranking.data_sets, "data set")
-    best = f"{ranking.names[0]}, {number(ranking.ranks[0])} of {methods}"
+    first = ranking.names[: ranking.ranks.count(ranking.ranks[0])]
+    if len(first) == methods:
+        return (f"All {methods} methods have the same mean rank, on {sets}.",)
+    best = f"{' and '.join(first)}, {number(ranking.ranks[0])} of {methods}"
     return (f"Best mean rank: {best}, on {sets}.", friedman_sentence(ranking))
 
 
@@ -52,12 +55,17 @@ def friedman_sentence(ranking: Ranking) -> str:
             f"A test of the ranks takes {LEAST_METHODS} methods and {LEAST_DATA} data sets: "
             "this is an order, no more."
         )
-    p = f"Friedman's test, p = {number(ranking.p, 3)}"
+    p = f"Friedman's test, p {'< 0.001' if ranking.p < 0.001 else f'= {number(ranking.p, 3)}'}"
     if not ranking.differ:
-        return f"The ranks differ no more than by chance ({p})."
+        return f"Whether the ranks differ beyond chance cannot be told ({p})."
     apart = ranking.ranks[-1] - ranking.ranks[0] >= (ranking.critical or 0.0)
     told = "first and last are" if apart else "no two methods are"
     return f"The ranks differ beyond chance ({p}); {told} a critical difference apart."
+
+
+def diagram_note(ranking: Ranking) -> str:
+    """How to read the diagram."""
+    return SCALE if ranking.critical is None else f"{SCALE} {BARS}"
 
 
 def errors(standings: Standings) -> HeatMap:
@@ -81,7 +89,9 @@ def _column(result: Result, titles: Sequence[str]) -> dict[str, Box]:
     scores = {title: score_by(result, title) for title in titles}
     means = {title: _mean(score) for title, score in scores.items()}
     tint = sequential(means.values())
-    least = min((mean for mean in means.values() if mean is not None), default=None)
+    # a mean over a part of the trials is not compared with those over all
+    whole = [score.figure for score in scores.values() if score is not None and score.complete]
+    least = min((round(figure.value, DIGITS) for figure in whole if figure), default=None)
 
     def box(title: str) -> Box:
         score, mean = scores[title], means[title]
@@ -92,7 +102,8 @@ def _column(result: Result, titles: Sequence[str]) -> dict[str, Box]:
         text, _, spread = with_error(mean, known).partition(" ")
         missing = score.trials - len(score.errors)
         small = [spread, f"{missing} missing" if missing else ""]
-        return Box(text, " ".join(filter(None, small)), tint(mean), mean == least)
+        best = score.complete and round(mean, DIGITS) == least
+        return Box(text, " ".join(filter(None, small)), tint(mean), best)
 
     return {title: box(title) for title in titles}
 
@@ -140,7 +151,10 @@ def against_sentence(standings: Standings) -> str:
     """Which methods differ from mixup beyond chance."""
     tests = standings.against
     if not tests:
-        return "Nothing is compared with mixup, which takes three trials of it."
+        return (
+            "Nothing is compared with mixup: it takes mixup and another method, each with three or "
+            "more trials that have all ended well."
+        )
     parts = [
         f"{word} than mixup: {'; '.join(f'{test.method} on {test.data}' for test in chosen)}"
         for word, side in (("better", -1), ("worse", 1))

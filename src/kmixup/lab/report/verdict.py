@@ -14,6 +14,7 @@ from kmixup.lab.formatting import with_interval
 
 LEVEL = 0.95  # of confidence
 LEAST_PAIRS = 3  # of trials
+ROUNDING = 1e-6  # of a test sample: differences that agree so far are equal
 
 
 class Mood(StrEnum):
@@ -114,31 +115,46 @@ def interval(
 
     Differences that are all equal have no variance to go by. Then the interval is exact for
     trials of which a share differs by one test sample: n trials miss it with the probability
-    (1 - share)^n; so is the p-value. For new data n is the number of trials that would tell as
-    much if they shared no samples.
+    (1 - share)^n; so is the p-value. It is no smaller than that of a sign test of the test
+    samples that differ, and where these are too few to tell, the interval contains 0. For new
+    data n is the number of trials that would tell as much if they shared no samples.
 
     >>> interval([-1.0, -2.0, -3.0]).text
     '−2.00 [−4.48, +0.48]'
     >>> interval([0.0] * 20, partition=Partition(resolution=2.0)).text
     '0.00 [−0.34, +0.34]'
+    >>> interval([2.0] * 3, partition=Partition(resolution=2.0)).text
+    '+2.00 [−0.83, +4.83]'
     """
     n, mean, spread = len(differences), fmean(differences), stdev(differences)
+    if spread < ROUNDING * partition.resolution:
+        spread = 0.0
     quantile = float(student.ppf((1 + LEVEL) / 2, n - 1))
     error = spread * math.sqrt((1 + correlation) / n)
     if spread:
         half, p = quantile * error, float(2 * student.sf(abs(mean) / error, n - 1))
     else:
-        half, p = _unseen(n) * partition.resolution, 1.0
-        if partition.resolution:
-            share = min(1.0, abs(mean) / partition.resolution)
-            p = min(1.0, 2 * (1 - share) ** n)
+        half, p = _of_equal(mean, n, partition.resolution)
     beyond = None
     if partition.ratio is not None:
         wide = math.hypot(half, quantile * spread * math.sqrt(partition.ratio))
         if not spread:
-            wide = _unseen(1 / (1 / n + partition.ratio)) * partition.resolution
+            wide, _ = _of_equal(mean, 1 / (1 / n + partition.ratio), partition.resolution)
         beyond = (mean - wide, mean + wide)
     return PairedDifference(mean, mean - half, mean + half, n, p, beyond)
+
+
+def _of_equal(mean: float, n: float, resolution: float) -> tuple[float, float]:
+    """Half the interval of n differences that are all equal to `mean`, and the p-value."""
+    if not resolution:
+        return 0.0, 1.0
+    half, size = _unseen(n) * resolution, abs(mean) / resolution
+    p = min(1.0, 2 * (1 - min(1.0, size)) ** n)
+    samples = n * max(1.0, size)  # that differ, all to one side
+    p = max(p, min(1.0, 2 ** (1 - samples)))
+    if p > 1 - LEVEL:
+        half = max(half, 2 * abs(mean) * _unseen(samples))
+    return half, p
 
 
 def _unseen(n: float) -> float:

@@ -236,7 +236,7 @@ def _train(fabric: Fabric, job: _Job, data: Dataset) -> Ended:
     )
     written |= _robustness(model, data, trial)
     if trial.clean_statistics and has_batchnorm(net):
-        clean_batchnorm(net, map(mixer.rest, _clean_batches(data, trial)))
+        clean_batchnorm(net, _clean_batches(data, trial))  # in eval mode `Resting` forms them
         written[record.CLEAN] = asdict(objective.scores(_logits(model, data), data.y_test))
     if job.out is not None and first:
         record.write(written, job.out)
@@ -298,7 +298,8 @@ def _clean_batches(data: Dataset, trial: Trial) -> Iterator[Tensor]:
     streams = Streams(trial.seed)
     order = torch.randperm(len(data.x_train), generator=streams.order)
     augment = streams.augment if trial.protocol.augment else None
-    for rows in torch.split(order, TEST_BATCH):
+    # batch norm of a table has no variance of one sample
+    for rows in torch.split(order, batch_lengths(len(order), TEST_BATCH, 2)):
         x, _ = gather(rows, data, augment)
         yield laid_out(x, trial.protocol.layout)
 
