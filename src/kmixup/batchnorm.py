@@ -26,6 +26,15 @@ def has_batchnorm(net: nn.Module) -> bool:
     return bool(_layers(net))
 
 
+def check_batchnorm(net: nn.Module) -> None:
+    """Refuse a network without batch norm that keeps statistics."""
+    if not has_batchnorm(net):
+        raise ValueError(
+            f"net must have batch norm with running statistics, {type(net).__name__} has none: "
+            "there is nothing to do, so leave clean_batchnorm out"
+        )
+
+
 @torch.no_grad()
 def clean_batchnorm(
     net: Net,
@@ -51,11 +60,8 @@ def clean_batchnorm(
     >>> clean_batchnorm(net, [torch.tensor([[4.0], [6.0]])])[0].running_mean
     tensor([5.])
     """
-    if not (layers := _layers(net)):
-        raise ValueError(
-            f"net must have batch norm with running statistics, {type(net).__name__} has none: "
-            "there is nothing to do, so leave the call out"
-        )
+    check_batchnorm(net)
+    layers = _layers(net)
     batches = iter(loader)
     if (first := next(batches, None)) is None:
         raise ValueError("loader must have at least one batch, it had none")

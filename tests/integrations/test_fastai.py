@@ -205,3 +205,11 @@ def test_statistics_of_batch_norm_can_be_cleaned_when_a_fit_ends():
     torch.testing.assert_close(norms[1].running_var, variance.as_subclass(torch.Tensor))
     assert not torch.allclose(norms[0].running_var, norms[1].running_var, rtol=0.05)
     assert torch.equal(norms[0].weight, norms[1].weight)
+
+
+def test_a_model_without_batch_norm_is_refused_before_it_is_trained():
+    learning, _ = learner(KMixUp(k=8, clean_batchnorm=True))
+    before = [weight.clone() for weight in learning.model.parameters()]
+    with pytest.raises(ValueError, match="net must have batch norm with running statistics"):
+        fit(learning)
+    assert all(map(torch.equal, before, learning.model.parameters()))

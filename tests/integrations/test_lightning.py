@@ -285,3 +285,19 @@ def test_statistics_of_batch_norm_can_be_cleaned_when_training_ends(tmp_path):
     torch.testing.assert_close(clean.norm.running_var, variance)
     assert not torch.allclose(mixed.norm.running_var, variance, rtol=0.05)
     assert torch.equal(mixed.net.weight, clean.net.weight)
+
+
+def test_statistics_that_cannot_be_cleaned_are_refused_before_training(tmp_path):
+    class Normed(Net):
+        def __init__(self):
+            super().__init__()
+            self.norm = nn.BatchNorm1d(6)
+
+    for net, message in (
+        (Net(), "net must have batch norm"),
+        (Normed(), "needs a forward, Normed"),
+    ):
+        before = net.net.weight.clone()
+        with pytest.raises(ValueError, match=message):
+            trainer_of(tmp_path, MixCallback(mixer_of(), clean_batchnorm=True)).fit(net, data_of())
+        assert torch.equal(net.net.weight, before)

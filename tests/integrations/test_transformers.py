@@ -410,3 +410,11 @@ def test_statistics_of_batch_norm_can_be_cleaned_at_the_end_of_training(tmp_path
         for name, value in nets[1].state_dict().items()
         if name.endswith("running_var")
     )
+
+
+def test_a_model_without_batch_norm_is_refused_before_it_is_trained(tmp_path):
+    mixing = trainer(tmp_path, vision(), images())
+    mixing.clean_batchnorm, before = True, weights(mixing.model).clone()
+    with pytest.raises(ValueError, match="net must have batch norm with running statistics"):
+        mixing.train()
+    assert torch.equal(weights(mixing.model), before)

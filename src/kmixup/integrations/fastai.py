@@ -7,7 +7,7 @@ from typing import Any
 from fastai.callback.mixup import MixHandler, reduce_loss
 from fastai.layers import NoneReduce
 
-from kmixup.batchnorm import clean_batchnorm
+from kmixup.batchnorm import check_batchnorm, clean_batchnorm
 from kmixup.integrations.data import check_mixer
 from kmixup.integrations.ranks import current_rank, draws_of_rank
 from kmixup.methods import KMixup
@@ -48,6 +48,11 @@ class KMixUp(MixHandler):
         check_mixer(self.mixer)
         self.clean_batchnorm = clean_batchnorm
         self._mixed: Mixed | None = None
+
+    def before_fit(self) -> None:
+        """Refuse a model whose statistics cannot be cleaned, before it is trained."""
+        if self.clean_batchnorm:
+            check_batchnorm(self.learn.model)
 
     def before_train(self) -> None:
         """Decide how targets are mixed: in the loss, or by themselves."""

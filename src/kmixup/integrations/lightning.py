@@ -11,7 +11,7 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Generator
 
-from kmixup.batchnorm import clean_batchnorm
+from kmixup.batchnorm import check_batchnorm, clean_batchnorm
 from kmixup.integrations.data import Key, check_mixer, draw_batch
 from kmixup.mixed import Mixed
 from kmixup.mixing import Mixing
@@ -42,8 +42,8 @@ class MixCallback(Callback):
         off_epoch: the epoch, counted from 0, from which on batches are not mixed; their
             targets are one-hot then.
         clean_batchnorm: compute the statistics of batch norm afresh when training ends, on the
-            training batches as they are (see `kmixup.clean_batchnorm`). Checkpoints that were
-            written before do not have them.
+            training batches as they are, by the `forward` of the module (see
+            `kmixup.clean_batchnorm`). Checkpoints that were written before do not have them.
 
     Attributes:
         mixed: the account of the last training batch, with its `accuracy` and `loss`.
@@ -102,6 +102,16 @@ class MixCallback(Callback):
         self, trainer: Trainer, pl_module: LightningModule, exception: BaseException
     ) -> None:
         self.teardown(trainer, pl_module, "fit")
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if not self.clean_batchnorm:
+            return
+        check_batchnorm(pl_module)
+        if type(pl_module).forward is LightningModule.forward:
+            raise ValueError(
+                f"clean_batchnorm=True needs a forward, {type(pl_module).__name__} has none: "
+                "define it, or call kmixup.clean_batchnorm(net, loader) after training"
+            )
 
     def on_train_batch_start(
         self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import PreTrainedModel, Trainer
 
-from kmixup.batchnorm import clean_batchnorm
+from kmixup.batchnorm import check_batchnorm, clean_batchnorm
 from kmixup.integrations.data import check_mixer
 from kmixup.integrations.ranks import current_rank, draws_of_rank
 from kmixup.mixing import Mixing
@@ -66,6 +66,8 @@ class MixTrainer(Trainer):
 
     def train(self, *args: Any, **options: Any) -> Any:
         """`Trainer.train`, with clean statistics of batch norm at its end if asked for."""
+        if self.clean_batchnorm:
+            check_batchnorm(self.model)
         trained = super().train(*args, **options)
         if self.clean_batchnorm:
             clean_batchnorm(self.model, self.get_train_dataloader(), call=self._run_unmixed)
