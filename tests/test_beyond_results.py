@@ -1,18 +1,25 @@
-"""The page beyond the paper states what its rows say."""
+"""The page beyond the paper states what its rows say.
 
-from collections import defaultdict
+`lines` makes the lines that must be in a table of the page, in this order.
+"""
+
+import re
+from functools import cache
 from pathlib import Path
 from statistics import fmean, stdev
 
-from scipy.stats import t as student
+import pytest
 from scipy.stats import ttest_1samp
 
+from kmixup.lab.formatting import with_interval
 from kmixup.lab.paper import PRESETS
 from kmixup.lab.report.several import holm
 from kmixup.lab.sweep.store import read
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/beyond.md").read_text()
+TRIALS = 5
+BASELINES = ("erm", "mixup", "plain")
 WORDS = {
     (64, "erm"): "ERM",
     (64, "mixup"): "mixup",
@@ -27,6 +34,12 @@ WORDS = {
     (16, "plain"): "k-mixup, k = 16",
     (16, "memory=512"): "k = 64 with a memory of 512",
 }
+VARIANTS = [name for _, name in WORDS if name not in BASELINES]
+# the folder of the rows and the error that a table shows, by its heading on the page
+TABLES = {
+    "MNIST with 1,000 images": ("beyond-mnist-1000", lambda row: row.error),
+    "MNIST with 5,000 images": ("beyond-mnist-5000", lambda row: row.error),
+}
 
 
 def variant(method):
@@ -39,68 +52,93 @@ def variant(method):
     return method.match_on or "plain"
 
 
-def errors():
+@cache
+def errors(title):
     """Test errors in per cent by batch size and variant, and then by seed."""
-    cells = defaultdict(dict)
-    for row in read(ROOT / "results/beyond-mnist-1000"):
-        cell = (row.trial.protocol.batch_size, variant(row.trial.method))
-        cells[cell][row.trial.seed] = 100 * row.error
+    folder, error = TABLES[title]
+    cells = {place: {} for place in WORDS}
+    for row in read(ROOT / "results" / folder):
+        place = (row.trial.protocol.batch_size, variant(row.trial.method))
+        cells[place][row.trial.seed] = 100 * error(row)
     return cells
 
 
-def signed(value):
-    return f"{value:+.2f}".replace("-", "−")
+def gaps(title):
+    """Differences of every variant from plain k-mixup in batches of the same size, by trial."""
+    cells = errors(title)
+    return {
+        (batch, name): [trials[seed] - cells[batch, "plain"][seed] for seed in range(TRIALS)]
+        for (batch, name), trials in cells.items()
+        if name not in BASELINES
+    }
 
 
-def test_every_line_of_the_page_follows_from_the_rows():
-    cells = errors()
-    lines = [line for line in PAGE.splitlines() if line.startswith(("| 16 |", "| 64 |"))]
-    assert len(lines) == len(cells)
-    for (batch, name), trials in cells.items():
-        assert sorted(trials) == list(range(5))
+def lines(title):
+    differences = gaps(title)
+    for (batch, name), trials in errors(title).items():
         values = list(trials.values())
-        error = f"{fmean(values):.2f} ± {stdev(values) / 5**0.5:.2f}"
+        error = f"{fmean(values):.2f} ± {stdev(values) / TRIALS**0.5:.2f}"
         line = f"| {batch} | {WORDS[batch, name]} | {error} |"
-        (on_page,) = [written for written in lines if written.startswith(line)]
-        if name in ("erm", "mixup", "plain"):
-            assert on_page == f"{line} | |"
+        if name in BASELINES:
+            yield f"{line} | |"
             continue
-        gaps = [trials[seed] - cells[batch, "plain"][seed] for seed in range(5)]
-        mean, half = fmean(gaps), student.ppf(0.975, 4) * stdev(gaps) / 5**0.5
-        low, high = mean - half, mean + half
+        low, high = ttest_1samp(differences[batch, name], 0.0).confidence_interval(0.95)
         verdict = "undecided" if low < 0 < high else "better" if high < 0 else "worse"
-        interval = f"{signed(mean)} [{signed(low)}, {signed(high)}]"
-        assert on_page == f"{line} {interval} | {verdict} |"
+        interval = with_interval(fmean(differences[batch, name]), low, high)
+        yield f"{line} {interval} | {verdict} |"
+
+
+def section(title):
+    """The part of the page below a heading."""
+    return re.split(r"^#+ ", PAGE.partition(f"# {title}\n")[2], maxsplit=1, flags=re.M)[0]
+
+
+def corrected(title):
+    """The sides of the variants that differ from plain k-mixup after Holm's correction."""
+    tests = {name: ttest_1samp(trials, 0.0) for (_, name), trials in gaps(title).items()}
+    assert len(tests) == 6
+    values = holm([test.pvalue for test in tests.values()])
+    return {
+        name: "worse" if test.statistic > 0 else "better"
+        for (name, test), p in zip(tests.items(), values, strict=True)
+        if p < 0.05
+    }
+
+
+@pytest.mark.parametrize("title", TABLES)
+def test_every_line_of_a_table_follows_from_the_rows(title):
+    assert all(sorted(trials) == list(range(TRIALS)) for trials in errors(title).values())
+    table = [line for line in section(title).splitlines() if line.startswith(("| 16 |", "| 64 |"))]
+    assert table == list(lines(title))
+
+
+@pytest.mark.parametrize("title", TABLES)
+def test_rows_are_those_of_the_experiment(title):
+    folder, _ = TABLES[title]
+    wanted = {trial.id for trial in PRESETS[folder].trials()}
+    assert {row.id for row in read(ROOT / "results" / folder)} == wanted
 
 
 def test_what_stays_after_the_correction_follows_from_the_rows():
-    cells, tests = errors(), {}
-    for (batch, name), trials in cells.items():
-        if name not in ("erm", "mixup", "plain"):
-            gaps = [trials[seed] - cells[batch, "plain"][seed] for seed in range(5)]
-            tests[name] = ttest_1samp(gaps, 0.0)
-    corrected = dict(zip(tests, holm([test.pvalue for test in tests.values()]), strict=True))
-    assert len(tests) == 6
-    assert [name for name, p in corrected.items() if p < 0.05] == ["ema:5"]
-    assert tests["ema:5"].statistic > 0
-    for name, most in {
-        "labels=1": 0.5,
-        "labels=-0.2": 0.5,
-        "pca:50": 0.5,
-        "memory=512": 0.25,
-    }.items():
-        low, high = tests[name].confidence_interval(0.95)
-        assert -most < low < high < most
+    assert corrected("MNIST with 1,000 images") == {"ema:5": "worse"}
+    assert corrected("MNIST with 5,000 images") == {}
 
 
-def test_rows_are_of_the_experiment():
-    wanted = {trial.id for trial in PRESETS["beyond-mnist-1000"].trials()}
-    assert {row.id for row in read(ROOT / "results/beyond-mnist-1000")} <= wanted
-
-
-def test_the_page_says_what_has_not_been_trained():
-    missing = {
-        WORDS[cell] for cell in WORDS if cell not in errors() and cell[1] not in ("erm", "mixup")
+@pytest.mark.parametrize(
+    ("title", "within"),
+    [
+        (
+            "MNIST with 1,000 images",
+            {"labels=1": 0.5, "labels=-0.2": 0.5, "pca:50": 0.5, "memory=512": 0.25},
+        ),
+        ("MNIST with 5,000 images", dict.fromkeys(VARIANTS, 0.25)),
+    ],
+)
+def test_bounds_in_words_follow_from_the_rows(title, within):
+    intervals = {
+        name: ttest_1samp(trials, 0.0).confidence_interval(0.95)
+        for (_, name), trials in gaps(title).items()
     }
-    for words in missing:
-        assert words in PAGE.partition("Not trained as yet")[2], words
+    for name, most in within.items():
+        low, high = intervals[name]
+        assert -most < low < high < most

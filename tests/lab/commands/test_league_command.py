@@ -39,7 +39,7 @@ def test_a_tiny_league_of_all_methods_ends_with_a_page_and_is_not_run_twice(kmix
     assert code == 0
     assert "mean rank" in out
     assert re.search(r"^Best mean rank: .*, on 2 data sets\.$", out, re.M)
-    assert "Open: a verdict takes 3 data sets, there are 2." in out
+    assert "Open after 2 data sets: a verdict takes 3." in out
     total = len(read(here / "out" / "league"))
     assert out.splitlines()[-2:] == [
         f"{total} trials, {total} of them run now: out/league",

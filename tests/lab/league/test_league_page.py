@@ -77,6 +77,20 @@ def test_the_page_has_ranks_errors_comparisons_the_prediction_and_the_protocol(h
     assert "kmixup league iris cancer four-bars" in text
 
 
+def test_intervals_for_new_data_stand_beside_those_of_tables_that_are_split_anew(standings):
+    lines = markdown(standings, command="").splitlines()
+    against, *_ = (line for line in lines if line.startswith("| iris | RegMixup |"))
+    test = next(t for t in standings.against if (t.data, t.method) == ("iris", "RegMixup"))
+    low, high = test.difference.new_data
+    assert low < test.difference.low < test.difference.high < high
+    assert f"| [{low:+.2f}, {high:+.2f}] |".replace("-", "−") in against
+    assert [
+        line.split("|")[4].strip() for line in lines if line.startswith("| four-bars | 0.9")
+    ] == [
+        "–"  # every trial draws its own points
+    ]
+
+
 def test_ranks_are_of_mean_errors_and_the_unranked_entrant_is_left_out(standings):
     assert standings.ranking.names == ("k-mixup", "mixup", "RegMixup", "ERM", "nearest neighbours")
     assert standings.ranking.ranks == (1.0, 2.0, 3.0, 4.0, 5.0)
@@ -120,7 +134,7 @@ def test_a_method_with_missing_trials_is_not_ranked_and_named():
     text = text_of(page(standings, command="kmixup league"))
     assert standings.gaps[0] in text
     assert "ValueError: &lt;no&gt;" in text
-    assert "Open: a verdict takes 3 data sets, there are 2." in text
+    assert "Open after 2 data sets: a verdict takes 3." in text
 
 
 def test_one_data_set_gives_an_order_and_no_test():

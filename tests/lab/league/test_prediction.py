@@ -34,8 +34,8 @@ def test_it_holds_where_all_signs_and_the_correlation_are_as_predicted():
     )
     assert prediction.verdict == (
         "The prediction holds on 3 data sets: the sign is as predicted on 3 of 3, and the rank "
-        "correlation of ratio and difference is 1.00. Beyond chance at 95 % are 3 of the "
-        "differences, 3 of them as predicted."
+        "correlation of ratio and difference is 1.00. Beyond chance at 95 %, each by itself, are 3 "
+        "of the differences, 3 of them as predicted."
     )
 
 
@@ -66,10 +66,20 @@ def test_a_half_that_no_data_set_tests_is_named(ratios, side):
     )
 
 
+def test_signs_of_differences_that_chance_explains_are_told_as_such():
+    prediction = Prediction(
+        tuple(case(r, d, 5.0) for r, d in ((0.4, -2.0), (0.6, -1.0), (0.9, 1.0)))
+    )
+    assert prediction.holds
+    assert prediction.verdict.endswith(
+        "No difference is beyond chance at 95 %, so these signs prove little."
+    )
+
+
 def test_with_two_data_sets_it_is_open():
     prediction = Prediction((case(0.4, -2.0), case(0.9, 1.0)))
     assert (prediction.holds, prediction.mood) == (None, Mood.OPEN)
-    assert prediction.verdict == "Open: a verdict takes 3 data sets, there are 2."
+    assert prediction.verdict == "Open after 2 data sets: a verdict takes 3."
 
 
 @pytest.mark.parametrize(

@@ -89,11 +89,13 @@ def markdown(standings: Standings, *, command: str) -> str:
     parts += ["\n".join(f"- {escaped(gap)}" for gap in standings.gaps)]
     parts += ["## Against mixup", wording.against_sentence(standings)]
     against = [wording.against_row(test) for test in standings.against]
-    parts += [TextTable(wording.AGAINST_HEAD, against).markdown(), wording.CAUTION] * bool(against)
+    note = f"{wording.CAUTION} {wording.NEW_DATA}"
+    parts += [TextTable(wording.AGAINST_HEAD, against).markdown(), note] * bool(against)
     if (foretold := standings.prediction) is not None:
         parts += ["## The prediction", f"*{CLAIM}*", foretold.verdict]
         cases = [wording.foretold_row(case) for case in foretold.cases]
-        parts += [TextTable(wording.FORETOLD_HEAD, cases).markdown(), wording.RATIO] * bool(cases)
+        note = f"{wording.RATIO} {wording.NEW_DATA}"
+        parts += [TextTable(wording.FORETOLD_HEAD, cases).markdown(), note] * bool(cases)
     chosen = TextTable(wording.CHOSEN_HEAD, wording.chosen_rows(standings))
     parts += ["## What was chosen", chosen.markdown()]
     parts += ["## To repeat", f"```\n{command}\n```"]

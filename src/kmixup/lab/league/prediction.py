@@ -100,11 +100,15 @@ class Prediction:
         """What can be said so far, in a sentence or two."""
         n = len(self.cases)
         if self.holds is None:
-            return f"Open: a verdict takes {LEAST_DATA} data sets, there are {n}."
+            return f"Open after {count(n, 'data set')}: a verdict takes {LEAST_DATA}."
         right = sum(case.held for case in self.cases)
         sure = [case for case in self.cases if case.difference.side]
-        beyond = f"Beyond chance at 95 % are {len(sure)} of the differences"
-        agree = f", {sum(case.held for case in sure)} of them as predicted" if sure else ""
+        beyond = "No difference is beyond chance at 95 %, so these signs prove little."
+        if sure:
+            beyond = (
+                f"Beyond chance at 95 %, each by itself, are {len(sure)} of the differences, "
+                f"{sum(case.held for case in sure)} of them as predicted."
+            )
         rho = NOTHING if self.correlation is None else number(self.correlation)
         sides = {case.predicted for case in self.cases}
         missing = "above" if sides == {-1} else "below"
@@ -112,7 +116,7 @@ class Prediction:
         return (
             f"The prediction {'holds' if self.holds else 'does not hold'} on "
             f"{count(n, 'data set')}: the sign is as predicted on {right} of {n}, and the rank "
-            f"correlation of ratio and difference is {rho}. {beyond}{agree}."
+            f"correlation of ratio and difference is {rho}. {beyond}"
             f"{half if len(sides) == 1 else ''}"
         )
 
