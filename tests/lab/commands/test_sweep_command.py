@@ -17,7 +17,7 @@ from kmixup.lab.sweep.estimate import TimeEstimate, estimate
 from kmixup.lab.sweep.grid import expand
 from kmixup.lab.sweep.progress import Watch
 from kmixup.lab.sweep.rows import Done, Failed
-from kmixup.lab.sweep.store import NAME, read
+from kmixup.lab.sweep.store import NAME, Store, read
 
 GRID = """
 data = "iris"
@@ -79,6 +79,32 @@ def test_the_folder_can_be_chosen_and_the_progress_left_out(kmixup, grid):
     grid('data = "iris"\nmethod = "erm"\nprotocol.epochs = 1\n')
     code, out, err = kmixup("sweep", "grid.toml", "--out", "mine", "--quiet")
     assert (code, ending(out, "mine"), err) == (0, "1 trial, 1 of them run now: mine\n", "")
+
+
+def test_what_has_ended_so_far_is_reported_without_any_training(kmixup, grid):
+    folder = grid('data = "iris"\nmethod = "erm"\ntrials = 2\nprotocol.epochs = 1\n')
+    kmixup("sweep", "grid.toml", "--quiet")
+    grid('data = "iris"\nmethod = "erm"\ntrials = 3\nprotocol.epochs = 1\n')
+    rows = (folder / "rows.jsonl").read_bytes()
+    with Store(folder):  # as if another process were at it
+        code, out, _ = kmixup("sweep", "grid.toml", "--so-far")
+    assert (code, ending(out)) == (0, "2 trials, 0 of them run now: out/grid\n")
+    assert (folder / "rows.jsonl").read_bytes() == rows
+    report = (folder / "report.md").read_text()
+    assert "2 trials ended, 0 failed." in report
+    assert "```\nkmixup sweep grid.toml\n```" in report  # which trains the third
+
+
+def test_without_any_row_there_is_nothing_to_report_so_far(kmixup, grid):
+    grid('data = "iris"\nmethod = "erm"\nprotocol.epochs = 1\n')
+    code, _, err = kmixup("sweep", "grid.toml", "--so-far")
+    assert code == 2
+    assert "out/grid must be the folder of a sweep, it has no rows.jsonl" in err
+    kmixup("sweep", "grid.toml", "--quiet")
+    grid('data = "iris"\nmethod = "mixup"\nprotocol.epochs = 1\n')
+    code, _, err = kmixup("sweep", "grid.toml", "--so-far")
+    assert code == 2
+    assert "--out must hold rows of these trials, out/grid has none: run them without" in err
 
 
 def test_a_dry_run_prints_cells_and_an_estimate_and_writes_nothing(kmixup, grid):

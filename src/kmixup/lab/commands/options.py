@@ -61,6 +61,10 @@ Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps; tables train 
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Print the trials and an estimate of the time.")
 ]
+SoFar = Annotated[
+    bool,
+    typer.Option("--so-far", help="Train nothing: report on what has ended, also during a run."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
 
 

@@ -14,9 +14,10 @@ from kmixup.lab.commands.options import (
     DryRun,
     Epochs,
     Out,
+    SoFar,
     grouped,
 )
-from kmixup.lab.commands.running import How, carry_out, finish, preview, report
+from kmixup.lab.commands.running import How, carry_out, ended_so_far, finish, preview, report
 from kmixup.lab.formatting import count
 from kmixup.lab.paper import PRESETS, Preset, preset_of
 from kmixup.lab.sweep.rows import Done, Row
@@ -50,6 +51,8 @@ What two cores can do in an hour:
   kmixup reproduce mnist --epochs 12 --trials 3 --k 1 --k 16 --alpha 1 --alpha 10
 What would be run, and for how long:
   kmixup reproduce cifar10 --dry-run
+The report of what has ended, while the rest is running or after Ctrl-C:
+  kmixup reproduce uci --so-far
 On a Ray cluster:
   kmixup reproduce cifar10 --engine ray --address auto --num-gpus 0.25
 """
@@ -83,6 +86,7 @@ def reproduce(
     ] = False,
     out: Out = None,
     dry_run: DryRun = False,
+    so_far: SoFar = False,
     *,
     how: How,
 ) -> None:
@@ -107,7 +111,7 @@ def reproduce(
         preview(todo, how)
         return
     folder = out or Path("out") / name
-    outcome = carry_out(todo, folder, how)
+    outcome = ended_so_far(todo, folder) if so_far else carry_out(todo, folder, how)
     page = report(
         outcome.rows,
         preset.tables,

@@ -28,6 +28,7 @@ from kmixup.lab.sweep.driver import SweepOutcome
 from kmixup.lab.sweep.driver import sweep as run
 from kmixup.lab.sweep.engines import Engine, Local
 from kmixup.lab.sweep.rows import Row
+from kmixup.lab.sweep.store import read
 from kmixup.lab.train.protocol import Protocol
 from kmixup.lab.train.trial import Trial
 
@@ -118,6 +119,17 @@ def carry_out(
         raise typer.Exit(INTERRUPTED) from None
 
 
+def ended_so_far(trials: Sequence[Trial], folder: Path) -> SweepOutcome:
+    """The rows of those trials that have ended, while others may be running."""
+    wanted = {trial.id for trial in trials}
+    rows = [row for row in read(folder) if row.id in wanted]
+    if not rows:
+        raise ValueError(
+            f"out must hold rows of these trials, {folder} has none: run them without --so-far"
+        )
+    return SweepOutcome(rows, ran=0)
+
+
 def _check_at_hand(trials: Sequence[Trial]) -> None:
     """Say which data are missing before anything is run, rather than in every row."""
     for data, limit in dict.fromkeys((trial.data, trial.limit) for trial in trials):
@@ -171,8 +183,8 @@ def finish(outcome: SweepOutcome, folder: Path, page: Path | None) -> None:
 
 
 def typed() -> str:
-    """What was typed."""
-    return shlex.join(["kmixup", *sys.argv[1:]])
+    """What was typed, so that it trains what is missing."""
+    return shlex.join(["kmixup", *(word for word in sys.argv[1:] if word != "--so-far")])
 
 
 def preview(trials: Sequence[Trial], how: How) -> None:

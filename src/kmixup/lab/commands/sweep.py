@@ -12,9 +12,10 @@ import typer
 from kmixup.lab.commands.options import (
     DryRun,
     Out,
+    SoFar,
     grouped,
 )
-from kmixup.lab.commands.running import How, carry_out, finish, preview, report
+from kmixup.lab.commands.running import How, carry_out, ended_so_far, finish, preview, report
 from kmixup.lab.sweep.grid import read_config
 from kmixup.lab.train.methods import METHODS
 
@@ -52,6 +53,8 @@ What would be run, and for how long:
   kmixup sweep grid.toml --dry-run
 Run it, and go on with it after any interruption:
   kmixup sweep grid.toml --out results/grid
+The report of what has ended, while the rest is running or after Ctrl-C:
+  kmixup sweep grid.toml --out results/grid --so-far
 On a Ray cluster, four trials to a GPU:
   kmixup sweep grid.toml --engine ray --address auto --num-gpus 0.25
 """
@@ -64,6 +67,7 @@ def sweep(
     ],
     out: Out = None,
     dry_run: DryRun = False,
+    so_far: SoFar = False,
     draw: Annotated[
         bool, typer.Option("--report/--no-report", help="Tables here, and a page beside the rows.")
     ] = True,
@@ -76,7 +80,7 @@ def sweep(
         preview(trials, how)
         return
     folder = out or Path("out") / config.stem
-    outcome = carry_out(trials, folder, how)
+    outcome = ended_so_far(trials, folder) if so_far else carry_out(trials, folder, how)
     page = None
     if draw:
         name = f"The sweep {config.stem}"
