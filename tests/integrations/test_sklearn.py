@@ -248,3 +248,16 @@ def test_several_numbers_are_predicted_at_once():
     fitted = KMixupRegressor(max_iter=60, learning_rate_init=0.02, random_state=0).fit(X, targets)
     assert fitted.predict(X).shape == targets.shape
     assert fitted.score(X, targets) > 0.8
+
+
+def test_statistics_of_batch_norm_are_those_of_unmixed_samples():
+    def normed(inputs, outputs):
+        return nn.Sequential(nn.BatchNorm1d(inputs), nn.Linear(inputs, outputs))
+
+    fitted = quick(network=normed, mixer__alpha=16.0, batch_size=150).fit(X, y)
+    norm = fitted.net_.module_[0]
+    # columns are standardised; samples that are mixed halfway vary half as much
+    np.testing.assert_allclose(norm.running_mean.numpy(), 0, atol=1e-12)
+    np.testing.assert_allclose(norm.running_var.numpy(), 150 / 149, rtol=1e-12)
+    again = quick(network=normed, mixer__alpha=16.0, batch_size=150).fit(X, y)
+    np.testing.assert_array_equal(fitted.predict_proba(X), again.predict_proba(X))

@@ -29,6 +29,7 @@ from skorch.helper import predefined_split
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
+from kmixup.batchnorm import clean_batchnorm, has_batchnorm
 from kmixup.integrations.skorch import MixedNet, batch_count
 from kmixup.methods import KMixup
 from kmixup.mixer import LamPer, Mixer
@@ -149,6 +150,10 @@ class _Estimator(BaseEstimator):
             verbose=self.verbose,
         )
         net.fit(train)
+        if has_batchnorm(net.module_):
+            shuffled = train.tensors[0][torch.randperm(len(train))]
+            batches = shuffled.tensor_split(batch_count(len(train), self.batch_size))
+            clean_batchnorm(net.module_, batches, device=self.device)
         net.train_split = None  # it would keep the validation samples in pickles
         return net
 
@@ -277,7 +282,9 @@ class KMixupClassifier(ClassifierMixin, _Estimator):
         mixer__lam_per: what has a lam of its own: "batch", "block" or "sample".
         mixer__prob: the chance that a batch is mixed.
         network: a function of the numbers of inputs and outputs, in place of the hidden
-            layers. It returns a module whose outputs are logits.
+            layers. It returns a module whose outputs are logits. If it has batch norm, the
+            statistics are computed once more on unmixed samples after training, as
+            `kmixup.clean_batchnorm` does.
         categorical_features: which columns are categories: positions, names or a mask. With
             "from_dtype" these are the columns of a data frame that hold categories, objects
             or strings. Categories become one-hot, and unknown ones zeros. Other columns are
