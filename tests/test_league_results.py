@@ -8,6 +8,8 @@ from kmixup.lab.data import at_hand
 from kmixup.lab.formatting import measured, with_error
 from kmixup.lab.league.contests import make_contests, result_of
 from kmixup.lab.league.prediction import crossing_ratio, prediction_of
+from kmixup.lab.league.standings import standings_of
+from kmixup.lab.league.wording import against_sentence, friedman_sentence
 from kmixup.lab.sweep.store import read
 from kmixup.measured import Measured
 
@@ -47,6 +49,21 @@ def test_a_ratio_follows_from_the_data(results, name):
     if not at_hand(name):
         pytest.skip(f"{name} is not at hand")
     assert TABLE[name].endswith(f" {measured(crossing_ratio(results[name].contest))} |")
+
+
+def test_ranks_and_comparisons_in_words_follow_from_the_rows(results):
+    standings = standings_of(list(results.values()), lambda contest: None)
+    ranking = standings.ranking
+    ranks = ", ".join(map("{} {:.2f}".format, ranking.names, ranking.ranks))
+    said = f"The mean ranks are {ranks}. {friedman_sentence(ranking)} {against_sentence(standings)}"
+    assert said in PAGE
+    assert not ranking.differ
+    assert f"{len(read(ROOT / 'results/league'))} networks" in PAGE
+
+
+def test_the_gain_on_arrhythmia_follows_from_the_rows(results):
+    erm, mixup, matched, _ = (score.figure.value for score in results["arrhythmia"].scores)
+    assert (round(erm - mixup), round(erm - matched)) == (2, 3)
 
 
 def test_the_verdict_is_that_of_the_rows(results):

@@ -164,6 +164,16 @@ def test_methods_that_share_the_best_rank_are_all_named():
     assert headline(equal) == ("All 5 methods have the same mean rank, on 1 data set.",)
 
 
+def test_an_order_that_chance_explains_is_not_the_headline():
+    def alike(trial):
+        names = sorted(LEVEL)
+        return 0.1 + (names.index(trial.method.name) + DATA.index(trial.data)) % 5 / 100
+
+    first, second = headline(league(alike))
+    assert first.startswith("Whether the ranks differ beyond chance cannot be told (Friedman's")
+    assert second.startswith("Best mean rank: ")
+
+
 def test_a_small_p_is_not_written_as_none_and_a_large_one_decides_nothing():
     def sentence(p):
         return friedman_sentence(Ranking(("a", "b", "c"), (1.0, 2.0, 3.0), 5, p, 1.5))

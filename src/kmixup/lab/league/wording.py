@@ -50,7 +50,9 @@ def headline(standings: Standings) -> tuple[str, ...]:
     if len(first) == methods:
         return (f"All {methods} methods have the same mean rank, on {sets}.",)
     best = f"{' and '.join(first)}, {number(ranking.ranks[0])} of {methods}"
-    return (f"Best mean rank: {best}, on {sets}.", friedman_sentence(ranking))
+    said = (f"Best mean rank: {best}, on {sets}.", friedman_sentence(ranking))
+    # that chance may be behind the order comes before the order
+    return said if ranking.p is None or ranking.differ else said[::-1]
 
 
 def friedman_sentence(ranking: Ranking) -> str:
