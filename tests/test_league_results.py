@@ -58,6 +58,7 @@ def test_ranks_and_comparisons_in_words_follow_from_the_rows(results):
     said = f"The mean ranks are {ranks}. {friedman_sentence(ranking)} {against_sentence(standings)}"
     assert said in PAGE
     assert not ranking.differ
+    assert "cannot be told apart by their ranks" in (ROOT / "README.md").read_text()
     assert f"{len(read(ROOT / 'results/league'))} networks" in PAGE
 
 
