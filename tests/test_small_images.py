@@ -18,7 +18,7 @@ from kmixup.lab.sweep.store import read
 ROOT = Path(__file__).parents[1]
 KS = (1, 4, 16, 64)
 ALPHAS = (0.05, 0.2, 1.0, 4.0, 16.0)
-TRIALS = 10  # of the 20 of the preset
+TRIALS = 15  # of the 20 of the preset
 METHODS = {0: "ERM", 1: "mixup", 16: "k-mixup, k = 16"}
 SHIFTS = (("noise", 32.0), ("noise", 64.0), ("fgsm", 8.0), ("fgsm", 16.0))
 
