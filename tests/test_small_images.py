@@ -149,6 +149,7 @@ def test_mnist_1000_in_words_follows_from_the_rows():
     matched = compared("mnist-1000", "k-mixup", "mixup")
     assert (mixup.honest.side, matched.honest.side) == (-1, 0)
     assert mixup.chosen[0].alpha == min(ALPHAS)
+    assert all(p > 0.05 for (_, alpha), (*_, p) in matched_tests(cells).items() if alpha < 1)
     assert (
         f"The best mixup errs on {mixup.chosen[0].mean:.2f} % of the images, plain training on "
         f"{mixup.chosen[1].mean:.2f} %: {mixup.honest.text} on trials that did not choose."
