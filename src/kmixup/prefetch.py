@@ -38,10 +38,10 @@ class Prefetch:
 
     The thread is up to two batches ahead. So save the state of a mixer between epochs. If the loop
     is left early, these batches are gone from a loader that cannot start again, and stay in the
-    memory of a mixer that has one. A loader
-    without workers runs its transforms in the thread: there they should draw from a generator
-    of their own, since the network may draw from torch's global one at the same time. A function
-    `mix` must not look into the network that the loop trains, as `features=net.embed` would.
+    memory of a mixer that has one. A loader without workers runs its transforms in the thread:
+    there they should draw from a generator of their own, since the network may draw from torch's
+    global one at the same time. A function `mix` must not look into the network that the loop
+    trains, as `features=net.embed` would.
 
     On a GPU the copies and the mixing have a stream of their own, for which the loop waits. This
     part follows the documentation of torch and has not been run.
