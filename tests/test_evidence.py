@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from kmixup.lab.formatting import with_interval
+
 ROOT = Path(__file__).parents[1]
 spec = spec_from_file_location("evidence", ROOT / "docs/evidence.py")
 evidence = module_from_spec(spec)
@@ -29,9 +31,8 @@ def test_the_first_picture_has_the_differences_of_readme():
     readme = (ROOT / "README.md").read_text()
     shown = evidence.gains_figures()
     for question in evidence.QUESTIONS[1:]:
-        for mean, low, high in shown[question].values():
-            text = f"{mean:+.2f} [{low:+.2f}, {high:+.2f}]".replace("-", "−")
-            assert text in readme
+        for difference in shown[question].values():
+            assert with_interval(*difference) in readme
 
 
 @pytest.mark.parametrize("name", evidence.PICTURES)
