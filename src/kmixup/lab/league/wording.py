@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kmixup.lab.evaluate.scores import PERCENT
-from kmixup.lab.formatting import NOTHING, TextTable, count, measured, number, signed, with_error
+from kmixup.lab.formatting import NOTHING, TextTable, count, measured, number, with_error
 from kmixup.lab.league.contests import Contest, Result, Score
 from kmixup.lab.league.prediction import Foretold
 from kmixup.lab.league.ranking import DIGITS, LEAST_DATA, LEAST_METHODS, Ranking
 from kmixup.lab.league.standings import AgainstMixup, Standings, chosen_text, score_by
 from kmixup.lab.pages.heat import Box, HeatMap, diverging, sequential
-from kmixup.lab.report.verdict import PairedDifference
 
 READING = (
     "Mean test error ± one standard error over trials, in per cent unless told otherwise. A method "
@@ -149,7 +148,8 @@ def differences(standings: Standings) -> HeatMap:
 def against_row(test: AgainstMixup) -> tuple[str, ...]:
     """A line of the table of comparisons with mixup."""
     difference = test.difference
-    return (test.data, test.method, difference.text, _new_data(difference), test.p_text, test.text)
+    new_data = difference.new_data_text or NOTHING
+    return (test.data, test.method, difference.text, new_data, test.p_text, test.text)
 
 
 AGAINST_HEAD = ("data", "method", "less mixup [95 %]", "new data", "p (Holm)", "verdict")
@@ -173,13 +173,6 @@ def against_sentence(standings: Standings) -> str:
     return f"Of {count(len(tests), 'test')}, corrected for their number: {', '.join(parts)}."
 
 
-def _new_data(difference: PairedDifference) -> str:
-    """The interval for other data of the same kind, where the same samples were split anew."""
-    if (ends := difference.new_data) is None:
-        return NOTHING
-    return f"[{signed(ends[0])}, {signed(ends[1])}]"
-
-
 FORETOLD_HEAD = ("data", "ratio", "k = 16 less mixup [95 %]", "new data", "predicted", "found")
 
 
@@ -187,9 +180,8 @@ def foretold_row(case: Foretold) -> tuple[str, ...]:
     """A line of the table of the prediction."""
     side = "below 0" if case.predicted < 0 else "above 0"
     difference = case.difference
-    return (
-        case.name, measured(case.ratio), difference.text, _new_data(difference), side, case.text,
-    )  # fmt: skip
+    new_data = difference.new_data_text or NOTHING
+    return (case.name, measured(case.ratio), difference.text, new_data, side, case.text)
 
 
 CHOSEN_HEAD = ("data", "method", "setting (trials in which it won)")

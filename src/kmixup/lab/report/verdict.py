@@ -10,7 +10,7 @@ from statistics import fmean, stdev
 
 from scipy.stats import t as student
 
-from kmixup.lab.formatting import with_interval
+from kmixup.lab.formatting import signed, with_interval
 
 LEVEL = 0.95  # of confidence
 LEAST_PAIRS = 3  # of trials
@@ -94,6 +94,14 @@ class PairedDifference:
     def text(self) -> str:
         """The mean and the interval."""
         return with_interval(self.mean, self.low, self.high)
+
+    @property
+    def new_data_text(self) -> str | None:
+        """The interval for other data of the same kind, None where there is none."""
+        if self.new_data is None:
+            return None
+        low, high = self.new_data
+        return f"[{signed(low)}, {signed(high)}]"
 
     def is_compatible_with(self, other: float, noise: float) -> bool:
         """Whether chance explains the distance from `other`, with the standard error `noise`."""

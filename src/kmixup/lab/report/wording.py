@@ -128,10 +128,8 @@ def honest(comparison: CellComparison) -> str:
     """The difference on trials that had no part in the choice."""
     if comparison.honest is None:
         return NOTHING
-    text = comparison.honest.text
-    if (ends := comparison.honest.new_data) is None:
-        return text
-    return f"{text}, new data [{signed(ends[0])}, {signed(ends[1])}]"
+    text, new_data = comparison.honest.text, comparison.honest.new_data_text
+    return text if new_data is None else f"{text}, new data {new_data}"
 
 
 def printed(comparison: CellComparison) -> str:
