@@ -6,7 +6,7 @@ import pytest
 from sweeping import Fake, Inline, done_row, failed_row
 
 from kmixup.lab.commands import running as command
-from kmixup.lab.sweep.store import read
+from kmixup.lab.sweep.store import Store, read
 from kmixup.lab.train.methods import METHODS
 
 SMALLEST = ["--settings", "2", "--trials", "3", "--epochs", "1"]
@@ -26,8 +26,14 @@ def engine(monkeypatch, fake):
 def test_help_teaches_by_example(kmixup):
     code, out, _ = kmixup("league", "--help")
     assert code == 0
-    for words in ("league iris cancer\n", "--methods erm,mixup,kmixup", "mnist-1000 --dry-run"):
-        assert words in out
+    examples = (
+        "league iris cancer\n",
+        "--methods erm,mixup,kmixup",
+        "mnist-1000 --dry-run",
+        "--so-far",
+    )
+    for example in examples:
+        assert example in out
     for name in METHODS:
         assert name in out
     assert "kmixup league iris cancer" in kmixup("--help")[1]
@@ -53,6 +59,30 @@ def test_a_tiny_league_of_all_methods_ends_with_a_page_and_is_not_run_twice(kmix
     assert f"{total} trials, 0 of them run now" in out
     assert (here / "out/league/report.md").read_text() == report
     assert "kmixup league iris cancer --settings 2" in (here / "out/league/league.html").read_text()
+
+
+def test_what_has_ended_so_far_is_reported_without_any_training(kmixup, here, monkeypatch):
+    words = [*FEW, *SMALLEST]
+    engine(monkeypatch, Fake())
+    kmixup("league", "iris", *words, "--quiet")
+    rows = (here / "out/league/rows.jsonl").read_bytes()
+    with Store(here / "out/league"):  # as if another process were at it
+        code, out, err = kmixup("league", "iris", "cancer", *words, "--so-far")
+    total = len(read(here / "out" / "league"))
+    assert (code, err) == (0, "drawing the page …\n")
+    assert "mixup is not ranked, it lacks cancer (0 of 3 trials)." in out
+    assert f"{total} trials, 0 of them run now: out/league\n" in out
+    assert (here / "out/league/rows.jsonl").read_bytes() == rows
+    report = (here / "out/league/report.md").read_text()
+    assert f"```\n{' '.join(['kmixup league iris cancer', *words])}\n```" in report
+
+
+def test_without_any_row_there_is_nothing_to_report_so_far(kmixup, monkeypatch):
+    engine(monkeypatch, Fake())
+    kmixup("league", "iris", *FEW, *SMALLEST, "--quiet")
+    code, _, err = kmixup("league", "cancer", *FEW, *SMALLEST, "--so-far")
+    assert code == 2
+    assert "--out must hold rows of these trials, out/league has none: run them without" in err
 
 
 def test_a_dry_run_prints_methods_and_an_estimate_and_writes_nothing(kmixup, here):

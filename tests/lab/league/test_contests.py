@@ -88,6 +88,31 @@ def test_failed_settings_cannot_win_and_a_method_without_any_is_incomplete():
     assert scores["erm"].figure.value == pytest.approx(10.0)
 
 
+def test_no_setting_wins_before_all_have_ended():
+    contest = contest_of(settings=4)
+    (mixup,) = (entrant for entrant in contest.entrants if entrant.name == "mixup")
+    rows = {trial.id: done_row(trial, 0.1) for trial in contest.tuning(mixup, 0)}
+    assert contest.winner(mixup, 0, rows) == mixup.settings[0]
+    for trial in contest.tuning(mixup, 0):
+        others = {id: row for id, row in rows.items() if id != trial.id}
+        assert contest.winner(mixup, 0, others) is None
+    assert contest.winner(mixup, 1, rows) is None
+
+
+def test_the_possible_trials_are_what_tunes_and_a_test_of_every_setting():
+    contest = contest_of()
+    possible = contest.possible_trials
+    assert len(possible) == len(set(possible))
+    assert possible[: len(contest.tuning_trials)] == contest.tuning_trials
+    tests = {trial for trial in possible if trial.validation is None}
+    assert tests == {
+        contest.test(method, number)
+        for entrant in contest.entrants
+        for method in entrant.settings
+        for number in (0, 1)
+    }
+
+
 def test_data_and_protocol_are_those_of_the_published_tables():
     for name in SMALL:
         contest = contest_of(name, methods=["erm", "mixup"])

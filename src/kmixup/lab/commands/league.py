@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kmixup.lab.commands.options import DrawnSamples, DryRun, Out, grouped
-from kmixup.lab.commands.running import How, carry_out, finish, forecast, say_drawing, typed
+from kmixup.lab.commands.options import DrawnSamples, DryRun, Out, SoFar, grouped
+from kmixup.lab.commands.running import (
+    How,
+    carry_out,
+    ended_so_far,
+    finish,
+    forecast,
+    say_drawing,
+    typed,
+)
 from kmixup.lab.formatting import count
 from kmixup.lab.sweep.driver import SweepOutcome
 from kmixup.lab.sweep.rows import Row
@@ -43,6 +51,8 @@ Your own table, with fewer settings and trials:
   kmixup league table.csv --settings 4 --trials 5
 What would be run, and for how long:
   kmixup league iris cancer mnist-1000 --dry-run
+The page of what has ended, while the rest is running or after Ctrl-C:
+  kmixup league iris cancer mnist-1000 --so-far
 Stopped? The same command goes on. More data sets or methods in the same --out train what is new.
 """
 
@@ -64,10 +74,11 @@ def league(
     epochs: Annotated[int | None, typer.Option(help="The rate's milestones move along.")] = None,
     out: Out = None,
     dry_run: DryRun = False,
+    so_far: SoFar = False,
     *,
     how: How,
 ) -> None:
-    from kmixup.lab.league.contests import make_contests, play
+    from kmixup.lab.league.contests import make_contests, result_of
 
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     contests = make_contests(
@@ -83,6 +94,21 @@ def league(
         _preview(contests, how)
         return
     folder = (out or Path("out") / "league").expanduser()
+    if so_far:
+        possible = [trial for contest in contests for trial in contest.possible_trials]
+        outcome = ended_so_far(possible, folder)
+    else:
+        outcome = _play(contests, folder, how)
+    rows = {row.id: row for row in outcome.rows}
+    results = [result_of(contest, rows) for contest in contests]
+    page = _report(results, folder, quiet=how.quiet)
+    finish(outcome, folder, page)
+
+
+def _play(contests: Sequence[Contest], folder: Path, how: How) -> SweepOutcome:
+    """Tune and test on one data set after the other."""
+    from kmixup.lab.league.contests import play
+
     rows: dict[str, Row] = {}
     ran = 0
 
@@ -97,9 +123,9 @@ def league(
         if not how.quiet:
             typer.echo(sentence, err=True)
 
-    results = [play(contest, run, told) for contest in contests]
-    page = _report(results, folder, quiet=how.quiet)
-    finish(SweepOutcome(list(rows.values()), ran), folder, page)
+    for contest in contests:
+        play(contest, run, told)
+    return SweepOutcome(list(rows.values()), ran)
 
 
 def _report(results: Sequence[Result], folder: Path, *, quiet: bool) -> Path:

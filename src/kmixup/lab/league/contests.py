@@ -84,16 +84,27 @@ class Contest:
             )
         )
 
-    def winner(self, entrant: Entrant, number: int, rows: Mapping[str, Row]) -> Method | None:
-        """The setting with the least validation error in a trial; None where all have failed.
+    @property
+    def possible_trials(self) -> list[Trial]:
+        """All trials that may be run: those that tune, and the tests of all settings."""
+        tests = (
+            self.test(method, number)
+            for entrant in self.entrants
+            for number in range(self.trials)
+            for method in entrant.settings
+        )
+        return [*self.tuning_trials, *dict.fromkeys(tests)]
 
-        Of equal settings the first wins.
+    def winner(self, entrant: Entrant, number: int, rows: Mapping[str, Row]) -> Method | None:
+        """The setting with the least validation error in a trial.
+
+        Of equal settings the first wins. None where all have failed, or some have not ended.
         """
         if len(entrant.settings) == 1:
             return entrant.settings[0]
-        tried = (rows.get(trial.id) for trial in self.tuning(entrant, number))
+        tried = [rows.get(trial.id) for trial in self.tuning(entrant, number)]
         done = [row for row in tried if isinstance(row, Done)]
-        if not done:
+        if None in tried or not done:
             return None
         return min(done, key=lambda row: round(row.error, DIGITS)).trial.method
 
