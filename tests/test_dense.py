@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy, log_softmax
 
-from kmixup import Choice, CutMix, KMixup, RegMixup
+from kmixup import Choice, CutMix, KMixup, RegMixup, SimilarMixup
 
 CLASSES, IGNORED = 4, 255
 
@@ -31,9 +31,10 @@ def mixer(kind=KMixup, seed=1, **options):
 
 @pytest.mark.parametrize("ignore_index", [IGNORED, -100])
 @pytest.mark.parametrize("lam_per", ["batch", "sample"])
-def test_masks_become_soft_maps_pixel_by_pixel(ignore_index, lam_per):
+@pytest.mark.parametrize("kind", [KMixup, SimilarMixup])
+def test_masks_become_soft_maps_pixel_by_pixel(kind, ignore_index, lam_per):
     x, y = images(ignore_index=ignore_index)
-    m = mixer(ignore_index=ignore_index, lam_per=lam_per).draw(x, y)
+    m = mixer(kind, ignore_index=ignore_index, lam_per=lam_per).draw(x, y)
     assert m.y.shape == (12, CLASSES, 6, 6)
     lam = m.lam.expand(12)
     for i in range(12):

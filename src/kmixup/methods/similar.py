@@ -78,7 +78,7 @@ class SimilarMixup(Mixer):
         tau_std: how slowly tau falls with the distance; `math.inf` is mixup.
         lam_per: what has a quantile of its own. Pairs that share a quantile differ in lam all
             the same, because they differ in distance.
-        num_classes, metric, prob, generator: those of `KMixup`.
+        num_classes, metric, ignore_index, prob, generator: those of `KMixup`.
 
     >>> mix = SimilarMixup(k=1, alpha=1.0, num_classes=10)
     >>> x, y = mix(torch.randn(128, 784), torch.randint(10, (128,)))
@@ -92,6 +92,7 @@ class SimilarMixup(Mixer):
         *,
         tau_std: float = 0.5,
         metric: Metric = "sqeuclidean",
+        ignore_index: int | None = None,
         lam_per: LamPer = "sample",
         prob: float = 1.0,
         generator: Generator | None = None,
@@ -101,6 +102,7 @@ class SimilarMixup(Mixer):
             Similarity(alpha, tau_std),
             Linear(),
             num_classes=num_classes,
+            ignore_index=ignore_index,
             lam_per=lam_per,
             prob=prob,
             generator=generator,
