@@ -256,12 +256,13 @@ class Optimal(Pairing):
         _check_compared(targets, blocks.n)
         a, _ = self._points(x1, "x1" if x2 is not None else "x")
         b = a if x2 is None else self._points(x2, "x2")[0]
+        y1, y2 = (side.to(x1.device) for side in targets)
         first, second = (torch.from_numpy(side).to(x1.device) for side in blocks.sides())
         partner = torch.empty_like(first)
         for positions in blocks.positions():
             index = torch.from_numpy(positions).to(x1.device)
             own, facing = first[index], second[index]
-            differ = _differences(targets[0][own], targets[1][facing])
+            differ = _differences(y1[own], y2[facing])
             columns = choose(a[own], b[facing], partial(self._labelled, differ))[0]
             chosen = torch.from_numpy(columns).to(x1.device)
             partner[own] = facing.gather(1, chosen)
