@@ -4,7 +4,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 from kmixup.lab.evaluate.scores import Scores
-from kmixup.lab.sweep.rows import DataUsed, Done, Failed, TrainingCurve
+from kmixup.lab.sweep.rows import TABLES, DataUsed, Done, Failed, TrainingCurve
 from kmixup.lab.sweep.units import run
 
 FINISHED = "2026-01-01T00:00:00+00:00"
@@ -17,7 +17,7 @@ def done_row(trial, error=0.1, **changes):
         trial=trial,
         alpha=trial.method.alpha,
         xi=0.5,
-        data=DataUsed(trial.data, None, 100, 50, 3, (4,), "paper"),
+        data=DataUsed(trial.data, None, 100, 50, 3, (4,), "paper", trial.data in TABLES),
         scores=Scores(error, 1.0, 0.1),
         seconds=0.5,
         curve=TrainingCurve((1,), (1.0,), (error,)),

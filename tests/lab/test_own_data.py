@@ -71,6 +71,18 @@ def test_a_sweep_of_a_regression_has_no_per_cent(kmixup, here):
 
 
 @pytest.mark.slow
+def test_differences_on_ones_own_table_have_an_interval_for_new_data(kmixup, here):
+    mixed(here / "clients.csv", rows=90)
+    (here / "grid.toml").write_text(
+        'data = "clients.csv"\nmethod = ["mixup", "kmixup"]\nk = 4\nalpha = 1.0\ntrials = 6\n'
+        "[protocol]\nepochs = 4\nbatch_size = 16\n"
+    )
+    code, _, err = kmixup("sweep", "grid.toml", "--quiet", "--workers", 1)
+    assert code == 0, err
+    assert re.search(r"\[.*\], new data \[.*\]", (here / "out/grid/report.md").read_text())
+
+
+@pytest.mark.slow
 def test_the_commands_and_the_code_of_the_page_run(kmixup, here):
     mixed(here / "clients.csv", rows=90)
     mixed(here / "new.csv", rows=9, seed=1)

@@ -38,6 +38,14 @@ def test_own_data_load_by_their_path_with_a_seeded_split_and_a_named_part(tmp_pa
     assert not torch.equal(whole.x_train, load(str(path), seed=2).x_train)
 
 
+def test_data_say_whether_their_seed_splits_them(tmp_path):
+    assert load(str(save(tmp_path, x=X, y=Y))).split_by_seed
+    assert load(str(table(tmp_path, "a,b\n1,x\n2,y\n3,x\n")), target="b").split_by_seed
+    assert not load(str(save(tmp_path, x=X, y=Y, x_test=X, y_test=Y))).split_by_seed
+    assert load("iris").split_by_seed
+    assert not load("four-bars").split_by_seed  # another seed draws other points
+
+
 def test_own_csv_loads_with_its_target(tmp_path):
     path = table(tmp_path, "kind,a\n" + "".join(f"{'xy'[i % 2]},{i}\n" for i in range(9)))
     assert load(str(path), target="kind").classes == ("x", "y")

@@ -89,6 +89,13 @@ def test_keys_of_a_later_version_are_kept():
     assert again(read_row(plain)).to_dict() == plain
 
 
+@pytest.mark.parametrize(("data", "split"), [("iris", True), ("mnist", False), ("a.csv", False)])
+def test_rows_of_earlier_versions_tell_by_their_data_set_whether_it_was_split(data, split):
+    plain = without_checksum(done_row(replace(TRIAL, data=data)))
+    del plain["data"]["split_by_seed"]
+    assert again(read_row(plain)).data.split_by_seed == split
+
+
 def test_a_changed_row_is_written_as_it_is_now():
     row = again(done_row(TRIAL))
     changed = replace(row, seconds=9.0)

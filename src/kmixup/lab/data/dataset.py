@@ -50,6 +50,7 @@ class Parts:
         x_train, x_test: raw inputs `(n, ...)`.
         y_train, y_test: targets `(n,)`.
         classes, columns, table, notes: as in `Samples`.
+        split_by_seed: whether a seed decided which sample is in which part.
     """
 
     x_train: Tensor
@@ -60,6 +61,7 @@ class Parts:
     columns: tuple[str, ...] = ()
     table: tuple[Column, ...] = ()
     notes: tuple[str, ...] = ()
+    split_by_seed: bool = False
 
     def first(self, limit: int | None) -> Parts:
         """The first `limit` samples of each part, or all of it where it has fewer."""
@@ -159,6 +161,7 @@ class Dataset:
         preparation: how the cells of the user's own table became `x_train`; else None.
         target_mean, target_std: of the training targets of a regression.
         notes: what a user should know of how the data were read.
+        split_by_seed: whether another seed gives other samples to train and to test on.
     """
 
     name: str
@@ -177,6 +180,7 @@ class Dataset:
     target_mean: float = 0.0
     target_std: float = 1.0
     notes: tuple[str, ...] = ()
+    split_by_seed: bool = False
 
     @property
     def task(self) -> Task:
@@ -242,4 +246,4 @@ def split(samples: Samples, *, seed: int) -> Parts:
         raise ValueError(f"a data set needs at least 2 samples to be split, got {n}")
     order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
     test, train = order[: -(-n // 3)], order[-(-n // 3) :]
-    return samples.divided(train=train, test=test)
+    return replace(samples.divided(train=train, test=test), split_by_seed=True)

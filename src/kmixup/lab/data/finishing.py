@@ -95,7 +95,7 @@ def finish(
         mean=mean, std=std, scaling=scale.name, pixel_range=pixel_range,
         part=None if extent == whole else part_in_words(extent, whole, holdout, samples),
         columns=parts.columns, preparation=preparation, target_mean=target_mean,
-        target_std=target_std, notes=parts.notes,
+        target_std=target_std, notes=parts.notes, split_by_seed=parts.split_by_seed,
     )  # fmt: skip
 
 

@@ -12,7 +12,6 @@ from functools import cached_property
 from statistics import fmean
 from typing import Any
 
-from kmixup.lab.data import ENTRIES
 from kmixup.lab.evaluate.scores import PERCENT, Measure
 from kmixup.lab.paper.tables import CLEAN, PaperColumn, PaperTable
 from kmixup.lab.report.verdict import Partition
@@ -197,8 +196,8 @@ def partition_of(rows: Iterable[Row]) -> Partition:
     trial, resolution = row.trial, 0.0
     if row.measure is PERCENT and row.data.test:
         resolution = PERCENT.factor / row.data.test
-    split_anew = trial.data in ENTRIES and ENTRIES[trial.data].kind == "table"
-    if not split_anew or trial.split is not None or trial.validation is not None:
+    split_anew = row.data.split_by_seed and trial.split is None
+    if not split_anew or trial.validation is not None:
         return Partition(resolution)
     return Partition(resolution, row.data.test / row.data.train)
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from kmixup.lab.data import ENTRIES
 from kmixup.lab.evaluate.scores import (
     PERCENT,
     AnyScores,
@@ -26,6 +27,8 @@ from kmixup.lab.train.record import CLEAN
 from kmixup.lab.train.trial import Trial
 
 CHECKSUM = "checksum"  # the last key of a row
+# data sets that a seed splits, for rows of earlier versions, which do not tell
+TABLES = frozenset(name for name, entry in ENTRIES.items() if entry.kind == "table")
 
 Plain = dict[str, Any]  # a JSON object
 ShiftScores = Mapping[str, Mapping[float, Scores]]  # scores by the name and the level of a shift
@@ -75,6 +78,7 @@ class DataUsed:
         classes: the number of classes.
         shape: of one sample.
         scaling: how the inputs were scaled.
+        split_by_seed: whether the seed decided which sample was trained and which was tested on.
     """
 
     name: str
@@ -84,6 +88,7 @@ class DataUsed:
     classes: int
     shape: tuple[int, ...]
     scaling: str
+    split_by_seed: bool = False
 
 
 @dataclass(frozen=True)
@@ -253,6 +258,7 @@ def read_data(plain: Mapping[str, Any]) -> DataUsed:
         plain["classes"],
         tuple(plain["shape"]),
         plain["scaling"],
+        plain.get("split_by_seed", plain["name"] in TABLES),
     )
 
 

@@ -52,6 +52,7 @@ def describe(
             "classes": data.num_classes,
             "shape": list(data.shape),
             "scaling": data.scaling,
+            "split_by_seed": data.split_by_seed,
         },
         "result": asdict(result),
         "seconds": sum(entry["seconds"] for entry in history),
