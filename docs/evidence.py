@@ -1,6 +1,6 @@
 """Pictures of published rows: `python docs/evidence.py` draws them into docs/img.
 
-`gains` has what README expects of mixup and k-mixup on every data set, `low_data` the error
+`gains` has what README expects of mixup and k-mixup on every data set, `low_data` the errors
 against alpha with few training images. Every picture carries the figures that it shows as text,
 so that a test can tell whether the rows still say the same.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -33,11 +33,20 @@ UCI = ("abalone", "arrhythmia", "cancer", "iris", "phishing")
 DATA = {
     **{name.capitalize(): ("uci", name) for name in UCI},
     "MNIST, 1,000": ("mnist-1000", "mnist-1000"),
+    "MNIST, 5,000": ("mnist-5000", "mnist-5000"),
+    "CIFAR-10, 5,000": ("cifar10-5000", "cifar10-5000-clean"),
 }
-LOW_DATA = {
-    "test error, %": "mnist-1000",
-    "under noise of 64/255, %": "mnist-1000-noise-64",
-    "under FGSM of 16/255, %": "mnist-1000-fgsm-16",
+# panels of the pictures of few training images, by what stands behind the name of the table
+DIGITS = {
+    "test error, %": "",
+    "under noise of 64/255, %": "-noise-64",
+    "under FGSM of 16/255, %": "-fgsm-16",
+}
+PHOTOS = {
+    "test error as trained, %": "",
+    "with clean statistics, %": "-clean",
+    "under noise of 16/255, %": "-noise-16",
+    "under FGSM of 2/255, %": "-fgsm-2",
 }
 ALPHA = 1.0
 QUESTIONS = (
@@ -104,14 +113,14 @@ def gains(shown: Mapping[str, Mapping[str, tuple[float, float, float]]]) -> Figu
     return figure
 
 
-def low_data_figures() -> dict[str, object]:
-    """Mean and standard error by alpha, for ERM and every k."""
+def low_data_figures(preset: str, tests: Mapping[str, str]) -> dict[str, object]:
+    """Mean and standard error by alpha, for ERM and every k, on every test."""
     shown = {}
-    for title, table in LOW_DATA.items():
+    for title, test in tests.items():
         lines: dict[str, dict[str, list[float]]] = {}
-        for cell in cells(findings("mnist-1000")[table]):
+        for cell in cells(findings(preset)[preset + test]):
             if cell.mean is None or cell.standard_error is None:
-                raise ValueError(f"{table} must have several trials of k = {cell.k}, has not")
+                raise ValueError(f"{preset} must have several trials of k = {cell.k}, has not")
             point = [round(cell.mean, 4), round(cell.standard_error, 4)]
             label = f"k = {cell.k}" if cell.k > 1 else "mixup" if cell.k else "plain training"
             lines.setdefault(label, {})[f"{cell.alpha:g}"] = point
@@ -149,7 +158,9 @@ def _against_alpha(panel: Axes, lines: Mapping[str, Mapping[str, tuple[float, fl
 
 PICTURES: Mapping[str, tuple[Callable[[], dict[str, object]], Callable[..., Figure]]] = {
     "evidence-gains": (gains_figures, gains),
-    "evidence-mnist-1000": (low_data_figures, low_data),
+    "evidence-mnist-1000": (partial(low_data_figures, "mnist-1000", DIGITS), low_data),
+    "evidence-mnist-5000": (partial(low_data_figures, "mnist-5000", DIGITS), low_data),
+    "evidence-cifar10-5000": (partial(low_data_figures, "cifar10-5000", PHOTOS), low_data),
 }
 
 

@@ -20,6 +20,7 @@ TABLES = {
     "mnist": PRESETS["mnist"].tables,
     "fgsm-mnist": PRESETS["fgsm-mnist"].tables,
     "mnist-1000": PRESETS["mnist-1000"].tables,
+    "mnist-5000": PRESETS["mnist-5000"].tables,
     "cifar10-5000": PRESETS["cifar10-5000"].tables,
     "beyond-mnist-1000": PRESETS["beyond-mnist-1000"].tables,
 }
