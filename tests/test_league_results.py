@@ -10,6 +10,9 @@ from kmixup.lab.league.contests import make_contests, result_of
 from kmixup.lab.league.prediction import crossing_ratio, prediction_of
 from kmixup.lab.league.standings import standings_of
 from kmixup.lab.league.wording import against_sentence, friedman_sentence
+from kmixup.lab.paper import PRESETS
+from kmixup.lab.report.account import account_of
+from kmixup.lab.report.verdict import paired
 from kmixup.lab.sweep.store import read
 from kmixup.measured import Measured
 
@@ -66,6 +69,23 @@ def test_ranks_and_comparisons_in_words_follow_from_the_rows(rows, results):
 def test_the_gain_on_arrhythmia_follows_from_the_rows(results):
     erm, mixup, matched, _ = (score.figure.value for score in results["arrhythmia"].scores)
     assert (round(erm - mixup), round(erm - matched)) == (2, 3)
+
+
+def test_the_gain_on_mnist_follows_from_the_rows(results):
+    erm, mixup, matched, _ = results["mnist-1000"].scores
+    gain = erm.figure.value - mixup.figure.value
+    assert 0.6 < gain < 0.75  # two thirds of a point
+    assert f"k-mixup less mixup is {paired(matched.errors, mixup.errors).text}." in PAGE
+    chosen = [method.alpha for method in mixup.chosen.values()]
+    assert (chosen.count(0.05), len(chosen)) == (4, 10)
+    whole = account_of(read(ROOT / "results/mnist-1000"), PRESETS["mnist-1000"].tables[:1])
+    (best,) = (
+        comparison.honest.mean
+        for comparison in whole.findings[0].comparisons
+        if (comparison.challenger, comparison.baseline) == ("mixup", "ERM")
+    )
+    assert 0.6 < gain / -best < 0.7  # a third of the gain is lost
+    assert min(method.alpha for method in matched.entrant.settings) == 0.2
 
 
 def test_the_verdict_is_that_of_the_rows(results):
