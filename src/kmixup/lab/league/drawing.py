@@ -58,7 +58,7 @@ def predicted(prediction: Prediction, name: str, points: str) -> Markup:
     """Difference against ratio, with the predicted sides on coloured ground."""
 
     def draw(axes: Axes) -> None:
-        reach = 1.15 * max(
+        reach = 1.25 * max(
             max(abs(case.difference.low), abs(case.difference.high)) for case in prediction.cases
         )
         for x, y in ((0.0, -reach), (THRESHOLD, 0.0)):
@@ -66,15 +66,20 @@ def predicted(prediction: Prediction, name: str, points: str) -> Markup:
             axes.fill_between([x, x + width], y, y + reach, color=GREEN, alpha=0.12, linewidth=0)
         axes.axhline(0, color=BLACK, linewidth=0.8)
         axes.axvline(THRESHOLD, color=BLACK, linewidth=0.8, ls="dashed")
-        for case in prediction.cases:
+        in_order = sorted(prediction.cases, key=lambda case: case.ratio.value)
+        for i, case in enumerate(in_order):
             difference = case.difference
             bars = [[difference.mean - difference.low], [difference.high - difference.mean]]
             axes.errorbar(
                 case.ratio.value, difference.mean, yerr=bars, fmt="o", color=BLUE, capsize=2.5
             )
+            # neighbours have their names at opposite ends, so that names do not meet
+            end, away, side = (
+                (difference.low, -3, "top") if i % 2 else (difference.high, 3, "bottom")
+            )
             axes.annotate(
-                case.name, (case.ratio.value, difference.mean), xytext=(5, 4),
-                textcoords="offset points", fontsize=8.5,
+                case.name, (case.ratio.value, end), xytext=(0, away), textcoords="offset points",
+                ha="center", va=side, fontsize=8.5,
             )  # fmt: skip
         axes.set(xlim=(0, 1.1), ylim=(-reach, reach))
         axes.set_xlabel("partners of another class, k = 16 over k = 1")
