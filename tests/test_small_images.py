@@ -3,7 +3,7 @@
 `…_lines` functions make the lines that must be on a page, in this order.
 """
 
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -109,21 +109,22 @@ def shift_lines(name, alpha=1.0):
         yield f"| {f'k = {k}' if k else 'ERM'} | {' | '.join(texts)} |"
 
 
-def batchnorm_errors(alpha=1.0):
-    """Errors as trained and with clean statistics, by k, and then by seed."""
+def batchnorm_errors():
+    """Errors at alpha = 1, as trained and with clean statistics, by k, and then by seed."""
     return tuple(
-        {k: cell for (k, strength), cell in cells.items() if strength in (0.0, alpha)}
+        {k: cell for (k, alpha), cell in cells.items() if alpha in (0.0, 1.0)}
         for cells in (errors("cifar10-5000"), errors("cifar10-5000", clean))
     )
 
 
 def strength_lines():
     """What clean statistics change, by k and alpha."""
+    trained, cleaned = errors("cifar10-5000"), errors("cifar10-5000", clean)
     for k in KS:
-        changes = []
-        for alpha in alphas(errors("cifar10-5000")):
-            trained, cleaned = batchnorm_errors(alpha)
-            changes.append(difference_text(*paired(cleaned[k], trained[k])[:3]))
+        changes = [
+            difference_text(*paired(cleaned[k, alpha], trained[k, alpha])[:3])
+            for alpha in alphas(trained)
+        ]
         yield f"| {f'k-mixup, k = {k}' if k > 1 else 'mixup'} | {' | '.join(changes)} |"
 
 
@@ -141,6 +142,7 @@ def clean_lines():
 @pytest.mark.parametrize("name", SHIFTS)
 def test_the_rows_are_whole_trials_of_the_experiment_without_a_clean_pass(name):
     published = [row.trial for row in rows(name) if row.trial.protocol.clean_pass is None]
+    assert {row.id for row in rows(name)} <= {trial.id for trial in PRESETS[name].trials()}
     trials = 1 + max(trial.seed for trial in published)
     wanted = [t for t in PRESETS[name].trials(trials=trials) if t.protocol.clean_pass is None]
     assert sorted(trial.id for trial in published) == sorted(trial.id for trial in wanted)
@@ -173,6 +175,17 @@ def compared(name, challenger, baseline, test=""):
     return comparison
 
 
+def honest(*names):
+    """The difference of best cells with its interval; the arguments are those of `compared`."""
+    return compared(*names).honest
+
+
+def range_text(cells, k):
+    """The least and the greatest mean error of a k over the alphas."""
+    means = [fmean(cells[k, alpha].values()) for alpha in alphas(cells)]
+    return f"{min(means):.2f} to {max(means):.2f}"
+
+
 def test_mnist_1000_in_words_follows_from_the_rows():
     cells = errors("mnist-1000")
     mixup = compared("mnist-1000", "mixup", "ERM")
@@ -188,28 +201,31 @@ def test_mnist_1000_in_words_follows_from_the_rows():
         f"{mixup.chosen[1].mean:.2f} %: {mixup.honest.text} on trials that did not choose."
     ) in PAGE
     assert f"The best k > 1 less the best mixup is {matched.honest.text}." in PAGE
-    means = {k: [fmean(cells[k, alpha].values()) for alpha in alphas(cells)] for k in (1, 64)}
-    ends = [(f"{min(values):.2f}", f"{max(values):.2f}") for values in means.values()]
     assert (
-        f"mixup moves from {ends[0][0]} to {ends[0][1]}, and k = 64 from {ends[1][0]} to "
-        f"{ends[1][1]}"
-    ) in PAGE
+        f"mixup moves from {range_text(cells, 1)}, and k = 64 from {range_text(cells, 64)}" in PAGE
+    )
 
 
-def test_mnist_1000_under_shift_in_words_follows_from_the_rows():
-    shifted = {s: errors("mnist-1000", under(*s)) for s in SHIFTS["mnist-1000"]}
+@pytest.mark.parametrize("name", ["mnist-1000", "mnist-5000"])
+def test_larger_k_on_digits_under_shift_in_words_follows_from_the_rows(name):
+    shifted = {shift: errors(name, under(*shift)) for shift in SHIFTS[name]}
     for cells in shifted.values():
         means = [fmean(cells[k, 1.0].values()) for k in KS]
         assert means == sorted(means, reverse=True)
         assert all(paired(cells[k, 1.0], cells[1, 1.0])[2] < 0 for k in KS[1:])
-        plain, *mixed = (
-            fmean(cells[cell].values()) for cell in [(0, 0.0), *((k, 0.05) for k in KS)]
-        )
-        assert max(abs(mean - plain) for mean in mixed) < 2
     for shift, words in ((("noise", 64.0), "noise of 64"), (("fgsm", 16.0), "FGSM of 16")):
         cells = shifted[shift]
         text = difference_text(*paired(cells[64, 1.0], cells[1, 1.0])[:3])
         assert f"{text} under {words}" in PAGE
+
+
+def test_mnist_1000_under_shift_in_words_follows_from_the_rows():
+    for shift in SHIFTS["mnist-1000"]:
+        cells = errors("mnist-1000", under(*shift))
+        plain, *mixed = (
+            fmean(cells[cell].values()) for cell in [(0, 0.0), *((k, 0.05) for k in KS)]
+        )
+        assert max(abs(mean - plain) for mean in mixed) < 2
     attacked = [compared("mnist-1000", name, "ERM", "-fgsm-16") for name in ("mixup", "k-mixup")]
     noisy = [compared("mnist-1000", "k-mixup", name, "-noise-64") for name in ("ERM", "mixup")]
     assert (
@@ -223,15 +239,7 @@ def test_mnist_1000_under_shift_in_words_follows_from_the_rows():
 
 
 def test_mnist_5000_in_words_follows_from_the_rows():
-    name, cells = "mnist-5000", errors("mnist-5000")
-
-    def best(challenger, baseline, test=""):
-        return compared(name, challenger, baseline, test).honest
-
-    def range_text(k):
-        means = [fmean(cells[k, alpha].values()) for alpha in alphas(cells)]
-        return f"{min(means):.2f} to {max(means):.2f}"
-
+    cells, best = errors("mnist-5000"), partial(honest, "mnist-5000")
     assert best("mixup", "ERM").side == best("k-mixup", "ERM").side == -1
     assert best("k-mixup", "mixup").side == 0
     assert (
@@ -239,15 +247,9 @@ def test_mnist_5000_in_words_follows_from_the_rows():
         f"and the best k-mixup less ERM {best('k-mixup', 'ERM').text}."
     ) in PAGE
     assert f"The best k > 1 less the best mixup is {best('k-mixup', 'mixup').text}." in PAGE
-    assert f"mixup goes from {range_text(1)}, and k = 64 from {range_text(64)}." in PAGE
-    shifted = {shift: errors(name, under(*shift)) for shift in SHIFTS[name]}
-    for table in shifted.values():
-        means = [fmean(table[k, 1.0].values()) for k in KS]
-        assert means == sorted(means, reverse=True)
-        assert all(paired(table[k, 1.0], table[1, 1.0])[2] < 0 for k in KS[1:])
-    for shift, words in ((("noise", 64.0), "noise of 64"), (("fgsm", 16.0), "FGSM of 16")):
-        text = difference_text(*paired(shifted[shift][64, 1.0], shifted[shift][1, 1.0])[:3])
-        assert f"{text} under {words}" in PAGE
+    assert (
+        f"mixup goes from {range_text(cells, 1)}, and k = 64 from {range_text(cells, 64)}." in PAGE
+    )
     noisy, attacked = (best("k-mixup", "ERM", test) for test in ("-noise-64", "-fgsm-16"))
     assert noisy.side == attacked.side == 0
     assert (
@@ -258,10 +260,7 @@ def test_mnist_5000_in_words_follows_from_the_rows():
 
 def test_cifar10_5000_in_words_follows_from_the_rows():
     name, tables = "cifar10-5000", [errors("cifar10-5000"), errors("cifar10-5000", clean)]
-
-    def best(challenger, baseline, test=""):
-        return compared(name, challenger, baseline, test).honest
-
+    best = partial(honest, name)
     for baseline in ("ERM", "mixup"):
         assert best("k-mixup", baseline).side == best("k-mixup", baseline, "-clean").side == 0
     assert best("mixup", "ERM").side == best("mixup", "ERM", "-clean").side == 0
@@ -316,6 +315,14 @@ def test_a_line_of_readme_follows_from_the_rows(title, name, test):
     figures += [difference_text(mean, low, high), side]
     figures += [compared(name, "k-mixup", "mixup", test).honest.text]
     assert f"| {title} | {' | '.join(figures)} |" in README
+
+
+def test_the_numbers_of_trials_in_readme_are_those_of_the_rows():
+    trials = {name: len(errors(name)[0, 0.0]) for name in SHIFTS}
+    assert (
+        f"of {trials['mnist-1000']} trials; with 5,000 images, of {trials['mnist-5000']} on MNIST "
+        f"and {trials['cifar10-5000']} on CIFAR-10."
+    ) in README
 
 
 def test_the_gains_of_mixing_in_readme_follow_from_the_rows():

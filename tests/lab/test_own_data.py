@@ -54,15 +54,22 @@ def test_a_table_is_inspected_searched_trained_and_predicted(
     assert all(line[1] in classes for line in lines) or not classes
 
 
+def swept(kmixup, here, grid):
+    """What a sweep of this grid prints; its report is in out/grid."""
+    (here / "grid.toml").write_text(grid)
+    code, out, err = kmixup("sweep", "grid.toml", "--quiet", "--workers", 1)
+    assert code == 0, err
+    return out
+
+
 @pytest.mark.slow
 def test_a_sweep_of_a_regression_has_no_per_cent(kmixup, here):
     regression(here / "rents.csv", rows=60)
-    (here / "grid.toml").write_text(
+    out = swept(
+        kmixup, here,
         'data = "rents.csv"\nmethod = ["erm", "kmixup"]\nk = [2, 4]\ntrials = 2\n'
-        'target = "rent"\n[protocol]\nepochs = 2\nbatch_size = 16\n'
-    )
-    code, out, err = kmixup("sweep", "grid.toml", "--quiet", "--workers", 1)
-    assert code == 0, err
+        'target = "rent"\n[protocol]\nepochs = 2\nbatch_size = 16\n',
+    )  # fmt: skip
     assert ("RMSE" in out, "per cent" in out) == (True, False)
     assert "An answer that looks at no input" in out
     page = (here / "out/grid/report.html").read_text()
@@ -73,12 +80,11 @@ def test_a_sweep_of_a_regression_has_no_per_cent(kmixup, here):
 @pytest.mark.slow
 def test_differences_on_ones_own_table_have_an_interval_for_new_data(kmixup, here):
     mixed(here / "clients.csv", rows=90)
-    (here / "grid.toml").write_text(
+    swept(
+        kmixup, here,
         'data = "clients.csv"\nmethod = ["mixup", "kmixup"]\nk = 4\nalpha = 1.0\ntrials = 6\n'
-        "[protocol]\nepochs = 4\nbatch_size = 16\n"
-    )
-    code, _, err = kmixup("sweep", "grid.toml", "--quiet", "--workers", 1)
-    assert code == 0, err
+        "[protocol]\nepochs = 4\nbatch_size = 16\n",
+    )  # fmt: skip
     assert re.search(r"\[.*\], new data \[.*\]", (here / "out/grid/report.md").read_text())
 
 

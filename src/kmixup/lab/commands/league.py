@@ -97,15 +97,15 @@ def league(
     if so_far:
         possible = [trial for contest in contests for trial in contest.possible_trials]
         outcome = ended_so_far(possible, folder)
+        ended = {row.id: row for row in outcome.rows}
+        results = [result_of(contest, ended) for contest in contests]
     else:
-        outcome = _play(contests, folder, how)
-    rows = {row.id: row for row in outcome.rows}
-    results = [result_of(contest, rows) for contest in contests]
+        results, outcome = _play(contests, folder, how)
     page = _report(results, folder, quiet=how.quiet)
     finish(outcome, folder, page)
 
 
-def _play(contests: Sequence[Contest], folder: Path, how: How) -> SweepOutcome:
+def _play(contests: Sequence[Contest], folder: Path, how: How) -> tuple[list[Result], SweepOutcome]:
     """Tune and test on one data set after the other."""
     from kmixup.lab.league.contests import play
 
@@ -123,9 +123,8 @@ def _play(contests: Sequence[Contest], folder: Path, how: How) -> SweepOutcome:
         if not how.quiet:
             typer.echo(sentence, err=True)
 
-    for contest in contests:
-        play(contest, run, told)
-    return SweepOutcome(list(rows.values()), ran)
+    results = [play(contest, run, told) for contest in contests]
+    return results, SweepOutcome(list(rows.values()), ran)
 
 
 def _report(results: Sequence[Result], folder: Path, *, quiet: bool) -> Path:
