@@ -10,10 +10,9 @@ from benchmarks.tables import table
 from kmixup.lab.bench.timing import interleaved
 from kmixup.lab.data.noise import noise
 from kmixup.lab.formatting import stopwatch
+from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.fleet import train_fleet
 from kmixup.lab.train.loop import train
-from kmixup.lab.train.protocol import Protocol
-from kmixup.lab.train.trial import Method, Trial
 
 MEMBERS = 20
 

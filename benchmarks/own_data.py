@@ -24,11 +24,11 @@ from kmixup.lab.evaluate.scores import NumberScores
 from kmixup.lab.evaluate.tasks import objective_of
 from kmixup.lab.formatting import TextTable, with_error
 from kmixup.lab.sweep.rows import read_scores
+from kmixup.lab.train.config import Method, Trial
 from kmixup.lab.train.defaults import UCI
 from kmixup.lab.train.fleet import train_fleet
 from kmixup.lab.train.loop import Trained
 from kmixup.lab.train.setup import computing_on, load_data
-from kmixup.lab.train.trial import Method, Trial
 from kmixup.measured import Measured
 from tests.lab.own_tables import imbalanced, mixed, regression, wide
 

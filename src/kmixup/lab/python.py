@@ -18,12 +18,11 @@ from kmixup.lab.sweep.engines import Local
 from kmixup.lab.sweep.rows import Row
 from kmixup.lab.sweep.units import run as run_unit
 from kmixup.lab.sweep.units import units
+from kmixup.lab.train.config import Method, Protocol, Trial, known_settings
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.loop import train
 from kmixup.lab.train.model import Model, load
-from kmixup.lab.train.protocol import Protocol
 from kmixup.lab.train.setup import computing_on, load_data
-from kmixup.lab.train.trial import Method, Trial, known_settings
 from kmixup.lab.tuning.budget import Budget
 from kmixup.lab.tuning.carrying_out import Tuned, tune_plan
 from kmixup.lab.tuning.plan import make_plan

@@ -13,7 +13,7 @@ from kmixup.lab.evaluate.scores import Scores
 from kmixup.lab.sweep.grid import expand
 from kmixup.lab.sweep.rows import Done
 from kmixup.lab.sweep.store import Store
-from kmixup.lab.train.trial import Method, Trial
+from kmixup.lab.train.config import Method, Trial
 
 TRIALS = expand(
     data="iris", method=["erm", "kmixup"], k=[1, 4, 16], alpha=[0.1, 1.0], trials=4,

@@ -10,8 +10,8 @@ from own_tables import mixed, regression, wide, write_csv
 from PIL import Image
 
 from kmixup.lab.sweep.grid import expand, read_config
+from kmixup.lab.train.config import Trial
 from kmixup.lab.train.setup import load_data
-from kmixup.lab.train.trial import Trial
 
 QUICK = ("--epochs", 1, "--batch-size", 32, "--quiet")
 

@@ -27,8 +27,7 @@ from kmixup.lab.figures.couplings import couplings
 from kmixup.lab.figures.gallery import Settings, draw
 from kmixup.lab.figures.steps import steps
 from kmixup.lab.pages import style
-from kmixup.lab.train.protocol import Protocol
-from kmixup.lab.train.trial import Trial
+from kmixup.lab.train.config import Protocol, Trial
 from kmixup.pairing import Nearest, Optimal
 
 TRAINED = ("surfaces", "convergence")

@@ -9,9 +9,8 @@ import pytest
 from PIL import Image
 
 from kmixup.lab.figures import beliefs, surfaces
-from kmixup.lab.train.protocol import Protocol
+from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.setup import DivergedError
-from kmixup.lab.train.trial import Method, Trial
 
 TOY = Trial("four-bars", "mlp-toy", Method("erm"), Protocol(epochs=2, rate=0.02), size=64)
 

@@ -12,8 +12,8 @@ from kmixup.lab.paper import PRESETS
 from kmixup.lab.sweep.driver import sweep
 from kmixup.lab.sweep.rows import failed_of
 from kmixup.lab.sweep.store import NAME, read
+from kmixup.lab.train.config import Method
 from kmixup.lab.train.methods import METHODS
-from kmixup.lab.train.trial import Method
 
 SMALLEST = {"methods": ["erm", "mixup", "kmixup", "regmixup"], "settings": 2, "trials": 2}
 

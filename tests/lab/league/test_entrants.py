@@ -3,8 +3,8 @@
 import pytest
 
 from kmixup.lab.league.entrants import ALPHAS, BUDGETS, KS, make_entrants, settings_of
+from kmixup.lab.train.config import Method
 from kmixup.lab.train.methods import METHODS
-from kmixup.lab.train.trial import Method
 
 
 @pytest.mark.parametrize("budget", BUDGETS)

@@ -9,8 +9,8 @@ from kmixup.lab.paper import PRESETS, shifts
 from kmixup.lab.paper.master import MASTER
 from kmixup.lab.paper.shifts import shifts_of
 from kmixup.lab.paper.tables import PaperColumn
+from kmixup.lab.train.config import Method
 from kmixup.lab.train.methods import METHODS
-from kmixup.lab.train.trial import Method
 
 ATTACKS = (0.5, 1, 2, 4, 8, 16)
 NAMES = [

@@ -7,8 +7,7 @@ from sweeping import done_row, failed_row
 from kmixup.lab.evaluate.scores import Scores
 from kmixup.lab.paper.tables import PaperColumn, PaperTable
 from kmixup.lab.sweep.rows import TrainingCurve
-from kmixup.lab.train.protocol import Protocol
-from kmixup.lab.train.trial import Method, Trial, shifts_from
+from kmixup.lab.train.config import Method, Protocol, Trial, shifts_from
 
 PROTOCOL = Protocol(epochs=3, rate=0.05)
 BASE = Trial("iris", "mlp-iris", Method("erm"), PROTOCOL)

@@ -13,7 +13,7 @@ from report_rows import BASE, failed, method, row, sweep, table
 from kmixup.lab.paper.tables import PaperColumn
 from kmixup.lab.report.outcomes import outcomes, unplaced
 from kmixup.lab.report.own import tables_of
-from kmixup.lab.train.trial import Method
+from kmixup.lab.train.config import Method
 
 
 def only(rows, of=None):

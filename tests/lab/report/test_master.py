@@ -8,7 +8,7 @@ from rich.console import Console
 
 from kmixup.lab.paper.master import MASTER
 from kmixup.lab.report.master import show_master
-from kmixup.lab.train.trial import Method, Trial
+from kmixup.lab.train.config import Method, Trial
 
 MNIST = MASTER[0]
 BASE = Trial("mnist", "lenet", Method("erm"))

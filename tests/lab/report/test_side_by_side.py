@@ -14,8 +14,8 @@ from kmixup.lab.report.grids import partition_of
 from kmixup.lab.report.side_by_side import side_by_side
 from kmixup.lab.report.verdict import interval
 from kmixup.lab.sweep.rows import read_row
+from kmixup.lab.train.config import Method
 from kmixup.lab.train.methods import METHODS
-from kmixup.lab.train.trial import Method
 
 LABELS = [
     "ERM",

@@ -10,7 +10,7 @@ from kmixup.lab.paper import PRESETS
 from kmixup.lab.report.account import account_of
 from kmixup.lab.report.own import tables_of
 from kmixup.lab.report.side_by_side import side_by_side
-from kmixup.lab.train.trial import Method
+from kmixup.lab.train.config import Method
 
 PRESET = PRESETS["beyond-mnist-1000"]
 

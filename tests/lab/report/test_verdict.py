@@ -31,7 +31,7 @@ from kmixup.lab.report.verdict import (
     judge,
     mood_of,
 )
-from kmixup.lab.train.trial import Method
+from kmixup.lab.train.config import Method
 
 
 def cell(errors, *, k=16, alpha=1.0, paper=None, broken=()):

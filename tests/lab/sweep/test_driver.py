@@ -13,8 +13,7 @@ from kmixup.lab.sweep import driver as module
 from kmixup.lab.sweep.driver import sweep, weight
 from kmixup.lab.sweep.grid import expand
 from kmixup.lab.sweep.store import NAME, read
-from kmixup.lab.train.protocol import Protocol
-from kmixup.lab.train.trial import Method, Trial, shifts_from
+from kmixup.lab.train.config import Method, Protocol, Trial, shifts_from
 
 # ids
 

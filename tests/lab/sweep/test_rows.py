@@ -14,8 +14,7 @@ from sweeping import done_row, failed_row
 from kmixup.lab.evaluate.scores import Scores
 from kmixup.lab.sweep.rows import Done, TrainingCurve, done_of, failed_of, read_row
 from kmixup.lab.sweep.store import NAME
-from kmixup.lab.train.protocol import Protocol
-from kmixup.lab.train.trial import Method, Trial
+from kmixup.lab.train.config import Method, Protocol, Trial
 
 TRIAL = Trial("iris", "mlp-iris", Method("kmixup", 4), Protocol(epochs=3), seed=2)
 PUBLISHED = sorted((Path(__file__).parents[3] / "results").rglob(NAME))

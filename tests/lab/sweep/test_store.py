@@ -17,7 +17,7 @@ from sweeping import done_row, failed_row
 from kmixup.lab.sweep import store as module
 from kmixup.lab.sweep.rows import read_row
 from kmixup.lab.sweep.store import HEADER, NAME, Store, read
-from kmixup.lab.train.trial import Trial
+from kmixup.lab.train.config import Trial
 
 HEAD = json.dumps(HEADER) + "\n"
 

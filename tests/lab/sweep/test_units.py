@@ -19,10 +19,9 @@ from kmixup.lab.sweep import units as module
 from kmixup.lab.sweep.rows import Done, Failed
 from kmixup.lab.sweep.units import MEMBERS, POINTS, done, failed, in_fleets, run, units
 from kmixup.lab.train import checkpoint
+from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.loop import train
-from kmixup.lab.train.protocol import Protocol
 from kmixup.lab.train.setup import DivergedError
-from kmixup.lab.train.trial import Method, Trial
 
 IRIS = Trial("iris", "mlp-iris", Method("kmixup", 2), Protocol(epochs=3, rate=0.05, batch_size=32))
 
@@ -282,8 +281,8 @@ import resource, sys
 from pathlib import Path
 from kmixup.lab.sweep.units import run
 from kmixup.lab.train import checkpoint
-from kmixup.lab.train.protocol import Protocol
-from kmixup.lab.train.trial import Trial
+from kmixup.lab.train.config import Protocol
+from kmixup.lab.train.config import Trial
 
 trial, running = Trial("iris", "MODEL", protocol=Protocol(epochs=3)), Path(sys.argv[1])
 true_save = checkpoint.save

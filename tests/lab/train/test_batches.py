@@ -7,11 +7,10 @@ from kmixup.coefficient import Beta
 from kmixup.lab.data import load
 from kmixup.lab.evaluate.tasks import agreement, soft_cross_entropy
 from kmixup.lab.train.batches import crop_and_flip
+from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.mixing import Forward, mixer_of
-from kmixup.lab.train.protocol import Protocol
 from kmixup.lab.train.setup import network
 from kmixup.lab.train.streams import Streams, batch_lengths, drawing_from, epoch
-from kmixup.lab.train.trial import Method, Trial
 from kmixup.targets import mix_targets, mixed_accuracy
 
 

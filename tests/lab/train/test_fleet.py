@@ -7,11 +7,10 @@ import torch
 from own_tables import regression
 
 from kmixup.lab.data import load
+from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.fleet import train_fleet
 from kmixup.lab.train.loop import train
-from kmixup.lab.train.protocol import Protocol
 from kmixup.lab.train.setup import DivergedError
-from kmixup.lab.train.trial import Method, Trial
 
 METHODS = [
     Method("erm"),

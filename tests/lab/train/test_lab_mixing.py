@@ -21,11 +21,10 @@ from kmixup.lab.sweep.grid import expand
 from kmixup.lab.sweep.units import units
 from kmixup.lab.train import checkpoint
 from kmixup.lab.train.batches import gather
+from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.loop import _average, _own_parameters, train
 from kmixup.lab.train.mixing import Forward, draw_of, mixer_of
-from kmixup.lab.train.protocol import Protocol
 from kmixup.lab.train.streams import Streams, epoch
-from kmixup.lab.train.trial import Method, Trial
 from kmixup.methods.local import Decay
 from kmixup.pairing import Optimal
 from kmixup.targets import mix_targets

@@ -16,10 +16,9 @@ from kmixup.lab.data import load
 from kmixup.lab.data.dataset import Dataset
 from kmixup.lab.files import replace_file
 from kmixup.lab.train import checkpoint, progress
+from kmixup.lab.train.config import Method, Protocol, Trial, shifts_from
 from kmixup.lab.train.loop import train
-from kmixup.lab.train.protocol import Protocol
 from kmixup.lab.train.setup import DivergedError, strengths
-from kmixup.lab.train.trial import Method, Trial, shifts_from
 
 FAST = Protocol(epochs=4, rate=0.05, batch_size=32)
 
@@ -224,7 +223,7 @@ def test_a_finished_run_is_not_trained_on(tmp_path):
 
 SCRIPT = """
 import sys, torch
-from kmixup.lab.train.trial import *
+from kmixup.lab.train.config import *
 from kmixup.lab.train.loop import train
 torch.set_num_threads(1)
 trial = Trial("iris", "mlp-iris", Method("kmixup", 4), Protocol(epochs=60, rate=0.05, batch_size=8))
@@ -361,7 +360,7 @@ def test_data_that_do_not_fit_the_trial_are_refused():
 DDP = """
 import io, sys, torch
 from kmixup.lab.train import loop as module
-from kmixup.lab.train.trial import *
+from kmixup.lab.train.config import *
 
 def spy(job, data, fabric):
     steps = module.epoch

@@ -12,8 +12,8 @@ from PIL import Image
 from kmixup.lab.data import load as load_data
 from kmixup.lab.data.intake import Intake
 from kmixup.lab.models import build
+from kmixup.lab.train.config import Trial
 from kmixup.lab.train.model import Model, load
-from kmixup.lab.train.trial import Trial
 
 
 def untrained(data, name="mlp-iris", *, resize=None, seed=0):

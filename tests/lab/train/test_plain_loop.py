@@ -8,10 +8,9 @@ from kmixup import Draw, KMixup
 from kmixup.blocks import Blocks
 from kmixup.lab.data import load
 from kmixup.lab.models import build
+from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.loop import train
-from kmixup.lab.train.protocol import Protocol
 from kmixup.lab.train.streams import Streams, drawing_from
-from kmixup.lab.train.trial import Method, Trial
 
 
 @pytest.mark.parametrize("pairing", ["loaders", "batch"])

@@ -9,9 +9,8 @@ import torch
 
 from kmixup.lab.sweep.engines import Local
 from kmixup.lab.train import precision
+from kmixup.lab.train.config import Protocol, Trial
 from kmixup.lab.train.loop import train
-from kmixup.lab.train.protocol import Protocol
-from kmixup.lab.train.trial import Trial
 
 DIES = "import os, signal; os.kill(os.getpid(), signal.SIGILL)"
 NEEDS_VARIABLE = f"import os\nif '{precision.VARIABLE}' not in os.environ: exec({DIES!r})"

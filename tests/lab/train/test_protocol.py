@@ -12,13 +12,12 @@ from kmixup.lab.data.dataset import Dataset
 from kmixup.lab.sweep.units import done, in_fleets
 from kmixup.lab.train import loop
 from kmixup.lab.train.batches import gather
+from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.fleet import train_fleet
 from kmixup.lab.train.loop import train
 from kmixup.lab.train.mixing import Forward
-from kmixup.lab.train.protocol import Protocol
 from kmixup.lab.train.setup import network, strengths
 from kmixup.lab.train.streams import Streams, epoch
-from kmixup.lab.train.trial import Method, Trial
 
 FAST = Protocol(epochs=4, rate=0.05, batch_size=16)
 

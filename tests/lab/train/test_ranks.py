@@ -14,10 +14,9 @@ import torch
 from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException
 
 from kmixup.lab.train import checkpoint, ranks
+from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.loop import train
-from kmixup.lab.train.protocol import Protocol
 from kmixup.lab.train.setup import DivergedError
-from kmixup.lab.train.trial import Method, Trial
 
 PATIENCE = 300  # seconds, after which something hangs
 

@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from kmixup.lab.train.config import Method, Protocol, Trial, shifts_from
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.mixing import mixer_of
-from kmixup.lab.train.protocol import Protocol
-from kmixup.lab.train.trial import Method, Trial, shifts_from
 from kmixup.pairing import Nearest, Optimal
 
 

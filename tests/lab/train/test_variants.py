@@ -12,14 +12,13 @@ from torch import nn
 from kmixup.lab.data import load
 from kmixup.lab.models import MODELS, build
 from kmixup.lab.train import checkpoint, loop
+from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.fleet import why_alone
 from kmixup.lab.train.loop import train
 from kmixup.lab.train.metric import DECAY, FeatureTable, MatchOn, penultimate, principal_components
 from kmixup.lab.train.mixing import Forward
-from kmixup.lab.train.protocol import Protocol
 from kmixup.lab.train.setup import optimiser_of
 from kmixup.lab.train.streams import Streams, epoch
-from kmixup.lab.train.trial import Method, Trial
 
 FAST = Protocol(epochs=4, rate=0.05, batch_size=8)
 VARIANTS = [
@@ -212,8 +211,8 @@ def test_a_step_matches_on_the_table_and_mixes_inputs():
 SEVERAL = """
 import sys
 from kmixup.lab.train.loop import train
-from kmixup.lab.train.protocol import Protocol
-from kmixup.lab.train.trial import Method, Trial
+from kmixup.lab.train.config import Protocol
+from kmixup.lab.train.config import Method, Trial
 
 if __name__ == "__main__":
     method, protocol = Method(k=16, memory=32), Protocol(epochs=2, rate=0.05, batch_size=8)
@@ -248,8 +247,8 @@ import sys
 from torch import nn
 
 from kmixup.lab.train.loop import train
-from kmixup.lab.train.protocol import Protocol
-from kmixup.lab.train.trial import Method, Trial
+from kmixup.lab.train.config import Protocol
+from kmixup.lab.train.config import Method, Trial
 
 
 def net(in_shape, num_classes):

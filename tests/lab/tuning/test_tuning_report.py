@@ -10,8 +10,7 @@ from sweeping import done_row, failed_row
 
 from kmixup.lab.evaluate.scores import ClassScores
 from kmixup.lab.sweep.rows import DataUsed
-from kmixup.lab.train.protocol import Protocol
-from kmixup.lab.train.trial import Method, Trial
+from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.tuning.budget import Budget
 from kmixup.lab.tuning.carrying_out import tune_plan
 from kmixup.lab.tuning.headline import headline

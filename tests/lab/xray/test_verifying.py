@@ -7,8 +7,7 @@ from sweeping import done_row, failed_row
 
 from kmixup.inspection import Advice
 from kmixup.lab.sweep.estimate import TimeEstimate
-from kmixup.lab.train.protocol import Protocol
-from kmixup.lab.train.trial import Method, Trial
+from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.xray import verifying
 from kmixup.lab.xray.verifying import ADVICE, ERM, MIXUP, VALIDATION, methods_of, verify
 

@@ -23,12 +23,11 @@ from kmixup.lab.data import ENTRIES, Dataset, at_hand, load
 from kmixup.lab.data.noise import noise
 from kmixup.lab.evaluate.tasks import soft_cross_entropy
 from kmixup.lab.train.batches import gather
+from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.mixing import Forward, draw_of, mixer_of
-from kmixup.lab.train.protocol import Protocol
 from kmixup.lab.train.setup import check_data, computing_on, network, optimiser_of
 from kmixup.lab.train.streams import Streams, epoch
-from kmixup.lab.train.trial import Method, Trial
 from kmixup.mixer import Mixer
 
 KS = (1, 2, 4, 8, 16, 32, 64)

@@ -17,8 +17,8 @@ from statistics import fmean
 
 from kmixup.inspection import Advice
 from kmixup.lab.sweep.rows import Row, done_of
+from kmixup.lab.train.config import Trial
 from kmixup.lab.train.setup import load_data
-from kmixup.lab.train.trial import Trial
 from kmixup.lab.xray import examine
 from kmixup.measured import Measured
 

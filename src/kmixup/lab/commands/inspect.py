@@ -21,7 +21,7 @@ from kmixup.lab.commands.options import (
 )
 from kmixup.lab.commands.running import How, carry_out, typed
 from kmixup.lab.files import check_folder
-from kmixup.lab.train.trial import Method, Trial
+from kmixup.lab.train.config import Method, Trial
 
 if TYPE_CHECKING:
     from kmixup.lab.xray import Xray

@@ -22,8 +22,8 @@ from kmixup.lab.commands.running import (
 from kmixup.lab.formatting import count
 from kmixup.lab.sweep.driver import SweepOutcome
 from kmixup.lab.sweep.rows import Row
+from kmixup.lab.train.config import Trial
 from kmixup.lab.train.methods import METHODS
-from kmixup.lab.train.trial import Trial
 
 if TYPE_CHECKING:
     from kmixup.lab.league.contests import Contest, Result

@@ -29,8 +29,7 @@ from kmixup.lab.sweep.driver import sweep as run
 from kmixup.lab.sweep.engines import Engine, Local
 from kmixup.lab.sweep.rows import Row
 from kmixup.lab.sweep.store import read
-from kmixup.lab.train.protocol import Protocol
-from kmixup.lab.train.trial import Trial
+from kmixup.lab.train.config import Protocol, Trial
 
 if TYPE_CHECKING:
     from kmixup.lab.paper import PaperTable

@@ -37,10 +37,10 @@ from kmixup.lab.evaluate.wording import beside, constant_answer, figures
 from kmixup.lab.formatting import count
 from kmixup.lab.sweep.rows import read_scores
 from kmixup.lab.train import checkpoint
+from kmixup.lab.train.config import Method, Trial, shifts_from, variant_words
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.methods import METHODS, VARIANTS, choices
 from kmixup.lab.train.record import CLEAN
-from kmixup.lab.train.trial import Method, Trial, shifts_from, variant_words
 
 WITHOUT_K = " and ".join(name for name, entry in METHODS.items() if not entry.has_k)
 

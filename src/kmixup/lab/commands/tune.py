@@ -46,8 +46,8 @@ from kmixup.lab.formatting import count
 from kmixup.lab.sweep.driver import SweepOutcome
 from kmixup.lab.sweep.rows import DataUsed, Done, Row, TrainingCurve
 from kmixup.lab.sweep.store import NAME, read
+from kmixup.lab.train.config import Trial
 from kmixup.lab.train.setup import load_data
-from kmixup.lab.train.trial import Trial
 from kmixup.lab.tuning.budget import Budget
 from kmixup.lab.tuning.strategies import AllFailedError
 

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from kmixup.lab.data.toy import DRAW
 from kmixup.lab.files import replace_file
+from kmixup.lab.train.config import Method, Trial
 from kmixup.lab.train.fleet import train_fleet
 from kmixup.lab.train.setup import DivergedError, computing_on, load_data
-from kmixup.lab.train.trial import Method, Trial
 
 NAME = "surfaces.npz"
 K, ALPHA = 16, 1.0

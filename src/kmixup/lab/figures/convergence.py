@@ -13,8 +13,8 @@ from matplotlib.ticker import MaxNLocator
 
 from kmixup.lab.pages.style import BLUE, DASHES, MARKERS, ORANGE, Array, panels, styled
 from kmixup.lab.train import checkpoint, record
+from kmixup.lab.train.config import Method, Trial
 from kmixup.lab.train.loop import train
-from kmixup.lab.train.trial import Method, Trial
 
 
 @dataclass(frozen=True, eq=False)

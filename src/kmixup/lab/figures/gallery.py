@@ -24,9 +24,8 @@ from kmixup.lab.figures import (
 )
 from kmixup.lab.figures.beliefs import surfaces_of
 from kmixup.lab.pages.svg import save
+from kmixup.lab.train.config import Protocol, Trial
 from kmixup.lab.train.defaults import TOY, defaults_for
-from kmixup.lab.train.protocol import Protocol
-from kmixup.lab.train.trial import Trial
 from kmixup.pairing import Nearest, Optimal, Pairing
 
 T = TypeVar("T")

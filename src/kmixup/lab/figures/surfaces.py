@@ -19,9 +19,8 @@ from kmixup.lab.figures.plane import bare, xy
 from kmixup.lab.pages.html import Picture
 from kmixup.lab.pages.style import MARKERS, SCALE, panels, styled
 from kmixup.lab.pages.svg import data_uri, png
+from kmixup.lab.train.config import Protocol, Trial
 from kmixup.lab.train.defaults import TOY
-from kmixup.lab.train.protocol import Protocol
-from kmixup.lab.train.trial import Trial
 
 # of a picture: orange for class 0, white where a network is undecided, blue for class 1
 CLASSES = LinearSegmentedColormap.from_list("classes", ["#d95f0e", "#f7f7f7", "#2166ac"])

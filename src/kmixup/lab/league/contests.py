@@ -19,10 +19,9 @@ from kmixup.lab.league.entrants import Entrant, make_entrants
 from kmixup.lab.paper.small import CIFAR10_5000, MNIST_1000, MNIST_5000
 from kmixup.lab.paper.tables import CLEAN, PaperTable
 from kmixup.lab.sweep.rows import Done, Row, measure_of
+from kmixup.lab.train.config import Method, Protocol, Trial, check_whole
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.methods import METHODS
-from kmixup.lab.train.protocol import Protocol, check_whole
-from kmixup.lab.train.trial import Method, Trial
 from kmixup.measured import Measured
 
 # images with few training samples, under the names of their experiments

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kmixup.lab.train.config import Method
 from kmixup.lab.train.methods import METHODS
-from kmixup.lab.train.trial import Method
 
 BUDGETS = (2, 4, 6)  # settings of a method: two k need an even number
 # where a method tries n of them, it tries the first n

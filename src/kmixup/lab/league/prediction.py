@@ -18,8 +18,8 @@ from kmixup.lab.league.contests import Contest, Result
 from kmixup.lab.league.entrants import MATCHED, MATCHED_K, MIXUP
 from kmixup.lab.report.grids import partition_of
 from kmixup.lab.report.verdict import Mood, PairedDifference, paired
+from kmixup.lab.train.config import Method
 from kmixup.lab.train.setup import load_data
-from kmixup.lab.train.trial import Method
 from kmixup.lab.xray import examine
 from kmixup.measured import Measured
 

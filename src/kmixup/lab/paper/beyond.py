@@ -21,8 +21,7 @@ from typing import Any
 
 from kmixup.lab.paper.small import CIFAR10_5000, MNIST_1000, MNIST_5000
 from kmixup.lab.paper.tables import CLEAN, ERROR, PaperColumn, PaperTable
-from kmixup.lab.train.protocol import Protocol
-from kmixup.lab.train.trial import variant_words
+from kmixup.lab.train.config import Protocol, variant_words
 
 STEPS = 3000
 SMALL_BATCH, MEMORY = 16, 512

@@ -8,9 +8,8 @@ from dataclasses import replace
 
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.paper.tables import PaperTable
+from kmixup.lab.train.config import Protocol, Trial
 from kmixup.lab.train.defaults import defaults_for
-from kmixup.lab.train.protocol import Protocol
-from kmixup.lab.train.trial import Trial
 
 
 def protocol_of(table: PaperTable) -> Protocol:

@@ -11,8 +11,8 @@ from kmixup.lab.paper.deviations import shrinkage, standing
 from kmixup.lab.paper.master import Summary
 from kmixup.lab.paper.shifts import shifts_of
 from kmixup.lab.paper.tables import CLEAN, PaperTable
+from kmixup.lab.train.config import AlphaRule, Trial
 from kmixup.lab.train.methods import METHODS
-from kmixup.lab.train.trial import AlphaRule, Trial
 
 BOTH: tuple[AlphaRule, ...] = ("same", "xi")
 

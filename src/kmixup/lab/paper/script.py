@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from kmixup.lab.paper.images import CIFAR10
 from kmixup.lab.paper.tables import CLEAN
-from kmixup.lab.train.protocol import Protocol
+from kmixup.lab.train.config import Protocol
 
 PROTOCOL = Protocol(batch_size=512, augment=True, drop_last=True, clean_pass="matched")
 

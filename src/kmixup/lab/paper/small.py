@@ -14,8 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kmixup.lab.paper.tables import CLEAN, ERROR, PaperColumn, PaperTable
-from kmixup.lab.train.protocol import Protocol
-from kmixup.lab.train.trial import Shifts, shifts_from
+from kmixup.lab.train.config import Protocol, Shifts, shifts_from
 
 KS = (1, 4, 16, 64)
 DIGIT_ALPHAS = (0.05, 0.2, 1.0, 4.0, 16.0)

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kmixup.lab.evaluate.shifts import SHIFTS
+from kmixup.lab.train.config import Method, PairedWith, Protocol, Shifts, variant_words
 from kmixup.lab.train.methods import METHODS, VARIANTS, baseline_of
-from kmixup.lab.train.protocol import Protocol
-from kmixup.lab.train.trial import Method, PairedWith, Shifts, variant_words
 
 ERROR = "error"  # the measure of the test part as it is
 CLEAN = "clean"  # the same, with clean statistics of batch norm

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from kmixup.lab.report.grids import Cell, Outcome
-from kmixup.lab.train.trial import AlphaRule
+from kmixup.lab.train.config import AlphaRule
 
 Array = NDArray[np.float64]
 DECIDED = 2.0  # standard errors

@@ -24,7 +24,7 @@ from kmixup.lab.report.verdict import (
     mood_of,
     paired,
 )
-from kmixup.lab.train.trial import AlphaRule
+from kmixup.lab.train.config import AlphaRule
 
 HEURISTIC = 16  # the k that the paper recommends without a search
 LEAST_TRIALS = 4  # two to choose on and two to compare

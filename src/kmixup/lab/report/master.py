@@ -16,7 +16,7 @@ from kmixup.lab.report.grids import Cell, Grid, Outcome
 from kmixup.lab.report.outcomes import outcomes
 from kmixup.lab.report.wording import cell_error
 from kmixup.lab.sweep.rows import Row
-from kmixup.lab.train.trial import AlphaRule
+from kmixup.lab.train.config import AlphaRule
 
 OURS: dict[AlphaRule, str] = {"same": "ours", "xi": "ours at equal ξ"}
 HEADINGS = ("ERM", "mixup", "k-mixup", f"{HEURISTIC}-mixup", "±")

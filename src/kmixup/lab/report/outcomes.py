@@ -13,7 +13,7 @@ from typing import Any, get_args
 from kmixup.lab.paper.tables import CLEAN, ERROR, PaperColumn, PaperTable
 from kmixup.lab.report.grids import Cell, Grid, Outcome
 from kmixup.lab.sweep.rows import Failed, Row, done_of, failed_of
-from kmixup.lab.train.trial import AlphaRule, Method, Trial
+from kmixup.lab.train.config import AlphaRule, Method, Trial
 
 Key = tuple[str, int, float, str]  # name, k, alpha and alpha rule of a method
 ERM: Key = ("erm", 1, 0.0, "same")

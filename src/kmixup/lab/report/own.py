@@ -8,8 +8,8 @@ from typing import Any
 
 from kmixup.lab.paper.tables import CLEAN, ERROR, MEASURES, PaperColumn, PaperTable
 from kmixup.lab.sweep.rows import Row
+from kmixup.lab.train.config import Method, Trial, variant_words
 from kmixup.lab.train.methods import METHODS, NO_VARIANT, VARIANTS, baseline_of
-from kmixup.lab.train.trial import Method, Trial, variant_words
 
 Place = tuple[str, str, str, float | None]  # data, network, measure and eps
 

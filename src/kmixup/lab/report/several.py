@@ -14,7 +14,7 @@ from kmixup.lab.report.account import Finding
 from kmixup.lab.report.comparing import by_column
 from kmixup.lab.report.verdict import LEVEL, PairedDifference
 from kmixup.lab.report.wording import RULE, column_name, shown_ks
-from kmixup.lab.train.trial import AlphaRule
+from kmixup.lab.train.config import AlphaRule
 
 
 @dataclass(frozen=True)

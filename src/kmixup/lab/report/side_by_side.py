@@ -12,8 +12,8 @@ from kmixup.lab.report import wording
 from kmixup.lab.report.account import Finding
 from kmixup.lab.report.grids import Cell, Outcome
 from kmixup.lab.report.verdict import judge, paired
+from kmixup.lab.train.config import variant_words
 from kmixup.lab.train.methods import METHODS
-from kmixup.lab.train.trial import variant_words
 
 TITLE = "All methods"
 EXPLANATION = (

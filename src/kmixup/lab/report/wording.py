@@ -14,7 +14,7 @@ from kmixup.lab.report.agreement import Agreement, Fit
 from kmixup.lab.report.comparing import HEURISTIC, CellComparison, by_column
 from kmixup.lab.report.grids import Cell, Grid, Outcome
 from kmixup.lab.sweep.rows import Failed, Row, done_of
-from kmixup.lab.train.trial import AlphaRule
+from kmixup.lab.train.config import AlphaRule
 
 RULE: dict[AlphaRule, str] = {
     "same": "the same alpha at every k",

@@ -18,8 +18,8 @@ from kmixup.lab.sweep.engines import Engine
 from kmixup.lab.sweep.rows import Failed, Row, done_of, failed_of
 from kmixup.lab.sweep.store import Store, read
 from kmixup.lab.sweep.units import units
+from kmixup.lab.train.config import Trial
 from kmixup.lab.train.loop import DEVICES
-from kmixup.lab.train.trial import Trial
 
 RUNNING = "running"  # the folder of checkpoints of trials that have not ended
 

@@ -12,11 +12,11 @@ from kmixup.lab.data import ENTRIES, Dataset, Holdout
 from kmixup.lab.data.noise import noise_like
 from kmixup.lab.evaluate.shifts import score_test_under
 from kmixup.lab.sweep.units import Unit, in_fleets, kind_of, units
+from kmixup.lab.train.config import Trial
 from kmixup.lab.train.fleet import train_fleet
 from kmixup.lab.train.loop import Trained, train
 from kmixup.lab.train.setup import computing_on, load_data, strengths
 from kmixup.lab.train.streams import Streams
-from kmixup.lab.train.trial import Trial
 
 STEPS = 4  # of a probe
 SLOW = 1.0  # seconds; a large network that takes them for a step is not asked for more

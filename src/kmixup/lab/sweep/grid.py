@@ -15,10 +15,16 @@ from typing import Any
 
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.evaluate.shifts import SHIFTS
+from kmixup.lab.train.config import (
+    Method,
+    Protocol,
+    Trial,
+    check_whole,
+    known_settings,
+    shifts_from,
+)
 from kmixup.lab.train.defaults import defaults_for
-from kmixup.lab.train.protocol import Protocol, check_whole
 from kmixup.lab.train.setup import load_data
-from kmixup.lab.train.trial import Method, Trial, known_settings, shifts_from
 
 
 def expand(

@@ -10,7 +10,7 @@ from typing import Any
 from kmixup.lab.formatting import count, duration
 from kmixup.lab.sweep.driver import weight
 from kmixup.lab.sweep.rows import Done, Row, failed_of
-from kmixup.lab.train.trial import Trial
+from kmixup.lab.train.config import Trial
 
 INTERVAL = 30.0  # seconds between two lines where there is no terminal
 

@@ -23,8 +23,8 @@ from kmixup.lab.evaluate.scores import (
     Scores,
 )
 from kmixup.lab.evaluate.shifts import SHIFTS
+from kmixup.lab.train.config import Trial
 from kmixup.lab.train.record import CLEAN
-from kmixup.lab.train.trial import Trial
 
 CHECKSUM = "checksum"  # the last key of a row
 # data sets that a seed splits, for rows of earlier versions, which do not tell

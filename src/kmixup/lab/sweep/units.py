@@ -31,9 +31,9 @@ from kmixup.lab.sweep.rows import (
     read_shifts,
 )
 from kmixup.lab.train import checkpoint, record
+from kmixup.lab.train.config import Method, Trial
 from kmixup.lab.train.fleet import train_fleet, why_alone
 from kmixup.lab.train.loop import Trained, train
-from kmixup.lab.train.trial import Method, Trial
 
 # Fleets of twenty are near the best throughput on all the paper's tables, and a worker that is
 # killed loses no more than one of them.

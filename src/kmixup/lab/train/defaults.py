@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from kmixup.lab.data import ENTRIES, Dataset
-from kmixup.lab.train.protocol import Protocol
+from kmixup.lab.train.config import Protocol
 
 SPEECH = Protocol(epochs=30, rate=3e-3, milestones=(1 / 3, 2 / 3))
 # Batch sizes are nowhere in the paper. Those of the UCI tables are the ones, of 16, 32, 64 and

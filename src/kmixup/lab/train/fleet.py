@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from kmixup.lab.data import Dataset
 from kmixup.lab.models.mlp import Affine, affine
 from kmixup.lab.train import record
+from kmixup.lab.train.config import Trial, variant_words
 from kmixup.lab.train.loop import TEST_BATCH, Trained
 from kmixup.lab.train.members import Members
 from kmixup.lab.train.setup import (
@@ -33,7 +34,6 @@ from kmixup.lab.train.setup import (
     strengths,
 )
 from kmixup.lab.train.streams import BatchRows, Streams, epoch
-from kmixup.lab.train.trial import Trial, variant_words
 
 
 def train_fleet(
@@ -49,8 +49,8 @@ def train_fleet(
     it would raise: the others are not disturbed. The seconds of a record are the fleet's,
     divided by its members.
 
-    >>> from kmixup.lab.train.protocol import Protocol
-    >>> from kmixup.lab.train.trial import Method
+    >>> from kmixup.lab.train.config import Protocol
+    >>> from kmixup.lab.train.config import Method
     >>> trial = Trial("iris", "mlp-iris", protocol=Protocol(epochs=2))
     >>> len(train_fleet([trial, replace(trial, seed=1), replace(trial, method=Method("erm"))]))
     3

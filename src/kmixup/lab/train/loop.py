@@ -26,6 +26,7 @@ from kmixup.lab.evaluate.shifts import SHIFTS, score_test_under
 from kmixup.lab.files import check_folder
 from kmixup.lab.train import checkpoint, precision, ranks, record
 from kmixup.lab.train.batches import gather
+from kmixup.lab.train.config import Trial
 from kmixup.lab.train.mixing import Forward, laid_out, trained_mixer
 from kmixup.lab.train.model import Model
 from kmixup.lab.train.progress import Bar, Curves, check_curves
@@ -43,7 +44,6 @@ from kmixup.lab.train.setup import (
     threads_for,
 )
 from kmixup.lab.train.streams import BatchRows, Streams, batch_lengths, drawing_from, epoch
-from kmixup.lab.train.trial import Trial
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -103,7 +103,7 @@ def train(
         progress: show a bar; by default where standard error is a terminal.
         tensorboard: write curves into `out`.
 
-    >>> from kmixup.lab.train.protocol import Protocol
+    >>> from kmixup.lab.train.config import Protocol
     >>> trained = train(Trial("iris", "mlp-iris", protocol=Protocol(epochs=2)), device="cpu")
     >>> sorted(trained.record["result"])
     ['answers', 'auc', 'balanced_accuracy', 'baseline', 'ece', 'error', 'nll']

@@ -17,9 +17,9 @@ from kmixup.blocks import Blocks
 from kmixup.coefficient import Beta, Coefficient
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.tasks import Objective, objective_of
+from kmixup.lab.train.config import Trial
 from kmixup.lab.train.mixing import mixer_of
 from kmixup.lab.train.streams import BatchRows
-from kmixup.lab.train.trial import Trial
 from kmixup.mixed import Draw
 from kmixup.mixer import Mixer
 

@@ -20,11 +20,10 @@ from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.tasks import objective_of
 from kmixup.lab.models import layers_of
 from kmixup.lab.train.batches import gather
+from kmixup.lab.train.config import Layout, Method, Trial
 from kmixup.lab.train.methods import Ingredients
 from kmixup.lab.train.metric import FeatureTable, MatchOn
-from kmixup.lab.train.protocol import Layout
 from kmixup.lab.train.streams import BatchRows, Streams, drawing_from
-from kmixup.lab.train.trial import Method, Trial
 from kmixup.layers import unwrapped
 from kmixup.mixed import Draw, Mixed
 from kmixup.mixer import Mixer

@@ -24,9 +24,9 @@ from kmixup.lab.data.intake import Intake
 from kmixup.lab.files import replace_content
 from kmixup.lab.models import build
 from kmixup.lab.train import record
+from kmixup.lab.train.config import Trial
 from kmixup.lab.train.methods import METHODS
 from kmixup.lab.train.setup import Resting
-from kmixup.lab.train.trial import Trial
 from kmixup.modes import evaluating
 
 WEIGHTS, SETTINGS = "model.safetensors", "model.json"

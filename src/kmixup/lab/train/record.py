@@ -18,8 +18,8 @@ import kmixup
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.scores import AnyScores
 from kmixup.lab.files import replace_file
+from kmixup.lab.train.config import Trial
 from kmixup.lab.train.setup import Strength
-from kmixup.lab.train.trial import Trial
 
 NAME = "record.json"
 CPU_NUMBERS = {"family": "cpu family", "model": "model", "stepping": "stepping"}

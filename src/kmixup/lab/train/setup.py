@@ -17,9 +17,8 @@ from kmixup.lab.data import Dataset, Holdout, load
 from kmixup.lab.evaluate.tasks import objective_of
 from kmixup.lab.models import build, layers_of
 from kmixup.lab.train.batches import gather
-from kmixup.lab.train.protocol import Protocol
+from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.streams import Streams, drawing_from
-from kmixup.lab.train.trial import Method, Trial
 
 
 class DivergedError(RuntimeError):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Generator, Tensor
 
-from kmixup.lab.train.trial import Trial
+from kmixup.lab.train.config import Trial
 from kmixup.randomness import uniforms
 
 COMMON = ("initialise", "order", "second", "calibrate", "noise")

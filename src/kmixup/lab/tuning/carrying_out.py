@@ -18,7 +18,7 @@ from kmixup.lab.formatting import count
 from kmixup.lab.sweep.estimate import estimate
 from kmixup.lab.sweep.rows import Done, Row, done_of, measure_of
 from kmixup.lab.sweep.units import units
-from kmixup.lab.train.trial import Method, Trial
+from kmixup.lab.train.config import Method, Trial
 from kmixup.lab.tuning.budget import Budget
 from kmixup.lab.tuning.plan import Plan
 from kmixup.lab.tuning.search import Config, Ran, Searched, as_in, search

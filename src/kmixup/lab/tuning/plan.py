@@ -14,9 +14,8 @@ from typing import Any
 from kmixup.lab.data import ENTRIES, Holdout, at_hand, load
 from kmixup.lab.evaluate.tasks import ClassWeights
 from kmixup.lab.models import check_model
+from kmixup.lab.train.config import Method, Protocol, Trial, check_whole, known_settings
 from kmixup.lab.train.defaults import defaults_for
-from kmixup.lab.train.protocol import Protocol, check_whole
-from kmixup.lab.train.trial import Method, Trial, known_settings
 from kmixup.lab.tuning.search import Config
 from kmixup.lab.tuning.strategies import KS, Setting, Strategy, make_strategy
 

@@ -17,8 +17,7 @@ from statistics import fmean
 from typing import Literal, Protocol, get_args
 
 from kmixup.coefficient import Beta
-from kmixup.lab.train.protocol import check_whole
-from kmixup.lab.train.trial import AlphaRule
+from kmixup.lab.train.config import AlphaRule, check_whole
 
 StrategyName = Literal["simple", "two-step", "grid", "halving"]
 STRATEGIES: tuple[StrategyName, ...] = get_args(StrategyName)

@@ -15,7 +15,7 @@ from kmixup.lab.formatting import NOTHING, TextTable, count, duration, with_erro
 from kmixup.lab.report.verdict import PairedDifference, paired
 from kmixup.lab.sweep.estimate import estimate
 from kmixup.lab.sweep.rows import Row, done_of
-from kmixup.lab.train.trial import Method, Trial
+from kmixup.lab.train.config import Method, Trial
 from kmixup.measured import Measured
 
 SEEDS = 6
