@@ -1,1 +1,1 @@
-"""What mixing costs, and what the advice of an X-ray is worth."""
+"""Benchmarks: the cost of mixing, measured on this machine."""
