@@ -7,12 +7,9 @@ import pytest
 import torch
 from page_checker import Checker
 from PIL import Image
-from sweeping import Fake
 
 import kmixup as library
-from kmixup.lab.commands import running
 from kmixup.lab.data import load
-from kmixup.lab.sweep.store import read
 
 
 def table(folder, rows, header="a,b,target", name="own.csv"):
@@ -281,18 +278,3 @@ def test_help_teaches_by_example(kmixup):
     assert code == 0
     assert "kmixup inspect table.csv --target species" in out
     assert "kmixup inspect table.csv --target species" in kmixup("--help")[1]
-
-
-def test_the_advice_can_be_checked_at_once(kmixup, here, monkeypatch):
-    monkeypatch.setattr(running, "Local", lambda *workers: Fake())
-    code, out, err = kmixup("inspect", "iris", "--largest-k", 16, "--verify")
-    assert code == 0
-    assert err.startswith("training 18 networks, about ")
-    assert "The advice on validation samples:" in out
-    assert "No difference can be told between the advice and ERM" in " ".join(out.split())
-    page = (here / "out" / "inspect" / "iris" / "inspect.html").read_text()
-    Checker(page)
-    assert "The advice on validation samples" in page
-    assert "No network was trained." not in page
-    rows = read(here / "out" / "inspect" / "iris" / "verify")
-    assert {row.trial.validation for row in rows} == {0.2}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -19,13 +18,8 @@ from kmixup.lab.commands.options import (
     height_and_width,
     say_account,
 )
-from kmixup.lab.commands.running import How, carry_out, typed
+from kmixup.lab.commands.running import typed
 from kmixup.lab.files import check_folder
-from kmixup.lab.train.config import Method, Trial
-
-if TYPE_CHECKING:
-    from kmixup.lab.xray import Xray
-    from kmixup.lab.xray.verifying import Verified
 
 HELP = """Look at a data set before any training: what would k and alpha do to it?
 
@@ -44,8 +38,6 @@ Your own table, arrays or images:
   kmixup inspect photos/
 Embeddings of a network: save them as x and y in an .npz, as they are
   kmixup inspect embeddings.npz --scaling none
-Then train the advice against ERM and mixup on validation samples, in a few minutes:
-  kmixup inspect table.csv --target species --verify
 Quick, on the terminal only:
   kmixup inspect mnist --size 2000 --largest-k 64 --no-page
 """
@@ -77,12 +69,6 @@ def inspect(
     out: Annotated[
         Path | None, typer.Option(help="Folder of the page; by default one in out/inspect.")
     ] = None,
-    verify: Annotated[
-        bool,
-        typer.Option(
-            "--verify", help="Train the advice, mixup and ERM on validation samples, in minutes."
-        ),
-    ] = False,
     page: Annotated[bool, typer.Option("--page/--no-page", help="Write inspect.html.")] = True,
 ) -> None:
     if seed < 0:
@@ -95,7 +81,6 @@ def inspect(
     from kmixup.lab.data import load
     from kmixup.lab.train.defaults import defaults_for
     from kmixup.lab.xray import examine, show, write
-    from kmixup.lab.xray.terminal import show_verified
 
     shown = escape(data)
     with Console(stderr=True).status(f"reading {shown}") as status:
@@ -111,33 +96,5 @@ def inspect(
         )  # fmt: skip
     say_account(loaded)
     show(xray, Console())
-    verified, again = None, f"{typed()} --verify"
-    if verify:
-        usual = defaults_for(data, loaded)
-        protocol = replace(usual.protocol, batch_size=batch_size)
-        base = Trial(
-            data, usual.model, Method("erm"), protocol, seed, limit, scaling, target=target,
-            drop=tuple(drop) or None, task=task, resize=height_and_width(resize),
-        )  # fmt: skip
-        verified = _verify(xray, base, folder / "verify")
-        show_verified(verified, Console())
-    else:
-        typer.echo(f"To check it in a few minutes:\n  {again}\n")
     if page:
-        typer.echo(f"page: {write(xray, folder, command=typed(), verified=verified)}")
-
-
-def _verify(xray: Xray, base: Trial, folder: Path) -> Verified:
-    """Train what was advised, on every core of this machine."""
-    from kmixup.lab.xray.verifying import verify
-
-    how = How("local", None, None, 1, 0, "auto", quiet=False)
-    inspection = xray.inspection
-    return verify(
-        base,
-        inspection.advice,
-        inspection.alpha,
-        lambda trials: carry_out(trials, folder, how).rows,
-        samples=inspection.samples,
-        told=lambda sentence: typer.echo(sentence, err=True),
-    )
+        typer.echo(f"page: {write(xray, folder, command=typed())}")

@@ -13,20 +13,18 @@ from kmixup.lab.xray.couplings import picture
 from kmixup.lab.xray.examining import Xray
 from kmixup.lab.xray.pairs import examples
 from kmixup.lab.xray.plots import drawings
-from kmixup.lab.xray.verifying import Verified
 
 NAME = "inspect.html"
 
 
-def page(xray: Xray, *, command: str, verified: Verified | None = None) -> str:
-    """The whole page; `command` is what to type to repeat it, `verified` a check by training."""
+def page(xray: Xray, *, command: str) -> str:
+    """The whole page; `command` is what to type to repeat it."""
     inspection = xray.inspection
     return render(
         "kmixup.lab.xray",
         "inspect.html",
         name=f"An X-ray of {xray.data.name}",
         xray=xray,
-        verified=verified,
         inspection=inspection,
         advice=inspection.advice,
         told=wording,
@@ -41,10 +39,10 @@ def page(xray: Xray, *, command: str, verified: Verified | None = None) -> str:
     )
 
 
-def write(xray: Xray, folder: Path, *, command: str, verified: Verified | None = None) -> Path:
+def write(xray: Xray, folder: Path, *, command: str) -> Path:
     """Put the page into `folder`, whole or not at all."""
     path = folder / NAME
-    replace_content(path, page(xray, command=command, verified=verified))
+    replace_content(path, page(xray, command=command))
     return path
 
 

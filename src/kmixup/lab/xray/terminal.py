@@ -7,7 +7,6 @@ from rich.console import Console
 from kmixup.lab.formatting import narrow_table
 from kmixup.lab.xray import wording
 from kmixup.lab.xray.examining import Xray
-from kmixup.lab.xray.verifying import Verified
 
 
 def show(xray: Xray, console: Console) -> None:
@@ -41,14 +40,6 @@ def show(xray: Xray, console: Console) -> None:
         _say(console, sentence)
     if (line := wording.code(xray)) is not None:
         _say(console, f"\n  {line}\n", style="bold")
-
-
-def show_verified(verified: Verified, console: Console) -> None:
-    """Print what the check of the advice came to."""
-    _say(console, "\nThe advice on validation samples:")
-    console.print(verified.table.printed(others="left"))
-    _say(console, verified.notes, style="dim")
-    _say(console, verified.sentence, style="bold")
 
 
 def _say(console: Console, text: str, *, style: str | None = None) -> None:
