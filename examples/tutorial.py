@@ -83,17 +83,17 @@ print(f"alpha = {found.alpha:.2f}: xi = {found.xi:.2f}, mixup's is {found.target
 # %% [markdown]
 # ## Which k, before any training
 #
-# `inspect` measures what mixing would do to the data and proposes a k and an alpha to start from.
+# `inspect` measures what mixing would do to the data. To choose k and alpha on validation samples,
+# use `kmixup tune`.
 
 # %%
-xray = kmixup.inspect(x, y, batch_size=128, generator=seed(0))
+xray = kmixup.inspect(x, y, generator=seed(0))
 for reading in xray.readings:
     if reading.crossing is not None:  # there are labels
         print(
             f"k = {reading.k:3}: squared distance {reading.ratio.value:.2f} of mixup's, "
             f"{reading.crossing.value:.0%} of another class"
         )
-print(f"advice: k = {xray.advice.k}, alpha = {xray.advice.alpha:g}")
 
 # %% [markdown]
 # ## Training

@@ -33,7 +33,7 @@ THEORY = [
     {"clusters"},
     {"fraction"},
 ]
-INSPECTION = [{"halfway", "labels"}, {"readings"}, {"advice"}, {"inspecting"}]
+INSPECTION = [{"halfway", "labels"}, {"readings"}, {"inspecting"}]
 # folders and modules of the lab
 LAB = [
     {"files", "formatting"},

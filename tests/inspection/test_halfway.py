@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from kmixup.inspection.halfway import Halfway
-from kmixup.measured import Measured
 from kmixup.theory.matching import matched_subsets
 
 
@@ -82,7 +81,6 @@ def test_without_labels_there_are_distances_only():
     halfway = Halfway.of(points, None, *pairs_of(points, 2, 16))
     assert halfway.contradiction is None
     assert halfway.disagreement is None
-    assert halfway.excess is None
     assert halfway.distance.value > 0
 
 
@@ -94,10 +92,3 @@ def test_too_few_samples_to_look_from_give_nothing():
 def test_samples_that_come_in_copies_give_no_ratio():
     points = torch.cat([points_of(2, 2)] * 20)
     assert Halfway.of(points, None, *pairs_of(points, 1, 16)) is None
-
-
-def test_excess_is_never_negative():
-    mean = Measured.of([0.1, 0.2])
-    more = Measured.of([0.4, 0.5])
-    assert Halfway(mean, mean, more).excess == 0
-    assert Halfway(mean, more, mean).excess == pytest.approx(0.3)

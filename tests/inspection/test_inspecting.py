@@ -47,7 +47,6 @@ def test_names_of_classes_do_not_matter():
 def test_neither_place_nor_unit_of_the_data_matters(shift, unit):
     inspection = inspected(X.double() * unit + shift, largest_k=8)
     plain = inspected(X.double(), largest_k=8)
-    assert inspection.advice.k == plain.advice.k
     for reading, other in zip(inspection.readings, plain.readings, strict=True):
         assert reading.ratio.value == pytest.approx(other.ratio.value, rel=1e-4)
         assert reading.crossing == other.crossing
@@ -107,7 +106,6 @@ def test_one_class_is_as_good_as_none():
     assert single.classes == {"0": 120}
     assert none.classes == {}
     assert single.readings == none.readings
-    assert single.advice == none.advice
     assert single.at(4).crossing is None
     assert single.at(4).halfway.contradiction is None
 
@@ -119,7 +117,9 @@ def test_the_same_generator_gives_the_same_answer_and_another_one_another():
 
 def test_a_constant_feature_changes_nothing():
     wider = torch.cat([X, torch.ones(120, 1)], 1)
-    assert inspected(wider).advice == inspected().advice
+    for reading, other in zip(inspected(wider).readings, inspected().readings, strict=True):
+        assert reading.ratio.value == pytest.approx(other.ratio.value)
+        assert reading.crossing == other.crossing
 
 
 def test_a_k_that_was_not_read_is_refused():
@@ -141,7 +141,6 @@ def test_a_k_that_was_not_read_is_refused():
         (lambda: inspect(X, Y, alpha=0), r"alpha must be above 0"),
         (lambda: inspect(X, Y, alpha=-1), r"alpha must be a finite number"),
         (lambda: inspect(X, Y, largest_k=0), r"largest_k must be a whole number, at least 1"),
-        (lambda: inspect(X, Y, batch_size=1), r"batch_size must be .* at least 2, got 1"),
         (lambda: inspect(X, Y, size=2.5), r"size must be .* at least 4, got 2.5"),
     ],
 )

@@ -1,9 +1,8 @@
 """An X-ray of a data set: what k and alpha would do to it, before any network is trained.
 
-`inspect` measures and returns an `Inspection`: a `Reading` for every k, and `Advice`.
+`inspect` measures and returns an `Inspection` with a `Reading` for every k.
 """
 
-from kmixup.inspection.advice import Advice
 from kmixup.inspection.halfway import Halfway
 from kmixup.inspection.inspecting import Inspection, inspect
 from kmixup.inspection.labels import LabelReading
@@ -11,7 +10,6 @@ from kmixup.inspection.readings import DistanceDecay, Reading
 from kmixup.measured import Measured
 
 __all__ = [
-    "Advice",
     "DistanceDecay",
     "Halfway",
     "Inspection",

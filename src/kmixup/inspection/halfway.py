@@ -46,13 +46,6 @@ class Halfway:
     contradiction: Measured | None
     disagreement: Measured | None
 
-    @property
-    def excess(self) -> float | None:
-        """By how much `contradiction` exceeds `disagreement`, at least 0."""
-        if self.contradiction is None or self.disagreement is None:
-            return None
-        return max(self.contradiction.value - self.disagreement.value, 0.0)
-
     @classmethod
     def of(
         cls, points: Tensor, labels: Indices | None, firsts: Indices, seconds: Indices

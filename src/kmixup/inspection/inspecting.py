@@ -1,4 +1,4 @@
-"""`inspect`: samples and labels in, readings and advice out."""
+"""`inspect`: measure what k-mixup would do to a data set."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import torch
 from torch import Generator, Tensor
 
 from kmixup.coefficient import Beta
-from kmixup.inspection.advice import Advice, advise
-from kmixup.inspection.labels import USUAL_K, LabelReading, read_labels
+from kmixup.inspection.labels import LABELS_K, LabelReading, read_labels
 from kmixup.inspection.readings import DistanceDecay, Reading, decay_of, read
 from kmixup.theory.matching import Indices
 
@@ -31,12 +30,10 @@ class Inspection:
         classes: names of the classes with their counts among the samples used; empty without
             labels.
         alpha: of the plain mixup that strengths are compared with.
-        batch_size: of the training to come. The advised k fits into it twice.
         readings: one for each k.
         decay: how fast partners come nearer as k grows; None if there are too few k to see it.
-        advice: a k and an alpha to start from.
-        by_labels: one for each weight of labels in the match, at the advised k, or at 16 where
-            that matches nothing; empty without labels.
+        by_labels: one for each weight of labels in the match, at k = 16 or the largest k below;
+            empty without labels.
     """
 
     samples: int
@@ -44,10 +41,8 @@ class Inspection:
     features: int
     classes: dict[str, int]
     alpha: float
-    batch_size: int
     readings: tuple[Reading, ...]
     decay: DistanceDecay | None
-    advice: Advice
     by_labels: tuple[LabelReading, ...] = ()
 
     def at(self, k: int) -> Reading:
@@ -65,7 +60,6 @@ def inspect(
     *,
     alpha: float = 1.0,
     largest_k: int = LARGEST_K,
-    batch_size: int = 128,
     size: int = SIZE,
     generator: Generator | None = None,
     watch: Callable[[int], object] = lambda k: None,
@@ -78,7 +72,6 @@ def inspect(
             looked at.
         alpha: of the plain mixup that strengths are compared with.
         largest_k: readings are at powers of two up to this, and up to half of the samples.
-        batch_size: of the training to come. The advised k fits into it twice.
         size: largest number of samples to look at. If there are more, so many are drawn at
             random, and fewer if the samples are large.
         generator: of all draws.
@@ -89,7 +82,7 @@ def inspect(
     >>> xray.at(16).ratio.value < xray.at(4).ratio.value < 1
     True
     """
-    _check(x, alpha, largest_k, batch_size, size)
+    _check(x, alpha, largest_k, size)
     width = int(np.prod(tuple(x.shape[1:])))
     some = draw(len(x), width, size=size, generator=generator)
     points = _points(x if some is None else x[some])
@@ -98,8 +91,7 @@ def inspect(
     for k in _powers(min(largest_k, used // 2)):
         watch(k)
         readings.append(read(points, labels, k, alpha=alpha, generator=generator))
-    advice = advise(readings, samples=used, alpha=alpha, batch_size=batch_size)
-    k = min(advice.k if advice.k > 1 else USUAL_K, readings[-1].k)
+    k = min(LABELS_K, readings[-1].k)
     by_labels: tuple[LabelReading, ...] = ()
     if labels is not None and k > 1:
         by_labels = read_labels(points, labels, k, generator=generator)
@@ -109,10 +101,8 @@ def inspect(
         features=width,
         classes=classes,
         alpha=alpha,
-        batch_size=batch_size,
         readings=tuple(readings),
         decay=decay_of(readings),
-        advice=advice,
         by_labels=by_labels,
     )
 
@@ -164,7 +154,7 @@ def _powers(most: int) -> list[int]:
     return [1 << i for i in range(most.bit_length())]
 
 
-def _check(x: Any, alpha: float, largest_k: int, batch_size: int, size: int) -> None:
+def _check(x: Any, alpha: float, largest_k: int, size: int) -> None:
     if not isinstance(x, (Tensor, np.ndarray)) or x.ndim < 2 or 0 in x.shape:
         shape = tuple(x.shape) if hasattr(x, "shape") else type(x).__name__
         raise ValueError(f"x must be a tensor or an array of shape (n, ...), got {shape}")
@@ -172,8 +162,6 @@ def _check(x: Any, alpha: float, largest_k: int, batch_size: int, size: int) -> 
         raise ValueError(f"x must have at least 4 samples, got {len(x)}")
     if not Beta(alpha).alpha > 0:
         raise ValueError("alpha must be above 0, to compare strengths with, got 0")
-    for name, value, least in (
-        ("largest_k", largest_k, 1), ("batch_size", batch_size, 2), ("size", size, 4),
-    ):  # fmt: skip
+    for name, value, least in (("largest_k", largest_k, 1), ("size", size, 4)):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise ValueError(f"{name} must be a whole number, at least {least}, got {value!r}")

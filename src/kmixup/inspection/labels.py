@@ -15,7 +15,7 @@ from kmixup.theory.matching import Indices
 WEIGHTS = (-1.0, -0.5, -0.2, 0.0, 0.2, 0.5, 1.0, 2.0)
 MATCHES, LEAST_BLOCKS = 2048, 4  # of each weight
 NUMBERS = 1 << 22  # in the samples that are matched at once
-USUAL_K = 16  # where mixup is advised, which matches nothing
+LABELS_K = 16  # the k of these readings, if there are enough samples
 
 
 @dataclass(frozen=True)

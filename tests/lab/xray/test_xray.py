@@ -17,7 +17,7 @@ COMMAND = "kmixup inspect <own>.csv"
 
 
 def iris():
-    return examine(load("iris"), batch_size=32)
+    return examine(load("iris"))
 
 
 @pytest.fixture(scope="module")
@@ -47,14 +47,8 @@ def test_the_page_is_well_formed_and_needs_nothing_from_elsewhere(written):
 
 def test_the_page_has_the_answer_first_and_every_part(written, xray):
     text = text_of(written)
-    advice = xray.inspection.advice
     parts = [
         "An X-ray of iris",
-        f"k = {advice.k}, alpha = {advice.alpha:g}",
-        *advice.reasons,
-        advice.changes,
-        advice.caveat,
-        wording.code(xray),
         "What k does",
         "How near partners are",
         "The alpha that keeps the strength",
@@ -119,7 +113,7 @@ def test_classes_of_one_name_and_many_classes_fit_the_page(xray, tmp_path):
         xray.data, x_train=points, y_train=labels, classes=("same",) * 40, columns=(),
         mean=torch.tensor(0.0), std=torch.tensor(1.0),
     )  # fmt: skip
-    path = write(examine(data, batch_size=32, largest_k=4), tmp_path / "deep", command=COMMAND)
+    path = write(examine(data, largest_k=4), tmp_path / "deep", command=COMMAND)
     text = text_of(path.read_text())
     assert "in 40 classes" in text
     assert "same: 5" in text
@@ -129,9 +123,8 @@ def test_classes_of_one_name_and_many_classes_fit_the_page(xray, tmp_path):
 
 def test_examples_are_partners_of_one_second_set(xray):
     shown = pairs.examples(xray)
-    advised = xray.inspection.advice.k
     assert len(shown) == 4
-    assert {mate.k for sample in shown for mate in sample.mates} == {1, advised}
+    assert {mate.k for sample in shown for mate in sample.mates} == {1, 16}
     for sample in shown:
         assert sample.label in xray.data.classes
         assert len(sample.features) == len(sample.values) == 4
@@ -147,7 +140,7 @@ def test_floats_with_two_axes_are_shown_as_pictures(xray):
         xray.data, x_train=x, y_train=torch.arange(40) % 3, columns=(),
         mean=torch.tensor(0.5), std=torch.tensor(1.0),
     )  # fmt: skip
-    shown = pairs.examples(examine(data, batch_size=8, largest_k=2))
+    shown = pairs.examples(examine(data, largest_k=2))
     assert len(shown) == 6
     assert all(sample.picture.startswith("data:image/png;base64,") for sample in shown)
     assert all(mate.halfway != mate.picture for sample in shown for mate in sample.mates)
@@ -172,11 +165,11 @@ def test_dimensions_in_words(low, high, words):
 def test_samples_that_cannot_be_inspected_are_refused(xray):
     few = replace(xray.data, x_train=xray.data.x_train[:3], y_train=xray.data.y_train[:3])
     with pytest.raises(ValueError, match="iris must have at least 4 training samples"):
-        examine(few, batch_size=8)
+        examine(few)
     one_class = torch.zeros(9, dtype=torch.int64)
     same = replace(xray.data, x_train=xray.data.x_train[:1].expand(9, -1), y_train=one_class)
     with pytest.raises(ValueError, match="iris must have samples that differ"):
-        examine(same, batch_size=8)
+        examine(same)
     unique = replace(xray.data, y_train=torch.arange(100))
     with pytest.raises(ValueError, match="classes that occur more than once, has 100 in 100"):
-        examine(unique, batch_size=8)
+        examine(unique)

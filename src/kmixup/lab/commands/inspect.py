@@ -25,13 +25,13 @@ HELP = """Look at a data set before any training: what would k and alpha do to i
 
 Samples are matched at k = 1, 2, 4 and so on. You see how near partners come, which alpha
 keeps the strength of mixup, how often labels change, whether mixed points lie among the data
-and whether samples there contradict their labels; then a k and an alpha to start from, with
-the reasons, and a page with plots and pairs.
+and whether samples there contradict their labels, on the terminal and on a page with plots and
+pairs. To choose k and alpha on validation samples, use kmixup tune.
 
 \b
 Without any download:
   kmixup inspect iris
-  kmixup inspect swiss-roll --batch-size 256
+  kmixup inspect swiss-roll --largest-k 64
 Your own table, arrays or images:
   kmixup inspect table.csv --target species
   kmixup inspect arrays.npz --scaling minmax
@@ -50,12 +50,6 @@ def inspect(
     ],
     alpha: Annotated[float, typer.Option(help="Of plain mixup, to compare strengths with.")] = 1.0,
     largest_k: Annotated[int, typer.Option(help="Where the powers of two end.")] = 256,
-    batch_size: Annotated[
-        int | None,
-        typer.Option(
-            help="Of the training to come, twice the advised k or more; by default the lab's."
-        ),
-    ] = None,
     size: Annotated[
         int, typer.Option(help="Samples to look at, drawn at random where there are more.")
     ] = 10_000,
@@ -79,7 +73,6 @@ def inspect(
     from rich.markup import escape
 
     from kmixup.lab.data import load
-    from kmixup.lab.train.defaults import defaults_for
     from kmixup.lab.xray import examine, show, write
 
     shown = escape(data)
@@ -88,10 +81,8 @@ def inspect(
             data, limit=limit, scaling=scaling, seed=seed, target=target, drop=drop,  # type: ignore[arg-type]
             task=task, resize=height_and_width(resize),  # type: ignore[arg-type]
         )  # fmt: skip
-        if batch_size is None:
-            batch_size = defaults_for(data, loaded).protocol.batch_size
         xray = examine(
-            loaded, alpha=alpha, largest_k=largest_k, batch_size=batch_size, size=size, seed=seed,
+            loaded, alpha=alpha, largest_k=largest_k, size=size, seed=seed,
             watch=lambda k: status.update(f"matching samples of {shown} at k = {k}"),
         )  # fmt: skip
     say_account(loaded)

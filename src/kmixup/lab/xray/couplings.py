@@ -52,11 +52,10 @@ def _cloud(xray: Xray) -> Cloud:
 
 @styled
 def _drawn(xray: Xray, cloud: Cloud) -> Figure:
-    advice = xray.inspection.advice
+    alpha = xray.inspection.alpha
     figure, grid = panels(2, len(xray.compared), size=(3.0, 3.1))
     for k, (upper, lower) in zip(xray.compared, grid.T, strict=True):
         block = cloud.block(min(k, PAIRS))
-        alpha = (advice.alpha if k == advice.k else 0.0) or xray.inspection.alpha
         coupling(upper, cloud, block, xray.seed)
         vicinal(lower, cloud, block, alpha, MIXED, xray.seed)
         upper.set_title(f"pairs, k = {block}")

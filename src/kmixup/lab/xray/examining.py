@@ -15,7 +15,7 @@ from kmixup.lab.data import Dataset
 
 FEWEST = 4
 THIRDS = ("lowest third", "middle third", "highest third")
-COMPARED = 16  # the k to show beside 1 where none above is advised
+COMPARED = 16  # the k to show beside 1, if there are enough samples
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +50,7 @@ class Xray:
 
     @property
     def compared(self) -> tuple[int, ...]:
-        """The two k to show: 1, and the advised k or, if that is 1, a larger one."""
-        advised = self.inspection.advice.k
-        if advised > 1:
-            return 1, advised
+        """The two k to show: 1, and 16 or the largest k below."""
         ks = [reading.k for reading in self.inspection.readings if 1 < reading.k <= COMPARED]
         return (1, *ks[-1:])
 
@@ -64,7 +61,6 @@ class Xray:
 def examine(
     data: Dataset,
     *,
-    batch_size: int,
     alpha: float = 1.0,
     largest_k: int = LARGEST_K,
     size: int = SIZE,
@@ -90,8 +86,8 @@ def examine(
             "are all the same"
         )
     inspection = inspect(
-        points, data.y_train[drawn], alpha=alpha, largest_k=largest_k, batch_size=batch_size,
-        size=size, generator=generator, watch=watch,
+        points, data.y_train[drawn], alpha=alpha, largest_k=largest_k, size=size,
+        generator=generator, watch=watch,
     )  # fmt: skip
     return Xray(data, drawn, points, replace(inspection, samples=n), seed, regression)
 

@@ -26,7 +26,6 @@ def page(xray: Xray, *, command: str) -> str:
         name=f"An X-ray of {xray.data.name}",
         xray=xray,
         inspection=inspection,
-        advice=inspection.advice,
         told=wording,
         columns=wording.columns(inspection, labelled=xray.labelled),
         drawn=drawings(inspection),
@@ -53,7 +52,6 @@ def _facts(xray: Xray) -> dict[str, str]:
         "looked at": f"{inspection.used:,}",
         "numbers in a sample": f"{inspection.features:,}",
         "scaling": data.scaling,
-        "batch size": str(inspection.batch_size),
         "mixup to compare with": f"alpha = {inspection.alpha:g}",
         "seed": str(xray.seed),
     }

@@ -175,12 +175,8 @@ def _from_zero(axes: Axes, ylabel: str) -> None:
 
 
 def _drawing(inspection: Inspection, title: str, note: str, draw: Draw) -> Drawing:
-    advice = inspection.advice
-
     def whole(axes: Axes) -> None:
         draw(axes)
-        if advice.alpha:
-            axes.axvline(advice.k, color="grey", lw=1, ls=(0, (4, 3)), label="advised k", zorder=1)
         k_axis(axes, [reading.k for reading in inspection.readings])
 
     name = "".join(word[0] for word in title.split())

@@ -10,8 +10,8 @@ from kmixup.lab.xray.examining import Xray
 
 
 def show(xray: Xray, console: Console) -> None:
-    """Print the readings, what they imply, and the advice."""
-    inspection, advice = xray.inspection, xray.inspection.advice
+    """Print the readings and what they imply."""
+    inspection = xray.inspection
     columns = wording.columns(inspection, labelled=xray.labelled)
     names = [column.name for column in columns]
     table = narrow_table(
@@ -33,13 +33,7 @@ def show(xray: Xray, console: Console) -> None:
     if inspection.by_labels:
         _say(console, f"\n{wording.by_labels(inspection)}")
         console.print(wording.labels_table(inspection).printed(others="right"))
-    if advice.warning is not None:
-        _say(console, f"\nWarning: {advice.warning}.", style="bold red")
-    _say(console, f"\nAdvice: {advice.answer}", style="bold green")
-    for sentence in (*advice.reasons, advice.changes, advice.caveat):
-        _say(console, sentence)
-    if (line := wording.code(xray)) is not None:
-        _say(console, f"\n  {line}\n", style="bold")
+    _say(console, f"\n{wording.CHOOSE}")
 
 
 def _say(console: Console, text: str, *, style: str | None = None) -> None:

@@ -10,6 +10,7 @@ from kmixup.lab.xray.examining import Xray
 
 OUT_OF_REACH = "out of reach"
 LISTED = 12  # classes by name
+CHOOSE = "To choose k and alpha on validation samples: kmixup tune"
 MANY = 100  # dimensions that cannot be told from more
 
 DISTANCE, ALPHA, CROSSING, LEAST, HALFWAY, CONTRADICTION, DISAGREEMENT = (
@@ -147,12 +148,3 @@ def dimension(decay: DistanceDecay | None) -> str:
         f"The squared distance of partners falls like k to the power {measured(decay.slope)}, as "
         f"it does {told}.{caution}"
     )
-
-
-def code(xray: Xray) -> str | None:
-    """The mixer to start from, or None where none is advised."""
-    advice = xray.inspection.advice
-    if not advice.mixes:
-        return None
-    classes = "" if xray.regression else f", num_classes={xray.data.num_classes}"
-    return f"kmixup.KMixup(k={advice.k}, alpha={advice.alpha:g}{classes})"
