@@ -19,7 +19,7 @@ from matplotlib.ticker import NullLocator
 from kmixup.lab.files import replace_content
 from kmixup.lab.pages.style import BLACK, BLUE, FAINT, panels, shade, styled
 from kmixup.lab.pages.svg import png
-from kmixup.lab.paper import PRESETS
+from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.report.account import Finding, account_of
 from kmixup.lab.report.grids import Cell
 from kmixup.lab.report.verdict import PairedDifference, paired

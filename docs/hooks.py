@@ -218,7 +218,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def notes_of_tables() -> str:
     """What `kmixup.lab.paper` notes beside the tables of the paper, as a Markdown table."""
-    from kmixup.lab.paper import PRESETS
+    from kmixup.lab.paper.presets import PRESETS
 
     rows = {
         f"| {table.title} | {note} |": None

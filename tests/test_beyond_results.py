@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import ttest_1samp
 
 from kmixup.lab.formatting import with_interval
-from kmixup.lab.paper import PRESETS
+from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.report.several import holm
 from kmixup.lab.sweep.store import read
 

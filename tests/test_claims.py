@@ -10,7 +10,7 @@ from statistics import fmean, stdev
 import pytest
 
 from kmixup.lab.formatting import number, signed
-from kmixup.lab.paper import PRESETS
+from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.report.account import account_of
 from kmixup.lab.report.recipes import recipes
 from kmixup.lab.report.several import column_tests

@@ -10,7 +10,7 @@ from kmixup.lab.league.contests import make_contests, result_of
 from kmixup.lab.league.prediction import crossing_ratio, prediction_of
 from kmixup.lab.league.standings import standings_of
 from kmixup.lab.league.wording import against_sentence, friedman_sentence
-from kmixup.lab.paper import PRESETS
+from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.report.account import account_of
 from kmixup.lab.report.verdict import paired
 from kmixup.lab.sweep.store import read

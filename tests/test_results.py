@@ -6,7 +6,7 @@ from statistics import fmean, stdev
 import pytest
 from scipy import stats
 
-from kmixup.lab.paper import PRESETS
+from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.report.account import account_of
 from kmixup.lab.report.table_csv import cells_csv
 from kmixup.lab.sweep.store import read

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from kmixup.lab.formatting import signed
-from kmixup.lab.paper import PRESETS
+from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.report.account import account_of
 from kmixup.lab.report.several import holm
 from kmixup.lab.sweep.store import read

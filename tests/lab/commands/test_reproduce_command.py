@@ -8,7 +8,7 @@ import pytest
 from sweeping import Inline
 
 from kmixup.lab.commands import running as command
-from kmixup.lab.paper import PRESETS
+from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.sweep.store import read
 
 ROOT = Path(__file__).parents[3]

@@ -8,7 +8,7 @@ from sealing import Sealed, own
 from sweeping import Fake, Inline, done_row, failed_row, table
 
 from kmixup.lab.league.contests import SMALL, make_contests, play, result_of
-from kmixup.lab.paper import PRESETS
+from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.sweep.driver import sweep
 from kmixup.lab.sweep.rows import failed_of
 from kmixup.lab.sweep.store import NAME, read

@@ -1,6 +1,6 @@
 """The printed tables by name, and their lowest errors: what the tests of the paper share."""
 
-from kmixup.lab.paper import PRESETS
+from kmixup.lab.paper.presets import PRESETS
 
 TABLES = {
     table.name: table

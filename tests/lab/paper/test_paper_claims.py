@@ -3,8 +3,8 @@
 import pytest
 from printed import TABLES, above_one, lowest
 
-from kmixup.lab.paper import PRESETS
-from kmixup.lab.paper.claims import Claim
+from kmixup.lab.paper.presets import PRESETS
+from kmixup.lab.paper.tables import Claim
 
 
 def margins(claim, table):

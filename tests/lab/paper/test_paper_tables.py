@@ -9,10 +9,12 @@ from printed import TABLES, above_one, lowest
 from kmixup import Beta
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.models import MODELS
-from kmixup.lab.paper.master import MASTER
+from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.paper.tables import PaperColumn, PaperTable
 
-# rows, columns, and the sum of the printed figures
+MASTER = PRESETS["master"].summaries
+
+# rows, columns, and the sum of the printed numbers
 SHAPES = {
     "one-ring": (5, 5, 114.63),
     "four-bars": (5, 5, 226.53),
@@ -161,9 +163,9 @@ def test_where_some_k_above_1_is_best_at_every_xi_and_where_not():
     for name in ("tiny-imagenet", "cifar100", "svhn", "one-ring", "swiss-roll"):
         assert exceptions(name) == [], name
     assert exceptions("mnist") == [0.2]
-    assert noted(TABLES["mnist"], "at alpha 0.2 it is k = 1")
+    assert noted(TABLES["mnist"], "At alpha 0.2, k = 1 is best")
     assert exceptions("four-bars") == [0.25, 1]
-    assert noted(TABLES["four-bars"], "both are at 0.00")
+    assert noted(TABLES["four-bars"], "both have 0.00")
 
 
 def test_noise_and_attacks_have_the_highest_k_below_mixup_in_every_instance():
@@ -274,7 +276,7 @@ def test_a_sweep_of_ones_own_has_no_figures():
 
 
 def test_a_grid_of_the_wrong_shape_is_refused():
-    with pytest.raises(ValueError, match="errors of t must have 2 rows .one for each k. of 1 fig"):
+    with pytest.raises(ValueError, match="errors of t must have 2 rows .one for each k. of 1 num"):
         PaperTable(
             "t", "T", "", "iris", "mlp-iris", (1, 4), (PaperColumn(1),), ((1.0,),), None, None, 3
         )
@@ -303,6 +305,6 @@ def test_how_many_figures_are_means_over_a_third_of_the_data(name, samples, fit)
     assert ENTRIES[name].test == samples
     assert fitting(table, samples) == fit
     if fit < 16:
-        assert noted(table, f"Only {fit} of the 16 figures are means of 20 trials over {samples}")
+        assert noted(table, f"Only {fit} of the 16 numbers are means of 20 trials over {samples}")
         half = (ENTRIES[name].train + samples) // 2
         assert not any(fitting(table, part) == 16 for part in range(10, half + 1))

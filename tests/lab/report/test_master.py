@@ -6,11 +6,11 @@ from io import StringIO
 from report_rows import failed, method, row
 from rich.console import Console
 
-from kmixup.lab.paper.master import MASTER
+from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.report.master import show_master
 from kmixup.lab.train.config import Method, Trial
 
-MNIST = MASTER[0]
+MNIST = PRESETS["master"].summaries[0]
 BASE = Trial("mnist", "lenet", Method("erm"))
 
 

@@ -15,8 +15,7 @@ from rich.console import Console
 
 from kmixup.lab import report
 from kmixup.lab.pages.html import Picture
-from kmixup.lab.paper.claims import Claim
-from kmixup.lab.paper.tables import PaperColumn
+from kmixup.lab.paper.tables import Claim, PaperColumn
 from kmixup.lab.train.config import Method
 
 COMMAND = "kmixup reproduce uci --trials 6"

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_rows import sweep, table
 
-from kmixup.lab.paper.claims import BEST_CELLS
+from kmixup.lab.paper.tables import BEST_CELLS
 from kmixup.lab.report.account import Preface, account_of
 from kmixup.lab.report.grids import partition_of
 from kmixup.lab.report.markdown import markdown

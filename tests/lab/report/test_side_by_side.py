@@ -7,7 +7,7 @@ from report_rows import method, row, sweep, table
 from rich.console import Console
 
 from kmixup.lab import report
-from kmixup.lab.paper import PRESETS
+from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.paper.tables import PaperColumn
 from kmixup.lab.report.account import account_of
 from kmixup.lab.report.grids import partition_of

@@ -6,7 +6,7 @@ import pytest
 from report_rows import row
 
 from kmixup.lab.evaluate.scores import Scores
-from kmixup.lab.paper import PRESETS
+from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.report.account import account_of
 from kmixup.lab.report.own import tables_of
 from kmixup.lab.report.side_by_side import side_by_side

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from report_rows import failed, method, row, sweep, table
 from scipy import stats
 
-from kmixup.lab.paper.claims import Claim
-from kmixup.lab.paper.tables import PaperColumn
+from kmixup.lab.paper.tables import Claim, PaperColumn
 from kmixup.lab.report.comparing import (
     BETWEEN_TURNS,
     CellComparison,

@@ -16,7 +16,7 @@ from kmixup.lab.commands.reproduce import _extent
 from kmixup.lab.data.dataset import Dataset
 from kmixup.lab.evaluate.tasks import soft_cross_entropy
 from kmixup.lab.models import build, layers_of
-from kmixup.lab.paper import PRESETS
+from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.sweep.grid import expand
 from kmixup.lab.sweep.units import units
 from kmixup.lab.train import checkpoint

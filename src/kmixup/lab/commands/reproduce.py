@@ -19,7 +19,7 @@ from kmixup.lab.commands.options import (
 )
 from kmixup.lab.commands.running import How, carry_out, ended_so_far, finish, preview, report
 from kmixup.lab.formatting import count
-from kmixup.lab.paper import PRESETS, Preset, preset_of
+from kmixup.lab.paper.presets import PRESETS, Preset, preset_of
 from kmixup.lab.sweep.rows import Done, Row
 from kmixup.lab.sweep.store import NAME as ROWS
 from kmixup.lab.sweep.store import read

@@ -32,7 +32,7 @@ from kmixup.lab.sweep.store import read
 from kmixup.lab.train.config import Protocol, Trial
 
 if TYPE_CHECKING:
-    from kmixup.lab.paper import PaperTable
+    from kmixup.lab.paper.tables import PaperTable
 
 FAILED, INTERRUPTED = 1, 130
 STARTUP = 5.0  # seconds for a worker to import torch and to start

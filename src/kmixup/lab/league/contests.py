@@ -16,20 +16,15 @@ from kmixup.lab.data import ENTRIES, Holdout, load
 from kmixup.lab.data.targets import Task
 from kmixup.lab.evaluate.scores import Measure
 from kmixup.lab.league.entrants import Entrant, make_entrants
-from kmixup.lab.paper.small import CIFAR10_5000, MNIST_1000, MNIST_5000
-from kmixup.lab.paper.tables import CLEAN, PaperTable
+from kmixup.lab.paper.presets import PRESETS
+from kmixup.lab.paper.tables import CLEAN
 from kmixup.lab.sweep.rows import Done, Row, measure_of
 from kmixup.lab.train.config import Method, Protocol, Trial, check_whole
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.methods import METHODS
 from kmixup.measured import Measured
 
-# images with few training samples, under the names of their experiments
-SMALL: Mapping[str, tuple[PaperTable, ...]] = {
-    "mnist-1000": MNIST_1000,
-    "mnist-5000": MNIST_5000,
-    "cifar10-5000": CIFAR10_5000,
-}
+SMALL = ("mnist-1000", "mnist-5000", "cifar10-5000")  # experiments with small training sets
 DIGITS = 12  # errors that agree so far are equal
 
 Run = Callable[[Sequence[Trial]], Iterable[Row]]  # the rows of trials, in any order
@@ -261,7 +256,8 @@ def _subject(name: str, validation: float) -> tuple[Trial, tuple[int, ...], int,
     """A trial without mixing, the shape of an input, the training samples and the task."""
     plain = Method("erm")
     if name in SMALL:
-        table, clean = SMALL[name][0], any(other.measure == CLEAN for other in SMALL[name])
+        tables = PRESETS[name].tables
+        table, clean = tables[0], any(other.measure == CLEAN for other in tables)
         entry, protocol = ENTRIES[table.data], table.protocol or Protocol()
         base = Trial(table.data, table.model, plain, protocol, samples=table.samples)
         base = replace(base, clean_statistics=clean)

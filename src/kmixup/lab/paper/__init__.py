@@ -1,7 +1,5 @@
-"""The paper as data: every results table as printed, and its experiments as presets."""
+"""The paper as data: its results tables and claims (`tables.toml`), and presets that re-run them.
 
-from kmixup.lab.paper.preset import Preset
-from kmixup.lab.paper.presets import PRESETS, preset_of
-from kmixup.lab.paper.tables import PaperTable
-
-__all__ = ["PRESETS", "PaperTable", "Preset", "preset_of"]
+Nothing is imported here, so that reports, which need only the classes of `tables`, don't read
+the data file.
+"""

@@ -1,21 +1,14 @@
-"""How a run differs from the paper: what was shrunk this time, and what always differs."""
+"""How a run differs from the paper: what was reduced this time, and what always differs."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.paper.tables import PaperTable
-from kmixup.lab.train.config import Protocol, Trial
+from kmixup.lab.train.config import Trial
 from kmixup.lab.train.defaults import defaults_for
-
-
-def protocol_of(table: PaperTable) -> Protocol:
-    """The protocol of the networks behind a table."""
-    protocol = table.protocol or defaults_for(table.data).protocol
-    return protocol if table.epochs is None else replace(protocol, epochs=table.epochs)
 
 
 def shrinkage(tables: Sequence[PaperTable], trials: Iterable[Trial]) -> tuple[str, ...]:
@@ -28,12 +21,12 @@ def shrinkage(tables: Sequence[PaperTable], trials: Iterable[Trial]) -> tuple[st
 
 
 def standing(tables: Sequence[PaperTable]) -> tuple[str, ...]:
-    """What differs from the paper or had to be chosen in its place, in every run."""
+    """What differs from the paper, or is not stated there, in every run."""
     return _merged(tables, [_chosen(table) for table in tables])
 
 
 def _merged(tables: Sequence[PaperTable], notes: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Each of the tables' notes once; a note that is not of all tables names its own."""
+    """Each of the tables' notes once; a note that does not hold for all tables names its own."""
     tables_of: dict[str, list[PaperTable]] = {}
     for table, sentences in zip(tables, notes, strict=True):
         for sentence in sentences:
@@ -45,7 +38,7 @@ def _merged(tables: Sequence[PaperTable], notes: Sequence[Sequence[str]]) -> tup
 
 
 def _names(some: Sequence[PaperTable], tables: Sequence[PaperTable]) -> str:
-    """Titles of some of the tables; a data set all of whose tables are among them has one name."""
+    """Titles of some of the tables; a data set is named once if all its tables are among them."""
     names = {}
     for table in some:
         of_data = [other for other in tables if other.data == table.data]
@@ -55,15 +48,14 @@ def _names(some: Sequence[PaperTable], tables: Sequence[PaperTable]) -> str:
 
 
 def _is_of(trial: Trial, table: PaperTable) -> bool:
-    """Whether a trial is of a table's networks, whether or not the table has its k and alpha."""
+    """Whether a trial belongs to a table's networks, even if the table lacks its k or alpha."""
     networks = (table.data, table.model, table.samples)
     if (trial.data, trial.model, trial.samples) != networks:
         return False
     if not table.trains_as(trial.protocol):
         return False
     method = trial.method
-    named = table.mixes_as(method)
-    return not method.entry.mixes or (named and method.layers == table.layers)
+    return not method.entry.mixes or (table.mixes_as(method) and method.layers == table.layers)
 
 
 def _shrunk(table: PaperTable, trials: Sequence[Trial]) -> list[str]:
@@ -80,53 +72,52 @@ def _shrunk(table: PaperTable, trials: Sequence[Trial]) -> list[str]:
     )
     if (fewest := min(cells.values(), default=0)) < table.trials:
         words.append(f"{fewest} of {table.trials} trials")
-    epochs, of = min(trial.protocol.epochs for trial in trials), protocol_of(table).epochs
-    if epochs < of:
-        words.append(f"{epochs} of {of} epochs")
+    full = table.protocol or defaults_for(table.data).protocol
+    epochs = min(trial.protocol.epochs for trial in trials)
+    if epochs < full.epochs:
+        words.append(f"{epochs} of {full.epochs} epochs")
     for name, some, all_ in (("k", ks, table.ks), ("alpha", alphas, table.alphas)):
         if some != all_:
             listed = ", ".join(f"{value:g}" for value in some)
-            words.append(f"{name} = {listed} only" if some else f"no {name} of the paper's")
-    limits = {trial.limit for trial in trials if trial.limit is not None}
-    if limits and min(limits) < (table.limit or ENTRIES[table.data].train):
+            words.append(f"{name} = {listed} only" if some else f"no {name} from the paper")
+    limits = [trial.limit for trial in trials if trial.limit is not None]
+    if limits and min(limits) < ENTRIES[table.data].train:
         words.append(f"the first {min(limits):,} samples only")
     return words
 
 
 def _chosen(table: PaperTable) -> list[str]:
-    protocol, kind = protocol_of(table), ENTRIES[table.data].kind
-    sentences = [f"Batches of {protocol.batch_size}, as the paper states no size."]
+    protocol = table.protocol or defaults_for(table.data).protocol
+    kind = ENTRIES[table.data].kind
+    sentences = [f"Batch size {protocol.batch_size}; the paper states none."]
     if kind == "toy":
         sentences += [
-            f"The rate {protocol.rate:g}, as the paper states none for the toys and at its "
-            "general 0.1 they often diverge.",
-            "Points drawn by our own recipe, as the paper has the toys in pictures and xi alone.",
+            f"Learning rate {protocol.rate:g}; the paper states none for the toy data, and "
+            "training often diverges at its general 0.1.",
+            "Points drawn by our own recipe; the paper shows the toy data only as pictures and xi.",
         ]
     if kind == "table":
-        sentences.append("Random splits with a third for the test, as the paper states none.")
+        sentences.append("Random splits with a third for the test; the paper states none.")
     if table.scaling == "global":
         sentences.append(
-            "One mean and one deviation for all columns, which the paper's xi imply and the "
-            "paper does not state."
+            "One mean and one standard deviation for all columns, which the paper's xi values "
+            "imply but its text does not state."
         )
     if table.data == "mnist":
         sentences.append(
-            f"The rate {protocol.rate:g} in place of the paper's 0.1, at which one LeNet "
-            "of three did not begin to learn."
+            f"Learning rate {protocol.rate:g} instead of the paper's 0.1, at which one LeNet of "
+            "three did not start to learn."
         )
     if protocol.augment:
-        sentences.append("Random crops and flips, as the paper states no augmentation.")
+        sentences.append("Random crops and flips; the paper states no augmentation.")
     elif kind == "image" and table.data != "mnist":
-        sentences.append("No augmentation, as the paper states none.")
+        sentences.append("No augmentation; the paper states none.")
     if table.layers is not None:
-        sentences.append("Pairs inside the batch, the only one that a hidden layer sees.")
+        sentences.append("Pairs within the batch, the only batch that a hidden layer sees.")
         if "resnet" in table.model:
             sentences.append(
-                'A "residual block" is read as a stage, as in the code that the paper points to.'
+                'We read "residual block" as a stage, as in the code that the paper points to.'
             )
-    if table.epochs is not None:
-        part = "all samples" if table.limit is None else f"the first {table.limit:,} samples"
-        sentences.append(f"{table.epochs} epochs on {part}, a size for two cores.")
     if table.model == "wide-resnet101":
-        sentences.append('"WideResNet-101" is read as the wide ResNet-101 of ImageNet.')
+        sentences.append('We read "WideResNet-101" as the wide ResNet-101 for ImageNet.')
     return sentences

@@ -1,224 +1,200 @@
-"""The presets of `kmixup reproduce`, by name."""
+"""The experiments of `kmixup reproduce`, by name."""
 
 from __future__ import annotations
 
-from kmixup.lab.paper.beyond import BEYOND_CIFAR10_5000, BEYOND_MNIST_1000, BEYOND_MNIST_5000
-from kmixup.lab.paper.claims import Claim
-from kmixup.lab.paper.family import FAMILY
-from kmixup.lab.paper.images import (
-    CIFAR10,
-    CIFAR100,
-    DENSENET,
-    MANIFOLD,
-    MANIFOLD_ALL,
-    MANIFOLD_DEEP,
-    MNIST,
-    NEAREST,
-    SPEECH,
-    SVHN,
-    TINY_IMAGENET,
-    WIDE_RESNET,
-)
-from kmixup.lab.paper.master import MASTER
-from kmixup.lab.paper.preset import Preset, Quick
-from kmixup.lab.paper.script import SCRIPT
-from kmixup.lab.paper.shifts import FGSM_CIFAR10, FGSM_MNIST, NOISE
-from kmixup.lab.paper.small import CIFAR10_5000, CLEAN_PASS, MNIST_1000, MNIST_5000
-from kmixup.lab.paper.tables import PaperTable
-from kmixup.lab.paper.toy import TOYS
-from kmixup.lab.paper.uci import UCI
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
 
-# for large networks on a CPU: shows that all parts work, and no more
-_GLIMPSE = Quick(alpha=(1.0,), limit=200)
-_FEW = Quick(alpha=(1.0,))
-_DIGITS = Quick(alpha=(10.0,), limit=10_000)
+from kmixup.lab.paper.deviations import shrinkage, standing
+from kmixup.lab.paper.loader import DATA, TABLES
+from kmixup.lab.paper.tables import BEST_CELLS, CLEAN, Claim, PaperTable, Summary
+from kmixup.lab.train.config import AlphaRule, Trial
+from kmixup.lab.train.methods import METHODS
 
-_PRESETS = (
-    Preset(
-        "toy",
-        TOYS,
-        "At every xi k-mixup errs less than mixup, with k = 16 best in all but one column.",
-        Claim(k=16, each="column"),
-        quick=Quick(trials=2, epochs=50),
-    ),
-    Preset(
-        "uci",
-        UCI,
-        "The best k-mixup errs less than the best mixup on every data set, although ERM is "
-        "better than both on Arrhythmia.",
-        quick=Quick(trials=2, epochs=20),
-    ),
-    Preset(
-        "mnist",
-        (MNIST,),
-        "The best k-mixup errs 0.10 % less than the best mixup, which errs 0.19 % less than ERM.",
-        quick=_DIGITS,
-    ),
-    Preset(
-        "cifar10",
-        (CIFAR10,),
-        "The best k-mixup errs 0.16 % less than the best mixup, which errs 1.4 % less than ERM.",
-        quick=_GLIMPSE,
-    ),
-    Preset(
-        "cifar10-large",
-        (DENSENET, WIDE_RESNET),
-        "The best k-mixup errs less than the best mixup, by 0.44 % with DenseNet-BC-190 and by "
-        "0.28 % with WideResNet-101.",
-        quick=_GLIMPSE,
-    ),
-    Preset(
-        "cifar100",
-        (CIFAR100,),
-        "The best k-mixup errs 2.14 % less than the best mixup with alpha above 0, and less "
-        "than ERM, which no such mixup does.",
-        quick=_GLIMPSE,
-    ),
-    Preset(
-        "svhn",
-        (SVHN,),
-        "The best k-mixup errs 0.15 % less than the best mixup.",
-        quick=_GLIMPSE,
-    ),
-    Preset(
-        "tiny-imagenet",
-        (TINY_IMAGENET,),
-        "The best k-mixup errs 1.91 % less than the best mixup, which errs 0.92 % less than ERM.",
-        quick=_GLIMPSE,
-    ),
-    Preset(
-        "speech",
-        (SPEECH,),
-        "The best k-mixup errs 1.11 % less than the best mixup, which errs 0.83 % less than ERM.",
-        quick=_GLIMPSE,
-    ),
-    Preset(
-        "noise",
-        NOISE,
-        "Under noise of every level k = 16 errs less than mixup and ERM: at the best alpha of "
-        "each by as much as 4.29 % and 16 %.",
-        Claim(k=16, each="column"),
-        quick=Quick(alpha=(10.0,), limit=200),
-    ),
-    Preset(
-        "fgsm-mnist",
-        (FGSM_MNIST,),
-        "Under attacks of every size the highest k, 32, errs less than mixup.",
-        Claim(k=32, each="column"),
-        quick=Quick(k=(1, 32), alpha=(10.0,), limit=10_000),
-    ),
-    Preset(
-        "fgsm-cifar10",
-        (FGSM_CIFAR10,),
-        "Under attacks of every size the highest k, 16, errs less than mixup, by as much as "
-        "6.12 %.",
-        Claim(k=16, each="column"),
-        quick=Quick(limit=200),
-    ),
-    Preset(
-        "nearest",
-        (NEAREST,),
-        "Mixing with the nearest of 16 errs 0.09 % more than mixup: matching, not nearness, "
-        "is what helps.",
-        Claim(better="mixup", than="nearest"),
-        quick=_GLIMPSE,
-    ),
-    Preset(
-        "manifold",
-        (MANIFOLD,),
-        "k-mixup in hidden layers at best matches manifold mixup (4.25 % and 4.26 %), and "
-        "neither reaches the 4.02 % of k-mixup of the inputs.",
-        Claim(better="manifold"),
-        quick=_GLIMPSE,
-    ),
-    Preset(
-        "manifold-layers",
-        (MANIFOLD, MANIFOLD_ALL, MANIFOLD_DEEP),
-        "Manifold mixup and k-mixup in hidden layers both err more where the layer is drawn from "
-        "all residual blocks, or from the deep ones alone.",
-        Claim(better="manifold"),
-        quick=_GLIMPSE,
-    ),
-    Preset(
-        "family",
-        FAMILY,
-        "k-mixup combines with related variants of mixup: said in the paper's conclusions, "
-        "without figures.",
-        Claim(k=16),
-        rules=("same",),
-        quick=Quick(),
-    ),
-    Preset(
-        "script",
-        SCRIPT,
-        "The best k-mixup errs 0.16 % less than the best mixup, which errs 1.4 % less than ERM; "
-        "here by the protocol of the paper's public script.",
-        rules=("same", "root"),
-        quick=_GLIMPSE,
-    ),
-    Preset(
-        "mnist-1000",
-        MNIST_1000,
-        "With few samples the best k-mixup errs less than the best mixup: a question, as the "
-        "paper has no such table.",
-        rules=("same",),
-        quick=_FEW,
-    ),
-    Preset(
-        "mnist-5000",
-        MNIST_5000,
-        "With few samples the best k-mixup errs less than the best mixup: a question, as the "
-        "paper has no such table.",
-        rules=("same",),
-        quick=_FEW,
-    ),
-    Preset(
-        "cifar10-5000",
-        (*CIFAR10_5000, *CLEAN_PASS),
-        "With few samples the best k-mixup errs less than the best mixup: a question, as the "
-        "paper has no such table.",
-        rules=("same",),
-        quick=_FEW,
-    ),
-    Preset(
-        "small-images",
-        (*MNIST_1000, *MNIST_5000, *CIFAR10_5000, *CLEAN_PASS),
-        "The tables of mnist-1000, mnist-5000 and cifar10-5000 together.",
-        rules=("same",),
-        quick=_FEW,
-    ),
-    *(
-        Preset(
-            name,
-            tables,
-            "Labels, a learned metric or a memory lower the error of k-mixup: a question, as the "
-            "paper leaves it to future work.",
-            rules=("same",),
-            quick=_GLIMPSE,
+BOTH: tuple[AlphaRule, ...] = ("same", "xi")
+
+
+@dataclass(frozen=True)
+class Quick:
+    """The smallest version of a preset that still shows something.
+
+    Attributes:
+        trials: networks of each cell.
+        epochs: length of training.
+        k: rows of the tables.
+        alpha: columns of the tables, None for all of them.
+        limit: number of samples of each part, None for all of them.
+    """
+
+    trials: int = 1
+    epochs: int = 2
+    k: tuple[int, ...] = (1, 16)
+    alpha: tuple[float, ...] | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class Preset:
+    """An experiment, ready to run.
+
+    Attributes:
+        name: its name in `kmixup reproduce`.
+        tables: the tables to re-run.
+        claim: what the paper claims about its tables, in a sentence.
+        comparison: the claim in a form that a grid of errors can test.
+        rules: the readings of alpha at k > 1 that are run.
+        quick: its smallest version.
+        summaries: lines of the paper's Table 1 that sum up the tables; empty for all other
+            experiments.
+    """
+
+    name: str
+    tables: tuple[PaperTable, ...]
+    claim: str
+    comparison: Claim = BEST_CELLS
+    rules: tuple[AlphaRule, ...] = BOTH
+    quick: Quick = Quick()
+    summaries: tuple[Summary, ...] = ()
+
+    @property
+    def printed(self) -> bool:
+        """Whether the paper has numbers to compare with."""
+        return any(table.errors is not None for table in self.tables)
+
+    @property
+    def networks(self) -> int:
+        """Number of networks behind the tables, ERM included, for one reading of alpha."""
+        cells: dict[tuple[object, ...], int] = {}
+        for table in self.tables:
+            network = (table.data, table.model, table.samples, table.protocol)
+            of_table: list[tuple[object, ...]] = [(*network, "erm")]
+            for k in table.ks:
+                method = table.method if k > 1 else table.baseline
+                variant = tuple(table.variant.values()) if k > 1 else ()
+                of_table += [
+                    (*network, method, table.layers, k, alpha, *variant) for alpha in table.alphas
+                ]
+            for cell in of_table:
+                cells[cell] = max(table.trials, cells.get(cell, 0))
+        return sum(cells.values())
+
+    def trials(
+        self,
+        *,
+        trials: int | None = None,
+        epochs: int | None = None,
+        k: Sequence[int] | None = None,
+        alpha: Sequence[float] | None = None,
+        alpha_rule: Sequence[AlphaRule] | None = None,
+        limit: int | None = None,
+        quick: bool = False,
+    ) -> list[Trial]:
+        """Return every trial of the cells and of ERM once.
+
+        Args:
+            trials: networks of each cell, by default as many as in the paper.
+            epochs: by default the paper's, or the table's own.
+            k, alpha: rows and columns, by default those of each table; the paper has no
+                numbers for others.
+            alpha_rule: readings of alpha at k > 1, by default all that the preset has.
+            limit: use only the first `limit` samples of each part.
+            quick: use the values of the preset's smallest version for what is not given.
+        """
+        # imported here because it imports all training code, which reports don't need
+        from kmixup.lab.sweep.grid import expand
+
+        if quick:
+            trials = self.quick.trials if trials is None else trials
+            epochs = self.quick.epochs if epochs is None else epochs
+            k = self.quick.k if k is None else k
+            alpha = self.quick.alpha if alpha is None else alpha
+            limit = self.quick.limit if limit is None else limit
+        chosen: list[Trial] = []
+        for table in self.tables:
+            ks = table.ks if k is None else tuple(k)
+            has_xi = METHODS[table.method].has_xi and not table.labels and not table.match_on
+            asked = self.rules if alpha_rule is None else alpha_rule
+            known = self.rules if has_xi else ("same",)
+            protocol = {} if table.protocol is None else dict(vars(table.protocol))
+            if epochs is not None:
+                protocol["epochs"] = epochs
+            common: dict[str, Any] = {
+                "data": table.data,
+                "model": table.model,
+                "alpha": table.alphas if alpha is None else tuple(alpha),
+                "layers": table.layers,
+                "trials": table.trials if trials is None else trials,
+                "pairing": table.pairing,
+                "limit": limit,
+                "samples": table.samples if limit is None else None,
+                "scaling": table.scaling,
+                "clean_statistics": self._needs_clean_statistics(table) or None,
+                "protocol": protocol,
+                **dict(table.shifts),
+            }
+            baselines = ("erm", table.baseline) if 1 in ks else ("erm",)
+            chosen += expand(method=baselines, k=(1,), alpha_rule=("same",), **common)
+            if rows := tuple(k for k in ks if k != 1):
+                chosen += expand(
+                    method=(table.method,),
+                    k=rows,
+                    alpha_rule=tuple(rule for rule in asked if rule in known) or ("same",),
+                    **table.variant,
+                    **common,
+                )
+        return list(dict.fromkeys(chosen))
+
+    def _needs_clean_statistics(self, table: PaperTable) -> bool:
+        """Whether a table's networks are also tested with clean batch-norm statistics."""
+        return any(
+            other.measure == CLEAN and (other.data, other.model) == (table.data, table.model)
+            for other in self.tables
         )
-        for name, tables in (
-            ("beyond-mnist-1000", BEYOND_MNIST_1000),
-            ("beyond-mnist-5000", BEYOND_MNIST_5000),
-            ("beyond-cifar10-5000", BEYOND_CIFAR10_5000),
-            ("beyond", (*BEYOND_MNIST_1000, *BEYOND_MNIST_5000, *BEYOND_CIFAR10_5000)),
-        )
-    ),
-    Preset(
-        "master",
-        tuple(summary.table for summary in MASTER),
-        "In each of seven image settings the best k-mixup errs less than ERM and the best mixup.",
-        summaries=MASTER,
-        quick=_GLIMPSE,
-    ),
-)
 
-PRESETS = {preset.name: preset for preset in _PRESETS}
+    def shrinkage(self, trials: Iterable[Trial]) -> tuple[str, ...]:
+        """In which ways `trials` fall short of the paper's protocol, in a few words each."""
+        return shrinkage(self.tables, trials)
+
+    @property
+    def deviations(self) -> tuple[str, ...]:
+        """What differs from the paper, or is not stated there, in every run."""
+        return standing(self.tables)
+
+
+def _preset(name: str, entry: dict[str, Any]) -> Preset:
+    names = [
+        table for pattern in entry["tables"] for table in TABLES if fnmatchcase(table, pattern)
+    ]
+    quick: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in entry.get("quick", {}).items()
+    }
+    summaries = (
+        Summary(TABLES[table], **line | {"notes": tuple(line.get("notes", ()))})
+        for table, line in entry.get("summaries", {}).items()
+    )
+    return Preset(
+        name,
+        tuple(TABLES[table] for table in dict.fromkeys(names)),
+        entry["claim"],
+        Claim(**entry.get("comparison", {})),
+        tuple(entry.get("rules", BOTH)),
+        Quick(**quick),
+        tuple(summaries),
+    )
+
+
+PRESETS = {name: _preset(name, entry) for name, entry in DATA["presets"].items()}
 
 
 def preset_of(table: PaperTable) -> Preset:
-    """The experiment that re-runs a table and no summary.
+    """Return the experiment that re-runs a table, not a summary of it.
 
-    >>> preset_of(WIDE_RESNET).name
+    >>> preset_of(TABLES["cifar10-wide-resnet"]).name
     'cifar10-large'
     """
-    return next(preset for preset in _PRESETS if table in preset.tables and not preset.summaries)
+    return next(
+        preset for preset in PRESETS.values() if table in preset.tables and not preset.summaries
+    )

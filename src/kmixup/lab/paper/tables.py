@@ -1,21 +1,20 @@
-"""A results table of the paper: a grid of test errors over k and alpha, as printed.
+"""Results tables and claims of the paper, as frozen dataclasses.
 
-The tables are those of Greenewald et al. 2023, "k-Mixup Regularization for Deep Learning
-via Optimal Transport". Figures are copied as printed, misprints included: a table's `notes`
-name what looks wrong, and nothing is corrected.
+A table is a grid of test errors over k and alpha. Sweeps that the paper doesn't have use the same
+classes, without printed errors.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.train.config import Method, PairedWith, Protocol, Shifts, variant_words
 from kmixup.lab.train.methods import METHODS, VARIANTS, baseline_of
 
-ERROR = "error"  # the measure of the test part as it is
-CLEAN = "clean"  # the same, with clean statistics of batch norm
+ERROR = "error"  # the test error
+CLEAN = "clean"  # the test error with recomputed (clean) batch-norm statistics
 MEASURES = (ERROR, CLEAN, *SHIFTS)
 PrintedErrors = tuple[tuple[float, ...], ...]
 
@@ -25,10 +24,10 @@ class PaperColumn:
     """One column of a grid.
 
     Attributes:
-        alpha: the alpha of mixup, k = 1.
-        xi: the root mean square perturbation that the paper prints for the column; it seems to
+        alpha: alpha of mixup, k = 1.
+        xi: root mean square perturbation that the paper prints for the column; it seems to
             lack a factor of 2.
-        eps: the size of the noise or attack in 255ths, None for the test error as it is.
+        eps: size of the noise or attack in 255ths, None for the clean test error.
     """
 
     alpha: float
@@ -38,34 +37,31 @@ class PaperColumn:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A grid of test errors with a row for every k, and the networks behind it.
+    """A grid of test errors with a row for every k, and the settings of its networks.
 
     Attributes:
         name: its name in the lab.
-        title: its title on pages.
+        title: its title in reports.
         label: where it is in the paper.
         data: the data set.
         model: the network.
         ks: k of every row, 1 first.
         columns: the columns.
         errors: `[k][column]` in per cent; None for a sweep that the paper does not have.
-        erm: the error without mixing in per cent, None where the paper gives none.
-        confidence: the greatest standard deviation of a mean in the grid, in per cent.
-        trials: number of networks behind each figure.
-        measure: "error" for the test error as it is, "clean" for that with clean statistics of
-            batch norm, or the name of the shift that it is under.
-        method: the method of the rows k > 1; that of the row k = 1 is the `baseline`.
+        erm: error without mixup in per cent, None if the paper gives none.
+        confidence: largest standard deviation of a mean in the grid, in per cent.
+        trials: number of networks behind each cell.
+        measure: "error", "clean" or the name of a shift.
+        method: method of the rows k > 1; the row k = 1 has the `baseline`.
         notes: misprints and doubts, a sentence each.
-        layers: where manifold mixup mixes, None for all other methods.
-        epochs: the length of training where it is not the paper's.
-        limit: the number of samples where not all are used.
-        samples: the number of training samples where they are drawn.
-        protocol: of the networks, where it is not that of the data set.
-        scaling: of the inputs, where it is not that of the data set.
+        layers: layers at which manifold mixup mixes, None for all other methods.
+        samples: number of training samples, if they are a random subset.
+        protocol: training protocol, None for the data set's default.
+        scaling: scaling of the inputs, None for the data set's default.
         pairing: where partners come from.
-        shifts: levels of the tests under shift, where the paper has none; all tables of the same
-            networks must have the same.
-        memory, labels, match_on: of the rows k > 1, as in `Method`.
+        shifts: levels at which the networks are tested under shift. They are part of a trial's
+            id, so all tables of the same networks have the same levels, and share trials.
+        memory, labels, match_on: settings of the rows k > 1, as in `Method`.
     """
 
     name: str
@@ -83,8 +79,6 @@ class PaperTable:
     method: str = "kmixup"
     notes: tuple[str, ...] = ()
     layers: str | None = None
-    epochs: int | None = None
-    limit: int | None = None
     samples: int | None = None
     protocol: Protocol | None = None
     scaling: str | None = None
@@ -103,7 +97,7 @@ class PaperTable:
         if self.errors is not None and [len(row) for row in self.errors] != [columns] * rows:
             raise ValueError(
                 f"errors of {self.name} must have {rows} rows (one for each k) of {columns} "
-                f"figures, got rows of {[len(row) for row in self.errors]}"
+                f"numbers, got rows of {[len(row) for row in self.errors]}"
             )
 
     @property
@@ -118,11 +112,11 @@ class PaperTable:
 
     @property
     def variant(self) -> dict[str, Any]:
-        """What sets the pairs of the rows k > 1 apart from those of the plain method."""
+        """Settings that change the pairs of the rows k > 1."""
         return {name: getattr(self, name) for name in VARIANTS}
 
     def mixes_as(self, method: Method) -> bool:
-        """Whether a method is that of one of the rows, whatever its k and alpha.
+        """Whether a method belongs to one of the rows, whatever its k and alpha.
 
         The row k = 1, whose pairs are random, has no variants.
         """
@@ -132,7 +126,7 @@ class PaperTable:
         return not own or self.variant == {name: getattr(method, name) for name in VARIANTS}
 
     def trains_as(self, protocol: Protocol) -> bool:
-        """Whether a protocol is the table's own, if it has one, whatever the length of training."""
+        """Whether a protocol agrees with the table's own, if any, apart from the epochs."""
         if self.protocol is None:
             return True
         length: dict[str, Any] = {"epochs": 1, "test_every": None}
@@ -144,21 +138,60 @@ class PaperTable:
         return tuple(dict.fromkeys(column.alpha for column in self.columns))
 
     def error_at(self, k: int, column: PaperColumn) -> float | None:
-        """The printed error, None where the paper has no such cell."""
+        """Return the printed error, None if the paper has no such cell."""
         if self.errors is None or k not in self.ks or column not in self.columns:
             return None
         return self.errors[self.ks.index(k)][self.columns.index(column)]
 
 
-def columns(
-    alphas: tuple[float, ...], xis: tuple[float, ...] | None = None, *, eps: float | None = None
-) -> tuple[PaperColumn, ...]:
-    """A column for every alpha, with its xi where the paper prints it."""
-    if xis is None:
-        return tuple(PaperColumn(alpha, eps=eps) for alpha in alphas)
-    return tuple(PaperColumn(alpha, xi, eps) for alpha, xi in zip(alphas, xis, strict=True))
+@dataclass(frozen=True)
+class Claim:
+    """A claim that a grid of errors can test: the best cells of two methods are compared.
+
+    Attributes:
+        better: the method with the lower error; "mixup" is the row k = 1, any other name the
+            rows k > 1.
+        than: the method with the higher error; one of the two methods is "mixup".
+        k: the only k > 1 to compare, None for all of them.
+        each: whether cells are compared in the whole table or in each column.
+    """
+
+    better: str = "kmixup"
+    than: str = "mixup"
+    k: int | None = None
+    each: Literal["table", "column"] = "table"
+
+    def __post_init__(self) -> None:
+        if (self.better == "mixup") == (self.than == "mixup"):
+            raise ValueError(
+                'one of better and than must be "mixup", the row k = 1, '
+                f"got {self.better!r} and {self.than!r}"
+            )
 
 
-def transposed(rows: PrintedErrors) -> PrintedErrors:
-    """Turn a grid that is printed with a column for each k into `[k][column]`."""
-    return tuple(zip(*rows, strict=True))
+BEST_CELLS = Claim()  # the best k > 1 has lower error than the best k = 1
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One line of the paper's Table 1, errors in per cent as printed.
+
+    Attributes:
+        table: the sweep behind the line.
+        architecture: the network's name in the paper.
+        erm: error without mixup.
+        mixup: best error with k = 1.
+        kmixup: best error with k > 1.
+        heuristic: best error with k = 16.
+        confidence: largest standard deviation of a mean in the sweep.
+        notes: remarks, a sentence each.
+    """
+
+    table: PaperTable
+    architecture: str
+    erm: float
+    mixup: float
+    kmixup: float
+    heuristic: float
+    confidence: float
+    notes: tuple[str, ...] = ()

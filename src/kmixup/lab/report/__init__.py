@@ -13,8 +13,7 @@ from rich.console import Console
 
 from kmixup.lab.files import replace_content
 from kmixup.lab.pages.html import Picture
-from kmixup.lab.paper.claims import BEST_CELLS, Claim
-from kmixup.lab.paper.tables import PaperTable
+from kmixup.lab.paper.tables import BEST_CELLS, Claim, PaperTable
 from kmixup.lab.report import terminal
 from kmixup.lab.report.account import Preface, account_of
 from kmixup.lab.report.markdown import markdown

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kmixup.lab.paper.claims import Claim
-from kmixup.lab.paper.tables import PaperTable
+from kmixup.lab.paper.tables import Claim, PaperTable
 from kmixup.lab.report.agreement import Agreement, agreement
 from kmixup.lab.report.comparing import CellComparison, comparisons
 from kmixup.lab.report.grids import Outcome

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from kmixup.lab.evaluate.scores import PERCENT, Measure
-from kmixup.lab.paper.claims import Claim
+from kmixup.lab.paper.tables import Claim
 from kmixup.lab.report.grids import Cell, Grid, Outcome
 from kmixup.lab.report.verdict import (
     Mood,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kmixup.lab.formatting import TextTable, count, escaped, number, strength
-from kmixup.lab.paper.claims import Claim
+from kmixup.lab.paper.tables import Claim
 from kmixup.lab.report import several
 from kmixup.lab.report.account import Account, Finding, Preface
 from kmixup.lab.report.grids import Cell, Grid, Outcome
@@ -32,7 +32,7 @@ def markdown(account: Account, preface: Preface) -> str:
     """The whole report, as one document."""
     parts = [f"# {escaped(preface.name)}"]
     if preface.claim:
-        parts.append(f"The claim: {escaped(preface.claim)}")
+        parts.append(f"{escaped(preface.claim)}")
     parts.append(f"{count(account.done, 'trial')} ended, {len(account.failed)} failed.")
     parts += [_list(preface.notes), *_methods(account)]
     parts += ["## Verdicts", _summary(account, preface.comparison)]

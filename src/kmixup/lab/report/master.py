@@ -9,8 +9,8 @@ from rich.console import Console
 
 from kmixup.lab.formatting import NOTHING, narrow_table, number
 from kmixup.lab.paper.deviations import shrinkage
-from kmixup.lab.paper.master import Summary
 from kmixup.lab.paper.presets import preset_of
+from kmixup.lab.paper.tables import Summary
 from kmixup.lab.report.comparing import HEURISTIC
 from kmixup.lab.report.grids import Cell, Grid, Outcome
 from kmixup.lab.report.outcomes import outcomes

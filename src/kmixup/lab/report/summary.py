@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kmixup.lab.formatting import NOTHING
-from kmixup.lab.paper.claims import Claim
+from kmixup.lab.paper.tables import Claim
 from kmixup.lab.report.account import Finding
 from kmixup.lab.report.comparing import CellComparison, claimed
 from kmixup.lab.report.grids import Grid, Outcome

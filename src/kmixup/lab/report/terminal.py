@@ -7,7 +7,7 @@ from rich.table import Table as TerminalTable
 from rich.text import Text
 
 from kmixup.lab.formatting import number, signed, terminal_table
-from kmixup.lab.paper.claims import Claim
+from kmixup.lab.paper.tables import Claim
 from kmixup.lab.report import several
 from kmixup.lab.report.account import Account, Finding
 from kmixup.lab.report.grids import Cell, Grid
