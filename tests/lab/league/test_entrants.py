@@ -28,14 +28,6 @@ def test_the_settings_are_those_of_the_protocol():
     assert settings_of("erm", 6) == (Method("erm"),)
 
 
-def test_with_mixup_and_kmixup_comes_k_16_with_the_alphas_of_mixup():
-    *_, mixup, _, matched = make_entrants(["erm", "mixup", "kmixup"], 4)
-    assert not matched.ranked
-    assert [method.alpha for method in matched.settings] == [m.alpha for m in mixup.settings]
-    assert {method.k for method in matched.settings} == {16}
-    assert [entrant.name for entrant in make_entrants(["erm", "kmixup"], 4)] == ["erm", "kmixup"]
-
-
 @pytest.mark.parametrize(
     ("names", "budget", "message"),
     [

@@ -32,8 +32,7 @@ HELP = f"""Train every method at an equal budget, and rank them.
 
 In each trial every method tries as many settings on validation samples as the others. What wins
 is trained on all training samples of the trial, and tested once. The page has the ranks with
-their critical difference, every method against mixup, and the test of a prediction: k helps where
-matching makes partners share their label.
+their critical difference, and every method against mixup.
 
 \b
 Data sets are names from `kmixup data list`, your own .csv, .npz or folders, or images with few

@@ -1,4 +1,4 @@
-"""The critical-difference diagram, and the prediction as a drawing."""
+"""The critical-difference diagram."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import math
 from markupsafe import Markup
 from matplotlib.axes import Axes
 
-from kmixup.lab.league.prediction import THRESHOLD, Prediction
 from kmixup.lab.league.ranking import Ranking
-from kmixup.lab.pages.style import BLACK, BLUE, FAINT, GREEN, RED
+from kmixup.lab.pages.style import BLACK, BLUE, FAINT, RED
 from kmixup.lab.pages.svg import inline
 
 WIDTH, LINE = 4.6, 0.26  # inches: of the diagram, and of one of its lines
@@ -52,37 +51,3 @@ def diagram(ranking: Ranking, name: str) -> Markup:
         axes.tick_params(axis="y", length=0)
 
     return inline(draw, name, size=(WIDTH, LINE * (start + n + HEAD + 2)))
-
-
-def predicted(prediction: Prediction, name: str, points: str) -> Markup:
-    """Difference against ratio, with the predicted sides on coloured ground."""
-
-    def draw(axes: Axes) -> None:
-        reach = 1.25 * max(
-            max(abs(case.difference.low), abs(case.difference.high)) for case in prediction.cases
-        )
-        for x, y in ((0.0, -reach), (THRESHOLD, 0.0)):
-            width = THRESHOLD - x if y else 1.1 - x
-            axes.fill_between([x, x + width], y, y + reach, color=GREEN, alpha=0.12, linewidth=0)
-        axes.axhline(0, color=BLACK, linewidth=0.8)
-        axes.axvline(THRESHOLD, color=BLACK, linewidth=0.8, ls="dashed")
-        in_order = sorted(prediction.cases, key=lambda case: case.ratio.value)
-        for i, case in enumerate(in_order):
-            difference = case.difference
-            bars = [[difference.mean - difference.low], [difference.high - difference.mean]]
-            axes.errorbar(
-                case.ratio.value, difference.mean, yerr=bars, fmt="o", color=BLUE, capsize=2.5
-            )
-            # neighbours have their names at opposite ends, so that names do not meet
-            end, away, side = (
-                (difference.low, -3, "top") if i % 2 else (difference.high, 3, "bottom")
-            )
-            axes.annotate(
-                case.name, (case.ratio.value, end), xytext=(0, away), textcoords="offset points",
-                ha="center", va=side, fontsize=8.5,
-            )  # fmt: skip
-        axes.set(xlim=(0, 1.1), ylim=(-reach, reach))
-        axes.set_xlabel("partners of another class, k = 16 over k = 1")
-        axes.set_ylabel(f"k = 16 less mixup, {points}")
-
-    return inline(draw, name)

@@ -12,7 +12,7 @@ BUDGETS = (2, 4, 6)  # settings of a method: two k need an even number
 # where a method tries n of them, it tries the first n
 ALPHAS = (1.0, 0.2, 4.0, 0.05, 16.0, 0.5)
 KS = (1, 16, 4, 8, 2, 32)  # of a method without an alpha
-MIXUP, KMIXUP, MATCHED = "mixup", "kmixup", "kmixup-16"
+MIXUP = "mixup"
 MATCHED_K = 16
 
 
@@ -24,38 +24,28 @@ class Entrant:
         name: that of the registry.
         title: what pages call it.
         settings: what is tried on validation samples; of equal ones the first wins.
-        ranked: whether it is ranked among the others.
     """
 
     name: str
     title: str
     settings: tuple[Method, ...]
-    ranked: bool = True
 
 
 def make_entrants(names: Sequence[str], budget: int) -> tuple[Entrant, ...]:
     """Methods by their names, each with `budget` settings.
 
-    With mixup and k-mixup comes k-mixup at k = 16, with the alphas of mixup. It is not ranked:
-    the prediction is about it.
-
     >>> [entrant.name for entrant in make_entrants(["erm", "mixup", "kmixup"], 6)]
-    ['erm', 'mixup', 'kmixup', 'kmixup-16']
+    ['erm', 'mixup', 'kmixup']
     """
     if budget not in BUDGETS:
         raise ValueError(f"settings must be {', '.join(map(str, BUDGETS))}, got {budget}")
     for name in names:
         if name not in METHODS:
             raise ValueError(f"methods must be among {', '.join(METHODS)}, got {name!r}")
-    entrants = [
+    return tuple(
         Entrant(name, METHODS[name].title, settings_of(name, budget))
         for name in dict.fromkeys(names)
-    ]
-    if {MIXUP, KMIXUP} <= set(names):
-        settings = _product(KMIXUP, (MATCHED_K,), ALPHAS[:budget])
-        title = f"{METHODS[KMIXUP].title}, k = {MATCHED_K}"
-        entrants.append(Entrant(MATCHED, title, settings, ranked=False))
-    return tuple(entrants)
+    )
 
 
 def settings_of(name: str, budget: int) -> tuple[Method, ...]:

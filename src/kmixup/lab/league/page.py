@@ -9,17 +9,14 @@ from typing import Any
 
 from rich.console import Console
 
-from kmixup.lab.evaluate.scores import PERCENT
 from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import TextTable, count, escaped
 from kmixup.lab.league import wording
-from kmixup.lab.league.drawing import diagram, predicted
-from kmixup.lab.league.prediction import CLAIM
+from kmixup.lab.league.drawing import diagram
 from kmixup.lab.league.standings import Standings
 from kmixup.lab.pages.html import Drawing, render
 from kmixup.lab.report.account import Account
 from kmixup.lab.report.page import origin
-from kmixup.lab.report.terminal import STYLE
 from kmixup.lab.sweep.rows import Row, failed_of
 
 PAGE, MARKDOWN = "league.html", "report.md"
@@ -32,23 +29,18 @@ class WideTable:
     Attributes:
         head: the heading of each column.
         rows: its cells.
-        moods: the colour of the last cell of each row.
     """
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
-    moods: Sequence[str]
 
 
 def page(standings: Standings, *, command: str) -> str:
     """The page of a league."""
-    foretold = standings.prediction
-    cases = () if foretold is None else foretold.cases
     drawn = []
     if (ranking := standings.ranking) is not None:
         note = wording.diagram_note(ranking)
         drawn.append(Drawing("Mean ranks", diagram(ranking, "ranks"), note))
-    points = PERCENT.points  # the prediction is about classes
     return render(
         "kmixup.lab.league",
         "league.html",
@@ -60,17 +52,7 @@ def page(standings: Standings, *, command: str) -> str:
         errors=wording.errors(standings),
         differences=wording.differences(standings),
         said=wording.against_sentence(standings),
-        prediction=foretold,
-        claim=CLAIM,
-        foretold=WideTable(
-            wording.FORETOLD_HEAD,
-            [wording.foretold_row(case) for case in cases],
-            [case.mood for case in cases],
-        ),
-        scatter=[Drawing("The prediction", predicted(foretold, "foretold", points))]
-        if foretold is not None and cases
-        else [],
-        chosen=WideTable(wording.CHOSEN_HEAD, wording.chosen_rows(standings), ()),
+        chosen=WideTable(wording.CHOSEN_HEAD, wording.chosen_rows(standings)),
         extent=extent(standings),
         origin=origin(Account(tuple(sorted(rows_of(standings), key=lambda row: row.id)), ())),
         command=command,
@@ -91,11 +73,6 @@ def markdown(standings: Standings, *, command: str) -> str:
     against = [wording.against_row(test) for test in standings.against]
     note = f"{wording.CAUTION} {wording.NEW_DATA}"
     parts += [TextTable(wording.AGAINST_HEAD, against).markdown(), note] * bool(against)
-    if (foretold := standings.prediction) is not None:
-        parts += ["## The prediction", f"*{CLAIM}*", foretold.verdict]
-        cases = [wording.foretold_row(case) for case in foretold.cases]
-        note = f"{wording.RATIO} {wording.NEW_DATA}"
-        parts += [TextTable(wording.FORETOLD_HEAD, cases).markdown(), note] * bool(cases)
     chosen = TextTable(wording.CHOSEN_HEAD, wording.chosen_rows(standings))
     parts += ["## What was chosen", chosen.markdown()]
     parts += ["## To repeat", f"```\n{command}\n```"]
@@ -116,11 +93,6 @@ def show(standings: Standings, console: Console) -> None:
     for gap in standings.gaps:
         console.print(gap, **plain)
     console.print(wording.against_sentence(standings), **plain)
-    if (foretold := standings.prediction) is not None:
-        console.print(f"\nThe prediction: {CLAIM}", **plain)
-        for case in foretold.cases:
-            console.print("  ".join(wording.foretold_row(case)), style=STYLE[case.mood], **plain)
-        console.print(foretold.verdict, style=STYLE[foretold.mood], **plain)
     console.print()
     for sentence in wording.headline(standings):
         console.print(sentence, style="bold", **plain)

@@ -1,4 +1,4 @@
-"""What came of a league: ranks, comparisons with mixup, and the test of the prediction."""
+"""League results: ranks and comparisons with mixup."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from statistics import fmean
 from kmixup.lab.formatting import NOTHING, number
 from kmixup.lab.league.contests import Result, Score
 from kmixup.lab.league.entrants import MIXUP
-from kmixup.lab.league.prediction import Prediction, Ratio, crossing_ratio, prediction_of
 from kmixup.lab.league.ranking import Ranking, rank
 from kmixup.lab.report.grids import partition_of
 from kmixup.lab.report.several import corrected_side, holm
@@ -65,14 +64,12 @@ class Standings:
         titles: of the methods in the order of tables: by mean rank, then those without a rank.
         ranking: of the methods that are complete on all data sets; None where there are none.
         against: every method against mixup on every data set.
-        prediction: what came of it; None where mixup and k-mixup do not both take part.
     """
 
     results: tuple[Result, ...]
     titles: tuple[str, ...]
     ranking: Ranking | None
     against: tuple[AgainstMixup, ...]
-    prediction: Prediction | None
 
     @property
     def gaps(self) -> tuple[str, ...]:
@@ -89,16 +86,10 @@ class Standings:
         return tuple(sentences)
 
 
-def standings_of(results: Sequence[Result], ratio: Ratio = crossing_ratio) -> Standings:
-    """Rank the methods, compare them with mixup, and test the prediction.
-
-    `ratio` measures what the prediction is made from.
-    """
+def standings_of(results: Sequence[Result]) -> Standings:
+    """Rank the methods, and compare them with mixup."""
     entrants = {
-        score.entrant.title: score.entrant.name
-        for result in results
-        for score in result.scores
-        if score.entrant.ranked
+        score.entrant.title: score.entrant.name for result in results for score in result.scores
     }
     whole = [title for title in entrants if all(_complete(result, title) for result in results)]
     errors = [
@@ -108,10 +99,7 @@ def standings_of(results: Sequence[Result], ratio: Ratio = crossing_ratio) -> St
     ranking = rank(whole, errors) if len(whole) > 1 else None
     first = ranking.names if ranking is not None else tuple(whole)
     titles = (*first, *(title for title in entrants if title not in first))
-    foretold = None
-    if any(not score.entrant.ranked for result in results for score in result.scores):
-        foretold = prediction_of(results, ratio)
-    return Standings(tuple(results), titles, ranking, _against(results, titles), foretold)
+    return Standings(tuple(results), titles, ranking, _against(results, titles))
 
 
 def score_by(result: Result, title: str) -> Score | None:

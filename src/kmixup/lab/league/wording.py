@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kmixup.lab.evaluate.scores import PERCENT
-from kmixup.lab.formatting import NOTHING, TextTable, count, measured, number, with_error
+from kmixup.lab.formatting import NOTHING, TextTable, count, number, with_error
 from kmixup.lab.league.contests import Contest, Result, Score
-from kmixup.lab.league.prediction import Foretold
 from kmixup.lab.league.ranking import DIGITS, LEAST_DATA, LEAST_METHODS, Ranking
 from kmixup.lab.league.standings import AgainstMixup, Standings, chosen_text, score_by
 from kmixup.lab.pages.heat import Box, HeatMap, diverging, sequential
@@ -30,12 +29,6 @@ SCALE = "1 is the least error on every data set."
 BARS = (
     "Black bars join methods whose mean ranks are less than the critical difference apart "
     "(Nemenyi, 95 %): the league cannot tell them from one another."
-)
-RATIO = (
-    "The ratio is the share of partners of another class at k = 16, divided by that at k = 1. It "
-    "is measured on the training samples of the first trial, without any training. The "
-    "prediction: the difference is below 0 where the ratio is below 0.8, above 0 where it is "
-    "above, and rises with it. k = 16 and mixup chose among the same alphas."
 )
 
 
@@ -171,17 +164,6 @@ def against_sentence(standings: Standings) -> str:
     rest = sum(test.side == 0 for test in tests)
     parts += [f"undecided: {'all others' if parts else 'all'} ({rest})"] * bool(rest)
     return f"Of {count(len(tests), 'test')}, corrected for their number: {', '.join(parts)}."
-
-
-FORETOLD_HEAD = ("data", "ratio", "k = 16 less mixup [95 %]", "new data", "predicted", "found")
-
-
-def foretold_row(case: Foretold) -> tuple[str, ...]:
-    """A line of the table of the prediction."""
-    side = "below 0" if case.predicted < 0 else "above 0"
-    difference = case.difference
-    new_data = difference.new_data_text or NOTHING
-    return (case.name, measured(case.ratio), difference.text, new_data, side, case.text)
 
 
 CHOSEN_HEAD = ("data", "method", "setting (trials in which it won)")
