@@ -1,4 +1,4 @@
-"""A training step with and without mixing."""
+"""The cost of mixing in training, and small networks for other benchmarks."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from torch.nn import functional as F
 
 import kmixup
 from benchmarks.tables import table
-from kmixup.lab.bench.timing import interleaved
-from kmixup.lab.formatting import stopwatch
+from kmixup.lab.bench import cost_report
+from kmixup.lab.bench.cost import measure
 
 
 def lenet() -> nn.Module:
@@ -60,30 +60,8 @@ def step_of(net: nn.Module, x: Tensor, y: Tensor, mix: kmixup.KMixup | None) -> 
 
 
 def training(seconds: float) -> None:
-    rows = []
-    for name, build, shape, ks in (
-        ("LeNet", lenet, (128, 1, 28, 28), (16, 64)),
-        ("small ResNet", small_resnet, (128, 3, 32, 32), (16, 32)),
-    ):
-        x, y = torch.randn(shape), torch.randint(10, shape[:1])
-        net = build()
-        contenders = {"ERM": step_of(net, x, y, None)}
-        for k in (1, *ks):
-            contenders[f"k={k}"] = step_of(net, x, y, kmixup.KMixup(k, 1.0, 10))
-        timed = interleaved(contenders, seconds=5 * seconds)
-        for k in ks:
-            rows.append(
-                [
-                    f"{name} {shape}",
-                    str(k),
-                    stopwatch(timed.best("ERM")),
-                    f"{timed.ratio('k=1', 'ERM'):.3f} x",
-                    f"{timed.ratio(f'k={k}', 'ERM'):.3f} x",
-                    f"{100 * (timed.ratio(f'k={k}', 'k=1') - 1):+.1f} %",
-                ]
-            )
-    table(
-        "A training step, relative to ERM",
-        ["network, batch", "k", "ERM", "mixup", "k-mixup", "k-mixup over mixup"],
-        rows,
-    )
+    """The tables of `kmixup bench cost`: LeNet on MNIST."""
+    cost = measure("mnist", seconds=5 * seconds)
+    print(f"\n### The cost of mixing in training\n\n{cost_report.protocol(cost)}")
+    for part in cost_report.tables(cost):
+        table(part.title, part.header, part.rows)
