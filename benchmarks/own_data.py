@@ -22,8 +22,8 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.scores import NumberScores
 from kmixup.lab.evaluate.tasks import objective_of
+from kmixup.lab.experiments.rows import read_scores
 from kmixup.lab.formatting import TextTable, with_error
-from kmixup.lab.sweep.rows import read_scores
 from kmixup.lab.train.config import Method, Trial
 from kmixup.lab.train.defaults import UCI
 from kmixup.lab.train.fleet import train_fleet

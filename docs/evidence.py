@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
+from kmixup.lab.experiments.rows import read
 from kmixup.lab.files import replace_content
 from kmixup.lab.pages.style import BLACK, BLUE, FAINT, panels, shade, styled
 from kmixup.lab.pages.svg import png
@@ -24,7 +25,6 @@ from kmixup.lab.report.account import Finding, account_of
 from kmixup.lab.report.grids import Cell
 from kmixup.lab.report.verdict import PairedDifference, paired
 from kmixup.lab.report.wording import best_against_best
-from kmixup.lab.sweep.store import read
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs/img"

@@ -9,13 +9,13 @@ from statistics import fmean, stdev
 
 import pytest
 
+from kmixup.lab.experiments.rows import read
 from kmixup.lab.formatting import number, signed
 from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.report.account import account_of
 from kmixup.lab.report.recipes import recipes
 from kmixup.lab.report.several import column_tests
 from kmixup.lab.report.wording import best_against_best, printed
-from kmixup.lab.sweep.store import read
 
 ROOT = Path(__file__).parents[1]
 README, PAGE = ((ROOT / name).read_text() for name in ("README.md", "docs/results.md"))

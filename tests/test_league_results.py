@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from kmixup.lab.experiments.rows import read
 from kmixup.lab.formatting import with_error
 from kmixup.lab.league.contests import make_contests, result_of
 from kmixup.lab.league.standings import standings_of
@@ -11,7 +12,6 @@ from kmixup.lab.league.wording import against_sentence, friedman_sentence
 from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.report.account import account_of
 from kmixup.lab.report.verdict import paired
-from kmixup.lab.sweep.store import read
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/league.md").read_text().partition("## What was run")[2]

@@ -41,7 +41,7 @@ LAB = [
     {"data", "models"},
     {"evaluate"},
     {"train"},
-    {"sweep"},
+    {"experiments"},
     {"paper"},
     {"figures"},
     {"report"},

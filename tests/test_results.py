@@ -6,10 +6,10 @@ from statistics import fmean, stdev
 import pytest
 from scipy import stats
 
+from kmixup.lab.experiments.rows import read
 from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.report.account import account_of
 from kmixup.lab.report.table_csv import cells_csv
-from kmixup.lab.sweep.store import read
 from kmixup.lab.train.methods import METHODS
 
 ROOT = Path(__file__).parents[1]

@@ -10,11 +10,11 @@ from statistics import fmean, stdev
 import pytest
 from scipy import stats
 
+from kmixup.lab.experiments.rows import read
 from kmixup.lab.formatting import signed
 from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.report.account import account_of
 from kmixup.lab.report.several import holm
-from kmixup.lab.sweep.store import read
 
 ROOT = Path(__file__).parents[1]
 README, PAGE = ((ROOT / name).read_text() for name in ("README.md", "docs/results.md"))

@@ -4,8 +4,8 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 from kmixup.lab.evaluate.scores import Scores
-from kmixup.lab.sweep.rows import TABLES, DataUsed, Done, Failed, TrainingCurve
-from kmixup.lab.sweep.units import run
+from kmixup.lab.experiments.rows import TABLES, DataUsed, Done, Failed, TrainingCurve
+from kmixup.lab.experiments.units import run
 
 FINISHED = "2026-01-01T00:00:00+00:00"
 

@@ -5,7 +5,7 @@ import pytest
 
 import kmixup.lab
 from kmixup.lab.data import load as load_data
-from kmixup.lab.sweep.store import read
+from kmixup.lab.experiments.rows import read
 
 QUICK = {"epochs": 2, "batch_size": 16}
 

@@ -13,11 +13,11 @@ from typing import Any
 from kmixup.lab.data import Dataset
 from kmixup.lab.data.memory import arrays_of, from_memory, write_npz
 from kmixup.lab.evaluate.tasks import ClassWeights
-from kmixup.lab.sweep.driver import sweep
-from kmixup.lab.sweep.engines import Local
-from kmixup.lab.sweep.rows import Row
-from kmixup.lab.sweep.units import run as run_unit
-from kmixup.lab.sweep.units import units
+from kmixup.lab.experiments.driver import sweep
+from kmixup.lab.experiments.engines import Local
+from kmixup.lab.experiments.rows import Row
+from kmixup.lab.experiments.units import run as run_unit
+from kmixup.lab.experiments.units import units
 from kmixup.lab.train.config import Method, Protocol, Trial, known_settings
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.loop import train

@@ -6,7 +6,7 @@ import pytest
 from sweeping import Fake, Inline, done_row, failed_row
 
 from kmixup.lab.commands import running as command
-from kmixup.lab.sweep.store import Store, read
+from kmixup.lab.experiments.rows import Store, read
 from kmixup.lab.train.methods import METHODS
 
 SMALLEST = ["--settings", "2", "--trials", "3", "--epochs", "1"]

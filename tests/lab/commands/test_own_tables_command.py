@@ -9,7 +9,7 @@ import pytest
 from own_tables import mixed, regression, wide, write_csv
 from PIL import Image
 
-from kmixup.lab.sweep.grid import expand, read_config
+from kmixup.lab.experiments.grid import expand, read_config
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.setup import load_data
 

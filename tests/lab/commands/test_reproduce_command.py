@@ -8,8 +8,8 @@ import pytest
 from sweeping import Inline
 
 from kmixup.lab.commands import running as command
+from kmixup.lab.experiments.rows import read
 from kmixup.lab.paper.presets import PRESETS
-from kmixup.lab.sweep.store import read
 
 ROOT = Path(__file__).parents[3]
 SHRUNK = ["--trials", 2, "--epochs", 2, "--k", 1, "--k", 16, "--alpha", 1, "--alpha-rule", "same"]

@@ -11,13 +11,12 @@ import pytest
 from sweeping import Fake, Inline
 
 from kmixup.lab.commands import running as command
-from kmixup.lab.sweep import estimate as estimating
-from kmixup.lab.sweep import progress as watching
-from kmixup.lab.sweep.estimate import TimeEstimate, estimate
-from kmixup.lab.sweep.grid import expand
-from kmixup.lab.sweep.progress import Watch
-from kmixup.lab.sweep.rows import Done, Failed
-from kmixup.lab.sweep.store import NAME, Store, read
+from kmixup.lab.experiments import driver as watching
+from kmixup.lab.experiments import estimate as estimating
+from kmixup.lab.experiments.driver import Watch
+from kmixup.lab.experiments.estimate import TimeEstimate, estimate
+from kmixup.lab.experiments.grid import expand
+from kmixup.lab.experiments.rows import NAME, Done, Failed, Store, read
 
 GRID = """
 data = "iris"

@@ -6,7 +6,7 @@ import pytest
 from sweeping import Fake, Inline, done_row, failed_row
 
 from kmixup.lab.commands import running as command
-from kmixup.lab.sweep.store import read
+from kmixup.lab.experiments.rows import read
 
 OPTIONS = "--strategy simple --k 1 --k 4 --trials 2 --tests 2 --epochs 2"
 WORDS = ["--data", "iris", *OPTIONS.split()]

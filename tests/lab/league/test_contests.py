@@ -7,11 +7,10 @@ import pytest
 from sealing import Sealed, own
 from sweeping import Fake, Inline, done_row, failed_row, table
 
+from kmixup.lab.experiments.driver import sweep
+from kmixup.lab.experiments.rows import NAME, failed_of, read
 from kmixup.lab.league.contests import SMALL, make_contests, play, result_of
 from kmixup.lab.paper.presets import PRESETS
-from kmixup.lab.sweep.driver import sweep
-from kmixup.lab.sweep.rows import failed_of
-from kmixup.lab.sweep.store import NAME, read
 from kmixup.lab.train.config import Method
 from kmixup.lab.train.methods import METHODS
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from sweeping import done_row, failed_row
 
 from kmixup.lab.evaluate.scores import Scores
+from kmixup.lab.experiments.rows import TrainingCurve
 from kmixup.lab.paper.tables import PaperColumn, PaperTable
-from kmixup.lab.sweep.rows import TrainingCurve
 from kmixup.lab.train.config import Method, Protocol, Trial, shifts_from
 
 PROTOCOL = Protocol(epochs=3, rate=0.05)

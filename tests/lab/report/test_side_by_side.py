@@ -7,13 +7,13 @@ from report_rows import method, row, sweep, table
 from rich.console import Console
 
 from kmixup.lab import report
+from kmixup.lab.experiments.rows import read_row
 from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.paper.tables import PaperColumn
 from kmixup.lab.report.account import account_of
 from kmixup.lab.report.grids import partition_of
 from kmixup.lab.report.side_by_side import side_by_side
 from kmixup.lab.report.verdict import interval
-from kmixup.lab.sweep.rows import read_row
 from kmixup.lab.train.config import Method
 from kmixup.lab.train.methods import METHODS
 

@@ -15,10 +15,10 @@ from kmixup.interpolation import Cut, Linear
 from kmixup.lab.commands.reproduce import _extent
 from kmixup.lab.data.dataset import Dataset
 from kmixup.lab.evaluate.tasks import soft_cross_entropy
+from kmixup.lab.experiments.grid import expand
+from kmixup.lab.experiments.units import units
 from kmixup.lab.models import build, layers_of
 from kmixup.lab.paper.presets import PRESETS
-from kmixup.lab.sweep.grid import expand
-from kmixup.lab.sweep.units import units
 from kmixup.lab.train import checkpoint
 from kmixup.lab.train.batches import gather
 from kmixup.lab.train.config import Method, Protocol, Trial

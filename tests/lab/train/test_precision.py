@@ -7,7 +7,7 @@ import sys
 import pytest
 import torch
 
-from kmixup.lab.sweep.engines import Local
+from kmixup.lab.experiments.engines import Local
 from kmixup.lab.train import precision
 from kmixup.lab.train.config import Protocol, Trial
 from kmixup.lab.train.loop import train

@@ -9,7 +9,7 @@ import torch
 from kmixup.coefficient import Beta
 from kmixup.lab import load
 from kmixup.lab.data.dataset import Dataset
-from kmixup.lab.sweep.units import done, in_fleets
+from kmixup.lab.experiments.units import done, in_fleets
 from kmixup.lab.train import loop
 from kmixup.lab.train.batches import gather
 from kmixup.lab.train.config import Method, Protocol, Trial

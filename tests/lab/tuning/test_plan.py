@@ -12,9 +12,8 @@ import pytest
 from sealing import Sealed, own
 from sweeping import Inline, done_row, failed_row, table
 
-from kmixup.lab.sweep.driver import sweep
-from kmixup.lab.sweep.rows import Failed, failed_of
-from kmixup.lab.sweep.store import NAME, read
+from kmixup.lab.experiments.driver import sweep
+from kmixup.lab.experiments.rows import NAME, Failed, failed_of, read
 from kmixup.lab.train.config import Method, Trial
 from kmixup.lab.tuning.budget import Budget
 from kmixup.lab.tuning.carrying_out import Leader, guess_seconds, seconds_of, tune_plan

@@ -9,7 +9,7 @@ from rich.console import Console
 from sweeping import done_row, failed_row
 
 from kmixup.lab.evaluate.scores import ClassScores
-from kmixup.lab.sweep.rows import DataUsed
+from kmixup.lab.experiments.rows import DataUsed
 from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.tuning.budget import Budget
 from kmixup.lab.tuning.carrying_out import tune_plan

@@ -19,9 +19,9 @@ from kmixup.lab.commands.running import (
     say_drawing,
     typed,
 )
+from kmixup.lab.experiments.driver import SweepOutcome
+from kmixup.lab.experiments.rows import Row
 from kmixup.lab.formatting import count
-from kmixup.lab.sweep.driver import SweepOutcome
-from kmixup.lab.sweep.rows import Row
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.methods import METHODS
 

@@ -18,11 +18,10 @@ from kmixup.lab.commands.options import (
     grouped,
 )
 from kmixup.lab.commands.running import How, carry_out, ended_so_far, finish, preview, report
+from kmixup.lab.experiments.rows import NAME as ROWS
+from kmixup.lab.experiments.rows import Done, Row, read
 from kmixup.lab.formatting import count
 from kmixup.lab.paper.presets import PRESETS, Preset, preset_of
-from kmixup.lab.sweep.rows import Done, Row
-from kmixup.lab.sweep.store import NAME as ROWS
-from kmixup.lab.sweep.store import read
 
 RULES = {"same": ("same",), "xi": ("xi",), "root": ("root",), "both": None}
 

@@ -22,13 +22,11 @@ from kmixup.lab.commands.options import (
     Workers,
 )
 from kmixup.lab.data import ENTRIES, at_hand, load
+from kmixup.lab.experiments.driver import SweepOutcome
+from kmixup.lab.experiments.driver import sweep as run
+from kmixup.lab.experiments.engines import Engine, Local, Ray
+from kmixup.lab.experiments.rows import Row, read
 from kmixup.lab.formatting import count, duration
-from kmixup.lab.sweep.cluster import Ray
-from kmixup.lab.sweep.driver import SweepOutcome
-from kmixup.lab.sweep.driver import sweep as run
-from kmixup.lab.sweep.engines import Engine, Local
-from kmixup.lab.sweep.rows import Row
-from kmixup.lab.sweep.store import read
 from kmixup.lab.train.config import Protocol, Trial
 
 if TYPE_CHECKING:
@@ -92,7 +90,7 @@ def carry_out(
         engine: that of `how` by default; one that is kept serves several calls.
         news: as in `Watch`.
     """
-    from kmixup.lab.sweep.progress import Watch
+    from kmixup.lab.experiments.driver import Watch
 
     try:
         with Watch(quiet=how.quiet, news=news) as watch:
@@ -203,7 +201,7 @@ def preview(trials: Sequence[Trial], how: How) -> None:
 
 def forecast(trials: Sequence[Trial], workers: int) -> None:
     """Print for how long trials would run."""
-    from kmixup.lab.sweep.estimate import estimate
+    from kmixup.lab.experiments.estimate import estimate
 
     expected = estimate(trials)
     if expected.seconds:

@@ -16,7 +16,7 @@ from kmixup.lab.commands.options import (
     grouped,
 )
 from kmixup.lab.commands.running import How, carry_out, ended_so_far, finish, preview, report
-from kmixup.lab.sweep.grid import read_config
+from kmixup.lab.experiments.grid import read_config
 from kmixup.lab.train.methods import METHODS
 
 OTHERS = ", ".join(name for name in METHODS if name not in ("erm", "mixup", "kmixup"))

@@ -34,8 +34,8 @@ from kmixup.lab.commands.running import INTERRUPTED
 from kmixup.lab.data import Dataset, load
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.evaluate.wording import beside, constant_answer, figures
+from kmixup.lab.experiments.rows import read_scores
 from kmixup.lab.formatting import count
-from kmixup.lab.sweep.rows import read_scores
 from kmixup.lab.train import checkpoint
 from kmixup.lab.train.config import Method, Trial, shifts_from, variant_words
 from kmixup.lab.train.defaults import defaults_for

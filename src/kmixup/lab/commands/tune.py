@@ -42,10 +42,9 @@ from kmixup.lab.commands.running import (
 )
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.evaluate.scores import Scores
+from kmixup.lab.experiments.driver import SweepOutcome
+from kmixup.lab.experiments.rows import NAME, DataUsed, Done, Row, TrainingCurve, read
 from kmixup.lab.formatting import count
-from kmixup.lab.sweep.driver import SweepOutcome
-from kmixup.lab.sweep.rows import DataUsed, Done, Row, TrainingCurve
-from kmixup.lab.sweep.store import NAME, read
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.setup import load_data
 from kmixup.lab.tuning.budget import Budget
@@ -236,7 +235,7 @@ def shared_words(words: Sequence[str]) -> list[str]:
 
 def _preview(plan: Plan, budget: Budget, how: How) -> None:
     """Print what would be run, and for how long, as if a larger k were always better."""
-    from kmixup.lab.sweep.estimate import TimeEstimate, estimate
+    from kmixup.lab.experiments.estimate import TimeEstimate, estimate
     from kmixup.lab.tuning.carrying_out import tune_plan
 
     workers, asked = how.chosen().workers, dict[Trial, None]()

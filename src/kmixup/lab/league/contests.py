@@ -15,10 +15,10 @@ from functools import cached_property
 from kmixup.lab.data import ENTRIES, Holdout, load
 from kmixup.lab.data.targets import Task
 from kmixup.lab.evaluate.scores import Measure
+from kmixup.lab.experiments.rows import Done, Row, measure_of
 from kmixup.lab.league.entrants import Entrant, make_entrants
 from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.paper.tables import CLEAN
-from kmixup.lab.sweep.rows import Done, Row, measure_of
 from kmixup.lab.train.config import Method, Protocol, Trial, check_whole
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.methods import METHODS

@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
+from kmixup.lab.experiments.rows import Row, failed_of
 from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import TextTable, count, escaped
 from kmixup.lab.league import wording
@@ -17,7 +18,6 @@ from kmixup.lab.league.standings import Standings
 from kmixup.lab.pages.html import Drawing, render
 from kmixup.lab.report.account import Account
 from kmixup.lab.report.page import origin
-from kmixup.lab.sweep.rows import Row, failed_of
 
 PAGE, MARKDOWN = "league.html", "report.md"
 

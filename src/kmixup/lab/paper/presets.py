@@ -103,7 +103,7 @@ class Preset:
             quick: use the values of the preset's smallest version for what is not given.
         """
         # imported here because it imports all training code, which reports don't need
-        from kmixup.lab.sweep.grid import expand
+        from kmixup.lab.experiments.grid import expand
 
         if quick:
             trials = self.quick.trials if trials is None else trials

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from kmixup.lab.experiments.rows import Row
 from kmixup.lab.files import replace_content
 from kmixup.lab.pages.html import Picture
 from kmixup.lab.paper.tables import BEST_CELLS, Claim, PaperTable
@@ -20,7 +21,6 @@ from kmixup.lab.report.markdown import markdown
 from kmixup.lab.report.own import tables_of
 from kmixup.lab.report.page import page
 from kmixup.lab.report.table_csv import cells_csv
-from kmixup.lab.sweep.rows import Row
 
 __all__ = ["Paths", "show", "tables_of", "write"]
 

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kmixup.lab.experiments.rows import Failed, Row, done_of, failed_of
 from kmixup.lab.paper.tables import Claim, PaperTable
 from kmixup.lab.report.agreement import Agreement, agreement
 from kmixup.lab.report.comparing import CellComparison, comparisons
 from kmixup.lab.report.grids import Outcome
 from kmixup.lab.report.outcomes import outcomes, unplaced
-from kmixup.lab.sweep.rows import Failed, Row, done_of, failed_of
 
 
 @dataclass(frozen=True)

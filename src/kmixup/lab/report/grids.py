@@ -13,9 +13,9 @@ from statistics import fmean
 from typing import Any
 
 from kmixup.lab.evaluate.scores import PERCENT, Measure
+from kmixup.lab.experiments.rows import Done, Failed, Row, done_of, measure_of
 from kmixup.lab.paper.tables import CLEAN, PaperColumn, PaperTable
 from kmixup.lab.report.verdict import Partition
-from kmixup.lab.sweep.rows import Done, Failed, Row, done_of, measure_of
 from kmixup.lab.train.config import AlphaRule
 from kmixup.measured import Measured
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console
 
+from kmixup.lab.experiments.rows import Row
 from kmixup.lab.formatting import NOTHING, narrow_table, number
 from kmixup.lab.paper.deviations import shrinkage
 from kmixup.lab.paper.presets import preset_of
@@ -15,7 +16,6 @@ from kmixup.lab.report.comparing import HEURISTIC
 from kmixup.lab.report.grids import Cell, Grid, Outcome
 from kmixup.lab.report.outcomes import outcomes
 from kmixup.lab.report.wording import cell_error
-from kmixup.lab.sweep.rows import Row
 from kmixup.lab.train.config import AlphaRule
 
 OURS: dict[AlphaRule, str] = {"same": "ours", "xi": "ours at equal ξ"}

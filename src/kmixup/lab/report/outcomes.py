@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
+from kmixup.lab.experiments.rows import Failed, Row, done_of, failed_of
 from kmixup.lab.paper.tables import CLEAN, ERROR, PaperColumn, PaperTable
 from kmixup.lab.report.grids import Cell, Grid, Outcome
-from kmixup.lab.sweep.rows import Failed, Row, done_of, failed_of
 from kmixup.lab.train.config import AlphaRule, Method, Trial
 
 Key = tuple[str, int, float, str]  # name, k, alpha and alpha rule of a method

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from kmixup.lab.experiments.rows import Row
 from kmixup.lab.paper.tables import CLEAN, ERROR, MEASURES, PaperColumn, PaperTable
-from kmixup.lab.sweep.rows import Row
 from kmixup.lab.train.config import Method, Trial, variant_words
 from kmixup.lab.train.methods import METHODS, NO_VARIANT, VARIANTS, baseline_of
 

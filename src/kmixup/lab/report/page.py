@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kmixup.lab.experiments.rows import done_of
 from kmixup.lab.formatting import count
 from kmixup.lab.pages.heat import HeatMap
 from kmixup.lab.pages.html import Drawing, Origin, Picture, render
@@ -17,7 +18,6 @@ from kmixup.lab.report.grids import Cell, Grid, Outcome
 from kmixup.lab.report.side_by_side import EXPLANATION as NOTHING_CHOSEN
 from kmixup.lab.report.side_by_side import side_by_side
 from kmixup.lab.report.summary import explanation, headings, is_printed, lines
-from kmixup.lab.sweep.rows import done_of
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.evaluate.wording import constant_sentence
+from kmixup.lab.experiments.rows import Failed, Row, done_of
 from kmixup.lab.formatting import NOTHING, count, duration, number, signed
 from kmixup.lab.paper.tables import CLEAN, ERROR, PaperColumn
 from kmixup.lab.report.account import Account, Finding
 from kmixup.lab.report.agreement import Agreement, Fit
 from kmixup.lab.report.comparing import HEURISTIC, CellComparison, by_column
 from kmixup.lab.report.grids import Cell, Grid, Outcome
-from kmixup.lab.sweep.rows import Failed, Row, done_of
 from kmixup.lab.train.config import AlphaRule
 
 RULE: dict[AlphaRule, str] = {

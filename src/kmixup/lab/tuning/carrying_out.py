@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from kmixup.lab.evaluate.scores import PERCENT, Measure
+from kmixup.lab.experiments.estimate import estimate
+from kmixup.lab.experiments.rows import Done, Row, done_of, measure_of
+from kmixup.lab.experiments.units import units
 from kmixup.lab.formatting import count
-from kmixup.lab.sweep.estimate import estimate
-from kmixup.lab.sweep.rows import Done, Row, done_of, measure_of
-from kmixup.lab.sweep.units import units
 from kmixup.lab.train.config import Method, Trial
 from kmixup.lab.tuning.budget import Budget
 from kmixup.lab.tuning.plan import Plan

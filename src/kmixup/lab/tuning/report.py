@@ -10,12 +10,12 @@ from enum import Enum
 from statistics import fmean
 
 from kmixup.lab.evaluate.scores import PERCENT, Measure
+from kmixup.lab.experiments.rows import done_of
 from kmixup.lab.formatting import NOTHING, count, number, strength, with_error
 from kmixup.lab.pages.heat import Box, HeatMap, sequential
 from kmixup.lab.pages.html import Drawing
 from kmixup.lab.report.curves import Curve, against_alpha, against_k
 from kmixup.lab.report.verdict import Mood, PairedDifference, paired
-from kmixup.lab.sweep.rows import done_of
 from kmixup.lab.tuning.carrying_out import Finalist, Tuned
 from kmixup.lab.tuning.search import Round, Searched, Tried
 from kmixup.lab.tuning.strategies import Setting

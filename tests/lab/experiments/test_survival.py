@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 from sweeping import Inline, table
 
-from kmixup.lab.sweep.driver import sweep
-from kmixup.lab.sweep.grid import read_config
-from kmixup.lab.sweep.store import NAME, read
+from kmixup.lab.experiments.driver import sweep
+from kmixup.lab.experiments.grid import read_config
+from kmixup.lab.experiments.rows import NAME, read
 from kmixup.lab.train import checkpoint
 
 pytestmark = pytest.mark.survival
@@ -32,7 +32,7 @@ NURSERY = '''
 import json, multiprocessing, os, signal, sys
 import torch._dynamo  # which torch's optimisers import
 import kmixup.lab.commands
-from kmixup.lab.sweep import engines
+from kmixup.lab.experiments import engines
 from kmixup.lab.cli import main
 
 

@@ -19,8 +19,7 @@ from typing import Any
 
 import torch
 
-from kmixup.lab.models import MODELS
-from kmixup.lab.sweep.rows import (
+from kmixup.lab.experiments.rows import (
     Done,
     Failed,
     Row,
@@ -30,6 +29,7 @@ from kmixup.lab.sweep.rows import (
     read_scores,
     read_shifts,
 )
+from kmixup.lab.models import MODELS
 from kmixup.lab.train import checkpoint, record
 from kmixup.lab.train.config import Method, Trial
 from kmixup.lab.train.fleet import train_fleet, why_alone

@@ -13,13 +13,12 @@ from types import SimpleNamespace
 import pytest
 from sweeping import Inline, done_row, table
 
-from kmixup.lab.sweep import engines
-from kmixup.lab.sweep.cluster import SUBMITTED, Ray, _remote
-from kmixup.lab.sweep.driver import sweep
-from kmixup.lab.sweep.engines import Local, cores
-from kmixup.lab.sweep.grid import expand
-from kmixup.lab.sweep.rows import Done
-from kmixup.lab.sweep.units import units
+from kmixup.lab.experiments import engines
+from kmixup.lab.experiments.driver import sweep
+from kmixup.lab.experiments.engines import SUBMITTED, Local, Ray, _remote, cores
+from kmixup.lab.experiments.grid import expand
+from kmixup.lab.experiments.rows import Done
+from kmixup.lab.experiments.units import units
 
 NETS = """
 import os, signal, time
@@ -175,9 +174,9 @@ def test_workers_are_gone_when_nobody_wants_their_rows(nets):
 def test_a_script_without_a_guard_is_told_so(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
-        "from kmixup.lab.sweep.engines import Local\n"
-        "from kmixup.lab.sweep.grid import expand\n"
-        "from kmixup.lab.sweep.driver import sweep\n"
+        "from kmixup.lab.experiments.engines import Local\n"
+        "from kmixup.lab.experiments.grid import expand\n"
+        "from kmixup.lab.experiments.driver import sweep\n"
         f"sweep(expand(data='iris'), {str(tmp_path / 'rows')!r}, engine=Local(1))\n"
     )
     ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)

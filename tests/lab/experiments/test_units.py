@@ -15,9 +15,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kmixup.lab.sweep import units as module
-from kmixup.lab.sweep.rows import Done, Failed
-from kmixup.lab.sweep.units import MEMBERS, POINTS, done, failed, in_fleets, run, units
+from kmixup.lab.experiments import units as module
+from kmixup.lab.experiments.rows import Done, Failed
+from kmixup.lab.experiments.units import MEMBERS, POINTS, done, failed, in_fleets, run, units
 from kmixup.lab.train import checkpoint
 from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.loop import train
@@ -279,7 +279,7 @@ def test_a_full_disk_spares_the_checkpoint(single, tmp_path, monkeypatch):
 FULL = """
 import resource, sys
 from pathlib import Path
-from kmixup.lab.sweep.units import run
+from kmixup.lab.experiments.units import run
 from kmixup.lab.train import checkpoint
 from kmixup.lab.train.config import Protocol
 from kmixup.lab.train.config import Trial

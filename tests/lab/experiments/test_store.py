@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sweeping import done_row, failed_row
 
-from kmixup.lab.sweep import store as module
-from kmixup.lab.sweep.rows import read_row
-from kmixup.lab.sweep.store import HEADER, NAME, Store, read
+from kmixup.lab.experiments import rows as module
+from kmixup.lab.experiments.rows import HEADER, NAME, Store, read, read_row
 from kmixup.lab.train.config import Trial
 
 HEAD = json.dumps(HEADER) + "\n"
@@ -211,8 +210,8 @@ def test_a_file_that_may_not_grow_is_one_sentence(rows):
     """The system itself refuses here: a limit on the size of files."""
     code = f"""if True:
         import resource, signal
-        from kmixup.lab.sweep.rows import read_row
-        from kmixup.lab.sweep.store import Store
+        from kmixup.lab.experiments.rows import read_row
+        from kmixup.lab.experiments.rows import Store
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         with Store({str(rows)!r}) as store:
             size = store.path.stat().st_size
@@ -305,7 +304,7 @@ def test_where_what_is_locked_cannot_be_read_the_lock_is_beside_the_rows(rows, m
 def test_a_writer_that_is_killed_leaves_no_lock(rows):
     code = f"""if True:
         import os, signal
-        from kmixup.lab.sweep.store import Store
+        from kmixup.lab.experiments.rows import Store
         with Store({str(rows)!r}):
             os.kill(os.getpid(), signal.SIGKILL)
     """

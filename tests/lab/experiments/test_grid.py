@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kmixup.lab.sweep.grid import expand, read_config
+from kmixup.lab.experiments.grid import expand, read_config
 from kmixup.lab.train.config import Protocol
 from kmixup.lab.train.setup import load_data, network
 from kmixup.lab.train.streams import Streams, epoch

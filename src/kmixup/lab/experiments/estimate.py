@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from kmixup.lab.data import ENTRIES, Dataset, Holdout
 from kmixup.lab.data.noise import noise_like
 from kmixup.lab.evaluate.shifts import score_test_under
-from kmixup.lab.sweep.units import Unit, in_fleets, kind_of, units
+from kmixup.lab.experiments.units import Unit, in_fleets, kind_of, units
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.fleet import train_fleet
 from kmixup.lab.train.loop import Trained, train

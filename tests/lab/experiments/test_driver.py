@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sweeping import Fake, Inline, table
 
-from kmixup.lab.sweep import driver as module
-from kmixup.lab.sweep.driver import sweep, weight
-from kmixup.lab.sweep.grid import expand
-from kmixup.lab.sweep.store import NAME, read
+from kmixup.lab.experiments import driver as module
+from kmixup.lab.experiments.driver import sweep, weight
+from kmixup.lab.experiments.grid import expand
+from kmixup.lab.experiments.rows import NAME, read
 from kmixup.lab.train.config import Method, Protocol, Trial, shifts_from
 
 # ids

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from sweeping import done_row, failed_row
 
 from kmixup.lab.evaluate.scores import Scores
-from kmixup.lab.sweep.rows import Done, TrainingCurve, done_of, failed_of, read_row
-from kmixup.lab.sweep.store import NAME
+from kmixup.lab.experiments.rows import NAME, Done, TrainingCurve, done_of, failed_of, read_row
 from kmixup.lab.train.config import Method, Protocol, Trial
 
 TRIAL = Trial("iris", "mlp-iris", Method("kmixup", 4), Protocol(epochs=3), seed=2)
