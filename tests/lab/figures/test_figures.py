@@ -13,19 +13,11 @@ from scipy.optimize import linear_sum_assignment
 from kmixup.lab import figures
 from kmixup.lab.commands.figures import chosen
 from kmixup.lab.data import load
-from kmixup.lab.figures import (
-    convergence,
-    distributions,
-    endpoints,
-    gallery,
-    plane,
-    rates,
-    schematics,
-)
+from kmixup.lab.figures import clouds as plane
+from kmixup.lab.figures import convergence, gallery, rates, schematics
 from kmixup.lab.figures.clouds import Cloud, cloud_of, toys
-from kmixup.lab.figures.couplings import couplings
+from kmixup.lab.figures.couplings import couplings, partners, steps
 from kmixup.lab.figures.gallery import Settings, draw
-from kmixup.lab.figures.steps import steps
 from kmixup.lab.pages import style
 from kmixup.lab.train.config import Protocol, Trial
 from kmixup.pairing import Nearest, Optimal
@@ -145,8 +137,7 @@ def test_k_is_cut_to_half_of_few_points():
 def test_optimal_and_nearest_share_point_axes_and_scale():
     clouds = toys(size=96)
     first, second = (
-        distributions.partners(clouds, pairing=pairing, samples=50)
-        for pairing in (Optimal, Nearest)
+        partners(clouds, pairing=pairing, samples=50) for pairing in (Optimal, Nearest)
     )
     for a, b in zip(first.axes, second.axes, strict=True):
         assert (a.get_xlim(), a.get_ylim()) == (b.get_xlim(), b.get_ylim())
@@ -157,7 +148,7 @@ def test_optimal_and_nearest_share_point_axes_and_scale():
     assert stars[0] == stars[1]
     assert "matched optimally" in first.get_label()
     assert "the nearest point" in second.get_label()
-    assert distributions.partners(clouds[:1], points=[5], samples=50).axes[0].collections[
+    assert partners(clouds[:1], points=[5], samples=50).axes[0].collections[
         -1
     ].get_offsets().tolist() == [clouds[0].plane[5].tolist()]
 
@@ -165,7 +156,7 @@ def test_optimal_and_nearest_share_point_axes_and_scale():
 def test_nearest_crosses_less_than_optimal():
     clouds = toys(size=128)[1:2]
     shares = [
-        float(labels(distributions.partners(clouds, pairing=p, samples=300)).split()[2].rstrip("%"))
+        float(labels(partners(clouds, pairing=p, samples=300)).split()[2].rstrip("%"))
         for p in (Optimal, Nearest)
     ]
     assert shares[1] < shares[0]
@@ -201,7 +192,7 @@ def test_the_counterexample_crosses_twice_for_half_the_cost():
 
 
 def test_the_direct_match_of_a_far_island_costs_less_than_the_detour():
-    figure = endpoints.endpoints((8, 32), samples=50)
+    figure = schematics.endpoints((8, 32), samples=50)
     detour, direct, _ = labels(figure).splitlines()
     assert float(direct.split()[-2]) < float(detour.split()[-2])
     measured = figure.axes[2].containers[0].lines[0].get_ydata()

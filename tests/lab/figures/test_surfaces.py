@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from kmixup.lab.figures import beliefs, surfaces
+from kmixup.lab.figures import surfaces
 from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.setup import DivergedError
 
@@ -44,7 +44,7 @@ def test_every_toy_has_a_picture_of_each_method(drawn):
 
 @pytest.mark.slow
 def test_surfaces_are_kept_and_drawn_again_without_training(drawn, tmp_path, monkeypatch):
-    monkeypatch.setattr(beliefs, "train_fleet", refuse)
+    monkeypatch.setattr(surfaces, "train_fleet", refuse)
     again = surfaces.pictures(runs()[::-1], tmp_path)
     assert again == drawn
     with pytest.raises(AssertionError, match="trained again"):
@@ -54,7 +54,7 @@ def test_surfaces_are_kept_and_drawn_again_without_training(drawn, tmp_path, mon
 @pytest.mark.slow
 @pytest.mark.parametrize("spoil", [b"", b"not a file of arrays", None])
 def test_a_spoilt_file_is_made_anew(drawn, tmp_path, spoil):
-    path = tmp_path / beliefs.NAME
+    path = tmp_path / surfaces.NAME
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2] if spoil is None else spoil)
     again = surfaces.pictures(runs(), tmp_path)
@@ -65,7 +65,7 @@ def test_a_spoilt_file_is_made_anew(drawn, tmp_path, spoil):
 
 def test_a_network_that_diverged_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        beliefs, "train_fleet", lambda trials, data: [DivergedError("no")] * len(trials)
+        surfaces, "train_fleet", lambda trials, data: [DivergedError("no")] * len(trials)
     )
     pictures = surfaces.pictures(runs(), tmp_path)
     assert {picture.caption for picture in pictures["four-bars"]} == {"training diverged"}
@@ -73,10 +73,10 @@ def test_a_network_that_diverged_says_so(tmp_path, monkeypatch):
 
 def test_trials_are_those_of_the_longest_protocol_and_the_least_seed():
     longer = replace(TOY, protocol=replace(TOY.protocol, epochs=9))
-    ((erm, mixup, kmixup),) = beliefs.toy_trials([*runs(), *runs(longer)])
+    ((erm, mixup, kmixup),) = surfaces.toy_trials([*runs(), *runs(longer)])
     assert (erm.protocol.epochs, erm.seed) == (9, 2)
     assert (mixup.method.name, kmixup.method.k) == ("mixup", 16)
-    ((*_, small),) = beliefs.toy_trials(runs(replace(TOY, size=8)))
+    ((*_, small),) = surfaces.toy_trials(runs(replace(TOY, size=8)))
     assert small.method.k == 8
 
 

@@ -1,14 +1,12 @@
 """Figures of the paper, and some that it lacks, from plain inputs.
 
-Each module draws one kind of figure. Its functions take arrays and numbers and return a
-matplotlib `Figure`, whose label is its caption. `gallery` calls them with the settings of
-`kmixup figures`; `clouds` and `plane` have the points that several figures show, `beliefs`
-the networks behind decision surfaces. Hue alone never carries a meaning: classes have
-markers, lines have dashes, and colour maps run from dark to light.
+Functions take arrays and numbers and return a matplotlib `Figure` whose label is its caption.
+`gallery` calls them with the settings of `kmixup figures`. Hue alone never carries a meaning:
+classes have markers, lines have dashes, and colour maps run from dark to light.
 """
 
 NAMES = {
-    "surfaces": "what networks believe: ERM, 1-mixup and 32-mixup on the toys (Figure 1)",
+    "surfaces": "decision surfaces: ERM, 1-mixup and 32-mixup on the toys (Figure 1)",
     "couplings": "who is mixed with whom, and the mixed points, k = 1 and 32 (Figure 2)",
     "matching": "the partners of one point, k = 32 (Figure 3)",
     "nearest": "the same point with nearest neighbours instead (appendix)",
@@ -19,6 +17,6 @@ NAMES = {
     "endpoints": "a cluster in two pieces, where Theorem 3.5 fails",
     "clusters": "cross-cluster matches against k, with exact value and bound",
     "distances": "matched squared distance against k, with its rate",
-    "expansion": "what the expansion of the loss leaves unexplained, against 1 - lam",
+    "expansion": "remainder of the expansion of the loss, against 1 - lam",
 }
-OF_DATA = ("couplings", "matching", "nearest", "steps", "convergence")  # figures of any data
+OF_DATA = ("couplings", "matching", "nearest", "steps", "convergence")  # figures of any data set

@@ -1,15 +1,22 @@
-"""Points to draw: the toys, or any data set, in the plane that shows most of it."""
+"""Points in the plane: the toys or any data set, and how they are drawn.
+
+Each class has a marker and a colour; mixed points mix the colours.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 
 from kmixup.lab.data import Dataset, load
 from kmixup.lab.data.toy import DRAW
-from kmixup.lab.pages.style import Array
+from kmixup.lab.pages.style import COLOURS, FAINT, MARKERS, Array
 
 TITLES = {"one-ring": "One Ring", "four-bars": "Four Bars", "swiss-roll": "Swiss Roll"}
 SIZE = 512
@@ -17,14 +24,14 @@ SIZE = 512
 
 @dataclass(frozen=True, eq=False)
 class Cloud:
-    """Points to match and mix in all their dimensions, and to show in the plane.
+    """Points that are matched and mixed in all their dimensions and shown in the plane.
 
     Attributes:
-        title: stands above a panel of them.
-        x: the points, `(n, d)`.
+        title: title of their panel.
+        x: points, `(n, d)`.
         y: indices into `classes`, `(n,)`.
         classes: names of the classes.
-        centre: the middle of the picture, `(d,)`.
+        centre: centre of the picture, `(d,)`.
         axes: points are shown at (x - centre) @ axes, `(d, 2)`.
         note: what the picture leaves out, for the caption.
     """
@@ -39,7 +46,7 @@ class Cloud:
 
     @classmethod
     def of(cls, title: str, x: ArrayLike, y: ArrayLike, *, note: str = "") -> Cloud:
-        """Points in a plane: as they are in up to two dimensions, else by principal components."""
+        """Show points in up to two dimensions as they are, others by principal components."""
         points, labels = np.asarray(x, dtype=np.float64), np.asarray(y)
         if points.ndim != 2 or labels.shape != points.shape[:1] or len(points) < 4:
             raise ValueError(
@@ -51,7 +58,7 @@ class Cloud:
         d = points.shape[1]
         if d <= 2:
             return cls(*given, np.zeros(d), np.eye(d, 2), note)
-        from sklearn.decomposition import PCA  # on first use: it loads slowly
+        from sklearn.decomposition import PCA  # imported here because it loads slowly
 
         fit = PCA(2, svd_solver="full").fit(points)
         shown = (
@@ -62,7 +69,7 @@ class Cloud:
         return cls(*given, fit.mean_, fit.components_.T, note)
 
     def show(self, points: Array) -> Array:
-        """Where points `(m, d)` are in the picture, `(m, 2)`."""
+        """Return where points `(m, d)` are in the picture, `(m, 2)`."""
         return np.asarray((points - self.centre) @ self.axes)
 
     @property
@@ -75,17 +82,17 @@ class Cloud:
         return np.eye(len(self.classes))[self.y]
 
     def block(self, k: int) -> int:
-        """k, or half of the points where they are too few for two blocks of k."""
+        """Return k, or half of the points if they are too few for two blocks of k."""
         return max(1, min(k, len(self.x) // 2))
 
 
 def toys(*, size: int = SIZE, seed: int = 0) -> list[Cloud]:
-    """The three toys, `size` points each."""
+    """Return the three toys, `size` points each."""
     return [cloud_of(load(name, size=size, seed=seed), size=size, seed=seed) for name in DRAW]
 
 
 def cloud_of(data: Dataset, *, size: int = SIZE, seed: int = 0) -> Cloud:
-    """At most `size` training points of a data set, as a network is given them."""
+    """Return at most `size` training points of a data set, normalised as for a network."""
     n = len(data.x_train)
     chosen = np.arange(n)
     note = ""
@@ -95,3 +102,56 @@ def cloud_of(data: Dataset, *, size: int = SIZE, seed: int = 0) -> Cloud:
     x = data.normalise(data.x_train[chosen]).flatten(1).double().numpy()
     y = np.array(data.classes)[data.y_train[chosen].numpy()]
     return Cloud.of(TITLES.get(data.name, data.name), x, y, note=note)
+
+
+def notes_of(clouds: Sequence[Cloud]) -> str:
+    """Return the clouds' notes as the end of a caption."""
+    return "".join(f" {cloud.title}: {cloud.note}." for cloud in clouds if cloud.note)
+
+
+def xy(points: Array) -> tuple[Array, Array]:
+    """Return both coordinates of points `(n, 2)`."""
+    return points[:, 0], points[:, 1]
+
+
+def bare(axes: Axes) -> None:
+    """Show a part of the plane: equal units, a frame and no numbers."""
+    axes.set_aspect("equal")
+    axes.set(xticks=[], yticks=[])
+    axes.spines[:].set_visible(True)
+    axes.spines[:].set_color(FAINT)
+
+
+def frame(axes: Axes, cloud: Cloud) -> None:
+    """Show a square part of the plane, the same for all panels of a cloud."""
+    low, high = cloud.plane.min(0), cloud.plane.max(0)
+    (x, y), reach = (low + high) / 2, 0.55 * float((high - low).max())
+    axes.set(xlim=(x - reach, x + reach), ylim=(y - reach, y + reach))
+    bare(axes)
+
+
+def dots(axes: Axes, points: Array, shares: Array, *, size: float = 14, edge: float = 0.3) -> None:
+    """Draw points `(n, 2)`, each with its shares of the classes, `(n, c)`.
+
+    The marker is that of the class with the largest share, the colour a mixture by shares.
+    """
+    palette = np.array([to_rgb(COLOURS[i % len(COLOURS)]) for i in range(shares.shape[1])])
+    main = shares.argmax(1)
+    for label in np.unique(main):
+        members = main == label
+        axes.scatter(
+            *xy(points[members]), s=size, marker=MARKERS[label % len(MARKERS)],
+            c=np.clip(shares[members] @ palette, 0, 1), edgecolors="black", linewidths=edge,
+            zorder=3,
+        )  # fmt: skip
+
+
+def class_handles(classes: Sequence[str]) -> list[Line2D]:
+    """Return a legend entry for each class: its marker and colour."""
+    return [
+        Line2D(
+            [], [], ls="none", marker=MARKERS[i % len(MARKERS)], color=COLOURS[i % len(COLOURS)],
+            markeredgecolor="black", markeredgewidth=0.5, label=name,
+        )
+        for i, name in enumerate(classes)
+    ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Couplings and vicinal data sets: who is mixed with whom, and the mixed points."""
+"""Figures of who is mixed with whom: couplings, partners of one point, one block in steps."""
 
 from __future__ import annotations
 
@@ -8,16 +8,23 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+from matplotlib.patheffects import withStroke
 
-from kmixup.lab.figures.clouds import Cloud
-from kmixup.lab.figures.plane import bare, class_handles, dots
-from kmixup.lab.pages.style import BLACK, FAINT, panels, styled
-from kmixup.pairing import match
+from kmixup.lab.figures.clouds import Cloud, class_handles, dots, frame, notes_of, xy
+from kmixup.lab.pages.style import BLACK, FAINT, MARKERS, SCALE, Array, panels, styled
+from kmixup.pairing import Nearest, Optimal, Pairing, match
+from kmixup.theory import matching_distribution
 from kmixup.vicinal import vicinal_dataset
 
 PAIRS = 128  # lines in a panel: four blocks of 32
+PARTNER: dict[type[Pairing], str] = {
+    Optimal: "matched optimally with a random subset of the same size",
+    Nearest: "with the nearest point of a random subset of the same size",
+}
 
 
 @styled
@@ -29,7 +36,7 @@ def couplings(
     size: int = 512,
     seed: int = 0,
 ) -> Figure:
-    """Matched pairs above and `size` mixed points below, a column for each k and cloud."""
+    """Draw matched pairs above `size` mixed points, a column for each k and cloud."""
     columns = len(ks) * len(clouds)
     figure, grid = panels(2, columns, size=(1.75, 1.85) if columns > 4 else (2.6, 2.7))
     for i, k in enumerate(ks):
@@ -45,28 +52,22 @@ def couplings(
         Line2D([], [], color=FAINT, label="same class"),
         Line2D([], [], color=BLACK, ls="dashed", label="different classes"),
     ]
-    if len(clouds) == 1:  # toys have two classes, and no names for them
+    if len(clouds) == 1:  # the toys' classes have no names
         lines += class_handles(clouds[0].classes)
     figure.legend(handles=lines, loc="outside lower center", ncols=min(len(lines), 2 * columns))
-    notes = "".join(f" {cloud.title}: {cloud.note}." for cloud in clouds if cloud.note)
     figure.set_label(
         "Optimal couplings of two random sets of points, in blocks of "
         f"{' and '.join(f'k = {k}' for k in ks)} (top), and vicinal data sets of {size} points "
         f"with α = {alpha:g} (bottom). Dashed lines join different classes; a mixed point has the "
-        f"marker of its main class and a mixture of both colours.{notes}"
+        f"marker of its main class and a mixture of both colours.{notes_of(clouds)}"
     )
     return figure
 
 
 def coupling(axes: Axes, cloud: Cloud, k: int, seed: int) -> None:
     """Draw matched pairs; dashed lines join different classes."""
-    n = len(cloud.x)
-    half = min(PAIRS, n // 2)
-    order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
-    first, second = order[:half], order[half : 2 * half]
-    points = torch.from_numpy(cloud.x)
-    second = second[match(points[first], points[second], k=k)]
-    pairs = np.stack([first.numpy(), second.numpy()], 1)
+    first, second = _two_sets(cloud, min(PAIRS, len(cloud.x) // 2), seed)
+    pairs = np.stack([first, _partners(cloud, first, second, k)], 1)
     same = cloud.y[pairs[:, 0]] == cloud.y[pairs[:, 1]]
     ends = cloud.plane[pairs]
     axes.add_collection(LineCollection(list(ends[same]), colors=FAINT, linewidths=0.7))
@@ -85,9 +86,146 @@ def vicinal(axes: Axes, cloud: Cloud, k: int, alpha: float, size: int, seed: int
     frame(axes, cloud)
 
 
-def frame(axes: Axes, cloud: Cloud) -> None:
-    """A square part of the plane, the same for all panels of a cloud."""
-    low, high = cloud.plane.min(0), cloud.plane.max(0)
-    (x, y), reach = (low + high) / 2, 0.55 * float((high - low).max())
-    axes.set(xlim=(x - reach, x + reach), ylim=(y - reach, y + reach))
-    bare(axes)
+def _two_sets(cloud: Cloud, size: int, seed: int) -> tuple[Array, Array]:
+    """Return the indices of two disjoint random sets of points."""
+    order = torch.randperm(len(cloud.x), generator=torch.Generator().manual_seed(seed)).numpy()
+    return order[:size], order[size : 2 * size]
+
+
+def _partners(cloud: Cloud, first: Array, second: Array, k: int) -> Array:
+    """Return the optimal partner of each point of `first`, matched in blocks of k."""
+    points = torch.from_numpy(cloud.x)
+    return np.asarray(second[match(points[first], points[second], k=k).numpy()])
+
+
+@styled
+def partners(
+    clouds: Sequence[Cloud],
+    *,
+    pairing: type[Pairing] = Optimal,
+    k: int = 32,
+    points: Sequence[int] | None = None,
+    samples: int = 10_000,
+    seed: int = 0,
+) -> Figure:
+    """Draw the matching distribution of one point per cloud: those of `points`, or random ones.
+
+    The colour scale ends at k / n, the probability of being in a subset at all, so that two
+    figures of the same clouds can be compared.
+    """
+    figure, grid = panels(1, len(clouds), size=(2.9, 2.6))
+    chosen = points or [int(np.random.default_rng(seed).integers(len(c.x))) for c in clouds]
+    for axes, cloud, i in zip(grid[0], clouds, chosen, strict=True):
+        n, block = len(cloud.x), cloud.block(k)
+        D = matching_distribution(
+            cloud.x, i, block, samples, pairing=pairing,
+            generator=torch.Generator().manual_seed(seed),
+        )  # fmt: skip
+        scale = LogNorm(min(1 / samples, 0.5 * block / n), block / n)
+        for label in np.unique(cloud.y):
+            marker = MARKERS[label % len(MARKERS)]
+            members, met = cloud.y == label, D.probability > 0
+            axes.scatter(
+                *xy(cloud.plane[members & ~met]), s=9, marker=marker, facecolors="none",
+                edgecolors=FAINT, linewidths=0.5,
+            )  # fmt: skip
+            by_weight = np.flatnonzero(members & met)
+            by_weight = by_weight[np.argsort(D.probability[by_weight])]
+            image = axes.scatter(
+                *xy(cloud.plane[by_weight]), s=24, marker=marker, c=D.probability[by_weight],
+                cmap=SCALE, norm=scale, edgecolors="black", linewidths=0.3,
+            )  # fmt: skip
+        axes.scatter(
+            *xy(cloud.plane[[i]]), s=210, marker="*", c="white", edgecolors="black", linewidths=1.3,
+            zorder=3,
+        )  # fmt: skip
+        across = float(D.probability[cloud.y != cloud.y[i]].sum())
+        axes.set_title(f"{cloud.title}: {across:.1%} in another class")
+        frame(axes, cloud)
+        bar = figure.colorbar(image, ax=axes, shrink=0.8, aspect=25)
+        bar.set_label("probability as a partner", fontsize=8)
+    figure.set_label(
+        f"Partners of one point (star), in a random subset of {clouds[0].block(k)} that contains "
+        f"it, {PARTNER[pairing]}: frequencies in {samples:,} draws. Hollow points were never "
+        f"partners.{notes_of(clouds)}"
+    )
+    return figure
+
+
+@styled
+def steps(cloud: Cloud, *, k: int = 8, lam: float = 0.7, seed: int = 0) -> Figure:
+    """Draw how two sets of `k` points of a cloud are matched and averaged with weight `lam`."""
+    k = cloud.block(k)
+    first, second = _two_sets(cloud, k, seed)
+    partner = _partners(cloud, first, second, k)
+    square = np.square(cloud.x[first][:, None] - cloud.x[second][None]).sum(2)
+    column = [list(second).index(sample) for sample in partner]
+    matched = float(square[np.arange(k), column].mean())
+
+    figure, grid = panels(2, 2, size=(3.2, 3.3))
+    draw, cost, pairs, mixed = grid.ravel()
+    _sets(draw, cloud, first, second)
+    draw.set_title(f"1. Draw two sets of k = {k}")
+    _costs(cost, square, column)
+    cost.set_title("2. Squared distances")
+    _lines(pairs, cloud, first, partner)
+    _sets(pairs, cloud, first, second)
+    pairs.set_title("3. Match at the least total")
+    _lines(mixed, cloud, first, partner)
+    ends = lam * cloud.x[first] + (1 - lam) * cloud.x[partner]
+    shares = lam * cloud.shares[first] + (1 - lam) * cloud.shares[partner]
+    both = np.concatenate([first, partner])
+    mixed.scatter(*xy(cloud.plane[both]), s=14, c="white", edgecolors=BLACK, lw=0.7, zorder=3)
+    dots(mixed, cloud.show(ends), shares, size=45)
+    frame(mixed, cloud)
+    mixed.set_title(f"4. Mix with λ = {lam:g}")
+    figure.set_label(
+        f"One block of k-mixup on {cloud.title}. Two sets of k = {k} random points, numbers and "
+        f"letters, are matched one to one so that the sum of squared distances (dark is far) is "
+        f"least: {matched:.3g} for a pair, where a random match has {square.mean():.3g}. "
+        f"A mixed point is {lam:g} of a numbered point and {1 - lam:.2g} of its partner, and so "
+        f"is its label, shown as colour.{notes_of([cloud])}"
+    )
+    return figure
+
+
+def _sets(axes: Axes, cloud: Cloud, first: Array, second: Array) -> None:
+    """Draw both sets with their names, over all points of the cloud."""
+    axes.scatter(*xy(cloud.plane), s=2, color=FAINT, zorder=1)
+    dots(axes, cloud.plane[first], cloud.shares[first], size=80)
+    dots(axes, cloud.plane[second], cloud.shares[second], size=80)
+    outline = [withStroke(linewidth=1.4, foreground=BLACK)]  # legible on every colour
+    rows = range(len(first))
+    names = [_number(row) for row in rows] + [_letter(row) for row in rows]
+    for (x, y), name in zip(cloud.plane[[*first, *second]], names, strict=True):
+        axes.text(
+            x, y, name, color="white", fontsize=7, weight="bold", ha="center",
+            va="center_baseline", path_effects=outline, zorder=4,
+        )  # fmt: skip
+    frame(axes, cloud)
+
+
+def _costs(axes: Axes, square: Array, column: list[int]) -> None:
+    """Draw the matrix of squared distances, with frames around the matched cells."""
+    axes.imshow(square, cmap=SCALE)
+    for row, at in enumerate(column):
+        axes.add_patch(Rectangle((at - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=BLACK, lw=2))
+    k = len(square)
+    axes.set_yticks(range(k), [_number(row) for row in range(k)])
+    axes.set_xticks(range(k), [_letter(row) for row in range(k)])
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+
+
+def _lines(axes: Axes, cloud: Cloud, first: Array, partner: Array) -> None:
+    ends = np.stack([cloud.plane[first], cloud.plane[partner]], 1)
+    axes.scatter(*xy(cloud.plane), s=2, color=FAINT, zorder=1)
+    axes.add_collection(LineCollection(list(ends), colors=BLACK, linewidths=1.0, zorder=2))
+
+
+def _number(row: int) -> str:
+    return str(row + 1)
+
+
+def _letter(row: int) -> str:
+    return chr(ord("a") + row) if row < 26 else f"{row + 1}'"

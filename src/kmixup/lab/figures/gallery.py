@@ -10,19 +10,7 @@ from typing import TypeVar
 from matplotlib.figure import Figure
 
 from kmixup.lab.data import ENTRIES, at_hand, load
-from kmixup.lab.figures import (
-    clouds,
-    convergence,
-    couplings,
-    distributions,
-    endpoints,
-    rates,
-    remainder,
-    schematics,
-    steps,
-    surfaces,
-)
-from kmixup.lab.figures.beliefs import surfaces_of
+from kmixup.lab.figures import clouds, convergence, couplings, rates, schematics, surfaces
 from kmixup.lab.pages.svg import save
 from kmixup.lab.train.config import Protocol, Trial
 from kmixup.lab.train.defaults import TOY, defaults_for
@@ -84,7 +72,7 @@ def draw(name: str, settings: Settings) -> list[Path]:
 
 
 def _steps(s: Settings) -> Figure:
-    return steps.steps(s.clouds()[-1], seed=s.seed)
+    return couplings.steps(s.clouds()[-1], seed=s.seed)
 
 
 def _surfaces(s: Settings) -> Figure:
@@ -94,7 +82,7 @@ def _surfaces(s: Settings) -> Figure:
         seed=s.seed,
         protocol=s.pick(TOY, QUICK),
     )
-    return surfaces.surfaces(trials, surfaces_of(trials, s.folder))
+    return surfaces.surfaces(trials, surfaces.surfaces_of(trials, s.folder))
 
 
 def _couplings(s: Settings) -> Figure:
@@ -103,7 +91,7 @@ def _couplings(s: Settings) -> Figure:
 
 def _partners(pairing: type[Pairing]) -> Callable[[Settings], Figure]:
     def figure(s: Settings) -> Figure:
-        return distributions.partners(
+        return couplings.partners(
             s.clouds(), pairing=pairing, samples=s.pick(10_000, 200), seed=s.seed
         )
 
@@ -137,7 +125,7 @@ def _convergence(s: Settings) -> Figure:
 def _endpoints(s: Settings) -> Figure:
     usual = (16, 32, 64, 128, 256, 512)
     ks, samples = s.pick((usual, 300), (usual[:2], 40))
-    return endpoints.endpoints(ks, samples=samples, seed=s.seed)
+    return schematics.endpoints(ks, samples=samples, seed=s.seed)
 
 
 def _clusters(s: Settings) -> Figure:
@@ -154,7 +142,7 @@ def _distances(s: Settings) -> Figure:
 
 def _expansion(s: Settings) -> Figure:
     ring = load("one-ring", size=s.pick(128, 40), seed=s.seed)
-    return remainder.remainder(
+    return rates.remainder(
         ring.x_train, ring.y_train, samples=s.pick(20_000, 2_000), steps=s.pick(200, 20),
         seed=s.seed,
     )  # fmt: skip

@@ -1,20 +1,26 @@
-"""Two pictures of ideas: the injectivity radius, and where Lemma 3.3 fails."""
+"""Sketches: the injectivity radius, and where Lemma 3.3 and Theorem 3.5 fail."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
+from matplotlib.ticker import PercentFormatter
 
-from kmixup.lab.figures.plane import bare, xy
+from kmixup.lab.figures.clouds import bare, xy
 from kmixup.lab.formatting import count as number_of
-from kmixup.lab.pages.style import BLUE, FAINT, ORANGE, SKY, Array, panels, styled
+from kmixup.lab.pages.style import BLUE, FAINT, ORANGE, SKY, Array, k_axis, panels, styled
+from kmixup.theory import cross_endpoints, islands
+from kmixup.theory.endpoints import ISLAND, island_centres
 
 WAIST = 0.5  # half the width of the curve where it is narrowest
 APART = 10.0  # from cluster to cluster, each of radius 1
+DRAWN = 0.07  # radius of an island in the picture, larger than it is
+A1, A2, B = range(3)
 
 
 def peanut(points: int = 2000) -> Array:
@@ -32,7 +38,7 @@ def injectivity(eps: Sequence[float] = (0.25, 0.5, 0.6), *, steps: int = 300) ->
     shape but not their topology; inside, the first place where the boundary meets itself is
     the middle of the waist.
     """
-    from scipy.ndimage import label  # on first use: scipy loads slowly
+    from scipy.ndimage import label  # imported here because it loads slowly
     from scipy.spatial import KDTree
 
     curve = peanut()
@@ -63,7 +69,7 @@ def injectivity(eps: Sequence[float] = (0.25, 0.5, 0.6), *, steps: int = 300) ->
 @styled
 def counterexample() -> Figure:
     """Three clusters in a row: the fewest cross matches, and the cheapest matching."""
-    from scipy.optimize import linear_sum_assignment  # on first use: it loads slowly
+    from scipy.optimize import linear_sum_assignment  # imported here because it loads slowly
 
     first, second = _row([3, 2, 2], 0.0), _row([2, 2, 3], 0.5)
     square = np.square(first[:, None] - second[None]).sum(2)
@@ -118,3 +124,56 @@ def _arrows(axes: Axes, first: Array, partner: Array, crossing: Array) -> None:
         )
     bare(axes)
     axes.set(xlim=(-1.6, 2 * APART + 1.6), ylim=(-2.4, 2.9))
+
+
+@styled
+def endpoints(
+    ks: Sequence[int] = (16, 32, 64, 128, 256, 512), *, samples: int = 300, seed: int = 0
+) -> Figure:
+    """The detour, the direct match, and how often points of the far island cross."""
+    generator = torch.Generator().manual_seed(seed)
+    points, island = islands(max(6000, 6 * max(ks)), generator=generator)
+    crossings = [cross_endpoints(points, island == B, k, samples, generator=generator) for k in ks]
+    figure, ((detour, direct, share),) = panels(1, 3, size=(2.7, 2.7))
+    centres = island_centres()
+    for axes, name, steps in (
+        (detour, "By a detour", [(A2, A1), (A1, B)]),
+        (direct, "Directly", [(A2, B)]),
+    ):
+        cost = sum(float(np.square(centres[i] - centres[j]).sum()) for i, j in steps)
+        axes.set_title(f"{name}: cost {cost:.2f} D²")
+        _map(axes, centres, (1 + crossings[0].epsilon) * crossings[0].gap)
+        for start, end in steps:
+            arrow = {"arrowstyle": "->", "lw": 1.5, "shrinkA": 5, "shrinkB": 5}
+            axes.annotate("", xy=centres[end], xytext=centres[start], arrowprops=arrow)
+    broken = np.array([1 - ends.held for ends in crossings])
+    error = np.sqrt(broken * (1 - broken) / [ends.batches for ends in crossings])
+    share.errorbar(ks, broken, 2 * error, color=ORANGE, marker="o", markeredgecolor="black")
+    share.axhline(2 / 3, color="black", ls="dashed", label="2/3")
+    k_axis(share, ks)
+    share.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    share.set(ylim=(0, 1), title="batches that match A2 with B")
+    share.legend(loc="lower right")
+    figure.set_label(
+        f"A counter-example to Theorem 3.5. The cluster A is two small discs (radius {ISLAND:g}, "
+        "drawn larger), and A2 lies outside of A_ε (shaded: the points within (1 + ε) D of B). A "
+        "point too many in A2 and one too few in B are matched directly, because a detour over "
+        "A1 costs more. Right: the share of pairs of batches in which a cross match begins or "
+        "ends in A2, with two standard errors. It does not fall with k: of three equal discs, "
+        "in two thirds of all large batches one of A2 and B has too many points and one too few."
+    )
+    return figure
+
+
+def _map(axes: Axes, centres: Array, reach: float) -> None:
+    """The three islands, and the part of the plane within `reach` of B."""
+    axes.add_patch(
+        Circle(tuple(centres[B]), reach + ISLAND, facecolor=SKY, alpha=0.3, edgecolor=BLUE, ls="--")
+    )
+    for centre, name, above in zip(centres, ("A1", "A2", "B"), (-1, 1, -1), strict=True):
+        colour = BLUE if name == "B" else ORANGE
+        axes.add_patch(Circle(tuple(centre), DRAWN, facecolor=colour, edgecolor="black"))
+        axes.text(centre[0], centre[1] + 0.2 * above, name, ha="center", va="center")
+    bare(axes)
+    low, high = centres.min(0) - 0.5, centres.max(0) + 0.5
+    axes.set(xlim=(low[0] - 0.5, high[0] + 0.5), ylim=(low[1], high[1]))
