@@ -36,7 +36,7 @@ THEORY = [
 INSPECTION = [{"halfway", "labels"}, {"readings"}, {"inspecting"}]
 # folders and modules of the lab
 LAB = [
-    {"files", "formatting"},
+    {"checks", "files", "formatting", "imports"},
     {"pages"},
     {"data", "models"},
     {"evaluate"},

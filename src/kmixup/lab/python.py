@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from kmixup.lab.checks import known_settings
 from kmixup.lab.data import Dataset
 from kmixup.lab.data.memory import arrays_of, from_memory, write_npz
 from kmixup.lab.evaluate.tasks import ClassWeights
@@ -18,7 +19,7 @@ from kmixup.lab.experiments.engines import Local
 from kmixup.lab.experiments.rows import Row
 from kmixup.lab.experiments.units import run as run_unit
 from kmixup.lab.experiments.units import units
-from kmixup.lab.train.config import Method, Protocol, Trial, known_settings
+from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.loop import train
 from kmixup.lab.train.model import Model, load

@@ -125,13 +125,13 @@ def test_a_run_goes_on_only_when_asked_to(kmixup, here):
     code, _, err = kmixup(*words)
     assert code == 2
     assert err == (
-        "kmixup: run holds a run already, with 2 epochs done: "
-        "go on with --resume, or choose another --out\n"
+        "kmixup: --out must be a new folder, run holds a run with 2 epochs done: "
+        "set resume to continue it, or choose another folder\n"
     )
     assert kmixup(*words, "--resume")[0] == 0
     code, _, err = kmixup(*words, "--resume", "--seed", 3)
     assert code == 2
-    assert "has --seed 0 and not --seed 3: ask for the same, or choose another --out" in err
+    assert "has --seed 0 and not --seed 3: ask for the same, or choose another folder" in err
 
 
 @pytest.mark.slow
@@ -281,7 +281,7 @@ def test_a_name_with_markup_is_a_name(kmixup, here):
         ("train --data iris --k 200", "--batch-size must be at least k = 200"),
         (
             "train --data iris --k 110 --batch-size 128",
-            "--k 110 with pairing 'loaders' needs 110 training samples",
+            "--k must be lower: 110 needs 110 training samples",
         ),
         ("train --data iris --alpha -1", "alpha must be a finite number"),
         ("train --data iris --alpha-rule x", "--alpha-rule must be one of same, xi, root, got 'x'"),

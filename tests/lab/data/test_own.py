@@ -117,7 +117,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path, name):
         (
             "own.csv",
             {"size": 9},
-            r"size is for toys, .*own\.csv has a size .*: use limit=9",
+            r"size is for toys, .*own\.csv has a size .*: set limit",
         ),
         ("clips", {"target": "y"}, "target must not be given for a folder, got y"),
         ("iris", {"target": "y"}, "target must not be given for iris, which is prepared already"),

@@ -158,7 +158,7 @@ def test_what_is_no_fleet_is_refused():
         train_fleet([single, replace(single, method=Method("local", 4))])
     with pytest.raises(ValueError, match="data must have one entry for each of 1 trials: 0"):
         train_fleet([single], data=[])
-    with pytest.raises(ValueError, match="k=64 with pairing 'loaders' needs 64 training samples"):
+    with pytest.raises(ValueError, match="k must be lower: 64 needs 64 training samples"):
         train_fleet([replace(single, limit=40, method=Method(k=64), protocol=Protocol(epochs=1))])
 
 

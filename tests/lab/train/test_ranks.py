@@ -128,7 +128,7 @@ def test_a_rank_that_is_killed_ends_the_other_and_is_told_in_a_sentence(command,
     assert (code, err) == (
         2,
         "kmixup: process 2 of 2 died of SIGKILL, and the run with it, perhaps for want of memory: "
-        "try smaller batches; what was saved is safe, go on with --resume\n",
+        "try smaller batches; what was saved is safe: resume with --resume\n",
     )
     assert not any(alive(path.read_text()) for path in tmp_path.glob("begun-*"))
 
@@ -222,7 +222,10 @@ def test_an_error_that_cannot_be_sent_is_told_by_its_text():
     ("code", "sentence"),
     [
         (-9, "process 2 of 2 died of SIGKILL, and the run with it, perhaps for want of memory"),
-        (-11, "process 2 of 2 died of SIGSEGV, and the run with it; what was saved is safe, go on"),
+        (
+            -11,
+            "process 2 of 2 died of SIGSEGV, and the run with it; what was saved is safe",
+        ),
         (3, "process 2 of 2 ended with exit code 3, and the run with it; what was saved is safe"),
     ],
 )

@@ -205,7 +205,8 @@ def train(
         **{name: value for name, value in given.items() if value is not None},  # type: ignore[arg-type]
     )
     trial = Trial(
-        data, model or usual.model, mixing, protocol, seed, limit, scaling, size, target,
+        data, model or usual.model, mixing, protocol, seed,
+        limit=limit, scaling=scaling, size=size, target=target,
         shifts=shifts_from(vars(shifts)), drop=tuple(drop), task=task,
         resize=height_and_width(resize),
         class_weights=class_weights,  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from kmixup.lab.data.arrays import samples_of
-from kmixup.lab.data.dataset import Dataset, Samples, split
+from kmixup.lab.data.dataset import Dataset, Parts, Samples, split
 from kmixup.lab.data.finishing import Scale, finish
 from kmixup.lab.data.scaling import SCALINGS
 from kmixup.lab.data.targets import Task
@@ -50,6 +51,17 @@ def from_memory(
     parts = split(samples, seed=seed) if isinstance(samples, Samples) else samples
     scale = Scale(scaling, scaling)
     return finish(name, parts, limit=None, scale=scale, holdout=None)
+
+
+def returned_samples(returned: Any, name: str, *, task: Task | None = None) -> Samples | Parts:
+    """Read what a function of the user's returns: `(x, y)`, a data set, or arrays by name."""
+    if isinstance(returned, Mapping):
+        arrays = {key: _array(value) for key, value in returned.items()}
+    elif isinstance(returned, tuple) and len(returned) == 2:
+        arrays = arrays_of(*returned)
+    else:
+        arrays = arrays_of(returned)
+    return samples_of(arrays, name, task=task)
 
 
 def arrays_of(data: Any, y: Any = None) -> dict[str, NDArray[Any]]:

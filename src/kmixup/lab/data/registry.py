@@ -11,9 +11,11 @@ from kmixup.lab.data import transfer
 from kmixup.lab.data.catalogue import ENTRIES, Entry, Request
 from kmixup.lab.data.dataset import Dataset, Holdout, Parts, Samples, split
 from kmixup.lab.data.finishing import Drawn, Extent, Scale, finish
+from kmixup.lab.data.memory import returned_samples
 from kmixup.lab.data.own import ReadingOptions, read_own
 from kmixup.lab.data.scaling import SCALINGS, Scaling
 from kmixup.lab.data.targets import Task
+from kmixup.lab.imports import import_callable, is_import_path
 
 
 def load(
@@ -26,7 +28,7 @@ def load(
     root: str | Path | None = None,
     size: int | None = None,
     target: str | None = None,
-    drop: Sequence[str] = (),
+    drop: Sequence[str] | None = None,
     task: Task | None = None,
     resize: tuple[int, int] | None = None,
     holdout: Holdout | None = None,
@@ -35,7 +37,9 @@ def load(
     """A data set in memory.
 
     Args:
-        name: one of `ENTRIES`, or the path of the user's own data (see `own`).
+        name: one of `ENTRIES`, the path of your own data (see `own`), or `package.module:name`, a
+            function without arguments that returns `(x, y)`, a data set of torch, or a dict of
+            the arrays of an `.npz`.
         limit: use only the first samples, this many of each part; needs only the files
             that hold them, and `Dataset.part` says so. Without it the data must be whole.
         samples: use only so many training samples, drawn by the seed with all classes alike, and
@@ -71,18 +75,24 @@ def load(
     if scaling is not None and scaling not in SCALINGS:
         raise ValueError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}")
     folder = None if root is None else Path(root).expanduser()
-    reading = ReadingOptions(target, tuple(drop), task, resize)
+    reading = ReadingOptions(target, tuple(drop or ()), task, resize)
     if name not in ENTRIES:
-        own = _own_path(name)
         if size is not None:
-            raise ValueError(f"size is for toys, {name} has a size of its own: use limit={size}")
-        parts = _parts(read_own(own, reading, cache=files.cache_folder()), seed)
+            raise ValueError(f"size is for toys, {name} has a size of its own: set limit instead")
+        if is_import_path(name):
+            reading.refuse("data of your own in Python", ("target", "drop", "resize"))
+            label, own = name, returned_samples(import_callable(name, "data")(), name, task=task)
+        else:
+            path = _own_path(name)
+            label, own = path.name, read_own(path, reading, cache=files.cache_folder())
         scale = _scale(name, scaling or "standard", None)
-        return finish(own.name, parts, limit=limit, samples=drawn, scale=scale, holdout=holdout)
+        return finish(
+            label, _parts(own, seed), limit=limit, samples=drawn, scale=scale, holdout=holdout
+        )
     entry = ENTRIES[name]
     reading.refuse(f"{name}, which is prepared already", ("target", "drop", "task", "resize"))
     if size is not None and entry.kind != "toy":
-        raise ValueError(f"size is for toys, {name} has a size of its own: use limit={size}")
+        raise ValueError(f"size is for toys, {name} has a size of its own: set limit instead")
     scale = _scale(name, scaling or entry.default_scaling, entry.paper)
     if download and folder is None and entry.remotes and not at_hand(name, limit=limit):
         fetch_dataset(name)
@@ -185,7 +195,7 @@ def _absence(entry: Entry, wanted: tuple[str, ...], among: list[Path], root: Pat
     return (
         f"{entry.name} lacks {absent} in {nearest}: run `kmixup data fetch {entry.name}`{size}, or "
         f"put what {url} has into the sub-folder {entry.folders[0]} of the folder KMIXUP_DATA"
-        + (f"; a part is in {part}, pass limit=N to use its first N samples" if part else "")
+        + (f"; a part is in {part}, set limit to use its first samples" if part else "")
     )
 
 
@@ -194,10 +204,10 @@ def _check_extent(name: str, extent: Extent, whole: Extent, limit: int | None) -
     if limit is None and extent != whole:
         raise ValueError(
             f"{name} must have {whole}, the files hold {extent}: "
-            f"fetch the whole, or pass limit={extent.train} to use a part"
+            f"fetch the whole, or set limit to {extent.train} to use a part"
         )
     if limit is not None and extent.train < min(limit, whole.train):
         raise ValueError(
-            f"limit={limit} asks for {min(limit, whole.train):,} training samples of {name}, "
+            f"limit asks for {min(limit, whole.train):,} training samples of {name}, "
             f"the files hold {extent.train:,}: fetch the whole, or lower the limit"
         )

@@ -7,111 +7,78 @@ be compared in pairs.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+from kmixup.lab.checks import SettingError, check_whole, known_settings
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.evaluate.shifts import SHIFTS
-from kmixup.lab.train.config import (
-    Method,
-    Protocol,
-    Trial,
-    check_whole,
-    known_settings,
-    shifts_from,
-)
+from kmixup.lab.train.config import Method, Protocol, Trial, shifts_from
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.setup import load_data
+
+METHOD = ("method", *(field.name for field in fields(Method) if field.name != "name"))
+SEQUENCES = ("milestones", "drop", "resize")  # one value is a list already
+SET_BY_GRID = ("shifts", "validation", "split")  # fields of a trial that a grid sets itself
+TRIAL = tuple(
+    field.name
+    for field in fields(Trial)
+    if field.name not in ("data", "model", "method", "protocol", "seed", *SET_BY_GRID)
+)
 
 
 def expand(
     *,
     data: str | Sequence[str],
     model: str | Sequence[str] | None = None,
-    method: str | Sequence[str] = "kmixup",
-    k: int | Sequence[int] = 16,
-    alpha: float | Sequence[float] = 1.0,
-    alpha_rule: str | Sequence[str] = "same",
-    pairing: str | Sequence[str] = "loaders",
-    layers: str | Sequence[str] | None = None,
-    memory: int | Sequence[int] | None = None,
-    labels: float | Sequence[float] | None = None,
-    match_on: str | Sequence[str] | None = None,
     trials: int = 1,
     seed: int = 0,
-    limit: int | None = None,
-    samples: int | Sequence[int] | None = None,
-    scaling: str | Sequence[str] | None = None,
-    size: int | None = None,
-    target: str | None = None,
-    drop: Sequence[str] | None = None,
-    task: str | None = None,
-    resize: tuple[int, int] | None = None,
-    class_weights: str | None = None,
-    clean_statistics: bool | None = None,
     protocol: Mapping[str, Any] | None = None,
-    **shifts: float | Sequence[float],
+    **settings: Any,
 ) -> list[Trial]:
     """The trials of a grid, each once. A list is swept; a single value is a list of one.
 
     Args:
-        data, limit, samples, scaling, size, target, drop, task, resize: as `kmixup.lab.data.load`
-            takes them; the last three are not swept.
-        class_weights, clean_statistics: as in `Trial`; not swept.
+        data: names, paths or `package.module:name`.
         model: by default the paper's for the data set.
-        method, k, alpha, alpha_rule, pairing, layers, memory, labels, match_on: as in `Method`.
-            A setting that a method does not use does not multiply its trials.
         trials: seeds `seed`, `seed + 1`, … of every cell.
+        seed: the first seed.
         protocol: settings to replace in the paper's protocol for the data set.
-        shifts: levels of tests under each of `SHIFTS`, e.g. `noise=[8, 16]`; they are not
-            swept, a network takes all.
+        settings: `method` and the other fields of a `Method`, fields of a `Trial` such as
+            `limit` or `scaling`, and levels of tests under each of `SHIFTS`, e.g.
+            `noise=[8, 16]`. A setting that a method does not use does not multiply its trials.
+            Levels are not swept: a network is tested at all of them.
 
     >>> len(expand(data="iris", method=["erm", "kmixup"], k=[1, 4], alpha=[0.1, 1], trials=5))
     25
     """
     check_whole("trials", trials)
-    tested = shifts_from({name: _list(levels) for name, levels in shifts.items()})
     check_whole("seed", seed, least=0)
-    settings = {
-        key: [value] if key == "milestones" and not _nested(value) else _values(key, value)
-        for key, value in known_settings(Protocol, protocol or {}, "protocol.").items()
-    }
-    choices = {
-        "method": method, "k": k, "alpha": alpha, "alpha_rule": alpha_rule, "pairing": pairing,
-        "layers": layers, "memory": memory, "labels": labels, "match_on": match_on,
-    }  # fmt: skip
-    mixing = product(*(_values(key, value) for key, value in choices.items()))
+    known = [*METHOD, *TRIAL, *SHIFTS]
+    for name in settings:
+        if name not in known:
+            raise ValueError(f"{name} is not a setting: those of a grid are {', '.join(known)}")
+    tested = shifts_from({name: _list(settings[name]) for name in SHIFTS if name in settings})
+    mixing = {"method": "kmixup"} | {key: settings[key] for key in METHOD if key in settings}
     # methods that ignore a setting become equal, and are kept once
-    methods = dict.fromkeys(Method(*values) for values in mixing)
-    reading: dict[str, Any] = {
-        "drop": None if drop is None else tuple(_list(drop)),
-        "task": task,
-        "resize": None if resize is None else tuple(_list(resize)),
-        "class_weights": class_weights,
-        "clean_statistics": clean_statistics,
-    }
+    methods = dict.fromkeys(Method(chosen.pop("method"), **chosen) for chosen in _choices(mixing))
+    options = list(_choices({name: settings[name] for name in TRIAL if name in settings}))
+    changes = list(_choices(known_settings(Protocol, protocol or {}, "protocol.")))
     grid = []
     for name in _values("data", data):
-        own = None
-        if name not in ENTRIES:
-            own = load_data(Trial(name, "", limit=limit, target=target, **reading))
+        own = None if name in ENTRIES else load_data(Trial(name, "", **options[0]))
         usual = defaults_for(name, own)
         networks = [usual.model] if model is None else _values("model", model)
-        for scale, count, network, *values in product(
-            _values("scaling", scaling), _values("samples", samples), networks, *settings.values()
-        ):
-            how = replace(usual.protocol, **dict(zip(settings, values, strict=True)))
+        for chosen, network, change in product(options, networks, changes):
+            how = replace(usual.protocol, **change)
             grid += [
-                Trial(
-                    name, network, mixed, how, number, limit, scale, size, target,
-                    tested, samples=count, **reading,
-                )
+                Trial(name, network, mixed, how, number, shifts=tested, **chosen)
                 for number in range(seed, seed + trials)
                 for mixed in methods
-            ]  # fmt: skip
+            ]
     return list(dict.fromkeys(grid))
 
 
@@ -123,13 +90,13 @@ def read_config(path: str | Path) -> list[Trial]:
             config = tomllib.load(stream)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} must be TOML: {error}") from error
-    names = [*(expand.__kwdefaults__ or {}), *SHIFTS]
+    names = ["data", "model", "trials", "seed", "protocol", *METHOD, *TRIAL, *SHIFTS]
     for key in config:
-        if key != "data" and key not in names:
-            if key in (field.name for field in fields(Protocol)):
-                raise ValueError(f"{key} in {path} must stand below [protocol], stands outside")
+        if key in (field.name for field in fields(Protocol)):
+            raise ValueError(f"{key} in {path} must be below [protocol], is outside")
+        if key not in names:
             raise ValueError(
-                f"{key} in {path} is not a setting: those of a sweep are data, {', '.join(names)}"
+                f"{key} in {path} is not a setting: those of a sweep are {', '.join(names)}"
             )
     if "data" not in config:
         raise ValueError(f'{path} must name its data, e.g. data = "iris"')
@@ -139,17 +106,21 @@ def read_config(path: str | Path) -> list[Trial]:
         raise ValueError(f"{path} has a value of the wrong kind: {error}") from error
 
 
-def _list(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, (list, tuple)) else [value]
+def _choices(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every combination of the values of the settings."""
+    values = [_values(name, value) for name, value in settings.items()]
+    for chosen in product(*values):
+        yield dict(zip(settings, chosen, strict=True))
 
 
 def _values(name: str, value: Any) -> list[Any]:
+    """The values that a setting is swept over."""
+    if name in SEQUENCES and not any(isinstance(entry, (list, tuple)) for entry in _list(value)):
+        return [tuple(_list(value))]
     if not (values := _list(value)):
-        raise ValueError(f"{name} must have at least one value, got an empty list")
+        raise SettingError(name, "must have at least one value, got an empty list")
     return values
 
 
-def _nested(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and any(
-        isinstance(entry, (list, tuple)) for entry in value
-    )
+def _list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from kmixup.lab.checks import check_whole
 from kmixup.lab.data import ENTRIES, Holdout, load
 from kmixup.lab.data.targets import Task
 from kmixup.lab.evaluate.scores import Measure
@@ -19,7 +20,7 @@ from kmixup.lab.experiments.rows import Done, Row, measure_of
 from kmixup.lab.league.entrants import Entrant, make_entrants
 from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.paper.tables import CLEAN
-from kmixup.lab.train.config import Method, Protocol, Trial, check_whole
+from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.methods import METHODS
 from kmixup.measured import Measured

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import importlib
-import inspect
-from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from kmixup.lab.imports import import_callable
 from kmixup.lab.models.network import Builder
 from kmixup.lab.models.registry import MODELS
 
@@ -24,7 +22,7 @@ def build(name: str, *, in_shape: tuple[int, ...], num_classes: int) -> nn.Modul
     size is refused here. This changes neither its weights nor the state of the generator.
 
     Args:
-        name: one of `MODELS`, or `package.module:function` for a user's own function,
+        name: one of `MODELS`, or `package.module:name` for a user's own function,
             called with `in_shape` and `num_classes` as keywords.
         in_shape: shape of one sample, `(features,)` or `(channels, height, width)`.
         num_classes: length of the vector of logits.
@@ -52,50 +50,12 @@ def build(name: str, *, in_shape: tuple[int, ...], num_classes: int) -> nn.Modul
 def check_model(name: str) -> Builder:
     """The function that builds the network of that name; refuses a name that has none."""
     if OWN in name:
-        return _own(name)
+        return import_callable(name, "model", in_shape=(1,), num_classes=1)
     if name not in MODELS:
         close = difflib.get_close_matches(name.lower().replace("_", "-"), MODELS)
         hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(MODELS)}"
-        raise ValueError(
-            f"model must be a known name or package.module:function, got {name!r}: {hint}"
-        )
+        raise ValueError(f"model must be a known name or package.module:name, got {name!r}: {hint}")
     return MODELS[name].build
-
-
-def _own(name: str) -> Builder:
-    """The builder at `package.module:function`."""
-    path, _, attribute = name.partition(OWN)
-    if not path or not attribute.isidentifier():
-        raise ValueError(f"a model of one's own is written package.module:function, got {name!r}")
-    module = _imported(path, name)
-    if not hasattr(module, attribute):
-        close = difflib.get_close_matches(attribute, vars(module))
-        hint = f": did you mean {' or '.join(close)}?" if close else ""
-        raise ValueError(f"module {path!r} has no {attribute!r}, asked for by model {name!r}{hint}")
-    builder: Builder = getattr(module, attribute)
-    if not callable(builder):
-        raise TypeError(f"model {name!r} must be a function, got {type(builder).__name__}")
-    try:
-        inspect.signature(builder).bind(in_shape=(1,), num_classes=1)
-    except TypeError as error:
-        raise TypeError(
-            f"model {name!r} must take in_shape and num_classes as its only required "
-            f"arguments, got the signature {inspect.signature(builder)}"
-        ) from error
-    return builder
-
-
-def _imported(path: str, name: str) -> ModuleType:
-    try:
-        return importlib.import_module(path)
-    except ModuleNotFoundError as error:
-        # what the module itself fails to import is its own affair
-        if error.name is None or not f"{path}.".startswith(f"{error.name}."):
-            raise
-        raise ValueError(
-            f"no module named {error.name!r}, asked for by model {name!r}: "
-            "install it, or put its folder on PYTHONPATH"
-        ) from error
 
 
 def _check_logits(

@@ -42,7 +42,7 @@ def save(path: Path, state: Mapping[str, Any]) -> None:
     except OSError as error:
         raise OSError(
             f"{path} could not be written ({error.strerror or error}): the checkpoint from before, "
-            "if there was one, is kept; mend that and go on with resume=True"
+            "if there was one, is kept; fix that and resume the run"
         ) from error
 
 
@@ -55,7 +55,7 @@ def load(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
             raise UnusableError(
                 f"{path} must be of the same run to go on from, that one has "
                 f"{_told(key, there.get(key))} and not {_told(key, here.get(key))}: ask for the "
-                "same, or choose another out=..."
+                "same, or choose another folder"
             )
     return state
 

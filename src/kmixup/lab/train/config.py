@@ -1,7 +1,8 @@
-"""The configuration of a run: method, protocol and trial, as plain frozen data.
+"""Every option of a run, defined once: method, protocol, data, trial and execution.
 
-Two runs with equal trials are the same run: a trial has everything that a result depends on,
-except the machine. The defaults are the paper's (section 5).
+The command line, its help, the TOML of a sweep, the Python API and the record in a row are
+generated from these dataclasses. Two runs with equal trials are the same run: a trial has
+everything that a result depends on, except the machine. Defaults are the paper's (section 5).
 """
 
 from __future__ import annotations
@@ -11,33 +12,28 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
+
+from cyclopts import Parameter
 
 from kmixup.coefficient import Beta
+from kmixup.lab.checks import SettingError, check_choice, check_whole, known_settings
+from kmixup.lab.data import Scaling
+from kmixup.lab.data.targets import Task
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.evaluate.tasks import CLASS_WEIGHTS, ClassWeights
 from kmixup.lab.models import MANIFOLD_LAYERS
-from kmixup.lab.train.methods import METHODS, VARIANTS, MethodEntry
+from kmixup.lab.train.methods import VARIANTS, MethodEntry, method_entry
 from kmixup.lab.train.metric import MatchOn
 
 AlphaRule = Literal["same", "xi", "root"]
 PairedWith = Literal["loaders", "batch", "reshuffle"]
-Shifts = tuple[tuple[str, tuple[float, ...]], ...]  # names of SHIFTS, and levels of each
 Precision = Literal["fp32", "bf16"]
 Layout = Literal["channels_last"]
 CleanPass = Literal["always", "matched"]
-
-
-def check_whole(name: str, value: object, *, least: int = 1) -> None:
-    """Refuse what is no whole number, or too small a one."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{name} must be a whole number, at least {least}, got {value!r}")
-
-
-def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
-    """Refuse what is not one of the choices."""
-    if value not in (known := tuple(choices)):
-        raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+EngineName = Literal["local", "ray"]
+Device = Literal["auto", "cpu", "cuda", "mps"]
+Shifts = tuple[tuple[str, tuple[float, ...]], ...]  # names of SHIFTS, each with its levels
 
 
 @dataclass(frozen=True)
@@ -50,23 +46,22 @@ class Protocol:
     (0.05, 0.1, 0.1, 0.1)
 
     Attributes:
-        epochs: length of the training.
-        rate: the learning rate, divided by 10 at each of the `milestones`.
-        milestones: shares of the epochs, so that they move with them.
-        momentum, weight_decay: of stochastic gradient descent.
-        batch_size: samples of a step.
-        augment: random crops after a padding of 4, and random flips, of images.
-        precision: "fp32", or "bf16" for mixed precision.
-        warmup: the share of the epochs in which the rate rises to its first value in equal
-            steps; by default there are none.
-        test_every: epochs between two tests, each with a checkpoint; the last epoch is always
-            tested. By default every epoch is.
-        layout: "channels_last" keeps the channels of a pixel together, which is faster on most
-            CPUs and gives other roundings.
-        drop_last: leave out the last batch of an epoch where it is short.
-        clean_pass: before each step also run the batch through the network as it is, unmixed,
-            in training mode, which moves the running statistics of batch norm and no weight:
-            "always", or where the pairs are "matched", k > 1, as the paper's public script does.
+        epochs: Number of epochs. LR milestones scale with it.
+        rate: Initial learning rate, divided by 10 at each milestone.
+        milestones: Shares of the epochs at which the learning rate drops, e.g. 0.5 and 0.75.
+        momentum: Momentum of SGD.
+        weight_decay: Weight decay of SGD.
+        batch_size: Samples per step.
+        augment: Random crops (after padding by 4) and random flips of images.
+        precision: "bf16" trains in mixed precision.
+        warmup: Share of the epochs in which the learning rate rises linearly to its initial
+            value.
+        test_every: Epochs between tests, each with a checkpoint. The last epoch is always tested.
+        layout: "channels_last" is faster for images on most CPUs. Results round differently.
+        drop_last: Skip the last batch of an epoch where it is short.
+        clean_pass: Run each batch through the network unmixed before its step, in training mode,
+            which updates batch-norm statistics only: "always", or for "matched" pairs (k > 1),
+            as the paper's public script does.
     """
 
     epochs: int = 200
@@ -77,7 +72,7 @@ class Protocol:
     batch_size: int = 128
     augment: bool = False
     precision: Precision = "fp32"
-    # None where nothing is chosen: ids leave it out, so that those of older trials stay
+    # None is the default of options that came later: ids leave it out, so that ids stay stable
     warmup: float | None = None
     test_every: int | None = None
     layout: Layout | None = None
@@ -88,31 +83,31 @@ class Protocol:
         check_whole("epochs", self.epochs)
         check_whole("batch_size", self.batch_size, least=2)
         if not 0 < self.rate < math.inf:
-            raise ValueError(f"rate must be a finite number above 0, got {self.rate}")
+            raise SettingError("rate", f"must be a finite number above 0, got {self.rate}")
         if not 0 <= self.momentum < 1:
-            raise ValueError(f"momentum must lie in [0, 1), got {self.momentum}")
+            raise SettingError("momentum", f"must lie in [0, 1), got {self.momentum}")
         if not 0 <= self.weight_decay < math.inf:
-            raise ValueError(
-                f"weight_decay must be a finite number, 0 or more, got {self.weight_decay}"
+            raise SettingError(
+                "weight_decay", f"must be a finite number, 0 or more, got {self.weight_decay}"
             )
         if not isinstance(self.augment, bool):
-            raise ValueError(f"augment must be true or false, got {self.augment!r}")
+            raise SettingError("augment", f"must be true or false, got {self.augment!r}")
         for name in ("rate", "momentum", "weight_decay"):  # 1 and 1.0 are one setting
             object.__setattr__(self, name, float(getattr(self, name)))
         object.__setattr__(self, "milestones", tuple(map(float, self.milestones)))
         if list(self.milestones) != sorted(self.milestones) or not all(
             0 < share < 1 for share in self.milestones
         ):
-            raise ValueError(
-                "milestones must be rising shares of the epochs between 0 and 1, "
-                f"e.g. (0.5, 0.75), got {self.milestones}"
+            raise SettingError(
+                "milestones",
+                "must be rising shares of the epochs between 0 and 1, e.g. (0.5, 0.75), "
+                f"got {self.milestones}",
             )
         check_choice("precision", self.precision, get_args(Precision))
-        self._check_optional()
-
-    def _check_optional(self) -> None:
         if self.warmup is not None and not 0 <= self.warmup < 1:
-            raise ValueError(f"warmup must be a share of the epochs in [0, 1), got {self.warmup}")
+            raise SettingError(
+                "warmup", f"must be a share of the epochs in [0, 1), got {self.warmup}"
+            )
         if self.test_every is not None:
             check_whole("test_every", self.test_every)
         if self.layout is not None:
@@ -123,7 +118,7 @@ class Protocol:
             object.__setattr__(self, name, getattr(self, name) or None)
 
     def rates(self) -> tuple[float, ...]:
-        """The learning rate of every epoch."""
+        """Return the learning rate of every epoch."""
         # a third of the epochs may come out a rounding error above a whole number
         starts = [math.ceil(share * self.epochs - 1e-9) for share in self.milestones]
         rising = math.ceil((self.warmup or 0.0) * self.epochs - 1e-9)
@@ -139,9 +134,25 @@ class Protocol:
         return epoch + 1 == self.epochs or (epoch + 1) % (self.test_every or 1) == 0
 
 
+class ProtocolChanges(Protocol):
+    """Protocol settings that a user gave; the others keep the data set's defaults.
+
+    >>> ProtocolChanges(epochs=3).given
+    {'epochs': 3}
+
+    Attributes:
+        given: the settings by name.
+    """
+
+    given: Mapping[str, Any]
+
+    def __init__(self, **given: Any) -> None:
+        object.__setattr__(self, "given", given)
+
+
 @dataclass(frozen=True)
 class Method:
-    """What training mixes: an entry of `METHODS`, and its settings.
+    """What training mixes: an entry of `METHODS` or a mixer of your own, and its settings.
 
     Fields that a method fixes are overwritten, so that equal methods compare equal:
 
@@ -153,49 +164,52 @@ class Method:
     ('batch', 'input+first-block')
 
     Attributes:
-        name: one of `METHODS`. "manifold", "cutmix" and "local" are as published at k = 1,
-            and have optimal pairs above.
-        k: the number of samples in a block.
-        alpha: of the law of lam; 0 mixes nothing.
-        alpha_rule: "same" uses `alpha` as it is, "xi" the alpha that has at `k` the
-            strength xi of `alpha` at k = 1, "root" the product of `alpha` and the ratio of the
-            root mean square distances of partners at 1 and at `k`, as the paper's public
-            script has it.
-        pairing: where partners come from: a second, independent order of the data
-            ("loaders", as in the paper), the same "batch", where no sample meets itself, or a
-            "reshuffle" of the same batch, where it may, as in the paper's public script.
-        layers: of manifold alone, as `kmixup.lab.models.layers_of` reads them.
-        memory: the number of samples of earlier batches that are kept to fill up blocks, so that
-            k may be larger than the batch; None for no memory.
-        labels: the cost of a pair of different classes, as in `Optimal`; None for none.
-        match_on: what samples are matched on, as `MatchOn` reads it; None for pixels.
+        name: Mixing method, see the list below, or package.module:name of your own. A method
+            with k = 1 is as published, k > 1 adds optimal pairs.
+        k: Samples in a block.
+        alpha: lam ~ Beta(alpha, alpha). 0 mixes nothing.
+        alpha_rule: "same" uses alpha as it is, "xi" the alpha that is as strong at k as alpha is
+            at k = 1, "root" alpha times the ratio of the root mean square distances of partners
+            at 1 and at k, as the paper's public script does.
+        pairing: Source of partners: a second, independently shuffled loader ("loaders", as in the
+            paper), the same "batch" without self-pairs, or a "reshuffle" of the same batch, as in
+            the paper's public script.
+        layers: Layers of manifold: input+first-block (the default), all-blocks, deep-blocks, or
+            modules with commas between, e.g. input,encoder.0.
+        memory: Number of samples of earlier batches that are kept to fill up blocks, so that k
+            may exceed the batch size.
+        labels: Cost of a pair of different classes, in mean distances. Negative favours such
+            pairs.
+        match_on: Features that samples are matched on: pixels, pca:50 or pca-white:50
+            (components), network:5 or ema:5 (features of the network or of its moving average,
+            every 5 epochs).
     """
 
-    name: str = "kmixup"
+    name: Annotated[str, Parameter(name="--method")] = "kmixup"
     k: int = 16
     alpha: float = 1.0
     alpha_rule: AlphaRule = "same"
     pairing: PairedWith = "loaders"
     layers: str | None = None
-    # None where nothing is chosen: ids leave it out, so that those of older trials stay
     memory: int | None = None
     labels: float | None = None
     match_on: str | None = None
 
     def __post_init__(self) -> None:
-        check_choice("method", self.name, METHODS)
+        entry = method_entry(self.name)
         check_choice("alpha_rule", self.alpha_rule, get_args(AlphaRule))
         check_choice("pairing", self.pairing, get_args(PairedWith))
         check_whole("k", self.k)
-        Beta(self.alpha)  # refuses what is no alpha
-        if self.k == 1 and self.entry.at_one is not None:
-            self._set(name=self.entry.at_one)
+        Beta(self.alpha)  # raises on what is no alpha
+        if self.k == 1 and entry.at_one is not None:
+            self._set(name=entry.at_one)
         self._set(**self.entry.fixed)
         self._check_variant()
         if not self.has_xi and self.alpha_rule != "same":
-            raise ValueError(
-                f'alpha_rule must be "same" for the method {self.name}, got "{self.alpha_rule}": '
-                "calibration is of optimal pairs, mixed linearly as inputs"
+            raise SettingError(
+                "alpha_rule",
+                f'must be "same" for the method {self.name}, got "{self.alpha_rule}": '
+                "calibration is of optimal pairs, mixed linearly as inputs",
             )
         self._set(
             alpha=float(self.alpha),
@@ -203,25 +217,28 @@ class Method:
         )
 
     def _check_variant(self) -> None:
-        """Give every variant of the pairing one form, and refuse those that cannot be."""
+        """Normalise the settings of the pairing; raise where the method does not have them."""
         if self.labels is not None:
             if not isinstance(self.labels, (int, float)) or not math.isfinite(self.labels):
-                raise ValueError(f"labels must be a finite number, got {self.labels!r}")
+                raise SettingError("labels", f"must be a finite number, got {self.labels!r}")
             self._set(labels=float(self.labels) or None)
         if self.match_on is not None:
             read = MatchOn.read(self.match_on)
             self._set(match_on=None if read is None else str(read))
         for name in VARIANTS:
             if getattr(self, name) is not None and name not in self.entry.variants:
-                raise ValueError(
-                    f"{name} is a setting of kmixup with k above 1, got the method {self.name}: "
-                    "leave it out"
+                raise SettingError(
+                    name,
+                    f"is a setting of kmixup with k above 1, got the method {self.name}: "
+                    "leave it out",
                 )
         if self.memory is None:
             return
         check_whole("memory", self.memory, least=2 * self.k)
         if self.pairing == "reshuffle":
-            raise ValueError('memory must go with pairing "loaders" or "batch", got "reshuffle"')
+            raise SettingError(
+                "memory", 'must go with pairing "loaders" or "batch", got "reshuffle"'
+            )
 
     def _set(self, **values: object) -> None:
         for name, value in values.items():
@@ -229,41 +246,48 @@ class Method:
 
     @property
     def entry(self) -> MethodEntry:
-        """What the registry says of the method."""
-        return METHODS[self.name]
+        """The method's entry in the registry."""
+        return method_entry(self.name)
 
     @property
     def has_xi(self) -> bool:
-        """Whether the strength xi is known: pairs that are optimal by their inputs alone."""
+        """Whether the strength xi is known: pairs that are optimal by their inputs only."""
         return self.entry.has_xi and self.labels is None and self.match_on is None
 
     @property
     def label(self) -> str:
-        """
+        """The method with its settings, for people.
+
         >>> Method("erm").label, Method("kmixup", 16, 0.5, "xi").label
         ('erm', 'kmixup k=16 alpha=0.5 at equal xi')
         """
         words = [self.name]
-        words += [f"k={self.k}"] * self.entry.has_k
-        words += [f"alpha={self.alpha:g}"] * self.entry.has_alpha
-        words += ["at equal xi"] * (self.alpha_rule == "xi")
-        words += ["by the root of the costs"] * (self.alpha_rule == "root")
-        words += ["reshuffled"] * (self.pairing == "reshuffle")
-        words += ["in the batch"] * (self.pairing == "batch" and not self.entry.hidden)
-        words += [f"in {self.layers}"] * (self.layers not in (None, MANIFOLD_LAYERS))
-        words += variant_words(self)
-        return " ".join(words)
+        if self.entry.has_k:
+            words.append(f"k={self.k}")
+        if self.entry.has_alpha:
+            words.append(f"alpha={self.alpha:g}")
+        if self.alpha_rule == "xi":
+            words.append("at equal xi")
+        if self.alpha_rule == "root":
+            words.append("by the root of the costs")
+        if self.pairing == "reshuffle":
+            words.append("reshuffled")
+        if self.pairing == "batch" and not self.entry.hidden:
+            words.append("in the batch")
+        if self.layers not in (None, MANIFOLD_LAYERS):
+            words.append(f"in {self.layers}")
+        return " ".join(words + variant_words(self))
 
     @property
     def smallest(self) -> int:
-        """The least number of samples in which a full block has its counterpart."""
+        """The least number of samples that a full block needs."""
         if self.memory is not None:
             return 2
         return 2 * self.k if self.pairing == "batch" else self.k
 
 
 def variant_words(chosen: object) -> list[str]:
-    """How `VARIANTS`, which a method or a table has as attributes, are called.
+    """Describe the settings of the pairing that a method or a table has as attributes.
 
     >>> variant_words(Method(memory=512, labels=0.5, match_on="pca"))
     ['with memory=512', 'with labels=0.5', 'matched on pca:50']
@@ -276,32 +300,85 @@ def variant_words(chosen: object) -> list[str]:
     ]
 
 
-@dataclass(frozen=True)
-class Trial:
-    """One run: data, network, method, protocol and seed.
+def _height_and_width(kind: type, tokens: Any) -> tuple[int, int]:
+    """Read `--resize 64x48`, or `--resize 64` for a square."""
+    text = tokens[0].value
+    sides = text.lower().replace("×", "x").split("x")
+    if len(sides) > 2 or not all(side.isdecimal() and int(side) > 0 for side in sides):
+        raise SettingError("resize", f"must be a height and a width, e.g. 64x48, got {text!r}")
+    return int(sides[0]), int(sides[-1])
 
-    Trials that differ in their method alone have the same split, initial weights and order
-    of the samples.
+
+@dataclass(frozen=True, kw_only=True)
+class DataOptions:
+    """How data are read: arguments of `kmixup.lab.data.load`.
 
     Attributes:
-        data: a name or path, as `kmixup.lab.data.load` takes it.
-        model: a name or path, as `kmixup.lab.models.build` takes it.
+        limit: Use only the first samples, this many of each part.
+        scaling: Scaling of columns or pixels. By default the data set's, "standard" for your own.
+        target: Column of a table to learn. By default target, label, class, y or the last.
+        drop: Column of a table to leave out. May be repeated.
+        task: Classification or regression. By default as the target's values tell.
+        resize: Stretch the images of a folder, e.g. to 64x48.
+    """
+
+    limit: int | None = None
+    scaling: Scaling | None = None
+    target: str | None = None
+    drop: tuple[str, ...] | None = None
+    task: Task | None = None
+    resize: Annotated[
+        tuple[int, int] | None,
+        Parameter(converter=_height_and_width, n_tokens=1, metavar="HEIGHTxWIDTH"),
+    ] = None
+
+    def __post_init__(self) -> None:
+        for name in ("drop", "resize"):  # lists where they come from JSON; empty is the default
+            object.__setattr__(self, name, tuple(getattr(self, name) or ()) or None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialData(DataOptions):
+    """How a trial reads its data: arguments of `kmixup.lab.data.load`.
+
+    Attributes:
+        limit: Use only the first samples, this many of each part.
+        samples: Use only so many training samples, drawn at random. The test part stays whole.
+        scaling: Scaling of columns or pixels. By default the data set's, "standard" for your own.
+        size: Number of points of a toy data set.
+        target: Column of a table to learn. By default target, label, class, y or the last.
+        drop: Column of a table to leave out. May be repeated.
+        task: Classification or regression. By default as the target's values tell.
+        resize: Stretch the images of a folder, e.g. to 64x48.
+    """
+
+    samples: int | None = None
+    size: int | None = None
+
+
+@dataclass(frozen=True)
+class Trial(TrialData):
+    """One run: data, network, method, protocol and seed.
+
+    Trials that differ in their method only have the same split, initial weights and sample order.
+
+    Attributes:
+        data: a name, a path or `package.module:name`, as `kmixup.lab.data.load` takes it.
+        model: a name or `package.module:name`, as `kmixup.lab.models.build` takes it.
         method: what is mixed.
         protocol: how the network is trained.
         seed: of all random streams.
-        limit, samples, scaling, size, target, drop, task, resize: arguments of
-            `kmixup.lab.data.load`; None for its defaults.
-        shifts: tests beside that of the test part as it is: names of `SHIFTS`, each with
-            its levels, as `shifts_from` makes them.
-        validation: the share of the training samples to test on in the place of the test
-            part, drawn by the seed, to choose among methods.
+        shifts: tests under distribution shift: names of `SHIFTS`, each with its levels, as
+            `shifts_from` makes them.
+        validation: the share of the training samples to test on in place of the test part,
+            drawn by the seed, to choose among methods.
         split: a seed for the division into training and test part, and for the points of a
-            toy, that many trials share. By default it is the trial's own, and then samples
-            that one seed tests on are samples that another trains on.
+            toy, that many trials share. By default the trial's own, so that a sample may be a
+            test sample of one seed and a training sample of another.
         class_weights: "balanced" weighs the loss of a class by the inverse of its frequency in
-            the training part; by default all samples weigh alike.
-        clean_statistics: also test the network with the statistics of its batch norm computed
-            afresh on clean training samples, and leave it so.
+            the training part.
+        clean_statistics: also test the network with batch-norm statistics recomputed on clean
+            training samples, and keep them.
     """
 
     data: str
@@ -309,42 +386,38 @@ class Trial:
     method: Method = Method()
     protocol: Protocol = Protocol()
     seed: int = 0
-    limit: int | None = None
-    scaling: str | None = None
-    size: int | None = None
-    target: str | None = None
     shifts: Shifts = ()
     validation: float | None = None
     split: int | None = None
-    drop: tuple[str, ...] | None = None
-    task: str | None = None
-    resize: tuple[int, int] | None = None
     class_weights: ClassWeights | None = None
-    samples: int | None = None
     clean_statistics: bool | None = None
 
     def __post_init__(self) -> None:
-        for name in ("drop", "resize"):  # lists where they come from JSON; none is the default
-            object.__setattr__(self, name, tuple(getattr(self, name) or ()) or None)
+        super().__post_init__()
         object.__setattr__(self, "shifts", shifts_from(dict(self.shifts)))
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
-            raise ValueError(f"seed must be a whole number, 0 or more, got {self.seed!r}")
+            raise SettingError("seed", f"must be a whole number, 0 or more, got {self.seed!r}")
         if self.split is not None:
             check_whole("split", self.split, least=0)
         object.__setattr__(self, "clean_statistics", self.clean_statistics or None)
         if self.validation is not None and not 0 < self.validation < 1:
-            raise ValueError(
-                f"validation must be a share between 0 and 1, e.g. 0.2, got {self.validation}"
+            raise SettingError(
+                "validation", f"must be a share between 0 and 1, e.g. 0.2, got {self.validation}"
             )
         if self.class_weights is not None:
             check_choice("class_weights", self.class_weights, CLASS_WEIGHTS)
         if self.method.smallest > self.protocol.batch_size:
             twice = "twice k" if self.method.pairing == "batch" else "k"
-            raise ValueError(
-                f"batch_size must be at least {twice} = {self.method.smallest} with pairing "
+            raise SettingError(
+                "batch_size",
+                f"must be at least {twice} = {self.method.smallest} with pairing "
                 f'"{self.method.pairing}", got {self.protocol.batch_size}: '
-                "lower k or raise batch_size"
+                "lower k or raise the batch size",
             )
+
+    def data_options(self) -> dict[str, Any]:
+        """Return the arguments of `kmixup.lab.data.load`, by name."""
+        return {field.name: getattr(self, field.name) for field in fields(TrialData)}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, fit for JSON."""
@@ -427,12 +500,34 @@ def _chosen(plain: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def known_settings(kind: type, plain: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """The settings `plain` of a dataclass, refused where it has no such field."""
-    names = [field.name for field in fields(kind)]
-    for key in plain:
-        if key not in names:
-            raise ValueError(
-                f"{prefix}{key} is not a setting: those of a {kind.__name__} are {', '.join(names)}"
-            )
-    return dict(plain)
+@dataclass(frozen=True)
+class Execution:
+    """Where and how trials run, which does not change their results.
+
+    Attributes:
+        engine: Run trials in local processes, or on a Ray cluster.
+        workers: Processes of the local engine. By default one per core.
+        address: Address of a Ray cluster. By default one is started on this machine.
+        num_cpus: CPU cores that a Ray task reserves.
+        num_gpus: GPUs that a Ray task reserves, e.g. 0.25.
+        device: Device of each worker. Tables always train on the CPU.
+        quiet: Show no progress.
+    """
+
+    engine: EngineName = "local"
+    workers: int | None = None
+    address: str | None = None
+    num_cpus: float = 1
+    num_gpus: float = 0
+    device: Device = "auto"
+    quiet: Annotated[bool, Parameter(negative=())] = False
+
+    def __post_init__(self) -> None:
+        foreign: dict[str, object] = {"workers": self.workers}
+        if self.engine == "local":
+            foreign = {"address": self.address, "num_gpus": self.num_gpus}
+        for name, value in foreign.items():
+            if value:
+                raise SettingError(
+                    name, f"is not an option of the {self.engine} engine, got {value}: leave it out"
+                )

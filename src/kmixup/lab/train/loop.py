@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from kmixup.batchnorm import clean_batchnorm, has_batchnorm
+from kmixup.lab.checks import SettingError, check_whole
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.shifts import SHIFTS, score_test_under
 from kmixup.lab.files import check_folder
@@ -115,10 +116,10 @@ def train(
     data = load_data(trial) if data is None else data
     check_data(trial, data)
     if (share := trial.protocol.batch_size // devices) < max(2, trial.method.smallest):
-        raise ValueError(
-            f"batch_size must give each of {devices} devices at least "
-            f"{max(2, trial.method.smallest)} samples for k={trial.method.k}, gives {share}: "
-            "raise batch_size or lower k"
+        raise SettingError(
+            "batch_size",
+            f"must give each of {devices} devices at least {max(2, trial.method.smallest)} "
+            f"samples for k = {trial.method.k}, gives {share}: raise it or lower k",
         )
     if trial.shifts:
         data.pixel_step(1)  # refuses data without pixels
@@ -373,7 +374,7 @@ def _restore(
     except (KeyError, IndexError, RuntimeError, ValueError) as error:
         raise checkpoint.UnusableError(
             "the checkpoint must be of the network that is trained, it does not fit "
-            f"({' '.join(str(error).split())}): delete it, or choose another out=..."
+            f"({' '.join(str(error).split())}): delete it, or choose another folder"
         ) from error
     history: record.History = state["history"]
     return history
@@ -383,27 +384,27 @@ def _check_circumstances(
     out: Path | None, resume: bool, device: str, devices: int, tensorboard: bool
 ) -> None:
     if device not in DEVICES:
-        raise ValueError(f"device must be one of {', '.join(DEVICES)}, got {device!r}")
+        raise SettingError("device", f"must be one of {', '.join(DEVICES)}, got {device!r}")
     present: dict[str, Callable[[], bool]] = {
         "cuda": torch.cuda.is_available,
         "mps": torch.backends.mps.is_available,
     }
     if device in present and not present[device]():
         raise ValueError(f"device {device!r} is not there on this machine: use auto or cpu")
-    if isinstance(devices, bool) or not isinstance(devices, int) or devices < 1:
-        raise ValueError(f"devices must be a whole number, at least 1, got {devices!r}")
+    check_whole("devices", devices)
     if out is None:
         if resume or tensorboard:
             what = "resume" if resume else "tensorboard"
-            raise ValueError(f"{what} needs the folder of the run: pass out=...")
+            raise SettingError(what, "needs the folder of the run: set out")
         return
     check_folder(out)
     path = out / checkpoint.NAME
     if path.is_file() and not resume:
         done = checkpoint.completed_epochs(path)
-        raise ValueError(
-            f"{out} holds a run already, with {done} epochs done: go on with resume=True, or "
-            "choose another out=..."
+        raise SettingError(
+            "out",
+            f"must be a new folder, {out} holds a run with {done} epochs done: set resume to "
+            "continue it, or choose another folder",
         )
     if tensorboard:
         check_curves()

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cache
 from types import MappingProxyType
 
 import torch
@@ -16,6 +18,8 @@ from torch.nn import functional as F
 
 from kmixup.coefficient import Beta
 from kmixup.interpolation import Interpolation, Linear
+from kmixup.lab.checks import SettingError
+from kmixup.lab.imports import import_callable, is_import_path
 from kmixup.methods import (
     AdaMixup,
     AutoMix,
@@ -273,13 +277,50 @@ METHODS: Mapping[str, MethodEntry] = MappingProxyType(
 )
 
 
+def method_entry(name: str) -> MethodEntry:
+    """Return the entry of a method of `METHODS`, or of a mixer of your own.
+
+    `package.module:name` is a class or function that is called with `k`, `alpha` and
+    `num_classes` (None for a regression) and returns a mixer.
+
+    >>> method_entry("kmixup").title
+    'k-mixup'
+    """
+    if name in METHODS:
+        return METHODS[name]
+    if is_import_path(name):
+        return _own_entry(name)
+    close = get_close_matches(name, METHODS)
+    hint = f": did you mean {' or '.join(close)}?" if close else ""
+    raise SettingError(
+        "method",
+        f"must be one of {', '.join(METHODS)}, or package.module:name, got {name!r}{hint}",
+    )
+
+
+@cache
+def _own_entry(name: str) -> MethodEntry:
+    """Make the entry of a mixer of your own, which is imported only when it is built."""
+
+    def build(at: Ingredients) -> Mixer:
+        settings = {"k": at.k, "alpha": at.alpha, "num_classes": at.classes}
+        mixer = import_callable(name, "method", **settings)(**settings)
+        if not isinstance(mixer, Mixer):
+            raise ValueError(
+                f"method {name!r} must return a kmixup.Mixer, got {type(mixer).__name__}"
+            )
+        return mixer
+
+    return MethodEntry(name, "your own mixer", build)
+
+
 def baseline_of(name: str) -> str:
     """The method that `name` is compared with, its row k = 1.
 
     >>> baseline_of("kmixup"), baseline_of("cutmix")
     ('mixup', 'cutmix')
     """
-    return METHODS[name].baseline or name
+    return method_entry(name).baseline or name
 
 
 def choices(join: str = "or") -> str:

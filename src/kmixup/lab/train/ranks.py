@@ -75,7 +75,7 @@ def _sentence(death: ProcessExitedException, ranks: int) -> str:
     remedy = ", perhaps for want of memory: try smaller batches" * (death.exit_code == KILLED)
     return (
         f"process {death.error_index + 1} of {ranks} {ending(death.exit_code)}, and the run with "
-        f"it{remedy}; what was saved is safe, go on with resume=True"
+        f"it{remedy}; what was saved is safe: resume the run"
     )
 
 

@@ -13,6 +13,7 @@ from torch import Generator, Tensor, nn
 from kmixup.calibration import Calibration, calibrate
 from kmixup.coefficient import Beta
 from kmixup.interpolation import Interpolation
+from kmixup.lab.checks import SettingError
 from kmixup.lab.data import Dataset, Holdout, load
 from kmixup.lab.evaluate.tasks import objective_of
 from kmixup.lab.models import build, layers_of
@@ -37,16 +38,9 @@ def load_data(trial: Trial) -> Dataset:
     """The data of a trial, divided as its seeds say."""
     return load(
         trial.data,
-        limit=trial.limit,
-        samples=trial.samples,
-        scaling=trial.scaling,  # type: ignore[arg-type]
         seed=trial.seed if trial.split is None else trial.split,
-        size=trial.size,
-        target=trial.target,
-        drop=trial.drop or (),
-        task=trial.task,  # type: ignore[arg-type]
-        resize=trial.resize,
         holdout=None if trial.validation is None else Holdout(trial.validation, trial.seed),
+        **trial.data_options(),
     )
 
 
@@ -55,12 +49,13 @@ def check_data(trial: Trial, data: Dataset) -> None:
     objective_of(data, trial.class_weights)  # refuses weights of classes where there are none
     n = len(data.x_train)
     if n < max(2, trial.method.smallest):
-        raise ValueError(
-            f"k={trial.method.k} with pairing {trial.method.pairing!r} needs "
-            f"{max(2, trial.method.smallest)} training samples, {data.title} has {n}: lower k"
+        raise SettingError(
+            "k",
+            f"must be lower: {trial.method.k} needs {max(2, trial.method.smallest)} training "
+            f"samples with pairing {trial.method.pairing!r}, {data.title} has {n}",
         )
     if trial.protocol.layout is not None and len(data.shape) != 3:
-        raise ValueError(f"layout is for images, {data.title} has none: leave it out")
+        raise SettingError("layout", f"is for images, {data.title} has none: leave it out")
     if trial.protocol.augment:
         check_augment(data)
     if (purpose := trial.method.entry.needs_images) and len(data.shape) != 3:
@@ -77,7 +72,7 @@ def check_data(trial: Trial, data: Dataset) -> None:
 def check_augment(data: Dataset) -> None:
     """Refuse to crop and flip what is no image."""
     if data.pixel_range is None or len(data.shape) != 3:
-        raise ValueError(f"augment needs images to crop and flip, {data.title} has none")
+        raise SettingError("augment", f"needs images to crop and flip, {data.title} has none")
 
 
 def network(trial: Trial, data: Dataset, streams: Streams) -> nn.Module:

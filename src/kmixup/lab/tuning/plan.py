@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kmixup.lab.checks import check_whole, known_settings
 from kmixup.lab.data import ENTRIES, Holdout, at_hand, load
 from kmixup.lab.evaluate.tasks import ClassWeights
 from kmixup.lab.models import check_model
-from kmixup.lab.train.config import Method, Protocol, Trial, check_whole, known_settings
+from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.tuning.search import Config
 from kmixup.lab.tuning.strategies import KS, Setting, Strategy, make_strategy
@@ -142,10 +143,10 @@ def make_plan(
         Method("erm"),
         how,
         seed,
-        limit,
-        scaling,
-        size,
-        target,
+        limit=limit,
+        scaling=scaling,  # type: ignore[arg-type]
+        size=size,
+        target=target,
         split=seed,
         drop=None if drop is None else tuple(drop),
         task=task,

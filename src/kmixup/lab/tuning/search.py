@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from kmixup.lab.train.config import check_whole
+from kmixup.lab.checks import check_whole
 from kmixup.lab.tuning.budget import Allowance, Budget, Progress
 from kmixup.lab.tuning.strategies import (
     AllFailedError,

@@ -14,10 +14,13 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise, product
 from statistics import fmean
-from typing import Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 from kmixup.coefficient import Beta
-from kmixup.lab.train.config import AlphaRule, check_whole
+from kmixup.lab.checks import check_whole
+
+if TYPE_CHECKING:
+    from kmixup.lab.train.config import AlphaRule
 
 StrategyName = Literal["simple", "two-step", "grid", "halving"]
 STRATEGIES: tuple[StrategyName, ...] = get_args(StrategyName)
@@ -214,7 +217,7 @@ def make_strategy(
     ks, alphas = _ks(k or KS), _alphas(alpha or ((1.0,) if name == "simple" else ALPHAS))
     trials = TRIALS[name] if trials is None else trials
     check_whole("trials", trials)
-    if alpha_rule not in (None, *get_args(AlphaRule)):
+    if alpha_rule not in (None, "same", "xi", "root"):
         raise ValueError(f"alpha_rule must be same or xi, got {alpha_rule!r}")
     if name == "two-step":
         return _two_step(ks, alphas, alpha_rule, trials)

@@ -1,0 +1,69 @@
+"""Models, methods and data of your own, named by `package.module:name`."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable
+from difflib import get_close_matches
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+
+def is_import_path(name: str) -> bool:
+    """Whether a name is `package.module:name`, and not a registered name or a file.
+
+    >>> is_import_path("my_package.nets:small"), is_import_path("iris"), is_import_path("a.csv")
+    (True, False, False)
+    """
+    module, colon, attribute = name.partition(":")
+    dotted = all(part.isidentifier() for part in module.split("."))
+    return bool(colon) and dotted and attribute.isidentifier() and not Path(name).exists()
+
+
+def import_callable(name: str, what: str, **arguments: Any) -> Callable[..., Any]:
+    """Import the function or class at `package.module:name`.
+
+    Args:
+        name: the import path.
+        what: the setting that it is the value of, for error messages: "model", "method", "data".
+        arguments: keyword arguments that it will be called with; raises where it does not take
+            them, or requires more.
+    """
+    path, _, attribute = name.partition(":")
+    if not path or not attribute.isidentifier():
+        raise ValueError(f"a {what} of your own is written package.module:name, got {name!r}")
+    module = _imported(path, f"{what} {name!r}")
+    if not hasattr(module, attribute):
+        close = get_close_matches(attribute, vars(module))
+        hint = f": did you mean {' or '.join(close)}?" if close else ""
+        raise ValueError(
+            f"module {path!r} has no {attribute!r}, asked for by {what} {name!r}{hint}"
+        )
+    found: Callable[..., Any] = getattr(module, attribute)
+    if not callable(found):
+        raise ValueError(f"{what} {name!r} must be a function or class, got {type(found).__name__}")
+    signature = inspect.signature(found)
+    try:
+        signature.bind(**arguments)
+    except TypeError as error:
+        wanted = " and ".join(arguments) or "nothing"
+        raise ValueError(
+            f"{what} {name!r} must take {wanted} as its only required arguments, got the "
+            f"signature {signature}"
+        ) from error
+    return found
+
+
+def _imported(path: str, wanted_by: str) -> ModuleType:
+    try:
+        return importlib.import_module(path)
+    except ModuleNotFoundError as error:
+        # an import that fails inside of the user's module keeps its own traceback
+        if error.name is None or not f"{path}.".startswith(f"{error.name}."):
+            raise
+        raise ValueError(
+            f"no module named {error.name!r}, asked for by {wanted_by}: "
+            "install it, or put its folder on PYTHONPATH"
+        ) from error
