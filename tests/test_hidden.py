@@ -26,9 +26,8 @@ from kmixup import (
     match,
 )
 from kmixup import hidden as hidden_module
-from kmixup.lab.models.lenet import lenet
+from kmixup.lab.models import build
 from kmixup.lab.models.mlp import mlp
-from kmixup.lab.models.preact_resnet import preact_resnet18
 from kmixup.layers import unwrapped
 
 
@@ -85,7 +84,7 @@ def sequential(net, at):
 
 
 def lenet_case(at):
-    net = lenet(in_shape=(1, 12, 12), num_classes=3)
+    net = build("lenet", in_shape=(1, 12, 12), num_classes=3)
     return net, str(at), *sequential(net, at), torch.randn(12, 1, 12, 12)
 
 
@@ -95,7 +94,7 @@ def mlp_case(at):
 
 
 def resnet_case(stage):
-    net = preact_resnet18(in_shape=(3, 8, 8), num_classes=3)
+    net = build("preact-resnet18", in_shape=(3, 8, 8), num_classes=3)
     stages = [net.get_submodule(f"layer{i}") for i in range(1, 5)]
     part1 = nn.Sequential(net.stem, *stages[:stage])
     part2 = nn.Sequential(*stages[stage:], net.act, net.pool, nn.Flatten(), net.linear)
@@ -416,7 +415,7 @@ def test_mixers_that_learn_with_the_network_are_for_the_input():
     ],
 )
 def test_unknown_layers_are_refused_with_close_names(layers, message):
-    net = preact_resnet18(in_shape=(1, 8, 8), num_classes=3)
+    net = build("preact-resnet18", in_shape=(1, 8, 8), num_classes=3)
     with pytest.raises(ValueError, match=message):
         HiddenMixup(net, layers)
 

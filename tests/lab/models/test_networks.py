@@ -8,11 +8,14 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from kmixup.lab.models import MODELS, build
-from kmixup.lab.models.convolutional import initialise
-from kmixup.lab.models.densenet import DenseNetBC
+from kmixup.lab.models.convolutional import DenseNetBC, initialise
 from kmixup.lab.models.mlp import mlp
-from kmixup.lab.models.preact_resnet import PreActBlock, PreActResNet
-from kmixup.lab.models.wide_resnet import WideBottleneck, WideBottleneckResNet
+from kmixup.lab.models.residual import (
+    PreActBlock,
+    PreActResNet,
+    WideBottleneck,
+    WideBottleneckResNet,
+)
 
 # name, shape of a sample, classes, parameters; in the published millions where there are any
 SIZES = [

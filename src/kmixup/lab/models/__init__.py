@@ -1,7 +1,5 @@
-"""The networks of the paper by name, and a user's own by `package.module:function`."""
+"""The networks of the paper by name, and your own by `package.module:name`."""
 
-from kmixup.lab.models.building import build, check_model
-from kmixup.lab.models.layers import MANIFOLD_LAYERS, layers_of
-from kmixup.lab.models.registry import MODELS
+from kmixup.lab.models.registry import MANIFOLD_LAYERS, MODELS, build, check_model, layers_of
 
 __all__ = ["MANIFOLD_LAYERS", "MODELS", "build", "check_model", "layers_of"]

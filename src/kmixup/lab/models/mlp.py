@@ -12,13 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
-
-from kmixup.lab.models.network import Network
 
 # hidden widths by data set
 HIDDEN = {
@@ -61,13 +58,3 @@ def mlp(*, in_shape: tuple[int, ...], num_classes: int, hidden: Sequence[int]) -
     for fan_in, fan_out in pairwise(widths):
         layers += [Affine(fan_in, fan_out), nn.ReLU()]
     return nn.Sequential(*layers, Affine(widths[-1], num_classes))
-
-
-NETWORKS = {
-    f"mlp-{data}": Network(
-        partial(mlp, hidden=hidden),
-        # the activations, in the order of the Sequential
-        blocks=tuple(str(2 * i) for i in range(1, len(hidden) + 1)),
-    )
-    for data, hidden in HIDDEN.items()
-}

@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from kmixup.lab.data import ENTRIES
+from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.models import MANIFOLD_LAYERS
 from kmixup.lab.paper.tables import ERROR, PaperColumn, PaperTable
 from kmixup.lab.train.config import Protocol, Shifts, shifts_from
@@ -17,7 +18,6 @@ Entry = dict[str, Any]  # settings of a table, as in the file
 DATA: Entry = tomllib.loads(files("kmixup.lab.paper").joinpath("tables.toml").read_text("utf-8"))
 
 NUMBERS = ("errors", "erm", "confidence")
-UNDER = {"noise": "under noise of", "fgsm": "under FGSM of"}
 
 
 def _entries() -> dict[str, Entry]:
@@ -51,7 +51,7 @@ def _each_measure(entry: Entry) -> Expanded:
     yield "", "", {"measure": ERROR}
     for shift, levels in entry["shifts"].items():
         for eps in levels:
-            title = f"{UNDER[shift]} {eps:g}/255"
+            title = f"under {SHIFTS[shift].title} of {eps:g}/255"
             yield f"{shift}-{eps:g}", title, {"measure": shift, "eps": [eps]}
 
 
