@@ -3,17 +3,18 @@
 from contextlib import nullcontext
 from dataclasses import replace
 
+from kmixup.lab.data import ENTRIES
 from kmixup.lab.evaluate.scores import Scores
-from kmixup.lab.experiments.rows import TABLES, DataUsed, Done, Failed, TrainingCurve
+from kmixup.lab.experiments.rows import DataUsed, Done, Failed, TrainingCurve
 from kmixup.lab.experiments.units import run
 
+TABLES = frozenset(name for name, entry in ENTRIES.items() if entry.kind == "table")
 FINISHED = "2026-01-01T00:00:00+00:00"
 
 
 def done_row(trial, error=0.1, **changes):
     """A row as of a training, with this test error."""
     row = Done(
-        id=trial.id,
         trial=trial,
         alpha=trial.method.alpha,
         xi=0.5,
@@ -31,7 +32,6 @@ def done_row(trial, error=0.1, **changes):
 def failed_row(trial, reason="ValueError: no", **changes):
     """The row of a trial that failed for this reason."""
     row = Failed(
-        id=trial.id,
         trial=trial,
         reason=reason,
         traceback="",

@@ -1,5 +1,6 @@
-"""Rows are read and written without loss, those of earlier and later versions too."""
+"""Rows are read and written without loss."""
 
+import gzip
 import json
 import math
 import pickle
@@ -12,11 +13,11 @@ from hypothesis import strategies as st
 from sweeping import done_row, failed_row
 
 from kmixup.lab.evaluate.scores import Scores
-from kmixup.lab.experiments.rows import NAME, Done, TrainingCurve, done_of, failed_of, read_row
+from kmixup.lab.experiments.rows import PUBLISHED, Done, TrainingCurve, done_of, failed_of, read_row
 from kmixup.lab.train.config import Method, Protocol, Trial
 
 TRIAL = Trial("iris", "mlp-iris", Method("kmixup", 4), Protocol(epochs=3), seed=2)
-PUBLISHED = sorted((Path(__file__).parents[3] / "results").rglob(NAME))
+PATHS = sorted((Path(__file__).parents[3] / "results").rglob(PUBLISHED))
 
 
 def again(row):
@@ -24,30 +25,25 @@ def again(row):
     return read_row(json.loads(json.dumps(row.to_dict(), allow_nan=False)))
 
 
-def without_checksum(row):
-    return {key: value for key, value in row.to_dict().items() if key != "checksum"}
-
-
 def published(path):
-    return path.read_text().splitlines()[1:]
+    """The rows of a published file, as JSON objects."""
+    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()[1:]]
 
 
 def test_there_are_published_rows():
-    assert sum(len(published(path)) for path in PUBLISHED) > 4000
+    assert sum(len(published(path)) for path in PATHS) > 7000
 
 
-@pytest.mark.parametrize("path", PUBLISHED, ids=lambda path: path.parent.name)
-def test_a_published_row_is_written_again_byte_for_byte(path):
-    for line in published(path):
-        plain = read_row(json.loads(line)).to_dict()
-        assert json.dumps(plain, separators=(",", ":")) == line
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.parent.name)
+def test_a_published_row_is_written_again_as_it_was(path):
+    for plain in published(path):
+        assert json.dumps(read_row(plain).to_dict()) == json.dumps(plain)
 
 
-@pytest.mark.parametrize("path", PUBLISHED, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.parent.name)
 def test_the_ids_of_published_rows_are_those_of_their_trials(path):
-    for line in published(path):
-        row = read_row(json.loads(line))
-        assert row.trial.id == row.id
+    for plain in published(path):
+        assert read_row(plain).trial.id == plain["id"]
 
 
 figures = st.one_of(st.floats(0, 1e9), st.just(math.inf))
@@ -74,30 +70,16 @@ def test_a_failed_row_comes_back_with_its_reason():
 
 def test_the_keys_of_a_row_are_those_of_published_rows():
     written = done_row(TRIAL).to_dict()
-    assert list(written) == [*json.loads(published(PUBLISHED[-1])[0]), "checksum"]
+    assert list(written) == list(published(PATHS[-1])[0])
     scores = {8.0: Scores(0.5, 2.0, 0.1)}
     shifted = done_row(TRIAL, shifts={"noise": {}, "fgsm": scores}).to_dict()
     assert shifted["noise"] == []
     assert shifted["fgsm"] == [{"eps": 8.0, "error": 0.5, "nll": 2.0, "ece": 0.1}]
 
 
-def test_keys_of_a_later_version_are_kept():
-    plain = without_checksum(done_row(TRIAL)) | {"weather": "fine"}
-    plain["data"]["colour"] = "red"
-    assert again(read_row(plain)).to_dict() == plain
-
-
-@pytest.mark.parametrize(("data", "split"), [("iris", True), ("mnist", False), ("a.csv", False)])
-def test_rows_of_earlier_versions_tell_by_their_data_set_whether_it_was_split(data, split):
-    plain = without_checksum(done_row(replace(TRIAL, data=data)))
-    del plain["data"]["split_by_seed"]
-    assert again(read_row(plain)).data.split_by_seed == split
-
-
 def test_a_changed_row_is_written_as_it_is_now():
     row = again(done_row(TRIAL))
     changed = replace(row, seconds=9.0)
-    assert without_checksum(changed) == without_checksum(row) | {"seconds": 9.0}
     assert again(changed) == changed
 
 

@@ -18,8 +18,7 @@ from kmixup.lab.commands.options import (
     grouped,
 )
 from kmixup.lab.commands.running import How, carry_out, ended_so_far, finish, preview, report
-from kmixup.lab.experiments.rows import NAME as ROWS
-from kmixup.lab.experiments.rows import Done, Row, read
+from kmixup.lab.experiments.rows import Done, Row, has_rows, read
 from kmixup.lab.formatting import count
 from kmixup.lab.paper.presets import PRESETS, Preset, preset_of
 
@@ -151,7 +150,7 @@ def _show_summary(preset: Preset, out: Path | None) -> None:
     folders = [out or base / preset.name, *(base / name for name in names)]
     rows: dict[str, Row] = {}
     for folder in folders:
-        if not (folder / ROWS).is_file():
+        if not has_rows(folder):
             continue
         for row in read(folder):
             if row.id not in rows or isinstance(row, Done):

@@ -43,7 +43,7 @@ from kmixup.lab.commands.running import (
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.evaluate.scores import Scores
 from kmixup.lab.experiments.driver import SweepOutcome
-from kmixup.lab.experiments.rows import NAME, DataUsed, Done, Row, TrainingCurve, read
+from kmixup.lab.experiments.rows import DataUsed, Done, Row, TrainingCurve, has_rows, read
 from kmixup.lab.formatting import count
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.setup import load_data
@@ -173,7 +173,7 @@ def _carry_out(plan: Plan, budget: Budget, how: How, folder: Path) -> None:
     from kmixup.lab.tuning.carrying_out import Leader, guess_seconds, tune_plan
 
     leader = Leader(plan)
-    before = read(folder) if (folder / NAME).is_file() else []
+    before = read(folder) if has_rows(folder) else []
     leader(before)
     begun = {row.id for row in before} & {trial.id for trial in plan.first_trials()}
     rows: dict[str, Row] = {}
@@ -263,7 +263,6 @@ def _preview(plan: Plan, budget: Budget, how: How) -> None:
 def _made_up(trial: Trial, *, error: float, seconds: float) -> Done:
     """The row of a trial that is not run: a search reads its error and its time alone."""
     return Done(
-        id=trial.id,
         trial=trial,
         alpha=trial.method.alpha,
         xi=None,

@@ -1,27 +1,30 @@
-"""Rows of trials and the store that keeps them.
+"""Rows of trials, and the store that keeps them.
 
-A row is `Done` or `Failed`. A store is a folder with the file `rows.jsonl`: a header and one line
-of JSON for every trial that ended. One process at a time appends to it, and a line is on the disk
-before the next is begun. A torn last line, left by a crash, is dropped. Of several rows of one
-trial the latest counts.
+A row is `Done` or `Failed`. A store is a folder with the file `rows.jsonl`: a header, then one
+line of JSON for each trial that ended. Only one process at a time appends to it, and a line is
+synced to disk before the next one is written. A torn last line, left by a crash, is dropped.
+Published rows are in `rows.jsonl.gz`, which is only read. If a trial has several rows, the latest
+counts.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import math
 import os
+import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import filelock
 
-from kmixup.lab.data import ENTRIES
 from kmixup.lab.evaluate.scores import (
     PERCENT,
     AnyScores,
@@ -35,44 +38,17 @@ from kmixup.lab.files import check_folder, sync_folder
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.record import CLEAN
 
+NAME, PUBLISHED = "rows.jsonl", "rows.jsonl.gz"
+VERSION = 1
+HEADER = {"format": "kmixup rows", "version": VERSION}
 CHECKSUM = "checksum"  # the last key of a row
-# data sets that a seed splits, for rows of earlier versions, which do not tell
-TABLES = frozenset(name for name, entry in ENTRIES.items() if entry.kind == "table")
+
+# The lock is on the rows themselves, because a lock file beside them could be deleted. On Windows
+# a locked file cannot be read, so there the lock is on a file beside the rows.
+CAN_READ_LOCKED = os.name != "nt"
 
 Plain = dict[str, Any]  # a JSON object
 ShiftScores = Mapping[str, Mapping[float, Scores]]  # scores by the name and the level of a shift
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrialRow(ABC):
-    """What `Done` and `Failed` have in common.
-
-    Attributes:
-        id: the id of the trial.
-        trial: what was run.
-        versions: of kmixup, Python and the packages that a result depends on.
-        machine: where the trial was run.
-        finished: when the trial ended, in UTC and ISO 8601.
-    """
-
-    id: str
-    trial: Trial
-    versions: Mapping[str, str]
-    machine: Mapping[str, Any]
-    finished: str
-    # Rows of earlier versions lack some of today's keys, and rows of later versions may have
-    # more. A row that was read keeps its JSON object, and is written again as it was.
-    _source: Plain | None = field(default=None, init=False, repr=False, compare=False)
-
-    def to_dict(self) -> Plain:
-        """Plain values, fit for JSON. A row that was read comes out as it was read."""
-        if self._source is not None:
-            return self._source
-        plain = self._plain()
-        return plain | {CHECKSUM: _checksum(plain)}
-
-    @abstractmethod
-    def _plain(self) -> Plain: ...
 
 
 @dataclass(frozen=True)
@@ -81,13 +57,13 @@ class DataUsed:
 
     Attributes:
         name: of the data set.
-        part: in words, which part of the data set was used; None for all of it.
-        train: the number of training samples.
-        test: the number of samples that the network was tested on.
-        classes: the number of classes.
+        part: description of the part of the data set that was used; None for all of it.
+        train: number of training samples.
+        test: number of samples that the network was tested on.
+        classes: number of classes.
         shape: of one sample.
         scaling: how the inputs were scaled.
-        split_by_seed: whether the seed decided which sample was trained and which was tested on.
+        split_by_seed: whether the seed decided which samples were trained and tested on.
     """
 
     name: str
@@ -102,7 +78,7 @@ class DataUsed:
 
 @dataclass(frozen=True)
 class TrainingCurve:
-    """The course of a training at some of its epochs.
+    """Training loss and test error at some epochs; empty in published rows.
 
     Attributes:
         epoch: the numbers of these epochs, from 1.
@@ -110,25 +86,54 @@ class TrainingCurve:
         error: the test error after each, as `Done.error`.
     """
 
-    epoch: tuple[int, ...]
-    loss: tuple[float, ...]
-    error: tuple[float, ...]
+    epoch: tuple[int, ...] = ()
+    loss: tuple[float, ...] = ()
+    error: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialRow(ABC):
+    """Base class of `Done` and `Failed`.
+
+    Attributes:
+        trial: what was run.
+        versions: of kmixup, Python and the packages that a result depends on.
+        machine: where the trial was run; empty in published rows.
+        finished: when the trial ended, in UTC and ISO 8601.
+    """
+
+    trial: Trial
+    versions: Mapping[str, str]
+    machine: Mapping[str, Any]
+    finished: str
+
+    @cached_property
+    def id(self) -> str:
+        return self.trial.id
+
+    def to_dict(self) -> Plain:
+        """The row as a JSON object, which `read_row` reads."""
+        plain = {"id": self.id, **self._plain()}
+        return plain | {CHECKSUM: _checksum(plain)}
+
+    @abstractmethod
+    def _plain(self) -> Plain: ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Done(TrialRow):
-    """The row of a trial that ended well.
+    """The row of a trial that succeeded.
 
     Attributes:
-        alpha: that the network was trained with; infinite where lam was always one half.
-        xi: the strength of mixing, None where it is not known.
+        alpha: that the network was trained with; infinite if lam was always one half.
+        xi: the strength of mixing, None if it is not known.
         data: the data that the trial was run on.
-        scores: of the last weights, on the samples that the network was tested on.
+        scores: of the final weights, on the test samples.
         shifts: the scores under each shift of the trial, by name and level.
-        clean: the scores with statistics of batch norm from clean training samples; None where
-            they were not asked for, or the network has no batch norm.
+        clean: the scores with batch-norm statistics recomputed on clean training samples; None if
+            they were not requested, or the network has no batch norm.
         seconds: of training.
-        curve: the course of the training.
+        curve: loss and error during training.
     """
 
     alpha: float
@@ -140,19 +145,37 @@ class Done(TrialRow):
     seconds: float
     curve: TrainingCurve
 
+    @classmethod
+    def of(cls, trial: Trial, record: Mapping[str, Any]) -> Done:
+        """The row of a trial from its record, with `curves` and `finished` added."""
+        curve = {name: tuple(map(_number, values)) for name, values in record["curves"].items()}
+        return cls(
+            trial=trial,
+            alpha=_number(record["alpha"]),
+            xi=record["xi"],
+            data=DataUsed(**record["data"] | {"shape": tuple(record["data"]["shape"])}),
+            scores=read_scores(record["result"]),
+            shifts=read_shifts(record),
+            clean=read_scores(record[CLEAN]) if CLEAN in record else None,
+            seconds=record["seconds"],
+            curve=TrainingCurve(**curve),
+            versions=record["versions"],
+            machine=record["machine"],
+            finished=record["finished"],
+        )
+
     @property
     def error(self) -> float:
-        """The test error: a share in [0, 1] of classes, the RMSE of a regression."""
+        """The test error: a share in [0, 1] for classes, the RMSE for a regression."""
         return self.scores.error
 
     @property
     def measure(self) -> Measure:
-        """How the test error is called and written."""
+        """Name, unit and format of the test error."""
         return self.scores.measure
 
     def _plain(self) -> Plain:
-        return {
-            "id": self.id,
+        plain = {
             "status": "done",
             "trial": self.trial.to_dict(),
             "alpha": _finite(self.alpha),
@@ -162,25 +185,25 @@ class Done(TrialRow):
             "seconds": self.seconds,
             "versions": dict(self.versions),
             "machine": dict(self.machine),
-            **{
-                name: [{"eps": level, **_plain_scores(scores)} for level, scores in levels.items()]
-                for name, levels in self.shifts.items()
-            },
-            **({} if self.clean is None else {CLEAN: _plain_scores(self.clean)}),
-            "curves": {
-                name: list(map(_finite, values)) for name, values in vars(self.curve).items()
-            },
-            "finished": self.finished,
         }
+        for name, levels in self.shifts.items():
+            plain[name] = [
+                {"eps": level, **_plain_scores(scores)} for level, scores in levels.items()
+            ]
+        if self.clean is not None:
+            plain[CLEAN] = _plain_scores(self.clean)
+        curve = vars(self.curve).items()
+        plain["curves"] = {name: list(map(_finite, values)) for name, values in curve}
+        return plain | {"finished": self.finished}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Failed(TrialRow):
-    """The row of a trial that could not be run to its end.
+    """The row of a trial that failed.
 
     Attributes:
         reason: the error, in one line.
-        traceback: where the error was raised, empty for a worker that was lost.
+        traceback: where the error was raised, empty if the worker was lost.
     """
 
     reason: str
@@ -188,7 +211,6 @@ class Failed(TrialRow):
 
     def _plain(self) -> Plain:
         return {
-            "id": self.id,
             "status": "failed",
             "trial": self.trial.to_dict(),
             "error": self.reason,
@@ -202,54 +224,9 @@ class Failed(TrialRow):
 Row = Done | Failed
 
 
-class DamagedError(ValueError):
-    """A row that is not as it was written."""
-
-
-def read_row(plain: Plain) -> Row:
-    """The row that `to_dict` wrote; KeyError or TypeError where something is missing."""
-    # rows of earlier versions have no checksum
-    rest = {key: value for key, value in plain.items() if key != CHECKSUM}
-    if CHECKSUM in plain and plain[CHECKSUM] != _checksum(rest):
-        raise DamagedError("its checksum is wrong")
-    if plain["status"] not in READERS:
-        raise ValueError(f"status must be {' or '.join(READERS)}, got {plain['status']!r}")
-    row = READERS[plain["status"]](plain)
-    if row.id != row.trial.id:
-        raise DamagedError(f"its id is {row.id} and that of its trial {row.trial.id}")
-    object.__setattr__(row, "_source", plain)
-    return row
-
-
-def _done(plain: Plain) -> Done:
-    return Done(
-        **_common(plain),
-        alpha=_figure(plain["alpha"]),
-        xi=plain["xi"],
-        data=read_data(plain["data"]),
-        scores=read_scores(plain["result"]),
-        shifts=read_shifts(plain),
-        clean=read_clean(plain),
-        seconds=plain["seconds"],
-        curve=_curve(plain["curves"]),
-    )
-
-
-def _failed(plain: Plain) -> Failed:
-    return Failed(**_common(plain), reason=plain["error"], traceback=plain["traceback"])
-
-
-READERS: dict[str, Callable[[Plain], Row]] = {"done": _done, "failed": _failed}  # by status
-
-
 def done_of(rows: Iterable[Row]) -> list[Done]:
-    """The rows of trials that ended well."""
+    """The rows of trials that succeeded."""
     return [row for row in rows if isinstance(row, Done)]
-
-
-def measure_of(rows: Iterable[Row]) -> Measure:
-    """How the errors of rows are called and written; per cent where none ended well."""
-    return next((row.measure for row in done_of(rows)), PERCENT)
 
 
 def failed_of(rows: Iterable[Row]) -> list[Failed]:
@@ -257,29 +234,36 @@ def failed_of(rows: Iterable[Row]) -> list[Failed]:
     return [row for row in rows if isinstance(row, Failed)]
 
 
-def read_data(plain: Mapping[str, Any]) -> DataUsed:
-    """The data of a record or a row."""
-    return DataUsed(
-        plain["name"],
-        plain["part"],
-        plain["train"],
-        plain["test"],
-        plain["classes"],
-        tuple(plain["shape"]),
-        plain["scaling"],
-        plain.get("split_by_seed", plain["name"] in TABLES),
-    )
+def measure_of(rows: Iterable[Row]) -> Measure:
+    """Name, unit and format of the test errors of rows; per cent if no trial succeeded."""
+    return next((row.measure for row in done_of(rows)), PERCENT)
+
+
+class DamagedError(ValueError):
+    """A row whose content does not match its checksum."""
+
+
+def read_row(plain: Plain) -> Row:
+    """The row that `to_dict` wrote."""
+    content = {key: value for key, value in plain.items() if key != CHECKSUM}
+    if plain.get(CHECKSUM) != _checksum(content):
+        raise DamagedError("its checksum is wrong")
+    trial = Trial.from_dict(plain["trial"])
+    if plain["status"] == "done":
+        return Done.of(trial, plain)
+    if plain["status"] == "failed":
+        common = {name: plain[name] for name in ("versions", "machine", "finished")}
+        return Failed(trial=trial, reason=plain["error"], traceback=plain["traceback"], **common)
+    raise ValueError(f"status must be done or failed, got {plain['status']!r}")
 
 
 def read_scores(plain: Mapping[str, Any]) -> AnyScores:
-    """The scores of a record or a row on the samples as they are."""
+    """The scores of a record or a row on unshifted samples."""
     if "r2" in plain:
-        return NumberScores(plain["error"], plain["baseline"], plain["r2"])
+        return NumberScores(**plain)
     scores = _class_scores(plain)
-    if "baseline" not in plain:  # rows of earlier versions have no more than that
-        return scores
-    names = ("baseline", "balanced_accuracy", "auc", "answers")
-    return ClassScores(**vars(scores), **{name: plain[name] for name in names})
+    rest = {key: value for key, value in plain.items() if key not in vars(scores)}
+    return ClassScores(**vars(scores), **rest) if rest else scores
 
 
 def read_shifts(plain: Mapping[str, Any]) -> ShiftScores:
@@ -291,73 +275,51 @@ def read_shifts(plain: Mapping[str, Any]) -> ShiftScores:
     }
 
 
-def read_clean(plain: Mapping[str, Any]) -> AnyScores | None:
-    """The scores of a record or a row with clean statistics of batch norm."""
-    return read_scores(plain[CLEAN]) if CLEAN in plain else None
-
-
 def _class_scores(plain: Mapping[str, Any]) -> Scores:
-    return Scores(plain["error"], _figure(plain["nll"]), _figure(plain["ece"]))
-
-
-def _curve(plain: Mapping[str, Any]) -> TrainingCurve:
-    loss, error = (_figures(plain[name]) for name in ("loss", "error"))
-    return TrainingCurve(tuple(plain["epoch"]), loss, error)
-
-
-def _figures(values: Sequence[float | None]) -> tuple[float, ...]:
-    return tuple(math.inf if value is None else value for value in values)
-
-
-def _common(plain: Plain) -> Plain:
-    """The fields of every row."""
-    names = ("id", "versions", "machine", "finished")
-    return {name: plain[name] for name in names} | {"trial": Trial.from_dict(plain["trial"])}
-
-
-def _checksum(plain: Plain) -> str:
-    """Of a row without its checksum, however the JSON is spaced."""
-    text = json.dumps(plain, allow_nan=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return Scores(plain["error"], _number(plain["nll"]), _number(plain["ece"]))
 
 
 def _plain_scores(scores: AnyScores) -> Plain:
     return {name: _finite(value) for name, value in vars(scores).items()}
 
 
-def _finite(figure: float | None) -> float | None:
-    """None in the place of infinity, which JSON does not know."""
-    return figure if figure is not None and math.isfinite(figure) else None
+def _finite(value: float | None) -> float | None:
+    """None for infinity, which JSON does not have."""
+    return value if value is not None and math.isfinite(value) else None
 
 
-def _figure(value: float | None) -> float:
-    """The figure that `_finite` wrote: an alpha or a loss may be infinite, none is NaN."""
+def _number(value: float | None) -> float:
+    """The number that `_finite` wrote: an alpha or a loss may be infinite, none is NaN."""
     return math.inf if value is None else value
 
 
-NAME = "rows.jsonl"
-VERSION = 1
-HEADER = {"format": "kmixup rows", "version": VERSION}
+def _checksum(plain: Plain) -> str:
+    """The checksum of a row, whatever the spacing of its JSON."""
+    text = json.dumps(plain, allow_nan=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-# The lock is on the rows themselves, since a file beside them could be deleted alone. Windows
-# does not let anybody read what is locked, so there the lock is on a file beside them.
-CAN_READ_LOCKED = os.name != "nt"
+
+def has_rows(folder: Path) -> bool:
+    """Whether a folder is a store."""
+    return (folder / NAME).is_file() or (folder / PUBLISHED).is_file()
 
 
 def read(folder: str | Path) -> list[Row]:
-    """The latest row of every trial, in the order in which they were written."""
-    path = Path(folder).expanduser() / NAME
-    if not path.is_file():
-        raise FileNotFoundError(f"{path.parent} must be the folder of a sweep, it has no {NAME}")
+    """The latest row of each trial, in the order in which they were written."""
+    folder = Path(folder).expanduser()
+    if not has_rows(folder):
+        raise FileNotFoundError(f"{folder} must be the folder of a sweep, it has no {NAME}")
     latest: dict[str, Row] = {}
-    for row in _rows(path, _whole(path.read_bytes())):
-        latest.pop(row.id, None)
-        latest[row.id] = row
+    for path in (folder / PUBLISHED, folder / NAME):
+        if path.is_file():
+            for row in _rows(path, _whole(_contents(path))):
+                latest.pop(row.id, None)
+                latest[row.id] = row
     return list(latest.values())
 
 
 class Store:
-    """A store that is open for writing, to be used with `with`. A second writer is refused."""
+    """A store that is open for writing, as a context manager. It has at most one writer."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder).expanduser()
@@ -375,14 +337,14 @@ class Store:
             ) from error
         try:
             self._claim()
-            self._mend()
+            self._repair()
         except BaseException:
             self._close()
             raise
         return self
 
     def _claim(self) -> None:
-        """Refuse a second writer. The system lifts the lock when this process ends, however."""
+        """Lock the store. The system lifts the lock when this process ends for any reason."""
         try:
             claimed = filelock.lock_descriptor(self._lock, blocking=False)
         except OSError as error:
@@ -395,8 +357,8 @@ class Store:
                 "or choose another folder"
             )
 
-    def _mend(self) -> None:
-        """Refuse a file that is not a store, and cut off a torn last line."""
+    def _repair(self) -> None:
+        """Check that the file is a store, and cut off a torn last line."""
         contents = self.path.read_bytes()
         whole = _whole(contents)
         for _ in _rows(self.path, whole):
@@ -410,7 +372,7 @@ class Store:
             self._write("\n")
 
     def append(self, rows: Iterable[Row]) -> None:
-        """Add rows; they are on the disk when this returns."""
+        """Add rows; they are on disk when this returns."""
         self._write("".join(_line(row.to_dict()) for row in rows))
 
     def _write(self, text: str) -> None:
@@ -422,17 +384,17 @@ class Store:
                 data = data[os.write(self._file, data) :]
             os.fsync(self._file)
         except OSError as error:
-            # half a line would spoil the next line; if even this fails, the next opening of
-            # the store cuts it off
+            # half a line would spoil the next one; if even this fails, it is cut off when the
+            # store is opened again
             with suppress(OSError):
                 os.ftruncate(self._file, start)
             raise OSError(
                 f"the rows could not be written to {self.path} ({error.strerror}): all earlier "
-                "ones are safe; mend that and start again"
+                "ones are safe; fix the disk and start again"
             ) from error
 
     def _check_place(self) -> None:
-        """Refuse to write if the file is no longer at its path."""
+        """Raise if the file is no longer at its path."""
         with suppress(FileNotFoundError):
             if os.path.samestat(os.stat(self.path), os.fstat(self._file)):
                 return
@@ -445,13 +407,13 @@ class Store:
         self._close()
 
     def _close(self) -> None:
-        """Let go of the file and its lock."""
+        """Close the file, which lifts its lock."""
         for handle in {self._file, self._lock}:
             os.close(handle)
 
 
 def _open(path: Path, flags: int = 0) -> int:
-    binary = getattr(os, "O_BINARY", 0)  # without it Windows writes other ends of lines
+    binary = getattr(os, "O_BINARY", 0)  # without it Windows changes line ends
     return os.open(path, os.O_RDWR | os.O_CREAT | binary | flags, 0o644)
 
 
@@ -460,23 +422,32 @@ def _line(plain: Mapping[str, Any]) -> str:
 
 
 def _make(folder: Path) -> None:
-    """Make a folder and those above it, and force their names to the disk."""
+    """Make a folder with its parents, and sync their names to disk."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for path in missing:
         sync_folder(path.parent)
 
 
-def _whole(contents: bytes) -> bytes:
-    """All but a torn last line.
+def _contents(path: Path) -> bytes:
+    if path.suffix != ".gz":
+        return path.read_bytes()
+    try:
+        return gzip.decompress(path.read_bytes())
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{path} must be a gzip file, it is damaged: restore it") from error
 
-    A line that lacks only its line break is kept, as an editor may have left it.
+
+def _whole(contents: bytes) -> bytes:
+    """Everything but a torn last line.
+
+    A line that lacks only its line break is kept, since an editor may have removed it.
     """
     end = contents.rfind(b"\n") + 1
     return contents if _parsed(contents[end:]) is not None else contents[:end]
 
 
-def _parsed(line: bytes) -> dict[str, Any] | None:
+def _parsed(line: bytes) -> Plain | None:
     """The object that a line holds, or None."""
     try:
         plain = json.loads(line)
@@ -491,30 +462,25 @@ def _rows(path: Path, contents: bytes) -> Iterator[Row]:
         if number == 1:
             _check_header(path, plain)
         else:
-            yield _row(plain, f"line {number} of {path}")
+            yield _row(plain or {}, f"line {number} of {path}")
 
 
-def _row(plain: dict[str, Any] | None, where: str) -> Row:
+def _row(plain: Plain, where: str) -> Row:
     try:
-        return read_row(plain or {})
-    except (KeyError, TypeError, AttributeError):
-        raise ValueError(
-            f"{where} must be the row of a trial, it is damaged: restore the file, or delete "
-            "that line"
-        ) from None
+        return read_row(plain)
     except DamagedError as error:
         raise ValueError(
             f"{where} must be the row of a trial, it is damaged ({error}): restore the file, or "
             "delete that line"
         ) from error
-    except ValueError as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
-            f"{where} must be a row that this version can read, {error}: take the kmixup that "
+            f"{where} must be a row that this version can read, {error}: use the kmixup that "
             "wrote it, or delete that line"
         ) from error
 
 
-def _check_header(path: Path, plain: dict[str, Any] | None) -> None:
+def _check_header(path: Path, plain: Plain | None) -> None:
     if plain == HEADER:
         return
     ours = plain is not None and plain.get("format") == HEADER["format"]

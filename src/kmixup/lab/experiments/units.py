@@ -19,16 +19,7 @@ from typing import Any
 
 import torch
 
-from kmixup.lab.experiments.rows import (
-    Done,
-    Failed,
-    Row,
-    TrainingCurve,
-    read_clean,
-    read_data,
-    read_scores,
-    read_shifts,
-)
+from kmixup.lab.experiments.rows import Done, Failed, Row
 from kmixup.lab.models import MODELS
 from kmixup.lab.train import checkpoint, record
 from kmixup.lab.train.config import Method, Trial
@@ -129,22 +120,8 @@ def _single(trial: Trial, device: str, running: Path | None) -> Row:
 
 
 def done(trial: Trial, written: Mapping[str, Any]) -> Done:
-    """The row of a trial that has ended well, from its record."""
-    return Done(
-        id=trial.id,
-        trial=trial,
-        alpha=written["alpha"],
-        xi=written["xi"],
-        data=read_data(written["data"]),
-        scores=read_scores(written["result"]),
-        shifts=read_shifts(written),
-        clean=read_clean(written),
-        seconds=written["seconds"],
-        curve=_curve(written["epochs"]),
-        versions=written["versions"],
-        machine=written["machine"],
-        finished=_now(),
-    )
+    """The row of a trial that succeeded, from its record."""
+    return Done.of(trial, {**written, "curves": _curves(written["epochs"]), "finished": _now()})
 
 
 def failed(trial: Trial, error: BaseException | str) -> Failed:
@@ -154,7 +131,6 @@ def failed(trial: Trial, error: BaseException | str) -> Failed:
         trace = "".join(traceback.format_exception(error))
         error = f"{type(error).__name__}: {' '.join(str(error).split())}"
     return Failed(
-        id=trial.id,
         trial=trial,
         reason=error,
         traceback=trace,
@@ -164,15 +140,13 @@ def failed(trial: Trial, error: BaseException | str) -> Failed:
     )
 
 
-def _curve(epochs: Sequence[Mapping[str, Any]]) -> TrainingCurve:
-    """Loss and error of evenly spaced epochs, the last among them, to four digits."""
+def _curves(epochs: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
+    """Loss and error at evenly spaced epochs, including the last, to four digits."""
     epochs = [entry for entry in epochs if entry["error"] is not None]
     step = math.ceil(len(epochs) / POINTS)
     kept = epochs[(len(epochs) - 1) % step :: step]
-    loss, error = (
-        tuple(float(f"{entry[name]:.4g}") for entry in kept) for name in ("loss", "error")
-    )
-    return TrainingCurve(tuple(entry["epoch"] for entry in kept), loss, error)
+    curves = {name: [float(f"{entry[name]:.4g}") for entry in kept] for name in ("loss", "error")}
+    return {"epoch": [entry["epoch"] for entry in kept], **curves}
 
 
 def _pairing(method: Method) -> tuple[str, int, str]:
