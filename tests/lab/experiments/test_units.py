@@ -140,9 +140,7 @@ def test_a_member_that_cannot_run_does_not_stop_the_fleet():
     alike = [replace(member, protocol=large.protocol) for member in members]
     rows = run((*alike[:2], large, *alike[2:]))
     assert list(map(type, rows)) == [Done] * 2 + [Failed] + [Done] * 3
-    assert rows[2].reason == (
-        "ValueError: k=120 with pairing 'loaders' needs 120 training samples, iris has 100: lower k"
-    )
+    assert "120 needs 120 training samples with pairing 'loaders'" in rows[2].reason
     assert rows[2].traceback.count("Traceback") == 1
     assert figures(rows[0]) == figures(run((alike[0],))[0])
 
