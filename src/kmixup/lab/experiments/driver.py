@@ -24,6 +24,7 @@ from kmixup.lab.formatting import count, duration
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.loop import DEVICES
 
+INTERVAL = 30.0  # seconds between two progress lines without a terminal
 RUNNING = "running"  # the folder of checkpoints of trials that have not ended
 
 
@@ -97,9 +98,6 @@ def weight(trial: Trial) -> float:
     return trial.protocol.epochs * min(samples, trial.samples or trial.limit or samples)
 
 
-INTERVAL = 30.0  # seconds between two lines where there is no terminal
-
-
 class Watch:
     """Shows the progress of a sweep: a bar on a terminal, elsewhere a line now and then.
 
@@ -158,7 +156,8 @@ class Watch:
             f"{self._done / passed * 60:,.0f} a minute",
             f"{duration(left)} left",
         ]
-        words += [f"{self._failed:,} failed"] * (self._failed > 0)
+        if self._failed:
+            words.append(f"{self._failed:,} failed")
         return f"{', '.join(words)}; {news}"
 
     def _say(self, line: str) -> None:

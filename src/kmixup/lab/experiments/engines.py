@@ -34,7 +34,12 @@ SPAWN = multiprocessing.get_context("spawn")
 Rows = Generator[list[Row], None, None]
 
 KILLED = 9  # the signal by which a system that is out of memory ends a process
-GRACE = 10.0  # seconds for a process that has let go of its connection to end
+GRACE = 10.0  # seconds for a process that has closed its connection to end
+SUBMITTED = 100  # tasks that Ray is given ahead of their turn
+REACH = 5.0  # seconds for a Ray cluster to answer
+POLL = 1.0  # seconds between two looks at Ray's tasks, in which Ctrl-C may not be heard
+LEAVE_OUT = "leave the address out"
+CLIENT_PORT = 10001  # of a ray:// address that names none
 
 
 class Engine(Protocol):
@@ -229,13 +234,6 @@ def lost(unit: Unit, reason: str, attempts: int, *, memory: bool) -> list[Row]:
         failed(trial, f"the worker's {reason} in each of {attempts} attempts, {remedy}")
         for trial in unit
     ]
-
-
-SUBMITTED = 100  # tasks that Ray is given ahead of their turn
-REACH = 5.0  # seconds for a Ray cluster to answer
-POLL = 1.0  # seconds between two looks at Ray's tasks, in which Ctrl-C may not be heard
-LEAVE_OUT = "leave the address out"
-CLIENT_PORT = 10001  # of a ray:// address that names none
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ import json
 import math
 import os
 import zlib
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -92,7 +91,7 @@ class TrainingCurve:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrialRow(ABC):
+class TrialRow:
     """Base class of `Done` and `Failed`.
 
     Attributes:
@@ -116,8 +115,8 @@ class TrialRow(ABC):
         plain = {"id": self.id, **self._plain()}
         return plain | {CHECKSUM: _checksum(plain)}
 
-    @abstractmethod
-    def _plain(self) -> Plain: ...
+    def _plain(self) -> Plain:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
