@@ -29,8 +29,7 @@ LEVELS = [
 ]
 THEORY = [
     {"matching"},
-    {"angles", "endpoints", "expansion", "manifold", "rate", "reversion"},
-    {"clusters"},
+    {"clusters", "endpoints", "expansion", "manifold", "reversion"},
     {"fraction"},
 ]
 INSPECTION = [{"halfway", "labels"}, {"readings"}, {"inspecting"}]

@@ -19,8 +19,8 @@ from kmixup.coefficient import Beta
 from kmixup.inspection.halfway import Halfway
 from kmixup.measured import Measured
 from kmixup.theory.fraction import expected_fraction
+from kmixup.theory.manifold import expected_rate, fitted_slope
 from kmixup.theory.matching import Indices, optimal_blocks
-from kmixup.theory.rate import expected_rate, fitted_slope
 
 MATCHES, LEAST_BLOCKS = 8192, 32  # of each k
 CAP = 1e3  # an alpha at which lam is practically one half

@@ -1,12 +1,19 @@
-"""The paper's theory as instruments. They show what k-mixup does to a data set, and check theorems.
+"""Tools that measure what k-mixup does to a data set, and check the paper's theorems.
 
-Training needs none of them. They take NumPy arrays or tensors, and return arrays or small
-frozen results. `docs/theory.md` states the theorems and the errors of the paper.
+Training needs none of them. They take NumPy arrays or tensors and return arrays or frozen
+dataclasses. `docs/theory.md` states the theorems and the paper's errors.
 """
 
 from kmixup.measured import Measured
-from kmixup.theory.angles import LemmaCondition, lemma_condition, longest_chain
-from kmixup.theory.clusters import CrossMatches, cross_matches, lemma_count, transport_count
+from kmixup.theory.clusters import (
+    CrossMatches,
+    LemmaCondition,
+    cross_matches,
+    lemma_condition,
+    lemma_count,
+    longest_chain,
+    transport_count,
+)
 from kmixup.theory.endpoints import CrossEndpoints, cross_endpoints, islands
 from kmixup.theory.expansion import (
     Expansion,
@@ -22,19 +29,20 @@ from kmixup.theory.fraction import (
     expected_fraction,
     fraction_bound,
 )
-from kmixup.theory.manifold import ManifoldFraction, manifold_fraction
+from kmixup.theory.manifold import (
+    ManifoldFraction,
+    MatchedDistances,
+    expected_rate,
+    fitted_slope,
+    manifold_fraction,
+    matched_distances,
+)
 from kmixup.theory.matching import (
     MatchingDistribution,
     MatchingDistributions,
     matched_subsets,
     matching_distribution,
     matching_distributions,
-)
-from kmixup.theory.rate import (
-    MatchedDistances,
-    expected_rate,
-    fitted_slope,
-    matched_distances,
 )
 from kmixup.theory.reversion import (
     Covariances,

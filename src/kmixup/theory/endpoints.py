@@ -11,43 +11,8 @@ lies outside of A_ε. If A2 has a point too many and B one too few, the match A2
 2.15² = 4.62, and the detour A2 → A1, A1 → B costs 2² + 1² = 5. So points of A2 are matched
 with points of B, in most batches and for every k.
 
-The proof has two errors. It says that a better partner saves a match inside a cluster at most
-the squared radius; it can save the squared diameter. And it says that points of A_δ and B_δ are
-at most (1 + 2δ) D apart; they are if they lie near the same closest pair, and A and B may have
-many closest pairs.
-
-**What holds for all disjoint compact clusters that are not both single points: the theorem with
-ε = 4 max(R_A, R_B)² / D².**
-Proof. Let a in A and b in B be one closest pair, |a - b| = D, and 0 < δ < D. Both lie in the
-support of the law, so a ball of radius δ around each has a positive probability, and with high
-probability each batch has at least c k points in each ball, for a constant c > 0. Every cross
-match costs at least D², and the mean cost of an optimal match tends to 0 as k grows, because
-the support is compact. So for k large enough, with high probability, fewer than c k matches
-cross. Then the first batch has a point p within δ of a that is matched with some p' in A, and
-the second batch has a point q within δ of b that is the partner of some q' in B. Let x → y be
-a match from A to B, and replace the three matches
-
-    x → y,  p → p',  q' → q    by    p → q,  x → p',  q' → y.
-
-An optimal matching gains nothing by this. Since |p - q| ≤ D + 2δ and no distance in a cluster
-exceeds its diameter,
-
-    |x - y|² ≤ (D + 2δ)² + diam(A)² + diam(B)² ≤ (D + 2δ)² + 8 max(R_A, R_B)².
-
-A match that begins outside of A_ε or ends outside of B_ε has |x - y| ≥ (1 + ε) D, so
-
-    |x - y|² ≥ D² + 2 ε D² + ε² D² = D² + 8 max(R_A, R_B)² + ε² D².
-
-As ε > 0, this is larger than the bound for δ small enough, a contradiction. Matches from B to
-A are those from A to B with the two batches exchanged. ∎
-
-The bound says something only if A_ε is not all of A, for which D must be at least 2 R_A. For
-clusters in one piece the printed ε held in all our tests, and more seems to be true. About √k
-points must cross. If they are the points nearest to the other cluster, the density there falls
-by the share k^(-1/2). Matches inside a connected cluster even this out, at a total cost of
-order k · (k^(-1/2))² = 1. Crossing from farther away makes √k matches longer by a fixed amount
-each, which costs √k. So the endpoints should approach the gap as k grows, for any ε > 0. This
-is a sketch, not a proof.
+For all disjoint compact clusters that are not both single points, the theorem holds with
+ε = 4 max(R_A, R_B)² / D². `docs/theory.md` has the proof.
 """
 
 from __future__ import annotations

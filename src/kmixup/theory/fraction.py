@@ -21,8 +21,7 @@ from numpy.typing import ArrayLike
 from torch import Generator
 
 from kmixup.measured import Measured
-from kmixup.theory.angles import lemma_condition
-from kmixup.theory.clusters import transport_count
+from kmixup.theory.clusters import lemma_condition, transport_count
 from kmixup.theory.matching import Array, Indices
 
 Law = Literal["iid", "independent", "disjoint"]

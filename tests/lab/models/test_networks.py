@@ -7,9 +7,10 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from kmixup.lab.models import MODELS, build
+from kmixup.lab.models import MODELS, build, layers_of
 from kmixup.lab.models.convolutional import DenseNetBC, initialise
 from kmixup.lab.models.mlp import mlp
+from kmixup.lab.models.registry import SETS
 from kmixup.lab.models.residual import (
     PreActBlock,
     PreActResNet,
@@ -68,28 +69,19 @@ def on_meta(name, in_shape, num_classes):
         return build(name, in_shape=in_shape, num_classes=num_classes)
 
 
-def count(net):
-    return sum(p.numel() for p in net.parameters())
-
-
 def test_every_name_is_measured():
     assert {name for name, *_ in SIZES} == set(MODELS)
 
 
 @every_size
-def test_parameters_are_counted_exactly(name, in_shape, num_classes, parameters, millions):
-    assert count(on_meta(name, in_shape, num_classes)) == parameters
-
-
-@pytest.mark.parametrize(("parameters", "millions"), [row[3:] for row in SIZES if row[4]])
-def test_parameter_counts_round_to_the_published_ones(parameters, millions):
-    digits = len(millions.partition(".")[2])
-    assert f"{parameters / 1e6:.{digits}f}" == millions
-
-
-@every_size
-def test_logits_have_one_column_for_each_class(name, in_shape, num_classes, parameters, millions):
+def test_sizes_are_exact_and_round_to_the_published_ones(
+    name, in_shape, num_classes, parameters, millions
+):
     net = on_meta(name, in_shape, num_classes)
+    assert sum(p.numel() for p in net.parameters()) == parameters
+    if millions is not None:
+        digits = len(millions.partition(".")[2])
+        assert f"{parameters / 1e6:.{digits}f}" == millions
     assert net(torch.zeros(3, *in_shape, device="meta")).shape == (3, num_classes)
 
 
@@ -103,20 +95,12 @@ def test_every_parameter_is_reached_by_the_gradient(name):
 
 
 @every_small
-def test_gradients_flow_to_all_parameters(make):
-    torch.manual_seed(0)
-    net = make()
-    cross_entropy(net(torch.randn(8, 3, 16, 16)), torch.arange(8) % 5).backward()
-    still = [name for name, p in net.named_parameters() if not p.grad.abs().sum() > 0]
-    assert still == []
-
-
-@every_small
-def test_a_step_downhill_lowers_the_loss(make):
+def test_gradients_flow_to_all_parameters_and_a_step_downhill_lowers_the_loss(make):
     torch.manual_seed(0)
     net, x, y = make().double(), torch.randn(8, 3, 16, 16).double(), torch.arange(8) % 5
     before = cross_entropy(net(x), y)
     before.backward()
+    assert [name for name, p in net.named_parameters() if not p.grad.abs().sum() > 0] == []
     with torch.no_grad():
         for p in net.parameters():
             p -= 1e-5 * p.grad
@@ -149,13 +133,6 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others(make):
     drawn = [not torch.equal(a, torch.full_like(a, a.flatten()[0].item())) for a in first]
     differ = [not torch.equal(a, b) for a, b in zip(first, other, strict=True)]
     assert differ == drawn  # what is not constant depends on the seed
-
-
-def test_the_layers_of_the_residual_networks_have_names_to_mix_at():
-    for name in ("preact-resnet18", "wide-resnet101"):
-        net = on_meta(name, (3, 32, 32), 10)
-        stages = [child for child, _ in net.named_children() if child.startswith("layer")]
-        assert stages == ["layer1", "layer2", "layer3", "layer4"]
 
 
 # initialisation
@@ -198,19 +175,17 @@ def silenced(block):
     return block.eval()
 
 
-def test_a_preact_block_leaves_its_shortcut_untouched():
+@pytest.mark.parametrize(
+    ("block", "shortcut"),
+    [
+        (PreActBlock(4, 4), lambda x: x),
+        (PreActBlock(4, 4, first=True), torch.relu),  # activates before the ways part
+        (WideBottleneck(4, 4), torch.relu),  # activates after the sum
+    ],
+)
+def test_a_block_has_the_shortcut_of_its_kind(block, shortcut):
     x = torch.randn(2, 4, 5, 5)
-    assert torch.equal(silenced(PreActBlock(4, 4))(x), x)
-
-
-def test_the_first_preact_block_activates_before_its_ways_part():
-    x = torch.randn(2, 4, 5, 5)
-    assert torch.allclose(silenced(PreActBlock(4, 4, first=True))(x), x.relu(), atol=1e-4)
-
-
-def test_a_bottleneck_activates_after_the_sum():
-    x = torch.randn(2, 4, 5, 5)
-    assert torch.equal(silenced(WideBottleneck(4, 4))(x), x.relu())
+    assert torch.allclose(silenced(block)(x), shortcut(x), atol=1e-4)
 
 
 @pytest.mark.parametrize("block", [PreActBlock, WideBottleneck])
@@ -286,3 +261,52 @@ def test_images_that_would_be_pooled_to_nothing_are_refused():
 def test_a_depth_that_does_not_divide_into_blocks_is_refused(depth, near):
     with pytest.raises(ValueError, match=rf"depth must be 6n \+ 4.*got {depth}: try {near}$"):
         DenseNetBC(channels=3, depth=depth, growth=4, num_classes=2)
+
+
+# where manifold mixup mixes
+
+
+def shape_of(name):
+    if name.startswith("mlp-"):
+        return (5,)
+    return (1, 28, 28) if name == "lenet" else (3, 32, 32)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_network_has_blocks_that_are_modules_of_it_in_order(name):
+    blocks = MODELS[name].blocks
+    with torch.device("meta"):
+        net = build(name, in_shape=shape_of(name), num_classes=10)
+    names = [module for module, _ in net.named_modules()]
+    places = [names.index(block) for block in blocks]
+    assert places
+    assert places == sorted(places)
+    for layers in SETS:
+        assert set(layers_of(name, layers)) <= {"", *blocks}
+
+
+@pytest.mark.parametrize("name", ["mlp-toy", "lenet", "preact-resnet18"])
+def test_blocks_put_out_activations_of_the_batch(name):
+    net = build(name, in_shape=shape_of(name), num_classes=3)
+    seen = {}
+    for block in MODELS[name].blocks:
+        net.get_submodule(block).register_forward_hook(
+            lambda module, inputs, output, block=block: seen.update({block: output.shape})
+        )
+    net(torch.randn(2, *shape_of(name)))
+    assert list(seen) == list(MODELS[name].blocks)
+    assert all(shape[0] == 2 for shape in seen.values())
+
+
+def test_sets_of_layers():
+    assert layers_of("lenet", "input+first-block") == ("", "3")
+    assert layers_of("lenet", "all-blocks") == ("3", "6", "8", "11")
+    assert layers_of("preact-resnet18", "deep-blocks") == ("layer3", "layer4")
+    assert layers_of("preact-resnet20", "deep-blocks") == ("layer2", "layer3")
+    assert layers_of("lenet", "input, 6") == ("", "6")
+
+
+def test_the_blocks_of_a_model_of_ones_own_are_not_guessed():
+    with pytest.raises(ValueError, match="layers must name modules of the model 'my:net'"):
+        layers_of("my:net", "input+first-block")
+    assert layers_of("my:net", "input,body") == ("", "body")

@@ -3,7 +3,6 @@
 import io
 import os
 import subprocess
-from zipfile import BadZipFile
 
 import pytest
 import torch
@@ -55,7 +54,7 @@ def test_a_checkpoint_comes_back_and_torch_can_read_it_too(path):
 def is_whole(contents):
     try:
         checkpoint._check_whole(contents)
-    except BadZipFile:
+    except ValueError:
         return False
     return True
 
@@ -81,13 +80,9 @@ def test_bytes_that_follow_the_end_are_refused(path, whole):
     assert refused(path, whole + whole)
 
 
-def test_a_checkpoint_without_a_checksum_is_read_and_its_weights_are_verified(path):
+def test_a_checkpoint_without_a_checksum_is_refused(path):
     torch.save(STATE, path)
-    old = path.read_bytes()
-    assert not refused(path, old)
-    assert all(refused(path, old[:length]) for length in range(0, len(old), 50))
-    start = old.index(STATE["model"]["weight"].numpy().tobytes())
-    assert all(refused(path, flipped(old, place)) for place in range(start, start + 240, 5))
+    assert refused(path, path.read_bytes())
 
 
 def test_want_of_memory_is_not_blamed_on_the_checkpoint(path, monkeypatch):

@@ -1,8 +1,8 @@
-"""Checkpoints of runs: written whole, read only if undamaged and of the same run.
+"""Checkpoints of runs: written atomically, read only if undamaged and from the same run.
 
-A checkpoint is a file that `torch.load` can read. Its SHA-256 stands in the comment at the
-end of the file, because torch does not verify the checksums inside its archives and would
-load damaged weights silently.
+A checkpoint is a file that `torch.load` can read. Its SHA-256 is in the comment at the end of the
+file, because torch does not verify the checksums inside its archives and would load damaged
+weights silently.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import io
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile, ZipFile
 
 import torch
 
@@ -20,15 +19,12 @@ from kmixup.lab.files import replace_file
 
 NAME = "checkpoint.pt"
 
-# A zip archive ends with a record of 22 bytes and a comment; the last two bytes of the record
-# are the length of the comment.
-END, END_LENGTH, NO_COMMENT = b"PK\x05\x06", 22, bytes(2)
 LABEL = b"kmixup sha256 "
 DIGEST_LENGTH = 32
 
 
 class UnusableError(ValueError):
-    """A checkpoint that a run cannot go on from: it is damaged, or it is of another run."""
+    """Raised for a checkpoint that is damaged or belongs to another run."""
 
 
 def save(path: Path, state: Mapping[str, Any]) -> None:
@@ -47,7 +43,7 @@ def save(path: Path, state: Mapping[str, Any]) -> None:
 
 
 def load(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Read what `save` wrote; refuse a damaged file, and a run with another `config`."""
+    """Read what `save` wrote; raise if the file is damaged or its run has another `config`."""
     state = _read(path)
     there, here = dict(_leaves(state["config"])), dict(_leaves(config))
     for key in [*here, *there]:
@@ -61,12 +57,12 @@ def load(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def completed_epochs(path: Path) -> int:
-    """Number of epochs that a checkpoint has behind it, 0 if there is no checkpoint."""
+    """Return the number of completed epochs, 0 if there is no checkpoint."""
     return len(_read(path)["history"]) if path.is_file() else 0
 
 
 def _read(path: Path) -> dict[str, Any]:
-    contents = path.read_bytes()  # an error of the disk is none of the file's contents
+    contents = path.read_bytes()  # disk errors are not the checkpoint's fault
     try:
         _check_whole(contents)
         state = torch.load(io.BytesIO(contents), map_location="cpu", weights_only=True)
@@ -75,31 +71,26 @@ def _read(path: Path) -> dict[str, Any]:
         reason = "other contents"
     except MemoryError:
         raise
-    except Exception as error:  # the bytes are at hand: whatever fails from here is their fault
+    except Exception as error:  # the file was read, so its contents are at fault
         reason = str(error).partition("\n")[0] or type(error).__name__
     raise UnusableError(f"{path} must be a whole checkpoint of kmixup, found {reason}: delete it")
 
 
 def _sealed(archive: bytes) -> bytes:
-    """The archive with the checksum of all bytes before it as its comment."""
+    """Append a checksum of all bytes as the comment of a zip archive without one."""
+    # the last two bytes of such an archive are the length of its comment
     length = len(LABEL) + DIGEST_LENGTH
     labelled = archive[:-2] + length.to_bytes(2, "little") + LABEL
     return labelled + hashlib.sha256(labelled).digest()
 
 
 def _check_whole(contents: bytes) -> None:
-    """Refuse contents of which a byte is missing or changed."""
+    """Raise if a byte is missing or changed."""
     labelled, digest = contents[:-DIGEST_LENGTH], contents[-DIGEST_LENGTH:]
-    if labelled.endswith(LABEL):
-        if hashlib.sha256(labelled).digest() != digest:
-            raise BadZipFile("a wrong checksum")
-    # Older checkpoints have no comment: the archive's own checksums cover their weights.
-    elif contents[-END_LENGTH:].startswith(END) and contents.endswith(NO_COMMENT):
-        with ZipFile(io.BytesIO(contents)) as archive:
-            if (name := archive.testzip()) is not None:
-                raise BadZipFile(f"a wrong checksum of {name}")
-    else:
-        raise BadZipFile("no end of the archive")
+    if not labelled.endswith(LABEL):
+        raise ValueError("no checksum")
+    if hashlib.sha256(labelled).digest() != digest:
+        raise ValueError("a wrong checksum")
 
 
 def _told(key: str, value: object) -> str:

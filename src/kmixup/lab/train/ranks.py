@@ -1,8 +1,7 @@
-"""One run in several processes, called ranks, whose outcome comes back through a file.
+"""Run a function in several processes (ranks) and return the result through a file.
 
-Fabric hands the outcome of rank 0 to the parent through a pipe, which the parent reads only
-when all ranks have ended. A pipe holds 64 KiB: a rank with a larger outcome would wait for the
-parent, and the parent for the rank, for ever.
+Fabric sends the result of rank 0 to the parent through a pipe, which the parent reads only when
+all ranks have ended. A pipe holds 64 KiB, so a larger result would deadlock.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ KILLED = -9
 def launch(fabric: Fabric, function: Callable[[Fabric], Any]) -> Any:
     """Run `function` in every rank of `fabric`, and return what it returns in rank 0.
 
-    If a rank raises an error, the other ranks are ended and the error is raised here. If a
-    rank dies without an error, the others are ended and a ChildProcessError says how it died.
+    If a rank raises an error, the other ranks are killed and the error is raised here. If a rank
+    dies without an error, the others are killed and a ChildProcessError says how it died.
     """
     # torch announces every rank that it ends
     logging.getLogger("torch.multiprocessing.spawn").setLevel(logging.ERROR)
@@ -72,11 +71,12 @@ def _error(folder: Path, death: ProcessRaisedException) -> Exception:
 
 
 def _sentence(death: ProcessExitedException, ranks: int) -> str:
-    remedy = ", perhaps for want of memory: try smaller batches" * (death.exit_code == KILLED)
-    return (
-        f"process {death.error_index + 1} of {ranks} {ending(death.exit_code)}, and the run with "
-        f"it{remedy}; what was saved is safe: resume the run"
+    how = (
+        f"process {death.error_index + 1} of {ranks} {ending(death.exit_code)}, and the run with it"
     )
+    if death.exit_code == KILLED:
+        how += ", perhaps for want of memory: try smaller batches"
+    return f"{how}; what was saved is safe: resume the run"
 
 
 @contextmanager
