@@ -13,29 +13,6 @@ from kmixup.lab.bench.sinkhorn import Comparison
 from kmixup.lab.bench.timing import Timings
 from kmixup.pairing import match
 
-HELP = """\
-Usage: kmixup bench cost [OPTIONS]
-
-  What k-mixup adds to training: time, part by part.
-
-  Seconds of an epoch with ERM, mixup and k-mixup for k = 1 … 64, the shares
-  of distance, assignment and mixing in a step, and the exact assignment
-  against Sinkhorn (with POT: pip install "kmixup[bench]"), beside the paper's
-  figures. On one thread, all in turns. Where a data set is not at hand, noise
-  of its size takes its place.
-
-  MNIST and LeNet, about two minutes:
-    kmixup bench cost
-  The paper's example, from few steps of a large network, with tables and a figure:
-    kmixup bench cost --data cifar10 --steps 2 --out out/cost
-  Your own data and network:
-    kmixup bench cost --data photos/ --model my_package.nets:small --batch-size 256
-  A quick look:
-    kmixup bench cost --data iris --steps 1 --seconds 1
-
-Options:
-"""
-
 
 @pytest.fixture
 def quick(monkeypatch):
@@ -56,8 +33,8 @@ def example(ratio=20.0):
         MethodCost(64, 10.7, 1.07, parts(10.0, 0.06, 0.04, 0.3, 0.2)),
     )
     compared = (
-        Comparison(32, 0.1, 2e-4, 50.0, 20.0, 0.15),
-        Comparison(64, 0.1, 3e-4, 30.0, ratio, 0.2),
+        Comparison(32, 0.1, 2e-4, 20.0, 0.15),
+        Comparison(64, 0.1, 3e-4, ratio, 0.2),
     )
     return Cost("mnist", "lenet", 60000, 784, 128, 20, 5, rows, compared)
 
@@ -158,8 +135,8 @@ def test_the_conclusion_is_what_was_measured():
     assert cost_report.conclusion(example()) == (
         "k-mixup at k = 32 adds 5.0% to an epoch of ERM, where mixup adds 1.0%; the assignment is "
         "1.0% of its step, the distances 2.9%. Sinkhorn is slower than the exact assignment at "
-        "every k, as the paper found: the faster of its two ways takes 20 to 20 times as long, "
-        "and its plans cost 15.0% to 20.0% more than the optimum."
+        "every k, as the paper found: it takes 20 to 20 times as long, and its plans cost 15.0% to "
+        "20.0% more than the optimum."
     )
     assert "slower than the exact assignment in 1 of 2 comparisons" in cost_report.conclusion(
         example(ratio=0.5)
@@ -174,18 +151,16 @@ def test_tables_stand_beside_the_papers_figures():
     assert [line[0] for line in methods.rows] == ["ERM", "mixup", "k = 32", "k = 64"]
     assert paper.rows[0] == ("assignment", "0.69 s", "0.10 s")
     assert paper.rows[3] == ("both, as a share", "below 4%", "3.8%")
-    assert compared.rows[0] == ("32", "0.2 ms", "0.1", "50 ×", "20 ×", "+ 15.0 %")
+    assert compared.rows[0] == ("32", "0.2 ms", "0.1", "20 ×", "+ 15.0 %")
 
 
 def test_what_is_written_is_whole_and_the_same_each_time(tmp_path):
     paths = cost_report.write(example(), tmp_path / "deep", "kmixup bench cost")
-    assert [path.name for path in paths] == ["cost.md", "cost.json", "cost.svg", "cost.png"]
+    assert [path.name for path in paths] == ["cost.md", "cost.json"]
     assert sorted(path.name for path in (tmp_path / "deep").iterdir()) == sorted(
         path.name for path in paths
     )
     before = [path.read_bytes() for path in paths]
-    assert before[3].startswith(b"\x89PNG")
-    assert b"</svg>" in before[2]
     page = before[0].decode()
     assert cost_report.conclusion(example()) in page
     assert "`kmixup bench cost`" in page
@@ -201,13 +176,12 @@ def test_what_is_written_is_whole_and_the_same_each_time(tmp_path):
 # the command
 
 
-def test_help_is_as_it_was(kmixup):
+def test_help_has_every_option_and_an_example(kmixup):
     code, out, _ = kmixup("bench", "cost", "--help")
     assert code == 0
-    assert out.startswith(HELP)
-    options = out.removeprefix(HELP)
+    assert "kmixup bench cost --data iris --steps 1 --seconds 1" in out
     for option in ("data", "model", "batch-size", "steps", "seconds", "out"):
-        assert f"--{option} " in options
+        assert f"--{option} " in out
 
 
 def test_the_command_prints_tables_and_writes_what_is_asked_for(kmixup, quick, tmp_path):

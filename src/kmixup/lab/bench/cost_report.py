@@ -1,4 +1,4 @@
-"""The report of `kmixup bench cost`: tables beside the paper's, a conclusion and a figure."""
+"""The report of `kmixup bench cost`: tables beside the paper's, and a conclusion."""
 
 from __future__ import annotations
 
@@ -8,15 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
 from kmixup.lab.bench import sinkhorn
 from kmixup.lab.bench.cost import PARTS, Cost, MethodCost
 from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import TextTable, count, stopwatch
-from kmixup.lab.pages.style import BLACK, BLUE, FAINT, ORANGE, SKY, panels, styled
-from kmixup.lab.pages.svg import png, svg
 from kmixup.lab.train.record import machine, versions
 
 # Supplement, "Computational cost": CIFAR-10 at k = 32, on the authors' GPU
@@ -26,13 +21,11 @@ PAPER = {
     "epoch": "over 30 s",
     "share": "below 4%",
 }
-NAME = "cost"
 ADDED = PARTS[1:]
-COLOURS = dict(zip(ADDED, (FAINT, BLUE, SKY, ORANGE), strict=True))
 
 
 def tables(cost: Cost) -> Iterator[TextTable]:
-    """The methods and their parts, the paper's figures, and Sinkhorn where it was measured."""
+    """The methods and their parts, the paper's numbers, and Sinkhorn if it was measured."""
     yield TextTable(
         ("method", "epoch", "over ERM", *ADDED, "added"),
         tuple(_method(row) for row in cost.rows),
@@ -51,25 +44,22 @@ def tables(cost: Cost) -> Iterator[TextTable]:
         "Beside the paper",
     )
     if cost.sinkhorn is not None:
-        yield TextTable(
-            ("k", "exact", "regularised", "by block", "at once", "plan's excess"),
-            tuple(
-                (
-                    str(rival.k),
-                    stopwatch(rival.exact),
-                    f"{rival.regularisation:g}",
-                    f"{_times(rival.one_by_one)} ×",
-                    f"{_times(rival.at_once)} ×",
-                    f"+ {100 * rival.excess:.1f} %",
-                )
-                for rival in cost.sinkhorn
-            ),
-            "Sinkhorn in place of the exact assignment",
-        )
+        rows = [
+            (
+                str(rival.k),
+                stopwatch(rival.exact),
+                f"{rival.regularisation:g}",
+                f"{_times(rival.ratio)} ×",
+                f"+ {100 * rival.excess:.1f} %",
+            )
+            for rival in cost.sinkhorn
+        ]
+        head = ("k", "exact", "regularised", "Sinkhorn", "plan's excess")
+        yield TextTable(head, rows, "Sinkhorn in place of the exact assignment")
 
 
 def protocol(cost: Cost) -> str:
-    """How it was measured, in words."""
+    """How it was measured."""
     where = machine("cpu", 1)
     words = (
         f"{cost.data}, {cost.model}, batches of {cost.batch_size}, on one thread of the CPU "
@@ -77,23 +67,23 @@ def protocol(cost: Cost) -> str:
         f"and parts alternate, in {count(cost.turns, 'turn')} of {count(cost.steps, 'step')} each: "
         'times are the best turn\'s, "over ERM" is the median of the ratios within a turn, and an '
         f"epoch of {cost.samples:,} samples is extrapolated from the steps, without testing. The "
-        "parts are timed alone, on the same batches; distance is all of the matching but the "
+        "parts are timed alone, on the same batches; distance is all of the matching except the "
         "solver, which is the assignment."
     )
     if cost.sinkhorn is None:
         return words
     return words + (
-        " Sinkhorn is POT's, in the log domain on float32 tensors, block by block (sinkhorn_log) "
-        "and all blocks at once (bregman_log_projection_batch), regularised by the given share "
-        "of the mean squared distance in a block, until the marginals are within "
-        f"{sinkhorn.TOLERANCE:.0%}, for at most {sinkhorn.ITERATIONS:,} iterations; its times are "
-        "multiples of the exact solver's for a batch, distances being given to both. The excess is "
-        "the cost of its plan, made a coupling, over that of the optimal assignment."
+        " Sinkhorn is POT's, in the log domain on float32 tensors, all blocks of a batch at once "
+        "(bregman_log_projection_batch), regularised by the given share of the mean squared "
+        f"distance in a block, until the marginals are within {sinkhorn.TOLERANCE:.0%}, at most "
+        f"{sinkhorn.ITERATIONS:,} iterations; its times are multiples of the exact solver's, with "
+        "distances given to both. The excess is the cost of its plan, made a coupling, over that "
+        "of the optimal assignment."
     )
 
 
 def conclusion(cost: Cost) -> str:
-    """What it comes to, in plain words."""
+    """The result in two sentences."""
     here, mixup = cost.row(cost.k), cost.row(1)
     words = (
         f"k-mixup at k = {here.k} adds {here.added:.1%} to an epoch of ERM, where mixup adds "
@@ -102,72 +92,39 @@ def conclusion(cost: Cost) -> str:
     )
     if cost.sinkhorn is None:
         return words
-    times = [min(rival.one_by_one, rival.at_once) for rival in cost.sinkhorn]
+    times = [rival.ratio for rival in cost.sinkhorn]
     excess = [rival.excess for rival in cost.sinkhorn]
     slower = sum(time > 1 for time in times)
-    everywhere = (
-        "at every k, as the paper found" if slower == len(times) else
-        f"in {slower} of {len(times)} comparisons"
-    )  # fmt: skip
+    where = f"in {slower} of {len(times)} comparisons"
+    if slower == len(times):
+        where = "at every k, as the paper found"
     return (
-        f"{words} Sinkhorn is slower than the exact assignment {everywhere}: the faster of its "
-        f"two ways takes {_times(min(times))} to {_times(max(times))} times as long, and its "
-        f"plans cost {min(excess):.1%} to {max(excess):.1%} more than the optimum."
+        f"{words} Sinkhorn is slower than the exact assignment {where}: it takes "
+        f"{_times(min(times))} to {_times(max(times))} times as long, and its plans cost "
+        f"{min(excess):.1%} to {max(excess):.1%} more than the optimum."
     )
 
 
-def page(cost: Cost, command: str) -> str:
-    """All of it in Markdown."""
+def write(cost: Cost, folder: Path, command: str) -> list[Path]:
+    """Write `cost.md` and `cost.json` into a folder."""
     parts = ["# What k-mixup costs", conclusion(cost)]
     parts += [f"## {table.title}\n\n{table.aligned()}" for table in tables(cost)]
-    parts += [f"![Shares of a step, and seconds of an epoch, against k]({NAME}.svg)"]
-    parts += [f"Measured with `{command}`: {protocol(cost)}"]
-    return "\n\n".join(parts) + "\n"
+    parts.append(f"Measured with `{command}`: {protocol(cost)}")
+    values = json.dumps(_plain(cost, command), indent=2)
+    contents = {"cost.md": "\n\n".join(parts), "cost.json": values}
+    for name, content in contents.items():
+        replace_content(folder / name, content + "\n")
+    return [folder / name for name in contents]
 
 
-def plain(cost: Cost, command: str) -> dict[str, Any]:
-    """All of it as plain values, fit for JSON; times in seconds."""
+def _plain(cost: Cost, command: str) -> dict[str, Any]:
+    """The measurements as JSON values; times in seconds."""
     values = asdict(cost)
     for row, written in zip(cost.rows, values["rows"], strict=True):
         written |= {"name": row.name, "shares": row.shares, "added": row.added}
     where = machine("cpu", 1) | {"threads": 1}
     paper = {"data": "cifar10", "k": 32, **PAPER}
     return values | {"paper": paper, "command": command, "versions": versions(), "machine": where}
-
-
-@styled
-def figure(cost: Cost) -> Figure:
-    """Left: what a step with mixing spends on its parts. Right: seconds of an epoch."""
-    rows = [row for row in cost.rows if row.k is not None]
-    labels = [str(row.k) for row in rows]
-    drawing, grid = panels(1, 2, size=(4.5, 3.6))
-    left, right = grid[0]
-    _stacked(left, rows, labels)
-    erm, epochs = cost.row(None).epoch, [row.epoch for row in rows]
-    right.axhline(erm, color=BLACK, linestyle="dashed", label="ERM")
-    right.plot(labels, epochs, marker="o", color=BLUE, label="k-mixup (k = 1: mixup)")
-    right.set_ylim(0, 1.25 * max(erm, *epochs))
-    right.set_title("Seconds of an epoch", loc="left")
-    right.legend(loc="lower right")
-    for axes in (left, right):
-        axes.set_xlabel("k")
-    drawing.suptitle(f"{cost.data}, {cost.model}, one thread", fontsize="medium")
-    return drawing
-
-
-def write(cost: Cost, folder: Path, command: str) -> list[Path]:
-    """Put page, values and figure into a folder, each whole or not at all."""
-    drawing, about = figure(cost), {"Title": f"kmixup: {NAME}"}
-    contents: dict[str, str | bytes] = {
-        "md": page(cost, command),
-        "json": json.dumps(plain(cost, command), indent=2) + "\n",
-        "svg": svg(drawing, about),
-        "png": png(drawing, about),
-    }
-    paths = [folder / f"{NAME}.{kind}" for kind in contents]
-    for path, content in zip(paths, contents.values(), strict=True):
-        replace_content(path, content)
-    return paths
 
 
 def _method(row: MethodCost) -> tuple[str, ...]:
@@ -183,14 +140,3 @@ def _times(ratio: float) -> str:
     ('1.2', '12', '1,234')
     """
     return f"{ratio:.1f}" if ratio < 10 else f"{ratio:,.0f}"
-
-
-def _stacked(axes: Axes, rows: list[MethodCost], labels: list[str]) -> None:
-    below = [0.0] * len(rows)
-    for part in ADDED:
-        heights = [100 * row.shares[part] for row in rows]
-        axes.bar(labels, heights, bottom=below, color=COLOURS[part], label=part)
-        below = [low + height for low, height in zip(below, heights, strict=True)]
-    axes.set_ylim(0, 1.45 * max(below))
-    axes.set_title("Shares of a step, % (the rest is training)", loc="left")
-    axes.legend(loc="upper left", ncols=2)

@@ -29,7 +29,7 @@ data set is not at hand, noise of its size takes its place.
 \b
 MNIST and LeNet, about two minutes:
   kmixup bench cost
-The paper's example, from few steps of a large network, with tables and a figure:
+The paper's example, from few steps of a large network, with tables in a folder:
   kmixup bench cost --data cifar10 --steps 2 --out out/cost
 Your own data and network:
   kmixup bench cost --data photos/ --model my_package.nets:small --batch-size 256
@@ -47,9 +47,7 @@ def cost(
     seconds: Annotated[
         float, typer.Option(help="To spend on the methods, three turns at least.")
     ] = 60,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for cost.md, cost.json, cost.svg and cost.png.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for cost.md and cost.json.")] = None,
 ) -> None:
     from rich.box import SIMPLE
     from rich.console import Console
