@@ -10,7 +10,7 @@ from kmixup import Beta
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.models import MODELS
 from kmixup.lab.paper.presets import PRESETS
-from kmixup.lab.paper.tables import PaperColumn, PaperTable
+from kmixup.lab.paper.tables import Claim, PaperColumn, PaperTable
 
 MASTER = PRESETS["master"].summaries
 
@@ -227,12 +227,6 @@ def half_a_unit(xi: float) -> float:
     return 0.5 * 10.0 ** -len(f"{xi:g}".partition(".")[2])
 
 
-def test_iris_was_tested_on_50_samples():
-    figures = [error for row in TABLES["iris"].errors for error in row] + [TABLES["iris"].erm]
-    for error in figures:
-        assert error * 10 == pytest.approx(round(error * 10))
-
-
 def test_the_master_table_has_the_minima_of_the_sweeps_but_for_its_footnote():
     exceptions = []
     for line in MASTER:
@@ -252,12 +246,8 @@ def test_the_master_tables_own_claims_hold():
     ties = [line.table.name for line in MASTER if line.heuristic >= line.mixup]
     assert ties == ["svhn"]
     assert lowest(TABLES["svhn"], ks=[16]) == lowest(TABLES["svhn"], ks=[1])
-
-
-def test_the_footnotes_3680_networks_are_the_cells_without_erm():
     cells = [len(line.table.ks) * len(line.table.columns) for line in MASTER]
-    assert sum(cells) == 184
-    assert sum(20 * count for count in cells) == 3680
+    assert 20 * sum(cells) == 3680  # networks, by its footnote: without ERM
     assert {line.table.trials for line in MASTER} == {20}
 
 
@@ -269,24 +259,16 @@ def test_a_figure_is_found_by_k_and_column_or_is_absent():
     assert table.alphas == (10,)
 
 
-def test_a_sweep_of_ones_own_has_no_figures():
-    column = PaperColumn(1.0)
-    own = PaperTable("own", "Own", "", "iris", "mlp-iris", (1, 4), (column,), None, None, None, 3)
-    assert own.error_at(4, column) is None
-
-
-def test_a_grid_of_the_wrong_shape_is_refused():
+def test_a_grid_of_the_wrong_shape_or_measure_is_refused():
+    settings = ("t", "T", "", "iris", "mlp-iris", (1, 4), (PaperColumn(1),))
+    own = PaperTable(*settings, None, None, None, 3)
+    assert own.error_at(4, PaperColumn(1)) is None
     with pytest.raises(ValueError, match="errors of t must have 2 rows .one for each k. of 1 num"):
-        PaperTable(
-            "t", "T", "", "iris", "mlp-iris", (1, 4), (PaperColumn(1),), ((1.0,),), None, None, 3
-        )
-
-
-def test_a_measure_that_is_no_shift_is_refused():
+        PaperTable(*settings, ((1.0,),), None, None, 3)
     with pytest.raises(
-        ValueError, match="measure of mnist must be one of error, clean, noise, fgsm, got 'rain'"
+        ValueError, match="measure of t must be one of error, clean, noise, fgsm, got 'rain'"
     ):
-        replace(TABLES["mnist"], measure="rain")
+        replace(own, measure="rain")
 
 
 def fitting(table, samples):
@@ -308,3 +290,58 @@ def test_how_many_figures_are_means_over_a_third_of_the_data(name, samples, fit)
         assert noted(table, f"Only {fit} of the 16 numbers are means of 20 trials over {samples}")
         half = (ENTRIES[name].train + samples) // 2
         assert not any(fitting(table, part) == 16 for part in range(10, half + 1))
+
+
+# claims
+
+
+def margins(claim, table):
+    """By how much the claim's `better` is below its `than`, for the table or for each column."""
+    others = [k for k in above_one(table) if claim.k in (None, k)]
+    better, than = (others, [1]) if claim.than == "mixup" else ([1], others)
+    groups = [[column] for column in table.columns] if claim.each == "column" else [table.columns]
+    return tuple(
+        lowest(table, ks=than, columns=group) - lowest(table, ks=better, columns=group)
+        for group in groups
+    )
+
+
+def test_a_claim_has_mixup_on_one_side():
+    for better, than in (("mixup", "mixup"), ("kmixup", "nearest")):
+        with pytest.raises(ValueError, match='one of better and than must be "mixup"'):
+            Claim(better, than)
+
+
+def test_the_papers_grids_bear_out_every_claim():
+    zeros = []
+    for preset in PRESETS.values():
+        for table in (table for table in preset.tables if table.name in TABLES):
+            for margin in margins(preset.comparison, table):
+                assert margin >= 0, table.name
+                zeros += [table.name] * (margin == 0)
+    assert zeros == ["four-bars", "four-bars"]  # all rows are at 0.00 there
+
+
+def test_margins_are_those_that_the_claims_name():
+    named = {
+        "mnist": 0.10,
+        "cifar10": 0.16,
+        "cifar100": 2.14,
+        "svhn": 0.15,
+        "tiny-imagenet": 1.91,
+        "speech": 1.11,
+        "nearest": 0.09,
+    }
+    for name, margin in named.items():
+        preset = PRESETS[name]
+        (table,) = preset.tables
+        assert margins(preset.comparison, table) == pytest.approx((margin,))
+        assert f"{margin:.2f} %" in preset.claim
+    attack = PRESETS["fgsm-cifar10"]
+    (table,) = attack.tables
+    assert max(margins(attack.comparison, table)) == pytest.approx(6.12)
+    swiss = PRESETS["toy"].tables[2]
+    best = [
+        min(zip(column, swiss.ks, strict=True))[1] for column in zip(*swiss.errors, strict=True)
+    ]
+    assert best == [4, 16, 16, 16, 16]  # the one column of the toys where k = 16 is not best
