@@ -61,11 +61,6 @@ def test_the_lemma_holds_where_its_condition_does_and_fails_on_the_counter_examp
     lemma = lemma_count(matches.first, matches.second)
     fewest, most = transport_count(matches.first, matches.second, centres)
     held = (matches.cross == lemma).mean()
-    print(
-        f"{name}: lemma right in {held:.1%} of 1500 batches, transport in "
-        f"{((fewest <= matches.cross) & (matches.cross <= most)).mean():.1%}, "
-        f"flow unique in {(fewest == most).mean():.1%}"
-    )
     assert lemma_condition(centres, 1e-3).holds == always
     assert (held == 1) if always else (0.3 < held < 0.55)
     assert (fewest <= matches.cross).all()
@@ -102,10 +97,6 @@ def test_random_clusters_agree_with_the_lemma_under_its_condition_and_with_trans
             assert (matches.cross == lemma).all()
         else:
             lemma_right += (matches.cross == lemma).sum()
-    print(
-        f"{batches} batches: condition held in {acute}, lemma right in all of them and in "
-        f"{lemma_right / (batches - acute):.1%} of the others; flow unique in {unique}"
-    )
     assert batches == unique
     assert 500 < acute < batches - 500
     assert lemma_right < 0.8 * (batches - acute)  # the lemma alone would not pass
@@ -128,9 +119,6 @@ def test_the_lemma_holds_right_up_to_the_radius_that_its_condition_allows():
     x, labels = balls(TRIANGLE, 0.6, per_cluster=40)
     matches = cross_matches(x, labels, 16, 200)
     wrong = (matches.cross != lemma_count(matches.first, matches.second)).mean()
-    print(
-        f"lemma right in {sum(held)} of 40 triangles at the limit; overlapping: wrong {wrong:.1%}"
-    )
     assert wrong > 0.5
 
 

@@ -37,11 +37,6 @@ def test_cross_matches_come_to_run_between_the_near_parts_as_k_grows(discs):
         held.append(endpoints.held)
         inside.append(endpoints.inside.mean())
         longest.append(endpoints.length.max() / endpoints.gap)
-        print(
-            f"k={k}: A_ε is {endpoints.share[0]:.1%} of A; all matches inside in "
-            f"{endpoints.held:.1%} of batches, {endpoints.inside.mean():.1%} of matches, "
-            f"longest {longest[-1]:.2f} D"
-        )
     assert endpoints.gap == pytest.approx(1.5, abs=0.05)
     assert endpoints.epsilon == pytest.approx(1 / 1.5**2, rel=0.1)
     assert all(0.15 < share < 0.4 for share in endpoints.share)  # A_ε is not all of A
@@ -53,9 +48,6 @@ def test_cross_matches_come_to_run_between_the_near_parts_as_k_grows(discs):
 
 def test_pairs_as_they_come_do_not_run_between_the_near_parts(discs):
     endpoints = cross_endpoints(*discs, 320, 40, pairing=Arbitrary)
-    print(
-        f"random pairs: {endpoints.inside.mean():.1%} of matches inside, held {endpoints.held:.1%}"
-    )
     assert endpoints.inside.mean() == pytest.approx(np.prod(endpoints.share), abs=0.03)
     assert endpoints.held == 0
 
@@ -87,7 +79,6 @@ def test_a_far_island_is_matched_across_however_large_k_is(far_island):
     for k, samples in ((16, 400), (64, 200), (256, 60)):
         endpoints = cross_endpoints(x, island == 2, k, samples, generator=torch.Generator())
         broken.append(1 - endpoints.held)
-    print("share of batches that break Theorem 3.5:", broken)
     assert endpoints.gap == pytest.approx(1, abs=0.01)
     assert endpoints.share == pytest.approx((0.5, 1.0), abs=0.01)  # A2 is outside of A_ε, A1 inside
     # in the limit 2/3; two standard errors of 60 batches are 0.12

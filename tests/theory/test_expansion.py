@@ -84,10 +84,6 @@ def test_at_a_fixed_step_the_remainder_is_of_third_order(problem):
     left = remainder(*problem, a)
     slope = fitted_slope(a, abs(left))
     ratio = abs(left) / a**2
-    print(
-        f"slope {slope.value:.3f} ± {slope.error:.3f}, "
-        f"remainder / a² {ratio[-1]:.2e} → {ratio[0]:.2e}"
-    )
     assert slope.value >= 2.8
     assert (np.diff(ratio) > 0).all()
     assert ratio[0] < 0.05 * ratio[-1]
@@ -101,7 +97,6 @@ def test_the_order_tells_a_wrong_formula(problem, wrong):
     a = np.geomspace(1e-4, 5e-3, 8)
     left = interpolated_loss(*problem, a) - Expansion(right.standard, *terms).at(a)
     slope = fitted_slope(a, abs(left)).value
-    print(f"with a wrong {wrong} the slope is {slope:.2f}")
     assert slope < 2.8
 
 
@@ -110,7 +105,6 @@ def test_averaged_over_lam_the_ratio_tends_to_a_constant(problem):
     ratio = relative_remainder(*problem, alphas)
     limit = 2 * quad(lambda a: float(remainder(*problem, a)) / a, 0, 1, epsabs=1e-7)[0]
     at_zero = float(relative_remainder(*problem, 0.0))
-    print(f"ratio {np.round(ratio, 5)} for alpha {alphas}, limit {limit:.5f}")
     assert at_zero == pytest.approx(limit, abs=1e-6)
     assert (np.diff(abs(ratio - limit)) < 0).all()
     assert ratio[-1] == pytest.approx(limit, rel=0.05)
@@ -137,7 +131,6 @@ def test_the_loss_of_mixed_labels_is_that_of_partners_with_own_labels(problem, a
     rest = float(relative_remainder(f, x, y, D, alpha)) * Beta(alpha).tilted_mean_square_step
     whole = expansion.standard + sum(expansion.terms(alpha)) + rest
     off = (mixed.value - whole) / (2**0.5 * mixed.error)  # D is from as many matchings
-    print(f"alpha={alpha}: {mixed.value:.5f} ± {mixed.error:.5f}, by the theorem {whole:.5f}")
     assert abs(off) < 4.5
     assert abs(mixed.value - expansion.standard) > 10 * mixed.error  # mixing is visible
 
@@ -167,7 +160,6 @@ def test_the_theorem_holds_exactly_over_all_subsets():
     as_defined = average(alpha, alpha, mixed=True)
     as_rewritten = average(alpha + 1, alpha, mixed=False)
     untilted = average(alpha, alpha, mixed=False)
-    print(f"as defined {as_defined:.8f}, rewritten {as_rewritten:.8f}, without tilt {untilted:.8f}")
     assert as_rewritten == pytest.approx(as_defined, abs=1e-6)
     assert abs(untilted - as_defined) > 1e-3
 

@@ -87,11 +87,6 @@ def test_three_in_a_row_exceed_the_bound_of_the_paper_but_not_the_corrected_one(
     paper = fraction_bound(third, 32)
     bound = fraction_bound(third, 32, chain=longest_chain(ROW))
     lemma = expected_fraction(third, 32).most
-    print(
-        f"three in a row, k=32: expected {fraction.most:.4f} ± {fraction.error:.4f}, "
-        f"lemma {lemma:.4f}, paper's bound {paper:.4f}, "
-        f"corrected bound {bound:.4f}, ratio {bound / fraction.most:.2f}"
-    )
     assert fraction.fewest == fraction.most
     assert paper == pytest.approx(64**-0.5 * 3 * (2 / 9) ** 0.5)
     assert fraction.most > paper + 5 * fraction.error
@@ -125,10 +120,6 @@ def test_the_corrected_bound_holds_for_random_clusters():
         assert lemma_condition(centres).holds == (chain == 1)
         ratios.append(bound / fraction.most)
         beyond += fraction.most > fraction_bound(weights, k, law=law) + 4 * fraction.error
-    print(
-        f"bound over expected: from {min(ratios):.2f} to {max(ratios):.2f}, median "
-        f"{np.median(ratios):.2f}; the paper's bound fails in {beyond} of 60 settings"
-    )
     assert beyond > 5  # without the chain the bound would not pass
 
 
@@ -149,7 +140,6 @@ def test_in_every_batch_cross_matches_are_between_the_lemma_and_chain_times_it()
         assert (matches.cross >= least).all()
         assert (matches.cross <= chain * least).all()
         used.append((matches.cross > least).mean())
-    print(f"more than the lemma's count in {np.mean(used):.1%} of 3000 batches")
     assert np.mean(used) > 0.1
 
 
@@ -161,10 +151,6 @@ def test_the_share_falls_and_the_number_grows_with_k():
         seen = cross_matches(x, labels, k, 600)
         fraction = expected_fraction([300] * 3, k, centres=ROW, law="independent")
         error = np.hypot(seen.error, fraction.error)
-        print(
-            f"k={k}: seen {seen.fraction:.4f}, expected {fraction.most:.4f}, "
-            f"number {seen.number:.2f}"
-        )
         assert abs(seen.fraction - fraction.most) < 4.5 * error
         shares.append(fraction.most)
         numbers.append(fraction.number[1])

@@ -28,7 +28,6 @@ def test_more_points_stay_near_a_circle_as_k_grows_and_as_many_as_the_proof_says
         # a chord of length c stays within 1 - √(1 - c²/4); Markov's inequality for c²
         bound = mean / (4 * (1 - (1 - eps) ** 2))
         away.append(1 - near.features)
-        print(f"k={k}: {away[-1]:.4f} ± {near.features_error:.4f} are off, bound {bound:.4f}")
         assert away[-1] < bound + 4 * near.features_error
         assert math.isnan(near.joint)
     assert away[0] > 0.5
@@ -42,7 +41,6 @@ def test_a_chord_leaves_the_circle_as_far_as_geometry_says(circle):
     u, t = rng.uniform(0, np.pi, 200_000), rng.beta(2, 2, 200_000)
     expected = (1 - np.sqrt(1 - 4 * t * (1 - t) * np.sin(u) ** 2) < 0.2).mean()
     near = manifold_fraction(circle, k=1, eps=0.2, alpha=2.0, manifold=to_circle, samples=20_000)
-    print(f"k=1: {near.features:.4f} ± {near.features_error:.4f}, expected {expected:.4f}")
     assert abs(near.features - expected) < 4.5 * near.features_error
 
 
@@ -64,7 +62,6 @@ def test_smooth_targets_keep_points_near_the_joint_manifold(circle):
     near = [
         manifold_fraction(circle, circle[:, 0] ** 2, k=k, eps=0.1, samples=200) for k in (1, 64)
     ]
-    print(f"in X × Y at k = 1, 64: {near[0].joint:.3f}, {near[1].joint:.3f}")
     assert near[0].joint < 0.5
     assert near[1].joint > 0.95
 
@@ -75,10 +72,6 @@ def test_two_sheets_over_the_same_features_are_left_whatever_k_is(circle):
     limit = 0.5 + 0.5 * (2 * 0.1 / 2**0.5)
     for k in (64, 256):
         near = manifold_fraction(circle, labels, k=k, eps=0.1, samples=300)
-        print(
-            f"k={k}: in X {near.features:.3f}, in X × Y {near.joint:.3f} ± "
-            f"{near.joint_error:.3f}, limit {limit:.3f}"
-        )
         assert near.features > 0.99
         assert abs(near.joint - limit) < 4.5 * near.joint_error
 

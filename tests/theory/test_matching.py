@@ -46,7 +46,6 @@ def test_all_distributions_are_those_of_enumeration(x, disjoint):
     off = deviations(D.probability.toarray(), exact, D.samples[:, None])
     other = enumerated(x, K, disjoint=not disjoint)
     wrong = abs(D.probability.toarray() - other).max() / D.error.max()
-    print(f"largest deviation {abs(off).max():.2f} standard errors; from the other law {wrong:.0f}")
     assert abs(off).max() < 4.5
     assert 0.5 < off.std() < 1.5
     assert wrong > 20  # the law of the subsets is told apart
@@ -58,7 +57,6 @@ def test_one_distribution_is_that_of_enumeration(x, k, disjoint):
     exact = enumerated(x, k, disjoint=disjoint)[4]
     D = matching_distribution(x, 4, k, 20_000, disjoint=disjoint)
     off = deviations(D.probability, exact, np.asarray(20_000))
-    print(f"k={k}: largest deviation {abs(off).max():.2f} standard errors")
     assert abs(off).max() < 4.5
 
 
@@ -69,7 +67,6 @@ def test_the_stated_error_covers_the_truth_as_often_as_it_should(x):
         D = matching_distribution(x, 0, K, 500)
         hits.append(abs(D.probability - exact)[exact > 0.05] < 1.96 * D.error[exact > 0.05])
     cover = np.mean(np.concatenate(hits))
-    print(f"95 % intervals cover {cover:.3f}")
     assert 0.92 < cover < 0.98
 
 
@@ -87,7 +84,6 @@ def test_mean_and_covariance_are_the_weighted_ones(x):
 def test_larger_subsets_give_more_local_partners():
     x = torch.randn(100, 2)
     spread = [np.trace(matching_distribution(x, 0, k, 2000).covariance()) for k in (1, 8, 64)]
-    print(f"trace of the local covariance at k = 1, 8, 64: {np.round(spread, 3)}")
     assert spread[0] > 1.5 * spread[1] > 2 * spread[2]
 
 
@@ -97,7 +93,6 @@ def test_nearest_neighbours_leave_the_cluster_less_often_than_optimal_partners()
         matching_distributions(x, 16, 500, pairing=pairing).probability[:40, 40:].sum() / 40
         for pairing in (Optimal, Nearest)
     ]
-    print(f"share of partners in the other cluster: optimal, nearest {np.round(leaving, 4)}")
     assert leaving[0] > 0.1
     assert leaving[1] < 0.001
 

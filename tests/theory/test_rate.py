@@ -17,10 +17,6 @@ def test_on_a_line_the_mean_is_exact():
     expected = 1 / (3 * (distances.k + 1))
     off = (distances.mean - expected) / distances.error
     slope = fitted_slope(distances.k + 1, distances.mean, distances.error)
-    print(
-        f"deviations {np.round(off, 2)} standard errors, "
-        f"slope {slope.value:.3f} ± {slope.error:.3f}"
-    )
     assert abs(off).max() < 4.5
     assert abs(slope.value + 1) < 4.5 * slope.error
     assert abs(slope.value + 2) > 20 * slope.error  # the paper's k^(-2/d) at d = 1
@@ -32,7 +28,6 @@ def test_in_the_plane_the_logarithm_is_there():
     steps = np.diff(distances.k * distances.mean)
     errors = np.hypot((distances.k * distances.error)[1:], (distances.k * distances.error)[:-1])
     expected = np.log(4) / (2 * np.pi)
-    print(f"growth {np.round(steps, 3)} ± {np.round(errors, 3)}, expected {expected:.3f}")
     assert (abs(steps - expected) < 4 * errors + 0.02).all()
     assert (steps > 4 * errors).all()  # a plain 1/k, the paper's k^(-2/d) at d = 2, has growth 0
 
@@ -41,9 +36,6 @@ def test_in_space_the_exponent_is_two_thirds():
     distances = matched_distances(cube(3), (32, 64, 128, 256), 60)
     slope = fitted_slope(distances.k, distances.mean, distances.error)
     relative = fitted_slope(expected_rate(distances.k, 3), distances.mean, distances.error)
-    print(
-        f"d=3: slope {slope.value:.3f} ± {slope.error:.3f}, against the rate {relative.value:.3f}"
-    )
     assert slope.value == pytest.approx(-2 / 3, abs=0.06)
     assert relative.value == pytest.approx(1, abs=0.09)
 
@@ -57,7 +49,6 @@ def test_two_clusters_have_the_square_root():
     distances = matched_distances(pieces, (8, 32, 128), 400)
     slope = fitted_slope(distances.k, distances.mean, distances.error)
     crossing = np.array([expected_fraction([0.5, 0.5], int(k)).most for k in distances.k])
-    print(f"two clusters: slope {slope.value:.3f} ± {slope.error:.3f}")
     assert abs(slope.value + 0.5) < 3 * slope.error + 0.03
     assert slope.value > -0.7  # far from -1, one piece's, and from -2, the paper's
     # a cross match costs between the squares of the least and the largest distance

@@ -87,7 +87,6 @@ def test_the_loss_is_that_of_mixup_over_all_subsets(data):
     with torch.no_grad():
         bare = [tuple(map(torch.from_numpy, r.reverted)) for r in reverted]
         without_noise = np.mean([float(mse_loss(f(x), y)) for x, y in bare])
-    print(f"theorem {theorem:.8f}, mixup {mixup:.8f}, without the noise {without_noise:.8f}")
     assert theorem == pytest.approx(mixup, abs=1e-9)
     assert abs(without_noise - mixup) > 1e-3
     assert other_half == pytest.approx(theorem, abs=1e-9)  # the two halves of lam are alike
@@ -110,7 +109,6 @@ def test_the_covariances_of_the_lemma_are_exact_over_all_subsets(data):
         partners = reversion.partner_x - reversion.means[0]
         meant = reversion.theta**2 * np.einsum("ski,skj->kij", partners, partners) / len(SUBSETS)
         wrong = max(wrong, abs(meant - as_printed).max())
-    print(f"largest difference of the two sides {worst:.1e}; with the covariance of x̃ {wrong:.2f}")
     assert worst < 1e-12
     assert wrong > 0.1
 
@@ -126,7 +124,6 @@ def test_sampled_covariances_agree_within_their_error():
         allowed = getattr(error, name)
         off = (gap / np.maximum(allowed, 1e-9)).max()
         twice = (abs(getattr(value, name) - 2 * getattr(right, name)) / (allowed + 1e-9)).max()
-        print(f"{name}: largest difference {off:.2f} standard errors, from twice it {twice:.0f}")
         assert off < 5
         assert twice > 30
 
@@ -143,9 +140,6 @@ def test_the_mean_of_partners_depends_on_the_subset_and_averages_to_that_of_the_
     D = matching_distribution(x, 0, K, 40_000)
     error = np.sqrt(np.diag(D.covariance()) / D.samples)
     spread = exact.std(0)
-    print(
-        f"x̄ of point 0 has spread {np.round(spread, 3)} over γ; mean of D_0 {np.round(D.mean(), 3)}"
-    )
     assert (abs(exact.mean(0) - D.mean()) < 4.5 * error).all()
     assert (spread > 20 * error).all()  # x̄ is not the mean of D_i
 

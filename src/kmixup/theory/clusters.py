@@ -1,22 +1,15 @@
-"""How many matches cross from one cluster to another, batch by batch (Lemma 3.3).
+"""Count matches that cross from one cluster to another, batch by batch (Lemma 3.3).
 
 Two batches hold r_i and s_i points of cluster i. The paper's lemma counts ½ Σ|r_i - s_i|
-cross-cluster matches. This is right for two clusters and in general wrong for three or more.
-Let A, B, C lie in a row, D apart. Let A have one point too many and C one too few. The
-matches A → B and B → C cost 2D², the match A → C costs 4D². So two matches cross, not one.
+cross-cluster matches. This is right for two clusters and in general wrong for three or more: let
+A, B, C lie in a row, D apart, and let A have one point too many and C one too few. The matches
+A → B and B → C cost 2D², the match A → C costs 4D². So two matches cross, not one.
 
-For clusters far apart this holds instead: the flow of matches between clusters is the optimal
-transport from the counts r to the counts s, under the squared distances of the centres
-(`transport_count`). Proof. Let Δ be the largest radius. Replacing |p - q|² by the squared
-distance of the centres changes the cost of a match between clusters that are L apart by at
-most 4Δ(L + Δ). A flow that is not optimal can be improved along a cycle of at most m matches,
-by an amount that does not depend on Δ. If Δ is small enough, the same exchange lowers the cost
-of the points themselves. So the flow of an optimal matching is optimal.
-
-The lemma's count equals this number for all r and s exactly if every angle between centres is
-acute, that is, if the squared distances obey the strict triangle inequality.
-`lemma_condition` checks it, and how far is far enough. `longest_chain` bounds by how much the true
-count can exceed the lemma's. Both take clusters as balls of some radius around `centres` `(m, d)`.
+For clusters far apart, the flow of matches between clusters is the optimal transport from the
+counts r to the counts s, under the squared distances of the centres (`transport_count`). The
+lemma's count equals this number for all r and s exactly if every angle between centres is acute
+(`lemma_condition`). `longest_chain` bounds by how much the true count can exceed the lemma's. Both
+take clusters as balls of some radius around `centres` `(m, d)`. `docs/theory.md` has the proofs.
 """
 
 from __future__ import annotations
@@ -211,21 +204,6 @@ def lemma_condition(centres: ArrayLike, radius: float = 0.0) -> LemmaCondition:
 
     At Δ = 0 the first inequality is |a - c|² < |a - b|² + |b - c|².
 
-    Proof that the condition is sufficient. If no cluster both sends and receives cross
-    matches, then cluster i sends max(r_i - s_i, 0), and the total is the lemma's count.
-    Suppose that cluster b does both: p in a is matched with q in b, and p' in b with q' in c.
-    Exchanging the partners changes the cost by 2 (p - p')·(q - q').
-
-    - If c ≠ a, this is at most 2 [(a - b)·(b - c) + 2Δ(|a - b| + |b - c|) + 4Δ²] < 0.
-    - If c = a, both new matches stay inside a cluster and cost at most 2 (2Δ)². The old
-      matches cost more.
-
-    In both cases the matching was not optimal.
-
-    Proof that acute angles are necessary. Let the angle in b be obtuse. One surplus point in
-    a, one missing point in c, and one point of each batch in b make two cross matches once Δ
-    is small. The lemma counts one.
-
     >>> lemma_condition([[0., 0.], [1., 0.], [0.5, 0.9]]).holds
     True
     >>> lemma_condition([[0., 0.], [1., 0.], [2., 0.]]).holds
@@ -246,19 +224,14 @@ def lemma_condition(centres: ArrayLike, radius: float = 0.0) -> LemmaCondition:
 def longest_chain(centres: ArrayLike, radius: float = 0.0) -> int:
     """The most cross matches that one surplus point can cause; 1 if all angles are acute.
 
-    A chain is a path of clusters b_0 → b_1 → … without repetition. Each arrow is a match
-    p_t → q_t from b_t to b_t+1. Consider a part of it, from b_i to b_j. It can be replaced by
-    one match p_i → q_j-1 from b_i straight to b_j, and by matches p_t → q_t-1 inside the
-    clusters between them. For points at the centres this adds
-    |b_i - b_j|² - Σ |b_t - b_t+1|² to the cost. The positions of the points inside clusters
-    of `radius` Δ change that by at most
+    A chain is a path of clusters b_0 → b_1 → … without repetition, in which every part from b_i
+    to b_j satisfies |b_i - b_j|² >= Σ |b_t - b_t+1|² - slack. Otherwise a direct match would cost
+    less. The slack is for the positions of points inside clusters of `radius` Δ:
 
         slack = 2Δ Σ_t (|b_t+1 - b_s(t)+1| + |b_t - b_s'(t)|) + 4Δ² (j - i),
 
-    where s(t) is the match whose end p_t takes over, and s' is the inverse of s. In an optimal
-    matching no replacement lowers the cost. So every part of a chain satisfies
-    |b_i - b_j|² >= Σ |b_t - b_t+1|² - slack. This function searches for the longest path
-    whose parts all do.
+    where match t starts in b_t, s(t) is the match whose end it would take over, and s' is the
+    inverse of s.
 
     >>> longest_chain([[0.], [1.], [2.], [3.]])
     3

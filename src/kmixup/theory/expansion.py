@@ -13,9 +13,7 @@ This needs only the first two derivatives of f along the line t → f(x_i + t v)
 vector-Jacobian products with one number t for each pair, never a Hessian.
 
 At a fixed a the remainder falls like a³. Its average over lam does not become small against
-E[a²], however small alpha is. Write φ(a) = remainder / a². Then E[a² φ(a)] / E[a²] is the mean
-of φ(a) with a from Beta(alpha + 2, alpha + 1). As alpha falls, this law tends to Beta(2, 1),
-not to a point: a small alpha makes large a rare, but makes small a just as rare.
+E[a²], however small alpha is: `relative_remainder` and `docs/theory.md`.
 """
 
 from __future__ import annotations

@@ -97,19 +97,8 @@ def fraction_bound(weights: ArrayLike, k: int, *, law: Law = "iid", chain: int =
     `longest_chain(centres, radius)` finds this chain. m - 1 is always enough, and 1 is enough
     only if the angles between centres are acute.
 
-    Proof, for covering balls of radius Δ at least 2Δ apart, as in the lemma. Draw an arrow
-    between clusters for every cross match. The arrows contain no cycle: the l cross matches
-    along it, longer than 2Δ, could be replaced by l matches inside clusters, each at most 2Δ
-    long. So the arrows split into paths that repeat no cluster. A path begins in a cluster
-    that sends more matches than it receives. Cluster i begins max(r_i - s_i, 0) paths, which
-    makes ½ Σ|r_i - s_i| paths in all. The matching is optimal, so each path has at most
-    `chain` arrows:
-
-        cross matches <= chain · ½ Σ|r_i - s_i|.
-
-    Jensen's inequality gives E|r_i - s_i| <= √Var(r_i - s_i). The variance is
-    2k p_i (1 - p_i), times (N - k) / (N - 1) for independent subsets of N points, and times
-    N / (N - 1) for disjoint ones.
+    The variance is 2k p_i (1 - p_i), times (N - k) / (N - 1) for independent subsets of N points,
+    and times N / (N - 1) for disjoint ones. `docs/theory.md` has the proof.
 
     >>> fraction_bound([0.5, 0.5], k=8)    # of two equal clusters
     0.25

@@ -6,12 +6,8 @@ features alone. Two sheets over the same features, {x} × {0, 1}, are an embedde
 and there half of all matches join the two sheets for every k. So the share is measured both
 in X and in X × Y.
 
-The proof assumes that the mean matched squared distance falls like k^(-2/d) in d dimensions. It
-cites a theorem that needs d > 4. On one connected piece the rate is right for d >= 3. It is 1/k
-for d = 1 and log k / k for d = 2 (Ambrosio, Stra & Trevisan 2019 have the constant). With several
-clusters about √k points must leave their cluster, at a fixed cost each, so the mean cannot fall
-faster than k^(-1/2). This is the slower rate up to d = 3. The proposition needs only that the mean
-tends to 0, so it holds.
+The proof assumes that the mean matched squared distance falls like k^(-2/d) in d dimensions, which
+holds for d >= 3 on one connected piece. `expected_rate` has the rates in general.
 """
 
 from __future__ import annotations

@@ -9,20 +9,10 @@ Beta(alpha, alpha). Write x̄ = E_ζ R and θ̄ = E θ. Then the mixed point is 
 
 and the targets become ỹ + ε in the same way.
 
-**The paper's Σ.** Its lemma says E δδᵀ = [σ² (x̃ - x̄)(x̃ - x̄)ᵀ + ν² Σ] / θ̄², where σ² is the
-variance of θ, ν² = σ² + (1 - θ̄)², and Σ "an empirical covariance". It does not say of what.
-Write δ = (θ - θ̄)(x - x̄) + (1 - θ)(R - x̄). θ and ζ are independent and R - x̄ has mean zero, so
-the cross terms vanish:
-
-    E δδᵀ = σ² (x - x̄)(x - x̄)ᵀ + E[(1 - θ)²] C,        C = Cov_ζ(R),
-
-and E[(1 - θ)²] = ν². The first terms agree because x̃ - x̄ = θ̄ (x - x̄). So the lemma is an
-identity exactly if Σ = θ̄² C. This is the covariance of x̄ + θ̄ (R - x̄), the reverted partners
-of this one point of this γ, over ζ. It is not the covariance of the points x̃ of γ.
-
-**x̄ and D_i.** The paper calls x̄ the mean of D_i. But x̄ depends on all points of γ, because
-they compete for the partners. The mean of D_i is the average of x̄ over all γ that hold i.
-`local_means` shows how much x̄ varies.
+The paper's lemma on E δδᵀ leaves open what its Σ is the covariance of. It is an identity exactly
+if Σ = θ̄² Cov_ζ(R), the covariance of the reverted partners of one point of γ. And x̄ is not the mean
+of D_i, as the paper says: it depends on all points of γ, because they compete for the partners.
+`local_means` shows how much it varies. `docs/theory.md` has the derivation.
 """
 
 from __future__ import annotations
