@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from kmixup.lab.experiments.league import make_contests, result_of
 from kmixup.lab.experiments.rows import read
 from kmixup.lab.formatting import with_error
-from kmixup.lab.league.contests import make_contests, result_of
 from kmixup.lab.league.standings import standings_of
 from kmixup.lab.league.wording import against_sentence, friedman_sentence
-from kmixup.lab.paper.presets import PRESETS
+from kmixup.lab.paper.presets import PRESETS, small_experiments
 from kmixup.lab.report.account import account_of
 from kmixup.lab.report.verdict import paired
 
@@ -28,7 +28,7 @@ def rows():
 @pytest.fixture(scope="module")
 def results(rows):
     """What the published rows say of every data set on the page."""
-    contests = make_contests(list(TABLE), methods=METHODS)
+    contests = make_contests(list(TABLE), methods=METHODS, experiments=small_experiments())
     return {contest.name: result_of(contest, rows) for contest in contests}
 
 
@@ -39,7 +39,7 @@ def test_the_page_has_all_that_was_run(rows, results):
 @pytest.mark.parametrize("name", TABLE)
 def test_a_line_follows_from_the_rows(results, name):
     result = results[name]
-    figures = [with_error(*vars(score.figure).values()) for score in result.scores]
+    figures = [with_error(*vars(score.measured).values()) for score in result.scores]
     assert f"| {' | '.join([name, *figures])} |" in TABLE[name]
 
 
@@ -55,13 +55,13 @@ def test_ranks_and_comparisons_in_words_follow_from_the_rows(rows, results):
 
 
 def test_the_gain_on_arrhythmia_follows_from_the_rows(results):
-    erm, mixup, matched = (score.figure.value for score in results["arrhythmia"].scores)
+    erm, mixup, matched = (score.measured.value for score in results["arrhythmia"].scores)
     assert (round(erm - mixup), round(erm - matched)) == (2, 3)
 
 
 def test_the_gain_on_mnist_follows_from_the_rows(results):
     erm, mixup, matched = results["mnist-1000"].scores
-    gain = erm.figure.value - mixup.figure.value
+    gain = erm.measured.value - mixup.measured.value
     assert 0.6 < gain < 0.75  # two thirds of a point
     assert f"k-mixup less mixup is {paired(matched.errors, mixup.errors).text}." in PAGE
     chosen = [method.alpha for method in mixup.chosen.values()]

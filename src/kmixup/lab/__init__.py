@@ -1,17 +1,15 @@
 """The lab: data sets, networks, training and evaluation to re-run the paper with.
 
-Needs the extra `kmixup[lab]`; nothing in the library imports it. What is imported at once is
-light and needs only the library: a search with a training function of one's own. What needs
-the extra is imported on first use: `fit` and `tune_data` for data of one's own, `load` for a
-model that was trained before, and `Model` and `Tuned`, which they return.
+Needs the extra `kmixup[lab]`; nothing in the library imports it. Names are imported on first use:
+`fit` and `tune_data` train on your own data, `load` reads a trained model, and `tune` searches k
+and alpha for your own training function.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kmixup.lab.tuning.search import Config, Searched, tune
-from kmixup.lab.tuning.strategies import AllFailedError, Setting
-
 if TYPE_CHECKING:
+    from kmixup.lab.experiments.search import AllFailedError, Config, Searched, Setting, tune
     from kmixup.lab.python import Model, Tuned, fit, load, tune_data
 
 __all__ = [
@@ -27,12 +25,11 @@ __all__ = [
     "tune_data",
 ]
 
-_ON_USE = ("Model", "Tuned", "fit", "load", "tune_data")
+_OF_SEARCH = ("AllFailedError", "Config", "Searched", "Setting", "tune")
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _ON_USE:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from kmixup.lab import python
-
-    return getattr(python, name)
+    home = "experiments.search" if name in _OF_SEARCH else "python"
+    return getattr(import_module(f"kmixup.lab.{home}"), name)

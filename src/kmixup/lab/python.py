@@ -14,9 +14,11 @@ from kmixup.lab.checks import known_settings
 from kmixup.lab.data import Dataset
 from kmixup.lab.data.memory import arrays_of, from_memory, write_npz
 from kmixup.lab.evaluate.tasks import ClassWeights
+from kmixup.lab.experiments.budget import Budget
 from kmixup.lab.experiments.driver import sweep
 from kmixup.lab.experiments.engines import Local
 from kmixup.lab.experiments.rows import Row
+from kmixup.lab.experiments.tuning import STUDY, Tuned, make_plan, tune_plan
 from kmixup.lab.experiments.units import run as run_unit
 from kmixup.lab.experiments.units import units
 from kmixup.lab.train.config import Method, Protocol, Trial
@@ -24,9 +26,6 @@ from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.loop import train
 from kmixup.lab.train.model import Model, load
 from kmixup.lab.train.setup import computing_on, load_data
-from kmixup.lab.tuning.budget import Budget
-from kmixup.lab.tuning.carrying_out import Tuned, tune_plan
-from kmixup.lab.tuning.plan import make_plan
 
 __all__ = ["Model", "Tuned", "fit", "load", "tune_data"]
 
@@ -163,4 +162,5 @@ def tune_data(
                 return [row for unit in units(trials) for row in run_unit(unit, device=device)]
 
         count = 1 if out is None else engine.workers
-        return tune_plan(plan, run, budget=Budget.read(budget), workers=count)
+        study = None if out is None else folder / STUDY
+        return tune_plan(plan, run, budget=Budget.read(budget), workers=count, study=study)

@@ -9,7 +9,7 @@ from rich.console import Console
 from sweeping import done_row, failed_row
 
 from kmixup.lab.evaluate.scores import NumberScores
-from kmixup.lab.league.contests import make_contests, play
+from kmixup.lab.experiments.league import make_contests, play
 from kmixup.lab.league.page import markdown, page, show, write
 from kmixup.lab.league.ranking import Ranking
 from kmixup.lab.league.standings import standings_of

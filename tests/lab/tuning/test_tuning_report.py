@@ -9,15 +9,14 @@ from rich.console import Console
 from sweeping import done_row, failed_row
 
 from kmixup.lab.evaluate.scores import ClassScores
+from kmixup.lab.experiments.budget import Budget
 from kmixup.lab.experiments.rows import DataUsed
+from kmixup.lab.experiments.search import make_strategy
+from kmixup.lab.experiments.tuning import Plan, tune_plan
 from kmixup.lab.train.config import Method, Protocol, Trial
-from kmixup.lab.tuning.budget import Budget
-from kmixup.lab.tuning.carrying_out import tune_plan
 from kmixup.lab.tuning.headline import headline
 from kmixup.lab.tuning.page import page, show, write
-from kmixup.lab.tuning.plan import Plan
 from kmixup.lab.tuning.report import comparisons, course, reach, surface, trained_with
-from kmixup.lab.tuning.strategies import make_strategy
 
 
 def rows_of(trials, error):
@@ -41,7 +40,7 @@ def error(trial):
 
 def tuned(name="grid", *, error=error, budget=None, data="iris", tests=4, **lists):
     base = Trial(data, "mlp-iris", Method("erm"), Protocol(epochs=3), split=0)
-    plan = Plan(name, base, make_strategy(name, **lists), 0.2, tests)
+    plan = Plan(base, make_strategy(name, **lists), 0.2, tests)
     return tune_plan(plan, lambda trials: list(rows_of(trials, error)), budget=Budget.read(budget))
 
 
@@ -176,7 +175,7 @@ def test_what_cannot_be_compared_is_said():
     once = comparisons(tuned(k=[1, 4], alpha=[1], tests=1))[0]
     assert once.text == "no verdict: that takes three trials of both"
     assert once.figures == "–"
-    same = comparisons(tuned(k=[1, 4], alpha=[1], error=lambda trial: 0.1))[0]
+    same = comparisons(tuned(k=[1, 4], alpha=[0.1, 1], error=lambda trial: 0.1))[0]
     assert same.text == "the search over k chose mixup itself, with the same alpha: no difference"
 
 
@@ -189,7 +188,7 @@ def test_the_reach_of_a_budget_is_said():
     enough = tuned("simple", k=[2, 4], trials=1, budget="1m")
     assert reach(enough) == (
         "2 trials of k-mixup and as many of mixup, from 0.05 minutes of a budget of 1 minutes for "
-        "each: enough for the whole strategy."
+        "each."
     )
 
 
@@ -203,7 +202,7 @@ def test_two_steps_fill_a_row_and_a_column_of_the_surface():
         ("k-mixup", "alpha of mixup"),
         ("k-mixup", "k at that xi"),
         ("mixup", "alpha of mixup"),
-        ("mixup", "alpha of mixup, closer"),
+        ("mixup", "proposed by TPE"),
     ]
     assert trained_with(searched.tests[0]) == "α 0.5, ξ 0.5"
     assert trained_with(searched.tests[2]) == "–"

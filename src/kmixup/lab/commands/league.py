@@ -26,7 +26,7 @@ from kmixup.lab.train.config import Trial
 from kmixup.lab.train.methods import METHODS
 
 if TYPE_CHECKING:
-    from kmixup.lab.league.contests import Contest, Result
+    from kmixup.lab.experiments.league import Contest, Result
 
 HELP = f"""Train every method at an equal budget, and rank them.
 
@@ -77,7 +77,8 @@ def league(
     *,
     how: How,
 ) -> None:
-    from kmixup.lab.league.contests import make_contests, result_of
+    from kmixup.lab.experiments.league import make_contests, result_of
+    from kmixup.lab.paper.presets import small_experiments
 
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     contests = make_contests(
@@ -88,6 +89,7 @@ def league(
         validation=validation,
         samples=samples,
         epochs=epochs,
+        experiments=small_experiments(),
     )
     if dry_run:
         _preview(contests, how)
@@ -106,7 +108,7 @@ def league(
 
 def _play(contests: Sequence[Contest], folder: Path, how: How) -> tuple[list[Result], SweepOutcome]:
     """Tune and test on one data set after the other."""
-    from kmixup.lab.league.contests import play
+    from kmixup.lab.experiments.league import play
 
     rows: dict[str, Row] = {}
     ran = 0
@@ -140,15 +142,19 @@ def _report(results: Sequence[Result], folder: Path, *, quiet: bool) -> Path:
 
 def _preview(contests: Sequence[Contest], how: How) -> None:
     """Print what would be run, and for how long, as if the last settings won."""
+    from kmixup.lab.experiments.budget import final_trials
+
     workers, asked = how.chosen().workers, list[Trial]()
     for contest in contests:
         typer.echo(f"{contest.name}  {contest.base.model}")
         for entrant in contest.entrants:
             typer.echo(f"  {entrant.title}: {count(len(entrant.settings), 'setting')}")
         tests = [
-            contest.test(entrant.settings[-1], number)
+            trial
             for entrant in contest.entrants
-            for number in range(contest.trials)
+            for trial in final_trials(
+                contest.base, dict.fromkeys(range(contest.trials), entrant.settings[-1])
+            )
         ]
         typer.echo(
             f"  {count(contest.trials, 'trial')}: {count(len(contest.tuning_trials), 'network')} "

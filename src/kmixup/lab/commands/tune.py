@@ -42,17 +42,16 @@ from kmixup.lab.commands.running import (
 )
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.evaluate.scores import Scores
+from kmixup.lab.experiments.budget import Budget
 from kmixup.lab.experiments.driver import SweepOutcome
 from kmixup.lab.experiments.rows import DataUsed, Done, Row, TrainingCurve, has_rows, read
+from kmixup.lab.experiments.search import AllFailedError
 from kmixup.lab.formatting import count
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.setup import load_data
-from kmixup.lab.tuning.budget import Budget
-from kmixup.lab.tuning.strategies import AllFailedError
 
 if TYPE_CHECKING:
-    from kmixup.lab.tuning.carrying_out import Tuned
-    from kmixup.lab.tuning.plan import Plan
+    from kmixup.lab.experiments.tuning import Plan, Tuned
 
 SHARED = (
     "--data", "--model", "--epochs", "--rate", "--batch-size", "--limit", "--scaling", "--size",
@@ -70,7 +69,8 @@ Strategies, the first three of the paper:
   simple    alpha = 1, and k over powers of two
   two-step  the best alpha of mixup, then k at that xi (the default)
   grid      every k with every alpha
-  halving   the same; the better half goes on with twice the seeds
+  halving   the same; about the better half goes on with twice the seeds
+  tpe       every k at alpha = 1, then what Optuna's TPE proposes
 
 \b
 Without any download, in a minute or two:
@@ -86,6 +86,8 @@ Your own list:
 What would be run, and for how long:
   kmixup tune --data iris --dry-run
 Stopped? The same command goes on, and ends with the same winner.
+The search as an Optuna study:
+  optuna-dashboard sqlite:///out/tune-iris-two-step/study.db
 """
 
 
@@ -93,7 +95,9 @@ Stopped? The same command goes on, and ends with the same winner.
 def tune(
     data: Annotated[str, typer.Option(help=DATA)],
     model: Model = None,
-    strategy: Annotated[str, typer.Option(help="simple, two-step, grid or halving.")] = "two-step",
+    strategy: Annotated[
+        str, typer.Option(help="simple, two-step, grid, halving or tpe.")
+    ] = "two-step",
     k: Annotated[
         list[int],
         typer.Option(help="Instead of 1, 2, 4 … 32, as far as data allow; may be repeated."),
@@ -133,7 +137,7 @@ def tune(
     *,
     how: How,
 ) -> None:
-    from kmixup.lab.tuning.plan import make_plan
+    from kmixup.lab.experiments.tuning import make_plan
 
     sys.path.insert(0, os.getcwd())  # for models of one's own
     given = {"epochs": epochs, "rate": rate, "batch_size": batch_size}
@@ -170,7 +174,7 @@ def tune(
 
 def _carry_out(plan: Plan, budget: Budget, how: How, folder: Path) -> None:
     """Search and test, show what came of it, and say how it ended."""
-    from kmixup.lab.tuning.carrying_out import Leader, guess_seconds, tune_plan
+    from kmixup.lab.experiments.tuning import STUDY, Leader, guess_seconds, tune_plan
 
     leader = Leader(plan)
     before = read(folder) if has_rows(folder) else []
@@ -195,8 +199,9 @@ def _carry_out(plan: Plan, budget: Budget, how: How, folder: Path) -> None:
                 run,
                 budget=budget,
                 workers=workers,
+                study=folder / STUDY,
                 guess=lambda: 0.0 if begun else guess_seconds(plan, workers),
-                told=lambda sentence: None if how.quiet else typer.echo(sentence, err=True),
+                on_status=lambda sentence: None if how.quiet else typer.echo(sentence, err=True),
             )
         except AllFailedError as error:
             typer.echo(str(error), err=True)
@@ -236,7 +241,7 @@ def shared_words(words: Sequence[str]) -> list[str]:
 def _preview(plan: Plan, budget: Budget, how: How) -> None:
     """Print what would be run, and for how long, as if a larger k were always better."""
     from kmixup.lab.experiments.estimate import TimeEstimate, estimate
-    from kmixup.lab.tuning.carrying_out import tune_plan
+    from kmixup.lab.experiments.tuning import tune_plan
 
     workers, asked = how.chosen().workers, dict[Trial, None]()
     first = plan.first_trials()
@@ -248,11 +253,10 @@ def _preview(plan: Plan, budget: Budget, how: How) -> None:
         return [_made_up(trial, error=1 / trial.method.k, seconds=each) for trial in trials]
 
     tuned = tune_plan(plan, rehearse, budget=budget, workers=workers, guess=lambda: guess)
-    typer.echo(f"{plan.base.data}  {plan.base.model}  {plan.name}")
-    for turn in tuned.kmixup.rounds:
-        settings = count(len(turn.stage.settings), "setting")
-        seeds = f"{len(turn.errors)} of {count(len(turn.stage.seeds), 'seed')}"
-        typer.echo(f"{turn.stage.title}: {settings} × {seeds}")
+    typer.echo(f"{plan.base.data}  {plan.base.model}  {plan.strategy.name}")
+    for part in tuned.kmixup.rounds:
+        settings = count(len(part.tried), "setting")
+        typer.echo(f"{part.title}: {settings} × {part.seeds} of {count(part.planned, 'seed')}")
     typer.echo(f"mixup: as many trials, {tuned.mixup.trials:,}, some of which may be the same")
     typer.echo(f"ERM: {count(len(tuned.erm), 'seed')}")
     typer.echo(f"test: 3 methods × {count(plan.tests, 'seed')}")

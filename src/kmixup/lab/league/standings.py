@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from kmixup.lab.experiments.league import MIXUP, Result, Score
 from kmixup.lab.formatting import NOTHING, number
-from kmixup.lab.league.contests import Result, Score
-from kmixup.lab.league.entrants import MIXUP
 from kmixup.lab.league.ranking import Ranking, rank
 from kmixup.lab.report.grids import partition_of
 from kmixup.lab.report.several import corrected_side, holm

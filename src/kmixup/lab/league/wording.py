@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kmixup.lab.evaluate.scores import PERCENT
+from kmixup.lab.experiments.league import Contest, Result, Score
 from kmixup.lab.formatting import NOTHING, TextTable, count, number, with_error
-from kmixup.lab.league.contests import Contest, Result, Score
 from kmixup.lab.league.ranking import DIGITS, LEAST_DATA, LEAST_METHODS, Ranking
 from kmixup.lab.league.standings import AgainstMixup, Standings, chosen_text, score_by
 from kmixup.lab.pages.heat import Box, HeatMap, diverging, sequential
@@ -89,14 +89,14 @@ def _column(result: Result, titles: Sequence[str]) -> dict[str, Box]:
     means = {title: _mean(score) for title, score in scores.items()}
     tint = sequential(means.values())
     # a mean over a part of the trials is not compared with those over all
-    whole = [score.figure for score in scores.values() if score is not None and score.complete]
+    whole = [score.measured for score in scores.values() if score is not None and score.complete]
     least = min((round(figure.value, DIGITS) for figure in whole if figure), default=None)
 
     def box(title: str) -> Box:
         score, mean = scores[title], means[title]
-        if score is None or mean is None or score.figure is None:
+        if score is None or mean is None or score.measured is None:
             return Box(NOTHING)
-        error = score.figure.error
+        error = score.measured.error
         known = error if error == error else None
         text, _, spread = with_error(mean, known).partition(" ")
         missing = score.trials - len(score.errors)
@@ -108,7 +108,7 @@ def _column(result: Result, titles: Sequence[str]) -> dict[str, Box]:
 
 
 def _mean(score: Score | None) -> float | None:
-    return None if score is None or score.figure is None else score.figure.value
+    return None if score is None or score.measured is None else score.measured.value
 
 
 def differences(standings: Standings) -> HeatMap:

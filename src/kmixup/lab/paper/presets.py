@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -198,3 +198,11 @@ def preset_of(table: PaperTable) -> Preset:
     return next(
         preset for preset in PRESETS.values() if table in preset.tables and not preset.summaries
     )
+
+
+SMALL = ("mnist-1000", "mnist-5000", "cifar10-5000")  # experiments with small training sets
+
+
+def small_experiments() -> dict[str, Trial]:
+    """Return one trial of ERM for each experiment with a small training set, without shifts."""
+    return {name: replace(PRESETS[name].trials(trials=1)[0], shifts=()) for name in SMALL}

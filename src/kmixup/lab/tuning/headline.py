@@ -7,9 +7,9 @@ from statistics import fmean
 
 from kmixup.lab.evaluate.scores import PERCENT
 from kmixup.lab.evaluate.wording import constant_sentence
+from kmixup.lab.experiments.tuning import Finalist, Tuned
 from kmixup.lab.formatting import with_error
 from kmixup.lab.report.verdict import paired
-from kmixup.lab.tuning.carrying_out import Finalist, Tuned
 
 PLAIN = "plain training: alpha=0"
 

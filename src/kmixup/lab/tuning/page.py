@@ -8,13 +8,13 @@ from typing import Any
 
 from rich.console import Console
 
+from kmixup.lab.experiments.tuning import Tuned
 from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import TextTable, with_error
 from kmixup.lab.pages.html import render
 from kmixup.lab.report.account import Account
 from kmixup.lab.report.page import origin
 from kmixup.lab.report.terminal import STYLE
-from kmixup.lab.tuning.carrying_out import Tuned
 from kmixup.lab.tuning.headline import headline
 from kmixup.lab.tuning.report import (
     CAUTION,
@@ -44,7 +44,7 @@ def page(tuned: Tuned, *, command: str) -> str:
         name=f"k and alpha for {Path(plan.base.data).name}",
         tuned=tuned,
         headline=headline(tuned),
-        recipe=RECIPES[plan.name],
+        recipe=RECIPES[plan.strategy.name],
         reach=reach(tuned),
         ties=TIES,
         caution=CAUTION,

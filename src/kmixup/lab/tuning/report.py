@@ -10,23 +10,24 @@ from enum import Enum
 from statistics import fmean
 
 from kmixup.lab.evaluate.scores import PERCENT, Measure
+from kmixup.lab.experiments.budget import minutes
 from kmixup.lab.experiments.rows import done_of
+from kmixup.lab.experiments.search import Round, Searched, Setting, Tried
+from kmixup.lab.experiments.tuning import Finalist, Tuned
 from kmixup.lab.formatting import NOTHING, count, number, strength, with_error
 from kmixup.lab.pages.heat import Box, HeatMap, sequential
 from kmixup.lab.pages.html import Drawing
 from kmixup.lab.report.curves import Curve, against_alpha, against_k
 from kmixup.lab.report.verdict import Mood, PairedDifference, paired
-from kmixup.lab.tuning.carrying_out import Finalist, Tuned
-from kmixup.lab.tuning.search import Round, Searched, Tried
-from kmixup.lab.tuning.strategies import Setting
 
 RECIPES = {
     "simple": "alpha as given, and a search over k: the paper's very simple recipe",
     "two-step": "the best alpha of mixup, then a search over k at the xi of that alpha: the "
     "paper's second recipe",
     "grid": "every k with every alpha: the paper's full search",
-    "halving": "every k with every alpha, of which the better half goes on with twice the "
-    "seeds, again and again",
+    "halving": "every k with every alpha, of which about the better half goes on with twice the "
+    "seeds, again and again (Optuna's successive halving)",
+    "tpe": "every k at one alpha, then the settings that Optuna's TPE proposes",
 }
 TIES = (
     "Settings are compared by their mean validation error on the seeds that all of them have. "
@@ -128,17 +129,18 @@ def name_of(setting: Setting | None) -> str:
 def reach(tuned: Tuned) -> str:
     """How far the budget went."""
     search, budget = tuned.kmixup, tuned.budget
-    said = f"{count(search.trials, 'trial')} of k-mixup and as many of mixup"
-    cut = [
-        f"“{part.stage.title}” had {len(part.errors)} of {count(len(part.stage.seeds), 'seed')}"
-        for part in search.rounds
-        if not part.whole
-    ]
-    if not math.isfinite(budget.amount):
+    same = tuned.mixup.trials == search.trials
+    mixup = "as many" if same else f"{tuned.mixup.trials:,}"
+    said = f"{count(search.trials, 'trial')} of k-mixup and {mixup} of mixup"
+    if not budget.limited:
         return f"{said}, all that the strategy has."
-    used = f"{budget.words(search.seconds)} of " if budget.timed else ""
-    went = f"{used}a budget of {budget.words(budget.amount)} for each"
-    return f"{said}, from {went}: {'; '.join(cut) or 'enough for the whole strategy'}."
+    used = f"{minutes(search.seconds)} of " if budget.timed else ""
+    cut = [
+        f"“{part.title}” had {part.seeds} of {count(part.planned, 'seed')}"
+        for part in search.rounds
+        if part.seeds < part.planned
+    ]
+    return f"{': '.join([f'{said}, from {used}a budget of {budget.text} for each', *cut])}."
 
 
 def surface(
@@ -235,22 +237,19 @@ class SearchStep:
 def course(tuned: Tuned) -> tuple[SearchStep, ...]:
     """The rounds of both searches, and who had the least mean error in each."""
     return tuple(
-        SearchStep(name, part.stage.title, _extent(part), *_leader(part, tuned.measure))
+        SearchStep(name, part.title, _extent(part), *_leader(part, tuned.measure))
         for name, search in (("k-mixup", tuned.kmixup), ("mixup", tuned.mixup))
         for part in search.rounds
     )
 
 
 def _extent(part: Round) -> str:
-    given = "" if part.whole else f"{len(part.errors)} of "
-    seeds = count(len(part.stage.seeds), "seed")
-    return f"{count(len(part.stage.settings), 'setting')} × {given}{seeds}"
+    given = f"{part.seeds} of " if part.seeds < part.planned else ""
+    return f"{count(len(part.tried), 'setting')} × {given}{count(part.planned, 'seed')}"
 
 
 def _leader(part: Round, measure: Measure) -> tuple[str, str]:
-    columns = zip(*part.errors, strict=True)
-    settings = (Tried(*pair) for pair in zip(part.stage.settings, columns, strict=False))
-    whole = [tried for tried in settings if not tried.failed]
+    whole = [tried for tried in part.tried if tried.errors and not tried.failed]
     if not whole:
         return NOTHING, NOTHING
     best = min(whole, key=lambda tried: (tried.mean, tried.setting.k, tried.setting.alpha))

@@ -8,18 +8,24 @@ import sys
 import time
 from dataclasses import replace
 
+import optuna
 import pytest
 from sealing import Sealed, own
 from sweeping import Inline, done_row, failed_row, table
 
+from kmixup.lab.experiments.budget import Budget
 from kmixup.lab.experiments.driver import sweep
 from kmixup.lab.experiments.rows import NAME, Failed, failed_of, read
+from kmixup.lab.experiments.search import Config, Setting, url_of
+from kmixup.lab.experiments.tuning import (
+    STUDY,
+    Leader,
+    guess_seconds,
+    make_plan,
+    seconds_of,
+    tune_plan,
+)
 from kmixup.lab.train.config import Method, Trial
-from kmixup.lab.tuning.budget import Budget
-from kmixup.lab.tuning.carrying_out import Leader, guess_seconds, seconds_of, tune_plan
-from kmixup.lab.tuning.plan import make_plan
-from kmixup.lab.tuning.search import Config
-from kmixup.lab.tuning.strategies import Setting
 
 SMALL = {"k": [1, 4], "alpha": [0.25, 1.0], "trials": 1, "tests": 2, "protocol": {"epochs": 2}}
 
@@ -62,7 +68,7 @@ def test_no_test_sample_is_read_before_the_end_of_the_search(sealed, tmp_path, m
 
     plan = make_plan(sealed, **SMALL)
     assert guess_seconds(plan, 1) > 0
-    tuned = tune_plan(plan, inline(tmp_path / "rows"), told=tell)
+    tuned = tune_plan(plan, inline(tmp_path / "rows"), on_status=tell)
     assert len(told) == 4  # two searches, ERM on the same samples, and the test
     assert failed_of(tuned.rows) == []
     assert [len(test.errors) for test in tuned.tests] == [2, 2, 2]
@@ -98,7 +104,7 @@ def test_killed_and_resumed_a_search_ends_with_the_same_rows_and_winner(tmp_path
     whole = tune_plan(plan, inline("whole"))
     before = {row.id for row in read("killed")}
     assert before < {row.id for row in whole.rows}  # it was killed on the way
-    resumed = tune_plan(plan, inline("killed"))
+    resumed = tune_plan(plan, inline("killed"), study=tmp_path / "killed" / STUDY)
     assert (resumed.kmixup.winner, resumed.mixup.winner) == (
         whole.kmixup.winner,
         whole.mixup.winner,
@@ -106,6 +112,11 @@ def test_killed_and_resumed_a_search_ends_with_the_same_rows_and_winner(tmp_path
     assert table(resumed.rows) == table(whole.rows)
     lines = [json.loads(line) for line in rows.read_text().splitlines()[1:]]
     assert len({row["id"] for row in lines}) == len(lines)  # none was run twice
+    for name, searched in (("k-mixup", resumed.kmixup), ("mixup", resumed.mixup)):
+        study = optuna.load_study(study_name=name, storage=url_of(tmp_path / "killed" / STUDY))
+        stored = {(trial.params["k"], trial.params["alpha"]): trial.value for trial in study.trials}
+        assert len(stored) == len(study.trials)
+        assert stored == {(t.setting.k, t.setting.alpha): t.mean for t in searched.table}
 
 
 # plans
@@ -127,7 +138,7 @@ def test_trials_of_a_search_share_the_division_and_differ_in_the_rest():
 
 def test_the_usual_ks_are_those_that_batches_and_samples_allow():
     def ks(data, **more):
-        return sorted({setting.k for setting in make_plan(data, **more).strategy.settings})
+        return list(make_plan(data, **more).strategy.ks)
 
     assert ks("iris") == [1, 2, 4, 8, 16, 32]
     assert ks("iris", protocol={"batch_size": 10}) == [1, 2, 4, 8]

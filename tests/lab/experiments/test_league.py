@@ -8,9 +8,18 @@ from sealing import Sealed, own
 from sweeping import Fake, Inline, done_row, failed_row, table
 
 from kmixup.lab.experiments.driver import sweep
+from kmixup.lab.experiments.league import (
+    ALPHAS,
+    BUDGETS,
+    KS,
+    make_contests,
+    make_entrants,
+    play,
+    result_of,
+    settings_of,
+)
 from kmixup.lab.experiments.rows import NAME, failed_of, read
-from kmixup.lab.league.contests import SMALL, make_contests, play, result_of
-from kmixup.lab.paper.presets import PRESETS
+from kmixup.lab.paper.presets import PRESETS, SMALL, small_experiments
 from kmixup.lab.train.config import Method
 from kmixup.lab.train.methods import METHODS
 
@@ -23,7 +32,7 @@ def inline(folder):
 
 
 def contest_of(name="iris", **changes):
-    (contest,) = make_contests([name], **{**SMALLEST, **changes})
+    (contest,) = make_contests([name], experiments=small_experiments(), **{**SMALLEST, **changes})
     return contest
 
 
@@ -37,6 +46,42 @@ def rows_with(contest, error):
         ]
 
     return play(contest, run)
+
+
+# settings
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_but_plain_training_has_the_whole_budget(name, budget):
+    settings = settings_of(name, budget)
+    assert len(set(settings)) == len(settings) == (1 if name == "erm" else budget)
+    assert [(m.k, m.alpha) for m in settings] == sorted((m.k, m.alpha) for m in settings)
+    assert {method.name for method in settings} == {name}
+
+
+def test_the_settings_are_those_of_the_protocol():
+    def grid(name):
+        settings = settings_of(name, 6)
+        return sorted({m.k for m in settings}), sorted({m.alpha for m in settings})
+
+    assert grid("mixup") == ([1], sorted(ALPHAS))
+    assert grid("kmixup") == grid("nearest") == ([4, 16], [0.2, 1.0, 4.0])
+    assert grid("manifold") == grid("regmixup") == ([1, 16], [0.2, 1.0, 4.0])
+    assert grid("stackmix") == (sorted(KS), [1.0])
+    assert settings_of("erm", 6) == (Method("erm"),)
+
+
+@pytest.mark.parametrize(
+    ("names", "budget", "message"),
+    [
+        (["erm"], 3, "settings must be 2, 4, 6, got 3"),
+        (["erm", "mixmax"], 6, "methods must be among erm, mixup, .*, got 'mixmax'"),
+    ],
+)
+def test_what_cannot_take_part_is_refused(names, budget, message):
+    with pytest.raises(ValueError, match=message):
+        make_entrants(names, budget)
 
 
 # what is run
@@ -60,7 +105,7 @@ def test_methods_share_the_trials_and_each_trial_is_tuned_by_itself():
         assert [score.chosen[number].alpha for number in (0, 1)] == [0.2, 1.0]
         assert score.complete
     for row in result.tested:
-        assert row.trial == contest.test(row.trial.method, row.trial.seed)
+        assert row.trial == replace(contest.base, method=row.trial.method, seed=row.trial.seed)
 
 
 def test_of_equal_settings_the_smaller_k_wins_then_the_smaller_alpha():
@@ -83,19 +128,18 @@ def test_failed_settings_cannot_win_and_a_method_without_any_is_incomplete():
     assert scores["mixup"].chosen[0].alpha == 1.0
     assert scores["mixup"].complete
     assert not scores["regmixup"].complete
-    assert (scores["regmixup"].chosen, scores["regmixup"].figure) == ({}, None)
-    assert scores["erm"].figure.value == pytest.approx(10.0)
+    assert (scores["regmixup"].chosen, scores["regmixup"].measured) == ({}, None)
+    assert scores["erm"].measured.value == pytest.approx(10.0)
 
 
 def test_no_setting_wins_before_all_have_ended():
     contest = contest_of(settings=4)
     (mixup,) = (entrant for entrant in contest.entrants if entrant.name == "mixup")
     rows = {trial.id: done_row(trial, 0.1) for trial in contest.tuning(mixup, 0)}
-    assert contest.winner(mixup, 0, rows) == mixup.settings[0]
+    assert contest.chosen(mixup, rows) == {0: mixup.settings[0]}
     for trial in contest.tuning(mixup, 0):
         others = {id: row for id, row in rows.items() if id != trial.id}
-        assert contest.winner(mixup, 0, others) is None
-    assert contest.winner(mixup, 1, rows) is None
+        assert contest.chosen(mixup, others) == {}
 
 
 def test_the_possible_trials_are_what_tunes_and_a_test_of_every_setting():
@@ -105,7 +149,7 @@ def test_the_possible_trials_are_what_tunes_and_a_test_of_every_setting():
     assert possible[: len(contest.tuning_trials)] == contest.tuning_trials
     tests = {trial for trial in possible if trial.validation is None}
     assert tests == {
-        contest.test(method, number)
+        replace(contest.base, method=method, seed=number)
         for entrant in contest.entrants
         for method in entrant.settings
         for number in (0, 1)
@@ -117,12 +161,12 @@ def test_data_and_protocol_are_those_of_the_published_tables():
         contest = contest_of(name, methods=["erm", "mixup"])
         published = PRESETS[name].trials(trials=1)
         plain = next(trial for trial in published if trial.method == Method("erm"))
-        assert replace(plain, shifts=()) == contest.test(Method("erm"), 0)
+        assert replace(plain, shifts=()) == contest.base
 
 
 def test_methods_that_need_images_take_part_where_there_are_any():
     def names(data):
-        (contest,) = make_contests([data])
+        (contest,) = make_contests([data], experiments=small_experiments())
         return {entrant.name for entrant in contest.entrants}
 
     on_images = {name for name, entry in METHODS.items() if entry.needs_images}

@@ -1,0 +1,172 @@
+"""Compare methods fairly: equal budgets, chosen on validation samples, then one final test.
+
+`kmixup tune` and `kmixup league` follow the same rules. Every method may train the same number
+of networks to choose its settings. Settings are compared by validation error only; the test part
+is read once, by networks that are trained with the settings chosen before.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Protocol, TypeVar
+
+from kmixup.lab.evaluate.scores import Measure
+from kmixup.lab.experiments.rows import Done, Row, done_of, measure_of
+from kmixup.lab.formatting import count
+from kmixup.lab.train.config import Method, Trial
+from kmixup.measured import Measured
+
+DIGITS = 12  # mean errors that agree to this many decimals are equal
+
+Run = Callable[[Sequence[Trial]], Iterable[Row]]  # trains trials, and returns rows in any order
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Limits of a search; without limits by default.
+
+    Attributes:
+        trials: how many networks may be trained.
+        seconds: how long training may take.
+
+    >>> Budget.read("60"), Budget.read("1.5m")
+    (Budget(trials=60.0, seconds=inf), Budget(trials=inf, seconds=90.0))
+    """
+
+    trials: float = math.inf
+    seconds: float = math.inf
+
+    @classmethod
+    def read(cls, text: str | int | None) -> Budget:
+        """Parse a number of trials, or a number of minutes followed by "m"."""
+        if text is None:
+            return cls()
+        match = re.fullmatch(r"(\d+)|(\d+(?:\.\d+)?) ?m(?:in)?", str(text).strip())
+        amount = float(match[1] or match[2]) if match else 0.0
+        if match is None or not amount:
+            raise ValueError(
+                f"budget must be a number of trials or of minutes, e.g. 60 or 30m, got {text!r}"
+            )
+        return cls(seconds=60 * amount) if match[2] else cls(trials=amount)
+
+    @property
+    def timed(self) -> bool:
+        return math.isfinite(self.seconds)
+
+    @property
+    def limited(self) -> bool:
+        return self.timed or math.isfinite(self.trials)
+
+    @property
+    def text(self) -> str:
+        """
+        >>> Budget.read("1.5m").text, Budget.read("60").text
+        ('1.5 minutes', '60 trials')
+        """
+        return minutes(self.seconds) if self.timed else count(int(self.trials), "trial")
+
+    def affordable(self, trials: int, seconds: float, each: float) -> float:
+        """Return how many more trials fit after some trials and seconds, at `each` seconds."""
+        in_time = (self.seconds - seconds) / each if each else math.inf
+        return max(0.0, min(self.trials - trials, in_time) + 1e-9)
+
+
+def minutes(seconds: float) -> str:
+    """
+    >>> minutes(90)
+    '1.5 minutes'
+    """
+    return f"{seconds / 60:.3g} minutes"
+
+
+class Candidate(Protocol):
+    """Settings to choose from."""
+
+    @property
+    def k(self) -> int: ...
+
+    @property
+    def alpha(self) -> float: ...
+
+
+C = TypeVar("C", bound=Candidate)
+
+
+def validation_error(row: Row) -> float:
+    """Return the error that a method may be chosen by, NaN for a trial that failed."""
+    if row.trial.validation is None:
+        raise ValueError(f"methods are chosen on validation samples, {row.id} was tested")
+    return row.error if isinstance(row, Done) else math.nan
+
+
+def choose(errors: Mapping[C, Sequence[float]]) -> C | None:
+    """Return the candidate with the lowest mean validation error.
+
+    Means are over the seeds that all candidates have. Of equal candidates the smaller k wins,
+    then the smaller alpha. A candidate with a failed trial (NaN) cannot win; None if all failed.
+
+    Args:
+        errors: validation errors by seed, for every candidate.
+    """
+    whole = {
+        candidate: values
+        for candidate, values in errors.items()
+        if values and all(map(math.isfinite, values))
+    }
+    shared = min(map(len, whole.values()), default=0)
+
+    def rank(candidate: C) -> tuple[float, int, float]:
+        mean = round(fmean(whole[candidate][:shared]), DIGITS)
+        return mean, candidate.k, candidate.alpha
+
+    return min(whole, key=rank, default=None)
+
+
+def final_trials(base: Trial, chosen: Mapping[int, Method]) -> list[Trial]:
+    """Return the trials of the final test: `base` with the method chosen for every seed."""
+    return [
+        replace(base, method=method, seed=seed, validation=None) for seed, method in chosen.items()
+    ]
+
+
+@dataclass(frozen=True)
+class Tested:
+    """Final test of one method.
+
+    Attributes:
+        rows: of the test, one for each seed.
+    """
+
+    rows: tuple[Row, ...]
+
+    @property
+    def done(self) -> list[Done]:
+        return done_of(self.rows)
+
+    @property
+    def measure(self) -> Measure:
+        """Name and unit of the errors."""
+        return measure_of(self.rows)
+
+    @property
+    def errors(self) -> dict[int, float]:
+        """Test errors by seed in the unit of `measure`, without failed trials."""
+        return {row.trial.seed: row.measure.factor * row.error for row in self.done}
+
+    @property
+    def measured(self) -> Measured | None:
+        """Mean test error with its standard error; None without any trial."""
+        return Measured.of(list(self.errors.values())) if self.errors else None
+
+    @property
+    def mean(self) -> float | None:
+        return None if self.measured is None else self.measured.value
+
+    @property
+    def standard_error(self) -> float | None:
+        """Standard error of the mean; None with fewer than two trials."""
+        return self.measured.error if self.measured and len(self.errors) > 1 else None

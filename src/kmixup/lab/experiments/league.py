@@ -1,0 +1,324 @@
+"""The league: every method at an equal budget, on one data set after another.
+
+Trial t has its own split, first weights and order, which all methods share. A part of its
+training samples is held out. Every setting of a method is trained on the rest and scored on the
+held-out samples. The best setting is then trained on all training samples of the trial, and
+tested. Samples that one trial tests on may be training samples of another, so every trial
+chooses for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from kmixup.lab.checks import check_whole
+from kmixup.lab.data import ENTRIES, Holdout, load
+from kmixup.lab.data.targets import Task
+from kmixup.lab.evaluate.scores import Measure
+from kmixup.lab.experiments.budget import Run, Tested, choose, final_trials, validation_error
+from kmixup.lab.experiments.rows import Row, measure_of
+from kmixup.lab.train.config import Method, Trial
+from kmixup.lab.train.defaults import defaults_for
+from kmixup.lab.train.methods import METHODS
+
+BUDGETS = (2, 4, 6)  # settings of a method: two k need an even number
+# a method that tries n of them tries the first n
+ALPHAS = (1.0, 0.2, 4.0, 0.05, 16.0, 0.5)
+KS = (1, 16, 4, 8, 2, 32)  # of a method without an alpha
+MIXUP = "mixup"
+MATCHED_K = 16
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A method that takes part.
+
+    Attributes:
+        name: that of the registry.
+        title: its name in reports.
+        settings: tried on validation samples, in the order of k and alpha.
+    """
+
+    name: str
+    title: str
+    settings: tuple[Method, ...]
+
+
+def make_entrants(names: Sequence[str], budget: int) -> tuple[Entrant, ...]:
+    """Return methods by their names, each with `budget` settings.
+
+    >>> [entrant.name for entrant in make_entrants(["erm", "mixup", "kmixup"], 6)]
+    ['erm', 'mixup', 'kmixup']
+    """
+    if budget not in BUDGETS:
+        raise ValueError(f"settings must be {', '.join(map(str, BUDGETS))}, got {budget}")
+    for name in names:
+        if name not in METHODS:
+            raise ValueError(f"methods must be among {', '.join(METHODS)}, got {name!r}")
+    return tuple(
+        Entrant(name, METHODS[name].title, settings_of(name, budget))
+        for name in dict.fromkeys(names)
+    )
+
+
+def settings_of(name: str, budget: int) -> tuple[Method, ...]:
+    """Return the settings that a method tries, those of small k and alpha first.
+
+    >>> [method.label for method in settings_of("kmixup", 4)]
+    ['kmixup k=4 alpha=0.2', 'kmixup k=4 alpha=1', 'kmixup k=16 alpha=0.2', 'kmixup k=16 alpha=1']
+    >>> [method.k for method in settings_of("stackmix", 6)]
+    [1, 2, 4, 8, 16, 32]
+    """
+    entry = METHODS[name]
+    ks, alphas = (1,), (1.0,)
+    if entry.has_k and entry.has_alpha:
+        # at k = 1 some are mixup itself, which takes part anyway
+        ks = (1, MATCHED_K) if entry.baseline is None else (4, MATCHED_K)
+        alphas = ALPHAS[: budget // len(ks)]
+    elif entry.has_k:
+        ks = KS[:budget]
+    elif entry.has_alpha:
+        alphas = ALPHAS[:budget]
+    return tuple(Method(name, k, alpha) for k in sorted(ks) for alpha in sorted(alphas))
+
+
+@dataclass(frozen=True)
+class Contest:
+    """The league on one data set.
+
+    Attributes:
+        name: of the data set.
+        base: the trial whose method, seed and validation are replaced.
+        entrants: the methods that can be trained on the data.
+        trials: their number.
+        validation: the share of the training samples that is held out to tune on.
+        task: "classes" or "regression".
+    """
+
+    name: str
+    base: Trial
+    entrants: tuple[Entrant, ...]
+    trials: int
+    validation: float
+    task: Task = "classes"
+
+    def __post_init__(self) -> None:
+        check_whole("trials", self.trials)
+
+    def tuning(self, entrant: Entrant, number: int) -> list[Trial]:
+        """Return the trials in which a method tunes, none if it has a single setting."""
+        if len(entrant.settings) == 1:
+            return []
+        return [
+            replace(self.base, method=method, seed=number, validation=self.validation)
+            for method in entrant.settings
+        ]
+
+    @cached_property
+    def tuning_trials(self) -> list[Trial]:
+        """All trials that tune, each once."""
+        trials = (
+            trial
+            for entrant in self.entrants
+            for number in range(self.trials)
+            for trial in self.tuning(entrant, number)
+        )
+        return list(dict.fromkeys(trials))
+
+    @property
+    def possible_trials(self) -> list[Trial]:
+        """All trials that may be run: those that tune, and the tests of all settings."""
+        tests = (
+            trial
+            for entrant in self.entrants
+            for method in entrant.settings
+            for trial in final_trials(self.base, dict.fromkeys(range(self.trials), method))
+        )
+        return [*self.tuning_trials, *dict.fromkeys(tests)]
+
+    def chosen(self, entrant: Entrant, rows: Mapping[str, Row]) -> dict[int, Method]:
+        """Return the setting with the lowest validation error, by trial.
+
+        Trials in which all settings failed, or some have not ended, are left out.
+        """
+        if len(entrant.settings) == 1:
+            return dict.fromkeys(range(self.trials), entrant.settings[0])
+        return dict(self._winners(entrant, rows))
+
+    def _winners(self, entrant: Entrant, rows: Mapping[str, Row]) -> Iterator[tuple[int, Method]]:
+        for number in range(self.trials):
+            tried = [rows.get(trial.id) for trial in self.tuning(entrant, number)]
+            ended = [row for row in tried if row is not None]
+            winner = choose({row.trial.method: [validation_error(row)] for row in ended})
+            if winner is not None and len(ended) == len(tried):
+                yield number, winner
+
+    def test_trials(self, rows: Mapping[str, Row]) -> list[Trial]:
+        """Return the trials that test the winners, each once."""
+        trials = (
+            trial
+            for entrant in self.entrants
+            for trial in final_trials(self.base, self.chosen(entrant, rows))
+        )
+        return list(dict.fromkeys(trials))
+
+
+@dataclass(frozen=True)
+class Score(Tested):
+    """Final test of a method on one data set.
+
+    Attributes:
+        rows: of the test.
+        entrant: the method.
+        chosen: the setting that won in each trial.
+        trials: how many there should be.
+    """
+
+    entrant: Entrant
+    chosen: Mapping[int, Method]
+    trials: int
+
+    @property
+    def complete(self) -> bool:
+        return len(self.errors) == self.trials
+
+
+@dataclass(frozen=True)
+class Result:
+    """Results of the league on one data set.
+
+    Attributes:
+        contest: what was run.
+        scores: one for each method, in the order of the contest.
+        rows: of all its trials.
+    """
+
+    contest: Contest
+    scores: tuple[Score, ...]
+    rows: tuple[Row, ...]
+
+    @property
+    def measure(self) -> Measure:
+        """Name and unit of the errors."""
+        return measure_of(self.rows)
+
+    @property
+    def tested(self) -> list[Row]:
+        """The rows of tests."""
+        return [row for row in self.rows if row.trial.validation is None]
+
+    def score(self, name: str) -> Score | None:
+        """Return the score of a method by its name, if no trial is missing."""
+        for score in self.scores:
+            if score.entrant.name == name and score.complete:
+                return score
+        return None
+
+
+def play(
+    contest: Contest, run: Run, on_status: Callable[[str], object] = lambda sentence: None
+) -> Result:
+    """Tune on validation samples, then test.
+
+    Args:
+        contest: what to run.
+        run: trains the trials that have no row yet, and returns the rows of all.
+        on_status: called with a sentence before each part.
+    """
+    rows: dict[str, Row] = {}
+    on_status(f"{contest.name}: tuning on validation samples")
+    rows.update((row.id, row) for row in run(contest.tuning_trials))
+    on_status(f"{contest.name}: the test")
+    rows.update((row.id, row) for row in run(contest.test_trials(rows)))
+    return result_of(contest, rows)
+
+
+def result_of(contest: Contest, rows: Mapping[str, Row]) -> Result:
+    """Return the result of a contest; `rows` may contain others, and some may be missing."""
+
+    def ended(trials: Sequence[Trial]) -> tuple[Row, ...]:
+        return tuple(rows[trial.id] for trial in trials if trial.id in rows)
+
+    scores = []
+    for entrant in contest.entrants:
+        chosen = contest.chosen(entrant, rows)
+        tests = ended(final_trials(contest.base, chosen))
+        scores.append(Score(tests, entrant, chosen, contest.trials))
+    trials = [*contest.tuning_trials, *contest.test_trials(rows)]
+    return Result(contest, tuple(scores), ended(trials))
+
+
+def make_contests(
+    data: Sequence[str],
+    *,
+    methods: Sequence[str] | None = None,
+    settings: int = 6,
+    trials: int = 10,
+    validation: float = 0.2,
+    samples: int | None = None,
+    epochs: int | None = None,
+    experiments: Mapping[str, Trial] | None = None,
+) -> tuple[Contest, ...]:
+    """Return the contests of a league, one for each data set.
+
+    Args:
+        data: names or paths as `kmixup.lab.data.load` takes them, or names of `experiments`.
+        methods: names of the registry, by default all that a data set allows.
+        settings: tried by each method.
+        trials: of each method.
+        validation: the share of the training samples that is held out to tune on.
+        samples: draw so many training samples in each trial.
+        epochs: instead of the data set's own.
+        experiments: trials of ERM whose data, network and protocol are used, by their names.
+    """
+    entrants = make_entrants(methods or tuple(METHODS), settings)
+    made = []
+    for name in dict.fromkeys(data):
+        base, shape, train, task = _subject(name, validation, experiments or {})
+        if samples is not None:
+            base, train = replace(base, samples=samples), min(samples, train)
+        if epochs is not None:
+            base = replace(base, protocol=replace(base.protocol, epochs=epochs))
+        fitting = tuple(e for e in entrants if e.settings[0].entry.suits(shape, task))
+        for method in methods or ():
+            if method not in [entrant.name for entrant in fitting]:
+                raise ValueError(
+                    f"methods must apply to every data set, {method} does not apply to {name}: "
+                    "leave it out, or run that data set apart"
+                )
+        contest = Contest(name, base, fitting, trials, validation, task)
+        _check_size(contest, Holdout(validation).left(train))
+        made.append(contest)
+    return tuple(made)
+
+
+def _subject(
+    name: str, validation: float, experiments: Mapping[str, Trial]
+) -> tuple[Trial, tuple[int, ...], int, Task]:
+    """Return a trial of ERM, the shape of an input, the number of training samples, the task."""
+    erm = Method("erm")
+    if name in experiments:
+        base = experiments[name]
+        entry = ENTRIES[base.data]
+        return base, entry.shape, base.samples or entry.train, "classes"
+    if name in ENTRIES:
+        entry, default = ENTRIES[name], defaults_for(name)
+        scaling = None if entry.paper is None else "paper"
+        base = Trial(name, default.model, erm, default.protocol, scaling=scaling)
+        return base, entry.shape, entry.train, "classes"
+    own = load(name, holdout=Holdout(validation))  # does not read the test part
+    default, train = defaults_for(name, own), len(own.x_train) + len(own.x_test)
+    return Trial(name, default.model, erm, default.protocol), own.shape, train, own.task
+
+
+def _check_size(contest: Contest, left: int) -> None:
+    """Raise if there are too few samples for the largest k, before anything is trained."""
+    for trial in contest.tuning_trials:
+        if trial.method.smallest > left:
+            raise ValueError(
+                f"{contest.name} must leave {trial.method.smallest} training samples for "
+                f"{trial.method.label}, beside those held out it has {left}: take a larger data "
+                "set, or leave the method out"
+            )

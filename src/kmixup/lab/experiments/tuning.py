@@ -1,0 +1,317 @@
+"""Tune k and alpha on a data set: search on validation samples, then test once.
+
+The search of k-mixup comes first, then that of mixup with as many trials, then ERM on the same
+validation samples. Both winners and ERM are then trained on the whole training part, with seeds
+that no search has used, and tested. All trials share one division into training and test part;
+trials of a search differ in the samples held out for validation, the first weights and the order.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from kmixup.lab.checks import check_whole, known_settings
+from kmixup.lab.data import ENTRIES, Holdout, at_hand, load
+from kmixup.lab.evaluate.scores import PERCENT, Measure
+from kmixup.lab.evaluate.tasks import ClassWeights
+from kmixup.lab.experiments.budget import Budget, Run, Tested, final_trials, validation_error
+from kmixup.lab.experiments.estimate import estimate
+from kmixup.lab.experiments.rows import Row, done_of, measure_of
+from kmixup.lab.experiments.search import (
+    KS,
+    Config,
+    Ran,
+    Searched,
+    Setting,
+    Strategy,
+    make_strategy,
+    search,
+)
+from kmixup.lab.experiments.units import units
+from kmixup.lab.formatting import count
+from kmixup.lab.models import check_model
+from kmixup.lab.train.config import Method, Protocol, Trial
+from kmixup.lab.train.defaults import defaults_for
+
+STUDY = "study.db"  # the SQLite file of the Optuna studies, beside the rows
+TESTED = 10_000  # the first seed of the final test, beyond those of any search
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A search on a data set, and the test after it.
+
+    Attributes:
+        base: the trial whose method, seed and validation are replaced.
+        strategy: which settings are tried.
+        validation: the share of the training samples that is held out in every trial.
+        tests: the number of seeds of the final test.
+    """
+
+    base: Trial
+    strategy: Strategy
+    validation: float
+    tests: int
+
+    def __post_init__(self) -> None:
+        check_whole("tests", self.tests)
+        for k in self.strategy.ks:
+            self.trial(Config(k, 1.0))  # raises if a batch is smaller than k
+
+    def trial(self, config: Config) -> Trial:
+        """Return a trial of the search."""
+        return self._held_out(method_of(config), config.seed)
+
+    def erm_trials(self, seeds: int) -> list[Trial]:
+        """Return trials of ERM on the validation samples of the first seeds of a search."""
+        return [self._held_out(method_of(None), self.base.seed + i) for i in range(seeds)]
+
+    def test_trials(self, setting: Setting | None) -> list[Trial]:
+        """Return the trials of the final test; None for ERM."""
+        first = self.base.seed + TESTED
+        seeds = range(first, first + self.tests)
+        return final_trials(self.base, dict.fromkeys(seeds, method_of(setting)))
+
+    def first_trials(self) -> list[Trial]:
+        """Return one seed of the settings that are tried first."""
+        return [
+            self._held_out(method_of(setting), self.base.seed) for setting in self.strategy.settings
+        ]
+
+    def _held_out(self, method: Method, seed: int) -> Trial:
+        return replace(self.base, method=method, seed=seed, validation=self.validation)
+
+
+def method_of(setting: Setting | None) -> Method:
+    """Return the method of a trial; None for ERM."""
+    if setting is None:
+        return Method("erm")
+    return Method("kmixup", setting.k, setting.alpha, setting.alpha_rule)
+
+
+def make_plan(
+    data: str,
+    *,
+    strategy: str = "two-step",
+    model: str | None = None,
+    k: Sequence[int] | None = None,
+    alpha: Sequence[float] | None = None,
+    alpha_rule: str | None = None,
+    trials: int | None = None,
+    validation: float = 0.2,
+    tests: int = 10,
+    seed: int = 0,
+    limit: int | None = None,
+    scaling: str | None = None,
+    size: int | None = None,
+    target: str | None = None,
+    drop: Sequence[str] | None = None,
+    task: str | None = None,
+    resize: tuple[int, int] | None = None,
+    class_weights: ClassWeights | None = None,
+    protocol: Mapping[str, Any] | None = None,
+) -> Plan:
+    """Return a plan, by default with the paper's network and protocol for the data set.
+
+    Args:
+        data, limit, scaling, size, target, drop, task, resize: as in `kmixup.lab.data.load`.
+        strategy, alpha, alpha_rule, trials: as in `make_strategy`.
+        class_weights: as in `Trial`.
+        model: by default the paper's for the data set.
+        k: by default the powers of two up to 32 that batches and training samples allow.
+        validation: the share of the training samples that is held out in every trial.
+        tests: seeds of the final test.
+        seed: of the split into training and test part, and the first seed of the trials.
+        protocol: settings to replace in the paper's protocol for the data set.
+    """
+    holdout = Holdout(validation, seed)
+    loaded = None
+    if data in ENTRIES and not at_hand(data, limit=limit):  # a cluster may have them
+        left = holdout.left(min(ENTRIES[data].train, limit or ENTRIES[data].train))
+    else:
+        loaded = load(
+            data,
+            limit=limit,
+            scaling=scaling,  # type: ignore[arg-type]
+            size=size,
+            target=target,
+            drop=drop or (),
+            task=task,  # type: ignore[arg-type]
+            resize=resize,
+            seed=seed,
+            holdout=holdout,
+        )
+        left = len(loaded.x_train)
+    default = defaults_for(data, loaded)
+    base = Trial(
+        data,
+        model or default.model,
+        Method("erm"),
+        replace(default.protocol, **known_settings(Protocol, protocol or {}, "protocol.")),
+        seed,
+        limit=limit,
+        scaling=scaling,  # type: ignore[arg-type]
+        size=size,
+        target=target,
+        split=seed,
+        drop=None if drop is None else tuple(drop),
+        task=task,
+        resize=resize,
+        class_weights=class_weights,
+    )
+    check_model(base.model)
+    for given in k or ():
+        if given > left:
+            raise ValueError(
+                f"k must be at most {left}, the training samples that validation leaves of {data}, "
+                f"got {given}: lower it"
+            )
+    ks = k or [usual for usual in KS if usual <= min(left, base.protocol.batch_size)]
+    chosen = make_strategy(strategy, k=ks, alpha=alpha, alpha_rule=alpha_rule, trials=trials)
+    return Plan(base, chosen, validation, tests)
+
+
+@dataclass(frozen=True)
+class Finalist(Tested):
+    """A method in the final test.
+
+    Attributes:
+        rows: one for each seed of the test.
+        name: "k-mixup", "mixup" or "ERM".
+        setting: the winner of the search, None for ERM.
+    """
+
+    name: str
+    setting: Setting | None
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """Results of the searches on a data set, and of the final test.
+
+    Attributes:
+        plan: what was searched.
+        budget: of each search.
+        kmixup: the search over k and alpha.
+        mixup: the search over the alpha of mixup.
+        erm: validation errors of ERM, of the seeds that the winner of `kmixup` has; NaN for a
+            trial that failed.
+        tests: the final test of k-mixup, mixup and ERM. Each has a `name`, the `setting` that
+            the search chose, its test `errors` by seed, their `mean` and `standard_error`.
+        rows: of all trials.
+
+    Returned by `tune_data`.
+    """
+
+    plan: Plan
+    budget: Budget
+    kmixup: Searched
+    mixup: Searched
+    erm: tuple[float, ...]
+    tests: tuple[Finalist, ...]
+    rows: tuple[Row, ...]
+
+    @property
+    def measure(self) -> Measure:
+        """Name and unit of the errors."""
+        return measure_of(self.rows)
+
+
+def tune_plan(
+    plan: Plan,
+    run: Run,
+    *,
+    budget: Budget = Budget(),  # noqa: B008, frozen
+    workers: int = 1,
+    guess: Callable[[], float] = lambda: 0.0,
+    on_status: Callable[[str], object] = lambda sentence: None,
+    study: Path | None = None,
+) -> Tuned:
+    """Search, then test.
+
+    Args:
+        plan: from `make_plan`.
+        run: trains the trials that have no row yet, and returns the rows of all.
+        budget: of the search of k-mixup. The search of mixup may have as many trials.
+        workers: how many units `run` works on at once.
+        guess: returns the seconds of the first trial, for a budget in minutes.
+        on_status: called with a sentence before each part.
+        study: SQLite file of the two Optuna studies. It is written anew from the rows, which
+            are the record of the search; by default there is no file.
+    """
+    rows: dict[str, Row] = {}
+
+    def get(trials: Sequence[Trial]) -> list[Row]:
+        rows.update((row.id, row) for row in run(trials))
+        return [rows[trial.id] for trial in trials]
+
+    def train(configs: Sequence[Config]) -> Ran:
+        trials = [plan.trial(config) for config in configs]
+        return Ran(list(map(validation_error, get(trials))), seconds_of(trials, rows, workers))
+
+    if study is not None:
+        study.parent.mkdir(parents=True, exist_ok=True)
+        study.unlink(missing_ok=True)
+    seed = plan.base.seed
+    on_status("the search of k-mixup, on validation samples")
+    kmixup = search(plan.strategy, train, budget=budget, seed=seed, guess=guess, storage=study)
+    on_status("the search of mixup, with as many trials")
+    strategy = plan.strategy.for_mixup(kmixup)
+    mixup = search(strategy, train, seed=seed, name="mixup", storage=study)
+    on_status("ERM, on the same validation samples")
+    erm = get(plan.erm_trials(len(kmixup.best.errors)))
+    on_status("the test of k-mixup, mixup and ERM")
+    chosen = {"k-mixup": kmixup.winner, "mixup": mixup.winner, "ERM": None}
+    get([trial for setting in chosen.values() for trial in plan.test_trials(setting)])
+    tests = tuple(
+        Finalist(tuple(rows[trial.id] for trial in plan.test_trials(setting)), name, setting)
+        for name, setting in chosen.items()
+    )
+    errors = tuple(map(validation_error, erm))
+    return Tuned(plan, budget, kmixup, mixup, errors, tests, tuple(rows.values()))
+
+
+def seconds_of(trials: Sequence[Trial], rows: Mapping[str, Row], workers: int) -> float:
+    """Return how long workers take for trials, from the training times in their rows.
+
+    A unit is run by one worker, so this is at least the time of the longest unit.
+    """
+    times = [
+        sum(row.seconds for row in done_of(rows[trial.id] for trial in unit))
+        for unit in units(trials)
+    ]
+    return max(sum(times) / workers, max(times))
+
+
+def guess_seconds(plan: Plan, workers: int) -> float:
+    """Return the estimated seconds of a trial of the first seed, 0 if there is no estimate."""
+    trials = plan.first_trials()
+    return estimate(trials).on(workers) / len(trials)
+
+
+class Leader:
+    """Describes the best setting of a plan's search so far, each time that rows come in."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._searched = replace(plan.base, validation=plan.validation)
+        self._errors: dict[Method, list[float]] = defaultdict(list)
+        self._measure = PERCENT
+
+    def __call__(self, rows: Sequence[Row]) -> str:
+        base = self._searched
+        for row in done_of(rows):
+            if replace(row.trial, method=base.method, seed=base.seed) == base:
+                self._errors[row.trial.method].append(row.error)
+                self._measure = row.measure
+        if not self._errors:
+            return "none has ended well so far"
+        most = max(map(len, self._errors.values()))
+        ahead = [method for method, errors in self._errors.items() if len(errors) == most]
+        best = min(ahead, key=lambda method: (fmean(self._errors[method]), method.k, method.alpha))
+        mean = fmean(self._errors[best])
+        return f"best so far: {best.label} {self._measure.text(mean)} over {count(most, 'seed')}"

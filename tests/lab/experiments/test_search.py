@@ -1,0 +1,461 @@
+"""Searches against brute force, on made-up errors, and with your own training function."""
+
+import math
+import re
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+from statistics import fmean
+
+import optuna
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kmixup.lab
+from kmixup.lab.experiments.budget import Budget, choose
+from kmixup.lab.experiments.search import (
+    ALPHAS,
+    KS,
+    STRATEGIES,
+    AllFailedError,
+    Config,
+    Ran,
+    Setting,
+    make_strategy,
+    search,
+    tune,
+    url_of,
+)
+
+ks = st.lists(st.sampled_from(KS), min_size=1, max_size=6, unique=True)
+alphas = st.lists(st.sampled_from(ALPHAS), min_size=1, max_size=5, unique=True)
+several_ks = ks.filter(lambda those: max(those) > 1)
+several_alphas = alphas.filter(lambda those: len(those) > 1)
+names = st.sampled_from(STRATEGIES)
+FEW = settings(max_examples=25, deadline=None)
+
+
+@st.composite
+def surfaces(draw, *, by_seed=True):
+    """An error for every config, with many ties: of 20 validation samples."""
+    seed = draw(st.integers(0, 2**32))
+
+    def error(config):
+        key = (seed, config.k, config.alpha, config.alpha_rule, config.seed if by_seed else 0)
+        return zlib.crc32(repr(key).encode()) % 21 / 20
+
+    return error
+
+
+def run(strategy, error, *, each=0.0, **more):
+    """Return the result of a search, and the configs that it asked for, in their order."""
+    asked = []
+
+    def train(configs):
+        asked.extend(configs)
+        return Ran([error(config) for config in configs], each * len(configs))
+
+    return search(strategy, train, **more), asked
+
+
+def least(settings, error, seeds):
+    """The winner by brute force, with the rule for ties."""
+
+    def rank(setting):
+        return round(mean_of(setting, error, seeds), 12), setting.k, setting.alpha
+
+    return min(settings, key=rank)
+
+
+def mean_of(setting, error, seeds):
+    configs = [Config(setting.k, setting.alpha, setting.alpha_rule, i) for i in range(seeds)]
+    return fmean(map(error, configs))
+
+
+def some_strategy(name, ks, alphas, trials):
+    return make_strategy(
+        name, k=ks, alpha=alphas[:1] if name == "simple" else alphas, trials=trials
+    )
+
+
+# what wins
+
+
+@given(surfaces(), ks, alphas, st.integers(1, 4), st.sampled_from(["same", "xi"]))
+@FEW
+def test_a_grid_finds_the_lowest_mean_error(error, ks, alphas, trials, rule):
+    strategy = make_strategy("grid", k=ks, alpha=alphas, alpha_rule=rule, trials=trials)
+    outcome, asked = run(strategy, error)
+    assert outcome.winner == least(strategy.settings, error, trials)
+    assert len(asked) == len(set(asked)) == len(ks) * len(alphas) * trials == outcome.trials
+
+
+@given(surfaces(), ks, st.sampled_from(ALPHAS), st.integers(1, 4))
+@FEW
+def test_the_simple_recipe_searches_k_at_one_alpha(error, ks, alpha, trials):
+    outcome, asked = run(make_strategy("simple", k=ks, alpha=[alpha], trials=trials), error)
+    assert outcome.winner == least([Setting(k, alpha) for k in ks], error, trials)
+    assert {config.alpha for config in asked} == {alpha}
+    assert make_strategy("simple").settings == tuple(Setting(k, 1.0) for k in KS)
+
+
+@given(surfaces(), several_ks, alphas, st.integers(1, 4))
+@FEW
+def test_two_steps_take_k_above_1_only_at_the_best_alpha_of_mixup(error, ks, alphas, trials):
+    outcome, asked = run(make_strategy("two-step", k=ks, alpha=alphas, trials=trials), error)
+    first, second = asked[: len(alphas) * trials], asked[len(alphas) * trials :]
+    mixup = least([Setting(1, alpha) for alpha in alphas], error, trials)
+    assert all(config.k == 1 for config in first)
+    assert len(second) == sum(k > 1 for k in ks) * trials
+    assert all(
+        (config.k > 1, config.alpha, config.alpha_rule) == (True, mixup.alpha, "xi")
+        for config in second
+    )
+    at_xi = [Setting(k, mixup.alpha, "xi") for k in ks if k > 1]
+    assert outcome.winner == least([mixup, *at_xi], error, trials)
+
+
+@given(surfaces(by_seed=False), ks, alphas, st.integers(1, 3))
+@FEW
+def test_halving_finds_the_lowest_error_where_seeds_do_not_matter(error, ks, alphas, trials):
+    strategy = make_strategy("halving", k=ks, alpha=alphas, trials=trials)
+    winner = run(strategy, error)[0].winner
+    assert error(winner_config(winner)) == min(map(error, map(winner_config, strategy.settings)))
+
+
+def winner_config(setting):
+    return Config(setting.k, setting.alpha, setting.alpha_rule)
+
+
+@given(surfaces(), ks, alphas, st.integers(1, 3))
+@FEW
+def test_halving_doubles_the_seeds_of_some_and_has_no_more_trials_than_planned(
+    error, ks, alphas, trials
+):
+    strategy = make_strategy("halving", k=ks, alpha=alphas, trials=trials)
+    outcome, asked = run(strategy, error)
+    assert len(asked) == len(set(asked)) == outcome.trials <= strategy.most
+    total = 0
+    for part in outcome.rounds:
+        assert part.seeds == part.planned == (total or trials)
+        total += part.seeds
+    for before, after in zip(outcome.rounds, outcome.rounds[1:], strict=False):
+        assert {t.setting for t in after.tried} <= {t.setting for t in before.tried}
+
+
+def test_tpe_comes_near_the_best_setting_between_the_alphas():
+    def error(config):
+        return abs(math.log(config.alpha / 0.5)) + abs(math.log2(config.k) - 3)
+
+    outcome, asked = run(make_strategy("tpe", trials=1), error)
+    assert [config.k for config in asked[:6]] == list(KS)
+    assert len(asked) == outcome.trials == 30
+    assert all(0.1 <= config.alpha <= 16 for config in asked)
+    assert outcome.best.mean < 0.3 < min(error(config) for config in asked[:6])
+
+
+@given(names, surfaces(), several_ks, several_alphas, st.integers(1, 3))
+@FEW
+def test_a_search_is_repeated_exactly(name, error, ks, alphas, trials):
+    strategy = some_strategy(name, ks, alphas, trials)
+    assert run(strategy, error, seed=3) == run(strategy, error, seed=3)
+
+
+def test_of_equal_settings_the_smaller_k_wins_then_the_smaller_alpha():
+    for name in ("simple", "two-step", "grid", "tpe"):
+        winner = run(make_strategy(name), lambda config: 0.1 + 0.2)[0].winner
+        assert winner.k == 1
+        assert winner.alpha == 1.0 if name == "simple" else winner.alpha < 0.2
+    # 0.1 + 0.2 and 0.3 + 0.0 differ in their last bit, and tie all the same
+    errors = {Setting(4, 1.0): (0.3, 0.0), Setting(2, 1.0): (0.1, 0.2)}
+    assert choose(errors) == Setting(2, 1.0)
+
+
+def test_settings_are_compared_on_the_seeds_that_all_have():
+    # seed 1 is hard; mixup has it, the second step has not
+    strategy = make_strategy("two-step", k=[2], alpha=[1.0], trials=2)
+    outcome, _ = run(strategy, lambda c: 0.1 * c.k + c.seed, budget=Budget.read(3))
+    assert outcome.winner == Setting(1, 1.0)
+    assert [part.seeds for part in outcome.rounds] == [2, 1]
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_setting_with_a_failed_trial_cannot_win(name):
+    """Without the failures k = 1 would win everywhere, with alpha = 1."""
+
+    def error(config):
+        failed = config.seed == 1 and config.k == 1
+        return math.nan if failed else config.k / 10 + abs(config.alpha - 1)
+
+    alphas = [1.0] if name == "simple" else [0.5, 1.0]
+    strategy = make_strategy(name, k=[1, 2, 4], alpha=alphas, trials=2)
+    if name == "two-step":
+        with pytest.raises(AllFailedError):
+            run(strategy, error)
+        return
+    assert run(strategy, error)[0].winner == Setting(2, 1.0)
+
+
+def test_settings_that_fail_late_in_halving_leave_the_field_to_the_others():
+    strategy = make_strategy("halving", k=[1, 2, 4, 8], alpha=[1.0], trials=1)
+    outcome, asked = run(strategy, lambda c: math.nan if c.seed else c.k / 10)
+    assert outcome.winner not in [tried.setting for tried in outcome.table if tried.failed]
+    assert any(config.seed for config in asked)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_if_every_setting_fails_none_wins(name):
+    with pytest.raises(AllFailedError, match="no setting can win: every one had a trial that fai"):
+        run(make_strategy(name), lambda config: math.nan)
+
+
+# budgets
+
+
+@given(names, surfaces(), several_ks, several_alphas, st.integers(1, 4), st.integers(1, 200))
+@FEW
+def test_a_budget_of_trials_is_never_exceeded(name, error, ks, alphas, trials, budget):
+    strategy = some_strategy(name, ks, alphas, trials)
+    if budget < strategy.size:
+        with pytest.raises(ValueError, match="budget must be at least"):
+            run(strategy, error, budget=Budget.read(budget))
+        return
+    outcome, asked = run(strategy, error, budget=Budget.read(budget))
+    assert len(asked) == outcome.trials <= budget
+    whole, _ = run(strategy, error)
+    if whole.trials <= budget:
+        assert outcome == whole
+
+
+@given(
+    names, surfaces(), several_ks, several_alphas, st.integers(1, 4), st.floats(0.1, 3), st.data()
+)
+@FEW
+def test_a_budget_of_minutes_is_never_exceeded(name, error, ks, alphas, trials, each, data):
+    strategy = some_strategy(name, ks, alphas, trials)
+    need = each * strategy.size
+    seconds = data.draw(st.floats(need / 2, 8 * need))
+    more = {"budget": Budget(seconds=seconds), "guess": lambda: each, "each": each}
+    if seconds < 0.999999 * need:
+        with pytest.raises(ValueError, match="budget must be at least .* minutes for one seed"):
+            run(strategy, error, **more)
+    elif seconds > 1.000001 * need:
+        assert run(strategy, error, **more)[0].seconds <= seconds * 1.000001
+
+
+@given(names, surfaces(), several_ks, several_alphas, st.integers(1, 4), st.integers(30, 200))
+@FEW
+def test_mixup_is_searched_with_as_many_trials(name, error, ks, alphas, trials, budget):
+    strategy = some_strategy(name, ks, alphas, trials)
+    outcome, asked = run(strategy, error, budget=Budget.read(budget))
+    rival, tried = run(strategy.for_mixup(outcome), error)
+    # what is left is too little for another alpha
+    assert 0 <= outcome.trials - rival.trials < outcome.rounds[0].seeds
+    assert len(set(tried)) == len(tried) == rival.trials
+    assert {config.k for config in tried} == {1}
+    if name != "tpe":  # what both ask for is trained once
+        first = {config.alpha for config in asked if config.seed == 0}
+        assert first <= {config.alpha for config in tried}
+
+
+def test_the_default_searches_are_as_large_as_the_page_of_tuning_says():
+    by_k = {name: run(make_strategy(name), lambda c: c.k + c.alpha)[0] for name in STRATEGIES}
+    trials = {name: outcome.trials for name, outcome in by_k.items()}
+    assert trials.pop("halving") <= make_strategy("halving").most == 186
+    assert trials == {"simple": 30, "two-step": 50, "grid": 150, "tpe": 150}
+
+
+def test_time_is_counted_as_it_passes():
+    strategy = make_strategy("simple", k=[1, 2], trials=10)
+    asked = []
+
+    def train(configs):
+        asked.append(len(configs))
+        return Ran([0.0] * len(configs), 20.0)
+
+    tuned = search(strategy, train, budget=Budget.read("1m"))
+    assert asked == [2, 2, 2]  # nothing was known of the first; then 20 seconds for each seed
+    assert tuned.seconds == 60
+
+
+@pytest.mark.parametrize("text", ["", "many", "0", "0m", "-5", "1.5", "30x", "m", "5 m m"])
+def test_a_budget_is_trials_or_minutes(text):
+    with pytest.raises(ValueError, match="budget must be a number of trials or of minutes, e.g. 6"):
+        Budget.read(text)
+
+
+def test_a_budget_can_be_read():
+    assert Budget.read(60) == Budget.read(" 60 ") == Budget(60)
+    assert Budget.read("30m") == Budget.read("30 min") == Budget(seconds=1800)
+    assert not Budget.read(None).limited
+
+
+@pytest.mark.parametrize(
+    ("name", "budget", "message"),
+    [
+        (
+            "grid",
+            "10",
+            "budget must be at least 30 trials for one seed of 30 settings, got 10 trials: raise "
+            "it, or use the strategy simple, which needs 6 trials",
+        ),
+        (
+            "two-step",
+            "9",
+            "budget must be at least 10 trials for one seed of 10 settings, got 9 trials: raise "
+            "it, or use the strategy simple, which needs 6 trials",
+        ),
+        (
+            "simple",
+            "5",
+            "budget must be at least 6 trials for one seed of 6 settings, got 5 trials: raise it, "
+            "or name fewer k",
+        ),
+        (
+            "grid",
+            "1m",
+            "budget must be at least 5 minutes for one seed of 30 settings, got 1 minutes: raise "
+            "it, or use the strategy simple, which needs 1 minutes",
+        ),
+    ],
+)
+def test_a_budget_too_small_for_one_seed_is_an_error(name, budget, message):
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        run(make_strategy(name), lambda c: 0.0, budget=Budget.read(budget), guess=lambda: 10.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "message"),
+    [
+        ("bayes", {}, "strategy must be one of simple, two-step, grid, halving, tpe, got 'bayes'"),
+        ("grid", {"k": [0]}, "k must be a whole number, at least 1, got 0"),
+        ("grid", {"alpha": [-1]}, "alpha must be"),
+        ("grid", {"alpha": [0]}, "alpha must be above 0 in a search, got 0: that is ERM"),
+        ("grid", {"trials": 0}, "trials must be a whole number, at least 1, got 0"),
+        ("grid", {"alpha_rule": "both"}, "alpha_rule must be same or xi, got 'both'"),
+        ("two-step", {"alpha_rule": "same"}, 'alpha_rule must be "xi" in two steps, got "same"'),
+        ("two-step", {"k": [1]}, "two-step needs a k above 1 for its second step, got 1 alone"),
+        ("simple", {"alpha": [1, 2]}, "simple has one alpha, got 2: give one, or use the strategy"),
+        ("tpe", {"alpha": [1]}, "tpe searches between .* alpha, got one: give two, or use"),
+    ],
+)
+def test_mistakes_are_named(name, more, message):
+    with pytest.raises(ValueError, match=message):
+        make_strategy(name, **more)
+
+
+# the file of a study
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_file_has_every_setting_with_its_error(name, tmp_path):
+    def error(config):
+        return math.nan if (config.k, config.alpha) == (4, 0.25) else config.k + config.alpha
+
+    strategy, file = make_strategy(name, trials=1), tmp_path / "50%? #1.db"
+    outcome, asked = run(strategy, error, storage=file)
+    assert (outcome, asked) == run(strategy, error)
+    study = optuna.load_study(study_name="k-mixup", storage=url_of(file))
+    stored = {(trial.params["k"], trial.params["alpha"]): trial for trial in study.trials}
+    assert len(stored) == len(outcome.table)
+    for tried in outcome.table:
+        trial = stored[tried.setting.k, tried.setting.alpha]
+        assert trial.state.is_finished()
+        assert trial.value == (None if tried.failed else pytest.approx(tried.mean))
+    if name != "halving":
+        assert study.best_value == outcome.best.mean
+
+
+# your own training function
+
+
+def error(config):
+    return 0.2 + abs(math.log2(config.k) - 2) / 10 + abs(config.alpha - 1) / 100
+
+
+def test_a_function_of_ones_own_is_searched():
+    given = []
+
+    def train(config):
+        given.append(config)
+        return error(config) + 0.001 * config.seed
+
+    tuned = kmixup.lab.tune(train, strategy="grid", k=[1, 4], alpha=[0.5, 1], trials=2, seed=7)
+    assert tuned.winner == Setting(4, 1.0)
+    assert given[:2] == [Config(1, 0.5, seed=7), Config(1, 1.0, seed=7)]
+    assert tuned.trials == len(given) == 8
+    assert {config.seed for config in given} == {7, 8}
+    best = tuned.best
+    assert best.mean == pytest.approx(0.2 + 0.0075)
+    assert best.standard_error == pytest.approx(0.0005)
+    assert [len(tried.errors) for tried in tuned.table] == [2] * 4
+
+
+def test_two_steps_are_the_default_and_a_budget_ends_them():
+    tuned = tune(error, budget=23)
+    assert tuned.winner == Setting(4, 1.0, "xi")
+    # 5 alphas with 3 seeds, for 5 ks must have one as well
+    assert [part.seeds for part in tuned.rounds] == [3, 1]
+    assert tuned.trials == 20
+
+
+def test_a_function_that_raises_or_gives_no_number_cannot_win():
+    def train(config):
+        if config.k == 4:
+            raise RuntimeError("out of memory")
+        return math.inf if config.k == 8 else error(config)
+
+    with pytest.warns(UserWarning, match="cannot win") as said:
+        tuned = tune(train, strategy="simple", trials=1)
+    assert tuned.winner.k == 2
+    assert [str(tried.message) for tried in said] == [
+        "k=4 alpha=1 failed with seed 0 and cannot win: RuntimeError: out of memory",
+        "k=8 alpha=1 failed with seed 0 and cannot win: ValueError: train must return a finite "
+        "error, got inf",
+    ]
+    failed = {tried.setting.k: tried.failed for tried in tuned.table}
+    assert failed == {1: 0, 2: 0, 4: 1, 8: 1, 16: 0, 32: 0}
+    assert math.isnan(tuned.table[2].mean)
+
+
+@pytest.mark.filterwarnings("ignore:.*cannot win")
+def test_a_function_that_always_fails_is_an_error_with_its_reason():
+    with pytest.raises(AllFailedError, match="every one .* the last by TypeError: float") as raised:
+        tune(lambda config: None, strategy="simple", trials=1)
+    assert isinstance(raised.value.__cause__, TypeError)
+
+
+def test_a_keyboard_interrupt_is_no_failure():
+    def train(config):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tune(train)
+
+
+def test_a_seed_is_a_whole_number():
+    with pytest.raises(ValueError, match="seed must be a whole number, at least 0, got -1"):
+        tune(error, seed=-1)
+
+
+def test_the_lab_itself_is_light():
+    code = (
+        "import sys, kmixup; before = set(sys.modules); import kmixup.lab; "
+        "new = {m.split('.')[0] for m in set(sys.modules) - before}; "
+        "print(new & {'scipy', 'lap', 'sklearn', 'matplotlib', 'rich', 'typer', 'jinja2', "
+        "'lightning_fabric', 'optuna'})"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "set()\n"
+
+
+@pytest.mark.slow
+def test_the_code_on_the_page_of_tuning_runs(capsys):
+    page = (Path(__file__).parents[3] / "docs/tuning.md").read_text().partition("## Searching")[2]
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    names = {}
+    exec(compile(block, "docs/tuning.md", "exec"), names)
+    assert len(capsys.readouterr().out.splitlines()) == 9
+    assert names["search"].winner in [tried.setting for tried in names["search"].table]
