@@ -72,7 +72,8 @@ def settings_of(name: str, budget: int) -> tuple[Method, ...]:
     [1, 2, 4, 8, 16, 32]
     """
     entry = METHODS[name]
-    ks, alphas = (1,), (1.0,)
+    ks: tuple[int, ...] = (1,)
+    alphas: tuple[float, ...] = (1.0,)
     if entry.has_k and entry.has_alpha:
         # at k = 1 some are mixup itself, which takes part anyway
         ks = (1, MATCHED_K) if entry.baseline is None else (4, MATCHED_K)
@@ -305,8 +306,9 @@ def _subject(
         return base, entry.shape, base.samples or entry.train, "classes"
     if name in ENTRIES:
         entry, default = ENTRIES[name], defaults_for(name)
-        scaling = None if entry.paper is None else "paper"
-        base = Trial(name, default.model, erm, default.protocol, scaling=scaling)
+        base = Trial(name, default.model, erm, default.protocol)
+        if entry.paper is not None:
+            base = replace(base, scaling="paper")
         return base, entry.shape, entry.train, "classes"
     own = load(name, holdout=Holdout(validation))  # does not read the test part
     default, train = defaults_for(name, own), len(own.x_train) + len(own.x_test)

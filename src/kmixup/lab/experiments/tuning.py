@@ -160,7 +160,7 @@ def make_plan(
         target=target,
         split=seed,
         drop=None if drop is None else tuple(drop),
-        task=task,
+        task=task,  # type: ignore[arg-type]
         resize=resize,
         class_weights=class_weights,
     )
