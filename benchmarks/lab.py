@@ -8,7 +8,7 @@ import torch
 
 from benchmarks.tables import table
 from kmixup.lab.bench.timing import interleaved
-from kmixup.lab.data.noise import noise
+from kmixup.lab.data.toy import noise
 from kmixup.lab.formatting import stopwatch
 from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.fleet import train_fleet

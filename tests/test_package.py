@@ -16,7 +16,7 @@ SOURCE = Path(kmixup.__file__).parent
 ENDS = {"__init__", "__main__"}
 # a module may import from the levels before its own
 LEVELS = [
-    {"assignment", "compiling", "layers", "measured", "modes", "randomness", "state"},
+    {"assignment", "columns", "compiling", "layers", "measured", "modes", "randomness", "state"},
     {"batchnorm", "blocks", "cuts", "labellings", "points", "sampling"},
     {"coefficient"},
     {"pairing", "calibration", "interpolation", "targets"},

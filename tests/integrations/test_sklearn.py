@@ -213,8 +213,7 @@ def test_early_stopping_holds_out_samples_and_keeps_the_best_weights(capsys):
     assert "train_loss" in printed
     assert "valid_loss" in printed
     # columns are standardised by the samples that train
-    seen = stopped.columns_.named_transformers_["numbers"].n_samples_seen_
-    assert seen == 135
+    assert stopped.scaler_.n_samples_seen_ == 135
 
 
 def test_nothing_is_printed_unless_asked_for(capsys):

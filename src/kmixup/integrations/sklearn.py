@@ -15,12 +15,12 @@ from itertools import pairwise
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
-from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import train_test_split
-from sklearn.preprocessing import LabelEncoder, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import LabelEncoder, StandardScaler
 from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -30,6 +30,7 @@ from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
 from kmixup.batchnorm import clean_batchnorm, has_batchnorm
+from kmixup.columns import TableEncoder
 from kmixup.integrations.skorch import MixedNet, batch_count
 from kmixup.methods import KMixup
 from kmixup.mixer import LamPer, Mixer
@@ -41,7 +42,7 @@ FLOATS = (np.float64, np.float32)  # others become float64, as in scikit-learn's
 
 
 class _Estimator(BaseEstimator):
-    """What the two estimators share: columns, weights, the validation part, and the network.
+    """Base of both estimators: columns, weights, the validation part, and the network.
 
     `mixer__k` and its like are parameters by themselves, so that a grid finds them although
     `mixer` is a class and not an estimator.
@@ -110,17 +111,20 @@ class _Estimator(BaseEstimator):
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on samples `(n, d)`; samples of weight 0 count as absent."""
         self._check_settings()
-        X = self._checked_inputs(X, y)
+        frame = self._checked_inputs(X, y)
         targets = self._checked_targets(y)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = _check_sample_weight(
+            sample_weight, frame, dtype=np.float64, ensure_non_negative=True
+        )
         kept = np.flatnonzero(weight)
-        X, targets, weight = _rows(X, kept), targets[kept], weight[kept]
+        frame, targets, weight = frame.iloc[kept], targets[kept], weight[kept]
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         train, valid = self._split(targets, seed)
-        self._dtype = torch.float32 if getattr(X, "dtype", None) == np.float32 else torch.float64
-        self.columns_ = self._transformer().fit(_rows(X, train))
+        encoder = TableEncoder.infer(frame)
+        self.columns_ = encoder.fit(encoder.read(frame.iloc[train]))
+        self.scaler_ = StandardScaler().fit(self.columns_.transform(frame.iloc[train]))
         data = TensorDataset(
-            self._tensor(X),
+            self._tensor(frame),
             self._encoded(targets, train),
             torch.from_numpy(weight / weight[train].mean()).to(self._dtype),
         )
@@ -171,14 +175,27 @@ class _Estimator(BaseEstimator):
                 f"validation_fraction must be between 0 and 1, got {self.validation_fraction}"
             )
 
-    def _checked_inputs(self, X: Any, y: Any) -> Any:
-        """Inputs as an array of floats, or as they are where some columns are categories."""
+    def _checked_inputs(self, X: Any, y: Any) -> pd.DataFrame:
+        """Check the inputs of `fit`, and return them as a data frame."""
         self._categories = self._categorical(X)
-        if not self._categories:
-            return validate_data(self, X, y, multi_output=True, dtype=FLOATS)[0]
-        validate_data(self, X, y, skip_check_array=True)
-        check_consistent_length(X, y)
-        return X
+        if self._categories:
+            validate_data(self, X, y, skip_check_array=True)
+            check_consistent_length(X, y)
+        else:
+            X = validate_data(self, X, y, multi_output=True, dtype=FLOATS)[0]
+        self._dtype = torch.float32 if getattr(X, "dtype", None) == np.float32 else torch.float64
+        return self._frame(X)
+
+    def _frame(self, X: Any) -> pd.DataFrame:
+        """Return checked inputs as a data frame of floats and categories."""
+        names = list(map(str, getattr(self, "feature_names_in_", range(self.n_features_in_))))
+        frame = pd.DataFrame(X).reset_index(drop=True).set_axis(names, axis=1)
+        categories = [names[i] for i in self._categories]
+        numbers = [name for name in names if name not in categories]
+        if numbers:
+            floats = check_array(frame[numbers], input_name="X", dtype=FLOATS)
+            frame = frame.drop(columns=numbers).join(pd.DataFrame(floats, columns=numbers))
+        return frame[names].astype(dict.fromkeys(categories, "category"))
 
     def _categorical(self, X: Any) -> list[int]:
         """Positions of the columns that hold categories."""
@@ -212,17 +229,11 @@ class _Estimator(BaseEstimator):
         )
         return train, valid
 
-    def _transformer(self) -> ColumnTransformer:
-        """What comes before mixing: numbers are standardised, categories become one-hot."""
-        numbers = [i for i in range(self.n_features_in_) if i not in self._categories]
-        encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-        return ColumnTransformer(
-            [("numbers", StandardScaler(), numbers), ("categories", encoder, self._categories)]
-        )
-
-    def _tensor(self, X: Any) -> Tensor:
-        values = check_array(self.columns_.transform(X), input_name="X", dtype=FLOATS)
-        return torch.from_numpy(values).to(self._dtype)
+    def _tensor(self, frame: pd.DataFrame) -> Tensor:
+        """Return a network's inputs: numbers are standardised, categories are one-hot."""
+        x = self.columns_.transform(frame)
+        x = np.where(self.columns_.binary, x, self.scaler_.transform(x))
+        return torch.from_numpy(x).to(self._dtype)
 
     def _mixer(self, n: int) -> Mixing:
         """The mixer for `n` samples; its k is at most half of the smallest batch."""
@@ -251,7 +262,7 @@ class _Estimator(BaseEstimator):
             validate_data(self, X, reset=False, skip_check_array=True)
         else:
             X = validate_data(self, X, reset=False, dtype=FLOATS)
-        inputs = self._tensor(X)
+        inputs = self._tensor(self._frame(X))
         none = torch.empty(len(inputs), 0)
         outputs: Tensor = self.net_.forward(TensorDataset(inputs, none, none))
         return outputs
@@ -287,8 +298,9 @@ class KMixupClassifier(ClassifierMixin, _Estimator):
             `kmixup.clean_batchnorm` does.
         categorical_features: which columns are categories: positions, names or a mask. With
             "from_dtype" these are the columns of a data frame that hold categories, objects
-            or strings. Categories become one-hot, and unknown ones zeros. Other columns are
-            standardised.
+            or strings. Categories become one-hot as in the lab: at most the 100 most frequent
+            ones, zeros for unknown ones, and an indicator if some are missing. Other columns
+            are standardised.
         learning_rate_init: learning rate of AdamW.
         weight_decay: weight decay of AdamW.
         batch_size: upper bound of the size of a batch; all batches are of nearly equal size.
@@ -305,7 +317,8 @@ class KMixupClassifier(ClassifierMixin, _Estimator):
         classes_: labels of the classes, sorted.
         n_features_in_: number of columns seen in `fit`.
         feature_names_in_: names of the columns, where all are strings.
-        columns_: the fitted preparation of the columns.
+        columns_: the fitted `kmixup.columns.TableEncoder`.
+        scaler_: the fitted `StandardScaler` of the encoder's numbers.
         net_: the fitted network, a `skorch.NeuralNet` with `module_` and `history`.
         n_iter_: number of epochs that were trained.
         loss_curve_: training loss of every epoch, on mixed batches.
@@ -386,7 +399,3 @@ class KMixupRegressor(RegressorMixin, _Estimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
-
-
-def _rows(X: Any, index: Array) -> Any:
-    return X.iloc[index] if hasattr(X, "iloc") else X[index]

@@ -12,7 +12,7 @@ from typing import Any
 
 from kmixup.lab.checks import known_settings
 from kmixup.lab.data import Dataset
-from kmixup.lab.data.memory import arrays_of, from_memory, write_npz
+from kmixup.lab.data.loading import from_memory, write_samples
 from kmixup.lab.evaluate.tasks import ClassWeights
 from kmixup.lab.experiments.budget import Budget
 from kmixup.lab.experiments.driver import sweep
@@ -28,8 +28,6 @@ from kmixup.lab.train.model import Model, load
 from kmixup.lab.train.setup import computing_on, load_data
 
 __all__ = ["Model", "Tuned", "fit", "load", "tune_data"]
-
-ARRAYS = "data.npz"
 
 
 def fit(
@@ -57,10 +55,10 @@ def fit(
     Returns a `Model`, which predicts for new samples and has the record of the test.
 
     Args:
-        data: inputs `(n, ...)` as an array or a tensor, with their targets `y`; a data set of
-            torch or of the lab; a name from `kmixup data list`; or the path of a table, an
-            `.npz` or a folder.
-        y: classes or numbers `(n,)`, where `data` are inputs alone.
+        data: inputs `(n, ...)` as an array or a tensor, with their targets `y`; a data frame; a
+            data set of torch or of the lab; a name from `kmixup data list`; or the path of a
+            table, an `.npz` or a folder.
+        y: classes or numbers `(n,)`, where `data` are inputs only.
         method: what mixes, such as "kmixup", "mixup", "cutmix", or "erm" for plain training;
             `kmixup train --help` lists all.
         k: the number of samples in a block.
@@ -100,7 +98,8 @@ def fit(
         loaded = data
     else:
         loaded = from_memory(
-            data, y, task=task, scaling=scaling or "standard", seed=seed,  # type: ignore[arg-type]
+            data, y, target=target, drop=drop or (), task=task,  # type: ignore[arg-type]
+            scaling=scaling or "standard", seed=seed,
         )  # fmt: skip
     usual = defaults_for(name, loaded)
     settings = known_settings(Protocol, protocol or {}, "protocol.")
@@ -150,7 +149,7 @@ def tune_data(
         folder = Path(out or stack.enter_context(TemporaryDirectory())).expanduser()
         name = os.fspath(data) if isinstance(data, str | os.PathLike) else None
         if name is None:
-            name = str(write_npz(arrays_of(data, y), folder / ARRAYS))
+            name = str(write_samples(data, y, folder))
         plan = make_plan(name, **settings)
         local = Local() if workers is None else Local(workers)
         engine = stack.enter_context(local.kept())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kmixup.lab.data import fetch
+from kmixup.lab.data import download
 
 REAL = os.environ.get("KMIXUP_DATA")
 
@@ -21,7 +21,7 @@ class Quiet(SimpleHTTPRequestHandler):
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> Path:
     folder = tmp_path / "cache"
-    monkeypatch.setattr(fetch, "cache_folder", lambda: folder)
+    monkeypatch.setattr(download, "cache_folder", lambda: folder)
     monkeypatch.delenv("KMIXUP_DATA", raising=False)
     return folder
 

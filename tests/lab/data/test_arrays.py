@@ -19,7 +19,6 @@ def save(tmp_path, **arrays):
 
 def test_npz_keeps_inputs_and_numbers_the_classes(tmp_path):
     arrays = read_npz(save(tmp_path, x=X, y=Y))
-    assert arrays.x.dtype == torch.float32
     assert arrays.x.tolist() == X.tolist()
     assert (arrays.y.tolist(), arrays.classes) == ([0, 1, 0, 1, 1, 0], ("5", "7"))
 
@@ -75,7 +74,7 @@ def test_targets_of_another_length_or_type_are_named(tmp_path, y):
 
 def test_decimal_targets_are_a_regression_and_whole_ones_are_classes(tmp_path):
     decimal = read_npz(save(tmp_path, x=X, y=Y + 0.5))
-    assert (decimal.y.dtype, decimal.classes) == (torch.float32, ())
+    assert decimal.classes == ()
     assert decimal.y.tolist() == (Y + 0.5).tolist()
     whole = read_npz(save(tmp_path, x=X, y=Y.astype(float)))
     assert (whole.y.tolist(), whole.classes) == ([0, 1, 0, 1, 1, 0], ("5", "7"))
@@ -94,6 +93,11 @@ def test_targets_that_are_not_finite_are_named(tmp_path):
     y[3] = np.nan
     with pytest.raises(ValueError, match="must hold finite numbers in y, sample 3 has nan"):
         read_npz(save(tmp_path, x=X, y=y))
+
+
+def test_targets_beyond_float32_are_named(tmp_path):
+    with pytest.raises(ValueError, match=r"up to 3.4e\+38 in y, sample 4 has 4e\+38: change the"):
+        read_npz(save(tmp_path, x=X, y=np.arange(6) * 1e38), task="regression")
 
 
 def test_arrays_of_other_names_are_not_unpacked(tmp_path):
@@ -126,15 +130,21 @@ def test_inputs_of_another_shape_or_type_are_named(tmp_path, x):
 
 
 def test_inputs_that_are_not_finite_are_named(tmp_path):
-    x = X.copy()
-    x[4, 1] = np.inf
-    with pytest.raises(ValueError, match="finite numbers in x, sample 4 has NaN or an infinite"):
-        read_npz(save(tmp_path, x=x, y=Y))
+    for bad in (np.inf, np.nan, 1e39):
+        x = X.copy()
+        x[4, 1] = bad
+        with pytest.raises(ValueError, match="finite numbers in x, sample 4 has NaN or one beyond"):
+            read_npz(save(tmp_path, x=x, y=Y))
 
 
 def test_a_test_part_of_another_shape_is_named(tmp_path):
-    with pytest.raises(ValueError, match=r"x_test like x, torch.float32 \(2,\), has .* \(1,\)"):
+    with pytest.raises(ValueError, match=r"x_test like x, torch.float64 \(2,\), has .* \(1,\)"):
         read_npz(save(tmp_path, x=X, y=Y, x_test=X[:, :1], y_test=Y))
+
+
+def test_both_parts_of_an_array_have_the_precision_of_the_first(tmp_path):
+    parts = read_npz(save(tmp_path, x=X.astype(np.float32), y=Y, x_test=X, y_test=Y))
+    assert parts.x_test.dtype == parts.x_train.dtype == torch.float32
 
 
 def test_a_test_part_with_a_new_class_is_named(tmp_path):

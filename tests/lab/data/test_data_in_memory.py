@@ -6,7 +6,8 @@ import torch
 from torch.utils.data import TensorDataset
 
 from kmixup.lab.data import load
-from kmixup.lab.data.memory import arrays_of, from_memory, write_npz
+from kmixup.lab.data.arrays import arrays_of, write_npz
+from kmixup.lab.data.loading import from_memory
 
 
 def drawn(n=60, d=4):

@@ -2,8 +2,8 @@ import hashlib
 
 import pytest
 
-from kmixup.lab.data import fetch
-from kmixup.lab.data.fetch import Remote, data_folder, find, missing, places, verify
+from kmixup.lab.data import download as fetch
+from kmixup.lab.data.download import Remote, data_folder, find, missing, places, verify
 
 CONTENT = b"numbers, many of them\n" * 1000
 

@@ -7,7 +7,7 @@ from PIL import Image
 from scipy.io import wavfile
 
 from kmixup.lab.data import load
-from kmixup.lab.data.own import ReadingOptions, read_own
+from kmixup.lab.data.loading import ReadingOptions, read_own
 
 X, Y = np.arange(12.0).reshape(6, 2), np.array([5, 7, 5, 7, 7, 5])
 
@@ -25,7 +25,7 @@ def table(tmp_path, text):
 
 def test_a_file_of_another_kind_is_refused(tmp_path, cache):
     (tmp_path / "own.pkl").touch()
-    with pytest.raises(ValueError, match=r"must be an \.npz or a \.csv file, .* is a \.pkl file"):
+    with pytest.raises(ValueError, match=r"must be an \.npz, a table .* is a \.pkl file"):
         read_own(tmp_path / "own.pkl", ReadingOptions(), cache=cache)
 
 

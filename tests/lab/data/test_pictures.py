@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from kmixup.lab.data import pictures, safety
-from kmixup.lab.data.pictures import read_images
+from kmixup.lab.data import images as pictures
+from kmixup.lab.data import safety
+from kmixup.lab.data.images import read_images
 
 
 def write_image(path, colour, size=(64, 64)):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from kmixup.lab.data import ENTRIES, at_hand, catalogue, fetch_dataset, load
-from kmixup.lab.data.fetch import Remote
+from kmixup.lab.data.download import Remote
 
 RNG = np.random.default_rng(0)
 

@@ -12,9 +12,8 @@ from http.server import BaseHTTPRequestHandler
 
 import pytest
 
-from kmixup.lab.data import transfer
-from kmixup.lab.data.fetch import Remote
-from kmixup.lab.data.transfer import download, remove_stale, unpack
+from kmixup.lab.data import download as transfer
+from kmixup.lab.data.download import Remote, download, remove_stale, unpack
 
 CONTENT = b"numbers, many of them\n" * 1000
 

@@ -20,7 +20,7 @@ from kmixup.lab.bench import sinkhorn
 from kmixup.lab.bench.sinkhorn import Comparison
 from kmixup.lab.bench.timing import Timings, interleaved
 from kmixup.lab.data import ENTRIES, Dataset, at_hand, load
-from kmixup.lab.data.noise import noise
+from kmixup.lab.data.toy import noise
 from kmixup.lab.evaluate.tasks import soft_cross_entropy
 from kmixup.lab.train.batches import gather
 from kmixup.lab.train.config import Method, Protocol, Trial

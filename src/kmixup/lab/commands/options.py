@@ -83,9 +83,9 @@ def height_and_width(text: str | None) -> tuple[int, int] | None:
 
 def say_account(data: Dataset) -> None:
     """Say what was done to the user's own data, where that is not plain."""
-    from kmixup.lab.data.account import account
+    from kmixup.lab.data.tables import column_report
 
-    if text := account(data):
+    if text := column_report(data):
         typer.echo(text, err=True)
 
 

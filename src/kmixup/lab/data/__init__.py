@@ -1,10 +1,9 @@
-"""Data sets as tensors in memory: `load` one by its name, or the user's own by its path."""
+"""Data sets as tensors in memory: `load` one by its name, or your own by its path."""
 
 from kmixup.lab.data.catalogue import ENTRIES, Entry
 from kmixup.lab.data.dataset import Dataset, Holdout, split
-from kmixup.lab.data.fetch import cache_folder
-from kmixup.lab.data.preparation import Preparation
-from kmixup.lab.data.registry import at_hand, fetch_dataset, load
+from kmixup.lab.data.download import cache_folder
+from kmixup.lab.data.loading import at_hand, fetch_dataset, load
 from kmixup.lab.data.scaling import Scaling
 
 __all__ = [
@@ -12,7 +11,6 @@ __all__ = [
     "Dataset",
     "Entry",
     "Holdout",
-    "Preparation",
     "Scaling",
     "at_hand",
     "cache_folder",

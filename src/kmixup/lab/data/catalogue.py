@@ -9,10 +9,10 @@ from typing import Literal
 
 import torch
 
-from kmixup.lab.data import fetch, folders, images, speech, tabular, toy
-from kmixup.lab.data.dataset import Parts, Samples
-from kmixup.lab.data.fetch import Remote
-from kmixup.lab.data.text import lines
+from kmixup.lab.data import download, folders, images, speech, toy, uci
+from kmixup.lab.data.dataset import Dataset, Parts, Samples
+from kmixup.lab.data.download import Remote
+from kmixup.lab.data.safety import read_lines
 
 Kind = Literal["toy", "table", "image", "speech"]
 
@@ -83,6 +83,11 @@ class Entry:
         """Files that hold the first `limit` samples, or all."""
         return self.files if limit is None or self.files_for is None else self.files_for(limit)
 
+    def noise(self, n: int) -> Dataset:
+        """Return noise of the same shape and classes, `n` samples in both parts."""
+        pixels = self.kind == "image"
+        return toy.noise(self.name, n, self.shape, self.classes, test=n, pixels=pixels)
+
 
 TORCHVISION = "published in torchvision.datasets"
 TORONTO = "published at https://www.cs.toronto.edu/~kriz/cifar.html"
@@ -137,7 +142,7 @@ def _cifar(r: Request, *, label_bytes: int, classes: int) -> Parts:
 
 
 def _names(path: Path, count: int) -> tuple[str, ...]:
-    names = tuple(line for line in lines(path) if line)
+    names = tuple(line for line in read_lines(path) if line)
     if len(names) != count:
         raise ValueError(f"{path} must name {count} classes, names {len(names)}")
     return names
@@ -171,27 +176,27 @@ _ENTRIES = (
     # columns is 0.583 and 4.33; their xi imply 0.55 to 0.60 and 4.0 to 4.2. The defaults are
     # older than this finding: published trials that name no scaling were run with them.
     Entry("iris", "table", "Iris", 100, 50, 3, (4,), "CC BY 4.0", "comes with scikit-learn",
-          read=lambda r: tabular.read_iris(), paper="global", default="symmetric"),
+          read=lambda r: uci.read_bundled("iris"), paper="global", default="symmetric"),
     Entry("cancer", "table", "Breast Cancer Wisconsin (diagnostic)", 379, 190, 2, (30,),
-          "CC BY 4.0", "comes with scikit-learn", read=lambda r: tabular.read_cancer(),
+          "CC BY 4.0", "comes with scikit-learn", read=lambda r: uci.read_bundled("breast_cancer"),
           paper="global", default="standard"),
     _uci("abalone", "Abalone, its rings as classes", 4177, 28, 8,
          "https://archive.ics.uci.edu/dataset/1/abalone",
          Remote("https://archive.ics.uci.edu/ml/machine-learning-databases/abalone/abalone.data",
                 "abalone.data", "md5:a769fd0119787cac09158fe08971e480",
                 "published in the benchmarks of the package datafiller", 191_873),
-         lambda r: tabular.read_abalone(*r.paths, ordinal=r.scaling == "paper")),
+         lambda r: uci.read_abalone(*r.paths, ordinal=r.scaling == "paper")),
     _uci("arrhythmia", "Arrhythmia, missing values imputed", 452, 13, 279,
          "https://archive.ics.uci.edu/dataset/5/arrhythmia",
          Remote("https://archive.ics.uci.edu/ml/machine-learning-databases/arrhythmia/"
                 "arrhythmia.data", "arrhythmia.data", "md5:821c372c8c8886e29c9586fd1b81eb42",
                 "published in the package outlier_hub", 402_355),
-         lambda r: tabular.read_arrhythmia(*r.paths)),
+         lambda r: uci.read_arrhythmia(*r.paths)),
     _uci("phishing", "Phishing Websites", 11_055, 2, 30,
          "https://archive.ics.uci.edu/dataset/327/phishing+websites",
          Remote("https://archive.ics.uci.edu/ml/machine-learning-databases/00327/"
                 "Training%20Dataset.arff", "Training Dataset.arff", size=800_856),
-         lambda r: tabular.read_phishing(*r.paths)),
+         lambda r: uci.read_phishing(*r.paths)),
     # its xi fit pixels in [0, 1] only roughly, and a standardised input not at all
     _idx("mnist", "MNIST", "https://ossci-datasets.s3.amazonaws.com/mnist/", "CC BY-SA 3.0",
          "http://yann.lecun.com/exdb/mnist/", "minmax",
@@ -240,7 +245,7 @@ _ENTRIES = (
     Entry("speech-commands", "speech", "Google Speech Commands v0.01", 51_088, 6_835, 30,
           (1, speech.BINS, speech.FRAMES), "CC BY 4.0", "https://arxiv.org/abs/1804.03209",
           read=lambda r: speech.read_speech_commands(
-              r.paths[0].parent, r.limit, fetch.cache_folder()),
+              r.paths[0].parent, r.limit, download.cache_folder()),
           remotes=(Remote("https://storage.googleapis.com/download.tensorflow.org/data/"
                           "speech_commands_v0.01.tar.gz", "speech_commands_v0.01.tar.gz",
                           "sha256:743935421bb51cccdb6bdd152e04c5c70274e935c82119ad7faeec31780d811d",

@@ -4,37 +4,52 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from kmixup.lab.data.columns import Column
-from kmixup.lab.data.preparation import Preparation
 from kmixup.lab.data.targets import Task
+
+if TYPE_CHECKING:  # pandas loads slowly, and only your own tables need it
+    from kmixup.columns import TableEncoder
+
+
+@dataclass(frozen=True, eq=False)
+class UnfittedTable:
+    """Your own table before it is split.
+
+    Attributes:
+        encoder: the kinds of its columns; it is fitted to the training rows later.
+        values: a data frame of values, as the encoder reads them.
+    """
+
+    encoder: TableEncoder
+    values: Any
 
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Inputs with one target each, as yet without a split.
+    """Inputs with one target each, not split yet.
 
     Attributes:
-        x: inputs `(n, ...)`.
-        y: class indices `(n,)`, or the numbers of a regression in float32.
-        classes: their names; empty for a regression.
+        x: inputs `(n, ...)`; with a `table`, the numbers `(n,)` of its rows.
+        y: class indices `(n,)`, or the numbers of a regression.
+        classes: names of the classes; empty for a regression.
         columns: names of the columns of a table, where they are known.
-        table: how the columns of the user's own table were read; NaN in `x` is a blank cell.
-        notes: what a user should know of the reading.
+        table: your own table.
+        notes: what a user should know about the reading.
     """
 
     x: Tensor
     y: Tensor
     classes: tuple[str, ...]
     columns: tuple[str, ...] = ()
-    table: tuple[Column, ...] = ()
+    table: UnfittedTable | None = None
     notes: tuple[str, ...] = ()
 
     def divided(self, train: Tensor, test: Tensor) -> Parts:
-        """Parts of the samples with these indices."""
+        """Return the parts with these indices."""
         x, y = self.x, self.y
         return Parts(
             x[train], y[train], x[test], y[test],
@@ -59,12 +74,12 @@ class Parts:
     y_test: Tensor
     classes: tuple[str, ...]
     columns: tuple[str, ...] = ()
-    table: tuple[Column, ...] = ()
+    table: UnfittedTable | None = None
     notes: tuple[str, ...] = ()
     split_by_seed: bool = False
 
     def first(self, limit: int | None) -> Parts:
-        """The first `limit` samples of each part, or all of it where it has fewer."""
+        """Return the first `limit` samples of each part, or all of it where it has fewer."""
         return replace(
             self,
             x_train=self.x_train[:limit],
@@ -74,7 +89,7 @@ class Parts:
         )
 
     def drawn(self, samples: int, seed: int) -> Parts:
-        """So many training samples, drawn at random, and the whole test part.
+        """Draw training samples at random, and keep the whole test part.
 
         Every class gets the same number of samples, as far as it has so many. The targets of
         a regression play no part.
@@ -101,8 +116,7 @@ class Parts:
 class Holdout:
     """Validation samples, drawn at random from the training part.
 
-    They take the place of the test part, which is not looked at: whoever compares methods on
-    them has not seen a test sample.
+    They replace the test part, which stays unseen while methods are compared.
 
     Attributes:
         share: of the training samples, between 0 and 1.
@@ -119,7 +133,7 @@ class Holdout:
             )
 
     def left(self, n: int) -> int:
-        """How many of `n` training samples remain to train on."""
+        """Return how many of `n` training samples remain to train on."""
         left = n - max(1, round(self.share * n))
         if left < 1:
             raise ValueError(
@@ -129,7 +143,7 @@ class Holdout:
         return left
 
     def of(self, parts: Parts, limit: int | None = None) -> Parts:
-        """The first `limit` training samples, divided into a training and a validation part.
+        """Divide the first `limit` training samples into a training and a validation part.
 
         >>> x, y = torch.arange(10.0)[:, None], torch.zeros(10, dtype=torch.long)
         >>> parts = Holdout(0.2).of(Parts(x, y, x, y, ("a",)))
@@ -149,18 +163,19 @@ class Dataset:
 
     Attributes:
         name: of the data set, or of the user's file.
-        x_train, x_test: raw inputs: uint8 images `(n, channels, height, width)`, or float32.
+        x_train, x_test: raw inputs: uint8 images `(n, channels, height, width)`, float32, or
+            float64 for your own tables, which are scaled in float64.
         y_train, y_test: class indices into `classes`; or, for a regression, standardised
-            numbers in float32, which `unscale` gives back.
+            numbers in float32, which `unscale` maps back.
         classes: names of the classes; empty for a regression.
         mean, std: of the map `normalise` from raw inputs to a network's, in raw units.
         scaling: how `mean` and `std` were chosen.
         pixel_range: the least and the greatest raw value of a pixel; None without pixels.
         part: which part of the whole data set this is, in words; None for all of it.
         columns: names of the columns of a table, empty where they are not known.
-        preparation: how the cells of the user's own table became `x_train`; else None.
+        encoder: how the cells of your own table became `x_train`; else None.
         target_mean, target_std: of the training targets of a regression.
-        notes: what a user should know of how the data were read.
+        notes: what a user should know about the reading.
         split_by_seed: whether another seed gives other samples to train and to test on.
     """
 
@@ -176,7 +191,7 @@ class Dataset:
     pixel_range: tuple[float, float] | None = None
     part: str | None = None
     columns: tuple[str, ...] = ()
-    preparation: Preparation | None = None
+    encoder: TableEncoder | None = None
     target_mean: float = 0.0
     target_std: float = 1.0
     notes: tuple[str, ...] = ()
@@ -193,7 +208,7 @@ class Dataset:
 
     @property
     def outputs(self) -> int:
-        """Numbers that a network gives for one input: one for each class, or one."""
+        """Number of a network's outputs for one input: one for each class, or one."""
         return 1 if self.task == "regression" else self.num_classes
 
     @property
@@ -207,21 +222,21 @@ class Dataset:
         return self.name if self.part is None else f"{self.name} ({self.part})"
 
     def normalise(self, x: Tensor) -> Tensor:
-        """(x - mean) / std in float32, of a batch of raw inputs on any device.
+        """Return (x - mean) / std in float32, for a batch of raw inputs on any device.
 
         >>> data = Dataset("d", *[torch.tensor([[255]], dtype=torch.uint8)] * 4, ("a",),
         ...                mean=torch.tensor(0.0), std=torch.tensor(255.0), scaling="minmax")
         >>> data.normalise(data.x_train)
         tensor([[1.]])
         """
-        return (x.float() - self.mean.to(x.device)) / self.std.to(x.device)
+        return normalise(x, self.mean, self.std)
 
     def unscale(self, y: Tensor) -> Tensor:
-        """Standardised targets of a regression, or predictions of them, in their own unit."""
+        """Map standardised targets of a regression, or predictions of them, to their own unit."""
         return y * self.target_std + self.target_mean
 
     def pixel_step(self, epsilon: float) -> float:
-        """`epsilon`/255 of the pixel range, in raw units: the size of a noise or an attack."""
+        """Return `epsilon`/255 of the pixel range, in raw units: the size of noise or an attack."""
         if self.pixel_range is None:
             raise ValueError(
                 f"{self.name} has no pixels, so epsilon/255 has no meaning: use an image data set"
@@ -230,16 +245,15 @@ class Dataset:
         return epsilon / 255 * (high - low)
 
 
-def _generator(seed: int, purpose: str) -> torch.Generator:
-    """A generator for a draw of its own: the split and the toys draw from the seed itself."""
-    digest = hashlib.sha256(f"{seed}/{purpose}".encode()).digest()
-    return torch.Generator().manual_seed(int.from_bytes(digest[:4], "big"))
+def normalise(x: Tensor, mean: Tensor, std: Tensor) -> Tensor:
+    """Return (x - mean) / std in float32, computed in the precision of `mean`."""
+    return ((x.to(mean.dtype) - mean.to(x.device)) / std.to(x.device)).float()
 
 
 def split(samples: Samples, *, seed: int) -> Parts:
-    """Random split, a third (rounded up) for testing: 100 / 50 of Iris's 150.
+    """Split at random, a third (rounded up) for testing: 100 / 50 of Iris's 150.
 
-    `seed` alone decides, so trial t of any experiment uses the split of seed t.
+    Only `seed` decides, so trial t of any experiment uses the split of seed t.
     """
     n = len(samples.x)
     if n < 2:
@@ -247,3 +261,9 @@ def split(samples: Samples, *, seed: int) -> Parts:
     order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
     test, train = order[: -(-n // 3)], order[-(-n // 3) :]
     return replace(samples.divided(train=train, test=test), split_by_seed=True)
+
+
+def _generator(seed: int, purpose: str) -> torch.Generator:
+    """Return a generator for one purpose: the split and the toys draw from the seed itself."""
+    digest = hashlib.sha256(f"{seed}/{purpose}".encode()).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest[:4], "big"))

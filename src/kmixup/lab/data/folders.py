@@ -12,9 +12,8 @@ import torch
 from torch import Tensor
 
 from kmixup.lab.data.dataset import Parts, Samples
-from kmixup.lab.data.pictures import SUFFIXES, Size, read_images
-from kmixup.lab.data.safety import check_regular
-from kmixup.lab.data.text import lines
+from kmixup.lab.data.images import SUFFIXES, Size, read_images
+from kmixup.lab.data.safety import check_regular, read_lines
 
 TINY_SIZE = (64, 64)
 
@@ -144,7 +143,7 @@ def _inside(folder: Path, name: str) -> Path:
 
 
 def _filled(path: Path) -> list[str]:
-    filled = [line for line in lines(path) if line]
+    filled = [line for line in read_lines(path) if line]
     if not filled:
         raise ValueError(f"{path} must have a line for each class, is empty")
     return filled

@@ -1,4 +1,4 @@
-"""Files that are refused before they are read: pipes, and archives that unpack to far too much."""
+"""Checks before a file is read: that it is no pipe, no archive bomb, and text where it must be."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KINDS = (
 
 
 def check_regular(path: Path) -> None:
-    """Refuse what is no ordinary file: opening a named pipe would wait for ever."""
+    """Raise unless a path is an ordinary file: opening a named pipe would wait for ever."""
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode):
         kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "something else")
@@ -26,12 +26,21 @@ def check_regular(path: Path) -> None:
 
 
 def check_expansion(path: Path, *, packed: int, declared: int) -> None:
-    """Refuse `packed` bytes that declare to unpack to `declared` bytes, before they do so."""
+    """Raise if `packed` bytes declare that they unpack to far more, before they do so."""
     if declared > ROOM and declared > RATIO * packed:
         raise ValueError(
             f"{path} must not unpack to more than {RATIO} times its size, {_size(packed)} of it "
             f"declare {_size(declared)}: store it without compression if that is what it holds"
         )
+
+
+def read_lines(path: Path) -> list[str]:
+    """Return the stripped lines of a UTF-8 file; empty lines stay, so that numbers are right."""
+    check_regular(path)
+    try:
+        return [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} must be plain text, byte {error.start} is not") from error
 
 
 def _size(count: int) -> str:

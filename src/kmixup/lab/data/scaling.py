@@ -1,4 +1,4 @@
-"""The affine map from raw inputs to a network's inputs, fitted on the training part alone."""
+"""The affine map from raw inputs to a network's inputs, fitted on the training part only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHUNK = 4096  # samples turned into floats at a time
 def fit(
     scaling: str, x: Tensor, pixel_range: tuple[float, float] | None = None
 ) -> tuple[Tensor, Tensor]:
-    """`mean` and `std` of the map (x - mean) / std, from training inputs `(n, ...)`.
+    """Return `mean` and `std` of the map (x - mean) / std, from training inputs `(n, ...)`.
 
     "standard" gives zero mean and unit variance, "minmax" the range [0, 1], "symmetric" the
     range [-1, 1], and "none" changes nothing. Every column of a table and every channel of
@@ -52,25 +52,33 @@ def fit(
             mean, std = (low + high) / 2, (high - low) / 2
     else:
         raise ValueError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}")
-    return mean.float(), torch.where(std > 0, std, 1.0).float()
+    precision = torch.float64 if x.dtype == torch.float64 else torch.float32
+    varies = std > 1e-14 * mean.abs()
+    return mean.to(precision), torch.where(varies, std, 1.0).to(precision)
 
 
 def _moments(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation per column `(d,)`, or per channel `(c, 1, 1)`.
+    """Return mean and standard deviation per column `(d,)`, or per channel `(c, 1, 1)`.
 
-    Each chunk's moments are taken in float32 and put together in float64.
+    Each chunk's moments are taken in float32, unless inputs are float64 or too large for it,
+    and put together in float64.
     """
     axes = [0, *range(2, x.dim())]
     chunks = [x[start : start + CHUNK] for start in range(0, len(x), CHUNK)]
     weight = torch.tensor([len(chunk) for chunk in chunks], dtype=torch.float64) / len(x)
     weight = weight.view(-1, *[1] * (x.dim() - 1))
-    pairs = [torch.var_mean(c.float(), axes, correction=0, keepdim=True) for c in chunks]
+    exact = x.dtype == torch.float64
+    pairs = [
+        torch.var_mean(c if exact else c.float(), axes, correction=0, keepdim=True) for c in chunks
+    ]
     variances, means = (torch.cat(moment).double() for moment in zip(*pairs, strict=True))
+    if not exact and not bool(variances.isfinite().all()):
+        return _moments(x.double())
     mean = (weight * means).sum(0)
     return mean, (weight * (variances + (means - mean).square())).sum(0).sqrt()
 
 
 def _range(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Least and greatest value per column, or per channel."""
+    """Return the least and the greatest value per column, or per channel."""
     axes = [0, *range(2, x.dim())]
     return x.amin(axes, keepdim=True)[0], x.amax(axes, keepdim=True)[0]

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from kmixup.lab.data.dataset import Parts, Samples
 from kmixup.lab.data.folders import Labelled, in_turn, labelled
-from kmixup.lab.data.text import lines
+from kmixup.lab.data.safety import read_lines
 
 RATE, WINDOW, HOP = 16_000, 320, 160
 BINS, FRAMES = WINDOW // 2, RATE // HOP + 1
@@ -150,7 +150,7 @@ def _key(paths: Sequence[Path]) -> str:
 def _listed(path: Path) -> set[str]:
     if not path.is_file():
         raise ValueError(f"{path} must list the clips of its part, one in a line, is not there")
-    return {line for line in lines(path) if line}
+    return {line for line in read_lines(path) if line}
 
 
 def _every_word(clips: Labelled, count: int) -> Labelled:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kmixup.lab.data import ENTRIES, Dataset, Holdout
-from kmixup.lab.data.noise import noise_like
 from kmixup.lab.evaluate.shifts import score_test_under
 from kmixup.lab.experiments.units import Unit, in_fleets, kind_of, units
 from kmixup.lab.train.config import Trial
@@ -103,7 +102,7 @@ class _Probe:
         if trial.validation is not None:
             left = Holdout(trial.validation).left(self.train)
             self.train, self.test = left, self.train - left
-        self.data = [noise_like(entry, min(max(self.train, self.test), STAND_IN))] * len(self.unit)
+        self.data = [entry.noise(min(max(self.train, self.test), STAND_IN))] * len(self.unit)
 
     def seconds(self) -> float:
         """Seconds of the unit, scaled up from a short training on a few of its samples."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from kmixup.lab.data import Dataset
-from kmixup.lab.data.intake import Intake
+from kmixup.lab.data.inputs import InputPipeline
 from kmixup.lab.files import replace_content
 from kmixup.lab.models import build
 from kmixup.lab.train import record
@@ -30,7 +30,7 @@ from kmixup.lab.train.setup import Resting
 from kmixup.modes import evaluating
 
 WEIGHTS, SETTINGS = "model.safetensors", "model.json"
-FORMAT = 1
+FORMAT = 2
 BATCH = 512
 
 
@@ -58,7 +58,7 @@ class Model:
     Attributes:
         net: the network, on the CPU.
         name: of the network, as `kmixup.lab.models.build` takes it.
-        intake: how new samples become inputs.
+        inputs: how new samples become inputs.
         classes: their names; empty for a regression.
         target_mean: mean of the training targets of a regression.
         target_std: their standard deviation.
@@ -72,7 +72,7 @@ class Model:
 
     net: nn.Module
     name: str
-    intake: Intake
+    inputs: InputPipeline
     classes: tuple[str, ...]
     target_mean: float
     target_std: float
@@ -82,10 +82,10 @@ class Model:
     @classmethod
     def of(cls, net: nn.Module, trial: Trial, data: Dataset, written: Mapping[str, Any]) -> Model:
         """The model of a trial that has ended, with its record."""
-        intake = Intake.of(data, trial.resize)
+        inputs = InputPipeline.of(data, trial.resize)
         rest = trial.method.name if trial.method.entry.rest else None
         target = data.target_mean, data.target_std
-        return cls(net, trial.model, intake, data.classes, *target, written, rest)
+        return cls(net, trial.model, inputs, data.classes, *target, written, rest)
 
     @property
     def outputs(self) -> int:
@@ -109,14 +109,14 @@ class Model:
 
     def predictions(self, X: Any) -> Predictions:
         """All that the network says of new samples; `X` is as in `predict`."""
-        taken = self.intake.take(X)
-        outputs = self._outputs(taken.x).double()
+        new = self.inputs.read(X)
+        outputs = self._outputs(new.x).double()
         if not self.classes:
             numbers = outputs[:, 0] * self.target_std + self.target_mean
-            return Predictions(taken.names, numbers.numpy(), None, taken.notes)
+            return Predictions(new.names, numbers.numpy(), None, new.notes)
         probabilities = outputs.softmax(1).numpy()
         chosen = np.array(self.classes)[probabilities.argmax(1)]
-        return Predictions(taken.names, chosen, probabilities, taken.notes)
+        return Predictions(new.names, chosen, probabilities, new.notes)
 
     def _outputs(self, x: Tensor) -> Tensor:
         with evaluating(self.net), torch.no_grad():
@@ -138,7 +138,7 @@ class Model:
             "model": self.name,
             "classes": list(self.classes),
             "target": {"mean": self.target_mean, "std": self.target_std},
-            "inputs": self.intake.to_dict(),
+            "inputs": self.inputs.to_dict(),
             "weights": hashlib.sha256(weights).hexdigest(),
         }
         if self.rest is not None:
@@ -173,7 +173,7 @@ def load(run: str | Path) -> Model:
         plain = json.loads(path.read_text(encoding="utf-8"))
         if plain["format"] != FORMAT:
             raise ValueError(f"format {plain['format']}, not {FORMAT}")
-        intake, target = Intake.from_dict(plain["inputs"]), plain["target"]
+        inputs, target = InputPipeline.from_dict(plain["inputs"]), plain["target"]
         name, classes = str(plain["model"]), tuple(map(str, plain["classes"]))
         mean, std = float(target["mean"]), float(target["std"])
         digest = plain["weights"]
@@ -191,9 +191,9 @@ def load(run: str | Path) -> Model:
             "others, or is damaged: train again, or copy both files"
         )
     with torch.random.fork_rng(devices=[]):
-        shape = method.seen_shape(intake.shape)
+        shape = method.seen_shape(inputs.shape)
         net = build(name, in_shape=shape, num_classes=len(classes) or 1)
-    net = net if method.rest is None else Resting(net, method.rest(intake.shape))
+    net = net if method.rest is None else Resting(net, method.rest(inputs.shape))
     try:
         net.load_state_dict(weights_of(contents))
     except (RuntimeError, SafetensorError) as error:
@@ -201,7 +201,7 @@ def load(run: str | Path) -> Model:
             f"{folder / WEIGHTS} must fit the network {name!r}, which has changed since: "
             f"{' '.join(str(error).split())}"
         ) from error
-    return Model(net, name, intake, classes, mean, std, _record_in(folder), rest)
+    return Model(net, name, inputs, classes, mean, std, _record_in(folder), rest)
 
 
 def _record_in(folder: Path) -> Mapping[str, Any]:

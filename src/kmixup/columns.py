@@ -1,0 +1,539 @@
+"""Encode the columns of a table as numbers, for the lab and for the scikit-learn estimators.
+
+Reading turns cells into values: floats for numbers, booleans and dates, text for categories,
+and missing values for blanks. Fitting learns medians and categories from the training rows,
+and encoding turns values into a network's inputs. Everything that is fitted is plain data.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from shlex import quote
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Parser = Callable[[pd.Series], Array]  # text to values, missing where it has another form
+
+BLANKS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?"})
+BOOLEANS = {"true": 1, "yes": 1, "t": 1, "y": 1, "false": 0, "no": 0, "f": 0, "n": 0}
+LARGEST = float(np.finfo(np.float32).max)  # networks compute in float32
+MAX_CATEGORIES = 100  # only the most frequent categories get an input
+MOSTLY = 0.9  # with this share of numbers, a column holds numbers and other text is a mistake
+MIN_ROWS = 10  # with fewer training rows, distinct values are no sign of an id
+ID_WORDS = frozenset({"id", "ids", "uuid", "guid", "key", "index", "idx", "no", "nr", "number"})
+
+POINT, COMMA, THOUSANDS = "1234.5", "1.234,5", "1,234.5"
+DAY_FIRST, MONTH_FIRST = "DD/MM/YYYY", "MM/DD/YYYY"
+REPORT_HEAD = ("column", "read as", "becomes", "remarks")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: how its cells are read, and what was fitted to the training rows.
+
+    Attributes:
+        name: as in the header.
+        kind: a key of `KINDS`.
+        form: how its numbers or dates are written, e.g. "1.234,5"; a key of `Kind.forms`.
+        categories: the texts that have an input each.
+        fill: the value that replaces a blank.
+        indicator: whether an additional input is 1 where the cell is blank.
+        used: whether the column is an input at all.
+        remarks: what a user should know about it.
+    """
+
+    name: str
+    kind: str = "number"
+    form: str = POINT
+    categories: tuple[str, ...] = ()
+    fill: float | str = 0.0
+    indicator: bool = False
+    used: bool = True
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the inputs that the column becomes."""
+        if not self.used:
+            return ()
+        names = KINDS[self.kind].inputs(self)
+        return (*names, f"{self.name} blank") if self.indicator else names
+
+    @property
+    def binary(self) -> tuple[bool, ...]:
+        """Which of these inputs are 0 or 1 by construction, and are not to be scaled."""
+        flags = [KINDS[self.kind].binary] * len(self.names)
+        if self.indicator:
+            flags[-1] = True
+        return tuple(flags)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the column holds ordinary numbers, with nothing to report."""
+        return self == Column(self.name, fill=self.fill)
+
+    def read(self, cells: pd.Series) -> Array:
+        """Return the values of cells, text or typed; ValueError names the first unreadable row."""
+        kind = KINDS[self.kind]
+        cells = cells.reset_index(drop=True)
+        if isinstance(cells.dtype, pd.CategoricalDtype):
+            cells = cells.astype(object)
+        if pd.api.types.is_string_dtype(cells.dtype) or cells.dtype == object:
+            text = cells.map(lambda cell: isinstance(cell, str)).to_numpy(dtype=bool)
+        else:
+            text = np.zeros(len(cells), bool)
+        values = np.full(
+            len(cells), None if kind.is_text else np.nan, object if kind.is_text else float
+        )
+        values[~text] = kind.convert(cells[~text])
+        codes, distinct = pd.factorize(cells[text].astype(object).str.strip())
+        distinct = pd.Series(distinct, dtype=object)
+        values[text] = kind.forms[self.form](distinct.where(~_is_blank(distinct)))[codes]
+        wrong = pd.isna(values)
+        if not kind.is_text:
+            wrong |= np.abs(values) > LARGEST
+        wrong &= ~_is_blank(cells).to_numpy()
+        if wrong.any():
+            row = int(wrong.argmax())
+            like = "" if self.form in ("", POINT) else f" like {self.form}"
+            raise ValueError(
+                f"the column {self.name!r} must hold {kind.noun}{like}, row {row + 1} has "
+                f"{str(cells[row]).strip()!r}: correct it or leave it blank"
+            )
+        return values
+
+    def fit(self, values: Array) -> Column:
+        """Return the column fitted to the values of the training rows."""
+        filled = values[~pd.isna(values)]
+        if not len(filled):
+            return self._remarked("no value in the training rows", used=False)
+        return KINDS[self.kind].fit(self, filled, blanks=len(values) - len(filled))
+
+    def encode(self, values: Array) -> NDArray[np.float64]:
+        """Return the inputs `(n, len(names))` for values `(n,)`."""
+        if not self.used:
+            return np.empty((len(values), 0))
+        blank = pd.isna(values)
+        inputs = KINDS[self.kind].encode(self, np.where(blank, self.fill, values))
+        return np.column_stack([inputs, blank]) if self.indicator else inputs
+
+    def _remarked(self, *remarks: str, **changes: Any) -> Column:
+        return replace(self, remarks=(*self.remarks, *remarks), **changes)
+
+    def _droppable(self, what: str) -> str:
+        return f"{what}: --drop {quote(self.name)} leaves it out"
+
+
+class Kind:
+    """A kind of column. To add one, subclass it and list it in `KINDS`.
+
+    Attributes:
+        name: the key in `KINDS`.
+        noun: what its cells must hold, for error messages.
+        inferred: results of `pandas.api.types.infer_dtype` that mean this kind.
+        forms: ways in which its values are written as text, by name, the likeliest first.
+        binary: whether its inputs are 0 or 1.
+        numeric: whether a program may pass its values as plain numbers.
+        is_text: whether its values are text, not floats.
+    """
+
+    name: str
+    noun: str
+    inferred: frozenset[str]
+    forms: ClassVar[Mapping[str, Parser]]
+    binary = False
+    numeric = True
+    is_text = False
+
+    def convert(self, cells: pd.Series) -> Array:
+        """Return the values of cells that are not text."""
+        return np.asarray(
+            pd.to_numeric(cells, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+        )
+
+    def fit(self, column: Column, filled: Array, *, blanks: int) -> Column:
+        """Fit a column to its values that are not blank."""
+        fill = self.typical(filled)
+        remarks = []
+        if blanks:
+            remarks.append(f"{blanks:,} blanks, filled with {self.typical_words(fill)}")
+        elif (filled == filled[0]).all():
+            remarks.append(column._droppable("constant"))
+        return column._remarked(*remarks, fill=fill, indicator=blanks > 0)
+
+    def typical(self, filled: Array) -> Any:
+        """Return the value that replaces blanks."""
+        return float(np.median(filled))
+
+    def typical_words(self, fill: Any) -> str:
+        return "the median"
+
+    def inputs(self, column: Column) -> tuple[str, ...]:
+        """Return the names of a column's inputs, without the indicator of blanks."""
+        return (column.name,)
+
+    def encode(self, column: Column, values: Array) -> NDArray[np.float64]:
+        """Return the inputs for values without blanks."""
+        return values.astype(np.float64)[:, None]
+
+    def becomes(self, column: Column) -> str:
+        """Describe the inputs of a column."""
+        return "number"
+
+
+def _number(pattern: str, thousands: str, decimal: str) -> Parser:
+    def parse(text: pd.Series) -> Array:
+        plain = text.where(text.str.fullmatch(pattern, na=False))
+        if thousands:
+            plain = plain.str.replace(thousands, "", regex=False)
+        plain = plain.str.replace(decimal, ".", regex=False)
+        return np.array([float(cell) for cell in plain.fillna("nan")], np.float64)
+
+    return parse
+
+
+class Number(Kind):
+    """Numbers, with a decimal point or comma."""
+
+    name = "number"
+    noun = "finite numbers"
+    inferred = frozenset({"integer", "floating", "mixed-integer-float", "decimal", "empty"})
+    forms: ClassVar[Mapping[str, Parser]] = {
+        POINT: _number(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf(inity)?))", "", "."),
+        COMMA: _number(r"[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?([eE][+-]?\d+)?", ".", ","),
+        THOUSANDS: _number(r"[+-]?(\d+|\d{1,3}(,\d{3})+)(\.\d+)?", ",", "."),
+    }
+
+    def fit(self, column: Column, filled: Array, *, blanks: int) -> Column:
+        fitted = super().fit(column, filled, blanks=blanks)
+        if looks_like_id(column.name, filled):
+            return fitted._remarked(column._droppable("looks like an id"))
+        return fitted
+
+
+class Boolean(Kind):
+    """Yes or no, as 1 or 0."""
+
+    name = "boolean"
+    noun = "yes or no"
+    inferred = frozenset({"boolean"})
+    forms: ClassVar[Mapping[str, Parser]] = {
+        "": lambda text: text.str.lower().map(BOOLEANS).to_numpy(np.float64)
+    }
+    binary = True
+
+    def convert(self, cells: pd.Series) -> Array:
+        numbers = super().convert(cells)
+        return np.where(np.isin(numbers, (0.0, 1.0)), numbers, np.nan)
+
+    def typical(self, filled: Array) -> float:
+        return float(filled.mean() > 0.5)
+
+    def typical_words(self, fill: Any) -> str:
+        return "yes" if fill else "no"
+
+    def becomes(self, column: Column) -> str:
+        return "0 or 1"
+
+
+def _date(pattern: str) -> Parser:
+    """Parse dates with an optional time and zone into days since 1970-01-01 UTC."""
+    compiled = re.compile(f"{pattern}(?P<time>[T ].*)?")
+
+    def iso(cell: Any) -> str | None:
+        match = compiled.fullmatch(cell) if isinstance(cell, str) else None
+        if match is None:
+            return None
+        return f"{match['y']}-{match['m']:0>2}-{match['d']:0>2}{match['time'] or ''}"
+
+    def parse(text: pd.Series) -> Array:
+        return _days(pd.to_datetime(text.map(iso), format="ISO8601", utc=True, errors="coerce"))
+
+    return parse
+
+
+def _days(times: pd.Series) -> Array:
+    epoch = pd.Timestamp("1970-01-01", tz="UTC").as_unit("us")
+    return np.asarray((times.dt.as_unit("us") - epoch).dt.total_seconds() / 86400, np.float64)
+
+
+class Date(Kind):
+    """Dates, as days since 1970-01-01, month and weekday (Monday is 0)."""
+
+    name = "date"
+    noun = "dates"
+    numeric = False
+    inferred = frozenset({"datetime64", "datetime", "date"})
+    forms: ClassVar[Mapping[str, Parser]] = {
+        "YYYY-MM-DD": _date(r"(?P<y>[1-9]\d{3})(?P<sep>[-/])(?P<m>\d{1,2})(?P=sep)(?P<d>\d{1,2})"),
+        "DD.MM.YYYY": _date(r"(?P<d>\d{1,2})\.(?P<m>\d{1,2})\.(?P<y>[1-9]\d{3})"),
+        DAY_FIRST: _date(r"(?P<d>\d{1,2})(?P<sep>[-/])(?P<m>\d{1,2})(?P=sep)(?P<y>[1-9]\d{3})"),
+        MONTH_FIRST: _date(r"(?P<m>\d{1,2})(?P<sep>[-/])(?P<d>\d{1,2})(?P=sep)(?P<y>[1-9]\d{3})"),
+    }
+
+    def convert(self, cells: pd.Series) -> Array:
+        dates = cells.where(cells.map(lambda cell: hasattr(cell, "isoformat")))
+        return _days(pd.to_datetime(dates.astype(object), utc=True, errors="coerce"))
+
+    def inputs(self, column: Column) -> tuple[str, ...]:
+        return (column.name, f"{column.name} month", f"{column.name} weekday")
+
+    def encode(self, column: Column, values: Array) -> NDArray[np.float64]:
+        days = values.astype(np.float64)
+        dates = np.floor(days).astype("datetime64[D]")
+        month = dates.astype("datetime64[M]").astype(np.int64) % 12 + 1
+        weekday = (dates.astype(np.int64) + 3) % 7  # 1970-01-01 was a Thursday
+        return np.column_stack([days, month, weekday])
+
+    def becomes(self, column: Column) -> str:
+        return "days, month, weekday"
+
+
+class Category(Kind):
+    """Any other text, one-hot over the training rows' most frequent texts."""
+
+    name = "category"
+    noun = "text"
+    inferred = frozenset({"categorical"})
+    forms: ClassVar[Mapping[str, Parser]] = {"": lambda text: text.to_numpy(object)}
+    binary = True
+    numeric = False
+    is_text = True
+
+    def convert(self, cells: pd.Series) -> Array:
+        return np.array([None if pd.isna(cell) else label(cell) for cell in cells], object)
+
+    def fit(self, column: Column, filled: Array, *, blanks: int) -> Column:
+        counts = pd.Series(filled).value_counts(sort=False)
+        if len(counts) == len(filled) >= MIN_ROWS:
+            remark = f"all {len(counts):,} texts are different and say nothing about other rows"
+            return column._remarked(remark, used=False)
+        kept = counts.sort_values(ascending=False, kind="stable")[:MAX_CATEGORIES]
+        fitted = super().fit(column, filled, blanks=blanks)
+        if len(counts) > MAX_CATEGORIES:
+            fitted = fitted._remarked(
+                f"the {MAX_CATEGORIES} most frequent of {len(counts):,}, others are 0 everywhere"
+            )
+        return replace(fitted, categories=tuple(sorted(kept.index)))
+
+    def typical(self, filled: Array) -> str:
+        counts = pd.Series(filled).value_counts(sort=False)
+        return str(counts.idxmax())
+
+    def typical_words(self, fill: Any) -> str:
+        return f"{fill!r}, the most frequent"
+
+    def inputs(self, column: Column) -> tuple[str, ...]:
+        return tuple(f"{column.name}={text}" for text in column.categories)
+
+    def encode(self, column: Column, values: Array) -> NDArray[np.float64]:
+        positions = pd.Index(column.categories, dtype=object).get_indexer(values)
+        return (positions[:, None] == np.arange(len(column.categories))).astype(np.float64)
+
+    def becomes(self, column: Column) -> str:
+        count = len(column.categories)
+        return f"{count} column{'' if count == 1 else 's'} of 0 and 1"
+
+
+# Kinds are tried in this order: a column is of the first kind that all of its cells have.
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (Number(), Boolean(), Date(), Category())}
+
+
+@dataclass(frozen=True)
+class TableEncoder:
+    """Encoder of a table's columns, fitted on training rows.
+
+    Attributes:
+        columns: one for each column of the table, in its order.
+
+    >>> frame = pd.DataFrame({"age": [41.0, 35.0, None], "city": ["Bern", "Dover", "Bern"]})
+    >>> encoder = TableEncoder.infer(frame)
+    >>> encoder = encoder.fit(encoder.read(frame))
+    >>> encoder.names
+    ('age', 'age blank', 'city=Bern', 'city=Dover')
+    >>> encoder.transform([{"age": 28, "city": "Zug"}])
+    array([[28.,  0.,  0.,  0.]])
+    """
+
+    columns: tuple[Column, ...]
+
+    @classmethod
+    def infer(cls, frame: pd.DataFrame, *, delimiter: str = ",") -> TableEncoder:
+        """Infer the kind of every column; nothing is fitted yet.
+
+        `delimiter` separates the cells of the file: between semicolons a lone comma is more
+        likely to be a decimal comma, elsewhere to separate thousands.
+        """
+        return cls(tuple(infer(frame[name], delimiter=delimiter) for name in frame.columns))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the inputs."""
+        return tuple(name for column in self.columns for name in column.names)
+
+    @property
+    def binary(self) -> tuple[bool, ...]:
+        """Which inputs are 0 or 1 by construction."""
+        return tuple(flag for column in self.columns for flag in column.binary)
+
+    def read(self, rows: pd.DataFrame | Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+        """Return the values of a data frame or of rows by column name; other columns are ignored.
+
+        Raises:
+            ValueError: a column that is used is missing, or a cell cannot be read.
+        """
+        frame = rows if isinstance(rows, pd.DataFrame) else self._frame(rows)
+        if missing := [c.name for c in self.columns if c.used and c.name not in frame]:
+            raise ValueError(
+                f"the table must have the columns of the training rows, lacks {', '.join(missing)}"
+            )
+        values = {c.name: c.read(frame[c.name]) for c in self.columns if c.used}
+        return pd.DataFrame(values, index=range(len(frame)))
+
+    def fit(self, values: pd.DataFrame) -> TableEncoder:
+        """Return the encoder fitted to the values of training rows."""
+        fitted = TableEncoder(tuple(c.fit(values[c.name].to_numpy()) for c in self.columns))
+        if not fitted.names:
+            raise ValueError(
+                "the table must have a column to learn from, all are empty or have only "
+                "different texts"
+            )
+        return fitted
+
+    def encode(self, values: pd.DataFrame) -> NDArray[np.float64]:
+        """Return the inputs `(n, len(names))` for values."""
+        inputs = [c.encode(values[c.name].to_numpy()) for c in self.columns if c.used]
+        return np.concatenate(inputs, axis=1)
+
+    def transform(self, rows: pd.DataFrame | Iterable[Mapping[str, Any]]) -> NDArray[np.float64]:
+        """Return the inputs for new rows, text or typed."""
+        return self.encode(self.read(rows))
+
+    def unseen(self, values: pd.DataFrame) -> dict[str, int]:
+        """Count rows with a category that the training rows did not have, by column."""
+        counts = {
+            c.name: int((values[c.name].notna() & ~values[c.name].isin(c.categories)).sum())
+            for c in self.columns
+            if c.used and c.categories
+        }
+        return {name: count for name, count in counts.items() if count}
+
+    def with_remarks(self, remarks: Mapping[str, str]) -> TableEncoder:
+        """Return the encoder with further remarks on columns, by name."""
+        return TableEncoder(
+            tuple(c._remarked(remarks[c.name]) if c.name in remarks else c for c in self.columns)
+        )
+
+    def report(self) -> list[tuple[str, str, str, str]]:
+        """Return a row for each column, under the heads `REPORT_HEAD`."""
+        return [(c.name, _read_as(c), _becomes(c), "; ".join(c.remarks)) for c in self.columns]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, fit for JSON."""
+        return {"columns": [asdict(column) for column in self.columns]}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> TableEncoder:
+        """Return the encoder that `to_dict` wrote."""
+        columns = [
+            Column(**column | {name: tuple(column[name]) for name in ("categories", "remarks")})
+            for column in plain["columns"]
+        ]
+        for column in columns:
+            if column.form not in KINDS[column.kind].forms:
+                raise ValueError(f"the column {column.name!r} has the unknown form {column.form!r}")
+        return cls(tuple(columns))
+
+    def _frame(self, rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+        listed = list(rows)
+        for number, row in enumerate(listed, 1):
+            if missing := [c.name for c in self.columns if c.used and c.name not in row]:
+                raise ValueError(
+                    f"row {number} must have the columns of the training rows, lacks "
+                    f"{', '.join(missing)}"
+                )
+        return pd.DataFrame(listed)
+
+
+def infer(cells: pd.Series, *, delimiter: str = ",") -> Column:
+    """Infer the kind of a column, and the form of its text, from all of its cells."""
+    name = str(cells.name)
+    kind = KIND_OF.get(pd.api.types.infer_dtype(cells, skipna=True))
+    if kind is not None:
+        return Column(name, kind.name, next(iter(kind.forms)))
+    counts = cells[~_is_blank(cells)].map(label).str.strip().value_counts()
+    text = pd.Series(counts.index, dtype=object)
+    unlikely = THOUSANDS if delimiter == ";" else COMMA
+    forms = sorted(
+        ((kind, form) for kind in KINDS.values() for form in kind.forms),
+        key=lambda pair: pair[1] == unlikely or pair[0].name == "category",
+    )
+    read = {(kind.name, form): ~pd.isna(kind.forms[form](text)) for kind, form in forms}
+    fitting = [key for key, readable in read.items() if readable.all()]
+    if [form for _, form in fitting[:2]] == [DAY_FIRST, MONTH_FIRST]:
+        remark = "the day is taken to come first, not the month: write 2024-12-31 to be sure"
+        return Column(name, *fitting[0], remarks=(remark,))
+    numbers = {key: readable for key, readable in read.items() if key[0] == "number"}
+    if (
+        fitting[0][0] == "category"
+        and _share(np.any([*numbers.values()], axis=0), counts) >= MOSTLY
+    ):
+        return Column(name, *max(numbers, key=lambda key: _share(numbers[key], counts)))
+    return Column(name, *fitting[0])
+
+
+KIND_OF = {name: kind for kind in KINDS.values() for name in kind.inferred}
+
+
+def looks_like_id(name: str, values: Array) -> bool:
+    """Return whether whole numbers are all different, and consecutive or named like ids.
+
+    >>> looks_like_id("row", np.arange(100.0)), looks_like_id("age", np.arange(100.0) % 60)
+    (True, False)
+    """
+    if len(values) < MIN_ROWS or (values != np.rint(values)).any():
+        return False
+    if len(np.unique(values)) < len(values):
+        return False
+    words = re.split(r"[^a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
+    return bool(ID_WORDS.intersection(words)) or float(np.ptp(values)) < 2 * len(values)
+
+
+def label(value: Any) -> str:
+    """Return a cell as text; whole numbers have no decimals, whatever their type.
+
+    >>> label(3), label(3.0), label("cat")
+    ('3', '3', 'cat')
+    """
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+def _is_blank(cells: pd.Series) -> pd.Series:
+    if pd.api.types.is_string_dtype(cells.dtype) or cells.dtype == object:
+        return cells.isna() | cells.astype(object).astype(str).str.strip().str.lower().isin(BLANKS)
+    return cells.isna()
+
+
+def _share(readable: Array, counts: pd.Series) -> float:
+    return float(counts.to_numpy()[readable].sum() / counts.sum())
+
+
+def _read_as(column: Column) -> str:
+    if column.kind == "category":
+        return f"category of {len(column.categories)}" if column.categories else "text"
+    return column.kind if column.form in ("", POINT) else f"{column.kind} like {column.form}"
+
+
+def _becomes(column: Column) -> str:
+    if not column.used:
+        return "left out"
+    text = KINDS[column.kind].becomes(column)
+    return f"{text}, blank" if column.indicator else text

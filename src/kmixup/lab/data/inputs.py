@@ -1,0 +1,221 @@
+"""New samples for a trained network: read, checked and scaled as the training samples were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from kmixup.lab.data.arrays import read_inputs, tensor_of
+from kmixup.lab.data.dataset import Dataset, normalise
+from kmixup.lab.data.folders import files
+from kmixup.lab.data.images import SUFFIXES, Size, read_images
+from kmixup.lab.data.safety import check_regular
+
+if TYPE_CHECKING:  # pandas loads slowly, and only tables need it
+    from kmixup.columns import TableEncoder
+
+TABLES = (".csv", ".tsv", ".xlsx", ".parquet")
+
+
+@dataclass(frozen=True, eq=False)
+class NewSamples:
+    """New samples as a network takes them.
+
+    Attributes:
+        x: the inputs, `(n, *shape)` in float32.
+        names: the number of each sample's row, from 1, or its file.
+        notes: what a user should know about the reading.
+    """
+
+    x: Tensor
+    names: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class InputPipeline:
+    """How new samples become a network's inputs, with everything that training fitted.
+
+    Attributes:
+        shape: of one input.
+        mean, std: of the map from raw inputs to a network's, as in `Dataset`.
+        pixels: whether raw inputs are images of bytes.
+        encoder: how the columns of a table become inputs; None for other data.
+        resize: height and width that images are stretched to; None to raise on other sizes.
+    """
+
+    shape: tuple[int, ...]
+    mean: Tensor
+    std: Tensor
+    pixels: bool = False
+    encoder: TableEncoder | None = None
+    resize: Size | None = None
+
+    @classmethod
+    def of(cls, data: Dataset, resize: Size | None = None) -> InputPipeline:
+        """Return the pipeline of a data set."""
+        pixels = data.x_train.dtype == torch.uint8
+        return cls(data.shape, data.mean, data.std, pixels, data.encoder, resize)
+
+    def read(self, samples: Any) -> NewSamples:
+        """Return the inputs of new samples.
+
+        Args:
+            samples: the path of a table, of an `.npz` with an array x or of a folder of images;
+                an array or a tensor of raw inputs `(n, *shape)`; for a table also a data frame,
+                or a list of rows by column name.
+        """
+        if isinstance(samples, str | Path):
+            return self._of_path(Path(samples).expanduser())
+        if hasattr(samples, "columns") or _are_rows(samples):
+            return self._of_rows(samples, "X")
+        return self._of_array(samples, "X")
+
+    def _of_path(self, path: Path) -> NewSamples:
+        if path.is_dir():
+            return self._of_images(path)
+        check_regular(path)
+        kind = path.suffix.lower()
+        if kind == ".npz":
+            return self._of_array(read_inputs(path), str(path))
+        if kind in TABLES:
+            from kmixup.columns import KINDS
+            from kmixup.lab.data.tables import read_table
+
+            columns = self._table(str(path)).columns
+            texts = [column.name for column in columns if KINDS[column.kind].is_text]
+            return self._of_rows(read_table(path, as_text=texts).frame, str(path))
+        raise ValueError(
+            f"{path} must be a table ({', '.join(TABLES)}), an .npz or a folder of images, is a "
+            f"{path.suffix or 'nameless'} file"
+        )
+
+    def _of_rows(self, rows: Any, source: str) -> NewSamples:
+        encoder = self._table(source)
+        try:
+            values = encoder.read(rows)
+        except ValueError as error:
+            raise ValueError(f"{source}: {error}") from None
+        known = {column.name for column in encoder.columns}
+        there = rows.columns if hasattr(rows, "columns") else rows[0]
+        notes = [
+            f"{count:,} rows of {source} have a category of {name!r} that training did not have: "
+            "all its inputs are 0"
+            for name, count in encoder.unseen(values).items()
+        ]
+        if extra := [str(name) for name in there if name not in known]:
+            notes.insert(0, f"{source} has columns that the network ignores: {', '.join(extra)}")
+        return self._scaled(torch.from_numpy(encoder.encode(values)), notes=notes)
+
+    def _table(self, source: str) -> TableEncoder:
+        if self.encoder is None:
+            raise ValueError(
+                f"{source} must hold inputs of the shape {self.shape} as numbers, in an array or "
+                "an .npz: the network was not trained on a table"
+            )
+        return self.encoder
+
+    def _of_images(self, folder: Path) -> NewSamples:
+        if not self.pixels:
+            raise ValueError(
+                f"{folder} must be a table or an .npz: the network was not trained on images"
+            )
+        inside = [folder, *sorted(path for path in folder.iterdir() if path.is_dir())]
+        paths = [path for place in inside for path in files(place)]
+        if not paths:
+            raise ValueError(f"{folder} must hold images ({', '.join(sorted(SUFFIXES))}), has none")
+        height, width = self.shape[1:]
+        size = None if self.resize else (width, height)
+        images = read_images(paths, size=size, resize=self.resize)
+        if images.shape[1] != self.shape[0]:
+            if images.shape[1] != 1:
+                raise ValueError(
+                    f"{folder} must hold grey images, as training did, holds images in colour"
+                )
+            images = images.expand(-1, self.shape[0], -1, -1)
+        return self._scaled(images, [str(path.relative_to(folder)) for path in paths])
+
+    def _of_array(self, samples: Any, source: str) -> NewSamples:
+        x = tensor_of(samples, source)
+        if self.encoder is not None:
+            return self._of_columns(x, self.encoder, source)
+        if self.pixels and x.dim() == 3 and self.shape[0] == 1:
+            x = x.unsqueeze(1)
+        if tuple(x.shape[1:]) != self.shape or not len(x):
+            raise ValueError(
+                f"{source} must have the shape (n, {', '.join(map(str, self.shape))}), as in "
+                f"training, got {tuple(x.shape)}"
+                + (": a single sample is X[None]" if tuple(x.shape) == self.shape else "")
+            )
+        if self.pixels != (x.dtype == torch.uint8):
+            kind = "bytes (uint8), pixels of 0 to 255," if self.pixels else "numbers, not bytes,"
+            raise ValueError(f"{source} must hold {kind} as in training, got {x.dtype}")
+        if not bool(x.isfinite().all()):
+            raise ValueError(f"{source} must hold finite numbers, got NaN or an infinite one")
+        return self._scaled(x)
+
+    def _of_columns(self, x: Tensor, encoder: TableEncoder, source: str) -> NewSamples:
+        """Read numbers in the order of the table's columns, NaN for a blank cell."""
+        import pandas as pd
+
+        from kmixup.columns import KINDS
+
+        for column in encoder.columns:
+            if column.used and not KINDS[column.kind].numeric:
+                raise ValueError(
+                    f"{source} must be rows by column name, for {column.name!r} is a "
+                    f"{column.kind}: pass a list of dicts, a data frame or the path of a table"
+                )
+        names = [column.name for column in encoder.columns]
+        if x.dim() != 2 or x.shape[1] != len(names) or not len(x):
+            listed = ", ".join(names[:10]) + (" …" if len(names) > 10 else "")
+            raise ValueError(
+                f"{source} must have the shape (n, {len(names)}), a number for each of the columns "
+                f"{listed}, got {tuple(x.shape)}"
+            )
+        return self._of_rows(pd.DataFrame(x.double().numpy(), columns=names), source)
+
+    def _scaled(
+        self, raw: Tensor, names: Iterable[str] | None = None, notes: Iterable[str] = ()
+    ) -> NewSamples:
+        names = map(str, range(1, len(raw) + 1)) if names is None else names
+        return NewSamples(normalise(raw, self.mean, self.std), tuple(names), tuple(notes))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, fit for JSON."""
+        return {
+            "shape": list(self.shape),
+            "mean": self.mean.tolist(),
+            "std": self.std.tolist(),
+            "double": self.mean.dtype == torch.float64,
+            "pixels": self.pixels,
+            "table": None if self.encoder is None else self.encoder.to_dict(),
+            "resize": None if self.resize is None else list(self.resize),
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> InputPipeline:
+        """Return the pipeline that `to_dict` wrote."""
+        encoder, resize = None, plain["resize"]
+        if plain["table"] is not None:
+            from kmixup.columns import TableEncoder
+
+            encoder = TableEncoder.from_dict(plain["table"])
+        precision = torch.float64 if plain["double"] else torch.float32
+        return cls(
+            tuple(plain["shape"]),
+            torch.tensor(plain["mean"], dtype=precision),
+            torch.tensor(plain["std"], dtype=precision),
+            bool(plain["pixels"]),
+            encoder,
+            None if resize is None else (int(resize[0]), int(resize[1])),
+        )
+
+
+def _are_rows(samples: Any) -> bool:
+    return isinstance(samples, Sequence) and len(samples) > 0 and isinstance(samples[0], Mapping)
