@@ -92,8 +92,8 @@ class Column:
             len(cells), None if kind.is_text else np.nan, object if kind.is_text else float
         )
         values[~text] = kind.convert(cells[~text])
-        codes, distinct = pd.factorize(cells[text].astype(object).str.strip())
-        distinct = pd.Series(distinct, dtype=object)
+        codes, found = pd.factorize(cells[text].astype(object).str.strip())
+        distinct = pd.Series(found, dtype=object)
         values[text] = kind.forms[self.form](distinct.where(~_is_blank(distinct)))[codes]
         wrong = pd.isna(values)
         if not kind.is_text:
@@ -333,8 +333,9 @@ class Category(Kind):
         return tuple(f"{column.name}={text}" for text in column.categories)
 
     def encode(self, column: Column, values: Array) -> NDArray[np.float64]:
-        positions = pd.Index(column.categories, dtype=object).get_indexer(values)
-        return (positions[:, None] == np.arange(len(column.categories))).astype(np.float64)
+        positions = pd.Index(column.categories, dtype=object).get_indexer(pd.Index(values))
+        one_hot = positions[:, None] == np.arange(len(column.categories))
+        return np.asarray(one_hot, np.float64)
 
     def becomes(self, column: Column) -> str:
         count = len(column.categories)

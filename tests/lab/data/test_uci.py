@@ -32,7 +32,7 @@ def arrhythmia(*labels):
 
 
 def test_iris_and_cancer_have_the_published_size():
-    iris, cancer = read_bundled("iris"), read_bundled("breast_cancer")
+    iris, cancer = read_bundled("iris"), read_bundled("cancer")
     assert (iris.x.shape, iris.y.bincount().tolist()) == ((150, 4), [50, 50, 50])
     assert (cancer.x.shape, cancer.y.bincount().tolist()) == ((569, 30), [212, 357])
     assert cancer.classes == ("malignant", "benign")

@@ -215,7 +215,7 @@ def _name(value: float | str) -> str:
 def _own_targets(data: Dataset, y: Tensor) -> NDArray[Any]:
     if data.task == "regression":
         return np.asarray(data.unscale(y.double()).numpy())
-    return np.array(data.classes)[y.numpy()]
+    return np.asarray(np.array(data.classes)[y.numpy()])
 
 
 def _array(values: Any) -> NDArray[Any]:

@@ -178,7 +178,7 @@ _ENTRIES = (
     Entry("iris", "table", "Iris", 100, 50, 3, (4,), "CC BY 4.0", "comes with scikit-learn",
           read=lambda r: uci.read_bundled("iris"), paper="global", default="symmetric"),
     Entry("cancer", "table", "Breast Cancer Wisconsin (diagnostic)", 379, 190, 2, (30,),
-          "CC BY 4.0", "comes with scikit-learn", read=lambda r: uci.read_bundled("breast_cancer"),
+          "CC BY 4.0", "comes with scikit-learn", read=lambda r: uci.read_bundled("cancer"),
           paper="global", default="standard"),
     _uci("abalone", "Abalone, its rings as classes", 4177, 28, 8,
          "https://archive.ics.uci.edu/dataset/1/abalone",

@@ -116,7 +116,7 @@ def samples_of(
         if name not in frame:
             raise ValueError(
                 f"drop must name columns of {table.source}, got {name!r}: "
-                f"{did_you_mean(name, table.frame)}"
+                f"{did_you_mean(name, table.frame.columns)}"
             )
     frame = frame.drop(columns=list(drop))
     if not len(frame.columns):

@@ -21,9 +21,9 @@ Cells = NDArray[np.str_]  # (rows, columns)
 
 def read_bundled(name: str) -> Samples:
     """Iris or Breast Cancer Wisconsin (diagnostic), as scikit-learn ships them."""
-    from sklearn import datasets
+    from sklearn.datasets import load_breast_cancer, load_iris
 
-    bunch = getattr(datasets, f"load_{name}")()
+    bunch = {"iris": load_iris, "cancer": load_breast_cancer}[name]()
     x, y = torch.from_numpy(bunch.data).float(), torch.from_numpy(bunch.target).long()
     classes, columns = (
         tuple(map(str, names)) for names in (bunch.target_names, bunch.feature_names)
@@ -61,7 +61,7 @@ def read_phishing(path: Path) -> Samples:
     check_regular(path)
     try:
         rows, attributes = arff.loadarff(path)
-        cells = np.array([[str(cell, "utf-8") for cell in row] for row in rows])
+        cells = np.array(rows.tolist()).astype(str)
     except Exception as error:  # its parser fails in many ways on a damaged file
         raise ValueError(
             f"{path} must be a whole ARFF file of nominal attributes, could not be read: {error}"
