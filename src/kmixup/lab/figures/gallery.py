@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from matplotlib.figure import Figure
 
@@ -29,13 +29,12 @@ class Settings:
     """What the user chose.
 
     Attributes:
-        folder: where figures are written, and networks' surfaces and runs are kept.
-        data: a data set in place of the toys or of MNIST.
-        limit: how many samples of the data to read.
-        target: the column of the classes, where the data are a table.
-        seed: the seed of points, partners and networks.
-        epochs: how long networks are trained; by default 200 epochs for surfaces and 10 for
-            convergence.
+        folder: where figures are written and trained networks are cached.
+        data: a data set instead of the toys or MNIST.
+        limit: number of samples to read.
+        target: column of the classes, if the data are a table.
+        seed: seed of points, partners and networks.
+        epochs: length of training, by default 200 epochs for surfaces and 10 for convergence.
         trials: networks for each line of convergence.
         quick: draw with few points, samples and epochs.
     """
@@ -71,10 +70,6 @@ def draw(name: str, settings: Settings) -> list[Path]:
     return save(DRAW[name](settings), settings.folder, name)
 
 
-def _steps(s: Settings) -> Figure:
-    return couplings.steps(s.clouds()[-1], seed=s.seed)
-
-
 def _surfaces(s: Settings) -> Figure:
     trials = surfaces.trials(
         epochs=s.epochs,
@@ -85,17 +80,9 @@ def _surfaces(s: Settings) -> Figure:
     return surfaces.surfaces(trials, surfaces.surfaces_of(trials, s.folder))
 
 
-def _couplings(s: Settings) -> Figure:
-    return couplings.couplings(s.clouds(), seed=s.seed)
-
-
-def _partners(pairing: type[Pairing]) -> Callable[[Settings], Figure]:
-    def figure(s: Settings) -> Figure:
-        return couplings.partners(
-            s.clouds(), pairing=pairing, samples=s.pick(10_000, 200), seed=s.seed
-        )
-
-    return figure
+def _partners(s: Settings, pairing: type[Pairing]) -> Figure:
+    samples = s.pick(10_000, 200)
+    return couplings.partners(s.clouds(), pairing=pairing, samples=samples, seed=s.seed)
 
 
 def _convergence(s: Settings) -> Figure:
@@ -122,22 +109,9 @@ def _convergence(s: Settings) -> Figure:
     return convergence.convergence(courses, f"{data.title}, {usual.model}{why}")
 
 
-def _endpoints(s: Settings) -> Figure:
-    usual = (16, 32, 64, 128, 256, 512)
-    ks, samples = s.pick((usual, 300), (usual[:2], 40))
-    return schematics.endpoints(ks, samples=samples, seed=s.seed)
-
-
-def _clusters(s: Settings) -> Figure:
-    usual = (1, 2, 4, 8, 16, 32, 64, 128)
-    ks, samples = s.pick((usual, 1000), (usual[:5], 20))
-    return rates.cross_fraction(ks, samples=samples, seed=s.seed)
-
-
-def _distances(s: Settings) -> Figure:
-    usual = (4, 8, 16, 32, 64, 128, 256)
-    ks, samples = s.pick((usual, 150), (usual[:5], 5))
-    return rates.matched_distance(ks, samples=samples, seed=s.seed)
+def _over_k(s: Settings, figure: Callable[..., Figure], **quick: Any) -> Figure:
+    """Draw a figure with its defaults, or with the settings `quick`."""
+    return figure(**s.pick({}, quick), seed=s.seed)
 
 
 def _expansion(s: Settings) -> Figure:
@@ -150,15 +124,15 @@ def _expansion(s: Settings) -> Figure:
 
 DRAW: dict[str, Callable[[Settings], Figure]] = {
     "surfaces": _surfaces,
-    "couplings": _couplings,
-    "matching": _partners(Optimal),
-    "nearest": _partners(Nearest),
-    "steps": _steps,
+    "couplings": lambda s: couplings.couplings(s.clouds(), seed=s.seed),
+    "matching": lambda s: _partners(s, Optimal),
+    "nearest": lambda s: _partners(s, Nearest),
+    "steps": lambda s: couplings.steps(s.clouds()[-1], seed=s.seed),
     "injectivity": lambda s: schematics.injectivity(),
     "convergence": _convergence,
     "counterexample": lambda s: schematics.counterexample(),
-    "endpoints": _endpoints,
-    "clusters": _clusters,
-    "distances": _distances,
+    "endpoints": lambda s: _over_k(s, schematics.endpoints, ks=(16, 32), samples=40),
+    "clusters": lambda s: _over_k(s, rates.cross_fraction, ks=(1, 2, 4, 8, 16), samples=20),
+    "distances": lambda s: _over_k(s, rates.matched_distance, ks=(4, 8, 16, 32, 64), samples=5),
     "expansion": _expansion,
 }
