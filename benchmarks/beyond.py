@@ -29,9 +29,9 @@ def memory(seconds: float) -> None:
     ):
         for n in (16, 32):
             x, y = torch.randn(n, *sample), torch.randint(10, (n,))
-            mixers = {0: kmixup.KMixup(n // 2, 1.0, 10)}
+            mixers: dict[int, kmixup.Mixing] = {0: kmixup.KMixup(n // 2, 1.0, 10)}
             for k in (64, 256):
-                mixers[k] = kmixup.KMixup(k, 1.0, 10, memory=KEPT)
+                mixers[k] = kmixup.Memory(kmixup.KMixup(k, 1.0, 10), KEPT)
                 for _ in range(KEPT // n):
                     mixers[k](torch.randn_like(x), y)
             net = build()
@@ -59,9 +59,9 @@ def memory(seconds: float) -> None:
     )
 
 
-def _megabytes(mix: kmixup.KMixup) -> float:
+def _megabytes(mix: kmixup.Mixing) -> float:
     """What the memory of a mixer holds."""
-    state: dict[str, Any] = mix.state_dict()["memory._extra_state"]
+    state: dict[str, Any] = mix.state_dict()["_extra_state"]
     tensors: list[Tensor] = [tensor for kept in state["rows"].values() for tensor in kept]
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors) / 1e6
 

@@ -17,9 +17,9 @@ from torch.nn import functional as F
 
 import kmixup
 from benchmarks.tables import table
-from kmixup.assignment import solve
 from kmixup.lab.bench.timing import interleaved
 from kmixup.lab.formatting import stopwatch
+from kmixup.matching.assignment import solve
 
 BATCHES = [
     ((512, 3, 32, 32), 32),

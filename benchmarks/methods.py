@@ -15,7 +15,7 @@ from benchmarks.tables import table
 from benchmarks.training import lenet
 from kmixup.lab.bench.timing import interleaved
 from kmixup.lab.formatting import stopwatch
-from kmixup.mixing import Mixing
+from kmixup.mixer import Mixing
 
 K = 16
 BATCHES = [(128, 1, 28, 28), (128, 3, 32, 32), (64, 3, 224, 224)]

@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 
 from benchmarks.tables import table
-from kmixup.cuts import energy, least_masks
 from kmixup.lab.bench.timing import interleaved
 from kmixup.lab.formatting import stopwatch
+from kmixup.methods.cuts import energy, least_masks
 from tests.oracles import puzzles, swap_moves
 
 GRIDS = (2, 4, 8, 16)

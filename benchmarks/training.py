@@ -46,7 +46,7 @@ def small_resnet() -> nn.Module:
     )  # fmt: skip
 
 
-def step_of(net: nn.Module, x: Tensor, y: Tensor, mix: kmixup.KMixup | None) -> Callable[[], None]:
+def step_of(net: nn.Module, x: Tensor, y: Tensor, mix: kmixup.Mixing | None) -> Callable[[], None]:
     """One step of SGD on a batch, mixed or not."""
     optimiser = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9)
 

@@ -29,6 +29,7 @@ from torch.nn import functional as F
 
 import kmixup
 from kmixup.lab.data import load
+from kmixup.methods.comixup import SharedMixed
 
 ORANGE, GREY, BLUE = "#d95f0e", "#999999", "#2166ac"
 COLOURS = LinearSegmentedColormap.from_list("classes", [ORANGE, GREY, BLUE])
@@ -163,14 +164,14 @@ def draw_regression(axes: Axes, title: str) -> None:
 
 def draw_digits(axes: Axes, title: str, mixed: kmixup.Mixed, x: Tensor) -> None:
     """Four digits, the partner of each unless they are many, and what becomes of them."""
-    rows = [x[:4], mixed.x[:4]] if mixed.shares is not None else [
+    rows = [x[:4], mixed.x[:4]] if isinstance(mixed, SharedMixed) else [
         x[:4], x[mixed.partner[:4]], mixed.x[:4]
     ]  # fmt: skip
     tiles = [F.pad(row[:, 0], (1, 1, 1, 1), value=3.0) for row in rows]
     image = torch.cat([torch.cat(list(row), 1) for row in tiles])
     axes.imshow(image.detach().numpy(), cmap="gray_r")
-    if mixed.box is not None:
-        top, left, bottom, right = mixed.box.tolist()
+    if isinstance(mixed.region, Tensor):  # a box
+        top, left, bottom, right = mixed.region.tolist()
         for i in range(4):
             corner = (10 * i + 1 + left - 0.5, 20 + 1 + top - 0.5)
             size = right - left, bottom - top

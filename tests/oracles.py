@@ -10,7 +10,7 @@ from scipy.special import betainc
 from torch import Tensor
 from torch.nn import functional as F
 
-from kmixup.cuts import energy, least_masks
+from kmixup.methods.cuts import energy, least_masks
 from kmixup.methods.puzzle import Puzzle
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kmixup import assignment
-from kmixup.assignment import assign, choose, solve, squared_distances, true_distances
+from kmixup.matching.assignment import assign, choose, solve, squared_distances, true_distances
 from oracles import brute_force_optimum, exact_costs, scipy_optimum, squared_differences
 
 

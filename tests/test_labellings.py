@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kmixup.labellings import labelling_cost, least_labels, promising
+from kmixup.methods.labellings import labelling_cost, least_labels, promising
 
 
 def problem(n, rows, columns, labels, seed):

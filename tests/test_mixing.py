@@ -24,7 +24,7 @@ from kmixup import (
     StackMix,
     match,
 )
-from kmixup.blocks import Blocks
+from kmixup.matching import Blocks
 
 
 def batch(n: int = 32, *shape: int, classes: int = 5) -> tuple[torch.Tensor, torch.Tensor]:
@@ -480,11 +480,11 @@ def test_several_batches_are_mixed_at_once_as_they_would_be_alone():
     together = mix.mix(
         x.flatten(0, 1),
         y.flatten(),
-        Draw(0.0, Blocks(50, 4, batches=5), u),
+        Draw(Blocks(50, 4, batches=5), u),
         other=(x2.flatten(0, 1), y2.flatten()),
     )
     for i in range(5):
-        draw = Draw(0.0, Blocks(10, 4), u[i])
+        draw = Draw(Blocks(10, 4), u[i])
         alone = mix.mix(x[i], y[i], draw, other=(x2[i], y2[i]))
         assert torch.equal(together.x.view(5, 10, 3)[i], alone.x)
         assert torch.equal(together.y.view(5, 10, 3)[i], alone.y)

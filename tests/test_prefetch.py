@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from kmixup import Choice, CutMix, HiddenMixup, KMixup, Prefetch
 from kmixup.integrations.data import mix_batch
-from kmixup.prefetch import _tensors
+from kmixup.wrappers.prefetch import _tensors
 
 
 def mixer(seed=0, **settings):

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from kmixup.targets import mix_targets, mixed_accuracy, mixed_loss
+from kmixup.targets import agreement, mix_targets, mixed_loss
 
 SCALAR, EACH = torch.tensor(0.3), torch.tensor([0.3, 1.0, 0.0, 0.75])
 Y_A, Y_B = torch.tensor([0, 1, 2, 2]), torch.tensor([1, 1, 0, 1])
@@ -98,15 +98,15 @@ def test_several_lam_need_one_loss_for_each_sample(criterion):
 
 def test_accuracy_weighs_the_agreement_with_both_labels():
     logits = F.one_hot(torch.tensor([0, 1, 1, 1]), 3).float()
-    assert mixed_accuracy(logits, Y_A, Y_B, SCALAR) == pytest.approx((0.3 + 1 + 0 + 0.7) / 4)
-    assert mixed_accuracy(logits, Y_A, Y_B, EACH) == pytest.approx((0.3 + 1 + 0 + 0.25) / 4)
+    assert agreement(logits, Y_A, Y_B, SCALAR).mean() == pytest.approx((0.3 + 1 + 0 + 0.7) / 4)
+    assert agreement(logits, Y_A, Y_B, EACH).mean() == pytest.approx((0.3 + 1 + 0 + 0.25) / 4)
     soft_a, soft_b = F.one_hot(Y_A, 3).float(), F.one_hot(Y_B, 3).float()
-    assert mixed_accuracy(logits, soft_a, soft_b, EACH) == pytest.approx(1.55 / 4)
+    assert agreement(logits, soft_a, soft_b, EACH).mean() == pytest.approx(1.55 / 4)
 
 
 def test_accuracy_of_a_regression_is_refused():
     with pytest.raises(ValueError, match=r"accuracy needs class indices.*got targets of shape"):
-        mixed_accuracy(torch.randn(4, 1), torch.randn(4), torch.randn(4), SCALAR)
+        agreement(torch.randn(4, 1), torch.randn(4), torch.randn(4), SCALAR)
 
 
 def test_integer_targets_without_num_classes_say_what_to_write():

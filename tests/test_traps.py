@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset, default_collate
 
 from kmixup import Beta, Choice, CutMix, HiddenMixup, KMixup, Linear, LocalMixup, Mixer, Optimal
-from kmixup.pairing import _warn_short
+from kmixup.matching import _warn_short
 
 
 def seeded(seed=0):

@@ -5,18 +5,17 @@
 >>> x, y = mix(torch.randn(64, 8), torch.randint(10, (64,)))
 """
 
+from kmixup.batch import Batch
 from kmixup.batchnorm import clean_batchnorm
 from kmixup.calibration import Calibration, calibrate
 from kmixup.coefficient import Beta, Coefficient
-from kmixup.hidden import HiddenMixup
 from kmixup.importance import saliency
 from kmixup.inspection import Inspection, inspect
 from kmixup.interpolation import Cut, Interpolation, Linear
-from kmixup.memory import Memory
+from kmixup.matching import Nearest, Optimal, Pairing, match
 from kmixup.methods import (
     AdaMixup,
     AutoMix,
-    Choice,
     CMixup,
     CoMixup,
     CutMix,
@@ -30,17 +29,22 @@ from kmixup.methods import (
     StackMix,
 )
 from kmixup.mixed import Draw, Mixed
-from kmixup.mixer import Mixer
-from kmixup.mixing import Mixing
-from kmixup.pairing import Nearest, Optimal, Pairing, match
-from kmixup.prefetch import Prefetch
+from kmixup.mixer import Mixer, Mixing
 from kmixup.vicinal import vicinal_dataset
+from kmixup.wrappers.choice import Choice
+from kmixup.wrappers.clean import WithClean
+from kmixup.wrappers.hidden import HiddenMixup
+from kmixup.wrappers.memory import Memory
+from kmixup.wrappers.prefetch import Prefetch
+from kmixup.wrappers.sometimes import Sometimes
+from kmixup.wrappers.wrapper import Wrapper
 
 __version__ = "0.2.0"
 
 __all__ = [
     "AdaMixup",
     "AutoMix",
+    "Batch",
     "Beta",
     "CMixup",
     "Calibration",
@@ -69,7 +73,10 @@ __all__ = [
     "PuzzleMix",
     "RegMixup",
     "SimilarMixup",
+    "Sometimes",
     "StackMix",
+    "WithClean",
+    "Wrapper",
     "calibrate",
     "clean_batchnorm",
     "inspect",

@@ -21,8 +21,8 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from kmixup.assignment import Floats
 from kmixup.coefficient import Beta
+from kmixup.matching.assignment import Floats
 from kmixup.measured import Measured
 from kmixup.sampling import matched_blocks
 

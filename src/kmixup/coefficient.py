@@ -1,4 +1,4 @@
-"""Stage 2: how much. The law of lam, the weight of the first sample of a pair."""
+"""Stage 2: the distribution of lam, the weight of the first sample of a pair."""
 
 from __future__ import annotations
 
@@ -9,24 +9,28 @@ from typing import ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Generator, Tensor
 
 from kmixup.randomness import uniforms
 
+# Beyond these lam is 0, 1/2 or 1 to the last digit, and scipy's quantile is not a number.
+LEAST, MOST = 1e-100, 1e100
+
 
 class Coefficient(ABC):
-    """The law of lam: turns uniform numbers into weights of the first sample.
+    """Base class of the distributions of lam: turn uniform numbers into lam.
+
+    A distribution of your own is a subclass with one method, `lam`:
+
+    >>> class UpperHalf(Coefficient):
+    ...     def lam(self, u, distance=None):
+    ...         return 0.5 + u / 2
+    >>> UpperHalf().lam(torch.tensor([0.0, 1.0]))
+    tensor([0.5000, 1.0000])
 
     Attributes:
         by_distance: whether lam depends on the distance of the pair.
-
-    A law of one's own is a subclass:
-
-    >>> class Half(Coefficient):
-    ...     def lam(self, u, distance=None):
-    ...         return 0.5 + u / 2
-    >>> Half().lam(torch.tensor([0.0, 1.0]))
-    tensor([0.5000, 1.0000])
     """
 
     by_distance: ClassVar[bool] = False
@@ -38,10 +42,16 @@ class Coefficient(ABC):
 
     @abstractmethod
     def lam(self, u: Tensor, distance: Tensor | None = None) -> Tensor:
-        """lam for uniform numbers `u` in [0, 1), float64 of any shape, on the same device.
+        """Return lam for quantiles `u`.
 
-        `distance` `(n,)` holds the Euclidean distance of every pair in what was matched. Only
-        laws that are `by_distance` are given it, and `u` then has one entry for each pair.
+        Args:
+            u: uniform numbers in [0, 1), float64 of any shape, on the CPU unless lam depends on
+                the distance.
+            distance: Euclidean distance of every pair in what was matched, `(n,)`. Only
+                distributions that are `by_distance` get it, and `u` then has one entry per pair.
+
+        Returns:
+            Numbers like `u`.
         """
 
 
@@ -49,11 +59,11 @@ class Coefficient(ABC):
 class Beta(Coefficient):
     """lam ~ Beta(alpha, alpha).
 
-    The moments are exact. A *step* is min(lam, 1 - lam), the share of the way to
-    its partner by which the nearer sample is moved.
+    The moments are exact. A *step* is min(lam, 1 - lam), the fraction of the way to its partner by
+    which the nearer sample is moved.
 
     Attributes:
-        alpha: 0 is lam = 1, no mixing. The larger it is, the nearer lam is to 1/2.
+        alpha: 0 is lam = 1, no mixing. The larger it is, the closer lam is to 1/2.
 
     >>> Beta(1.0).mean_square_step    # 1/12
     0.08333333333333333
@@ -62,22 +72,15 @@ class Beta(Coefficient):
     alpha: float = 1.0
 
     def __post_init__(self) -> None:
-        try:
-            known = 0 <= self.alpha < math.inf
-        except (TypeError, RuntimeError, ValueError):  # no number, or several
-            known = False
-        if not known:
-            raise ValueError(
-                f"alpha must be a finite number, 0 (no mixing) or more, got {self.alpha!r}"
-            )
+        check_alpha(self.alpha)
         given: object = self.alpha
         if isinstance(given, Tensor):
             object.__setattr__(self, "alpha", float(given))
 
     def sample(self, size: tuple[int, ...] = (), generator: Generator | None = None) -> Tensor:
-        """Independent draws in float64, on the generator's device.
+        """Return independent draws in float64, on the generator's device.
 
-        Each takes one uniform number, through the inverse distribution function. So the same
+        Each uses one uniform number, through the inverse distribution function. So the same
         generator state gives the same quantiles, whatever alpha is.
         """
         return self.lam(uniforms(size, generator))
@@ -89,10 +92,7 @@ class Beta(Coefficient):
     def lam(self, u: Tensor, distance: Tensor | None = None) -> Tensor:
         if self.alpha == 0:
             return torch.ones_like(u)
-        from scipy.special import betaincinv  # on first use: scipy.special loads slowly
-
-        lam = betaincinv(self.alpha, self.alpha, u.cpu().numpy())
-        return torch.from_numpy(np.asarray(lam)).to(u.device)
+        return _beta_quantiles(self.alpha, u)
 
     @property
     def mean_square_step(self) -> float:
@@ -121,7 +121,7 @@ class Beta(Coefficient):
         """E[1 - lam] under Beta(alpha + 1, alpha).
 
         Draw one of the two labels of a mixed point, the first with probability lam, and call
-        the sample that it belongs to the first. Its weight has this law. The expansion of the
+        the sample it belongs to the first. Its weight has this distribution. The expansion of the
         mixup loss around the data is in powers of 1 minus that weight.
         """
         return self.alpha / (2 * self.alpha + 1)
@@ -139,6 +139,125 @@ class Beta(Coefficient):
         return float(poch(self.alpha + 1, -0.5) / (2 * math.sqrt(math.pi)))
 
 
+@dataclass(frozen=True)
+class Similarity(Coefficient):
+    """lam ~ Beta(tau, tau) for each pair, tau = alpha · exp(-(d² / mean d² - 1) / (2 tau_std²)).
+
+    d is the distance of the pair, and the mean is over the pairs of the batch. Distant pairs have
+    a small tau, and so a lam near 0 or 1.
+
+    Attributes:
+        alpha: tau of a pair at the mean squared distance; 0 is lam = 1, no mixing.
+        tau_std: how slowly tau falls with the distance. `math.inf` gives `Beta(alpha)`.
+    """
+
+    by_distance: ClassVar[bool] = True
+
+    alpha: float = 1.0
+    tau_std: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_alpha(self.alpha)
+        if not self.tau_std > 0:
+            raise ValueError(f"tau_std must be a positive number, got {self.tau_std}")
+
+    @property
+    def mixes(self) -> bool:
+        return self.alpha > 0
+
+    def tau(self, distance: Tensor) -> Tensor:
+        """Return the parameter of each pair's distribution, `(n,)` in float64."""
+        square = distance.double().square()
+        # 0 / 0 where all distances are 0: all pairs are then at the mean
+        relative = (square / square.mean()).nan_to_num(1.0)
+        return self.alpha * (-(relative - 1) / (2 * self.tau_std**2)).exp()
+
+    def lam(self, u: Tensor, distance: Tensor | None = None) -> Tensor:
+        if distance is None:
+            raise ValueError("Similarity needs the distances of the pairs: lam(u, distance)")
+        return _beta_quantiles(self.tau(distance).cpu().numpy(), u)
+
+
+@dataclass(frozen=True)
+class Gamma(Coefficient):
+    """Weights of images in Co-Mixup: Gamma(alpha), which is Dirichlet(alpha) up to the total.
+
+    Attributes:
+        alpha: the larger, the more equal the weights; 0 mixes nothing.
+    """
+
+    alpha: float = 2.0
+
+    def __post_init__(self) -> None:
+        check_alpha(self.alpha)
+
+    @property
+    def mixes(self) -> bool:
+        return self.alpha > 0
+
+    def lam(self, u: Tensor, distance: Tensor | None = None) -> Tensor:
+        from scipy.special import gammaincinv
+
+        return torch.as_tensor(gammaincinv(self.alpha, u.cpu().numpy()), device=u.device)
+
+
+@dataclass(frozen=True)
+class Uniform(Coefficient):
+    """lam uniform in [0, 1)."""
+
+    def lam(self, u: Tensor, distance: Tensor | None = None) -> Tensor:
+        return u
+
+
+@dataclass(frozen=True)
+class Half(Coefficient):
+    """lam = 1/2, always."""
+
+    def lam(self, u: Tensor, distance: Tensor | None = None) -> Tensor:
+        return torch.full_like(u, 0.5)
+
+
+@dataclass(frozen=True)
+class PerBatch(Coefficient):
+    """One distribution for each of several batches that are mixed in one call.
+
+    Attributes:
+        batches: the distributions; all mix, or none does.
+    """
+
+    batches: tuple[Coefficient, ...]
+
+    @property
+    def mixes(self) -> bool:
+        return self.batches[0].mixes
+
+    def lam(self, u: Tensor, distance: Tensor | None = None) -> Tensor:
+        quantiles = u.reshape(-1)
+        alphas = [law.alpha for law in self.batches if isinstance(law, Beta)]
+        if self.mixes and len(alphas) == len(self.batches):  # all quantiles in one call
+            return _beta_quantiles(np.array(alphas), quantiles).reshape(u.shape)
+        each = zip(self.batches, quantiles, strict=True)
+        return torch.stack([law.lam(quantile) for law, quantile in each]).reshape(u.shape)
+
+
+def check_alpha(alpha: object) -> None:
+    """Raise if `alpha` is not one finite number, 0 or more."""
+    try:
+        known = 0 <= alpha < math.inf  # type: ignore[operator]
+    except (TypeError, RuntimeError, ValueError):  # no number, or several
+        known = False
+    if not known:
+        raise ValueError(f"alpha must be a finite number, 0 (no mixing) or more, got {alpha!r}")
+
+
+def _beta_quantiles(alphas: float | NDArray[np.float64], u: Tensor) -> Tensor:
+    """Quantiles `u` of Beta(alpha, alpha), in float64 on the device of `u`."""
+    from scipy.special import betaincinv  # on first use: scipy.special loads slowly
+
+    alpha = np.clip(np.asarray(alphas, dtype=np.float64), LEAST, MOST)
+    return torch.as_tensor(np.asarray(betaincinv(alpha, alpha, u.cpu().numpy())), device=u.device)
+
+
 def per_sample(lam: Tensor, like: Tensor) -> Tensor:
-    """`lam` `(n,)` shaped to weigh the samples of `like` `(n, ...)`; a scalar stays."""
+    """Return `lam` `(n,)` shaped to weigh the samples of `like` `(n, ...)`; a scalar stays."""
     return lam if lam.dim() == 0 else lam.view(-1, *[1] * (like.dim() - 1))

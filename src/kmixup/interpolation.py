@@ -1,30 +1,33 @@
-"""Stage 3: how a sample and its partner become one."""
+"""Stage 3: combine a sample with its partner."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
+import numpy as np
 import torch
 from torch import Generator, Tensor
 
 from kmixup.coefficient import per_sample
 from kmixup.randomness import uniforms
 
+GROUP = 1 << 18  # bytes that are mixed at a time
+LARGE = 1 << 22  # bytes of an output from which huge pages pay
+
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Samples and their partners, and what is known of both.
+    """Samples and their partners.
 
     Attributes:
         samples: the inputs that are mixed, `(n, ...)` each.
         others: the batches that hold the partners, `samples` themselves within one batch.
         partner: the row of every sample's partner in `others`, `(n,)`.
-        importance: how much each pixel matters, `(n, height, width)`, of the samples and of
-            the batch that holds the partners; None where nothing is known.
+        importance: how much each pixel matters, `(n, height, width)`, for the samples and for
+            the batch that holds the partners; None if it was not given.
     """
 
     samples: Sequence[Tensor]
@@ -34,7 +37,7 @@ class Pair:
 
     @classmethod
     def of(cls, samples: Sequence[Tensor]) -> Pair:
-        """Samples that are their own partners."""
+        """Return samples that are their own partners."""
         return cls(samples, samples, torch.arange(len(samples[0])))
 
     @cached_property
@@ -51,7 +54,7 @@ class Pair:
                 "importance=kmixup.saliency(net, x, y) to draw or mix"
             )
         own, other = self.importance
-        return own, rows_of(other, self.partner)
+        return own[: len(self.partner)], rows_of(other, self.partner)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,94 +71,68 @@ class Mask:
     moves: tuple[Tensor, Tensor] | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Collage(Mask):
-    """Where a mixed image takes its pixels from, of several samples of the batch.
-
-    Attributes:
-        parts: the samples that are shown, `(n, parts)`, the sample itself first.
-        cells: the weight of every part in the cells of a grid, `(n, parts, rows, columns)`.
-    """
-
-    parts: Tensor = field(kw_only=True)
-    cells: Tensor = field(kw_only=True)
-
-    @property
-    def shares(self) -> Tensor:
-        """The share of every sample of the batch in every mixed image, `(n, n)`."""
-        share = self.cells.mean((2, 3))
-        return share.new_zeros(len(share), len(share)).scatter_add_(1, self.parts, share)
-
-
-Where = Tensor | Mask | None  # a box, a mask, or all of the sample
+Region = Tensor | Mask | None  # a box, a mask, or all of the sample
 
 
 @dataclass(frozen=True)
 class Interpolation(ABC):
-    """Mixes samples with their partners, and draws what it needs beyond lam.
+    """Base class of interpolations: combine samples with their partners.
 
-    Attributes:
-        averages: whether values are averaged, which integers cannot be.
-        joint: whether a mixed sample may hold more than a sample and its partner.
-        by_importance: whether the importance of pixels must be given.
-
-    An interpolation of one's own is a subclass:
+    An interpolation of your own is a subclass with one method, `__call__`:
 
     >>> class Darker(Interpolation):
-    ...     averages = True
-    ...
-    ...     def __call__(self, x, other, partner, lam, where=None):
+    ...     def __call__(self, x, other, partner, lam, region=None):
     ...         return torch.minimum(x, other[partner])
     >>> x, half = torch.tensor([[1.0, 5.0], [4.0, 2.0]]), torch.tensor(0.5)
     >>> Darker()(x, x, torch.tensor([1, 0]), half)
     tensor([[1., 2.],
             [1., 2.]])
+
+    One that mixes a random region also overrides `sample`, which draws what the region needs, and
+    `settle`, which turns that into the region and its lam. `Cut` is an example.
     """
 
-    averages: ClassVar[bool]
-    joint: ClassVar[bool] = False
-    by_importance: ClassVar[bool] = False
+    @abstractmethod
+    def __call__(
+        self, x: Tensor, other: Tensor, partner: Tensor, lam: Tensor, region: Region = None
+    ) -> Tensor:
+        """Return `x` `(n, ...)` mixed with its partners in `other`.
 
-    def sample(self, size: tuple[int, ...], generator: Generator | None = None) -> Tensor | None:
-        """Draw what the region needs beyond lam, one row for each lam; nothing by default."""
+        `lam`, a scalar or `(n,)`, and `region` are those that `settle` returned.
+        """
+
+    def sample(
+        self,
+        size: tuple[int, ...],
+        shape: tuple[int, ...] = (),
+        generator: Generator | None = None,
+    ) -> Tensor | None:
+        """Draw what the region needs beyond lam; nothing by default.
+
+        Args:
+            size: `()` for one lam per batch, else `(m,)`: draw one row for each lam.
+            shape: the shape of one input, such as `(channels, height, width)`; `()` if unknown.
+            generator: source of randomness.
+        """
         return None
 
-    def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Where]:
-        """Returns the adjusted lam and the region to mix.
+    def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Region]:
+        """Return the adjusted lam and the region to mix.
 
         Nothing is drawn here: `lam` is a scalar or `(n,)`, `spot` is what `sample` drew for
         it. A region that depends on the samples has one row per sample, and so has its lam.
         """
         return lam, None
 
-    def rest(self, x: Tensor) -> Tensor:
-        """What unmixed samples `(n, ...)` look like to the network: themselves by default."""
-        return x
-
-    def draw(
-        self, lam: Tensor, samples: Sequence[Tensor], generator: Generator | None = None
-    ) -> tuple[Tensor, Where]:
-        """`sample`, then `settle`, for regions that do not depend on the partners."""
-        return self.settle(lam, self.sample(tuple(lam.shape), generator), Pair.of(samples))
-
     def mixes(self, entry: object) -> bool:
-        """Whether an entry of a batch is mixed; others follow their sample as they are."""
+        """Return whether an entry of a nest is mixed; the others are passed through."""
         return isinstance(entry, Tensor) and entry.is_floating_point()
 
     def targets(
-        self, y: Tensor, partner_y: Tensor, where: Where, samples: Sequence[Tensor]
+        self, y: Tensor, partner_y: Tensor, region: Region, samples: Sequence[Tensor]
     ) -> tuple[Tensor, Tensor]:
-        """The two targets of each mixed sample, which lam weighs."""
+        """Return the two targets of each mixed sample, which lam weighs."""
         return y, partner_y
-
-    @abstractmethod
-    def __call__(
-        self, x: Tensor, other: Tensor, partner: Tensor, lam: Tensor, where: Where = None
-    ) -> Tensor:
-        """Mix `x` `(n, ...)` with its partners in `other`.
-
-        `lam`, a scalar or `(n,)`, and `where` are those of `settle`.
-        """
 
 
 @dataclass(frozen=True)
@@ -168,32 +145,41 @@ class Linear(Interpolation):
             [6.]])
     """
 
-    averages = True
-
     def __call__(
-        self, x: Tensor, other: Tensor, partner: Tensor, lam: Tensor, where: Where = None
+        self, x: Tensor, other: Tensor, partner: Tensor, lam: Tensor, region: Region = None
     ) -> Tensor:
-        # One gather and one pass: plain index_select is several times faster than
-        # indexing, and lerp in place makes no further copy.
-        mixed = rows_of(other, partner)
-        if lam.dim() == 0:
-            return mixed.lerp_(x, lam.item())
-        weight = per_sample(lam, x).to(x.device)
-        if x.dtype == weight.dtype:
-            return mixed.lerp_(x, weight)
-        return mixed.to(weight.dtype).lerp_(x.to(weight.dtype), weight).to(x.dtype)
+        if _is_channels_last(x) and _is_channels_last(other):
+            x, other = x.movedim(1, -1), other.movedim(1, -1)
+            return self(x, other, partner, lam).movedim(-1, 1)
+        weight: Tensor | float = lam.item() if lam.dim() == 0 else per_sample(lam, x).to(x.device)
+        if isinstance(weight, Tensor) and weight.dtype != x.dtype:
+            mixed = rows_of(other, partner).to(weight.dtype)
+            return mixed.lerp_(x.to(weight.dtype), weight).to(x.dtype)
+        learns = torch.is_grad_enabled() and (x.requires_grad or other.requires_grad)
+        learns = learns or (isinstance(weight, Tensor) and weight.requires_grad)
+        if learns or x.device.type != "cpu" or not x.is_contiguous():
+            return rows_of(other, partner).lerp_(x, weight)
+        # a few rows at a time, so that the second pass over them finds them in the cache
+        mixed = empty_like(x)
+        step = max(1, GROUP // max(1, x[:1].nbytes))
+        for start in range(0, len(x), step):
+            rows = slice(start, start + step)
+            group = mixed[rows]
+            torch.index_select(other, 0, partner[rows], out=group)
+            group.lerp_(x[rows], weight if isinstance(weight, float) else weight[rows])
+        return mixed
 
 
 @dataclass(frozen=True)
 class Cut(Interpolation):
-    """A box of the partner is pasted into the image, and lam is the share outside of it.
+    """Paste a box of the partner into the image; lam is the area outside of it.
 
     For images `(n, channels, height, width)` and videos `(n, channels, time, height,
     width)`, of any dtype since nothing is averaged. Dense targets, whose last two
     dimensions are those of the images, are pasted with the same box.
     As in CutMix (Yun et al. 2019) the sides of the box are √(1 - lam) times those of
     the image, rounded down, and its centre is any pixel. The part of the box beyond the
-    border is lost. lam is then adjusted to 1 minus the true share of the box.
+    border is lost. lam is then adjusted to 1 minus the true area of the box.
 
     All images of a nest share the box, so that a mask can go with its image.
 
@@ -202,17 +188,20 @@ class Cut(Interpolation):
     >>> x, y = mix(torch.rand(16, 3, 8, 8), torch.randint(10, (16,)))
     """
 
-    averages = False
-
-    def sample(self, size: tuple[int, ...], generator: Generator | None = None) -> Tensor:
-        """Centres of the boxes `(*size, 2)`, as shares of height and width."""
+    def sample(
+        self,
+        size: tuple[int, ...],
+        shape: tuple[int, ...] = (),
+        generator: Generator | None = None,
+    ) -> Tensor:
+        """Draw centres of the boxes `(*size, 2)`, as fractions of height and width."""
         return uniforms((*size, 2), generator)
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Tensor]:
-        """Returns the adjusted lam, and boxes `(..., 4)`: top, left, bottom, right."""
+        """Return the adjusted lam, and boxes `(..., 4)`: top, left, bottom, right."""
         if spot is None:
             raise ValueError("Cut needs the centre of the box: spot = Cut().sample(lam.shape)")
-        image = torch.tensor(_image_size(pair.samples), device=lam.device)
+        image = torch.tensor(_image_size(pair.samples))
         centre = (image * spot).long()
         side = (image * (1 - lam).sqrt()[..., None]).long()
         start = (centre - side // 2).clamp(min=0)
@@ -221,33 +210,46 @@ class Cut(Interpolation):
         return 1 - share, torch.cat([start, stop], -1)
 
     def __call__(
-        self, x: Tensor, other: Tensor, partner: Tensor, lam: Tensor, where: Where = None
+        self, x: Tensor, other: Tensor, partner: Tensor, lam: Tensor, region: Region = None
     ) -> Tensor:
-        if not isinstance(where, Tensor):
-            raise ValueError("Cut needs the box: lam, where = Cut().draw(lam, [x])")
-        if where.dim() == 1:
-            top, left, bottom, right = where.tolist()
+        if not isinstance(region, Tensor):
+            raise ValueError(
+                "Cut needs the box: lam, region = Cut().settle(lam, spot, Pair.of([x]))"
+            )
+        if region.dim() == 1:
+            top, left, bottom, right = region.tolist()
             box = (..., slice(top, bottom), slice(left, right))
             mixed = x.clone()
             mixed[box] = other[box].index_select(0, partner.to(other.device))
             return mixed
-        return torch.where(_inside(where, x), rows_of(other, partner), x)
+        return torch.where(_inside(region, x), rows_of(other, partner), x)
 
     def mixes(self, entry: object) -> bool:
         return isinstance(entry, Tensor) and (entry.is_floating_point() or entry.dim() >= 4)
 
     def targets(
-        self, y: Tensor, partner_y: Tensor, where: Where, samples: Sequence[Tensor]
+        self, y: Tensor, partner_y: Tensor, region: Region, samples: Sequence[Tensor]
     ) -> tuple[Tensor, Tensor]:
         if y.dim() < 3 or y.shape[-2:] != samples[0].shape[-2:]:
             return y, partner_y
         itself = torch.arange(len(y), device=y.device)
-        pasted = self(y, partner_y, itself, torch.ones(()), where)
+        pasted = self(y, partner_y, itself, torch.ones(()), region)
         return pasted, pasted
 
 
+def empty_like(x: Tensor) -> Tensor:
+    """Return new memory like the contiguous `x` on the CPU.
+
+    NumPy asks the kernel for huge pages and torch does not: writing to 38 MB of fresh memory for
+    the first time takes a fifth of the time.
+    """
+    if x.nbytes < LARGE:
+        return torch.empty_like(x)
+    return torch.from_numpy(np.empty(x.nbytes, np.uint8)).view(x.dtype).view(x.shape)
+
+
 def rows_of(x: Tensor, index: Tensor) -> Tensor:
-    """The rows `index` of `x`, in the memory format of `x`."""
+    """Return the rows `index` of `x`, in the memory format of `x`."""
     index = index.to(x.device)
     if not _is_channels_last(x):
         return x.index_select(0, index)
@@ -255,7 +257,7 @@ def rows_of(x: Tensor, index: Tensor) -> Tensor:
 
 
 def joined(x: Tensor, below: Tensor) -> Tensor:
-    """The rows of `x`, and below them others, in the memory format of `x`."""
+    """Return the rows of `x` and, below them, others, in the memory format of `x`."""
     if not _is_channels_last(x):
         return torch.cat([x, below])
     return torch.cat([x.movedim(1, -1), below.movedim(1, -1)]).movedim(-1, 1)
@@ -265,9 +267,9 @@ def _is_channels_last(x: Tensor) -> bool:
     return x.dim() >= 4 and not x.is_contiguous() and x.movedim(1, -1).is_contiguous()
 
 
-def _inside(where: Tensor, x: Tensor) -> Tensor:
+def _inside(region: Tensor, x: Tensor) -> Tensor:
     """Whether each pixel lies in the box of its sample, `(n, 1, …, height, width)`."""
-    boxes = where.to(x.device).view(-1, 4, *[1] * (x.dim() - 1))
+    boxes = region.to(x.device).view(-1, 4, *[1] * (x.dim() - 1))
     top, left, bottom, right = boxes.unbind(1)
     row = torch.arange(x.shape[-2], device=x.device)[:, None]
     column = torch.arange(x.shape[-1], device=x.device)

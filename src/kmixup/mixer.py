@@ -1,74 +1,221 @@
-"""The stages composed: pairing, coefficient, interpolation, targets."""
+"""Mixers: `Mixing`, the base class of all of them, and `Mixer`, which composes the stages."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from operator import index
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack, get_args
 
 import torch
 from torch import Generator, Tensor
-from torch.utils import _pytree as pytree
 
-from kmixup.blocks import Blocks
+from kmixup.batch import Batch, Extras, Nest, batch_length, mixed_entries, over, pairs_over
 from kmixup.coefficient import Coefficient
-from kmixup.compiling import eager
-from kmixup.inputs import (
-    Features,
-    Importance,
-    Nest,
-    batch_length,
-    check_batch,
-    check_nests_alike,
-    computed_features,
-    features_of_both,
-    importance_of_both,
-    matched_features,
-    mixed_entries,
-    over,
-    pairs_over,
-)
-from kmixup.interpolation import Collage, Interpolation, Mask, Pair, Where, rows_of
-from kmixup.memory import Memory, Side
-from kmixup.mixed import Draw, Mixed, beside_clean, pair_distance
-from kmixup.mixing import Mixing
-from kmixup.pairing import Pairing
-from kmixup.randomness import device_of, uniforms
-from kmixup.targets import Locality, check_targets, ignored_in_both
+from kmixup.compiling import eager, warn_user
+from kmixup.interpolation import Interpolation, Pair, Region, rows_of
+from kmixup.matching import Blocks, Pairing, warn_short
+from kmixup.matching.assignment import pair_distances
+from kmixup.mixed import Draw, Mixed, Unmixed
+from kmixup.randomness import Source
+from kmixup.state import Resumable
+from kmixup.targets import check_targets, ignored_in_both
 
 LamPer = Literal["batch", "block", "sample"]
+AnyDraw = Any  # what a mixer's `sample` returns: a `Draw`, that of a wrapper, or None
+
+
+class Mixing(Resumable, ABC):
+    """Base class of all mixers: `Mixer` and the wrappers around mixers.
+
+    `sample` makes all random draws without reading the data. `mix` is deterministic given the draw
+    and the data. `draw` does both and returns a `Mixed` record; calling the mixer returns only
+    mixed inputs and soft targets.
+
+    In `.eval()` mode inputs and targets are returned unchanged: integers that training turns into
+    soft targets stay integers. `draw(x, y).y` is soft in both modes.
+
+    A mixer of your own implements `sample` and `mix_batch`, or extends `Mixer` or `Wrapper`.
+
+    Attributes:
+        generator: source of all randomness, torch's global one if None. Its state is part of
+            `state_dict()`, so that a resumed run continues with the same draws.
+
+    >>> import torch
+    >>> from kmixup import Choice, CutMix, KMixup
+    >>> either = Choice([KMixup(k=4), CutMix(k=4)])
+    >>> isinstance(either, Mixing) and isinstance(KMixup(), Mixing)
+    True
+    >>> x, y = either.train()(torch.rand(16, 3, 8, 8), torch.rand(16))
+    """
+
+    def __init__(self, generator: Generator | None = None) -> None:
+        super().__init__()
+        self._source = Source(generator)
+
+    @property
+    def generator(self) -> Generator | None:
+        return self._source.generator
+
+    @generator.setter
+    def generator(self, generator: Generator | None) -> None:
+        self._source = Source(generator)
+
+    @eager
+    def forward(self, x: Nest, y: Nest = None, **extras: Unpack[Extras]) -> tuple[Nest, Nest]:
+        """Return mixed inputs and soft targets; see `draw` for the arguments."""
+        if not self.training:
+            return self.encode_clean(x), y
+        self.check_targets_suffice()
+        mixed = self.draw(x, y, **extras)
+        return mixed.x, mixed.y
+
+    @eager
+    def draw(self, x: Nest, y: Nest = None, **extras: Unpack[Extras]) -> Mixed:
+        """Mix a batch and return a `Mixed` record.
+
+        Args:
+            x: floating-point inputs `(n, ...)`, a tensor or a nest of tensors. Other entries
+                of a nest, such as integers and strings, are passed through. `Cut` also takes
+                integer images, and matches them as if they were floats.
+            y: targets `(n, ...)`; integers are classes, floats are interpolated. A nest of
+                targets is mixed tensor by tensor; with None only inputs are mixed.
+            other: a second, independent batch `(x2, y2)` to take the partners from,
+                as in the paper; without it partners come from the same batch.
+            features: what to match on, all of `x` by default: the key of an entry of
+                `x`, a tensor `(n, ...)` such as an embedding, or two of them with
+                `other`; or a function of `x` that returns such a tensor, such as
+                `net.embed`. It runs without gradient, a network in eval mode.
+            importance: how much each pixel matters, `(n, height, width)`, or two of them
+                with `other`; for methods that mix by it. `kmixup.saliency` computes it.
+        """
+        batch = self.batch(x, y, **extras)
+        within = batch.other is None
+        if self.training:
+            warn_short(batch.n, self.block_size, within=within)
+        draw = self.sample(batch.n, _shape_of(x), within=within)
+        mixed = self.mix_batch(batch, draw)
+        self.remember(batch)
+        return mixed
+
+    @eager
+    def mix(self, x: Nest, y: Nest, draw: AnyDraw, **extras: Unpack[Extras]) -> Mixed:
+        """Mix a batch with a given `draw`; the other arguments are those of `Mixing.draw`.
+
+        >>> import torch
+        >>> from kmixup import KMixup
+        >>> mixer, x, y = KMixup(k=2), torch.randn(8, 3), torch.randn(8)
+        >>> draw = mixer.sample(8)
+        >>> torch.equal(mixer.mix(x, y, draw).x, mixer.mix(x, y, draw).x)
+        True
+        """
+        return self.mix_batch(self.batch(x, y, **extras), draw)
+
+    def batch(self, x: Nest, y: Nest, **extras: Unpack[Extras]) -> Batch:
+        """Return a checked batch; the arguments are those of `draw`."""
+        return Batch.of(x, y, mixes=self.mixes, matched=self.training, **extras)
+
+    @abstractmethod
+    def sample(
+        self,
+        n: int,
+        shape: tuple[int, ...] = (),
+        *,
+        within: bool = True,
+        batches: int = 1,
+        source: Source | None = None,
+    ) -> AnyDraw:
+        """Draw everything random for a batch; None leaves the batch unmixed.
+
+        Args:
+            n: the number of samples.
+            shape: the shape of one input, for interpolations that need it.
+            within: whether partners come from the same batch, or from a second one.
+            batches: the number of batches of `n`, end to end; only across two batches.
+            source: of the draws, in place of the mixer's own.
+        """
+
+    @abstractmethod
+    def mix_batch(self, batch: Batch, draw: AnyDraw) -> Mixed:
+        """Mix a checked batch with a draw of `sample`."""
+
+    @abstractmethod
+    def mixes(self, entry: object) -> bool:
+        """Return whether an entry of a nest is mixed; the others are passed through."""
+
+    @property
+    @abstractmethod
+    def block_size(self) -> int:
+        """The largest k; shorter batches than twice that are matched in smaller blocks."""
+
+    def remember(self, batch: Batch) -> None:
+        """Let a `Memory` keep a batch. `draw` does so after mixing; `mix` does not."""
+        return
+
+    @property
+    def needs_loss(self) -> bool:
+        """Whether `Mixed.loss` must be used, because the loss has weights or a penalty."""
+        return False
+
+    @property
+    def encodes_clean(self) -> bool:
+        """Whether clean inputs need re-encoding, so that the network can read them."""
+        return False
+
+    def encode_clean(self, x: Nest) -> Nest:
+        """Return clean inputs as the network must see them, in evaluation too."""
+        return x
+
+    def check_targets_suffice(self) -> None:
+        """Raise if mixed targets alone do not determine the loss."""
+        if self.needs_loss:
+            raise ValueError(
+                "mixed targets cannot carry the weights or the penalty of this mixer's loss: use "
+                'draw, and m.loss(criterion with reduction="none", logits).mean()'
+            )
+
+    def get_extra_state(self) -> Any:
+        """Return the state of the generator."""
+        return None if self.generator is None else self.generator.get_state()
+
+    def set_extra_state(self, state: Any) -> None:
+        if self.generator is None:
+            warn_user(
+                "the checkpoint has the state of a generator, but this mixer has none, so it will "
+                "not repeat the draws of that run: create it with "
+                "generator=torch.Generator().manual_seed(0)"
+            )
+        else:
+            self.generator.set_state(state.cpu())
+
+    def missing_extra_state(self) -> None:
+        if self.generator is not None:
+            warn_user(
+                "the checkpoint has no state for this mixer's generator, so it will not repeat the "
+                "draws of that run: save the state_dict() of the mixer as well"
+            )
 
 
 class Mixer(Mixing):
     """A pairing, a coefficient and an interpolation: what every mixing method is made of.
 
     Args:
-        pairing: who with whom, e.g. `Optimal(k=16)`.
-        coefficient: how much, e.g. `Beta(alpha=1.0)`.
-        interpolation: how, e.g. `Linear()` or `Cut()`.
+        pairing: the partner of each sample, e.g. `Optimal(k=16)`.
+        coefficient: the distribution of lam, e.g. `Beta(alpha=1.0)`.
+        interpolation: how pairs are combined, e.g. `Linear()` or `Cut()`.
         num_classes: needed to mix integer targets, which become one-hot. Where the targets
             are a nest, one number for all of them, or a nest of numbers like it.
         ignore_index: the class index of what does not count, such as 255 in segmentation masks.
             What is ignored in a sample or in its partner is ignored in the mixed one.
         lam_per: one lam for each "batch", "block" of k, or "sample".
-        prob: the chance that a batch is mixed at all.
-        locality: weights of the losses `(n,)` from the match distances `(n,)`; they are
-            scaled to mean 1. Only `Mixed.loss` knows of them: such a mixer is used by
-            `draw` and refuses to be called.
-        clean: put the clean batch below the mixed one, so that n samples make 2n. A batch that
-            is not mixed is not doubled.
-        memory: the number of samples of earlier batches to keep, or a `Memory`. A batch is filled
-            up with some of them, drawn anew every time, to a multiple of k and to 2k at least, so
-            that whole blocks of k are matched. Only the samples of the batch itself come out mixed;
-            their partners may come from the memory. It must hold 2k samples or more.
-        generator: source of all randomness, torch's global one by default. In the workers of
-            a data loader it starts anew, from its state and the seed of the worker. Processes
-            of a distributed job need generators with different seeds: with one seed all of
-            them draw the same lam.
+        prob: the probability that a batch is mixed at all.
+        generator: source of all randomness, torch's global one by default. In loader workers it is
+            reseeded from its state and the worker's seed. Processes of a distributed job need
+            generators with different seeds: with one seed all of them draw the same lam.
 
     Nothing is ever changed in place. What is drawn does not depend on alpha or prob, so
-    that runs which differ in these alone pair the same samples. `k`, `alpha` and `prob`
+    that runs which differ only in these pair the same samples. `k`, `alpha` and `prob`
     can be set between batches, for a schedule.
 
     >>> from kmixup import Beta, Linear, Nearest
@@ -86,9 +233,6 @@ class Mixer(Mixing):
         ignore_index: int | None = None,
         lam_per: LamPer = "batch",
         prob: float = 1.0,
-        locality: Locality | None = None,
-        clean: bool = False,
-        memory: int | Memory | None = None,
         generator: Generator | None = None,
     ) -> None:
         super().__init__(generator)
@@ -99,43 +243,15 @@ class Mixer(Mixing):
         ):
             if not isinstance(stage, kind):
                 raise TypeError(f"{name} must be a {kind.__name__}, got {stage!r}: use {example}")
-        if isinstance(num_classes, (str, float)):
-            raise TypeError(f"num_classes must be a whole number, got {num_classes!r}: use an int")
-        if hasattr(num_classes, "__index__"):  # a number of numpy or of torch
-            num_classes = index(num_classes)
-        if isinstance(num_classes, int) and num_classes < 1:
-            raise ValueError(f"num_classes must be at least 1, got {num_classes}")
-        whole = hasattr(ignore_index, "__index__") and not isinstance(ignore_index, bool)
-        if ignore_index is not None and not whole:
-            raise TypeError(
-                f"ignore_index must be a whole number, got {ignore_index!r}: use an int"
-            )
         if lam_per not in get_args(LamPer):
             raise ValueError(f"lam_per must be one of {get_args(LamPer)}, got {lam_per!r}")
         self.pairing = pairing
         self.coefficient = coefficient
         self.interpolation = interpolation
-        self.num_classes = num_classes
-        self.ignore_index = None if ignore_index is None else index(ignore_index)
+        self.num_classes = _checked_classes(num_classes)
+        self.ignore_index = _checked_index(ignore_index)
         self.lam_per = lam_per
         self.prob = prob
-        self.locality = locality
-        self.clean = clean
-        self.memory = memory if isinstance(memory, Memory) or memory is None else Memory(memory)
-        self._check_memory(self.k)
-        for name, given in (("memory", memory), ("ignore_index", ignore_index)):
-            if interpolation.joint and given is not None:
-                raise ValueError(
-                    f"{name} must go with a method that mixes pairs, got {interpolation}, which "
-                    "mixes more than two samples: leave it out"
-                )
-
-    def _check_memory(self, k: int) -> None:
-        if self.memory is not None and self.memory.size < 2 * k:
-            raise ValueError(
-                f"memory must hold at least 2k = {2 * k} samples, got {self.memory.size}: raise "
-                "memory or lower k"
-            )
 
     @property
     def k(self) -> int:
@@ -144,294 +260,208 @@ class Mixer(Mixing):
 
     @k.setter
     def k(self, k: int) -> None:
-        self._check_memory(k)
         self.pairing = replace(self.pairing, k=k)
 
     @property
     def alpha(self) -> float:
         """The parameter of lam ~ Beta(alpha, alpha)."""
-        return float(self._law().alpha)
+        return float(self._distribution().alpha)
 
     @alpha.setter
     def alpha(self, alpha: float) -> None:
-        self.coefficient = replace(self._law(), alpha=alpha)
+        self.coefficient = replace(self._distribution(), alpha=alpha)
 
-    def _law(self) -> Any:
+    def _distribution(self) -> Any:
         if not hasattr(self.coefficient, "alpha"):
             raise AttributeError(
-                f"alpha is of the coefficient Beta, this mixer has {self.coefficient}: set "
+                f"alpha is a parameter of Beta, this mixer has {self.coefficient}: set "
                 "mixer.coefficient"
             )
         return self.coefficient
 
     @property
     def prob(self) -> float:
-        """The chance that a batch is mixed at all."""
+        """The probability that a batch is mixed at all."""
         return self._prob
 
     @prob.setter
     def prob(self, prob: float) -> None:
-        if not isinstance(prob, (int, float)) or not 0 <= prob <= 1:
-            raise ValueError(f"prob must be a probability in [0, 1], got {prob!r}")
-        self._prob = prob
+        self._prob = check_probability(prob)
 
-    @property
-    def weighs(self) -> bool:
-        return self.locality is not None
-
-    @property
-    def rests(self) -> bool:
-        return type(self.interpolation).rest is not Interpolation.rest
-
-    def rest(self, x: Nest) -> Nest:
-        if not self.rests:
-            return x
-        mixes, rest = self.interpolation.mixes, self.interpolation.rest
-        return over(lambda entry: rest(entry) if entry is x or mixes(entry) else entry, x)
-
-    def sample(self, n: int, *, within: bool = True) -> Draw:
+    def sample(
+        self,
+        n: int,
+        shape: tuple[int, ...] = (),
+        *,
+        within: bool = True,
+        batches: int = 1,
+        source: Source | None = None,
+    ) -> Draw | None:
         if not self.training:
-            return Draw.idle(n)
-        generator = self._source.here()
-        coin = torch.rand((), generator=generator, device=device_of(generator))
-        pairing, whole, fill = self.pairing, n, None
-        if self.memory is not None:
-            fill = self.memory.draw(n, self.k, within=within, generator=generator)
-            whole = n if fill is None else n + fill.shape[1]
-            # as long as the memory holds too little, blocks are as large as they can be
-            pairing = replace(pairing, k=max(1, min(self.k, whole // 2 if within else whole)))
-        blocks = pairing.draw(whole, within=within, generator=generator)
-        size = self._size(blocks, n)
-        u = uniforms(size, generator)
-        return Draw(float(coin), blocks, u, self.interpolation.sample(size, generator), fill)
+            return None
+        source = self._source if source is None else source
+        mixed = source.coin() < self.prob
+        blocks = self.pairing.draw(n, within=within, batches=batches, source=source)
+        size = self._size(blocks)
+        u = source.quantiles(size)
+        spot = self.interpolation.sample(size, shape, source.here())
+        return Draw(blocks, u, spot) if mixed else None
 
-    def remember(
-        self,
-        x: Nest,
-        y: Nest,
-        *,
-        features: Features | None = None,
-        importance: Importance | None = None,
-    ) -> None:
-        if self.memory is None or not self.training:
-            return
-        mixes = self.interpolation.mixes
-        check_batch(x, y, "x", "y", mixes=mixes)
-        if isinstance(features, (tuple, list)):  # of two batches, of which this is the first
-            features = features[0]
-        if isinstance(importance, (tuple, list)):
-            importance = importance[0]
-        own, _ = self._sides(x, y, None, features, importance)
-        self.memory.add(own.rows(mixes))
+    def mixes(self, entry: object) -> bool:
+        return self.interpolation.mixes(entry)
 
-    @eager
-    def mix(
-        self,
-        x: Nest,
-        y: Nest,
-        draw: Draw,
-        *,
-        other: tuple[Nest, Nest] | None = None,
-        features: Features | None = None,
-        importance: Importance | None = None,
-    ) -> Mixed:
-        mixes, interpolation = self.interpolation.mixes, self.interpolation
-        n = check_batch(x, y, "x", "y", mixes=mixes)
-        check_targets(y, self.num_classes)
-        if other is not None:
-            self._check_other(x, y, other)
-        paired = other is not None
-        entries = mixed_entries(x, "x", mixes)
-        if entries[0].is_meta:
-            raise ValueError("x must hold values to be matched, got a meta tensor: load it first")
-        if self.idles(n, draw, paired=paired):
-            features = None if callable(features) else features
-            first = matched_features(
-                x, features_of_both(features, paired=paired)[0], n=n, mixes=mixes
-            )
-            lam = torch.ones(() if self.lam_per == "batch" else n, dtype=_precision(entries))
-            itself = torch.arange(n, device=first.device)
-            rest = self.rest(x)
-            return Mixed(
-                rest, (y, y), itself, lam, self.num_classes, (first, first), self.locality,
-                ignore_index=self.ignore_index,
-            )  # fmt: skip
+    @property
+    def block_size(self) -> int:
+        return self.pairing.k
 
-        self._check_draw(draw, n, within=not paired)
-        own, their = self._sides(x, y, other, features, importance)
-        if draw.fill is not None:
-            own, their = self._filled(own, their, draw.fill)
-        first = matched_features(own.x, own.features, n=draw.blocks.n, mixes=mixes)
-        second = first
-        if their is not own:
-            second = matched_features(their.x, their.features, n=draw.blocks.n, mixes=mixes)
-        targets_of_both = self._compared(own.y, their.y) if self.pairing.by_targets else None
-        partner = self.pairing.partners(
-            first, second if paired else None, draw.blocks, targets_of_both
+    def idles(self, batch: Batch, draw: Draw | None) -> bool:
+        """Return whether a batch stays unmixed, such as a single sample without a partner."""
+        return (
+            draw is None
+            or not self.training
+            or not self.coefficient.mixes
+            or (draw.blocks.n < 2 and batch.other is None)
         )
-        if draw.fill is not None:
-            first, partner = first[:n], partner[:n]
-        distance = pair_distance(first, second, partner) if self.coefficient.by_distance else None
-        others = entries if their.x is x else mixed_entries(their.x, "the inputs of other", mixes)
-        weights = None
-        if own.importance is not None and their.importance is not None:
-            weights = own.importance[:n], their.importance
-        lam, where = self._settle(draw, Pair(entries, others, partner, weights), distance)
+
+    def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
+        check_targets(batch.y, self.num_classes)
+        if draw is None or self.idles(batch, draw):
+            return self.unmixed(batch)
+        self._check_draw(draw, batch)
+        n, x, mixes, interpolation = batch.n, batch.x, self.mixes, self.interpolation
+        other_x, other_y = batch.second
+        points = batch.points(mixes)
+        targets = self._compared(batch) if self.pairing.by_targets else None
+        partner = self.pairing.partners(*points, draw.blocks, targets)[:n]
+        samples = [entry[:n] for entry in mixed_entries(x, mixes)]
+        others = samples
+        if batch.other is not None or draw.blocks.n > n:
+            others = mixed_entries(other_x, mixes)
+        pair = Pair(samples, others, partner, batch.importance)
+        distance = pair_distances(*points, partner) if self.coefficient.by_distance else None
+        lam, region = self._settle(draw, pair, distance)
 
         def mixed(entry: Any, counterpart: Any) -> Any:
             if entry is not x and not mixes(entry):
                 return entry
-            return interpolation(entry, counterpart, partner, lam, where)
+            return interpolation(entry[:n], counterpart, partner, lam, region)
 
-        def targets(own: Tensor, their: Tensor) -> tuple[Tensor, Tensor]:
-            sides = interpolation.targets(own, rows_of(their, partner), where, entries)
+        def both(own: Tensor, their: Tensor) -> tuple[Tensor, Tensor]:
+            sides = interpolation.targets(own[:n], rows_of(their, partner), region, samples)
             return ignored_in_both(*sides, self.ignore_index)
 
-        result = Mixed(
-            over(mixed, x, their.x), pairs_over(targets, y, their.y), partner, lam,
-            self.num_classes, (first, second), self.locality,
-            box=where if isinstance(where, Tensor) else None,
-            mask=where if isinstance(where, Mask) else None,
-            shares=where.shares.to(lam) if isinstance(where, Collage) else None,
-            ignore_index=self.ignore_index,
+        return Mixed(
+            over(mixed, x, other_x), pairs_over(both, batch.y, other_y), partner, lam, region,
+            self.num_classes, self.ignore_index, points,
         )  # fmt: skip
-        return beside_clean(result, self.rest(x), y) if self.clean else result
 
-    def _sides(
-        self,
-        x: Nest,
-        y: Nest,
-        other: tuple[Nest, Nest] | None,
-        features: Features | None,
-        importance: Importance | None,
-    ) -> tuple[Side, Side]:
-        """The batch, and the batch that holds the partners."""
-        paired = other is not None
-        features = computed_features(features, x, other)
-        matched = features_of_both(features, paired=paired)
-        both = importance_of_both(importance, n=batch_length(x), paired=paired)
-        weights = (None, None) if both is None else both
-        own = Side(x, y, self._kept(matched[0], x), weights[0])
-        if other is None:
-            return own, own
-        return own, Side(*other, self._kept(matched[1], other[0]), weights[1])
+    def unmixed(self, batch: Batch) -> Unmixed:
+        """Return the batch unchanged: every sample is its own partner, with lam = 1."""
+        n, x, y = batch.n, batch.x, batch.y
+        samples = mixed_entries(x, self.mixes)
+        if len(samples[0]) > n:
+            x = over(lambda entry: entry[:n] if entry is x or self.mixes(entry) else entry, x)
+            y = over(lambda entry: entry[:n], y)
+        lam = torch.ones(() if self.lam_per == "batch" else n, dtype=_precision(samples))
+        points = [part[:n] for part in batch.points(self.mixes)[0]]
+        itself = torch.arange(n, device=points[0].device)
+        return Unmixed(
+            self.encode_clean(x), (y, y), itself, lam, None,
+            self.num_classes, self.ignore_index, (points, points),
+        )  # fmt: skip
 
-    def _kept(self, features: Features | None, x: Nest) -> Features | None:
-        """Features as a memory must keep them: the values of an entry that is not mixed."""
-        if self.memory is None or features is None:
-            return features
-        mixes = self.interpolation.mixes
-        values = matched_features(x, features, n=batch_length(x), mixes=mixes)
-        named = isinstance(features, (str, int))
-        kept = named and any(map(mixes, pytree.tree_leaves(x[features])))
-        return values if named and not kept else features
-
-    def _filled(self, own: Side, their: Side, fill: Tensor) -> tuple[Side, Side]:
-        """Both sides with the samples of the memory below their own."""
-        if self.memory is None or fill.max() >= len(self.memory):
-            held = 0 if self.memory is None else len(self.memory)
-            raise ValueError(
-                f"draw takes samples from a memory of {int(fill.max()) + 1} or more, this mixer "
-                f"has {held}: use the sample of the same mixer"
-            )
-        mixes = self.interpolation.mixes
-        filled = own.filled(self.memory, fill[0], mixes)
-        return filled, filled if their is own else their.filled(self.memory, fill[1], mixes)
-
-    def idles(self, n: int, draw: Draw, *, paired: bool) -> bool:
-        """Whether a batch of `n` stays unmixed, alone or `paired` with another batch.
-
-        A single sample needs a partner from another batch or from the memory.
-        """
-        alone = n < 2 and not paired and draw.fill is None
-        return alone or not (self.training and draw.coin < self.prob and self.coefficient.mixes)
-
-    def _settle(self, draw: Draw, pair: Pair, distance: Tensor | None) -> tuple[Tensor, Where]:
-        """lam and where to mix: once on the CPU, or a row per sample on the inputs' device."""
-        u, spot, index = draw.u, draw.spot, self._rows(draw)
-        if distance is not None:  # pairs that share a quantile differ in lam all the same
-            u = self._each(u, draw)
-            spot = None if spot is None else self._each(spot, draw)
-            lam = self.coefficient.lam(u, distance.to(u))
-        else:
-            lam = self.coefficient.lam(u)
-            if index is not None:
-                lam, spot = lam.cpu()[index], None if spot is None else spot.cpu()[index]
-        lam, where = self.interpolation.settle(lam, spot, pair)
+    def _settle(self, draw: Draw, pair: Pair, distance: Tensor | None) -> tuple[Tensor, Region]:
+        """lam and the region: once on the CPU, or one row per sample on the inputs' device."""
+        u, spot, n = draw.u.cpu(), draw.spot, len(pair.partner)
+        spot = None if spot is None else spot.cpu()
+        if (rows := self._rows(draw, n)) is not None:
+            u, spot = u[rows], None if spot is None else spot[rows]
+        if distance is not None:  # pairs that share a quantile still differ in lam
+            u, spot = u.expand(n), None if spot is None or u.dim() else spot.expand(n, *spot.shape)
+        lam, region = self.interpolation.settle(self.coefficient.lam(u, distance), spot, pair)
         device = torch.device("cpu") if lam.dim() == 0 else pair.samples[0].device
-        where = where.to(device) if isinstance(where, Tensor) else where
-        return lam.to(device, _precision(pair.samples)), where
+        region = region.to(device) if isinstance(region, Tensor) else region
+        return lam.to(device, _precision(pair.samples)), region
 
-    def _compared(self, y: Nest, y2: Nest) -> tuple[Tensor, Tensor]:
-        """Targets that the pairing compares."""
-        if not isinstance(y, Tensor):
-            raise TypeError(
-                f"{self.pairing} compares targets, so y must be one tensor, got "
-                f"{type(y).__name__}: use labels=0, or pass one of the targets"
-            )
-        return y, y2
-
-    def _size(self, blocks: Blocks, n: int) -> tuple[int, ...]:
-        """How many lam there are for a batch of `n`."""
+    def _size(self, blocks: Blocks) -> tuple[int, ...]:
+        """How many lam there are."""
         if self.lam_per == "batch":
             return () if blocks.batches == 1 else (blocks.batches,)
-        return (blocks.count if self.lam_per == "block" else n,)
+        return (blocks.count if self.lam_per == "block" else blocks.n,)
 
-    def _rows(self, draw: Draw) -> Tensor | None:
-        """Which lam each sample has, `(n,)`; None where there is one, or one for each."""
+    def _rows(self, draw: Draw, n: int) -> Tensor | slice | None:
+        """The lam of each sample, `(n,)`; None if there is one for the whole batch."""
         blocks = draw.blocks
         if self.lam_per == "block":
-            return torch.from_numpy(blocks.index()[: draw.n])
-        if self.lam_per == "batch" and blocks.batches > 1:
-            return torch.arange(blocks.n) // blocks.length
-        return None
+            return torch.from_numpy(blocks.index()[:n])
+        if self.lam_per == "sample":
+            return slice(n)
+        return torch.arange(blocks.n) // blocks.length if blocks.batches > 1 else None
 
-    def _each(self, drawn: Tensor, draw: Draw) -> Tensor:
-        """What was drawn for each lam, as one row for each sample."""
-        if (index := self._rows(draw)) is not None:
-            return drawn.cpu()[index]
-        return drawn.expand(draw.n, *drawn.shape) if self.lam_per == "batch" else drawn
+    def _compared(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Targets that the pairing compares."""
+        if not isinstance(batch.y, Tensor):
+            raise TypeError(
+                f"{self.pairing} compares targets, so y must be one tensor, got "
+                f"{type(batch.y).__name__}: use labels=0, or pass one of the targets"
+            )
+        return batch.y, batch.second[1]
 
-    def _check_draw(self, draw: Draw, n: int, *, within: bool) -> None:
-        blocks = draw.blocks
-        if draw.n != n:
+    def _check_draw(self, draw: Draw, batch: Batch) -> None:
+        blocks, within = draw.blocks, batch.other is None
+        n = batch_length(mixed_entries(batch.x, self.mixes)[0])
+        if blocks.n != n:
             raise ValueError(
-                f"draw must be of a batch of {n}, got one of {draw.n}: use sample({n})"
+                f"draw must be for a batch of {n}, got one for {blocks.n}: use sample({n})"
             )
         if within != (blocks.order is not None):
             raise ValueError(
                 "draw was sampled across two batches: pass other, or use sample(n)" if within else
                 "draw was sampled within a batch: leave out other, or use sample(n, within=False)"
             )  # fmt: skip
-        if tuple(draw.u.shape) != (size := self._size(blocks, n)):
+        if tuple(draw.u.shape) != (size := self._size(blocks)):
             raise ValueError(
                 f"draw must have quantiles of shape {size} for lam_per={self.lam_per!r}, "
                 f"got {tuple(draw.u.shape)}: use the sample of the same mixer"
             )
-
-    def _check_other(self, x: Nest, y: Nest, other: tuple[Nest, Nest]) -> None:
-        if not isinstance(other, (tuple, list)) or len(other) != 2:
-            raise TypeError(
-                f"other must be a pair (x2, y2), got {type(other).__name__}: pass the second batch "
-                "with its targets"
-            )
-        x2, y2 = other
-        names = "the inputs of other", "the targets of other"
-        check_batch(x2, y2, *names, mixes=self.interpolation.mixes)
-        check_nests_alike(x, x2, "x", names[0])
-        if y is not None or y2 is not None:
-            check_nests_alike(y, y2, "y", names[1])
 
     def __repr__(self) -> str:
         stages = f"{self.pairing} -> {self.coefficient} -> {self.interpolation}"
         settings = f"num_classes={self.num_classes}, lam_per={self.lam_per!r}, prob={self.prob}"
         if self.ignore_index is not None:
             settings += f", ignore_index={self.ignore_index}"
-        local = "" if self.locality is None else f", locality={self.locality}"
-        local += ", clean=True" if self.clean else ""
-        local += "" if self.memory is None else f", memory={self.memory}"
         seeded = "" if self.generator is None else ", generator=torch.Generator()"
-        return f"{type(self).__name__}({stages}, {settings}{local}{seeded})"
+        return f"{type(self).__name__}({stages}, {settings}{seeded})"
+
+
+def check_probability(prob: float) -> float:
+    """Return `prob`, or raise if it is no probability."""
+    if not isinstance(prob, (int, float)) or not 0 <= prob <= 1:
+        raise ValueError(f"prob must be a probability in [0, 1], got {prob!r}")
+    return prob
+
+
+def _checked_classes(num_classes: Nest) -> Nest:
+    if isinstance(num_classes, (str, float)):
+        raise TypeError(f"num_classes must be a whole number, got {num_classes!r}: use an int")
+    if hasattr(num_classes, "__index__"):  # a number of numpy or of torch
+        num_classes = index(num_classes)
+    if isinstance(num_classes, int) and num_classes < 1:
+        raise ValueError(f"num_classes must be at least 1, got {num_classes}")
+    return num_classes
+
+
+def _checked_index(ignore_index: int | None) -> int | None:
+    if ignore_index is None:
+        return None
+    if not hasattr(ignore_index, "__index__") or isinstance(ignore_index, bool):
+        raise TypeError(f"ignore_index must be a whole number, got {ignore_index!r}: use an int")
+    return index(ignore_index)
+
+
+def _shape_of(x: Nest) -> tuple[int, ...]:
+    """The shape of one input: a tensor, or the first one of a nest."""
+    return tuple(mixed_entries(x, torch.is_tensor)[0].shape[1:])
 
 
 def _precision(entries: Sequence[Tensor]) -> torch.dtype:

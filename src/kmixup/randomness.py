@@ -1,4 +1,4 @@
-"""Where random numbers come from: generators, in copies and in the workers of data loaders."""
+"""Sources of random numbers: generators, their copies, and loader workers."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ import hashlib
 import os
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Generator, Tensor
 from torch.utils.data import get_worker_info
 
 
 class Source:
-    """A generator that mixers share, or torch's global one where it is None.
+    """All random draws of a mixer, from a generator or from torch's global one.
 
-    A generator cannot be pickled, and all workers of a data loader would start from its one
-    state. A source can be pickled with its state. In a worker of a loader it starts from the
-    seed of that worker: draws differ between workers and epochs, and a loader with the same
-    seed repeats them. If mixers that share a source are copied together, the copies share one
-    source as well.
+    A generator cannot be pickled, and all workers of a data loader would start from the same
+    state. A source can be pickled with its state. In a loader worker it is reseeded from that
+    worker's seed: draws differ between workers and epochs, and a loader with the same seed repeats
+    them. If mixers that share a source are copied together, the copies share one source as well.
+
+    A subclass may provide some of the draws itself, as the lab's training loop does.
     """
 
     def __init__(self, generator: Generator | None = None) -> None:
@@ -42,6 +45,21 @@ class Source:
             digest = hashlib.sha256(state + str(worker.seed).encode()).digest()
             self.generator.manual_seed(int.from_bytes(digest[:8], "big") >> 1)
         return self.generator
+
+    def coin(self) -> float:
+        """Draw whether a batch is mixed at all: it is, where this is below a probability."""
+        generator = self.here()
+        return float(torch.rand((), generator=generator, device=device_of(generator)))
+
+    def order(self, n: int) -> NDArray[np.int64]:
+        """Draw a random permutation of `n` samples."""
+        generator = self.here()
+        order = torch.randperm(n, generator=generator, device=device_of(generator))
+        return order.cpu().numpy()
+
+    def quantiles(self, size: tuple[int, ...]) -> Tensor:
+        """Draw quantiles of lam, uniform in [0, 1)."""
+        return uniforms(size, self.here())
 
     def __getstate__(self) -> dict[str, Any]:
         if self.generator is None:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from kmixup.assignment import Floats, Indices, assign
+from kmixup.matching.assignment import Floats, Indices, match_blocks, solve
 from kmixup.measured import Measured
 from kmixup.randomness import device_of
 
@@ -122,7 +122,9 @@ def match_rows(a: Tensor, b: Tensor) -> tuple[Indices, Floats]:
 
     The points are float64, `(m, k, d)`.
     """
-    return assign(a, b, a.square().sum(2).numpy(), b.square().sum(2).numpy())
+    rows = np.arange(a.shape[0] * a.shape[1]).reshape(a.shape[:2])
+    points = [a.flatten(0, 1)], [b.flatten(0, 1)]
+    return match_blocks(*points, rows, rows, lambda cost, _: solve(cost))
 
 
 def _blocks_missing(means: Floats, relative_error: float) -> int:

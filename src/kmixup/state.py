@@ -1,4 +1,4 @@
-"""State of a module that is no tensor of the network: kept in checkpoints where there is any."""
+"""State of modules beyond their tensors, saved in checkpoints where there is any."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from torch import nn
 class Resumable(nn.Module):
     """A module whose extra state may be missing from a checkpoint.
 
-    Extra state that is None is left out of `state_dict()`. A checkpoint without it, from
-    before there was such a module, is whole as well.
+    Extra state that is None is left out of `state_dict()`. If a checkpoint has none,
+    `missing_extra_state` is called instead of raising.
     """
 
     def get_extra_state(self) -> Any:
@@ -19,6 +19,9 @@ class Resumable(nn.Module):
 
     def set_extra_state(self, state: Any) -> None:
         pass
+
+    def missing_extra_state(self) -> None:
+        """Handle a checkpoint without extra state for this module."""
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, *more: Any) -> None:
         super()._save_to_state_dict(destination, prefix, *more)
@@ -37,5 +40,7 @@ class Resumable(nn.Module):
         super()._load_from_state_dict(
             state_dict, prefix, local_metadata, strict, missing_keys, *more
         )
-        if (key := f"{prefix}_extra_state") in missing_keys:
+        if (key := f"{prefix}_extra_state") not in state_dict:
+            self.missing_extra_state()
+        if key in missing_keys:
             missing_keys.remove(key)

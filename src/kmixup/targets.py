@@ -1,8 +1,8 @@
-"""Stage 4: against what. Mixed targets, and losses and accuracies of mixed pairs."""
+"""Stage 4: mixed targets, losses and accuracies."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,13 +12,12 @@ from torch.utils import _pytree as pytree
 from kmixup.coefficient import per_sample
 
 Criterion = Callable[[Any, Any], Tensor]  # of logits and targets, both may be nests
-Locality = Callable[[Tensor], Tensor]  # distances of the pairs to weights of their losses, (n,)
 
 
 def check_targets(y: object, num_classes: object) -> None:
-    """Refuse targets that mixing would misread: numbers taken for classes, or one-hot integers.
+    """Raise if mixing would misread targets: numbers taken for classes, or one-hot integers.
 
-    Floats of a nest may be numbers beside classes, unless they have a `num_classes` of their own.
+    Floats of a nest may be numbers next to classes, unless they have their own `num_classes`.
     """
     if isinstance(y, Tensor):
         if isinstance(num_classes, int):
@@ -52,7 +51,7 @@ def _check_indices(y: Tensor, num_classes: int) -> None:
 
 
 def ignored_in_both(y_a: Tensor, y_b: Tensor, ignore_index: int | None) -> tuple[Tensor, Tensor]:
-    """Class indices of both sides; what one of them ignores is ignored in both.
+    """Return the class indices of both sides; what one of them ignores is ignored in both.
 
     >>> ignored_in_both(torch.tensor([3, 255, 1]), torch.tensor([255, 2, 0]), 255)
     (tensor([255, 255,   1]), tensor([255, 255,   0]))
@@ -81,12 +80,12 @@ def mix_targets(
     num_classes: int | None = None,
     ignore_index: int | None = None,
 ) -> Tensor:
-    """lam · y_a + (1 - lam) · y_b.
+    """Return lam · y_a + (1 - lam) · y_b.
 
-    Floating-point targets are interpolated as they are: regression, soft labels,
-    multi-label. Integers are classes and become one-hot along a new dimension 1,
-    in the precision of `lam`; the class indices themselves are never rounded. Where one of them
-    is `ignore_index`, all classes have 0.
+    Floating-point targets are interpolated as they are: regression, soft labels, multi-label.
+    Integers are classes and become one-hot along a new dimension 1, in the precision of `lam`; the
+    class indices themselves are never rounded. Where one of them is `ignore_index`, all classes
+    have 0.
     """
     if y_a.is_floating_point():
         weight = per_sample(lam, y_a).to(y_a.device)
@@ -97,10 +96,17 @@ def mix_targets(
     if ignore_index is not None and not _can_hold(y_a.dtype, ignore_index):
         ignore_index = None
     num_classes = _check_classes(y_a, y_b, num_classes, ignore_index)
-    both = ignored_in_both(y_a, y_b, ignore_index)
-    own, partner = (_one_hot(y, num_classes, lam.dtype, ignore_index) for y in both)
-    # where one of the two is 0 and the other 1, or both are alike, lerp does not round
-    return partner.lerp_(own, per_sample(lam, own).to(own.device))
+    own, partner = y_a.long().unsqueeze(1), y_b.long().unsqueeze(1)
+    share = per_sample(lam, own)
+    own_share = torch.where(own == partner, 1.0, share.to(own.device, non_blocking=True))
+    partner_share = (1 - share).to(own.device, non_blocking=True)
+    if ignore_index is not None:
+        known = (own != ignore_index) & (partner != ignore_index)
+        own, partner = torch.where(known, own, 0), torch.where(known, partner, 0)
+        own_share, partner_share = known * own_share, known * partner_share
+    soft = torch.zeros(len(own), num_classes, *own.shape[2:], dtype=lam.dtype, device=own.device)
+    soft.scatter_(1, partner, partner_share.to(soft.dtype).expand_as(partner))
+    return soft.scatter_(1, own, own_share.to(soft.dtype).expand_as(own))
 
 
 def mixed_loss(
@@ -137,13 +143,13 @@ def mixed_loss(
     return loss if weight is None else per_sample(weight, loss).to(loss.device) * loss
 
 
-def mixed_accuracy(
+def agreement(
     logits: Tensor, y_a: Tensor, y_b: Tensor, lam: Tensor, ignore_index: int | None = None
 ) -> Tensor:
-    """Mean over the samples of lam · [class is y_a] + (1 - lam) · [class is y_b].
+    """Return lam · [class is y_a] + (1 - lam) · [class is y_b] for everything that counts.
 
     Classes are along dimension 1 of `logits`, and of soft targets. What `ignore_index` marks in
-    one of the targets does not count.
+    one of the targets is left out.
     """
     if y_a.is_floating_point():
         if y_a.shape != logits.shape or y_a.dim() < 2:
@@ -157,72 +163,22 @@ def mixed_accuracy(
     met = weight * (chosen == y_a) + (1 - weight) * (chosen == y_b)
     if ignore_index is not None and _can_hold(y_a.dtype, ignore_index):
         met = met[(y_a != ignore_index) & (y_b != ignore_index)]
-    return met.mean()
-
-
-def share_targets(y: Tensor, shares: Tensor, num_classes: int | None = None) -> Tensor:
-    """Σ_j shares[i, j] · y[j] in row i, where integers are one-hot as in `mix_targets`."""
-    soft = mix_targets(y, y, torch.ones((), dtype=shares.dtype), num_classes)
-    dtype = torch.promote_types(soft.dtype, torch.float32)
-    mixed: Tensor = torch.tensordot(shares.to(soft.device, dtype), soft.to(dtype), 1)
-    return mixed.to(soft.dtype)
-
-
-def shared_loss(
-    criterion: Criterion,
-    logits: Any,
-    parts: Iterable[tuple[Tensor, Any]],
-    weight: Tensor | None = None,
-) -> Tensor:
-    """weight · Σ share · criterion(logits, targets) over the `parts` (share, targets).
-
-    Shares are `(n,)`, and the criterion must return one loss per sample (`reduction="none"`).
-    """
-    losses = []
-    for share, targets in parts:
-        loss = criterion(logits, targets)
-        if loss.dim() == 0 or len(loss) != len(share):
-            raise ValueError(
-                "the shares of targets differ between the samples of this batch, so the criterion "
-                f"must return one loss per sample, got shape {tuple(loss.shape)}: use "
-                'reduction="none", or the criterion on the mixed targets'
-            )
-        share = share if weight is None else share * weight.to(share)
-        losses.append(per_sample(share, loss).to(loss.device) * loss)
-    return torch.stack(losses).sum(0)
-
-
-def shared_accuracy(logits: Tensor, y: Tensor, shares: Tensor) -> Tensor:
-    """Mean over the samples of Σ_j shares[i, j] · [class of i is y[j]]; one class per sample."""
-    classes = y.argmax(1) if y.is_floating_point() else y
-    if classes.dim() > 1 or logits.dim() != 2:
-        raise ValueError(
-            "accuracy of several mixed samples needs one class for each of them, got targets of "
-            f"shape {tuple(y.shape)} and logits of shape {tuple(logits.shape)}"
-        )
-    agrees = logits.argmax(1)[:, None] == classes
-    return (shares.to(logits.device) * agrees).sum(1).mean()
-
-
-def _one_hot(y: Tensor, num_classes: int, dtype: torch.dtype, ignore_index: int | None) -> Tensor:
-    """Classes `(n, ...)` as a one among zeros, `(n, num_classes, ...)`; zeros where ignored."""
-    soft = torch.zeros(len(y), num_classes, *y.shape[1:], dtype=dtype, device=y.device)
-    index = y.long().unsqueeze(1)
-    if ignore_index is None:
-        return soft.scatter_(1, index, 1.0)
-    known = index != ignore_index
-    return soft.scatter_(1, torch.where(known, index, 0), known.to(dtype))
+    return met
 
 
 def _check_classes(
     y_a: Tensor, y_b: Tensor, num_classes: int | None, ignore_index: int | None
 ) -> int:
-    known = (y if ignore_index is None else y[y != ignore_index] for y in (y_a, y_b))
-    bounds = [bound.item() for y in known if y.numel() for bound in y.aminmax()]
-    low, high = (int(min(bounds)), int(max(bounds))) if bounds else (0, 0)
+    """Raise if class indices are out of range. On a device, `scatter_` checks them itself."""
+    low, high = 0, 0
+    if y_a.device.type == "cpu":  # reading a value from a device would wait for all of its work
+        known = (y if ignore_index is None else y[y != ignore_index] for y in (y_a, y_b))
+        bounds = [int(bound) for y in known if y.numel() for bound in y.aminmax()]
+        low, high = min(bounds, default=0), max(bounds, default=0)
     if num_classes is None:
+        example = f", e.g. KMixup(num_classes={high + 1})" if high else ""
         raise ValueError(
-            f"integer targets need num_classes, e.g. KMixup(num_classes={high + 1}); "
+            f"integer targets need num_classes{example}; "
             "targets to be interpolated as they are must be floats"
         )
     if low < 0 or high >= num_classes:

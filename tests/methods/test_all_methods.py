@@ -209,4 +209,4 @@ def test_in_evaluation_nothing_is_mixed(name):
     same, targets = mixer.eval()(x, y, importance=importance)
     assert torch.equal(same[..., : SHAPE[1], :], x)
     assert torch.equal(targets, y)
-    assert torch.equal(mixer.draw(x, y).x, mixer.rest(x))
+    assert torch.equal(mixer.draw(x, y).x, mixer.encode_clean(x))

@@ -31,7 +31,7 @@ def test_an_unmixed_sample_is_itself_twice_in_evaluation_too():
     x, y = torch.randn(6, 1, 4, 4), torch.randint(3, (6,))
     twice = torch.cat([x, x], 2)
     mix = StackMix(2, 3)
-    assert torch.equal(mix.rest(x), twice)
+    assert torch.equal(mix.encode_clean(x), twice)
     seldom = StackMix(2, 3, prob=0.0).draw(x, y)
     assert torch.equal(seldom.x, twice)
     assert torch.equal(seldom.y, F.one_hot(y, 3).float())
@@ -67,7 +67,7 @@ def test_images_of_any_dtype_are_stacked(dtype):
 def test_entries_of_a_nest_are_stacked_and_the_others_follow():
     x = {"image": torch.randn(8, 1, 4, 4), "ids": torch.arange(8), "name": list("abcdefgh")}
     mix = StackMix(2)
-    for shown in (mix.draw(x, torch.randn(8)).x, mix.rest(x)):
+    for shown in (mix.draw(x, torch.randn(8)).x, mix.encode_clean(x)):
         assert shown["image"].shape == (8, 1, 8, 4)
         assert torch.equal(shown["ids"], x["ids"])
         assert shown["name"] == x["name"]
@@ -94,7 +94,7 @@ def test_mixers_that_show_samples_differently_are_no_choice():
     x = torch.randn(4, 1, 2, 2)
     choice = Choice([StackMix(1, 3), StackMix(2, 3)])
     assert torch.equal(choice.eval()(x, None)[0], torch.cat([x, x], 2))
-    assert KMixup().rest(x) is x
+    assert KMixup().encode_clean(x) is x
 
 
 def test_inside_of_a_network_there_is_no_stacking():

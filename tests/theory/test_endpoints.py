@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kmixup.pairing import Pairing
+from kmixup.matching import Pairing
 from kmixup.theory import cross_endpoints, islands, matched_subsets
 
 

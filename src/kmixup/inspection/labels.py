@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
+from kmixup.matching import Optimal
 from kmixup.measured import Measured
-from kmixup.pairing import Optimal
 from kmixup.sampling import subset_pairs
 from kmixup.theory.matching import Indices
 

@@ -10,7 +10,7 @@ from torch.utils.data import default_collate
 
 from kmixup.integrations.ranks import TakesRank, current_rank, draws_of_rank
 from kmixup.mixed import Mixed
-from kmixup.mixing import Mixing
+from kmixup.mixer import Mixing
 
 Batch = TypeVar("Batch")
 Key = int | str
@@ -23,7 +23,7 @@ def mix_batch(
 
     Args:
         mixer: e.g. `KMixup(k=16, num_classes=10)`; in `.eval()` mode the batch comes back as
-            it is, or as `mixer.rest` gives its inputs.
+            it is, or as `mixer.encode_clean` returns its inputs.
         batch: a tuple, a list, a dict or another mapping. It is not changed.
         input_key: where the inputs are.
         target_key: where the targets are; None mixes inputs alone.
@@ -38,7 +38,7 @@ def mix_batch(
     """
     if not mixer.training:
         return _rested(mixer, batch, input_key)
-    mixer.check_unweighted()
+    mixer.check_targets_suffice()
     return draw_batch(mixer, batch, input_key=input_key, target_key=target_key)[0]
 
 
@@ -52,7 +52,7 @@ def check_mixer(mixer: Mixing, *, evaluates: bool = True) -> None:
         raise TypeError(
             f"mixer must mix inputs, such as KMixup or CutMix, got {type(mixer).__name__}"
         )
-    if evaluates and mixer.rests:
+    if evaluates and mixer.encodes_clean:
         raise ValueError(
             f"mixer must leave unmixed inputs as they are, got {type(mixer).__name__}, which "
             "changes them in evaluation too: use collate_fn=MixCollate(mixer) to train, and "
@@ -111,7 +111,7 @@ class MixCollate(TakesRank):
         target_key: Key | None = 1,
     ) -> None:
         check_mixer(mixer, evaluates=False)
-        mixer.check_unweighted()
+        mixer.check_targets_suffice()
         self.mixer = mixer
         self.collate = collate
         self.input_key = input_key
@@ -133,9 +133,9 @@ class MixCollate(TakesRank):
 
 def _rested(mixer: Mixing, batch: Batch, input_key: Key) -> Batch:
     """The batch with its inputs as a network must see them unmixed."""
-    if not mixer.rests:
+    if not mixer.encodes_clean:
         return batch
-    x = mixer.rest(_entry(batch, input_key, "input_key"))
+    x = mixer.encode_clean(_entry(batch, input_key, "input_key"))
     rested: Batch = _replaced(batch, {input_key: x})
     return rested
 

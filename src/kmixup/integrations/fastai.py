@@ -12,7 +12,7 @@ from kmixup.integrations.data import check_mixer
 from kmixup.integrations.ranks import current_rank, draws_of_rank
 from kmixup.methods import KMixup
 from kmixup.mixed import Mixed
-from kmixup.mixing import Mixing
+from kmixup.mixer import Mixing
 
 
 class KMixUp(MixHandler):
@@ -58,7 +58,7 @@ class KMixUp(MixHandler):
         """Decide how targets are mixed: in the loss, or by themselves."""
         super().before_train()
         if not self.stack_y:
-            self.mixer.check_unweighted()
+            self.mixer.check_targets_suffice()
 
     def before_batch(self) -> None:
         """Mix the inputs; and the targets, unless the loss does."""

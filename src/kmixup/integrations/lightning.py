@@ -14,7 +14,7 @@ from torch import Generator
 from kmixup.batchnorm import check_batchnorm, clean_batchnorm
 from kmixup.integrations.data import Key, check_mixer, draw_batch
 from kmixup.mixed import Mixed
-from kmixup.mixing import Mixing
+from kmixup.mixer import Mixing
 from kmixup.randomness import Source
 
 Transfer = Callable[..., Any]
@@ -67,7 +67,7 @@ class MixCallback(Callback):
     ) -> None:
         super().__init__()
         check_mixer(mixer)
-        mixer.check_unweighted()
+        mixer.check_targets_suffice()
         if off_epoch is not None and off_epoch < 0:
             raise ValueError(f"off_epoch must be an epoch, 0 or more, or None, got {off_epoch}")
         self.mixer = mixer

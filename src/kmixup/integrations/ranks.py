@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Generator, distributed, nn
 
-from kmixup.mixing import Mixing
+from kmixup.mixer import Mixing
 from kmixup.randomness import Source, device_of
 
 

@@ -32,10 +32,9 @@ from torch.utils.data import TensorDataset
 from kmixup.batchnorm import clean_batchnorm, has_batchnorm
 from kmixup.columns import TableEncoder
 from kmixup.integrations.skorch import MixedNet, batch_count
+from kmixup.matching import Metric
 from kmixup.methods import KMixup
-from kmixup.mixer import LamPer, Mixer
-from kmixup.mixing import Mixing
-from kmixup.pairing import Metric
+from kmixup.mixer import LamPer, Mixer, Mixing
 
 Array = NDArray[Any]
 FLOATS = (np.float64, np.float32)  # others become float64, as in scikit-learn's own networks

@@ -11,7 +11,7 @@ from skorch.utils import to_tensor
 from torch import Tensor
 from torch.utils.data import TensorDataset
 
-from kmixup.mixing import Mixing
+from kmixup.mixer import Mixing
 
 Batch = tuple[Tensor, tuple[Tensor, Tensor]]  # inputs; targets and weights
 

@@ -18,7 +18,7 @@ from torch import Generator, Tensor
 from kmixup.coefficient import Beta
 from kmixup.integrations.ranks import TakesRank, generator_of_rank
 from kmixup.interpolation import Cut, Linear, Pair
-from kmixup.pairing import Metric, Optimal
+from kmixup.matching import Metric, Optimal
 from kmixup.randomness import Source, device_of, uniforms
 from kmixup.targets import check_targets, mix_targets
 
@@ -39,7 +39,12 @@ class TimmCut(Cut):
     minmax: tuple[float, float] | None = None
     correct_lam: bool = True
 
-    def sample(self, size: tuple[int, ...], generator: Generator | None = None) -> Tensor:
+    def sample(
+        self,
+        size: tuple[int, ...],
+        shape: tuple[int, ...] = (),
+        generator: Generator | None = None,
+    ) -> Tensor:
         """Centres of the boxes `(*size, 2)`; with `minmax` their sides and corners `(*size, 4)`."""
         return uniforms((*size, 2 if self.minmax is None else 4), generator)
 
@@ -210,7 +215,7 @@ class Mixup(TakesRank, data.Mixup):
         minmax = None if self.cutmix_minmax is None else tuple(self.cutmix_minmax)
         cutting = TimmCut(minmax, self.correct_lam)
         share_outside, box = cutting.settle(
-            lam, cutting.sample(size, generator).cpu(), Pair.of([x])
+            lam, cutting.sample(size, generator=generator).cpu(), Pair.of([x])
         )
         return torch.where(cut, share_outside, lam), cut, box * cut[..., None]
 

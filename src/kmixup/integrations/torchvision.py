@@ -18,9 +18,9 @@ from torchvision.transforms import v2
 from kmixup.coefficient import Beta
 from kmixup.integrations.ranks import TakesRank, draws_of_rank
 from kmixup.interpolation import Cut, Interpolation, Linear, Pair
+from kmixup.matching import Metric, Optimal
 from kmixup.methods.kmixup import Options
 from kmixup.mixer import Mixer
-from kmixup.pairing import Metric, Optimal
 from kmixup.targets import mix_targets
 
 LabelsGetter = Callable[[Any], Any] | str | None

@@ -18,7 +18,7 @@ from transformers import PreTrainedModel, Trainer
 from kmixup.batchnorm import check_batchnorm, clean_batchnorm
 from kmixup.integrations.data import check_mixer
 from kmixup.integrations.ranks import current_rank, draws_of_rank
-from kmixup.mixing import Mixing
+from kmixup.mixer import Mixing
 
 
 class MixTrainer(Trainer):
@@ -55,7 +55,7 @@ class MixTrainer(Trainer):
         self, *args: Any, mixer: Mixing, clean_batchnorm: bool = False, **options: Any
     ) -> None:
         check_mixer(mixer)
-        mixer.check_unweighted()
+        mixer.check_targets_suffice()
         if options.get("compute_loss_func") is None:
             # with a function of our own the Trainer keeps the labels from the model, and
             # scales the loss for accumulated gradients and for several devices

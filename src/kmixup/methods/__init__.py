@@ -1,8 +1,7 @@
-"""Named methods: the stages in known compositions, and a choice among several."""
+"""Named methods: compositions of the stages."""
 
 from kmixup.methods.adamixup import AdaMixup
 from kmixup.methods.automix import AutoMix
-from kmixup.methods.choice import Choice
 from kmixup.methods.cmixup import CMixup
 from kmixup.methods.comixup import CoMixup
 from kmixup.methods.cutmix import CutMix
@@ -19,7 +18,6 @@ __all__ = [
     "AdaMixup",
     "AutoMix",
     "CMixup",
-    "Choice",
     "CoMixup",
     "CutMix",
     "GuidedMixup",

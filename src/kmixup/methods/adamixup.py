@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Unpack
 
 import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from kmixup.coefficient import Coefficient
-from kmixup.compiling import eager
-from kmixup.inputs import Beside, Nest
-from kmixup.interpolation import Linear, Pair, Where
+from kmixup.batch import Batch, Nest
+from kmixup.coefficient import Uniform
+from kmixup.interpolation import Linear, Pair, Region
 from kmixup.layers import as_weights, passing, unwrapped
-from kmixup.mixed import Draw, Mixed
+from kmixup.matching import Metric, Optimal
+from kmixup.methods.penalty import Penalised
+from kmixup.mixed import Draw, Mixed, Unmixed
 from kmixup.mixer import Mixer
-from kmixup.pairing import Metric, Optimal
+from kmixup.wrappers.clean import beside_clean
 
 HIDDEN, SIDE = 64, 8  # units of the default policy, and the largest image that it sees
 
@@ -66,14 +66,6 @@ class Critic(nn.Module):
         return number
 
 
-@dataclass(frozen=True)
-class Uniform(Coefficient):
-    """lam uniform in [0, 1)."""
-
-    def lam(self, u: Tensor, distance: Tensor | None = None) -> Tensor:
-        return u
-
-
 @dataclass(frozen=True, eq=False)
 class Interval(Linear):
     """lam · x[i] + (1 - lam) · other[partner[i]], with lam = a + delta · u.
@@ -85,7 +77,7 @@ class Interval(Linear):
 
     policy: nn.Module = field(repr=False)
 
-    def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Where]:
+    def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Region]:
         a, delta = self.of(pair)
         return a + delta * lam.to(a), None
 
@@ -163,7 +155,6 @@ class AdaMixup(Mixer):
             num_classes=num_classes,
             lam_per="sample",
             prob=prob,
-            clean=True,
             generator=generator,
         )
         self.policy = policy
@@ -171,26 +162,30 @@ class AdaMixup(Mixer):
         self.joint = joint
 
     @property
-    def penalises(self) -> bool:
+    def needs_loss(self) -> bool:
         return True
 
-    @eager
-    def mix(self, x: Nest, y: Nest, draw: Draw, **beside: Unpack[Beside]) -> Mixed:
+    def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
+        x = batch.x
         if not isinstance(x, Tensor):
             raise TypeError(
                 "AdaMixup learns from one tensor of inputs, got "
                 f"{type(x).__name__}: take the tensor out of it"
             )
-        mixed = super().mix(x, y, draw, **beside)
-        if self.idles(len(x), draw, paired=beside.get("other") is not None):
+        mixed = super().mix_batch(batch, draw)
+        if isinstance(mixed, Unmixed):
             return mixed
-        numbers = self.critic(as_weights(self.critic, mixed.x))
-        if numbers.numel() != len(mixed.x):
+        n, clean = batch.n, self.unmixed(batch)
+        both = torch.cat([mixed.x, clean.x])
+        numbers = self.critic(as_weights(self.critic, both))
+        if numbers.numel() != len(both):
             raise ValueError(
-                f"critic must give one number for each of the {len(mixed.x)} samples, got shape "
+                f"critic must give one number for each of the {len(both)} samples, got shape "
                 f"{tuple(numbers.shape)}: end it in nn.Linear(..., 1)"
             )
         numbers = numbers.flatten()
-        is_mixed = (torch.arange(len(numbers), device=numbers.device) < len(x)).to(numbers)
-        mixed = replace(mixed, penalty=F.binary_cross_entropy_with_logits(numbers, is_mixed))
-        return mixed if self.joint else replace(mixed, x=mixed.x.detach(), lam=mixed.lam.detach())
+        is_mixed = (torch.arange(len(numbers), device=numbers.device) < n).to(numbers)
+        penalty = F.binary_cross_entropy_with_logits(numbers, is_mixed)
+        if not self.joint:
+            mixed = replace(mixed, x=mixed.x.detach(), lam=mixed.lam.detach())
+        return beside_clean(mixed, clean.x, clean.targets[0], Penalised, extra=penalty)

@@ -5,23 +5,24 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass, field, replace
-from typing import Unpack
+from typing import Unpack, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from kmixup.batch import Batch, Nest
 from kmixup.coefficient import Beta
-from kmixup.compiling import eager
-from kmixup.inputs import Beside, Nest
 from kmixup.interpolation import Mask, Pair, rows_of
 from kmixup.layers import as_weights, check_layers, passing, unwrapped
-from kmixup.masks import Masked
+from kmixup.matching import Metric, Optimal
 from kmixup.methods.kmixup import Options
+from kmixup.methods.masks import Masked
+from kmixup.methods.penalty import Penalised
 from kmixup.mixed import Draw, Mixed
 from kmixup.mixer import Mixer
-from kmixup.pairing import Metric, Optimal
 from kmixup.targets import Criterion
+from kmixup.wrappers.clean import beside_clean
 
 PLAIN = 0.08  # nearer to 0 or 1 lam is that of plain mixup
 SHARE, SLACK = 0.1, 0.1  # the weight of the mask's mean in the loss, and how far it may be off
@@ -162,9 +163,8 @@ class AutoMix(Mixer):
         block = MixBlock(maps[name][0])
         attentive = Attentive(teacher, teacher.get_submodule(name), block)
         super().__init__(
-            Optimal(k, metric), Beta(alpha), attentive, num_classes=num_classes, clean=True,
-            **options,
-        )  # fmt: skip
+            Optimal(k, metric), Beta(alpha), attentive, num_classes=num_classes, **options
+        )
         self._net = (unwrapped(net),)  # a tuple hides a module from this one
         self.teacher, self.block = teacher, block
         self.shape, self.layer = tuple(shape), name
@@ -173,7 +173,7 @@ class AutoMix(Mixer):
         self.register_buffer("steps", torch.zeros((), dtype=torch.long))
 
     @property
-    def penalises(self) -> bool:
+    def needs_loss(self) -> bool:
         return True
 
     def train(self, mode: bool = True) -> AutoMix:
@@ -181,38 +181,38 @@ class AutoMix(Mixer):
         self.teacher.eval()  # what it says follows from the images alone
         return self
 
-    @eager
-    def mix(self, x: Nest, y: Nest, draw: Draw, **beside: Unpack[Beside]) -> Mixed:
+    def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
+        x, y = batch.x, batch.y
         if not isinstance(x, Tensor) or tuple(x.shape[1:]) != self.shape:
             got = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
             raise TypeError(
                 f"AutoMix learns from one tensor of images (n, {', '.join(map(str, self.shape))}), "
-                f"got {got}: pass the images alone, or make it with another shape"
+                f"got {got}: pass only the images, or create it with another shape"
             )
-        idle = self.idles(len(x), draw, paired=beside.get("other") is not None)
-        if not idle and not isinstance(y, Tensor):
+        if self.idles(batch, draw):
+            return super().mix_batch(batch, draw)
+        if not isinstance(y, Tensor):
             raise TypeError(
                 "AutoMix learns from one tensor of targets, got "
                 f"{type(y).__name__}: pass the targets of one output"
             )
-        if not idle and self.due:
+        if self.due:
             self._follow()
-        mixed = super().mix(x, y, draw, **beside)
-        if idle or mixed.mask is None:
-            return mixed
-        penalty = self._loss_of_block(mixed, len(x)) / 2
+        mixed = super().mix_batch(batch, draw)
+        penalty = self._loss_of_block(mixed) / 2
         if penalty.requires_grad:
             penalty.register_hook(self._mark)
-        mask = Mask(mixed.mask.weight.detach())
-        return replace(mixed, x=mixed.x.detach(), mask=mask, penalty=penalty)
+        clean, mask = self.unmixed(batch), cast(Mask, mixed.region)
+        mixed = replace(mixed, x=mixed.x.detach(), region=Mask(mask.weight.detach()))
+        return beside_clean(mixed, clean.x, clean.targets[0], Penalised, extra=penalty)
 
-    def _loss_of_block(self, mixed: Mixed, n: int) -> Tensor:
+    def _loss_of_block(self, mixed: Mixed) -> Tensor:
         """The loss of the copy on mixed images, and how far the masks are from lam."""
-        outputs = self.teacher(as_weights(self.teacher, mixed.x[:n]))
-        weight: Tensor = mixed.mask.weight  # type: ignore[union-attr]
-        off = weight.mean((1, 2)) - mixed.lam[:n].to(weight)
+        outputs = self.teacher(as_weights(self.teacher, mixed.x))
+        weight = cast(Mask, mixed.region).weight
+        off = weight.mean((1, 2)) - mixed.lam.to(weight)
         off = off.mean() if self.lam_per == "batch" else off
-        return self.criterion(outputs, mixed.y[:n]) + SHARE * (off.abs() - SLACK).clamp(0).mean()
+        return self.criterion(outputs, mixed.y) + SHARE * (off.abs() - SLACK).clamp(0).mean()
 
     def _mark(self, gradient: Tensor) -> None:
         """A hook of the loss: its backward pass makes a step of the copy due."""

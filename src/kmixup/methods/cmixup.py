@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Unpack
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
-from kmixup.blocks import Blocks
+from kmixup.batch import Batch
 from kmixup.coefficient import Beta
-from kmixup.compiling import eager
-from kmixup.inputs import Beside, Nest
 from kmixup.interpolation import Linear
+from kmixup.matching import Blocks, Optimal
+from kmixup.matching.assignment import Points
+from kmixup.matching.pairing import Targets
+from kmixup.matching.points import raise_non_finite
 from kmixup.methods.kmixup import Options
 from kmixup.mixed import Draw, Mixed
 from kmixup.mixer import Mixer
-from kmixup.pairing import Optimal, Targets
-from kmixup.randomness import uniforms
+from kmixup.randomness import Source, uniforms
+
+
+@dataclass(frozen=True, eq=False)
+class KernelBlocks(Blocks):
+    """Blocks for partners that are drawn at random.
+
+    Attributes:
+        u: the quantile of every sample's partner, `(n,)`.
+    """
+
+    u: Tensor = field(kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -46,16 +58,22 @@ class Kernel(Optimal):
         if not self.sigma > 0:
             raise ValueError(f"sigma must be a positive number, got {self.sigma}")
 
-    def sample(self, n: int, generator: Generator | None = None) -> Tensor | None:
-        return uniforms((n,), generator) if self.k == 1 else None
+    def draw(
+        self, n: int, *, within: bool = True, batches: int = 1, source: Source | None = None
+    ) -> Blocks:
+        source = Source() if source is None else source
+        blocks = super().draw(n, within=within, batches=batches, source=source)
+        if self.k > 1:
+            return blocks
+        return KernelBlocks(**vars(blocks), u=uniforms((n,), source.here()))
 
     @torch.no_grad()
     def partners(
-        self, x1: Tensor, x2: Tensor | None, blocks: Blocks, targets: Targets | None = None
+        self, first: Points, second: Points, blocks: Blocks, targets: Targets | None = None
     ) -> Tensor:
-        if blocks.u is None or blocks.n < 2:  # nothing to draw
-            return super().partners(x1, x2, blocks, targets)
-        weight = self.odds(x1, x2)
+        if not isinstance(blocks, KernelBlocks) or blocks.n < 2:  # nothing to draw
+            return super().partners(first, second, blocks, targets)
+        weight = self.odds(first, second)
         steps = weight.cumsum(1)
         total = steps[:, -1:]
         # a product that rounds up to the total would fall behind the last sample
@@ -64,13 +82,15 @@ class Kernel(Optimal):
         )
         return torch.searchsorted(steps, point, right=True)[:, 0]
 
-    def odds(self, x1: Tensor, x2: Tensor | None = None) -> Tensor:
-        """Weights of all partners of every sample, `(n, n)` with the largest of a row at 1."""
-        a = self._points(x1, "x1")[0].double()
-        b = a if x2 is None else self._points(x2, "x2")[0].double()
-        exponent = -torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist").square()
-        exponent = exponent / (2 * self.sigma**2)
-        if x2 is None:
+    def odds(self, first: Points, second: Points) -> Tensor:
+        """Return the weights of all partners of every sample, `(n, n)`, the largest in a row 1."""
+        for name, side in (("x1", first), ("x2", second)):
+            for part in side:
+                raise_non_finite(part, name)
+        mode = "donot_use_mm_for_euclid_dist"
+        a, b = (torch.cat([part.double() for part in side], 1) for side in (first, second))
+        exponent = -torch.cdist(a, b, compute_mode=mode).square() / (2 * self.sigma**2)
+        if second is first:
             exponent.fill_diagonal_(-torch.inf)
         return (exponent - exponent.amax(1, keepdim=True)).exp()
 
@@ -106,18 +126,16 @@ class CMixup(Mixer):
     ) -> None:
         super().__init__(Kernel(k, sigma=sigma), Beta(alpha), Linear(), **options)
 
-    @eager
-    def mix(self, x: Nest, y: Nest, draw: Draw, **beside: Unpack[Beside]) -> Mixed:
-        if beside.get("features") is None:
+    def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
+        if batch.features is None:
+            y = batch.y
             if not isinstance(y, Tensor) or not y.is_floating_point():
                 kind = y.dtype if isinstance(y, Tensor) else type(y).__name__
                 raise TypeError(
                     f"CMixup compares samples by their targets, so that y must be one tensor of "
                     f"floats, got {kind}: use y.float(), or pass features"
                 )
-            other = beside.get("other")
-            if other is None:
-                beside["features"] = y
-            elif isinstance(other, (tuple, list)) and len(other) == 2:
-                beside["features"] = y, other[1]
-        return super().mix(x, y, draw, **beside)
+            own = y.detach()
+            their = own if batch.other is None else batch.other[1].detach()
+            batch = replace(batch, features=(own, their))
+        return super().mix_batch(batch, draw)

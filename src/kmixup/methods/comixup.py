@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -11,42 +13,96 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor
 from torch.nn import functional as F
 
-from kmixup.assignment import Floats, Indices, solve
-from kmixup.coefficient import Beta, Coefficient
-from kmixup.inputs import Nest
-from kmixup.interpolation import Collage, Interpolation, Pair, Where, rows_of
-from kmixup.labellings import least_labels, promising
-from kmixup.masks import importances_of_images, refuse_dense
+from kmixup.batch import Batch, Nest, over
+from kmixup.coefficient import Gamma, per_sample
+from kmixup.interpolation import Interpolation, Mask, Pair, Region, rows_of
+from kmixup.matching import Metric, Optimal
+from kmixup.matching.assignment import Floats, Indices, solve
+from kmixup.methods.labellings import least_labels, promising
+from kmixup.methods.masks import check_not_dense, importances_of_images
+from kmixup.mixed import Draw, Mixed, Unmixed
 from kmixup.mixer import Mixer
-from kmixup.pairing import Metric, Optimal
 from kmixup.randomness import uniforms
+from kmixup.targets import Criterion
 
 LABELS = 8  # images among which an output is sought; few more, if any, could be in the best one
 HALVES = ((0, 1), (0, 2), (1, 2))  # of the three images that an output shows most
 
 
-@dataclass(frozen=True)
-class Gamma(Coefficient):
-    """How welcome every image is: Gamma(alpha), which is Dirichlet(alpha) up to the total.
+@dataclass(frozen=True, eq=False)
+class Collage(Mask):
+    """Where a mixed image takes its pixels from, out of several samples of the batch.
 
     Attributes:
-        alpha: the larger, the more alike these weights are; 0 mixes nothing.
+        parts: the samples that are shown, `(n, parts)`, the sample itself first.
+        cells: the weight of every part in the cells of a grid, `(n, parts, rows, columns)`.
     """
 
-    alpha: float = 2.0
-
-    def __post_init__(self) -> None:
-        Beta(self.alpha)  # refuses what is no alpha
+    parts: Tensor = field(kw_only=True)
+    cells: Tensor = field(kw_only=True)
 
     @property
-    def mixes(self) -> bool:
-        return self.alpha > 0
+    def shares(self) -> Tensor:
+        """The share of every sample of the batch in every mixed image, `(n, n)`."""
+        share = self.cells.mean((2, 3))
+        return share.new_zeros(len(share), len(share)).scatter_add_(1, self.parts, share)
 
-    def lam(self, u: Tensor, distance: Tensor | None = None) -> Tensor:
-        from scipy.special import gammaincinv  # on first use: scipy.special loads slowly
 
-        welcome = np.asarray(gammaincinv(self.alpha, u.cpu().numpy()))
-        return torch.from_numpy(welcome).to(u.device)
+@dataclass(frozen=True, eq=False)
+class SharedMixed(Mixed):
+    """Images that are collages of more than two samples; lam is the share of the sample itself."""
+
+    @cached_property
+    def shares(self) -> Tensor:
+        """The weight of every sample's target in every row, `(n, n)`."""
+        return cast(Collage, self.region).shares.to(self.lam)
+
+    @cached_property
+    def y(self) -> Nest:
+        clean = Mixed(
+            None, self.targets, self.partner, torch.ones((), dtype=self.lam.dtype),
+            num_classes=self.num_classes,
+        )  # fmt: skip
+        return over(self._shared, replace(clean, targets=(self.targets[0], self.targets[0])).y)
+
+    def _shared(self, soft: Tensor) -> Tensor:
+        """Σ_j shares[i, j] · soft[j] in row i."""
+        dtype = torch.promote_types(soft.dtype, torch.float32)
+        mixed: Tensor = torch.tensordot(self.shares.to(soft.device, dtype), soft.to(dtype), 1)
+        return mixed.to(soft.dtype)
+
+    def loss(self, criterion: Criterion, logits: Any) -> Tensor:
+        """Return Σ share · criterion(logits, target) over the samples that each row shows.
+
+        The criterion must return one loss per sample (`reduction="none"`).
+        """
+        if self.targets[0] is None:
+            raise ValueError("there are no targets to take a loss of: y was None")
+        share, index = self.shares.sort(1, descending=True)
+        losses = []
+        for part in range(int((share > 0).sum(1).max())):  # as many as the fullest row has
+            rows = index[:, part]
+            loss = criterion(logits, over(lambda y: y[rows.to(y.device)], self.targets[0]))  # noqa: B023
+            if loss.dim() == 0 or len(loss) != len(share):
+                raise ValueError(
+                    "the shares of targets differ between the samples of this batch, so the "
+                    f"criterion must return one loss per sample, got shape {tuple(loss.shape)}: "
+                    'use reduction="none", or the criterion on the mixed targets'
+                )
+            losses.append(per_sample(share[:, part], loss).to(loss.device) * loss)
+        return torch.stack(losses).sum(0)
+
+    def agreement(self, logits: Tensor) -> Tensor:
+        y = self.targets[0]
+        classes = y.argmax(1) if y.is_floating_point() else y
+        if classes.dim() > 1 or logits.dim() != 2:
+            raise ValueError(
+                "accuracy of several mixed samples needs one class for each of them, got targets "
+                f"of shape {tuple(y.shape)} and logits of shape {tuple(logits.shape)}"
+            )
+        agrees = logits.argmax(1)[:, None] == classes
+        agreement: Tensor = (self.shares.to(logits.device) * agrees).sum(1)
+        return agreement
 
 
 @dataclass(frozen=True)
@@ -58,7 +114,7 @@ class CoMix(Interpolation):
 
         Σ_cells [ -s_i - η/N log g_i + 2γ/N t(u_i) ] + β/N · (neighbours with different images)
 
-    over the images i of its cells, exactly (`kmixup.labellings`) among the eight most promising
+    over the images i of its cells, exactly (`labellings.py`) among the eight most promising
     images. s is the saliency in the cell, with total 1 for each image, and g the weight that was
     drawn for the image. u = A n, where n counts the cells that the other outputs give to each
     image, and t(u) is u above `threshold` · N and 0 below. A is (1 - ω) · 1 + ω · D, with D the
@@ -84,10 +140,6 @@ class CoMix(Interpolation):
         rounds: how often every output is sought.
     """
 
-    averages = True
-    joint = True
-    by_importance = True
-
     beta: float = 0.32
     gamma: float = 1.0
     eta: float = 0.05
@@ -107,7 +159,12 @@ class CoMix(Interpolation):
             if not isinstance(value := getattr(self, name), int) or value < least:
                 raise ValueError(f"{name} must be a whole number, at least {least}, got {value!r}")
 
-    def sample(self, size: tuple[int, ...], generator: Generator | None = None) -> Tensor:
+    def sample(
+        self,
+        size: tuple[int, ...],
+        shape: tuple[int, ...] = (),
+        generator: Generator | None = None,
+    ) -> Tensor:
         """Uniform numbers `(*size, grid, grid)`: which image every cell shows at the start."""
         return uniforms((*size, self.grid, self.grid), generator)
 
@@ -115,8 +172,8 @@ class CoMix(Interpolation):
         n = len(pair.partner)
         if pair.others is not pair.samples:
             raise ValueError(
-                "Co-Mixup mixes the images of one batch, got a second one: leave out other, or "
-                "join both with torch.cat"
+                "Co-Mixup mixes the images of one batch, got partners from elsewhere: leave out "
+                "other and Memory, or join both batches with torch.cat"
             )
         if spot is None or lam.shape != (n,):
             raise ValueError('Co-Mixup draws for every sample: use lam_per="sample"')
@@ -194,20 +251,20 @@ class CoMix(Interpolation):
         return shown
 
     def targets(
-        self, y: Tensor, partner_y: Tensor, where: Where, samples: Sequence[Tensor]
+        self, y: Tensor, partner_y: Tensor, region: Region, samples: Sequence[Tensor]
     ) -> tuple[Tensor, Tensor]:
-        refuse_dense(y, samples, "CoMix")
+        check_not_dense(y, samples, "CoMix")
         return y, partner_y
 
     def __call__(
-        self, x: Tensor, other: Tensor, partner: Tensor, lam: Tensor, where: Where = None
+        self, x: Tensor, other: Tensor, partner: Tensor, lam: Tensor, region: Region = None
     ) -> Tensor:
-        if not isinstance(where, Collage):
-            raise ValueError("CoMix needs the collage: lam, where = settle(lam, spot, pair)")
+        if not isinstance(region, Collage):
+            raise ValueError("CoMix needs the collage: lam, region = settle(lam, spot, pair)")
         dtype = torch.promote_types(x.dtype, torch.float32)
         mixed = torch.zeros_like(x, dtype=dtype)
         cell = x.shape[-2] // self.grid, x.shape[-1] // self.grid
-        for part, cells in zip(where.parts.unbind(1), where.cells.unbind(1), strict=True):
+        for part, cells in zip(region.parts.unbind(1), region.cells.unbind(1), strict=True):
             weight = _enlarged(cells.to(x.device, dtype), cell)
             weight = weight.view(len(x), *[1] * (x.dim() - 3), *weight.shape[-2:])
             mixed = mixed + weight * rows_of(x, part)
@@ -299,8 +356,8 @@ class CoMixup(Mixer):
     that leads from partner to partner: neighbours on it are alike, and so are the images of a
     group, the more the smaller it is.
 
-    The target of an output is the mean of the targets of its cells. `Mixed.shares` has the share
-    of every sample, `lam` that of the sample itself. Importance must be given. Partners come
+    The target of an output is the mean of the targets of its cells. `SharedMixed.shares` has the
+    share of every sample, `lam` that of the sample itself. Importance must be given. Partners come
     from the batch: there is no `other`.
 
     Args:
@@ -350,3 +407,7 @@ class CoMixup(Mixer):
             prob=prob,
             generator=generator,
         )
+
+    def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
+        mixed = super().mix_batch(batch, draw)
+        return mixed if isinstance(mixed, Unmixed) else mixed.extended(SharedMixed)

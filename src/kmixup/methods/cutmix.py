@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Unpack
 
+from kmixup.batch import Nest
 from kmixup.coefficient import Beta
-from kmixup.inputs import Nest
 from kmixup.interpolation import Cut
-from kmixup.memory import Memory
+from kmixup.matching import Metric, Optimal
 from kmixup.methods.kmixup import Options
 from kmixup.mixer import Mixer
-from kmixup.pairing import Metric, Optimal
 
 
 class CutMix(Mixer):
-    """CutMix: a box of the partner is pasted into every image; lam is the share outside of it.
+    """CutMix: paste a box of the partner into every image; lam is the area outside of it.
 
     `k=1` is CutMix as published (Yun et al. 2019), with random partners; with a larger
     `k` the partners are matched by optimal transport. The images are those of `Cut`.
@@ -22,7 +21,7 @@ class CutMix(Mixer):
     Args:
         k: the number of samples in a block.
         alpha: 1 - lam, the share of the box, is drawn from Beta(alpha, alpha); 0 pastes nothing.
-        num_classes, metric, memory, options: those of `KMixup`.
+        num_classes, metric, options: those of `KMixup`.
 
     >>> import torch
     >>> mix = CutMix(k=16, alpha=1.0, num_classes=10)
@@ -36,7 +35,6 @@ class CutMix(Mixer):
         num_classes: Nest = None,
         *,
         metric: Metric = "sqeuclidean",
-        memory: int | Memory | None = None,
         **options: Unpack[Options],
     ) -> None:
         super().__init__(
@@ -44,6 +42,5 @@ class CutMix(Mixer):
             Beta(alpha),
             Cut(),
             num_classes=num_classes,
-            memory=memory,
             **options,
         )

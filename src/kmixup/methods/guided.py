@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Unpack
 
 from torch import Tensor
 
+from kmixup.batch import Batch, Nest
 from kmixup.coefficient import Beta
-from kmixup.inputs import Beside, Nest
 from kmixup.interpolation import Mask, Pair
-from kmixup.masks import Masked, importances_of_images
+from kmixup.matching import Optimal
 from kmixup.methods.kmixup import Options
+from kmixup.methods.masks import Masked, importances_of_images
 from kmixup.mixed import Draw, Mixed
 from kmixup.mixer import Mixer
-from kmixup.pairing import Optimal
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,6 @@ class Guided(Masked):
     Importance is first scaled to total 1 for every image; where it is 0 on both sides the
     weight is ½. lam is the mean weight, whatever was drawn.
     """
-
-    by_importance = True
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Mask]:
         own, their = importances_of_images(pair, "guided mixup")
@@ -66,7 +64,7 @@ class GuidedMixup(Mixer):
         pairing = Optimal(k, farthest=True)
         super().__init__(pairing, Beta(alpha), Guided(), num_classes=num_classes, **options)
 
-    def mix(self, x: Nest, y: Nest, draw: Draw, **beside: Unpack[Beside]) -> Mixed:
-        if beside.get("features") is None:
-            beside["features"] = beside.get("importance")
-        return super().mix(x, y, draw, **beside)
+    def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
+        if batch.features is None:
+            batch = replace(batch, features=batch.importance)
+        return super().mix_batch(batch, draw)

@@ -8,14 +8,13 @@ from typing import Any, Unpack
 
 import torch
 
+from kmixup.batch import Batch, Nest
 from kmixup.coefficient import Beta
-from kmixup.compiling import eager
-from kmixup.inputs import Beside, Nest, batch_length, computed_features
 from kmixup.interpolation import Linear
+from kmixup.matching import Metric, Optimal
 from kmixup.methods.kmixup import Options
 from kmixup.mixed import Draw, Mixed
 from kmixup.mixer import Mixer
-from kmixup.pairing import Metric, Optimal
 
 Codec = Callable[..., Any]
 
@@ -38,8 +37,8 @@ class LatentMixup(Mixer):
 
     The codecs belong to a model that has been trained before. They are called without
     gradients, and the mixer neither moves them to a device nor changes their modes. A batch that
-    is not mixed comes back as it is, not as its reconstruction. `features` given as a function
-    are those of the inputs; a key names an entry of the codes.
+    is not mixed is returned unchanged, not as its reconstruction. Without `features`, codes are
+    matched.
 
     >>> mix = LatentMixup(lambda x: x.sqrt(), lambda z: z.square(), k=4, num_classes=3)
     >>> x, y = mix(torch.rand(32, 5), torch.randint(3, (32,)))
@@ -67,18 +66,16 @@ class LatentMixup(Mixer):
         self._codecs = encode, decode
         self.conditional = conditional
 
-    @eager
-    def mix(self, x: Nest, y: Nest, draw: Draw, **beside: Unpack[Beside]) -> Mixed:
-        other = beside.get("other")
-        if self.idles(batch_length(x), draw, paired=other is not None):
-            return super().mix(x, y, draw, **beside)
+    def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
+        if self.idles(batch, draw):
+            return super().mix_batch(batch, draw)
         _, decode = self._codecs
-        beside["features"] = computed_features(beside.get("features"), x, other)
         with torch.no_grad():
-            codes = self._encoded(x, y)
-            if isinstance(other, (tuple, list)) and len(other) == 2:
-                beside["other"] = self._encoded(*other), other[1]
-            mixed = super().mix(codes, y, draw, **beside)
+            other = batch.other
+            if other is not None:
+                other = self._encoded(*other), other[1]
+            codes = replace(batch, x=self._encoded(batch.x, batch.y), other=other)
+            mixed = super().mix_batch(codes, draw)
             return replace(mixed, x=decode(mixed.x))
 
     def _encoded(self, x: Nest, y: Nest) -> Nest:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Unpack
 
+import torch
 from torch import Tensor
 
+from kmixup.batch import Batch, Nest
 from kmixup.coefficient import Beta
-from kmixup.inputs import Nest
 from kmixup.interpolation import Linear
+from kmixup.matching import Metric, Optimal
 from kmixup.methods.kmixup import Options
+from kmixup.mixed import Draw, Mixed, Unmixed
 from kmixup.mixer import Mixer
-from kmixup.pairing import Metric, Optimal
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,24 @@ class Within:
 
     def __call__(self, distance: Tensor) -> Tensor:
         return (distance <= self.radius).to(distance.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class LocalMixed(Mixed):
+    """Mixed samples whose losses are weighted by the distance of their pairs.
+
+    Attributes:
+        locality: turns the distances of the pairs into weights, `(n,)` each.
+    """
+
+    locality: Callable[[Tensor], Tensor] = field(kw_only=True)
+
+    @cached_property
+    def weight(self) -> Tensor:
+        """Weights with mean 1, or all 0 where every pair is too far apart to count."""
+        weight = self.locality(self.distance)
+        total = weight.mean()
+        return torch.where(total > 0, weight / total, weight)
 
 
 class LocalMixup(Mixer):
@@ -100,6 +122,16 @@ class LocalMixup(Mixer):
             Beta(alpha),
             Linear(),
             num_classes=num_classes,
-            locality=Decay(scale) if radius is None else Within(radius),
             **options,
         )
+        self.locality = Decay(scale) if radius is None else Within(radius)
+
+    @property
+    def needs_loss(self) -> bool:
+        return True
+
+    def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
+        mixed = super().mix_batch(batch, draw)
+        if isinstance(mixed, Unmixed):
+            return mixed
+        return mixed.extended(LocalMixed, locality=self.locality)

@@ -12,15 +12,15 @@ import torch
 from torch import Generator, Tensor
 from torch.nn import functional as F
 
-from kmixup.assignment import Floats, Indices, solve
+from kmixup.batch import Nest
 from kmixup.coefficient import Beta
-from kmixup.cuts import least_masks
-from kmixup.inputs import Nest
 from kmixup.interpolation import Mask, Pair
-from kmixup.masks import Masked, importances_of_images
+from kmixup.matching import Metric, Optimal
+from kmixup.matching.assignment import Floats, Indices, solve
+from kmixup.methods.cuts import least_masks
 from kmixup.methods.kmixup import Options
+from kmixup.methods.masks import Masked, importances_of_images
 from kmixup.mixer import Mixer
-from kmixup.pairing import Metric, Optimal
 from kmixup.randomness import uniforms
 
 GRIDS = (2, 4, 8, 16)
@@ -40,7 +40,7 @@ class Puzzle(Masked):
     over neighbouring cells. φ is the mean step of colour across their border, in the range of
     the batch: d(x, x) where both cells are 1, d(x, x') where only the first is, and so on.
     For ½ it is continued as the one form a + b z_i + c z_j + e (z_i - z_j)² with these four
-    values. p is the law of Binomial(2, lam) / 2. The minimum is exact (`kmixup.cuts`).
+    values. p is the law of Binomial(2, lam) / 2. The minimum is exact (`kmixup.methods.cuts`).
 
     Then every image moves its patches by the permutation that minimises
     Σ `epsilon` |way|² - (saliency of the patch)·(share of its new place that is seen), where
@@ -55,8 +55,6 @@ class Puzzle(Masked):
         grids: numbers of cells along a side, of which one is drawn for every lam. Those that
             do not divide height and width are left out.
     """
-
-    by_importance = True
 
     beta: float = 1.2
     gamma: float = 0.5
@@ -79,7 +77,12 @@ class Puzzle(Masked):
         if not self.grids or min(self.grids) < 2:
             raise ValueError(f"grids must be whole numbers, at least 2, got {list(self.grids)}")
 
-    def sample(self, size: tuple[int, ...], generator: Generator | None = None) -> Tensor:
+    def sample(
+        self,
+        size: tuple[int, ...],
+        shape: tuple[int, ...] = (),
+        generator: Generator | None = None,
+    ) -> Tensor:
         """A uniform number for every lam, which chooses its grid."""
         return uniforms(size, generator)
 
@@ -116,7 +119,7 @@ class Puzzle(Masked):
     def costs(
         self, grid: int, lam: Tensor, importance: Sides, images: Sides
     ) -> tuple[Floats, Floats, Floats]:
-        """The energy of masks on a grid, as `kmixup.cuts.least_masks` takes it.
+        """The energy of masks on a grid, as `kmixup.methods.cuts.least_masks` takes it.
 
         Importance `(n, height, width)` and images `(n, channels, height, width)`, with colours
         from 0 to 1, are those of the first images and of their partners; `lam` is `(n,)`.

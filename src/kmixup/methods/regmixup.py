@@ -1,15 +1,17 @@
-"""RegMixup: mixed samples beside clean ones."""
+"""RegMixup: the clean batch below the mixed one."""
 
 from __future__ import annotations
 
 from typing import Unpack
 
+from kmixup.batch import Batch, Nest
 from kmixup.coefficient import Beta
-from kmixup.inputs import Nest
 from kmixup.interpolation import Linear
+from kmixup.matching import Metric, Optimal
 from kmixup.methods.kmixup import Options
+from kmixup.mixed import Draw, Mixed, Unmixed
 from kmixup.mixer import Mixer
-from kmixup.pairing import Metric, Optimal
+from kmixup.wrappers.clean import beside_clean
 
 
 class RegMixup(Mixer):
@@ -48,6 +50,12 @@ class RegMixup(Mixer):
             Beta(alpha),
             Linear(),
             num_classes=num_classes,
-            clean=True,
             **options,
         )
+
+    def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
+        mixed = super().mix_batch(batch, draw)
+        if isinstance(mixed, Unmixed):
+            return mixed
+        clean = self.unmixed(batch)
+        return beside_clean(mixed, clean.x, clean.targets[0])

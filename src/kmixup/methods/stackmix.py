@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Unpack
+from typing import Unpack, cast
 
 import torch
 from torch import Tensor
 
-from kmixup.coefficient import Coefficient
-from kmixup.inputs import Nest
-from kmixup.interpolation import Interpolation, Where, rows_of
-from kmixup.masks import refuse_dense
+from kmixup.batch import Nest, over
+from kmixup.coefficient import Half
+from kmixup.interpolation import Interpolation, Region, rows_of
+from kmixup.matching import Metric, Optimal
 from kmixup.methods.kmixup import Options
+from kmixup.methods.masks import check_not_dense
 from kmixup.mixer import Mixer
-from kmixup.pairing import Metric, Optimal
-
-
-@dataclass(frozen=True)
-class Half(Coefficient):
-    """lam = 1/2, always."""
-
-    def lam(self, u: Tensor, distance: Tensor | None = None) -> Tensor:
-        return torch.full_like(u, 0.5)
 
 
 @dataclass(frozen=True)
@@ -37,8 +29,6 @@ class Stack(Interpolation):
             -1 the width of images and the features of tables.
     """
 
-    averages = False
-
     axis: int = -2
 
     def __post_init__(self) -> None:
@@ -49,17 +39,18 @@ class Stack(Interpolation):
             )
 
     def __call__(
-        self, x: Tensor, other: Tensor, partner: Tensor, lam: Tensor, where: Where = None
+        self, x: Tensor, other: Tensor, partner: Tensor, lam: Tensor, region: Region = None
     ) -> Tensor:
         return self._stacked(x, rows_of(other, partner))
 
-    def rest(self, x: Tensor) -> Tensor:
+    def twice(self, x: Tensor) -> Tensor:
+        """Return clean samples `(n, ...)` next to themselves."""
         return self._stacked(x, x)
 
     def targets(
-        self, y: Tensor, partner_y: Tensor, where: Where, samples: Sequence[Tensor]
+        self, y: Tensor, partner_y: Tensor, region: Region, samples: Sequence[Tensor]
     ) -> tuple[Tensor, Tensor]:
-        refuse_dense(y, samples, "Stack")
+        check_not_dense(y, samples, "Stack")
         return y, partner_y
 
     def mixes(self, entry: object) -> bool:
@@ -80,11 +71,11 @@ class StackMix(Mixer):
     `k=1` is StackMix as published (Chen et al. 2021, "StackMix: A complementary Mix algorithm"),
     with random partners; with a larger `k` they are matched by optimal transport. An unmixed sample
     is itself twice, so the network always sees inputs of twice the length. In `.eval()` mode
-    the mixer does that for the inputs, and leaves the targets; `rest` does it at any time:
+    the mixer does that for the inputs, and leaves the targets; `encode_clean` does it at any time:
 
     >>> mix = StackMix(k=1, num_classes=10)
     >>> x, y = mix(torch.randn(128, 3, 32, 32), torch.randint(10, (128,)))
-    >>> x.shape, mix.rest(torch.randn(7, 3, 32, 32)).shape
+    >>> x.shape, mix.encode_clean(torch.randn(7, 3, 32, 32)).shape
     (torch.Size([128, 3, 64, 32]), torch.Size([7, 3, 64, 32]))
 
     Args:
@@ -106,3 +97,11 @@ class StackMix(Mixer):
         super().__init__(
             Optimal(k, metric), Half(), Stack(axis), num_classes=num_classes, **options
         )
+
+    @property
+    def encodes_clean(self) -> bool:
+        return True
+
+    def encode_clean(self, x: Nest) -> Nest:
+        twice = cast(Stack, self.interpolation).twice
+        return over(lambda entry: twice(entry) if entry is x or self.mixes(entry) else entry, x)

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import Generator
 
-from kmixup.assignment import solve
 from kmixup.calibration import CHUNK
+from kmixup.matching.assignment import solve
 from kmixup.measured import Measured
 from kmixup.theory.matching import Array, Data, Indices, as_points, matched_subsets
 

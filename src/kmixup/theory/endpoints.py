@@ -25,7 +25,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Generator
 
-from kmixup.pairing import Optimal, Pairing
+from kmixup.matching import Optimal, Pairing
 from kmixup.theory.matching import Array, Data, Indices, as_points, matched_subsets
 
 ISLAND = 0.01  # radius of a piece of the counter-example

@@ -21,8 +21,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Generator, Tensor
 
-from kmixup.assignment import Floats
 from kmixup.coefficient import Beta
+from kmixup.matching.assignment import Floats
 from kmixup.measured import Measured
 from kmixup.sampling import match_rows
 from kmixup.theory.matching import (

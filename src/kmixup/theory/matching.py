@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Generator, Tensor
 
 from kmixup.calibration import CHUNK
-from kmixup.pairing import Optimal, Pairing
+from kmixup.matching import Optimal, Pairing
 from kmixup.sampling import MatchedBlocks, chunked_subset_pairs, matched_blocks, subsets
 
 if TYPE_CHECKING:

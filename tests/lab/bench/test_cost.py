@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from kmixup.assignment import solve
 from kmixup.lab.bench import cost, cost_report
 from kmixup.lab.bench.cost import KS, PARTS, Cost, MethodCost, block_costs, measure, row
 from kmixup.lab.bench.sinkhorn import Comparison
 from kmixup.lab.bench.timing import Timings
-from kmixup.pairing import match
+from kmixup.matching import match
+from kmixup.matching.assignment import solve
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from kmixup.lab.figures.couplings import couplings, partners, steps
 from kmixup.lab.figures.gallery import Settings, draw
 from kmixup.lab.pages import style
 from kmixup.lab.train.config import Protocol, Trial
-from kmixup.pairing import Nearest, Optimal
+from kmixup.matching import Nearest, Optimal
 
 TRAINED = ("surfaces", "convergence")
 

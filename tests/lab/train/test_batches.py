@@ -11,7 +11,7 @@ from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.mixing import Forward, mixer_of
 from kmixup.lab.train.setup import network
 from kmixup.lab.train.streams import Streams, batch_lengths, drawing_from, epoch
-from kmixup.targets import mix_targets, mixed_accuracy
+from kmixup.targets import mix_targets
 
 
 def trial(method="kmixup", *, k=4, seed=0, batch_size=32, **settings):
@@ -177,9 +177,11 @@ def test_the_loss_is_the_cross_entropy_of_soft_targets():
 def test_the_agreement_is_the_accuracy_of_mixed_pairs():
     logits, lam = torch.randn(2, 9, 3), torch.rand(9)
     y_a, y_b = torch.randint(3, (2, 2, 9))
-    targets = torch.stack([mix_targets(*y, lam, 3) for y in zip(y_a, y_b, strict=True)])
-    expected = [9 * mixed_accuracy(*answers, lam) for answers in zip(logits, y_a, y_b, strict=True)]
-    assert torch.allclose(agreement(logits, targets), torch.stack(expected))
+    soft = torch.stack([mix_targets(*y, lam, 3) for y in zip(y_a, y_b, strict=True)])
+    expected = [
+        9 * agreement(*answers, lam).mean() for answers in zip(logits, y_a, y_b, strict=True)
+    ]
+    assert torch.allclose(agreement(logits, soft), torch.stack(expected))
 
 
 def test_crops_are_windows_of_the_padded_image_and_flips_mirror_them():

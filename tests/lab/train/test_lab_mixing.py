@@ -8,7 +8,6 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from kmixup.blocks import Blocks
 from kmixup.coefficient import Beta
 from kmixup.importance import saliency
 from kmixup.interpolation import Cut, Linear
@@ -25,8 +24,8 @@ from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.loop import _average, _own_parameters, train
 from kmixup.lab.train.mixing import Forward, draw_of, mixer_of
 from kmixup.lab.train.streams import Streams, epoch
+from kmixup.matching import Blocks, Optimal
 from kmixup.methods.local import Decay
-from kmixup.pairing import Optimal
 from kmixup.targets import mix_targets
 
 FAST = Protocol(epochs=2, rate=0.05, batch_size=32)

@@ -5,12 +5,12 @@ import pytest
 import torch
 
 from kmixup import Draw, KMixup
-from kmixup.blocks import Blocks
 from kmixup.lab.data import load
 from kmixup.lab.models import build
 from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.loop import train
 from kmixup.lab.train.streams import Streams, drawing_from
+from kmixup.matching import Blocks
 
 
 @pytest.mark.parametrize("pairing", ["loaders", "batch"])
@@ -34,7 +34,7 @@ def test_a_plain_loop_around_kmixup_gets_the_weights_of_the_lab(k, pairing):
             facing = torch.randperm(100, generator=chance.second).split(25)
         for rows, others, u in zip(orders, facing, quantiles, strict=True):
             within = pairing == "batch"
-            draw = Draw(0.0, Blocks(25, k, np.arange(25) if within else None), u)
+            draw = Draw(Blocks(25, k, np.arange(25) if within else None), u)
             m = mix.mix(x[rows], y[rows], draw, other=None if within else (x[others], y[others]))
             optimiser.zero_grad()
             (-(m.y * net(m.x).log_softmax(1)).sum() / 25).backward()

@@ -274,7 +274,7 @@ def test_clean_statistics_are_of_samples_in_the_form_in_which_they_are_tested(ph
     net = run(trial, photos).net
     order = torch.randperm(len(photos.x_train), generator=Streams(trial.seed).order)
     x, _ = gather(order, photos, None)
-    mean = net.net.stem(net.interpolation.rest(x)).mean((0, 2, 3))
+    mean = net.net.stem(net.interpolation.twice(x)).mean((0, 2, 3))
     torch.testing.assert_close(net.net.layer1[0].act1[0].running_mean, mean)
 
 

@@ -8,7 +8,7 @@ import pytest
 from kmixup.lab.train.config import Method, Protocol, Trial, shifts_from
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.mixing import mixer_of
-from kmixup.pairing import Nearest, Optimal
+from kmixup.matching import Nearest, Optimal
 
 
 def test_the_defaults_are_those_of_the_paper():

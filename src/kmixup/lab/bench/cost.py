@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from kmixup.assignment import Floats, solve
 from kmixup.lab.bench import sinkhorn
 from kmixup.lab.bench.sinkhorn import Comparison
 from kmixup.lab.bench.timing import Timings, interleaved
@@ -28,6 +28,8 @@ from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.mixing import Forward, draw_of, mixer_of
 from kmixup.lab.train.setup import check_data, computing_on, network, optimiser_of
 from kmixup.lab.train.streams import Streams, epoch
+from kmixup.matching.assignment import Floats, solve
+from kmixup.matching.points import as_rows
 from kmixup.mixer import Mixer
 
 KS = (1, 2, 4, 8, 16, 32, 64)
@@ -210,7 +212,7 @@ class Bench:
         trial = replace(self.trial, method=method)
         forward = Forward(self.net, trial, self.data, self.streams, method.alpha)
         for step in self.steps:
-            if not forward.mixer.coefficient.mixes:
+            if method.alpha == 0:
                 step = replace(step, second=None)
             logits, y = forward(step)
             self.optimiser.zero_grad()
@@ -232,11 +234,11 @@ class Bench:
     def match(self, k: int) -> None:
         mixer = self.mixer(k)
         for step, (x, _, x2, _) in zip(self.steps, self.batches, strict=True):
-            mixer.pairing.partners(x, x2, draw_of(step, mixer).blocks)
+            mixer.pairing.partners([as_rows(x)], [as_rows(x2)], draw_of(step, mixer).blocks)
 
     def mixer(self, k: int) -> Mixer:
         method = Method("kmixup", k)
-        return mixer_of(method, method.alpha, self.data.num_classes)
+        return cast(Mixer, mixer_of(method, method.alpha, self.data.num_classes))
 
 
 def block_costs(x: Tensor, x2: Tensor, k: int) -> list[Floats]:

@@ -13,8 +13,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from kmixup.assignment import solve, squared_distances
 from kmixup.lab.bench.timing import interleaved
+from kmixup.matching.assignment import solve, squared_distances
 
 REGULARISATIONS = (0.1, 0.01)  # shares of the mean squared distance in a block
 TOLERANCE = 0.01  # of the marginals, a share of their Euclidean norm: generous to Sinkhorn
@@ -55,9 +55,9 @@ def available() -> bool:
 def compare(batches: Pairs, k: int, *, seconds: float) -> list[Comparison]:
     """Time both at each regularisation, in five turns or more, on the full blocks of `k`."""
     blocks = [_blocks(x, x2, k) for x, x2 in batches]
-    distances = torch.cat([squared_distances(a, b) for a, b in blocks])
-    products = [-torch.bmm(a, b.mT).numpy() for a, b in blocks]
-    contenders: dict[str, Callable[[], object]] = {"exact": lambda: [*map(solve, products)]}
+    costs = [squared_distances(a, b) for a, b in blocks]
+    distances = torch.cat([torch.from_numpy(cost) for cost in costs])
+    contenders: dict[str, Callable[[], object]] = {"exact": lambda: [*map(solve, costs)]}
     affinities = {share: affinity(distances, share).float() for share in REGULARISATIONS}
     for share, values in affinities.items():
         parts = values.split(len(values) // len(batches))

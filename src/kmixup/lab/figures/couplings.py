@@ -16,7 +16,7 @@ from matplotlib.patheffects import withStroke
 
 from kmixup.lab.figures.clouds import Cloud, class_handles, dots, frame, notes_of, xy
 from kmixup.lab.pages.style import BLACK, FAINT, MARKERS, SCALE, Array, panels, styled
-from kmixup.pairing import Nearest, Optimal, Pairing, match
+from kmixup.matching import Nearest, Optimal, Pairing, match
 from kmixup.theory import matching_distribution
 from kmixup.vicinal import vicinal_dataset
 

@@ -14,7 +14,7 @@ from kmixup.lab.figures import clouds, convergence, couplings, rates, schematics
 from kmixup.lab.pages.svg import save
 from kmixup.lab.train.config import Protocol, Trial
 from kmixup.lab.train.defaults import TOY, defaults_for
-from kmixup.pairing import Nearest, Optimal, Pairing
+from kmixup.matching import Nearest, Optimal, Pairing
 
 T = TypeVar("T")
 EPOCHS = 10  # of convergence

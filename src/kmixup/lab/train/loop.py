@@ -28,7 +28,7 @@ from kmixup.lab.files import check_folder
 from kmixup.lab.train import checkpoint, precision, ranks, record
 from kmixup.lab.train.batches import gather
 from kmixup.lab.train.config import Trial
-from kmixup.lab.train.mixing import Forward, laid_out, trained_mixer
+from kmixup.lab.train.mixing import Forward, laid_out, memory_of, trained_mixer
 from kmixup.lab.train.model import Model
 from kmixup.lab.train.progress import Bar, Curves, check_curves
 from kmixup.lab.train.setup import (
@@ -213,8 +213,8 @@ def _train(fabric: Fabric, job: _Job, data: Dataset) -> Ended:
             bar.scored(number, history[-1])
             curves.scored(number + 1, history[-1])
             generators = torch.stack(_gathered(fabric, streams.state()))
-            kept = {} if mixer.memory is None else mixer.memory.state_dict()
-            memories = _gathered(fabric, kept)
+            memory = memory_of(mixer)
+            memories = _gathered(fabric, {} if memory is None else memory.get_extra_state() or {})
             # batch norm of the moving average has seen the samples of its own process alone
             table = {} if forward.table is None else forward.table.state_dict()
             features = _gathered(fabric, table)
@@ -237,7 +237,7 @@ def _train(fabric: Fabric, job: _Job, data: Dataset) -> Ended:
     )
     written |= _robustness(model, data, trial)
     if trial.clean_statistics and has_batchnorm(net):
-        clean_batchnorm(net, _clean_batches(data, trial))  # in eval mode `Resting` forms them
+        clean_batchnorm(net, _clean_batches(data, trial))
         written[record.CLEAN] = asdict(objective.scores(_logits(model, data), data.y_test))
     if job.out is not None and first:
         record.write(written, job.out)
@@ -363,12 +363,12 @@ def _restore(
 ) -> record.History:
     try:
         net.load_state_dict(state["model"])
-        forward.mixer.load_state_dict(state.get("mixer", {}))  # older checkpoints have none
-        if forward.mixer.memory is not None:  # of each process its own
-            forward.mixer.memory.load_state_dict(state["memories"][rank])
+        forward.mixer.load_state_dict(state["mixer"])
+        memory = memory_of(forward.mixer)
+        if memory is not None and state["memories"][rank]:  # of each process its own
+            memory.set_extra_state(state["memories"][rank])
         if forward.table is not None:
-            features = state["features"]  # older checkpoints have those of the first process
-            forward.table.load_state_dict(features if "rows" in features else features[rank])
+            forward.table.load_state_dict(state["features"][rank])
         optimiser.load_state_dict(state["optimiser"])
         streams.restore(state["generators"][rank])
     except (KeyError, IndexError, RuntimeError, ValueError) as error:

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from typing import cast
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from kmixup.assignment import Floats
-from kmixup.blocks import Blocks
-from kmixup.coefficient import Beta, Coefficient
+from kmixup.coefficient import PerBatch
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.tasks import Objective, objective_of
 from kmixup.lab.train.config import Trial
@@ -22,6 +19,7 @@ from kmixup.lab.train.mixing import mixer_of
 from kmixup.lab.train.streams import BatchRows
 from kmixup.mixed import Draw
 from kmixup.mixer import Mixer
+from kmixup.randomness import Source
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ class Members:
             if objective.class_weights is not None
         ]
         mixers = [
-            mixer_of(trial.method, alpha, objectives[0].num_classes)
+            cast(Mixer, mixer_of(trial.method, alpha, objectives[0].num_classes))
             for trial, alpha in zip(trials, alphas, strict=True)
         ]
         return cls(
@@ -108,7 +106,7 @@ class _Group:
 
     Attributes:
         which: the numbers of the members, `(g,)`.
-        mixer: of all of them, with a law of lam for each.
+        mixer: of all of them, with a distribution of lam for each.
     """
 
     which: Tensor
@@ -118,8 +116,9 @@ class _Group:
         """The mixed batches `(g, b, d)` and targets `(g, b, outputs)`, from all `steps`."""
         mine = [steps[i] for i in self.which.tolist()]
         first = torch.stack([step.first for step in mine])
-        u = torch.stack([step.u for step in mine])
-        (g, b), k = first.shape, self.mixer.k
+        g, b = first.shape
+        source = FleetSource(torch.stack([step.u for step in mine]))
+        draw = cast(Draw, self.mixer.sample(b, within=False, batches=g, source=source))
         x, y = members.rows(self.which, first)
         other = None
         if self.mixer.coefficient.mixes:
@@ -128,12 +127,26 @@ class _Group:
                 second = torch.stack(facing)
             else:
                 # a batch in random order meets itself, one block on, and so disjoint blocks meet
-                k = self.mixer.pairing.blocks_in(np.arange(b)).k
+                k = self.mixer.pairing.draw(b).k
+                draw = replace(draw, blocks=replace(draw.blocks, k=k))
                 second = first.roll(-k, 1)
             other = members.rows(self.which, second)
-        draw = Draw(0.0, Blocks(g * b, k, batches=g), u if g > 1 else u[0])
         mixed = self.mixer.mix(x, y, draw, other=other)
         return mixed.x.view(g, b, -1), mixed.y.view(g, b, -1)
+
+
+class FleetSource(Source):
+    """The quantiles of lam of all members, which their streams have drawn already."""
+
+    def __init__(self, u: Tensor) -> None:
+        super().__init__()
+        self.u = u
+
+    def coin(self) -> float:
+        return 0.0
+
+    def quantiles(self, size: tuple[int, ...]) -> Tensor:
+        return self.u.view(size)
 
 
 def _groups(trials: Sequence[Trial], mixers: Sequence[Mixer]) -> list[_Group]:
@@ -145,33 +158,6 @@ def _groups(trials: Sequence[Trial], mixers: Sequence[Mixer]) -> list[_Group]:
     groups = []
     for numbers in alike.values():
         together = copy(mixers[numbers[0]])
-        together.coefficient = _Laws(tuple(mixers[i].coefficient for i in numbers))
+        together.coefficient = PerBatch(tuple(mixers[i].coefficient for i in numbers))
         groups.append(_Group(torch.tensor(numbers), together))
     return groups
-
-
-@dataclass(frozen=True)
-class _Laws(Coefficient):
-    """A law of lam for each member: all mix, or none does."""
-
-    members: tuple[Coefficient, ...]
-
-    @property
-    def mixes(self) -> bool:
-        return self.members[0].mixes
-
-    @cached_property
-    def _alphas(self) -> Floats | None:
-        """The alpha of each member, where all laws are `Beta`."""
-        alphas = [law.alpha for law in self.members if isinstance(law, Beta)]
-        return np.array(alphas) if len(alphas) == len(self.members) else None
-
-    def lam(self, u: Tensor, distance: Tensor | None = None) -> Tensor:
-        quantiles = u.reshape(-1)
-        if self._alphas is not None and self.mixes:  # all quantiles in one call
-            from scipy.special import betaincinv
-
-            lam = betaincinv(self._alphas, self._alphas, quantiles.numpy())
-            return torch.from_numpy(lam).view(u.shape)
-        lams = [law.lam(quantile) for law, quantile in zip(self.members, quantiles, strict=True)]
-        return torch.stack(lams).view(u.shape)

@@ -17,9 +17,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from kmixup.coefficient import Beta
-from kmixup.interpolation import Interpolation, Linear
+from kmixup.interpolation import Linear
 from kmixup.lab.checks import SettingError
 from kmixup.lab.imports import import_callable, is_import_path
+from kmixup.matching import Nearest
 from kmixup.methods import (
     AdaMixup,
     AutoMix,
@@ -35,8 +36,8 @@ from kmixup.methods import (
     StackMix,
 )
 from kmixup.methods.stackmix import Stack
-from kmixup.mixer import Mixer
-from kmixup.pairing import Nearest
+from kmixup.mixer import Mixer, Mixing
+from kmixup.wrappers.memory import Memory
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Ingredients:
 
     Attributes:
         k: the number of samples in a block.
-        alpha: of the law of lam.
+        alpha: the parameter of lam's distribution.
         classes: their number; None where targets are numbers.
         shape: of one input.
         net: the network that is trained, for mixers that look into it; None in a fleet.
@@ -62,7 +63,7 @@ class Ingredients:
     labels: float = 0.0
 
 
-Build = Callable[[Ingredients], Mixer]
+Build = Callable[[Ingredients], Mixing]
 VARIANTS = ("memory", "labels", "match_on")  # settings of a `Method` that change its pairs
 NO_VARIANT = dict.fromkeys(VARIANTS)
 
@@ -83,8 +84,8 @@ class MethodEntry:
         by_saliency: whether it mixes by the saliency of pixels, for which the network makes one
             more forward and backward pass in every step.
         needs_numbers: what it needs targets for that are numbers; None where classes will do.
-        rest: makes the interpolation that shows unmixed samples of a shape to the network in
-            another form; None where they stay as they are.
+        encoding: makes the interpolation that encodes clean samples of a shape for the network;
+            None where they stay unchanged.
         variants: those of `VARIANTS` that it has.
         at_one: the name that the method has at k = 1, where that is another.
         baseline: the method that it is compared with; itself at k = 1 by default.
@@ -100,7 +101,7 @@ class MethodEntry:
     hidden: bool = False
     by_saliency: bool = False
     needs_numbers: str | None = None
-    rest: Callable[[tuple[int, ...]], Interpolation] | None = None
+    encoding: Callable[[tuple[int, ...]], Stack] | None = None
     variants: tuple[str, ...] = ()
     at_one: str | None = None
     baseline: str | None = None
@@ -128,9 +129,9 @@ class MethodEntry:
 
     def seen_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape in which the network sees a sample of `shape`."""
-        if self.rest is None:
+        if self.encoding is None:
             return shape
-        return tuple(self.rest(shape).rest(torch.empty(1, *shape, device="meta")).shape[1:])
+        return tuple(self.encoding(shape).twice(torch.empty(1, *shape, device="meta")).shape[1:])
 
 
 def _of(mixer: Callable[[int, float, int | None], Mixer]) -> Build:
@@ -138,8 +139,9 @@ def _of(mixer: Callable[[int, float, int | None], Mixer]) -> Build:
     return lambda at: mixer(at.k, at.alpha, at.classes)
 
 
-def _kmixup(at: Ingredients) -> Mixer:
-    return KMixup(at.k, at.alpha, at.classes, labels=at.labels, memory=at.memory)
+def _kmixup(at: Ingredients) -> Mixing:
+    mixer = KMixup(at.k, at.alpha, at.classes, labels=at.labels)
+    return mixer if at.memory is None else Memory(mixer, at.memory)
 
 
 def _nearest(at: Ingredients) -> Mixer:
@@ -259,7 +261,7 @@ METHODS: Mapping[str, MethodEntry] = MappingProxyType(
             "two samples side by side",
             _stackmix,
             {"alpha": 1.0},  # lam is 1/2
-            rest=_stack,
+            encoding=_stack,
         ),
         "adamixup": MethodEntry(
             "AdaMixup",

@@ -1,21 +1,17 @@
 """The library's mixers inside the lab's training.
 
-A trial's streams say which samples meet and at which quantile of lam. Here this becomes a
-`Draw`, and the mixer of the trial's method does the rest: the lab mixes nothing itself.
+A trial's streams determine which samples meet and the quantile of lam. The mixer of the trial's
+method draws the rest and mixes: the lab mixes nothing itself.
 """
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 
-from kmixup.blocks import Blocks
-from kmixup.hidden import HiddenMixup
+from kmixup.batch import Features
 from kmixup.importance import saliency
-from kmixup.inputs import Features
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.tasks import objective_of
 from kmixup.lab.models import layers_of
@@ -25,9 +21,12 @@ from kmixup.lab.train.methods import Ingredients
 from kmixup.lab.train.metric import FeatureTable, MatchOn
 from kmixup.lab.train.streams import BatchRows, Streams, drawing_from
 from kmixup.layers import unwrapped
-from kmixup.mixed import Draw, Mixed
-from kmixup.mixer import Mixer
-from kmixup.randomness import uniforms
+from kmixup.matching.assignment import Indices
+from kmixup.mixed import Mixed
+from kmixup.mixer import AnyDraw, Mixing
+from kmixup.randomness import Source
+from kmixup.wrappers.hidden import HiddenMixup
+from kmixup.wrappers.memory import Memory
 
 
 def mixer_of(
@@ -36,7 +35,7 @@ def mixer_of(
     classes: int | None,
     shape: tuple[int, ...] = (),
     net: nn.Module | None = None,
-) -> Mixer:
+) -> Mixing:
     """The library's mixer for a method.
 
     Args:
@@ -53,35 +52,43 @@ def mixer_of(
 
 def trained_mixer(
     trial: Trial, data: Dataset, net: nn.Module, streams: Streams, alpha: float
-) -> Mixer:
+) -> Mixing:
     """The mixer of a trial. First weights of what the mixer itself learns are drawn here."""
     classes = objective_of(data, trial.class_weights).num_classes
     with drawing_from(streams.initialise):
         return mixer_of(trial.method, alpha, classes, data.shape, net)
 
 
-def draw_of(batch: BatchRows, mixer: Mixer, place: Generator | None = None) -> Draw:
-    """The draw of one step: `batch` says who may meet whom, and has the quantile of lam.
+class StepSource(Source):
+    """The draws of one training step, which its streams have made already.
 
-    What else the mixer needs, such as boxes, a lam for each sample, or samples of its memory, is
-    drawn from `place`. The order of an epoch is random already, so a batch that meets itself is
-    taken as it comes, and what fills it up comes last.
+    The order of an epoch is random, so a batch that is paired with itself is taken in order.
+    Everything else that a mixer needs, such as boxes, comes from `place`.
     """
-    n, fill = len(batch.first), None
+
+    def __init__(self, batch: BatchRows, place: Generator | None = None) -> None:
+        super().__init__(place)
+        self.u = batch.u
+
+    def coin(self) -> float:
+        return 0.0
+
+    def order(self, n: int) -> Indices:
+        return np.arange(n)
+
+    def quantiles(self, size: tuple[int, ...]) -> Tensor:
+        return self.u if size == tuple(self.u.shape) else super().quantiles(size)
+
+
+def draw_of(batch: BatchRows, mixer: Mixing, place: Generator | None = None) -> AnyDraw:
+    """Return the draw of one step inside or across batches, as `batch` says."""
     within = batch.second is None and batch.again is None
-    if mixer.memory is not None and mixer.coefficient.mixes:
-        fill = mixer.memory.draw(n, mixer.pairing.k, within=within, generator=place)
-    whole = n if fill is None else n + fill.shape[1]
-    if within:
-        blocks = mixer.pairing.blocks_in(np.arange(whole))
-    else:
-        blocks = Blocks(whole, min(mixer.pairing.k, whole))
-    if (quantiles := mixer.pairing.sample(n, place)) is not None:
-        blocks = replace(blocks, u=quantiles)
-    size = () if mixer.lam_per == "batch" else (n,)
-    spot = mixer.interpolation.sample(size, place) if mixer.coefficient.mixes else None
-    u = batch.u if mixer.lam_per == "batch" else uniforms((n,), place)
-    return Draw(0.0, blocks, u, spot, fill)
+    return mixer.sample(len(batch.first), within=within, source=StepSource(batch, place))
+
+
+def memory_of(mixer: Mixing) -> Memory | None:
+    """Return the memory among the wrappers of a mixer."""
+    return next((part for part in mixer.modules() if isinstance(part, Memory)), None)
 
 
 def laid_out(x: Tensor, layout: Layout | None) -> Tensor:
@@ -108,7 +115,7 @@ class Forward:
         data: Dataset,
         streams: Streams,
         alpha: float,
-        mixer: Mixer | None = None,
+        mixer: Mixing | None = None,
     ) -> None:
         self.model, self.data = model, data
         self.augment = streams.augment if trial.protocol.augment else None
@@ -133,12 +140,13 @@ class Forward:
         return outputs, self.weighted(mixed)
 
     def run(self, batch: BatchRows) -> tuple[Tensor, Mixed]:
-        """The outputs of a step, and the account of its mixing."""
+        """The outputs of a step, and a record of its mixing."""
         if self.hidden is None:
             mixed = self.mix(batch)
             return self.model(mixed.x), mixed
         x, y = self._first(batch)
-        return self.hidden.mix(x, y, self._draw_inside(batch, self.hidden))
+        draw = self.hidden.sample(len(x), source=StepSource(batch, self.place))
+        return self.hidden.mix(x, y, draw)
 
     def mix(self, batch: BatchRows) -> Mixed:
         """The inputs of a step, mixed before the network."""
@@ -148,9 +156,9 @@ class Forward:
             other = x[batch.again], y[batch.again]
         importance = self._saliency(x, y) if self.by_saliency else None
         features = None if self.table is None else self._features(batch, self.table)
-        draw = draw_of(batch, self.mixer, self.place)
-        mixed = self.mixer.mix(x, y, draw, other=other, features=features, importance=importance)
-        self.mixer.remember(x, y, features=features, importance=importance)
+        checked = self.mixer.batch(x, y, other=other, features=features, importance=importance)
+        mixed = self.mixer.mix_batch(checked, draw_of(batch, self.mixer, self.place))
+        self.mixer.remember(checked)
         return mixed
 
     def _features(self, batch: BatchRows, table: FeatureTable) -> Features:
@@ -166,20 +174,12 @@ class Forward:
         net = unwrapped(self.model)
         return saliency(net, x, y, criterion=self.objective.criterion)
 
-    def _draw_inside(self, batch: BatchRows, hidden: HiddenMixup) -> Draw:
-        """The draw of one step inside the network, its layer from the stream of places."""
-        layer = 0
-        if len(hidden.layers) > 1:
-            layer = int(torch.randint(len(hidden.layers), (), generator=self.place))
-        draw = draw_of(batch, self.mixer, self.place)
-        return replace(draw, choices=(layer,))
-
     def _first(self, batch: BatchRows) -> tuple[Tensor, Tensor]:
         """The first side of a step, which the network may have to see as it is."""
         x, y = self._gather(batch.first)
         if self.clean_pass:
             with torch.no_grad():
-                self.model(self.mixer.rest(x))
+                self.model(self.mixer.encode_clean(x))
         return x, y
 
     def _gather(self, rows: Tensor) -> tuple[Tensor, Tensor]:

@@ -26,7 +26,7 @@ from kmixup.lab.models import build
 from kmixup.lab.train import record
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.methods import METHODS
-from kmixup.lab.train.setup import Resting
+from kmixup.lab.train.setup import CleanEncoder
 from kmixup.modes import evaluating
 
 WEIGHTS, SETTINGS = "model.safetensors", "model.json"
@@ -83,7 +83,7 @@ class Model:
     def of(cls, net: nn.Module, trial: Trial, data: Dataset, written: Mapping[str, Any]) -> Model:
         """The model of a trial that has ended, with its record."""
         inputs = InputPipeline.of(data, trial.resize)
-        rest = trial.method.name if trial.method.entry.rest else None
+        rest = trial.method.name if trial.method.entry.encoding else None
         target = data.target_mean, data.target_std
         return cls(net, trial.model, inputs, data.classes, *target, written, rest)
 
@@ -193,7 +193,7 @@ def load(run: str | Path) -> Model:
     with torch.random.fork_rng(devices=[]):
         shape = method.seen_shape(inputs.shape)
         net = build(name, in_shape=shape, num_classes=len(classes) or 1)
-    net = net if method.rest is None else Resting(net, method.rest(inputs.shape))
+    net = net if method.encoding is None else CleanEncoder(net, method.encoding(inputs.shape))
     try:
         net.load_state_dict(weights_of(contents))
     except (RuntimeError, SafetensorError) as error:

@@ -12,7 +12,6 @@ from torch import Generator, Tensor, nn
 
 from kmixup.calibration import Calibration, calibrate
 from kmixup.coefficient import Beta
-from kmixup.interpolation import Interpolation
 from kmixup.lab.checks import SettingError
 from kmixup.lab.data import Dataset, Holdout, load
 from kmixup.lab.evaluate.tasks import objective_of
@@ -20,6 +19,7 @@ from kmixup.lab.models import build, layers_of
 from kmixup.lab.train.batches import gather
 from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.streams import Streams, drawing_from
+from kmixup.methods.stackmix import Stack
 
 
 class DivergedError(RuntimeError):
@@ -85,28 +85,28 @@ def network(trial: Trial, data: Dataset, streams: Streams) -> nn.Module:
             )
         except TypeError as error:
             raise ValueError(str(error)) from error
-    net = net if entry.rest is None else Resting(net, entry.rest(data.shape))
+    net = net if entry.encoding is None else CleanEncoder(net, entry.encoding(data.shape))
     # torch's stubs lack the call with a memory format alone
     return net if trial.protocol.layout is None else net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
-class Resting(nn.Module):
-    """A network for a method that gives unmixed samples another form, such as `StackMix`.
+class CleanEncoder(nn.Module):
+    """A network for a method that re-encodes clean samples, `StackMix`.
 
-    In eval mode samples take that form first. In training mode inputs are mixed and have it.
+    In eval mode samples are encoded first. In training mode mixed inputs are encoded already.
 
     Args:
         net: the network inside.
-        interpolation: gives samples their form.
+        interpolation: encodes the samples.
     """
 
-    def __init__(self, net: nn.Module, interpolation: Interpolation) -> None:
+    def __init__(self, net: nn.Module, interpolation: Stack) -> None:
         super().__init__()
         self.net = net
         self.interpolation = interpolation
 
     def forward(self, x: Tensor) -> Tensor:
-        outputs: Tensor = self.net(x if self.training else self.interpolation.rest(x))
+        outputs: Tensor = self.net(x if self.training else self.interpolation.twice(x))
         return outputs
 
 

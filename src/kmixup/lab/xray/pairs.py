@@ -13,7 +13,7 @@ from torch import Tensor
 
 from kmixup.lab.pages.svg import data_uri
 from kmixup.lab.xray.examining import Xray
-from kmixup.pairing import match
+from kmixup.matching import match
 
 PICTURES, TABLES = 6, 4  # examples of each kind
 FEATURES = 6  # rows of an example in numbers

@@ -1,4 +1,4 @@
-"""The same inside a network: one of its layers is mixed, in one forward pass."""
+"""Manifold mixup: mix at a hidden layer of a network."""
 
 from __future__ import annotations
 
@@ -11,31 +11,45 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
+from kmixup.batch import Features, Nest, batch_length, compute_features
 from kmixup.compiling import eager, hooks_guarded
-from kmixup.inputs import Features, Nest, batch_length, computed_features
 from kmixup.layers import check_layers, unwrapped
-from kmixup.memory import has_memory
-from kmixup.methods import KMixup
-from kmixup.mixed import Draw, Mixed
-from kmixup.mixer import Mixer
-from kmixup.mixing import Mixing
-from kmixup.randomness import device_of
+from kmixup.matching import warn_short
+from kmixup.methods.kmixup import KMixup
+from kmixup.mixed import Mixed
+from kmixup.mixer import AnyDraw, Mixing
+from kmixup.randomness import Source, device_of
+from kmixup.wrappers.memory import Memory
+from kmixup.wrappers.wrapper import SETTINGS
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenDraw:
+    """The draw of a `HiddenMixup`.
+
+    Attributes:
+        layer: the number of the layer to mix.
+        draw: that of the mixer.
+    """
+
+    layer: int
+    draw: AnyDraw
 
 
 class HiddenMixup(nn.Module):
-    """Mixes the output of a layer of any network, drawn for every call.
+    """Mix the output of a randomly drawn layer of any network.
 
     With random pairs (`k=1`) this is manifold mixup (Verma et al. 2019), with a larger
     k its pairs are matched by optimal transport on the output of the layer, detached.
 
     Args:
-        net: the network. It is not changed: a forward hook is there during a call only.
+        net: the network. It is not changed: a forward hook exists during a call only.
         layers: names of its modules, as in `net.named_modules()`; "" is the input. Each
             call draws one name, all equally likely; a name that is listed twice is twice as
             likely. Names need no prefix for wrappers (compiled, distributed).
         mixer: how to mix, e.g. `LocalMixup(...)`; by default `KMixup(**options)`. Its generator
-            also draws the layer. Mixers that need importance, learn with the network or change
-            the shape of unmixed samples are for the input.
+            also draws the layer. Mixers that need importance or learn with the network are for
+            the input, `layers=[""]`.
         options: those of `KMixup`.
 
     >>> net = nn.Sequential(nn.Flatten(), nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, 10))
@@ -44,8 +58,9 @@ class HiddenMixup(nn.Module):
 
     The layer's output may be a tensor, or a tuple or dict of which all floating-point
     tensors `(n, ...)` are mixed and the rest stays as it is. A layer that is called
-    several times is mixed once, the first time. In `.eval()` mode the network runs as
-    it is and targets come back as they are; `hidden.mixer.eval()` ends the mixing alone.
+    several times is mixed once, the first time. In `.eval()` mode the network runs unchanged and
+    targets are returned unchanged, or None if there are none: `logits, _ = hidden(x)`.
+    `hidden.mixer.eval()` ends only the mixing.
 
     Batch norm sees one batch, and its running statistics one update: before the mixed
     layer of clean activations, after it of mixed ones, as in manifold mixup.
@@ -72,47 +87,30 @@ class HiddenMixup(nn.Module):
         self.net = net
         self.layers = check_layers(net, layers)
         self.mixer = KMixup(**options) if mixer is None else mixer
-        if has_memory(self.mixer):
+        inside = self.mixer.modules()
+        if self.mixer.encodes_clean or any(isinstance(module, Memory) for module in inside):
             raise ValueError(
-                "mixer must have no memory inside of a network, whose layers change in every step: "
-                "leave memory out, or mix the input with it"
-            )
-        if self.mixer.rests:
-            raise ValueError(
-                "mixer must leave unmixed samples as they are inside of a network, got "
-                f"{type(self.mixer).__name__}, which changes their shape: mix the input with it"
-            )
-        if needy := [
-            type(module).__name__
-            for module in self.mixer.modules()
-            if isinstance(module, Mixer) and module.interpolation.by_importance
-        ]:
-            raise ValueError(
-                "mixer must do without the importance of pixels, which layers do not have, got "
-                f"{needy[0]}: mix the input with it"
-            )
-        if self.mixer.penalises and any(self.layers):
-            raise ValueError(
-                f"mixer must not learn with the network inside of it, got "
-                f'{type(self.mixer).__name__}: use layers=[""], or mix the input with it'
+                "mixer must mix the outputs of a layer as they are in this step, got "
+                f"{type(self.mixer).__name__}, which needs earlier samples or another shape: mix "
+                "the input with it"
             )
 
     @eager
     def forward(
-        self, x: Nest, y: Nest, *args: Any, features: Features | None = None, **kwargs: Any
+        self, x: Nest, y: Nest = None, *args: Any, features: Features | None = None, **kwargs: Any
     ) -> tuple[Any, Nest]:
-        """The network's output and soft targets; see `draw` for the arguments."""
+        """Return the network's output and soft targets; see `draw` for the arguments."""
         if not self.mixer.training:
             return self._run(x, *args, **kwargs), y
-        self.mixer.check_unweighted()
+        self.mixer.check_targets_suffice()
         output, mixed = self.draw(x, y, *args, features=features, **kwargs)
         return output, mixed.y
 
     @eager
     def draw(
-        self, x: Nest, y: Nest, *args: Any, features: Features | None = None, **kwargs: Any
+        self, x: Nest, y: Nest = None, *args: Any, features: Features | None = None, **kwargs: Any
     ) -> tuple[Any, Mixed]:
-        """The network's output and the account of the mixing.
+        """Return the network's output and a `Mixed` record.
 
         Args:
             x: the first argument of the network; integers (token ids) only where no
@@ -124,38 +122,38 @@ class HiddenMixup(nn.Module):
 
         `Mixed.x` is the mixed output of the layer, `Mixed.distance` is measured there.
         """
-        draw = self.sample(batch_length(x if y is None else y))
-        return self.mix(x, y, draw, *args, features=features, **kwargs)
+        n = batch_length(x if y is None else y)
+        if self.mixer.training:
+            warn_short(n, self.mixer.block_size)
+        return self.mix(x, y, self.sample(n), *args, features=features, **kwargs)
 
-    def sample(self, n: int) -> Draw:
-        """Draw the layer, and all chance of mixing a batch of `n` there."""
+    def sample(self, n: int, *, source: Source | None = None) -> HiddenDraw:
+        """Draw the layer, and everything random for mixing a batch of `n` there."""
         layer = 0
         if len(self.layers) > 1 and self.mixer.training:
-            generator = self.mixer._source.here()
+            generator = (self.mixer._source if source is None else source).here()
             device = device_of(generator)
             layer = int(torch.randint(len(self.layers), (), generator=generator, device=device))
-        draw = self.mixer.sample(n)
-        return replace(draw, choices=(layer, *draw.choices))
+        return HiddenDraw(layer, self.mixer.sample(n, source=source))
 
     @eager
     def mix(
         self,
         x: Nest,
         y: Nest,
-        draw: Draw,
+        draw: HiddenDraw,
         *args: Any,
         features: Features | None = None,
         **kwargs: Any,
     ) -> tuple[Any, Mixed]:
-        """The network's output, mixed as `draw` says; the other arguments are those of `draw`."""
-        if self.mixer.training:
-            features = computed_features(features, x, None)
-        layer, *choices = draw.choices
-        name, draw = self.layers[layer], replace(draw, choices=tuple(choices))
+        """Return the network's output, mixed with a given draw; see `draw` for the rest."""
+        features = compute_features(features, x) if self.mixer.training else None
+        name = self.layers[draw.layer]
         if name == "":
-            mixed = self.mixer.mix(x, y, draw, features=features)
+            mixed = self.mixer.mix(x, y, draw.draw, features=features)
             return self._run(mixed.x, *args, **kwargs), mixed
-        call = _Call(self, name, y, draw, features)
+        n = batch_length(x if y is None else y)
+        call = _Call(self, name, y, n, draw.draw, features)
         handle = unwrapped(self.net).get_submodule(name).register_forward_hook(self._mix)
         token = _CALL.set(call)
         try:
@@ -185,7 +183,7 @@ class HiddenMixup(nn.Module):
             if isinstance(leaf, Tensor) and leaf.is_floating_point()
         ]
         outputs = [leaves[i] for i in floats]
-        shapes, n = [tuple(output.shape) for output in outputs], call.draw.blocks.n
+        shapes, n = [tuple(output.shape) for output in outputs], call.n
         if not shapes or any(shape[:1] != (n,) for shape in shapes):
             raise ValueError(
                 f"layer {call.layer!r} must put out floating-point tensors whose first dimension "
@@ -205,7 +203,7 @@ class HiddenMixup(nn.Module):
             return self.net(*args, **kwargs)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in ("k", "alpha", "prob"):
+        if name in SETTINGS:
             raise AttributeError(f"{name} is a setting of the mixer: set hidden.mixer.{name}")
         super().__setattr__(name, value)
 
@@ -215,12 +213,13 @@ class HiddenMixup(nn.Module):
 
 @dataclass(eq=False)
 class _Call:
-    """A forward pass on its way: what its hook mixes, and the account once it has."""
+    """A forward pass under way: what its hook mixes, and the result once it has."""
 
     owner: HiddenMixup
     layer: str
     y: Nest
-    draw: Draw
+    n: int
+    draw: AnyDraw
     features: Features | None
     mixed: Mixed | None = None
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kmixup.assignment import Floats
+from kmixup.matching.assignment import Floats
 
 # Capacities are whole numbers: multiples of this share of the largest cost of a problem.
 RESOLUTION = 2.0**-26

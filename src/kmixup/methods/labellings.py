@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kmixup.assignment import Floats, Indices
+from kmixup.matching.assignment import Floats, Indices
 
 
 def labelling_cost(labels: Indices, unary: Floats, apart: Floats) -> Floats:

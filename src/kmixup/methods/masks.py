@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from kmixup.interpolation import Interpolation, Mask, Pair, Where, rows_of
+from kmixup.interpolation import Interpolation, Mask, Pair, Region, rows_of
 
 
 @dataclass(frozen=True)
@@ -19,34 +19,32 @@ class Masked(Interpolation):
     height, width)` and videos. All images of a nest share the mask.
     """
 
-    averages = True
-
     def __call__(
-        self, x: Tensor, other: Tensor, partner: Tensor, lam: Tensor, where: Where = None
+        self, x: Tensor, other: Tensor, partner: Tensor, lam: Tensor, region: Region = None
     ) -> Tensor:
-        if not isinstance(where, Mask):
+        if not isinstance(region, Mask):
             raise ValueError(
-                f"{type(self).__name__} needs the mask: lam, where = settle(lam, spot, pair)"
+                f"{type(self).__name__} needs the mask: lam, region = settle(lam, spot, pair)"
             )
         theirs = rows_of(other, partner)
-        if where.moves is not None:
+        if region.moves is not None:
             x, theirs = (
-                moved(side, move) for side, move in zip((x, theirs), where.moves, strict=True)
+                moved(side, move) for side, move in zip((x, theirs), region.moves, strict=True)
             )
-        weight = where.weight.to(x.device)
+        weight = region.weight.to(x.device)
         weight = weight.view(len(x), *[1] * (x.dim() - 3), *weight.shape[-2:])
         dtype = torch.promote_types(x.dtype, torch.float32)
         return theirs.to(dtype).lerp(x.to(dtype), weight.to(dtype)).to(x.dtype)
 
     def targets(
-        self, y: Tensor, partner_y: Tensor, where: Where, samples: Sequence[Tensor]
+        self, y: Tensor, partner_y: Tensor, region: Region, samples: Sequence[Tensor]
     ) -> tuple[Tensor, Tensor]:
-        refuse_dense(y, samples, type(self).__name__)
+        check_not_dense(y, samples, type(self).__name__)
         return y, partner_y
 
 
-def refuse_dense(y: Tensor, samples: Sequence[Tensor], stage: str) -> None:
-    """Refuse a target for every pixel, which one weight for the whole image would blur."""
+def check_not_dense(y: Tensor, samples: Sequence[Tensor], stage: str) -> None:
+    """Raise on a target for every pixel, which one weight for the whole image would blur."""
     if y.dim() > 2 and y.shape[-2:] == samples[0].shape[-2:]:
         raise ValueError(
             f"{stage} weighs targets by one number for each image, got one target for each pixel, "

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from kmixup.mixing import Mixing
+from kmixup.mixer import Mixing
 
 POLL = 0.05  # seconds after which a thread that waits looks whether the loop has ended
 

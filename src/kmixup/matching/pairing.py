@@ -1,0 +1,383 @@
+"""Stage 1: the partner of each sample."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal, SupportsFloat, get_args
+
+import numpy as np
+import torch
+from torch import Generator, Tensor
+
+from kmixup.compiling import eager, warn_user
+from kmixup.matching.assignment import Floats, Indices, Points, Which, match_blocks, solve
+from kmixup.matching.blocks import Blocks
+from kmixup.matching.points import as_rows, check_points, raise_non_finite
+from kmixup.randomness import Source
+
+LARGEST = 1e300  # of the costs that the solver can add up
+FEW = 64  # features that are multiplied in float64 at once, which costs little
+
+Metric = Literal["sqeuclidean", "euclidean", "cosine"]
+Targets = tuple[Tensor, Tensor]  # of the samples, and of those that they face
+
+
+@dataclass(frozen=True)
+class Pairing(ABC):
+    """Base class of pairings: choose a partner for each sample inside blocks of `k`.
+
+    A pairing of your own is a subclass with one method, `choose`:
+
+    >>> class Farthest(Pairing):
+    ...     def choose(self, distances, differ=None):
+    ...         return distances.argmax(2)
+    >>> Farthest(k=2)(torch.tensor([[0.], [1.]]), torch.tensor([[9.], [2.]]))
+    tensor([0, 0])
+
+    Use it in a `Mixer`, or call it with one batch or two, as above.
+
+    Attributes:
+        k: the number of samples in a block.
+    """
+
+    k: int = 16
+
+    def __post_init__(self) -> None:
+        whole = isinstance(self.k, (int, np.integer)) and not isinstance(self.k, bool)
+        if not whole or self.k < 1:
+            raise ValueError(f"k must be a whole number, at least 1, got {self.k!r}")
+
+    @abstractmethod
+    def choose(self, distances: Floats, differ: Floats | None = None) -> Indices:
+        """Return the partner of every sample as its column, `(blocks, k)`.
+
+        Args:
+            distances: squared Euclidean distances between the samples of a block (rows) and the
+                samples they face (columns), `(blocks, k, k)`. With several parts of a batch, or
+                where precision requires it, this is called more than once.
+            differ: how much the targets differ, `(blocks, k, k)`: 0 or 1 for classes, half the
+                squared distance for floats. Only pairings with `by_targets` get it.
+        """
+
+    @property
+    def by_targets(self) -> bool:
+        """Whether the choice also depends on the targets."""
+        return False
+
+    @property
+    def one_to_one(self) -> bool:
+        """Whether the choice is a matching of least cost, in which each sample is used once."""
+        return False
+
+    @property
+    def precision(self) -> torch.dtype:
+        """The dtype of the first attempt at the distances."""
+        return torch.float64
+
+    @eager
+    def __call__(
+        self,
+        x1: Tensor,
+        x2: Tensor | None = None,
+        *,
+        targets: Targets | None = None,
+        generator: Generator | None = None,
+    ) -> Tensor:
+        """Return the partner of every sample of `x1`: its row in `x2`, or in `x1` itself.
+
+        Args:
+            x1: samples `(n, ...)`.
+            x2: a second batch like `x1`, matched with it block by block in order. Without it,
+                blocks are drawn at random from `x1`.
+            targets: of `x1` and `x2`, for pairings that depend on them.
+            generator: source of randomness.
+
+        Returns:
+            Indices `(n,)`.
+        """
+        check_points(x1, x2)
+        warn_short(len(x1), self.k, within=x2 is None)
+        blocks = self.draw(len(x1), within=x2 is None, source=Source(generator))
+        first = [as_rows(x1)]
+        second = first if x2 is None else [as_rows(x2)]
+        return self.partners(first, second, blocks, targets)
+
+    def draw(
+        self, n: int, *, within: bool = True, batches: int = 1, source: Source | None = None
+    ) -> Blocks:
+        """Draw which samples may become partners.
+
+        Within a batch no sample meets itself, every sample is used once on each side, and each
+        full block faces a uniformly random disjoint k-subset. At n = 2k there are only two blocks,
+        so that the second optimal matching is the inverse of the first. Fewer than 2k samples
+        reduce k to n // 2.
+
+        Args:
+            n: the number of samples in a batch.
+            within: whether partners come from the same batch, or from a second one.
+            batches: the number of such batches, end to end; only across two batches.
+            source: source of randomness.
+        """
+        if not within:
+            return Blocks(n * batches, min(self.k, max(1, n)), batches=batches)
+        order = (Source() if source is None else source).order(n)
+        return Blocks(n, max(1, min(self.k, n // 2)), order)
+
+    def partners(
+        self, first: Points, second: Points, blocks: Blocks, targets: Targets | None = None
+    ) -> Tensor:
+        """Return the partner of every sample under the drawn `blocks`, `(n,)`.
+
+        `first` and `second` are rows `(n, d)`, the same object within one batch. Override this
+        for pairings that need more than `choose`, such as a solver on the GPU.
+        """
+        device, n, k = first[0].device, blocks.n, blocks.k
+        own, facing = blocks.sides()
+        partner = facing.copy()
+        if k > 1 and n > 1:
+            if self.by_targets:
+                targets = self._checked(targets, n)
+            # the second matching of two blocks is the inverse of the first
+            twice = second is first and n == 2 * k and self.one_to_one
+            for positions in blocks.positions():
+                rows = positions[:1] if twice else positions
+                partner[rows] = self._chosen(first, second, own[rows], facing[rows], targets)
+        else:
+            twice = False
+        result = np.empty_like(partner)
+        result[own] = partner
+        if twice:
+            result[partner[:k]] = own[:k]
+        return torch.from_numpy(result).to(device)
+
+    def _chosen(
+        self,
+        first: Points,
+        second: Points,
+        own: Indices,
+        facing: Indices,
+        targets: Targets | None,
+    ) -> Indices:
+        """The partners of the samples `own` among those in `facing`, `(blocks, k)` each."""
+        differ = None
+        if self.by_targets and targets is not None:
+            differ = _differences(targets[0][own], targets[1][facing])
+
+        def choose(distances: Floats, which: Which) -> Indices:
+            return self.choose(distances, None if differ is None else differ[which])
+
+        d = sum(part.shape[1] for part in first)
+        if d == 0:
+            raise ValueError(
+                "x must have at least one feature to be matched, got none: pass features to match "
+                "on, or use k=1"
+            )
+        # float32 products keep as few as 8 bits where the user has allowed faster ones
+        exact32 = torch.get_float32_matmul_precision() == "highest"
+        double = d <= FEW or not exact32 or first[0].dtype == torch.float64
+        dtype = torch.float64 if double else self.precision
+        device = first[0].device.type
+        autocast = torch.is_autocast_enabled(device)  # would keep as few as 8 bits, too
+        try:
+            with torch.autocast(device, enabled=False) if autocast else nullcontext():
+                columns, _ = match_blocks(first, second, own, facing, choose, dtype=dtype)
+        except FloatingPointError:
+            sides = [("x", first)] if second is first else [("x1", first), ("x2", second)]
+            for name, side in sides:
+                for part in side:
+                    raise_non_finite(part, name)
+            raise
+        return np.take_along_axis(facing, columns, 1)
+
+    def _checked(self, targets: Targets | None, n: int) -> Targets:
+        """Targets that can be compared, on the CPU."""
+        if targets is None:
+            raise ValueError(
+                f"{self} compares targets, got none: pass targets=(y1, y2), or y to the mixer"
+            )
+        own, facing = (side.detach().cpu() for side in targets)
+        _check_targets((own, facing), n)
+        return own, facing
+
+
+@dataclass(frozen=True)
+class Optimal(Pairing):
+    """Match two blocks of `k` one to one, at the least total cost.
+
+    The matching is exact at every scale and offset of the data. With "cosine", directions
+    that agree to more than ten digits are distinguished less well.
+
+    Attributes:
+        k: the number of samples in a block. With `k=1` pairs are random, as in mixup.
+        metric: the cost of a pair, "sqeuclidean" (optimal transport in W2, the default),
+            "euclidean" (unsquared, W1), or "cosine" (1 - cos).
+        farthest: whether to maximise the total cost instead: partners are as far apart as
+            one-to-one pairs can be.
+        labels: the extra cost of pairing different classes, as a multiple of the mean cost in
+            the block. 0 depends on inputs only, a large value pairs different classes only as often
+            as their counts require, a negative value favours such pairs. For float targets, half
+            the squared distance replaces "different": it is 1 between two one-hot classes.
+
+    >>> Optimal(k=2)(torch.tensor([[0.], [9.]]), torch.tensor([[8.], [1.]]))
+    tensor([1, 0])
+    """
+
+    metric: Metric = "sqeuclidean"
+    farthest: bool = False
+    labels: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.labels, SupportsFloat) or not math.isfinite(self.labels):
+            raise ValueError(f"labels must be a finite number, got {self.labels!r}")
+        if self.metric not in get_args(Metric):
+            raise ValueError(f"metric must be one of {get_args(Metric)}, got {self.metric!r}")
+
+    def __repr__(self) -> str:
+        more = ", farthest=True" if self.farthest else ""
+        more += f", labels={self.labels:g}" if self.labels else ""
+        return f"Optimal(k={self.k}, metric={self.metric!r}{more})"
+
+    @property
+    def by_targets(self) -> bool:
+        return self.labels != 0
+
+    @property
+    def one_to_one(self) -> bool:
+        return True
+
+    @property
+    def precision(self) -> torch.dtype:
+        squared = self.metric == "sqeuclidean" and not self.farthest and not self.labels
+        return torch.float32 if squared else torch.float64
+
+    def choose(self, distances: Floats, differ: Floats | None = None) -> Indices:
+        cost = distances
+        if self.metric == "euclidean":
+            cost = np.sqrt(distances.clip(min=0))
+        if differ is not None:
+            cost = cost + self.labels * cost.mean((1, 2), keepdims=True) * differ
+            if not np.abs(cost).max() < LARGEST:
+                raise ValueError(
+                    f"labels={self.labels:g} makes the cost of different targets overflow, which "
+                    f"lie up to {float(differ.max()):.3g} apart: lower labels, or scale the targets"
+                )
+        return solve(-cost if self.farthest else cost)
+
+    def partners(
+        self, first: Points, second: Points, blocks: Blocks, targets: Targets | None = None
+    ) -> Tensor:
+        if self.metric == "cosine" and blocks.k > 1:
+            own = _directions(first)
+            first, second = own, own if second is first else _directions(second)
+        return super().partners(first, second, blocks, targets)
+
+
+@dataclass(frozen=True)
+class Nearest(Pairing):
+    """Pair every sample with its nearest in the other block; partners may repeat.
+
+    This is the counterexample of the k-mixup paper: partners are hardly ever in another
+    cluster, so few mixed points fall between the classes, where smoothing matters.
+
+    Attributes:
+        k: the number of samples in a block.
+
+    >>> Nearest(k=2)(torch.tensor([[0.], [1.]]), torch.tensor([[9.], [2.]]))
+    tensor([1, 1])
+    """
+
+    def choose(self, distances: Floats, differ: Floats | None = None) -> Indices:
+        return np.asarray(distances.argmin(2))
+
+
+def match(
+    x1: Tensor,
+    x2: Tensor | None = None,
+    *,
+    k: int = 16,
+    metric: Metric = "sqeuclidean",
+    generator: Generator | None = None,
+) -> Tensor:
+    """Return the optimal partner of every sample, inside blocks of `k`.
+
+    Minimises Σ |x1[i] - x2[p(i)]|² over the permutations p of each block of k consecutive samples.
+    The last block is smaller if k does not divide n. With one batch the blocks are drawn at random,
+    and no sample meets itself. Samples of any shape are flattened.
+
+    Args:
+        x1: samples `(n, ...)`.
+        x2: a second batch like `x1`; by default partners come from `x1`.
+        k: the number of samples in a block.
+        metric: the cost of a pair, see `Optimal`.
+        generator: source of randomness, torch's global one by default.
+
+    Returns:
+        Indices `(n,)`.
+
+    >>> match(torch.tensor([[0.], [9.]]), torch.tensor([[8.], [1.]]), k=2)
+    tensor([1, 0])
+    """
+    return Optimal(k, metric)(x1, x2, generator=generator)
+
+
+def _directions(points: Points) -> Sequence[Tensor]:
+    """Rows scaled to length 1 in float64, where |a - b|² = 2 (1 - cos).
+
+    A zero vector stays zero: it is equally far from all directions.
+    """
+    rows = torch.cat([part.double() for part in points], 1)
+    largest = rows.abs().amax(1, keepdim=True)
+    rows = rows / torch.where((largest > 0) & largest.isfinite(), largest, 1.0)
+    return [torch.nn.functional.normalize(rows, dim=1, eps=2.0**-1000)]
+
+
+def _differences(own: Tensor, facing: Tensor) -> Floats:
+    """How much all targets of blocks differ, `(blocks, k, k)`, from targets `(blocks, k, ...)`."""
+    if not own.is_floating_point():
+        return (own[:, :, None] != facing[:, None, :]).numpy()
+    a, b = (side.reshape(*side.shape[:2], -1).double() for side in (own, facing))
+    mode = "donot_use_mm_for_euclid_dist"
+    return np.asarray(torch.cdist(a, b, compute_mode=mode).square_().numpy() / 2)
+
+
+def _check_targets(targets: Targets, n: int) -> None:
+    """Raise if targets cannot be compared."""
+    kinds = [(tuple(side.shape), side.dtype) for side in targets]
+    if kinds[0] != kinds[1] or any(shape[:1] != (n,) for shape, _ in kinds):
+        raise ValueError(
+            f"targets must be two tensors alike with a row for each of the {n} samples, got "
+            f"{' and '.join(f'{dtype} of shape {shape}' for shape, dtype in kinds)}"
+        )
+    for side in targets:
+        if not side.is_floating_point() and side.dim() > 1:
+            raise ValueError(
+                "labels compares one class for each sample, got targets of the shape "
+                f"{tuple(side.shape[1:])}: use floats, or labels=0"
+            )
+        bad = (~side.reshape(n, -1).isfinite().all(1)).nonzero()
+        if len(bad):
+            raise ValueError(
+                "targets must be finite to be compared, that of sample "
+                f"{int(bad[0])} has a NaN or an infinity: clean or drop it, or use labels=0"
+            )
+
+
+def warn_short(n: int, k: int, *, within: bool = True) -> None:
+    """Warn if a batch is too short for blocks of `k`, once for each size."""
+    needed = 2 * k if within else k
+    if needed > n > int(within):
+        _warn_once(n, k, needed, n // 2 if within else n)
+
+
+@cache  # the last batch of every epoch is as short
+def _warn_once(n: int, k: int, needed: int, used: int) -> None:
+    warn_user(
+        f"a batch of {n} is too small for k={k}, which needs {needed} samples: using k={used} "
+        "for it (drop_last=True in the loader avoids short batches)"
+    )

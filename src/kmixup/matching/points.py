@@ -1,0 +1,71 @@
+"""Samples as points that can be matched."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+MATCHED = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+
+
+def as_rows(x: Tensor) -> Tensor:
+    """Return samples as detached rows `(n, d)`, without a copy where memory allows it."""
+    x = x.detach()
+    if x.dim() == 2:
+        return x
+    if x.dim() >= 4 and not x.is_contiguous():
+        channels_last = x.movedim(1, -1)
+        if channels_last.is_contiguous():  # the order of features does not change a distance
+            return channels_last.flatten(1)
+    return x.flatten(1) if x.dim() > 1 else x[:, None]
+
+
+def check_points(x1: Tensor, x2: Tensor | None = None) -> None:
+    """Raise if samples cannot be matched, naming the argument."""
+    named = [("x", x1)] if x2 is None else [("x1", x1), ("x2", x2)]
+    for name, x in named:
+        if x.dtype not in MATCHED:
+            rule = "float16 or wider" if x.is_floating_point() else "floating point"
+            raise TypeError(f"{name} must be {rule}, got {x.dtype}: use {_as_float(name, x)}")
+        if x.layout != torch.strided:
+            raise TypeError(
+                f"{name} must be dense to be matched, got {x.layout}: use {name}.to_dense()"
+            )
+        if x.is_meta:
+            raise ValueError(
+                f"{name} must hold values to be matched, got a tensor on the meta device: "
+                "use one on a real device"
+            )
+    if x2 is not None:
+        check_alike(x1, x2, "x1", "x2")
+
+
+def check_alike(x1: Tensor, x2: Tensor, name1: str, name2: str) -> None:
+    """Raise if two batches cannot be paired row by row, naming both."""
+    for what, first, second in (
+        ("length", len(x1), len(x2)),
+        ("sample shape", tuple(x1.shape[1:]), tuple(x2.shape[1:])),
+        ("device", x1.device, x2.device),
+        ("dtype", x1.dtype, x2.dtype),
+    ):
+        if first != second:
+            raise ValueError(
+                f"{name1} and {name2} must have the same {what}, got {first} and {second}"
+            )
+
+
+def raise_non_finite(x: Tensor, name: str) -> None:
+    """Raise if samples have a NaN or an infinity, naming the first one."""
+    bad = (~as_rows(x).isfinite().all(1)).nonzero()
+    if len(bad):
+        raise ValueError(
+            f"{name} must be finite to be matched, "
+            f"sample {int(bad[0])} has a NaN or an infinity: clean or drop it"
+        )
+
+
+def _as_float(name: str, x: Tensor) -> str:
+    """The call that converts `x` to floats."""
+    if x.is_complex():
+        return f"torch.view_as_real({name})"
+    return f"{name}.dequantize()" if x.is_quantized else f"{name}.float()"

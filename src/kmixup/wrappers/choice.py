@@ -1,0 +1,244 @@
+"""A random choice among several mixers, for every batch or every sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, cast, get_args
+
+import torch
+from torch import Generator, Tensor, nn
+
+from kmixup.batch import Batch, Nest, over
+from kmixup.mixed import Mixed
+from kmixup.mixer import AnyDraw, Mixing
+from kmixup.randomness import Source, device_of
+from kmixup.targets import Criterion
+from kmixup.wrappers.wrapper import SETTINGS
+
+ChoicePer = Literal["batch", "sample"]
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceDraw:
+    """The draw of a `Choice`.
+
+    Attributes:
+        chosen: the number of the chosen mixer; of every sample, `(n,)`, in a choice per sample.
+        draws: that of the chosen mixer; those of all mixers in a choice per sample.
+    """
+
+    chosen: int | Tensor
+    draws: tuple[AnyDraw, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class BySample(Mixed):
+    """Rows of several mixed batches: row i is that of `results[chosen[i]]`.
+
+    `region` and `points` are those of the first result.
+
+    Attributes:
+        results: the batch as mixed by every mixer.
+        chosen: the number of the result for every row, `(n,)`.
+    """
+
+    results: Sequence[Mixed] = field(kw_only=True)
+    chosen: Tensor = field(kw_only=True)
+
+    @cached_property
+    def y(self) -> Nest:
+        return over(self._rows, *(result.y for result in self.results))
+
+    @cached_property
+    def distance(self) -> Tensor:
+        return self._rows(*(result.distance for result in self.results))
+
+    @cached_property
+    def weight(self) -> Tensor | None:
+        weights = [result.weight for result in self.results]
+        if all(weight is None for weight in weights):
+            return None
+        ones = torch.ones(len(self.chosen), device=self.partner.device)
+        return self._rows(*(ones if weight is None else weight for weight in weights))
+
+    def loss(self, criterion: Criterion, logits: Any) -> Tensor:
+        losses = [result.loss(criterion, logits) for result in self.results]
+        if any(loss.dim() == 0 for loss in losses):
+            raise ValueError(
+                "samples of this batch were mixed by different mixers, so the criterion must "
+                'return one loss per sample: use reduction="none"'
+            )
+        return self._rows(*losses)
+
+    def agreement(self, logits: Tensor) -> Tensor:
+        return self._rows(*(result.agreement(logits) for result in self.results))
+
+    def _rows(self, *entries: Tensor) -> Tensor:
+        return _select(entries, self.chosen)
+
+
+class Choice(Mixing):
+    """Choose one of several mixers at random. alpha, prob and the like are their own.
+
+    Args:
+        mixers: to choose among.
+        weights: how likely each of them is, relative to the others; equal by default.
+        per: "batch" chooses a mixer for each batch. "sample" chooses one for every sample: the
+            batch is mixed by each mixer, and rows are taken from the results.
+        generator: source of the choice, and of the mixers that have no generator of their own.
+
+    >>> from kmixup import CutMix, KMixup
+    >>> mix = Choice([KMixup(16, 1.0, 10), CutMix(16, 1.0, 10)], weights=[1, 3])
+    >>> x, y = mix(torch.randn(128, 3, 32, 32), torch.randint(10, (128,)))
+    """
+
+    def __init__(
+        self,
+        mixers: Sequence[Mixing],
+        weights: Sequence[float] | None = None,
+        *,
+        per: ChoicePer = "batch",
+        generator: Generator | None = None,
+    ) -> None:
+        super().__init__(generator)
+        if not mixers:
+            raise ValueError(
+                "mixers must have at least one entry, e.g. Choice([KMixup(), CutMix()])"
+            )
+        weights = [1.0] * len(mixers) if weights is None else [float(w) for w in weights]
+        if len(weights) != len(mixers):
+            raise ValueError(
+                f"weights must have one entry for each of the {len(mixers)} mixers, "
+                f"got {len(weights)}"
+            )
+        total = sum(weights)
+        if not (min(weights) >= 0 and 0 < total < float("inf")):
+            raise ValueError(f"weights must be 0 or more, and not all 0, got {weights}")
+        if per not in get_args(ChoicePer):
+            raise ValueError(f"per must be one of {get_args(ChoicePer)}, got {per!r}")
+        self.mixers = nn.ModuleList(mixers)
+        self.odds = tuple(weight / total for weight in weights)
+        self.per = per
+        for module in self.modules():
+            if isinstance(module, Mixing) and module.generator is None:
+                module._source = self._source
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in SETTINGS:
+            raise AttributeError(
+                f"a Choice has no {name} of its own: set that of its mixers, "
+                f"e.g. choice.mixers[0].{name}"
+            )
+        super().__setattr__(name, value)
+
+    @property
+    def needs_loss(self) -> bool:
+        return any(mixer.needs_loss for mixer in self._mixers())
+
+    @property
+    def encodes_clean(self) -> bool:
+        return any(mixer.encodes_clean for mixer in self._mixers())
+
+    def encode_clean(self, x: Nest) -> Nest:
+        encoded = [mixer.encode_clean(x) for mixer in self._mixers()]
+        shapes = [over(lambda entry: getattr(entry, "shape", None), each) for each in encoded]
+        if any(shape != shapes[0] for shape in shapes):
+            raise ValueError(
+                "the mixers of a Choice must encode clean inputs alike, got inputs of the shapes "
+                f"{' and '.join(map(str, shapes))}: choose among mixers that agree"
+            )
+        return encoded[0]
+
+    @property
+    def block_size(self) -> int:
+        return max(mixer.block_size for mixer in self._mixers())
+
+    def mixes(self, entry: object) -> bool:
+        return all(mixer.mixes(entry) for mixer in self._mixers())
+
+    def sample(
+        self,
+        n: int,
+        shape: tuple[int, ...] = (),
+        *,
+        within: bool = True,
+        batches: int = 1,
+        source: Source | None = None,
+    ) -> ChoiceDraw | None:
+        if not self.training:
+            return None
+        generator = (self._source if source is None else source).here()
+        odds = torch.tensor(self.odds, device=device_of(generator))
+
+        def inner(mixer: Mixing) -> AnyDraw:
+            return mixer.sample(n, shape, within=within, batches=batches, source=source)
+
+        if self.per == "sample":
+            each = odds.multinomial(n, replacement=True, generator=generator).cpu()
+            return ChoiceDraw(each, tuple(map(inner, self._mixers())))
+        chosen = int(odds.multinomial(1, generator=generator))
+        return ChoiceDraw(chosen, (inner(self._mixers()[chosen]),))
+
+    def mix_batch(self, batch: Batch, draw: ChoiceDraw | None) -> Mixed:
+        if draw is None:
+            return self._mixers()[0].mix_batch(batch, None)
+        if isinstance(draw.chosen, int):
+            return self._mixers()[draw.chosen].mix_batch(batch, draw.draws[0])
+        pairs = zip(self._mixers(), draw.draws, strict=True)
+        return _by_sample([mixer.mix_batch(batch, part) for mixer, part in pairs], draw.chosen)
+
+    def remember(self, batch: Batch) -> None:
+        for mixer in self._mixers():
+            mixer.remember(batch)
+
+    def _mixers(self) -> list[Mixing]:
+        return [cast(Mixing, mixer) for mixer in self.mixers]
+
+    def __repr__(self) -> str:
+        mixers = (
+            f"{odds:.3g}: {mixer}" for odds, mixer in zip(self.odds, self.mixers, strict=True)
+        )
+        seeded = "" if self.generator is None else ", generator=torch.Generator()"
+        return f"Choice({', '.join(mixers)}{seeded})"
+
+
+def _by_sample(results: Sequence[Mixed], chosen: Tensor) -> BySample:
+    first, n = results[0], len(chosen)
+    device = first.partner.device
+
+    def rows(*entries: Any) -> Any:
+        return _select(entries, chosen) if isinstance(entries[0], Tensor) else entries[0]
+
+    def every(value: Callable[[Mixed], Nest]) -> Nest:
+        return over(rows, *map(value, results))
+
+    return BySample(
+        every(lambda result: result.x),
+        (every(lambda result: result.targets[0]), every(lambda result: result.targets[1])),
+        every(lambda result: result.partner),
+        every(lambda result: result.lam.to(device).expand(n)),
+        first.region,
+        first.num_classes,
+        first.ignore_index,
+        first.points,
+        results=results,
+        chosen=chosen,
+    )
+
+
+def _select(entries: Sequence[Tensor], chosen: Tensor) -> Tensor:
+    """Row i of `entries[chosen[i]]`, for every i."""
+    first = entries[0]
+    if any(entry.shape != first.shape for entry in entries) or first.shape[:1] != chosen.shape:
+        raise ValueError(
+            f'per="sample" needs mixers that return {len(chosen)} rows of one shape, got the '
+            f'shapes {[tuple(entry.shape) for entry in entries]}: use per="batch", or put clean '
+            "rows around the choice, WithClean(Choice(...))"
+        )
+    rows = first.clone()
+    for number, entry in enumerate(entries[1:], 1):
+        mask = (chosen == number).to(first.device).view(-1, *[1] * (first.dim() - 1))
+        rows = torch.where(mask, entry.to(first.dtype), rows)
+    return rows

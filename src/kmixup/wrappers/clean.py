@@ -1,0 +1,131 @@
+"""Clean samples below the mixed ones, as in RegMixup."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kmixup.batch import Batch, Nest, over
+from kmixup.interpolation import joined
+from kmixup.mixed import Mixed, Unmixed
+from kmixup.mixer import AnyDraw
+from kmixup.targets import Criterion
+from kmixup.wrappers.wrapper import Wrapper
+
+
+@dataclass(frozen=True, eq=False)
+class BesideClean(Mixed):
+    """A mixed batch of n samples with the clean batch below it.
+
+    Rows 0 … n - 1 are those of `mixed`. Row n + i is sample i unchanged, its own partner with
+    lam = 1.
+
+    Attributes:
+        mixed: the n mixed samples.
+    """
+
+    mixed: Mixed = field(kw_only=True)
+
+    @cached_property
+    def y(self) -> Nest:
+        return over(lambda mixed, clean: torch.cat([mixed, clean]), self.mixed.y, self._clean.y)
+
+    @cached_property
+    def distance(self) -> Tensor:
+        return torch.cat([self.mixed.distance, torch.zeros_like(self.mixed.distance)])
+
+    @cached_property
+    def weight(self) -> Tensor | None:
+        weight = self.mixed.weight
+        return None if weight is None else torch.cat([weight, torch.ones_like(weight)])
+
+    def loss(self, criterion: Criterion, logits: Any) -> Tensor:
+        """Return the losses of both halves, or the mean of the two if the criterion averages."""
+        n = self._n
+        top, bottom = (
+            half.loss(criterion, over(lambda rows: rows[part], logits))  # noqa: B023
+            for half, part in ((self.mixed, slice(n)), (self._clean, slice(n, None)))
+        )
+        loss = torch.cat([top, bottom]) if top.dim() else (top + bottom) / 2
+        return loss if self.penalty is None else loss + self.penalty
+
+    def agreement(self, logits: Tensor) -> Tensor:
+        halves = logits[: self._n], logits[self._n :]
+        return torch.cat([self.mixed.agreement(halves[0]), self._clean.agreement(halves[1])])
+
+    @property
+    def _n(self) -> int:
+        return len(self.mixed.partner)
+
+    @cached_property
+    def _clean(self) -> Mixed:
+        """The clean half."""
+        n = self._n
+        y = over(lambda rows: rows[n:], self.targets[0])
+        itself = torch.arange(n, device=self.partner.device)
+        # one lam for all of them, so that any criterion will do
+        lam = torch.ones((), dtype=self.lam.dtype)
+        return Mixed(None, (y, y), itself, lam, None, self.num_classes, self.ignore_index)
+
+
+def beside_clean(
+    mixed: Mixed, x: Nest, y: Nest, kind: type[BesideClean] = BesideClean, **more: Any
+) -> BesideClean:
+    """Return a mixed batch with the clean batch `x`, `y` below it.
+
+    Raises:
+        TypeError: if an entry of `x` is not a tensor with one row per sample.
+    """
+    n, device = len(mixed.partner), mixed.partner.device
+
+    def inputs(entry: object, clean: object) -> Tensor:
+        if not isinstance(entry, Tensor) or not isinstance(clean, Tensor) or len(clean) != n:
+            what = tuple(clean.shape) if isinstance(clean, Tensor) else type(clean).__name__
+            raise TypeError(
+                "clean rows below mixed rows need tensors with one row for each of the "
+                f"{n} samples in all entries of x, got {what}: leave that entry out"
+            )
+        return joined(entry, clean)
+
+    second = len(mixed.points[1][0])
+    own, their = (over(lambda *rows: torch.cat(rows), side, y) for side in mixed.targets)
+    lam = mixed.lam.to(device).expand(n)
+    return kind(
+        x=over(inputs, mixed.x, x),
+        targets=(own, their),
+        partner=torch.cat([mixed.partner, second + torch.arange(n, device=device)]),
+        lam=torch.cat([lam, torch.ones_like(lam)]),
+        region=mixed.region,
+        num_classes=mixed.num_classes,
+        ignore_index=mixed.ignore_index,
+        mixed=mixed,
+        **more,
+    )
+
+
+class WithClean(Wrapper):
+    """Put the clean batch below the mixed one, so that n samples become 2n.
+
+    The mean loss over both halves is half the sum of the clean loss and the mixed loss. A batch
+    that is not mixed is not doubled. `RegMixup` is `KMixup` with clean rows.
+
+    Args:
+        mixer: the mixer inside.
+
+    >>> from kmixup import CutMix
+    >>> mix = WithClean(CutMix(num_classes=10))
+    >>> x, y = mix(torch.randn(64, 3, 32, 32), torch.randint(10, (64,)))
+    >>> x.shape, y.shape
+    (torch.Size([128, 3, 32, 32]), torch.Size([128, 10]))
+    """
+
+    def mix_batch(self, batch: Batch, draw: AnyDraw) -> Mixed:
+        mixed = self.mixer.mix_batch(batch, draw)
+        if isinstance(mixed, Unmixed):
+            return mixed
+        clean = self.mixer.mix_batch(batch, None)
+        return beside_clean(mixed, clean.x, clean.targets[0])

@@ -1,0 +1,258 @@
+"""Samples of earlier batches, which fill up a batch to whole blocks of k."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from operator import index
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from kmixup.batch import Batch, Mixes, Nest
+from kmixup.interpolation import joined
+from kmixup.mixed import Mixed
+from kmixup.mixer import AnyDraw, Mixing
+from kmixup.randomness import Source, device_of
+from kmixup.wrappers.wrapper import Wrapper
+
+Rows = dict[str, list[Tensor]]  # tensors (n, ...) of samples: inputs, targets, and others
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryDraw:
+    """The draw of a `Memory`.
+
+    Attributes:
+        places: places in the memory of the samples that fill up the batch, or both batches,
+            `(1, f)` or `(2, f)`; None if it needs none.
+        draw: that of the mixer inside, for n + f samples.
+    """
+
+    places: Tensor | None
+    draw: AnyDraw
+
+
+class Memory(Wrapper):
+    """Fill up batches with samples of earlier batches, so that k may be larger than the batch.
+
+    A batch is filled with randomly drawn samples to a multiple of k and to 2k at least, so that
+    whole blocks of k are matched. Only the samples of the batch itself are mixed; their partners
+    may come from the memory. The samples are at most `size / n` batches of n old. In a distributed
+    job every process has its own memory. It is part of `state_dict()`.
+
+    Args:
+        mixer: the mixer inside.
+        size: the number of samples to keep, at least 2k.
+        device: where they are kept; by default where the batches are. "cpu" saves GPU memory and
+            copies what is drawn in every step.
+
+    >>> from kmixup import KMixup
+    >>> mix = Memory(KMixup(k=64, num_classes=10), size=512)    # for batches of 16 or 32
+    >>> x, y = mix(torch.randn(32, 8), torch.randint(10, (32,)))
+    >>> len(mix)
+    32
+    """
+
+    def __init__(
+        self, mixer: Mixing, size: int, *, device: torch.device | str | None = None
+    ) -> None:
+        super().__init__(mixer)
+        if isinstance(size, bool) or not hasattr(size, "__index__"):
+            raise TypeError(f"size must be a whole number, got {size!r}: use an int")
+        self.size = index(size)
+        self.device = None if device is None else torch.device(device)
+        self._check_size()
+        self.clear()
+
+    def _check_size(self) -> None:
+        least = 2 * self.mixer.block_size
+        if self.size < least:
+            raise ValueError(
+                f"size must be at least 2k = {least} samples, got {self.size}: raise size or "
+                "lower k"
+            )
+
+    def clear(self) -> None:
+        """Forget all samples."""
+        self._rows: Rows = {}
+        self._seen = 0
+
+    def __len__(self) -> int:
+        """Return the number of samples kept now."""
+        return min(self._seen, self.size)
+
+    @property
+    def block_size(self) -> int:
+        return 1  # no batch is too short
+
+    def sample(
+        self,
+        n: int,
+        shape: tuple[int, ...] = (),
+        *,
+        within: bool = True,
+        batches: int = 1,
+        source: Source | None = None,
+    ) -> MemoryDraw | None:
+        if not self.training:
+            return None
+        self._check_size()
+        places = self._places(n, within, self._source if source is None else source)
+        whole = n if places is None else n + places.shape[1]
+        inner = self.mixer.sample(whole, shape, within=within, batches=batches, source=source)
+        return MemoryDraw(places, inner)
+
+    def _places(self, n: int, within: bool, source: Source) -> Tensor | None:
+        """Draw places of the samples that fill up a batch; as many as there are."""
+        k, sides = self.mixer.block_size, 1 if within else 2
+        missing = max(2 * k - n, -n % k) if within else -n % k
+        f = min(missing, len(self) // sides)
+        if f == 0:
+            return None
+        generator = source.here()
+        order = torch.randperm(len(self), generator=generator, device=device_of(generator))
+        return order[: sides * f].view(sides, f)
+
+    def mix_batch(self, batch: Batch, draw: MemoryDraw | None) -> Mixed:
+        if draw is None or draw.places is None:
+            return self.mixer.mix_batch(batch, None if draw is None else draw.draw)
+        if int(draw.places.max()) >= len(self):
+            raise ValueError(
+                f"draw uses samples of a memory that holds at least {int(draw.places.max()) + 1}, "
+                f"this one holds {len(self)}: use the sample of the same mixer"
+            )
+        return self.mixer.mix_batch(self._filled(batch, draw.places), draw.draw)
+
+    def remember(self, batch: Batch) -> None:
+        """Keep the samples of a batch; the oldest entries are evicted."""
+        self.mixer.remember(batch)
+        if self.training:
+            self._add(_rows_of(batch, 0, self.mixes))
+
+    def _filled(self, batch: Batch, places: Tensor) -> Batch:
+        """The batch, and the second one if there is one, with samples of the memory below."""
+        own = self._below(_rows_of(batch, 0, self.mixes), places[0])
+        their = own
+        if batch.other is not None:
+            their = self._below(_rows_of(batch, 1, self.mixes), places[1])
+        other = batch.other
+        if other is not None:
+            other = _replaced("x", other[0], their), _replaced("y", other[1], their)
+        features = (own["features"][0], their["features"][0]) if batch.features else None
+        importance = (own["importance"][0], their["importance"][0]) if batch.importance else None
+        return replace(
+            batch,
+            x=_replaced("x", batch.x, own),
+            y=_replaced("y", batch.y, own),
+            other=other,
+            features=features,
+            importance=importance,
+        )
+
+    def _below(self, rows: Rows, places: Tensor) -> Rows:
+        """The samples of a batch with those at `places` below."""
+        self._check(rows)
+
+        def joint(own: Tensor, kept: Tensor) -> Tensor:
+            drawn = kept.index_select(0, places.to(kept.device))
+            return joined(own, drawn.to(own.device))
+
+        return _over(joint, rows, self._rows)
+
+    def _add(self, rows: Rows) -> None:
+        rows = _over(lambda new: new.detach(), rows)
+        first = pytree.tree_leaves(rows)[0]
+        device = first.device if self.device is None else self.device
+        if not self._rows:
+            self._rows = _over(
+                lambda new: torch.zeros(
+                    (self.size, *new.shape[1:]), dtype=new.dtype, device=device
+                ),
+                rows,
+            )
+        self._check(rows)
+        stop = self._seen + len(first)
+        last = min(len(first), self.size)  # of a batch that is larger than the memory
+        places = torch.arange(stop - last, stop, device=device) % self.size
+
+        def written(kept: Tensor, new: Tensor) -> Tensor:
+            # on the device where batches are now, should that have changed
+            return kept.to(device).index_copy_(0, places, new[len(new) - last :].to(device))
+
+        self._rows, self._seen = _over(written, self._rows, rows), stop
+
+    def _check(self, rows: Rows) -> None:
+        there, here = (_over(_kind, side) for side in (self._rows, rows))
+        if there != here:
+            raise ValueError(
+                f"a batch must be like those in the memory, got samples of {here}, it holds "
+                f"{there}: use another mixer for them, or forget these with Memory.clear()"
+            )
+
+    def get_extra_state(self) -> dict[str, Any] | None:
+        if not self._rows:
+            return None
+        rows = _over(lambda kept: kept.clone(), self._rows)  # they change with the next batch
+        return {"rows": rows, "seen": self._seen, "size": self.size}
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        if state["size"] != self.size:
+            raise ValueError(
+                f"size must be that of the checkpoint, {state['size']}, got {self.size}: "
+                f"use size={state['size']}"
+            )
+        device = self.device
+        self._rows = _over(lambda kept: kept.to(device or kept.device, copy=True), state["rows"])
+        self._seen = state["seen"]
+
+    def missing_extra_state(self) -> None:
+        self.clear()  # the checkpoint is that of an empty memory
+
+    def __repr__(self) -> str:
+        where = "" if self.device is None else f", device='{self.device}'"
+        return f"Memory({self.mixer}, size={self.size}{where})"
+
+
+def _rows_of(batch: Batch, side: int, mixes: Mixes) -> Rows:
+    """Everything that partners need of the samples of one side of a batch."""
+    x, y = (batch.x, batch.y) if side == 0 else batch.second
+    return {
+        **_named("x", x, lambda entry: entry is x or mixes(entry)),
+        **_named("y", y, torch.is_tensor),
+        "features": [] if batch.features is None else [batch.features[side]],
+        "importance": [] if batch.importance is None else [batch.importance[side]],
+    }
+
+
+def _named(name: str, nest: Nest, keeps: Mixes) -> Rows:
+    """The entries of a nest that are kept, by their path.
+
+    >>> _named("x", {"a": torch.ones(1), "b": "c"}, torch.is_tensor)
+    {"x['a']": [tensor([1.])]}
+    """
+    if nest is None:
+        return {name: []}
+    entries, _ = pytree.tree_flatten_with_path(nest)
+    return {f"{name}{pytree.keystr(path)}": [entry] for path, entry in entries if keeps(entry)}
+
+
+def _replaced(name: str, nest: Nest, rows: Rows) -> Nest:
+    """A nest with `rows` in place of the entries that `_named` returned."""
+    if nest is None:
+        return None
+    return pytree.tree_map_with_path(
+        lambda path, entry: rows.get(f"{name}{pytree.keystr(path)}", [entry])[0], nest
+    )
+
+
+def _over(function: Callable[..., Any], *rows: Rows) -> Rows:
+    every: Rows = pytree.tree_map(function, *rows)
+    return every
+
+
+def _kind(tensor: Tensor) -> tuple[tuple[int, ...], torch.dtype]:
+    """What all tensors of a memory must have in common."""
+    return tuple(tensor.shape[1:]), tensor.dtype

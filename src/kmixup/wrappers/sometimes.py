@@ -1,0 +1,51 @@
+"""Mix only some of the batches."""
+
+from __future__ import annotations
+
+from kmixup.mixer import AnyDraw, Mixing, check_probability
+from kmixup.randomness import Source
+from kmixup.wrappers.wrapper import Wrapper
+
+
+class Sometimes(Wrapper):
+    """Mix a batch with probability `prob`, and return it unmixed otherwise.
+
+    `Mixer` has `prob` as an argument; this is for all other mixers.
+
+    Args:
+        mixer: the mixer inside.
+        prob: the probability that a batch is mixed. It can be set between batches.
+
+    >>> import torch
+    >>> from kmixup import Choice, CutMix, KMixup
+    >>> mix = Sometimes(Choice([KMixup(num_classes=10), CutMix(num_classes=10)]), prob=0.5)
+    >>> x, y = mix(torch.randn(128, 3, 32, 32), torch.randint(10, (128,)))
+    """
+
+    def __init__(self, mixer: Mixing, prob: float = 0.5) -> None:
+        super().__init__(mixer)
+        self.prob = prob
+
+    @property
+    def prob(self) -> float:
+        """The probability that a batch is mixed."""
+        return self._prob
+
+    @prob.setter
+    def prob(self, prob: float) -> None:
+        self._prob = check_probability(prob)
+
+    def sample(
+        self,
+        n: int,
+        shape: tuple[int, ...] = (),
+        *,
+        within: bool = True,
+        batches: int = 1,
+        source: Source | None = None,
+    ) -> AnyDraw:
+        if not self.training:
+            return None
+        mixed = (self._source if source is None else source).coin() < self.prob
+        draw = self.mixer.sample(n, shape, within=within, batches=batches, source=source)
+        return draw if mixed else None

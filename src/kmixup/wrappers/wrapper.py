@@ -1,0 +1,100 @@
+"""Base class of mixers around another mixer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Generator
+
+from kmixup.batch import Batch, Nest
+from kmixup.mixed import Mixed
+from kmixup.mixer import AnyDraw, Mixing
+from kmixup.randomness import Source
+
+SETTINGS = ("k", "alpha", "prob")  # of the mixer inside
+
+
+class Wrapper(Mixing):
+    """Base class of mixers around another mixer; unchanged, it does what that mixer does.
+
+    A wrapper of your own overrides `sample`, `mix_batch`, or both. Its draw contains the draw of
+    the mixer inside, and its random numbers come from the same source.
+
+    >>> from kmixup import KMixup
+    >>> import torch
+    >>> class Scaled(Wrapper):
+    ...     def mix_batch(self, batch, draw):
+    ...         mixed = self.mixer.mix_batch(batch, draw)
+    ...         return replace(mixed, x=2 * mixed.x)
+    >>> from dataclasses import replace
+    >>> x, y = Scaled(KMixup(k=1, num_classes=2))(torch.ones(4, 3), torch.tensor([0, 1, 0, 1]))
+    >>> x.unique()
+    tensor([2.])
+
+    Args:
+        mixer: the mixer inside. Its settings stay its own: `wrapper.mixer.alpha = 0.5`.
+    """
+
+    mixer: Mixing
+
+    def __init__(self, mixer: Mixing) -> None:
+        super().__init__()
+        if not isinstance(mixer, Mixing):
+            raise TypeError(f"mixer must be a mixer, got {mixer!r}: use e.g. KMixup(k=16)")
+        self.mixer = mixer
+        self._source = mixer._source
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in SETTINGS and not hasattr(type(self), name):
+            raise AttributeError(f"{name} is a setting of the mixer inside: set .mixer.{name}")
+        super().__setattr__(name, value)
+
+    @property
+    def generator(self) -> Generator | None:
+        return self.mixer.generator
+
+    @generator.setter
+    def generator(self, generator: Generator | None) -> None:
+        self.mixer.generator = generator
+        self._source = self.mixer._source
+
+    def get_extra_state(self) -> Any:
+        return None  # the mixer inside saves its generator
+
+    def missing_extra_state(self) -> None:
+        pass
+
+    def sample(
+        self,
+        n: int,
+        shape: tuple[int, ...] = (),
+        *,
+        within: bool = True,
+        batches: int = 1,
+        source: Source | None = None,
+    ) -> AnyDraw:
+        return self.mixer.sample(n, shape, within=within, batches=batches, source=source)
+
+    def mix_batch(self, batch: Batch, draw: AnyDraw) -> Mixed:
+        return self.mixer.mix_batch(batch, draw)
+
+    def mixes(self, entry: object) -> bool:
+        return self.mixer.mixes(entry)
+
+    @property
+    def block_size(self) -> int:
+        return self.mixer.block_size
+
+    def remember(self, batch: Batch) -> None:
+        self.mixer.remember(batch)
+
+    @property
+    def needs_loss(self) -> bool:
+        return self.mixer.needs_loss
+
+    @property
+    def encodes_clean(self) -> bool:
+        return self.mixer.encodes_clean
+
+    def encode_clean(self, x: Nest) -> Nest:
+        return self.mixer.encode_clean(x)
