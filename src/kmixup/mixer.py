@@ -374,11 +374,16 @@ class Mixer(Mixing):
         """lam and the region: once on the CPU, or one row per sample on the inputs' device."""
         u, spot, n = draw.u.cpu(), draw.spot, len(pair.partner)
         spot = None if spot is None else spot.cpu()
-        if (rows := self._rows(draw, n)) is not None:
-            u, spot = u[rows], None if spot is None else spot[rows]
-        if distance is not None:  # pairs that share a quantile still differ in lam
-            u, spot = u.expand(n), None if spot is None or u.dim() else spot.expand(n, *spot.shape)
-        lam, region = self.interpolation.settle(self.coefficient.lam(u, distance), spot, pair)
+        rows = self._rows(draw, n)
+        if distance is None:
+            lam = self.coefficient.lam(u)
+            lam = lam if rows is None else lam[rows]
+        else:  # pairs that share a quantile still differ in lam
+            rows = torch.zeros(n, dtype=torch.long) if rows is None else rows
+            lam = self.coefficient.lam(u.view(-1)[rows], distance)
+            spot = spot if spot is None or u.dim() else spot[None]
+        spot = spot if spot is None or rows is None else spot[rows]
+        lam, region = self.interpolation.settle(lam, spot, pair)
         device = torch.device("cpu") if lam.dim() == 0 else pair.samples[0].device
         region = region.to(device) if isinstance(region, Tensor) else region
         return lam.to(device, _precision(pair.samples)), region
