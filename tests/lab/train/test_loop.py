@@ -224,6 +224,7 @@ def test_a_finished_run_is_not_trained_on(tmp_path):
 SCRIPT = """
 import sys, torch
 from kmixup.lab.train.config import *
+from kmixup.lab.train import checkpoint
 from kmixup.lab.train.loop import train
 torch.set_num_threads(1)
 trial = Trial("iris", "mlp-iris", Method("kmixup", 4), Protocol(epochs=60, rate=0.05, batch_size=8))
@@ -296,7 +297,7 @@ def test_a_torn_checkpoint_is_named(tmp_path, content):
 
 
 def test_a_file_of_other_contents_is_no_checkpoint(tmp_path):
-    torch.save({"a": 1}, tmp_path / "checkpoint.pt")
+    checkpoint.save(tmp_path / "checkpoint.pt", {"a": 1})
     with pytest.raises(ValueError, match="found other contents: delete it"):
         run(trial(), out=tmp_path, resume=True)
 

@@ -177,7 +177,7 @@ def load(run: str | Path) -> Model:
         name, classes = str(plain["model"]), tuple(map(str, plain["classes"]))
         mean, std = float(target["mean"]), float(target["std"])
         digest = plain["weights"]
-        rest = plain.get("rest")  # models from before there was such a method have none
+        rest = plain.get("rest")
         method = METHODS["erm" if rest is None else rest]
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
