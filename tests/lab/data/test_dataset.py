@@ -1,6 +1,12 @@
+"""Samples and their division: splits, limits, draws and validation parts."""
+
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
+from kmixup.lab.data import Holdout, load
 from kmixup.lab.data.dataset import Dataset, Parts, Samples, split
 
 
@@ -77,3 +83,133 @@ def test_title_names_the_part():
 def test_shape_and_number_of_classes_describe_one_input():
     assert images().shape == (1, 1, 2)
     assert images().num_classes == 1
+
+
+def numbered_parts(n):
+    x, y = torch.arange(float(n))[:, None], torch.arange(n)
+    return Parts(x, y, -x, -y, ("a",))
+
+
+@given(st.integers(2, 200), st.floats(0.01, 0.99), st.integers(0, 10**6))
+def test_training_and_validation_divide_the_training_part(n, share, seed):
+    holdout = Holdout(share, seed)
+    try:
+        left = holdout.left(n)
+    except ValueError:
+        assert round(share * n) >= n
+        return
+    parts = holdout.of(numbered_parts(n))
+    assert len(parts.x_train) == left
+    assert len(parts.x_test) == n - left >= 1
+    assert sorted([*parts.y_train.tolist(), *parts.y_test.tolist()]) == list(range(n))
+    assert torch.equal(parts.x_train[:, 0].long(), parts.y_train)
+    assert torch.equal(parts.x_test[:, 0].long(), parts.y_test)
+
+
+def test_the_seed_alone_decides_what_is_held_out():
+    first, again, other = (Holdout(0.3, seed).of(numbered_parts(50)) for seed in (1, 1, 2))
+    assert torch.equal(first.y_test, again.y_test)
+    assert not torch.equal(first.y_test, other.y_test)
+
+
+def test_a_limit_counts_before_samples_are_held_out():
+    parts = Holdout(0.25).of(numbered_parts(100), limit=8)
+    assert (len(parts.x_train), len(parts.x_test)) == (6, 2)
+    assert max(*parts.y_train.tolist(), *parts.y_test.tolist()) == 7
+
+
+def test_the_division_of_the_data_stays_and_its_test_samples_are_nowhere():
+    whole = load("iris", seed=3)
+    held = [load("iris", seed=3, holdout=Holdout(0.2, seed)) for seed in range(5)]
+    tested = {tuple(row) for row in whole.x_test.tolist()}
+    for data in held:
+        assert (len(data.x_train), len(data.x_test)) == (80, 20)
+        rows = torch.cat([data.x_train, data.x_test])
+        assert sorted(rows.tolist()) == sorted(whole.x_train.tolist())
+    shared = {tuple(row) for row in whole.x_train.tolist()} & tested
+    assert {tuple(row) for row in torch.cat([d.x_test for d in held]).tolist()} & tested <= shared
+
+
+def test_the_scaling_is_fitted_to_what_is_left(tmp_path):
+    x = np.random.default_rng(0).normal(size=(40, 3))
+    np.savez(tmp_path / "own.npz", x=x, y=np.arange(40) % 2, x_test=x + 100, y_test=[0, 1] * 20)
+    data = load(str(tmp_path / "own.npz"), holdout=Holdout(0.5))
+    assert data.mean == pytest.approx(data.x_train.mean(0), abs=1e-6)
+    assert data.part == (
+        "20 of 40 training samples, and 20 others of them in the place of the test part"
+    )
+
+
+@pytest.mark.parametrize("share", [0, 1, -0.2, 1.5, float("nan")])
+def test_a_share_lies_between_0_and_1(share):
+    with pytest.raises(ValueError, match="validation must be a share between 0 and 1, e.g. 0.2"):
+        Holdout(share)
+
+
+def test_a_sample_must_be_left_to_train_on():
+    with pytest.raises(ValueError, match="validation=0.9 must leave a sample to train on.* 2: low"):
+        Holdout(0.9).of(numbered_parts(2))
+
+
+def parts(counts, test=5):
+    y = torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(counts))
+    x = torch.arange(len(y)).float()[:, None]
+    return Parts(x, y, x[:test], y[:test], tuple("abcdef"[: len(counts)]))
+
+
+@pytest.mark.parametrize(("samples", "expected"), [(9, [3, 3, 3]), (30, [10, 10, 10])])
+def test_all_classes_get_alike_many(samples, expected):
+    drawn = parts([50, 10, 200]).drawn(samples, seed=0)
+    assert drawn.y_train.bincount().tolist() == expected
+
+
+def test_a_class_with_too_few_samples_gives_all_and_the_others_fill_up():
+    drawn = parts([50, 2, 200]).drawn(32, seed=0)
+    assert drawn.y_train.bincount().tolist() == [15, 2, 15]
+
+
+def test_a_remainder_goes_to_some_classes_by_chance():
+    counts = [parts([40, 40, 40]).drawn(4, seed=seed).y_train.bincount(minlength=3).tolist()
+              for seed in range(20)]  # fmt: skip
+    assert all(sorted(some) == [1, 1, 2] for some in counts)
+    assert len({tuple(some) for some in counts}) == 3
+
+
+def test_samples_are_drawn_by_the_seed_without_repetition_and_keep_their_targets():
+    whole = parts([50, 60, 70])
+    first, again, other = (whole.drawn(60, seed=seed) for seed in (0, 0, 1))
+    assert torch.equal(first.x_train, again.x_train)
+    assert not torch.equal(first.x_train, other.x_train)
+    assert len(first.x_train.unique()) == 60
+    assert torch.equal(whole.y_train[first.x_train[:, 0].long()], first.y_train)
+    assert torch.equal(first.x_test, whole.x_test)
+
+
+def test_numbers_are_drawn_without_regard_to_their_values():
+    x = torch.arange(100.0)[:, None]
+    whole = Parts(x, torch.arange(100.0) // 50, x, x[:, 0], ())
+    assert len(whole.drawn(10, seed=0).y_train) == 10
+
+
+def test_a_data_set_says_what_was_drawn_and_scales_by_it():
+    iris, few = load("iris", seed=3), load("iris", seed=3, samples=30)
+    assert few.part == "30 of 100 training samples, drawn at random"
+    assert few.y_train.bincount().tolist() == [10, 10, 10]
+    assert torch.equal(few.x_test, iris.x_test)
+    torch.testing.assert_close(few.normalise(few.x_train).amax(0), torch.ones(4))
+
+
+def test_validation_samples_are_held_out_of_the_drawn_ones():
+    from kmixup.lab.data import Holdout
+
+    few = load("iris", samples=30, holdout=Holdout(0.2))
+    assert (len(few.x_train), len(few.x_test)) == (24, 6)
+
+
+def test_too_many_samples_and_samples_with_a_limit_are_refused():
+    with pytest.raises(ValueError, match="samples must be a number from 1 to 100, .* got 101"):
+        load("iris", samples=101)
+    with pytest.raises(ValueError, match="samples must be a number from 1"):
+        load("iris", samples=0)
+    with pytest.raises(ValueError, match="samples and limit must not be given both"):
+        load("iris", samples=10, limit=10)
