@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kmixup.lab.experiments.search import AllFailedError, Config, Searched, Setting, tune
+    from kmixup.lab.experiments.search import AllFailedError, Searched, tune
+    from kmixup.lab.experiments.strategy import Config, Setting
     from kmixup.lab.python import Model, Tuned, fit, load, tune_data
 
 __all__ = [
@@ -25,11 +26,15 @@ __all__ = [
     "tune_data",
 ]
 
-_OF_SEARCH = ("AllFailedError", "Config", "Searched", "Setting", "tune")
+_HOMES = {
+    "experiments.search": ("AllFailedError", "Searched", "tune"),
+    "experiments.strategy": ("Config", "Setting"),
+    "python": ("Model", "Tuned", "fit", "load", "tune_data"),
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = "experiments.search" if name in _OF_SEARCH else "python"
-    return getattr(import_module(f"kmixup.lab.{home}"), name)
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"kmixup.lab.{home}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,18 +15,14 @@ from hypothesis import strategies as st
 
 import kmixup.lab
 from kmixup.lab.experiments.budget import Budget, choose
-from kmixup.lab.experiments.search import (
+from kmixup.lab.experiments.search import AllFailedError, Ran, search, tune, url_of
+from kmixup.lab.experiments.strategy import (
     ALPHAS,
     KS,
     STRATEGIES,
-    AllFailedError,
     Config,
-    Ran,
     Setting,
     make_strategy,
-    search,
-    tune,
-    url_of,
 )
 
 ks = st.lists(st.sampled_from(KS), min_size=1, max_size=6, unique=True)
@@ -250,7 +246,7 @@ def test_a_budget_of_minutes_is_never_exceeded(name, error, ks, alphas, trials, 
 def test_mixup_is_searched_with_as_many_trials(name, error, ks, alphas, trials, budget):
     strategy = some_strategy(name, ks, alphas, trials)
     outcome, asked = run(strategy, error, budget=Budget.read(budget))
-    rival, tried = run(strategy.for_mixup(outcome), error)
+    rival, tried = run(strategy.for_mixup(outcome.trials, outcome.rounds[0].seeds), error)
     # what is left is too little for another alpha
     assert 0 <= outcome.trials - rival.trials < outcome.rounds[0].seeds
     assert len(set(tried)) == len(tried) == rival.trials

@@ -16,7 +16,8 @@ from sweeping import Inline, done_row, failed_row, table
 from kmixup.lab.experiments.budget import Budget
 from kmixup.lab.experiments.driver import sweep
 from kmixup.lab.experiments.rows import NAME, Failed, failed_of, read
-from kmixup.lab.experiments.search import Config, Setting, url_of
+from kmixup.lab.experiments.search import url_of
+from kmixup.lab.experiments.strategy import Config, Setting
 from kmixup.lab.experiments.tuning import (
     STUDY,
     Leader,

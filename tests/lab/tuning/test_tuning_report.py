@@ -11,7 +11,7 @@ from sweeping import done_row, failed_row
 from kmixup.lab.evaluate.scores import ClassScores
 from kmixup.lab.experiments.budget import Budget
 from kmixup.lab.experiments.rows import DataUsed
-from kmixup.lab.experiments.search import make_strategy
+from kmixup.lab.experiments.strategy import make_strategy
 from kmixup.lab.experiments.tuning import Plan, tune_plan
 from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.tuning.headline import headline

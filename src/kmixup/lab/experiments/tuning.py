@@ -22,16 +22,8 @@ from kmixup.lab.evaluate.tasks import ClassWeights
 from kmixup.lab.experiments.budget import Budget, Run, Tested, final_trials, validation_error
 from kmixup.lab.experiments.estimate import estimate
 from kmixup.lab.experiments.rows import Row, done_of, measure_of
-from kmixup.lab.experiments.search import (
-    KS,
-    Config,
-    Ran,
-    Searched,
-    Setting,
-    Strategy,
-    make_strategy,
-    search,
-)
+from kmixup.lab.experiments.search import Ran, Searched, search
+from kmixup.lab.experiments.strategy import KS, Config, Setting, Strategy, make_strategy
 from kmixup.lab.experiments.units import units
 from kmixup.lab.formatting import count
 from kmixup.lab.models import check_model
@@ -261,7 +253,7 @@ def tune_plan(
     on_status("the search of k-mixup, on validation samples")
     kmixup = search(plan.strategy, train, budget=budget, seed=seed, guess=guess, storage=study)
     on_status("the search of mixup, with as many trials")
-    strategy = plan.strategy.for_mixup(kmixup)
+    strategy = plan.strategy.for_mixup(kmixup.trials, kmixup.rounds[0].seeds)
     mixup = search(strategy, train, seed=seed, name="mixup", storage=study)
     on_status("ERM, on the same validation samples")
     erm = get(plan.erm_trials(len(kmixup.best.errors)))

@@ -12,7 +12,8 @@ from statistics import fmean
 from kmixup.lab.evaluate.scores import PERCENT, Measure
 from kmixup.lab.experiments.budget import minutes
 from kmixup.lab.experiments.rows import done_of
-from kmixup.lab.experiments.search import Round, Searched, Setting, Tried
+from kmixup.lab.experiments.search import Round, Searched, Tried
+from kmixup.lab.experiments.strategy import Setting
 from kmixup.lab.experiments.tuning import Finalist, Tuned
 from kmixup.lab.formatting import NOTHING, count, number, strength, with_error
 from kmixup.lab.pages.heat import Box, HeatMap, sequential
