@@ -27,7 +27,7 @@ from kmixup.lab.experiments.strategy import KS, Config, Setting, Strategy, make_
 from kmixup.lab.experiments.units import units
 from kmixup.lab.formatting import count
 from kmixup.lab.models import check_model
-from kmixup.lab.train.config import Method, Protocol, Trial
+from kmixup.lab.train.config import Method, Protocol, Trial, TrialData
 from kmixup.lab.train.defaults import defaults_for
 
 STUDY = "study.db"  # the SQLite file of the Optuna studies, beside the rows
@@ -98,20 +98,14 @@ def make_plan(
     validation: float = 0.2,
     tests: int = 10,
     seed: int = 0,
-    limit: int | None = None,
-    scaling: str | None = None,
-    size: int | None = None,
-    target: str | None = None,
-    drop: Sequence[str] | None = None,
-    task: str | None = None,
-    resize: tuple[int, int] | None = None,
     class_weights: ClassWeights | None = None,
     protocol: Mapping[str, Any] | None = None,
+    **reading: Any,
 ) -> Plan:
     """Return a plan, by default with the paper's network and protocol for the data set.
 
     Args:
-        data, limit, scaling, size, target, drop, task, resize: as in `kmixup.lab.data.load`.
+        data: as in `kmixup.lab.data.load`.
         strategy, alpha, alpha_rule, trials: as in `make_strategy`.
         class_weights: as in `Trial`.
         model: by default the paper's for the data set.
@@ -120,24 +114,15 @@ def make_plan(
         tests: seeds of the final test.
         seed: of the split into training and test part, and the first seed of the trials.
         protocol: settings to replace in the paper's protocol for the data set.
+        reading: how the data are read, as in `TrialData`.
     """
+    options = TrialData(**known_settings(TrialData, reading))
     holdout = Holdout(validation, seed)
     loaded = None
-    if data in ENTRIES and not at_hand(data, limit=limit):  # a cluster may have them
-        left = holdout.left(min(ENTRIES[data].train, limit or ENTRIES[data].train))
+    if data in ENTRIES and not at_hand(data, limit=options.limit):  # a cluster may have them
+        left = holdout.left(min(ENTRIES[data].train, options.limit or ENTRIES[data].train))
     else:
-        loaded = load(
-            data,
-            limit=limit,
-            scaling=scaling,  # type: ignore[arg-type]
-            size=size,
-            target=target,
-            drop=drop or (),
-            task=task,  # type: ignore[arg-type]
-            resize=resize,
-            seed=seed,
-            holdout=holdout,
-        )
+        loaded = load(data, **vars(options), seed=seed, holdout=holdout)
         left = len(loaded.x_train)
     default = defaults_for(data, loaded)
     base = Trial(
@@ -146,15 +131,9 @@ def make_plan(
         Method("erm"),
         replace(default.protocol, **known_settings(Protocol, protocol or {}, "protocol.")),
         seed,
-        limit=limit,
-        scaling=scaling,  # type: ignore[arg-type]
-        size=size,
-        target=target,
         split=seed,
-        drop=None if drop is None else tuple(drop),
-        task=task,  # type: ignore[arg-type]
-        resize=resize,
         class_weights=class_weights,
+        **vars(options),
     )
     check_model(base.model)
     for given in k or ():
