@@ -1,0 +1,189 @@
+"""Plots: one style for all figures, written as SVG, PNG and parts of HTML pages.
+
+Colours are those of Okabe and Ito, safe for colour-blind readers. Things that are compared also
+differ in lightness, marker or dashes, for print in grey. The same figure always gives the same
+bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec
+
+import matplotlib
+import numpy as np
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
+from numpy.typing import NDArray
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
+
+from kmixup.lab.files import replace_content
+
+Array = NDArray[np.float64]
+P = ParamSpec("P")
+
+ORANGE, BLUE, GREEN, PURPLE, SKY, RED, YELLOW, BLACK = (
+    "#e69f00", "#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#000000",
+)  # fmt: skip
+COLOURS = (ORANGE, BLUE, GREEN, PURPLE, SKY, RED, YELLOW, BLACK)
+MARKERS = "o^sDvP*"  # one fewer than colours, so that 56 classes look different
+DASHES = ("solid", "dashed", "dashdot", "dotted", (0, (6, 1, 1, 1, 1, 1)))
+SCALE = "cividis_r"  # light for 0, dark for 1, as are the first two classes
+FAINT = "#bbbbbb"
+STYLE: dict[Any, Any] = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": False,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "lines.markersize": 4.5,
+    "svg.hashsalt": "kmixup",  # ids that are not random
+}
+# inside of a page: text stays text, to be searched and read aloud, and is a little larger
+INLINE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "font.size": 10,
+    "legend.fontsize": 9,
+    "axes.grid": True,
+}
+
+DPI = 130
+SIZE = (4.2, 3.4)  # inches of an inline drawing, of 72 points
+UNDATED = dict.fromkeys(("Date", "Creator"))
+
+
+def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
+    """Let a function draw in this style, whatever the caller's settings are."""
+
+    @wraps(draw)
+    def call(*args: P.args, **kwargs: P.kwargs) -> Figure:
+        with in_style():
+            return draw(*args, **kwargs)
+
+    return call
+
+
+@contextmanager
+def in_style(**changes: Any) -> Iterator[None]:
+    """Matplotlib's own defaults with `STYLE` on top, and `changes` on top of that."""
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(STYLE | changes)
+        yield
+
+
+def panels(
+    rows: int, columns: int, *, size: tuple[float, float] = (2.3, 2.3), **options: Any
+) -> tuple[Figure, NDArray[Any]]:
+    """A figure with a grid of axes `(rows, columns)`, each `size` inches."""
+    figure = Figure(figsize=(columns * size[0], rows * size[1]), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, **options)
+
+
+def k_axis(axes: Axes, ks: Sequence[float]) -> None:
+    """Make the horizontal axis that of k, by powers of two."""
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(ks, [f"{k:g}" for k in ks])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("k")
+
+
+def shade(i: int, n: int) -> tuple[float, ...]:
+    """The colour of line `i` of `n` that have an order, from dark to light."""
+    # the light end of the scale is hard to see on white
+    return tuple(matplotlib.colormaps["viridis"](0.85 * i / max(n - 1, 1)))
+
+
+def svg(figure: Figure, about: Mapping[str, str]) -> bytes:
+    """A figure as an SVG file; `about` has its title and description."""
+    stream = io.BytesIO()
+    with in_style():
+        figure.savefig(stream, format="svg", dpi=DPI, metadata={**about, **UNDATED})
+    return stream.getvalue()
+
+
+def png(
+    figure: Figure, about: Mapping[str, str] = {}, *, dpi: float = DPI, smooth: bool = False
+) -> bytes:
+    """A figure as a PNG file.
+
+    Args:
+        figure: what to write.
+        about: texts to put into the file.
+        dpi: pixels to an inch.
+        smooth: keep gradients smooth; otherwise rare colours are kept true.
+    """
+    full, small, texts = io.BytesIO(), io.BytesIO(), PngInfo()
+    with in_style():
+        figure.savefig(full, format="png", dpi=dpi)
+    for key, text in about.items():
+        texts.add_itxt(key, text)
+    image = Image.open(full).convert("RGB")
+    # in a palette a picture takes a third of the room, and looks the same
+    if smooth:
+        image = image.quantize(96, Image.Quantize.MEDIANCUT)
+    else:
+        image = image.quantize(256, Image.Quantize.MAXCOVERAGE)
+    image.save(small, format="png", optimize=True, pnginfo=texts)
+    return small.getvalue()
+
+
+def data_uri(picture: bytes) -> str:
+    """A PNG file as the source of an image inside of a page."""
+    return "data:image/png;base64," + base64.b64encode(picture).decode()
+
+
+def inline(
+    draw: Callable[[Axes], None],
+    name: str,
+    *,
+    ncols: int = 0,
+    size: tuple[float, float] = SIZE,
+) -> Markup:
+    """What `draw` draws, as SVG inside of a page, with a legend of `ncols` columns below.
+
+    `name` must differ from those of other drawings on the page: it goes into all ids. Without
+    columns there is no legend.
+    """
+    stream = io.StringIO()
+    with in_style(**INLINE, **{"svg.hashsalt": name}):
+        figure = Figure(figsize=size, layout="constrained")
+        draw(figure.subplots())
+        if ncols:
+            figure.legend(loc="outside lower center", ncols=ncols)
+        nothing = {**UNDATED, "Format": None, "Type": None}
+        figure.savefig(stream, format="svg", transparent=True, metadata=nothing)
+    text = stream.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r' id="', f' id="{name}-', text)
+    text = re.sub(r"(url\(|href=\")#", rf"\1#{name}-", text)
+    return Markup(text.strip())
+
+
+def save(figure: Figure, folder: Path, name: str) -> list[Path]:
+    """Write a figure as SVG and PNG, and its label as text, each whole or not at all."""
+    caption = str(figure.get_label())
+    about = {"Title": f"kmixup: {name}", "Description": caption}
+    contents: dict[Path, str | bytes] = {
+        folder / f"{name}.svg": svg(figure, about),
+        folder / f"{name}.png": png(figure, about),
+        folder / f"{name}.txt": f"{caption}\n",
+    }
+    for path, content in contents.items():
+        replace_content(path, content)
+    return list(contents)

@@ -1,0 +1,97 @@
+"""Write a document to a terminal, in brief: the verdict comes last, where it stays in view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.box import SIMPLE
+from rich.console import Console, RenderableType
+from rich.markup import escape
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from kmixup.lab.formatting import NOTHING
+from kmixup.lab.report.document import Block, Document, HeatMap, Table
+from kmixup.lab.report.render_markdown import heat_table
+
+STYLES = {"": "", "good": "green", "bad": "red", "open": "yellow"}
+PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "soft_wrap": True}
+
+
+def show(document: Document, console: Console) -> None:
+    """Print a document without details, figures, facts and fine print."""
+    for item in _shown(block for block in document.blocks if block.kind != "headline"):
+        if isinstance(item, Text):
+            console.print(item, **PLAIN)
+        else:
+            console.print(item)
+    for block in document.blocks:
+        if block.kind == "headline":
+            console.print()
+            for sentence in (block.text, *block.sentences):
+                console.print(sentence, style="bold", **PLAIN)
+            if block.code:
+                console.print(f"\n  {block.code}\n", style="bold green", **PLAIN)
+
+
+def _shown(blocks: Iterator[Block] | Sequence[Block]) -> Iterator[RenderableType]:
+    for block in blocks:
+        match block.kind:
+            case "paragraph" if block.style != "fine":
+                yield Text(block.text, style=STYLES[block.mood])
+            case "bullets":
+                yield from (Text(item) for item in block.items)
+            case "table" if block.rows:
+                yield from _sentences(block) if block.sentences else [_table(block)]
+            case "heatmap" if not block.repeats:
+                yield _heat(block)
+            case "section":
+                inner = list(_shown(block.blocks))
+                if inner:
+                    yield Text(f"\n{block.title}", style="bold")
+                    yield from inner
+
+
+def _table(block: Table) -> RichTable:
+    """Rows and columns without a frame, so that it fits 80 characters."""
+    justify: Any = "right" if block.numeric else "left"
+    table = _frameless(block.title)
+    for i, text in enumerate(block.header):
+        heading = text.replace(" ", "\n") if block.numeric else text
+        table.add_column(escape(heading), justify=justify if i else "left")
+    for i, row in enumerate(block.rows):
+        style = STYLES[block.moods[i]] if block.moods else ""
+        table.add_row(*map(escape, row), style=style)
+    return table
+
+
+def _sentences(block: Table) -> Iterator[Text]:
+    """Every row as a paragraph: the first cell, the verdict, then names and values."""
+    for i, row in enumerate(block.rows):
+        verdict = [row[block.verdict]] if block.verdict is not None else []
+        others = [
+            f"{name} {text}"
+            for j, (name, text) in enumerate(zip(block.header, row, strict=True))
+            if j not in (0, block.verdict) and text not in ("", NOTHING)
+        ]
+        style = STYLES[block.moods[i]] if block.moods else ""
+        yield Text(f"{row[0]}: {'; '.join([*verdict, *others])}", style=style)
+
+
+def _heat(block: HeatMap) -> RichTable:
+    text = heat_table(block, between="\n")
+    table = _frameless(block.title, block.caption)
+    for i, name in enumerate(text.header):
+        table.add_column(escape(name), justify="right" if i else "left")
+    for row in text.rows:
+        table.add_row(*map(escape, row))
+    return table
+
+
+def _frameless(title: str, caption: str = "") -> RichTable:
+    return RichTable(
+        title=escape(title) or None, caption=escape(caption) or None, title_justify="left",
+        caption_justify="left", box=SIMPLE, pad_edge=False, show_edge=False,
+        collapse_padding=True,
+    )  # fmt: skip
