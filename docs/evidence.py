@@ -18,13 +18,11 @@ from matplotlib.ticker import NullLocator
 
 from kmixup.lab.experiments.rows import read
 from kmixup.lab.files import replace_content
-from kmixup.lab.pages.style import BLACK, BLUE, FAINT, panels, shade, styled
-from kmixup.lab.pages.svg import png
 from kmixup.lab.paper.presets import PRESETS
-from kmixup.lab.report.account import Finding, account_of
-from kmixup.lab.report.grids import Cell
-from kmixup.lab.report.verdict import PairedDifference, paired
-from kmixup.lab.report.wording import best_against_best
+from kmixup.lab.plotting import BLACK, BLUE, FAINT, panels, png, shade, styled
+from kmixup.lab.report.comparisons import best_against_best
+from kmixup.lab.report.frame import Cell, TableResult, results_of
+from kmixup.lab.report.stats import PairedDifference, paired
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs/img"
@@ -57,30 +55,30 @@ QUESTIONS = (
 
 
 @cache
-def findings(preset: str) -> Mapping[str, Finding]:
+def results(preset: str) -> Mapping[str, TableResult]:
     """What the published rows say of every table of an experiment, by the table's name."""
-    account = account_of(list(read(ROOT / "results" / preset)), PRESETS[preset].tables)
-    return {finding.outcome.table.name: finding for finding in account.findings}
+    found = results_of(read(ROOT / "results" / preset), PRESETS[preset].tables)
+    return {result.table.name: result for result in found}
 
 
-def cells(finding: Finding) -> Iterator[Cell]:
+def cells(result: TableResult) -> Iterator[Cell]:
     """ERM and every k and alpha, with the same alpha at every k."""
-    yield finding.outcome.erm[0]
-    for grid in finding.outcome.grids:
+    yield result.erm[0]
+    for grid in result.grids:
         if grid.rule == "same":
             yield from grid
 
 
 def differences(preset: str, table: str) -> tuple[PairedDifference, ...]:
     """The answers to the questions on one data set."""
-    finding = findings(preset)[table]
-    at = {cell.k: cell for cell in cells(finding) if cell.k == 0 or cell.alpha == ALPHA}
+    result = results(preset)[table]
+    at = {cell.k: cell for cell in cells(result) if cell.k == 0 or cell.alpha == ALPHA}
     helped = paired(at[1].errors, at[0].errors, at[0].partition)
     matched = paired(at[16].errors, at[1].errors, at[1].partition)
-    (searched,) = best_against_best(finding, "same")
-    if helped is None or matched is None or searched.honest is None:
+    (searched,) = best_against_best(result, "same")
+    if helped is None or matched is None or searched.held_out is None:
         raise ValueError(f"{table} must have rows for ERM, mixup and k = 16, some are missing")
-    return helped, matched, searched.honest
+    return helped, matched, searched.held_out
 
 
 def gains_figures() -> dict[str, object]:
@@ -118,7 +116,7 @@ def low_data_figures(preset: str, tests: Mapping[str, str]) -> dict[str, object]
     shown = {}
     for title, test in tests.items():
         lines: dict[str, dict[str, list[float]]] = {}
-        for cell in cells(findings(preset)[preset + test]):
+        for cell in cells(results(preset)[preset + test]):
             if cell.mean is None or cell.standard_error is None:
                 raise ValueError(f"{preset} must have several trials of k = {cell.k}, has not")
             point = [round(cell.mean, 4), round(cell.standard_error, 4)]

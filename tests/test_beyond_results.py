@@ -14,7 +14,7 @@ from scipy.stats import ttest_1samp
 from kmixup.lab.experiments.rows import read
 from kmixup.lab.formatting import with_interval
 from kmixup.lab.paper.presets import PRESETS
-from kmixup.lab.report.several import holm
+from kmixup.lab.report.stats import holm
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/beyond.md").read_text()

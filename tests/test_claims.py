@@ -12,10 +12,15 @@ import pytest
 from kmixup.lab.experiments.rows import read
 from kmixup.lab.formatting import number, signed
 from kmixup.lab.paper.presets import PRESETS
-from kmixup.lab.report.account import account_of
-from kmixup.lab.report.recipes import recipes
-from kmixup.lab.report.several import column_tests
-from kmixup.lab.report.wording import best_against_best, printed
+from kmixup.lab.report.comparisons import (
+    agreement,
+    best_against_best,
+    column_tests,
+    comparisons,
+    recipes,
+)
+from kmixup.lab.report.frame import results_of
+from kmixup.lab.report.sweep import printed_text
 
 ROOT = Path(__file__).parents[1]
 README, PAGE = ((ROOT / name).read_text() for name in ("README.md", "docs/results.md"))
@@ -24,27 +29,27 @@ AFTER_HOLM = {-1: "**lower**", 0: "undecided", 1: "**higher**"}
 
 
 @cache
-def account(name):
-    return account_of(read(ROOT / "results" / name), PRESETS[name].tables)
+def results(name):
+    return results_of(read(ROOT / "results" / name), PRESETS[name].tables)
 
 
-def finding(name, title):
-    return next(entry for entry in account(name).findings if entry.outcome.title == title)
+def result(name, title):
+    return next(entry for entry in results(name) if entry.title == title)
 
 
 def best(name, title, rule="same"):
     """The best k > 1 less the best k = 1."""
-    (comparison,) = best_against_best(finding(name, title), rule)
+    (comparison,) = best_against_best(result(name, title), rule)
     return comparison
 
 
 def corrected(name, rule="same"):
     """k = 16 against k = 1 by the name of the column, corrected for all columns."""
-    return {test.where: test for test in column_tests(account(name).findings, 16, rule)}
+    return {test.where: test for test in column_tests(results(name), 16, rule)}
 
 
 def cell(name, title, k, alpha=1.0, rule="same"):
-    outcome = finding(name, title).outcome
+    outcome = result(name, title)
     if k == 0:
         return outcome.erm[0]
     (grid,) = (grid for grid in outcome.grids if grid.rule == rule)
@@ -65,7 +70,7 @@ def expected_expectation(title):
     """What a user can expect on a data set: at alpha = 1, and after a search."""
     test = corrected("uci")[f"{title}, α = 1"]
     at_one = [error(cell("uci", title, k)) for k in (0, 1, 16)]
-    searched = best("uci", title).honest
+    searched = best("uci", title).held_out
     return (
         f"| {title} | {' | '.join(at_one)} | {test.difference.text} | {AFTER_HOLM[test.side]} | "
         f"{searched.text} |"
@@ -75,33 +80,33 @@ def expected_expectation(title):
 def expected_verdict(title):
     """The claim of the paper on a data set: ours, for new data, the paper's, and the verdict."""
     comparison = best("uci", title)
-    low, high = comparison.honest.new_data
+    low, high = comparison.held_out.new_data
     return (
-        f"| {title} | {comparison.honest.text} | [{signed(low)}, {signed(high)}] | "
-        f"{printed(comparison)} | {comparison.label} |"
+        f"| {title} | {comparison.held_out.text} | [{signed(low)}, {signed(high)}] | "
+        f"{printed_text(comparison)} | {comparison.verdict.outcome} |"
     )
 
 
 def expected_recipes(title):
     """The two recipes of the appendix against mixup."""
-    outcome = finding("uci", title).outcome
+    outcome = result("uci", title)
     (grid,) = (grid for grid in outcome.grids if grid.rule == "same")
     simple, two_steps = recipes(outcome, grid)
     return (
-        f"| {title} | {simple.honest.text} | {signed(simple.paper)} | "
-        f"{two_steps.honest.text} | {signed(two_steps.paper)} |"
+        f"| {title} | {simple.held_out.text} | {signed(simple.paper)} | "
+        f"{two_steps.held_out.text} | {signed(two_steps.paper)} |"
     )
 
 
 def expected_reading(name, title):
     """Both readings of alpha: distances of levels and of shapes, and which is nearer."""
-    agreement = finding(name, title).agreement
-    fits = {fit.rule: fit for fit in agreement.fits}
+    found = agreement(result(name, title))
+    fits = {fit.rule: fit for fit in found.fits}
     names = {"same": "the same alpha", "xi": "calibrated"}
     levels = f"{number(fits['same'].distance)} | {number(fits['xi'].distance)}"
     shapes = f"{number(fits['same'].shape)} | {number(fits['xi'].shape)}"
-    by_level = names[agreement.nearer.rule] if agreement.decided else "cannot tell"
-    by_shape = names[agreement.nearer_shape.rule] if agreement.shape_decided else "cannot tell"
+    by_level = names[found.nearer.rule] if found.decided else "cannot tell"
+    by_shape = names[found.nearer_shape.rule] if found.shape_decided else "cannot tell"
     return f"| {title} | {levels} | {by_level} | {shapes} | {by_shape} |"
 
 
@@ -126,14 +131,16 @@ def by_names(*words, page=PAGE):
 
 
 def test_verdicts_in_words_follow_from_the_rows():
-    comparisons = {title: best("uci", title) for title in UCI}
-    assert all(comparison.honest.side == 0 for comparison in comparisons.values())
+    compared = {title: best("uci", title) for title in UCI}
+    assert all(comparison.held_out.side == 0 for comparison in compared.values())
     assert all(
-        not comparison.honest.low <= comparison.paper <= comparison.honest.high
-        for comparison in comparisons.values()
+        not comparison.held_out.low <= comparison.paper <= comparison.held_out.high
+        for comparison in compared.values()
     )
     excluded = [
-        title for title, comparison in comparisons.items() if "size excluded" in comparison.label
+        title
+        for title, comparison in comparisons.items()
+        if "ruled out" in comparison.verdict.outcome
     ]
     assert excluded == ["Cancer", "Iris", "Phishing"]
     by_names("its size is excluded on Cancer, Iris and Phishing")
@@ -185,21 +192,21 @@ def test_the_pattern_at_alpha_one_in_words_follows_from_the_rows():
 
 
 def test_the_comparison_with_plain_training_follows_from_the_rows():
-    comparisons = {}
+    compared = {}
     for title in UCI:
-        (comparisons[title],) = (
+        (compared[title],) = (
             comparison
-            for comparison in finding("uci", title).comparisons
-            if (comparison.challenger, comparison.baseline) == ("mixup", "ERM")
+            for comparison in comparisons(result("uci", title))
+            if (comparison.new, comparison.old) == ("mixup", "ERM")
         )
-    sides = {title: comparison.honest.side for title, comparison in comparisons.items()}
+    sides = {title: comparison.held_out.side for title, comparison in compared.items()}
     assert sides == {"Abalone": 1, "Arrhythmia": -1, "Cancer": 0, "Iris": 0, "Phishing": 0}
     for title in ("Phishing", "Abalone", "Iris", "Cancer"):
         erm = cell("uci", title, 0)
         assert f"{erm.mean:.2f} %" in PAGE
         assert f"{erm.paper:.2f}" in PAGE
-    gains = [f"{-comparisons[title].paper:.2f}" for title in ("Phishing", "Abalone")]
-    losses = [f"{comparisons[title].difference:.2f}" for title in ("Phishing", "Abalone")]
+    gains = [f"{-compared[title].paper:.2f}" for title in ("Phishing", "Abalone")]
+    losses = [f"{compared[title].on_test:.2f}" for title in ("Phishing", "Abalone")]
     by_names(
         f"gains {gains[0]} points on Phishing and {gains[1]} on Abalone; "
         f"here it loses {losses[0]} and {losses[1]}"
@@ -209,11 +216,11 @@ def test_the_comparison_with_plain_training_follows_from_the_rows():
 def test_the_recipes_in_words_follow_from_the_rows():
     sides = {"simple": {}, "two steps": {}}
     for title in UCI:
-        outcome = finding("uci", title).outcome
+        outcome = result("uci", title)
         (grid,) = (grid for grid in outcome.grids if grid.rule == "same")
         simple, two_steps = recipes(outcome, grid)
-        sides["simple"][title] = simple.honest.side
-        sides["two steps"][title] = two_steps.honest.side
+        sides["simple"][title] = simple.held_out.side
+        sides["two steps"][title] = two_steps.held_out.side
     assert [title for title, side in sides["simple"].items() if side > 0] == ["Abalone", "Phishing"]
     assert min(sides["simple"].values()) == 0
     assert set(sides["two steps"].values()) == {0}
@@ -226,7 +233,7 @@ def test_the_scaling_of_columns_in_words_follows_from_the_rows():
         if row.trial.data == "cancer" and row.trial.method.name == "erm"
     ]
     (level,) = (
-        fit.distance for fit in finding("uci", "Cancer").agreement.fits if fit.rule == "same"
+        fit.distance for fit in agreement(result("uci", "Cancer")).fits if fit.rule == "same"
     )
     phishing = [cell("uci", "Phishing", k, rule="xi") for k in (1, 16)]
     by_names(
@@ -258,7 +265,7 @@ def test_the_toys_in_words_follow_from_the_rows():
 def test_mnist_in_words_follows_from_the_rows():
     by_alpha = {k: [cell("mnist", "MNIST", k, a).mean for a in (0.2, 100.0)] for k in (1, 64)}
     by_names(*(f"({first:.2f} to {last:.2f})" for first, last in by_alpha.values()))
-    tests = column_tests(account("mnist").findings, 64, "same")
+    tests = column_tests(results("mnist"), 64, "same")
     assert [test.where[-7:] for test in tests if test.difference.side] == ["α = 100"]
     assert not any(test.side for test in tests)
 

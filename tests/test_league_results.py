@@ -7,11 +7,11 @@ import pytest
 from kmixup.lab.experiments.league import make_contests, result_of
 from kmixup.lab.experiments.rows import read
 from kmixup.lab.formatting import with_error
-from kmixup.lab.league.standings import standings_of
-from kmixup.lab.league.wording import against_sentence, friedman_sentence
 from kmixup.lab.paper.presets import PRESETS, small_experiments
-from kmixup.lab.report.account import account_of
-from kmixup.lab.report.verdict import paired
+from kmixup.lab.report.comparisons import comparisons
+from kmixup.lab.report.frame import results_of
+from kmixup.lab.report.league import against_sentence, friedman_sentence, standings_of
+from kmixup.lab.report.stats import paired
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/league.md").read_text().partition("## What was run")[2]
@@ -66,11 +66,11 @@ def test_the_gain_on_mnist_follows_from_the_rows(results):
     assert f"k-mixup less mixup is {paired(matched.errors, mixup.errors).text}." in PAGE
     chosen = [method.alpha for method in mixup.chosen.values()]
     assert (chosen.count(0.05), len(chosen)) == (4, 10)
-    whole = account_of(read(ROOT / "results/mnist-1000"), PRESETS["mnist-1000"].tables[:1])
+    (whole,) = results_of(read(ROOT / "results/mnist-1000"), PRESETS["mnist-1000"].tables[:1])
     (best,) = (
-        comparison.honest.mean
-        for comparison in whole.findings[0].comparisons
-        if (comparison.challenger, comparison.baseline) == ("mixup", "ERM")
+        comparison.held_out.mean
+        for comparison in comparisons(whole)
+        if (comparison.new, comparison.old) == ("mixup", "ERM")
     )
     assert 0.6 < gain / -best < 0.7  # a third of the gain is lost
     assert min(method.alpha for method in matched.entrant.settings) == 0.2

@@ -36,16 +36,15 @@ INSPECTION = [{"halfway", "labels"}, {"readings"}, {"inspecting"}]
 # folders and modules of the lab
 LAB = [
     {"checks", "files", "formatting", "imports"},
-    {"pages"},
+    {"plotting"},
     {"data", "models"},
     {"evaluate"},
     {"train"},
     {"experiments"},
     {"paper"},
     {"figures"},
-    {"report"},
-    {"tuning", "xray"},
-    {"bench", "league"},
+    {"inspection"},
+    {"bench", "report"},
     {"commands", "python"},
     {"cli", "__init__"},
 ]
@@ -73,17 +72,17 @@ def imports_of(path: Path, package: str = "kmixup") -> set[str]:
 @pytest.mark.parametrize(
     "line",
     [
-        "import kmixup.lab.report.page",
+        "import kmixup.lab.report.sweep",
         "import numpy, kmixup.lab.report as pages",
         "from kmixup.lab import files, report",
-        "from kmixup.lab.report import page",
-        "def late():\n    from kmixup.lab.report.page import page",
+        "from kmixup.lab.report import sweep",
+        "def late():\n    from kmixup.lab.report.sweep import sweep",
     ],
 )
 def test_every_way_to_import_is_seen(tmp_path, line):
     (tmp_path / "module.py").write_text(line)
     assert "report" in imports_of(tmp_path / "module.py", "kmixup.lab")
-    (tmp_path / "module.py").write_text("from .report import page")
+    (tmp_path / "module.py").write_text("from .report import sweep")
     with pytest.raises(AssertionError, match="imports .report relatively"):
         imports_of(tmp_path / "module.py")
 

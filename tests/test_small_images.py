@@ -13,8 +13,9 @@ from scipy import stats
 from kmixup.lab.experiments.rows import read
 from kmixup.lab.formatting import signed
 from kmixup.lab.paper.presets import PRESETS
-from kmixup.lab.report.account import account_of
-from kmixup.lab.report.several import holm
+from kmixup.lab.report.comparisons import comparisons
+from kmixup.lab.report.frame import results_of
+from kmixup.lab.report.stats import holm
 
 ROOT = Path(__file__).parents[1]
 README, PAGE = ((ROOT / name).read_text() for name in ("README.md", "docs/results.md"))
@@ -160,24 +161,23 @@ def test_the_tables_follow_from_the_rows(name):
 
 @cache
 def findings(name):
-    found = account_of(rows(name), PRESETS[name].tables).findings
-    return {finding.outcome.table.name: finding for finding in found}
+    found = results_of(rows(name), PRESETS[name].tables)
+    return {result.table.name: result for result in found}
 
 
 def compared(name, challenger, baseline, test=""):
     """Best cells against best cells, on trials that did not choose."""
     (comparison,) = (
         comparison
-        for comparison in findings(name)[name + test].comparisons
-        if (comparison.challenger, comparison.baseline, comparison.k)
-        == (challenger, baseline, None)
+        for comparison in comparisons(findings(name)[name + test])
+        if (comparison.new, comparison.old, comparison.k) == (challenger, baseline, None)
     )
     return comparison
 
 
 def honest(*names):
     """The difference of best cells with its interval; the arguments are those of `compared`."""
-    return compared(*names).honest
+    return compared(*names).held_out
 
 
 def range_text(cells, k):
@@ -190,7 +190,7 @@ def test_mnist_1000_in_words_follows_from_the_rows():
     cells = errors("mnist-1000")
     mixup = compared("mnist-1000", "mixup", "ERM")
     matched = compared("mnist-1000", "k-mixup", "mixup")
-    assert (mixup.honest.side, matched.honest.side) == (-1, 0)
+    assert (mixup.held_out.side, matched.held_out.side) == (-1, 0)
     assert mixup.chosen[0].alpha == min(alphas(cells))
     small = {cell: test for cell, test in matched_tests(cells).items() if cell[1] < 1}
     assert [cell for cell, (*_, p) in small.items() if p < 0.05] == [(64, 0.05)]
@@ -198,9 +198,9 @@ def test_mnist_1000_in_words_follows_from_the_rows():
     assert f"at alpha = 0.05, k = 64 errs more than mixup, {difference_text(*difference)}" in PAGE
     assert (
         f"The best mixup errs on {mixup.chosen[0].mean:.2f} % of the images, plain training on "
-        f"{mixup.chosen[1].mean:.2f} %: {mixup.honest.text} on trials that did not choose."
+        f"{mixup.chosen[1].mean:.2f} %: {mixup.held_out.text} on trials that did not choose."
     ) in PAGE
-    assert f"The best k > 1 less the best mixup is {matched.honest.text}." in PAGE
+    assert f"The best k > 1 less the best mixup is {matched.held_out.text}." in PAGE
     assert (
         f"mixup moves from {range_text(cells, 1)}, and k = 64 from {range_text(cells, 64)}" in PAGE
     )
@@ -229,12 +229,12 @@ def test_mnist_1000_under_shift_in_words_follows_from_the_rows():
     attacked = [compared("mnist-1000", name, "ERM", "-fgsm-16") for name in ("mixup", "k-mixup")]
     noisy = [compared("mnist-1000", "k-mixup", name, "-noise-64") for name in ("ERM", "mixup")]
     assert (
-        f"Under FGSM of 16 the best mixup less ERM is {attacked[0].honest.text}, and the best "
-        f"k-mixup less ERM {attacked[1].honest.text}"
+        f"Under FGSM of 16 the best mixup less ERM is {attacked[0].held_out.text}, and the best "
+        f"k-mixup less ERM {attacked[1].held_out.text}"
     ) in PAGE
     assert (
-        f"Under noise of 64 the best k-mixup less ERM is {noisy[0].honest.text}, and less the best "
-        f"mixup {noisy[1].honest.text}."
+        f"Under noise of 64 the best k-mixup less ERM is {noisy[0].held_out.text}, and less the "
+        f"best mixup {noisy[1].held_out.text}."
     ) in PAGE
 
 
@@ -313,7 +313,7 @@ def test_a_line_of_readme_follows_from_the_rows(title, name, test):
     side = "undecided" if p > 0.05 else "**lower**" if mean < 0 else "**higher**"
     figures = [mean_text(cells[0, 0.0]), mean_text(cells[1, 1.0]), mean_text(cells[16, 1.0])]
     figures += [difference_text(mean, low, high), side]
-    figures += [compared(name, "k-mixup", "mixup", test).honest.text]
+    figures += [compared(name, "k-mixup", "mixup", test).held_out.text]
     assert f"| {title} | {' | '.join(figures)} |" in README
 
 
@@ -326,13 +326,13 @@ def test_the_numbers_of_trials_in_readme_are_those_of_the_rows():
 
 
 def test_the_gains_of_mixing_in_readme_follow_from_the_rows():
-    helped = [compared(name, "mixup", "ERM").honest for name in ("mnist-1000", "mnist-5000")]
+    helped = [compared(name, "mixup", "ERM").held_out for name in ("mnist-1000", "mnist-5000")]
     assert (
         f"the best mixup beats plain training ({helped[0].text} with 1,000, {helped[1].text} with "
         "5,000)"
     ) in README
     assert all(difference.side == -1 for difference in helped)
-    assert compared("cifar10-5000", "mixup", "ERM", "-clean").honest.side == 0
+    assert compared("cifar10-5000", "mixup", "ERM", "-clean").held_out.side == 0
 
 
 def test_the_best_alpha_is_small_as_the_guide_says():

@@ -14,6 +14,7 @@ from sklearn.metrics import (
 from torch.nn.functional import cross_entropy
 
 from kmixup.lab.data import Dataset, load
+from kmixup.lab.evaluate.baseline import beside, constant_answer, constant_sentence, figures
 from kmixup.lab.evaluate.scores import (
     PERCENT,
     RMSE,
@@ -25,7 +26,6 @@ from kmixup.lab.evaluate.scores import (
     score_numbers,
 )
 from kmixup.lab.evaluate.tasks import Classes, Regression, objective_of
-from kmixup.lab.evaluate.wording import beside, constant_answer, constant_sentence, figures
 
 
 def drawn(n=60, classes=3, seed=0):

@@ -5,6 +5,7 @@ import re
 import matplotlib
 import numpy as np
 import pytest
+from kmixup.lab.pages import style
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from PIL import Image
@@ -18,7 +19,6 @@ from kmixup.lab.figures import convergence, gallery, rates, schematics
 from kmixup.lab.figures.clouds import Cloud, cloud_of, toys
 from kmixup.lab.figures.couplings import couplings, partners, steps
 from kmixup.lab.figures.gallery import Settings, draw
-from kmixup.lab.pages import style
 from kmixup.lab.train.config import Protocol, Trial
 from kmixup.matching import Nearest, Optimal
 

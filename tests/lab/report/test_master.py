@@ -7,7 +7,8 @@ from report_rows import failed, method, row
 from rich.console import Console
 
 from kmixup.lab.paper.presets import PRESETS
-from kmixup.lab.report.master import show_master
+from kmixup.lab.report.render_terminal import show
+from kmixup.lab.report.sweep import master_document
 from kmixup.lab.train.config import Method, Trial
 
 MNIST = PRESETS["master"].summaries[0]
@@ -16,7 +17,7 @@ BASE = Trial("mnist", "lenet", Method("erm"))
 
 def shown(rows):
     console = Console(width=120, record=True, file=StringIO())
-    show_master([MNIST], rows, console)
+    show(master_document([MNIST], rows), console)
     return console.export_text()
 
 
@@ -39,7 +40,7 @@ def test_rows_of_other_networks_and_failed_trials_are_no_figures_of_ours():
     assert "ours" not in shown(rows)
 
 
-def test_figures_of_the_papers_protocol_are_not_called_shrunk():
+def test_figures_of_the_papers_protocol_are_not_called_reduced():
     rows = [row(Method("erm"), 3.0, seed, base=BASE) for seed in range(20)]
     rows += [
         row(method(k, alpha), 2.0, seed, base=BASE)
@@ -47,5 +48,5 @@ def test_figures_of_the_papers_protocol_are_not_called_shrunk():
         for k in MNIST.table.ks
         for alpha in MNIST.table.alphas
     ]
-    assert "shrunk" not in shown(rows)
-    assert "ours: shrunk to 19 of 20 trials." in shown(rows[1:])
+    assert "reduced" not in shown(rows)
+    assert "ours: reduced to 19 of 20 trials." in shown(rows[1:])

@@ -1,19 +1,18 @@
 """Several methods in one table, on the page, in Markdown and on the terminal."""
 
+from io import StringIO
 from statistics import fmean
 
 import pytest
 from report_rows import method, row, sweep, table
 from rich.console import Console
 
-from kmixup.lab import report
-from kmixup.lab.experiments.rows import read_row
 from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.paper.tables import PaperColumn
-from kmixup.lab.report.account import account_of
-from kmixup.lab.report.grids import partition_of
-from kmixup.lab.report.side_by_side import side_by_side
-from kmixup.lab.report.verdict import interval
+from kmixup.lab.report.frame import partition_of, results_of, tables_of, unplaced
+from kmixup.lab.report.render_terminal import show
+from kmixup.lab.report.stats import interval
+from kmixup.lab.report.sweep import Preface, side_by_side, sweep_document, write_sweep
 from kmixup.lab.train.config import Method
 from kmixup.lab.train.methods import METHODS
 
@@ -47,17 +46,17 @@ def family():
 
 
 def of(rows, tables):
-    return side_by_side(account_of(rows, tables).findings)
+    return side_by_side(results_of(rows, tables))
 
 
 def test_the_family_is_one_table_with_every_method_once(family):
     shown = of(family, PRESETS["family"].tables)
     assert [label for label, _ in shown.rows] == LABELS
-    assert shown.head == (
+    assert shown.head == [
         ("four-bars, mlp-toy", "α = 1"),
         ("four-bars, mlp-toy", "α = 16"),
         ("mnist, lenet", "α = 1"),
-    )
+    ]
     missing = {label for label, boxes in shown.rows if any(box.text == "–" for box in boxes)}
     needs = {"StackMix, k = 1": 2, "CutMix, k = 16": 1}  # columns with a figure
     for label, figures in needs.items():
@@ -83,7 +82,7 @@ def test_a_cell_has_the_mean_and_the_paired_difference_from_mixup(family):
     expected = interval([difference] * len(seeds), partition=partition_of(mnist))
     assert expected.text in rows["CutMix, k = 16"][2].small
     assert expected.low < 0 < expected.high
-    assert "[" not in rows["mixup"][2].small
+    assert not any("[" in line for line in rows["mixup"][2].small)
     assert rows["ERM"][2].best
     assert not rows["mixup"][2].best
 
@@ -98,7 +97,7 @@ def test_layers_are_rows_of_their_own_and_never_averaged():
         for k in (1, 16):
             rows.append(row(Method("manifold", k, layers=layers), error + k / 16))
     rows.append(row(Method("erm"), 4.0))
-    own = report.tables_of(rows)
+    own = tables_of(rows)
     found = dict(of(rows, own).rows)
     assert {label: boxes[0].text for label, boxes in found.items()} == {
         "ERM": "4.00",
@@ -110,10 +109,10 @@ def test_layers_are_rows_of_their_own_and_never_averaged():
     manifold = table(
         method="manifold", errors=None, layers="all-blocks", columns=(PaperColumn(1.0),)
     )
-    (finding,) = account_of(rows, [manifold]).findings
-    assert [cell.mean for cell in finding.outcome.grids[0]] == pytest.approx([7.0625, 8.0])
-    assert finding.outcome.baseline == "manifold with k = 1"
-    assert finding.outcome.erm[0].mean == pytest.approx(4.0)
+    (found,) = results_of(rows, [manifold])
+    assert [cell.mean for cell in found.grids[0]] == pytest.approx([7.0625, 8.0])
+    assert found.baseline == "manifold with k = 1"
+    assert found.erm[0].mean == pytest.approx(4.0)
 
 
 def test_pairings_and_both_readings_of_alpha_are_told_apart():
@@ -121,7 +120,7 @@ def test_pairings_and_both_readings_of_alpha_are_told_apart():
     others = [row(method(16, 1.0, rule), 2.0) for rule in ("same", "xi")]
     nearest = [row(Method("nearest", 16), 6.0), row(Method("mixup"), 5.0)]
     rows = [*batch, *others, *nearest]
-    labels = [label for label, _ in of(rows, report.tables_of(rows)).rows]
+    labels = [label for label, _ in of(rows, tables_of(rows)).rows]
     assert len(labels) == len(set(labels))
     assert "k-mixup, k = 16, pairing batch" in labels
     assert "k-mixup, k = 16, pairing loaders, equal ξ" in labels
@@ -129,33 +128,22 @@ def test_pairings_and_both_readings_of_alpha_are_told_apart():
 
 
 def test_it_is_in_every_form_of_the_report(tmp_path, family):
-    preset = PRESETS["family"]
-    paths = report.write(
-        family, preset.tables, tmp_path, name="family", command="kmixup reproduce family"
-    )
-    for text in (paths.page.read_text(), paths.markdown.read_text()):
-        listed = text.count(">Methods side by side</a>")
-        assert text.count("Methods side by side") - listed == 1
-        assert text.index("Methods side by side") < text.index("Verdicts")
-        assert all(label in text for label in LABELS)
-    assert "cutmix,same,16" in paths.cells.read_text()
-    assert "cutmix,,1" in paths.cells.read_text()
-    console = Console(record=True, width=120)
-    report.show(family, preset.tables, console)
+    results, preface = results_of(family, PRESETS["family"].tables), Preface("family", "kmixup")
+    page = write_sweep(family, results, tmp_path, preface).read_text()
+    text, cells = ((tmp_path / name).read_text() for name in ("report.md", "cells.csv"))
+    console = Console(record=True, width=120, file=StringIO())
+    show(sweep_document(family, results, preface), console)
+    for shown in (page, text):
+        assert all(label in shown for label in LABELS)
+    assert text.index("All methods") < text.index("Verdicts")
+    assert "cutmix,same,16" in cells
+    assert "cutmix,,1" in cells
     assert "local mixup, k = 16" in console.export_text()
-
-
-def test_rows_from_before_there_were_layers_are_read():
-    old = [row.to_dict() for row in sweep(lambda *_: 5.0, trials=1)]
-    for plain in old:
-        del plain["trial"]["method"]["layers"], plain["checksum"]
-    (finding,) = account_of(map(read_row, old), [table()]).findings
-    assert all(cell.mean == pytest.approx(5.0) for cell in finding.outcome.cells)
 
 
 def test_mixup_has_a_place_beside_methods_of_their_own_at_k_1():
     rows = [row(Method(name, 1), error) for name, error in (("mixup", 5.0), ("cutmix", 4.0))]
-    account = account_of(rows, report.tables_of(rows))
-    assert account.unplaced == ()
-    texts = {label: boxes[0].text for label, boxes in side_by_side(account.findings).rows}
+    results = results_of(rows, tables_of(rows))
+    assert unplaced(rows, results) == ()
+    texts = {label: boxes[0].text for label, boxes in side_by_side(results).rows}
     assert texts == {"ERM": "not run", "CutMix, k = 1": "4.00", "mixup": "5.00"}

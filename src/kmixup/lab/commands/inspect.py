@@ -73,7 +73,9 @@ def inspect(
     from rich.markup import escape
 
     from kmixup.lab.data import load
-    from kmixup.lab.xray import examine, show, write
+    from kmixup.lab.inspection import inspect_data
+    from kmixup.lab.report.inspect import inspect_document, write_inspect
+    from kmixup.lab.report.render_terminal import show
 
     shown = escape(data)
     with Console(stderr=True).status(f"reading {shown}") as status:
@@ -81,11 +83,11 @@ def inspect(
             data, limit=limit, scaling=scaling, seed=seed, target=target, drop=drop,  # type: ignore[arg-type]
             task=task, resize=height_and_width(resize),  # type: ignore[arg-type]
         )  # fmt: skip
-        xray = examine(
+        inspected = inspect_data(
             loaded, alpha=alpha, largest_k=largest_k, size=size, seed=seed,
             watch=lambda k: status.update(f"matching samples of {shown} at k = {k}"),
         )  # fmt: skip
     say_account(loaded)
-    show(xray, Console())
+    show(inspect_document(inspected, typed()), Console())
     if page:
-        typer.echo(f"page: {write(xray, folder, command=typed())}")
+        typer.echo(f"page: {write_inspect(inspected, folder, typed())}")

@@ -131,13 +131,13 @@ def _play(contests: Sequence[Contest], folder: Path, how: How) -> tuple[list[Res
 def _report(results: Sequence[Result], folder: Path, *, quiet: bool) -> Path:
     from rich.console import Console
 
-    from kmixup.lab.league.page import show, write
-    from kmixup.lab.league.standings import standings_of
+    from kmixup.lab.report.league import league_document, standings_of, write_league
+    from kmixup.lab.report.render_terminal import show
 
     standings = standings_of(results)
-    show(standings, Console())
+    show(league_document(standings, typed()), Console())
     say_drawing(quiet=quiet)
-    return write(standings, folder, command=typed())
+    return write_league(standings, folder, typed())
 
 
 def _preview(contests: Sequence[Contest], how: How) -> None:

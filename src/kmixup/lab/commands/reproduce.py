@@ -168,9 +168,10 @@ def _show_summary(preset: Preset, out: Path | None) -> None:
 def _show_master(preset: Preset, rows: Sequence[Row]) -> None:
     from rich.console import Console
 
-    from kmixup.lab.report.master import show_master
+    from kmixup.lab.report.render_terminal import show
+    from kmixup.lab.report.sweep import master_document
 
-    show_master(preset.summaries, rows, Console())
+    show(master_document(preset.summaries, rows), Console())
 
 
 def _extent(preset: Preset, shrunk: Sequence[str]) -> str:

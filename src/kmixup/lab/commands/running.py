@@ -148,19 +148,21 @@ def report(
     quiet: bool = False,
     **preface: Any,
 ) -> Path:
-    """Show the tables on the terminal, or those that the rows make, and write the page."""
+    """Show the tables, or those that the rows define, on the terminal, and write the page."""
     from rich.console import Console
 
     from kmixup.lab.figures.surfaces import pictures
-    from kmixup.lab.report import show, tables_of, write
+    from kmixup.lab.report.frame import results_of, tables_of
+    from kmixup.lab.report.render_terminal import show
+    from kmixup.lab.report.sweep import Preface, sweep_document, write_sweep
 
-    tables = tables_of(rows) if tables is None else tables
-    judged = {"comparison": preface["comparison"]} if "comparison" in preface else {}
-    show(rows, tables, Console(), **judged)
-    trials = (row.trial for row in rows)
+    results = results_of(rows, tables_of(rows) if tables is None else tables)
+    about = Preface(command=typed(), **preface)
+    show(sweep_document(rows, results, about), Console())
     say_drawing(quiet=quiet)
-    surfaces = pictures(trials, folder.expanduser())
-    return write(rows, tables, folder, command=typed(), pictures=surfaces, **preface).page
+    folder = folder.expanduser()
+    surfaces = pictures((row.trial for row in rows), folder)
+    return write_sweep(rows, results, folder, about, surfaces)
 
 
 def finish(outcome: SweepOutcome, folder: Path, page: Path | None) -> None:

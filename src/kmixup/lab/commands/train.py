@@ -32,8 +32,8 @@ from kmixup.lab.commands.options import (
 )
 from kmixup.lab.commands.running import INTERRUPTED
 from kmixup.lab.data import Dataset, load
+from kmixup.lab.evaluate.baseline import beside, constant_answer, figures
 from kmixup.lab.evaluate.shifts import SHIFTS
-from kmixup.lab.evaluate.wording import beside, constant_answer, figures
 from kmixup.lab.experiments.rows import read_scores
 from kmixup.lab.formatting import count
 from kmixup.lab.train import checkpoint

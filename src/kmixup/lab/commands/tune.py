@@ -213,15 +213,15 @@ def _carry_out(plan: Plan, budget: Budget, how: How, folder: Path) -> None:
 def _report(tuned: Tuned, folder: Path, *, quiet: bool) -> Path:
     from rich.console import Console
 
-    from kmixup.lab.tuning.headline import best_of, method_words
-    from kmixup.lab.tuning.page import show, write
+    from kmixup.lab.report.render_terminal import show
+    from kmixup.lab.report.tune import best_of, method_words, tune_document, write_tune
 
-    show(tuned, Console())
+    show(tune_document(tuned, typed()), Console())
     if (best := best_of(tuned)) is not None:
         words = ["kmixup", "train", *shared_words(sys.argv[1:]), *method_words(best)]
         typer.echo(f"To train a network with it:\n  {shlex.join(words)}\n")
     say_drawing(quiet=quiet)
-    return write(tuned, folder, command=typed())
+    return write_tune(tuned, folder, typed())
 
 
 def shared_words(words: Sequence[str]) -> list[str]:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kmixup.lab.data import Dataset, load
 from kmixup.lab.data.toy import DRAW
-from kmixup.lab.pages.style import COLOURS, FAINT, MARKERS, Array
+from kmixup.lab.plotting import COLOURS, FAINT, MARKERS, Array
 
 TITLES = {"one-ring": "One Ring", "four-bars": "Four Bars", "swiss-roll": "Swiss Roll"}
 SIZE = 512

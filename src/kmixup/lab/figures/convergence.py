@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from kmixup.lab.pages.style import BLUE, DASHES, MARKERS, ORANGE, Array, panels, styled
+from kmixup.lab.plotting import BLUE, DASHES, MARKERS, ORANGE, Array, panels, styled
 from kmixup.lab.train import checkpoint, record
 from kmixup.lab.train.config import Method, Trial
 from kmixup.lab.train.loop import train

@@ -15,7 +15,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
 from kmixup.lab.figures.clouds import Cloud, class_handles, dots, frame, notes_of, xy
-from kmixup.lab.pages.style import BLACK, FAINT, MARKERS, SCALE, Array, panels, styled
+from kmixup.lab.plotting import BLACK, FAINT, MARKERS, SCALE, Array, panels, styled
 from kmixup.matching import Nearest, Optimal, Pairing, match
 from kmixup.theory import matching_distribution
 from kmixup.vicinal import vicinal_dataset

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from kmixup.lab.data import ENTRIES, at_hand, load
 from kmixup.lab.figures import clouds, convergence, couplings, rates, schematics, surfaces
-from kmixup.lab.pages.svg import save
+from kmixup.lab.plotting import save
 from kmixup.lab.train.config import Protocol, Trial
 from kmixup.lab.train.defaults import TOY, defaults_for
 from kmixup.matching import Nearest, Optimal, Pairing

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from kmixup import theory
-from kmixup.lab.pages.style import (
+from kmixup.lab.plotting import (
     BLUE,
     COLOURS,
     DASHES,

@@ -13,7 +13,7 @@ from matplotlib.ticker import PercentFormatter
 
 from kmixup.lab.figures.clouds import bare, xy
 from kmixup.lab.formatting import count as number_of
-from kmixup.lab.pages.style import BLUE, FAINT, ORANGE, SKY, Array, k_axis, panels, styled
+from kmixup.lab.plotting import BLUE, FAINT, ORANGE, SKY, Array, k_axis, panels, styled
 from kmixup.theory import cross_endpoints, islands
 from kmixup.theory.endpoints import ISLAND, island_centres
 

@@ -23,9 +23,7 @@ from numpy.typing import NDArray
 from kmixup.lab.data.toy import DRAW
 from kmixup.lab.figures.clouds import TITLES, bare, xy
 from kmixup.lab.files import replace_file
-from kmixup.lab.pages.html import Picture
-from kmixup.lab.pages.style import MARKERS, SCALE, panels, styled
-from kmixup.lab.pages.svg import data_uri, png
+from kmixup.lab.plotting import MARKERS, SCALE, panels, png, styled
 from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.defaults import TOY
 from kmixup.lab.train.fleet import train_fleet
@@ -39,6 +37,21 @@ SHOWN = 150  # training points in a picture, of each class
 CLASSES = LinearSegmentedColormap.from_list("classes", ["#d95f0e", "#f7f7f7", "#2166ac"])
 POINTS = ("#fdd0a2", "#c6dbef")  # the same in lighter colours, for training points
 PICTURE_DPI = 120
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A decision surface for a report.
+
+    Attributes:
+        title: the method.
+        caption: its test error.
+        png: the picture as a PNG file.
+    """
+
+    title: str
+    caption: str
+    png: bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +254,7 @@ def _titles(toy: Sequence[Trial]) -> tuple[str, str, str]:
 def _picture(title: str, surface: Surface) -> Picture:
     diverged = np.isnan(surface.error)
     caption = "training diverged" if diverged else f"{surface.error:.2f} % test error"
-    return Picture(title, caption, data_uri(png(_drawn(surface), dpi=PICTURE_DPI, smooth=True)))
+    return Picture(title, caption, png(_drawn(surface), dpi=PICTURE_DPI, smooth=True))
 
 
 @styled

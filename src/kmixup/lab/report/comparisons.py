@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from kmixup.lab.evaluate.scores import PERCENT, Measure
-from kmixup.lab.paper.claims import Claim
+from kmixup.lab.paper.tables import Claim
 from kmixup.lab.report import stats
 from kmixup.lab.report.frame import Cell, Grid, TableResult
 from kmixup.lab.report.stats import PairedDifference, Verdict
@@ -24,7 +24,7 @@ Choose = Callable[[Sequence[int] | None], tuple[Cell, Cell]]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class CellComparison:
     """A new method against an old one, each the best of some cells. Below 0 is better.
 
     Attributes:
@@ -73,7 +73,7 @@ class Comparison:
         )  # fmt: skip
 
 
-def comparisons(result: TableResult) -> tuple[Comparison, ...]:
+def comparisons(result: TableResult) -> tuple[CellComparison, ...]:
     """k-mixup, mixup and ERM against one another, for each eps and alpha rule."""
     return tuple(
         comparison
@@ -83,7 +83,7 @@ def comparisons(result: TableResult) -> tuple[Comparison, ...]:
     )
 
 
-def _at_level(result: TableResult, erm: Cell) -> list[Comparison]:
+def _at_level(result: TableResult, erm: Cell) -> list[CellComparison]:
     """The comparisons among the cells with the eps of `erm`."""
     grids = {grid.rule: [cell for cell in grid if cell.eps == erm.eps] for grid in result.grids}
     mixup = [cell for cell in next(iter(grids.values())) if cell.k == 1]
@@ -98,7 +98,7 @@ def _at_level(result: TableResult, erm: Cell) -> list[Comparison]:
     return [*compared, compare(result.baseline, mixup, "ERM", [erm])]
 
 
-def best_against_best(result: TableResult, rule: AlphaRule) -> tuple[Comparison, ...]:
+def best_against_best(result: TableResult, rule: AlphaRule) -> tuple[CellComparison, ...]:
     """The best of k > 1 against the best of k = 1, at each eps."""
     return tuple(
         comparison
@@ -107,7 +107,7 @@ def best_against_best(result: TableResult, rule: AlphaRule) -> tuple[Comparison,
     )
 
 
-def claimed(result: TableResult, grid: Grid, claim: Claim) -> tuple[Comparison, ...]:
+def claimed(result: TableResult, grid: Grid, claim: Claim) -> tuple[CellComparison, ...]:
     """The comparisons that a claim of the paper is about: one, or one for each column or eps."""
     several, single = any(k > 1 for k in result.ks), 1 in result.ks
     if not result.printed and several != single:  # your own sweep without k = 1, or without k > 1
@@ -141,7 +141,7 @@ def compare(
     *,
     rule: AlphaRule | None = None,
     k: int | None = None,
-) -> Comparison:
+) -> CellComparison:
     """The best of some cells against the best of others.
 
     Cells with a failed trial cannot be chosen: the mean over their other trials would flatter a
@@ -159,7 +159,7 @@ def compare(
     name, cells = (old, old_cells) if families[0] else (new, new_cells)
     run = any(len(cell.trials) for cell in cells)
     why = f"every setting of {name} has failed trials" if run else f"{name} was not run"
-    return Comparison(new, old, rule, k, eps, *paper, None, None, why)
+    return CellComparison(new, old, rule, k, eps, *paper, None, None, why)
 
 
 def _compared(
@@ -171,7 +171,7 @@ def _compared(
     paper: tuple[float | None, float | None],
     families: Sequence[Sequence[Cell]],
     choose: Choose,
-) -> Comparison:
+) -> CellComparison:
     candidates = [[cell.errors for cell in family] for family in families]
 
     def errors(seeds: Sequence[int]) -> tuple[stats.Errors, stats.Errors]:
@@ -182,7 +182,7 @@ def _compared(
     if difference is None:
         shared = len(stats.shared_seeds([errors for family in candidates for errors in family]))
         why = f"it takes {stats.LEAST_TRIALS} trials of every cell, there are {shared}"
-    return Comparison(new, old, rule, k, eps, *paper, choose(None), difference, why)
+    return CellComparison(new, old, rule, k, eps, *paper, choose(None), difference, why)
 
 
 def _complete(cells: Iterable[Cell]) -> list[Cell]:
@@ -210,7 +210,7 @@ def printed_difference(
     return (first.paper or 0.0) - (second.paper or 0.0), noise
 
 
-def recipes(result: TableResult, grid: Grid) -> tuple[Comparison, ...]:
+def recipes(result: TableResult, grid: Grid) -> tuple[CellComparison, ...]:
     """The two recipes of the paper's appendix against mixup; none if trials are missing.
 
     The paper says that "alpha = 1 and a search over k" matches or outperforms mixup at any alpha
@@ -282,9 +282,7 @@ def shown_ks(result: TableResult) -> list[int]:
     return sorted({HEURISTIC} & {*ks} | {max(ks)}) if ks and 1 in result.ks else []
 
 
-def column_tests(
-    results: Sequence[TableResult], k: int, rule: AlphaRule
-) -> tuple[ColumnTest, ...]:
+def column_tests(results: Sequence[TableResult], k: int, rule: AlphaRule) -> tuple[ColumnTest, ...]:
     """k against k = 1 in all columns of all tables, corrected as one family of tests."""
     places, differences = [], []
     for result in results:

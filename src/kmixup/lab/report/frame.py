@@ -18,9 +18,9 @@ from typing import Any, get_args
 import pandas as pd
 
 from kmixup.lab.evaluate.scores import PERCENT, AnyScores, Measure
+from kmixup.lab.experiments.rows import Done, Row, done_of, measure_of
 from kmixup.lab.paper.tables import CLEAN, ERROR, MEASURES, PaperColumn, PaperTable
 from kmixup.lab.report.stats import Partition
-from kmixup.lab.sweep.rows import Done, Row, done_of, measure_of
 from kmixup.lab.train.config import AlphaRule, Method, Trial, variant_words
 from kmixup.lab.train.methods import METHODS, NO_VARIANT, VARIANTS, baseline_of
 from kmixup.measured import Measured
@@ -355,7 +355,7 @@ def _result(
 ) -> TableResult:
     by_key: dict[Key, pd.DataFrame] = {}
     if len(lines):
-        by_key = {key: group for key, group in lines.groupby("key", sort=False)}  # type: ignore[misc]
+        by_key = dict(list(lines.groupby("key", sort=False)))  # type: ignore[arg-type]
     expected = max((group.seed.nunique() for group in by_key.values()), default=0)
 
     def cell(key: Key, column: PaperColumn, paper: float | None) -> Cell:

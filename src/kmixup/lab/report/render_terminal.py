@@ -38,14 +38,19 @@ def show(document: Document, console: Console) -> None:
 def _shown(blocks: Iterator[Block] | Sequence[Block]) -> Iterator[RenderableType]:
     for block in blocks:
         match block.kind:
-            case "paragraph" if block.style != "fine":
+            case "paragraph" if not block.style:
                 yield Text(block.text, style=STYLES[block.mood])
             case "bullets":
                 yield from (Text(item) for item in block.items)
             case "table" if block.rows:
+                if block.title:
+                    yield Text(f"\n{block.title}")
                 yield from _sentences(block) if block.sentences else [_table(block)]
             case "heatmap" if not block.repeats:
+                yield Text(f"\n{block.title}")
                 yield _heat(block)
+                if block.caption:
+                    yield Text(block.caption, style="dim")
             case "section":
                 inner = list(_shown(block.blocks))
                 if inner:
@@ -56,7 +61,7 @@ def _shown(blocks: Iterator[Block] | Sequence[Block]) -> Iterator[RenderableType
 def _table(block: Table) -> RichTable:
     """Rows and columns without a frame, so that it fits 80 characters."""
     justify: Any = "right" if block.numeric else "left"
-    table = _frameless(block.title)
+    table = _frameless()
     for i, text in enumerate(block.header):
         heading = text.replace(" ", "\n") if block.numeric else text
         table.add_column(escape(heading), justify=justify if i else "left")
@@ -71,7 +76,7 @@ def _sentences(block: Table) -> Iterator[Text]:
     for i, row in enumerate(block.rows):
         verdict = [row[block.verdict]] if block.verdict is not None else []
         others = [
-            f"{name} {text}"
+            f"{name}: {text}"
             for j, (name, text) in enumerate(zip(block.header, row, strict=True))
             if j not in (0, block.verdict) and text not in ("", NOTHING)
         ]
@@ -81,7 +86,7 @@ def _sentences(block: Table) -> Iterator[Text]:
 
 def _heat(block: HeatMap) -> RichTable:
     text = heat_table(block, between="\n")
-    table = _frameless(block.title, block.caption)
+    table = _frameless()
     for i, name in enumerate(text.header):
         table.add_column(escape(name), justify="right" if i else "left")
     for row in text.rows:
@@ -89,9 +94,5 @@ def _heat(block: HeatMap) -> RichTable:
     return table
 
 
-def _frameless(title: str, caption: str = "") -> RichTable:
-    return RichTable(
-        title=escape(title) or None, caption=escape(caption) or None, title_justify="left",
-        caption_justify="left", box=SIMPLE, pad_edge=False, show_edge=False,
-        collapse_padding=True,
-    )  # fmt: skip
+def _frameless() -> RichTable:
+    return RichTable(box=SIMPLE, pad_edge=False, show_edge=False, collapse_padding=True)

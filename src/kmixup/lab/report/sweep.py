@@ -12,19 +12,18 @@ from typing import Any
 
 from kmixup.lab.evaluate.baseline import constant_sentence
 from kmixup.lab.evaluate.shifts import SHIFTS
+from kmixup.lab.experiments.rows import Row, done_of, failed_of
 from kmixup.lab.figures.surfaces import Picture
 from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import NOTHING, count, duration, number, signed, strength
 from kmixup.lab.models import MANIFOLD_LAYERS
-from kmixup.lab.paper.claims import BEST_CELLS, Claim
 from kmixup.lab.paper.deviations import shrinkage
-from kmixup.lab.paper.master import Summary
 from kmixup.lab.paper.presets import preset_of
-from kmixup.lab.paper.tables import CLEAN, ERROR
+from kmixup.lab.paper.tables import BEST_CELLS, CLEAN, ERROR, Claim, Summary
 from kmixup.lab.report import plots, stats
 from kmixup.lab.report.comparisons import (
     HEURISTIC,
-    Comparison,
+    CellComparison,
     agreement,
     best_against_best,
     by_column,
@@ -64,7 +63,6 @@ from kmixup.lab.report.frame import (
 )
 from kmixup.lab.report.render_html import html
 from kmixup.lab.report.render_markdown import markdown
-from kmixup.lab.sweep.rows import Row, done_of, failed_of
 from kmixup.lab.train.config import AlphaRule, variant_words
 from kmixup.lab.train.methods import METHODS
 
@@ -115,9 +113,9 @@ def sweep_document(
     rows = sorted(rows, key=lambda row: row.id)
     blocks: list[Block] = [_headline(rows, results, preface)]
     if preface.claim:
-        blocks.append(Paragraph(f"The paper's claim: {preface.claim}", style="claim"))
+        blocks.append(Paragraph(preface.claim, style="claim"))
     if preface.notes:
-        blocks.append(Bullets(preface.notes))
+        blocks.append(Details("Protocol of this run", [Bullets(preface.notes)], open=True))
     if (methods := side_by_side(results)) is not None:
         blocks.append(Section("All methods", [methods]))
     blocks.append(Section("Verdicts", list(_verdicts(results, preface.comparison))))
@@ -210,7 +208,7 @@ def _verdicts(results: Sequence[TableResult], claim: Claim) -> Iterator[Block]:
     how = ", as the paper does" if printed else ""
     header = [
         "table", "verdict", "alpha at k > 1", "compared", "difference [95 %]", "new data [95 %]",
-        f"chosen on the test error{how}", "the paper", "k and k = 1 at the same alpha",
+        f"chosen on the test error{how}", "the paper", "k and k = 1, same alpha",
     ]  # fmt: skip
     rows, moods = [], []
     for result in results:
@@ -241,14 +239,14 @@ def _verdicts(results: Sequence[TableResult], claim: Claim) -> Iterator[Block]:
         yield Paragraph(f"{XI} “{RULE['xi']}” raises alpha with k accordingly.", style="fine")
     corrected = list(_corrected(results))
     if corrected:
-        head = ["k and k = 1 at the same alpha", "tests", "lower", "higher", "not significant"]
+        head = ["k and k = 1, same alpha", "tests", "lower", "higher", "not significant"]
         yield Table(head, corrected, "All tables, with Holm correction", sentences=True)
     if readings := [(r.title, fit) for r in results if (fit := agreement(r)) is not None]:
         yield _readings(readings)
 
 
 def _verdict_row(
-    result: TableResult, grid: Grid, judged: Sequence[Comparison], claim: Claim
+    result: TableResult, grid: Grid, judged: Sequence[CellComparison], claim: Claim
 ) -> list[str]:
     if len(judged) == 1:
         said = judged[0].verdict.text
@@ -257,6 +255,8 @@ def _verdict_row(
         tally = Counter(comparison.verdict.outcome.value for comparison in judged)
         counted = [f"{outcome} in {n}" for outcome, n in sorted(tally.items())]
         said = f"of {len(judged)} {unit}: {', '.join(counted)}"
+        if len(tally) == 1 and judged[0].held_out is None:
+            said = judged[0].verdict.text
     else:
         said = "no verdict: there is no cell"
     best = best_against_best(result, grid.rule) or judged
@@ -268,7 +268,7 @@ def _verdict_row(
     return [result.title, said, rule, compared, *numbers, _columns(result, grid)]
 
 
-def _numbers(comparison: Comparison) -> list[str]:
+def _numbers(comparison: CellComparison) -> list[str]:
     """The difference, for new data, chosen on the test error, and in the paper."""
     held_out = comparison.held_out
     difference = NOTHING if held_out is None else held_out.text
@@ -283,7 +283,7 @@ def _numbers(comparison: Comparison) -> list[str]:
     return [difference, new_data, on_test, printed_text(comparison)]
 
 
-def printed_text(comparison: Comparison) -> str:
+def printed_text(comparison: CellComparison) -> str:
     """The paper's difference, with its standard error if known."""
     if comparison.paper is None or comparison.noise is None:
         return signed(comparison.paper)
@@ -382,7 +382,9 @@ def _section(result: TableResult) -> Iterator[Block]:
     trials = count(result.erm[0].expected, "trial")
     text = f"Mean {subject(result)} over {trials}, ± one standard error."
     if result.printed:
-        text += f" The paper's numbers are in brackets: {table.label}, {count(table.trials, 'trial')}"
+        text += (
+            f" The paper's numbers are in brackets: {table.label}, {count(table.trials, 'trial')}"
+        )
         text += "." if table.confidence is None else f", at most ± {table.confidence:g}."
     elif table.measure == ERROR:
         text = f"{text} {constant_sentence(row.scores for row in done_of(result.rows))}".rstrip()
@@ -523,13 +525,15 @@ def _differences(result: TableResult, grid: Grid) -> HeatMap:
 
 def _strengths(result: TableResult, grid: Grid) -> HeatMap:
     boxes = {
-        id(cell): Box(f"α {strength(cell.mean_of('alpha'))},", [f"ξ {strength(cell.mean_of('xi'))}"])
+        id(cell): Box(
+            f"α {strength(cell.mean_of('alpha'))},", [f"ξ {strength(cell.mean_of('xi'))}"]
+        )
         for cell in grid
     }
     return _map(result, grid, RULE[grid.rule], boxes, erm=False)
 
 
-def _compared(compared: Sequence[Comparison]) -> Table:
+def _compared(compared: Sequence[CellComparison]) -> Table:
     header = [
         "comparison", "verdict", "held-out trials [95 %]", "new data [95 %]",
         "chosen on the test error", "the paper", "trials",
@@ -547,7 +551,7 @@ def _compared(compared: Sequence[Comparison]) -> Table:
     return _without_empty(Table(header, rows, moods=moods, verdict=1, sentences=True))
 
 
-def _heading(comparison: Comparison) -> str:
+def _heading(comparison: CellComparison) -> str:
     which = "" if comparison.k is None else f" with k = {comparison.k}"
     text = f"{comparison.new}{which} − {comparison.old}"
     if comparison.eps is not None:
@@ -562,12 +566,11 @@ def _against_k(result: TableResult) -> list[Figure]:
     erm = result.erm[0].mean if len(result.erm) == 1 else None
     whose = "Ours, " if result.printed else ""
     panels = [
-        (f"{whose}{RULE[grid.rule]}", [_curve(result, grid, j, ours=True) for j in range(len(result.columns))], erm)
+        (f"{whose}{RULE[grid.rule]}", _by_column(result, grid, ours=True), erm)
         for grid in result.grids
-    ]  # fmt: skip
+    ]
     if result.printed:
-        grid = result.grids[0]
-        curves = [_curve(result, grid, j, ours=False) for j in range(len(result.columns))]
+        curves = _by_column(result, result.grids[0], ours=False)
         panels.append((f"The paper, {result.table.label}", curves, result.table.erm))
     tops = [curve.top for _, curves, _ in panels for curve in curves]
     top = 1.05 * max([*tops, *(plain or 0.0 for *_, plain in panels)], default=0.0) or None
@@ -578,14 +581,18 @@ def _against_k(result: TableResult) -> list[Figure]:
     ]
 
 
-def _curve(result: TableResult, grid: Grid, j: int, *, ours: bool) -> plots.Curve:
-    points = [
-        (cell.k, value, (cell.standard_error or 0.0) if ours else 0.0)
-        for cell in (row[j] for row in grid.cells)
-        if (value := cell.mean if ours else cell.paper) is not None
-    ]
-    x, y, errors = zip(*points, strict=True) if points else ((), (), ())
-    return plots.Curve(column_name(result, j), x, y, errors)
+def _by_column(result: TableResult, grid: Grid, *, ours: bool) -> list[plots.Curve]:
+    """Error against k for every column: ours with error bars, or the paper's."""
+    curves = []
+    for j, column in enumerate(zip(*grid.cells, strict=True)):
+        points = [
+            (cell.k, value, (cell.standard_error or 0.0) if ours else 0.0)
+            for cell in column
+            if (value := cell.mean if ours else cell.paper) is not None
+        ]
+        x, y, errors = zip(*points, strict=True) if points else ((), (), ())
+        curves.append(plots.Curve(column_name(result, j), x, y, errors))
+    return curves
 
 
 def _training(result: TableResult) -> list[Figure]:

@@ -1,1 +1,0 @@
-"""Which method at an equal budget: all of them tuned alike, tested once, and ranked."""

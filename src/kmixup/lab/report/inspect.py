@@ -1,0 +1,277 @@
+"""The report of `kmixup inspect`: what k and alpha do to a data set, before any training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kmixup.inspection import DistanceDecay, Inspection, Reading, readings
+from kmixup.lab.files import replace_content
+from kmixup.lab.formatting import NOTHING, count, measured, percent
+from kmixup.lab.inspection import DataInspection
+from kmixup.lab.report.document import (
+    Block,
+    Bullets,
+    Code,
+    Document,
+    Facts,
+    Figures,
+    Image,
+    Images,
+    Paragraph,
+    Section,
+    Table,
+)
+from kmixup.lab.report.inspect_plots import Example, couplings, examples, figures
+from kmixup.lab.report.render_html import html
+from kmixup.lab.train.record import versions
+
+OUT_OF_REACH = "out of reach"
+LISTED = 12  # classes by name
+MANY = 100  # dimensions that cannot be distinguished from more
+
+
+@dataclass(frozen=True)
+class ReadingColumn:
+    """One column of the table of readings.
+
+    Attributes:
+        name: its heading.
+        meaning: what its numbers say.
+        text: the number of a reading.
+        labels: whether it needs classes.
+    """
+
+    name: str
+    meaning: str
+    text: Callable[[Reading], str]
+    labels: bool = False
+
+
+COLUMNS = (
+    ReadingColumn(
+        "squared distance %",
+        "mean over partners, in per cent of that of random pairs",
+        lambda reading: percent(reading.ratio),
+    ),
+    ReadingColumn(
+        "alpha",
+        f"the alpha that perturbs as much as mixup with alpha = {{alpha:g}}; {OUT_OF_REACH} if "
+        "none does",
+        lambda reading: f"{reading.alpha:.3g}" if reading.reachable else OUT_OF_REACH,
+    ),
+    ReadingColumn(
+        "other class %",
+        "partners of another class",
+        lambda reading: percent(reading.crossing),
+        labels=True,
+    ),
+    ReadingColumn(
+        "least %",
+        "the same for classes far apart, the least that any matching can have",
+        lambda reading: NOTHING if reading.least is None else f"{100 * reading.least:.1f}",
+        labels=True,
+    ),
+    ReadingColumn(
+        "half-way",
+        "distance from points half-way between partners to other samples, as a multiple of that "
+        "between samples",
+        lambda reading: measured(reading.halfway.distance if reading.halfway else None),
+    ),
+    ReadingColumn(
+        "third class %",
+        "half-way points next to a class of neither partner",
+        lambda reading: percent(reading.halfway.contradiction if reading.halfway else None),
+        labels=True,
+    ),
+    ReadingColumn(
+        "samples %",
+        "samples next to another class than their own, for comparison",
+        lambda reading: _disagreement(reading),
+        labels=True,
+    ),
+)
+
+
+def _disagreement(reading: Reading) -> str:
+    own = reading.halfway.disagreement if reading.halfway else None
+    return NOTHING if own is None else f"{100 * own.value:.1f}"
+
+
+def inspect_document(data: DataInspection, command: str) -> Document:
+    """The report of an inspection."""
+    inspection = data.inspection
+    blocks: list[Block] = [Paragraph(extent(data))]
+    if text := classes(data):
+        blocks.append(Paragraph(text))
+    blocks.append(Section("Readings by k", list(_readings(data))))
+    blocks.append(Section("Plots", [Figures(figures(inspection, dimension(inspection.decay)))]))
+    blocks.append(Section("Matched pairs and mixed points", list(_couplings(data))))
+    blocks.append(Section("Example pairs", list(_examples(data))))
+    blocks.append(Section("How it was measured", list(_method(data))))
+    blocks.append(Section("Repeat it", [Code(command), Facts(versions())]))
+    blocks.append(Paragraph("Choose k and alpha on validation samples with kmixup tune."))
+    return Document(f"Inspection of {data.data.name}", blocks)
+
+
+def write_inspect(data: DataInspection, folder: Path, command: str) -> Path:
+    """Write `inspect.html` into `folder`, and return it."""
+    replace_content(folder / "inspect.html", html(inspect_document(data, command)))
+    return folder / "inspect.html"
+
+
+def extent(data: DataInspection) -> str:
+    """The size of the data, and how many samples were inspected."""
+    inspection, num_classes = data.inspection, data.data.num_classes
+    learned = f"in {num_classes:,} class{'' if num_classes == 1 else 'es'}"
+    if data.regression:
+        learned = "with a numeric target, whose thirds serve as classes"
+    inspected = "all"
+    if inspection.used < inspection.samples:
+        inspected = f"a random {inspection.used:,} of them"
+    return (
+        f"{data.data.title}: {count(inspection.samples, 'training sample')} of "
+        f"{count(inspection.features, 'number')} {learned}, scaling {data.data.scaling}; "
+        f"{inspected} inspected, no network trained."
+    )
+
+
+def classes(data: DataInspection) -> str:
+    """The number of inspected samples of each class, empty without classes."""
+    names = data.data.classes
+    counts = [(names[int(index)], n) for index, n in data.inspection.classes.items()]
+    counts.sort(key=lambda pair: -pair[1])
+    if not counts:
+        return ""
+    named = ", ".join(f"{name}: {n:,}" for name, n in counts[:LISTED])
+    rest = f" and {len(counts) - LISTED} more" if len(counts) > LISTED else ""
+    return f"Samples of each class: {named}{rest}."
+
+
+def _readings(data: DataInspection) -> Iterator[Block]:
+    inspection = data.inspection
+    columns = [column for column in COLUMNS if data.labelled or not column.labels]
+    rows = [
+        [str(reading.k), *(column.text(reading) for column in columns)]
+        for reading in inspection.readings
+    ]
+    yield Table(["k", *(column.name for column in columns)], rows, numeric=True)
+    meanings = {column.name: column.meaning.format(alpha=inspection.alpha) for column in columns}
+    yield Bullets([f"{name.removesuffix(' %')}: {text}" for name, text in meanings.items()])
+    yield Paragraph(dimension(inspection.decay))
+    if inspection.by_labels:
+        yield Paragraph(label_cost(inspection))
+        rows = [
+            [f"{reading.labels:g}", percent(reading.crossing), percent(reading.ratio)]
+            for reading in inspection.by_labels
+        ]
+        yield Table(["c", "other class %", "squared distance %"], rows, numeric=True)
+
+
+def label_cost(inspection: Inspection) -> str:
+    """What the readings with a cost of labels mean."""
+    k = inspection.by_labels[0].k
+    return (
+        f"Optimal(k={k}, labels=c): a pair of different classes costs c times the mean distance of "
+        "its block more. At 0 only inputs are matched; a large c crosses classes only as often as "
+        "their counts force it, c below 0 favours crossings."
+    )
+
+
+def dimension(decay: DistanceDecay | None) -> str:
+    """The intrinsic dimension of the data, estimated from how distances fall with k."""
+    if decay is None:
+        return (
+            "The intrinsic dimension cannot be estimated: it takes readings at three k from 4 on."
+        )
+    low, high = decay.low, decay.high
+    if low > MANY:
+        found = f"in more than {MANY} dimensions"
+    elif high > MANY:
+        found = f"in {low:.0f} dimensions or more"
+    elif f"{low:.0f}" == f"{high:.0f}":
+        found = f"in {low:.0f} dimension{'' if round(low) == 1 else 's'}"
+    else:
+        found = f"in {low:.0f} to {high:.0f} dimensions"
+    caution = ""
+    if low <= 3 and high >= 2:
+        caution = " Two and three dimensions can hardly be distinguished this way."
+    elif low <= 4 <= high:
+        caution = " Distant clusters look like four dimensions, whatever their own."
+    return (
+        f"The squared distance of partners falls like k to the power {measured(decay.slope)}, as "
+        f"{found}.{caution}"
+    )
+
+
+def _couplings(data: DataInspection) -> Iterator[Block]:
+    png, note = couplings(data)
+    title = f"Matched pairs and mixed points at k = {' and k = '.join(map(str, data.compared))}"
+    yield Images([Image(title, png)], style="wide")
+    projected = f" The points are {note}." if note else ""
+    yield Paragraph(
+        "Lines join partners of two random sets, dashed if their classes differ. A mixed point has "
+        f"the marker of its main class and a mixture of both colours.{projected}",
+        style="fine",
+    )
+
+
+def _examples(data: DataInspection) -> Iterator[Block]:
+    shown = examples(data)
+    matched = ""
+    if len(data.compared) > 1:
+        matched = f" and with their partner at k = {data.compared[-1]}, from the same second set"
+    units = "; features are those that differ most, in units of the data" if shown[0].values else ""
+    yield Paragraph(
+        f"The same samples with a random partner (k = 1){matched}. Distances are those of the "
+        f"network's inputs{units}.",
+        style="fine",
+    )
+    for example in shown:
+        yield _pair_table(example) if example.values else _thumbnails(example)
+
+
+def _thumbnails(example: Example) -> Images:
+    images = [Image(example.label, lambda: example.picture)]
+    for mate in example.mates:
+        images.append(Image(f"k = {mate.k}: {mate.label}", lambda mate=mate: mate.picture))  # type: ignore[misc]
+        images.append(Image("half-way", lambda mate=mate: mate.halfway))  # type: ignore[misc]
+    return Images(images, style="pair")
+
+
+def _pair_table(example: Example) -> Table:
+    mates = example.mates
+    rows = [["class", example.label, *(mate.label for mate in mates)]]
+    for i, feature in enumerate(example.features):
+        rows.append([feature, example.values[i], *(mate.values[i] for mate in mates)])
+    rows.append(["distance", "", *(f"{mate.distance:.3g}" for mate in mates)])
+    return Table(["", "sample", *(f"k = {mate.k}" for mate in mates)], rows, numeric=True)
+
+
+def _method(data: DataInspection) -> Iterator[Block]:
+    yield Paragraph(
+        "At every k two disjoint random sets of k samples were drawn, as inside a batch, and "
+        f"matched with the least sum of squared distances: {readings.MATCHES:,} pairs in total, "
+        f"and at least {readings.LEAST_BLOCKS} pairs of sets. ± is one standard error over these "
+        "draws. The strength of mixing is xi, the root mean square distance that mixing moves a "
+        "sample; it follows from alpha and the squared distance in closed form.",
+        style="fine",
+    )
+    yield Paragraph(
+        "Half-way points (lam = 1/2) and the samples of the first set are compared with the "
+        "samples outside of both sets. If k takes more than a quarter of the samples, too few "
+        "remain for that.",
+        style="fine",
+    )
+    inspection = data.inspection
+    yield Facts(
+        {
+            "training samples": f"{inspection.samples:,}",
+            "inspected": f"{inspection.used:,}",
+            "numbers in a sample": f"{inspection.features:,}",
+            "scaling": data.data.scaling,
+            "mixup to compare with": f"alpha = {inspection.alpha:g}",
+            "seed": str(data.seed),
+        }
+    )

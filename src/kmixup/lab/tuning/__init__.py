@@ -1,1 +1,0 @@
-"""Searches for k and alpha on validation samples, and their page."""

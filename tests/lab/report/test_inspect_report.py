@@ -1,0 +1,188 @@
+"""The page of an X-ray: whole, escaped, the same from the same data, and true to what was found."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from page_checker import Checker
+
+from kmixup.inspection import DistanceDecay, Measured
+from kmixup.lab.data import load
+from kmixup.lab.inspection import inspect_data
+from kmixup.lab.report import render_html
+from kmixup.lab.report.inspect import dimension, inspect_document, write_inspect
+from kmixup.lab.report.inspect_plots import examples
+
+COMMAND = "kmixup inspect <own>.csv"
+
+
+def iris():
+    return inspect_data(load("iris"))
+
+
+@pytest.fixture(scope="module")
+def inspected():
+    return iris()
+
+
+@pytest.fixture(scope="module")
+def written(inspected):
+    return page(inspected, command=COMMAND)
+
+
+def page(inspected, command):
+    return render_html.html(inspect_document(inspected, command))
+
+
+def text_of(html):
+    return " ".join("".join(Checker(html).text).split())
+
+
+def test_the_page_is_well_formed_and_needs_nothing_from_elsewhere(written):
+    checked = Checker(written)
+    assert len(checked.ids) == len(set(checked.ids))
+    inside = {link for link in checked.links if not link.startswith("data:image/png;base64,")}
+    assert {link.lstrip("#") for link in inside} <= set(checked.ids)
+    assert set(re.findall(r"url\((.)", written)) <= {"#"}
+    for forbidden in ("<script", "@import", "<link", "<iframe"):
+        assert forbidden not in written
+    assert 'name="viewport"' in written
+
+
+def test_the_page_has_the_answer_first_and_every_part(written, inspected):
+    text = text_of(written)
+    parts = [
+        "Inspection of iris",
+        "Readings by k",
+        "Distance of partners",
+        "The alpha that keeps the strength",
+        "Partners of another class",
+        "Distance of mixed points from the data",
+        "Manifold intrusion",
+        "Matched pairs and mixed points",
+        "Example pairs",
+        "petal length (cm)",
+        "How it was measured",
+        COMMAND,
+        "kmixup",
+    ]
+    body = text.partition("Repeat it")[2]  # after the list of contents
+    where = [(text if i == 0 else body).index(part) for i, part in enumerate(parts[:-1])]
+    assert where == sorted(where)
+
+
+def test_figures_on_the_page_are_those_that_were_found(written, inspected):
+    body = written.partition('<table class="numbers">')[2].partition("</table>")[0]
+    rows = re.findall(r'<th scope="row">(\d+)</th>(.*?)</tr>', body)
+    assert [int(k) for k, _ in rows] == [reading.k for reading in inspected.inspection.readings]
+    for k, cells in rows:
+        reading = inspected.inspection.at(int(k))
+        ratio, alpha, crossing, least, halfway, third, own = re.findall(
+            "<td[^>]*>(.*?)</td>", cells
+        )
+        assert float(ratio.split()[0]) == pytest.approx(100 * reading.ratio.value, abs=0.06)
+        assert alpha == (f"{reading.alpha:.3g}" if reading.reachable else "out of reach")
+        assert float(crossing.split()[0]) == pytest.approx(100 * reading.crossing.value, abs=0.06)
+        assert float(least) == pytest.approx(100 * reading.least, abs=0.06)
+        if reading.halfway is None:
+            assert halfway == third == own == "–"
+            continue
+        value, error = map(float, halfway.split(" ± "))
+        assert value == pytest.approx(reading.halfway.distance.value, abs=error)
+        assert float(third.split()[0]) == pytest.approx(
+            100 * reading.halfway.contradiction.value, abs=0.06
+        )
+        assert float(own) == pytest.approx(100 * reading.halfway.disagreement.value, abs=0.06)
+
+
+def test_the_same_data_and_seed_give_the_same_bytes(written):
+    assert page(iris(), command=COMMAND) == written
+
+
+def test_what_comes_from_outside_is_escaped(inspected):
+    evil = "<script>$\\frac$_"
+    data = replace(
+        inspected.data, name=evil, classes=(evil, "<b>", "c"), columns=(evil, "b", "c", "d")
+    )
+    html = page(replace(inspected, data=data), command=evil)
+    Checker(html)
+    assert "<script" not in html
+    assert "<b>" not in html
+    assert html.count("&lt;script&gt;") >= 5
+    assert "&lt;b&gt;" in html
+
+
+def test_classes_of_one_name_and_many_classes_fit_the_page(inspected, tmp_path):
+    rng = np.random.default_rng(0)
+    labels = torch.arange(200) % 40
+    points = labels[:, None] * 3 + torch.from_numpy(rng.normal(size=(200, 3))).float()
+    data = replace(
+        inspected.data, x_train=points, y_train=labels, classes=("same",) * 40, columns=(),
+        mean=torch.tensor(0.0), std=torch.tensor(1.0),
+    )  # fmt: skip
+    path = write_inspect(inspect_data(data, largest_k=4), tmp_path / "deep", COMMAND)
+    text = text_of(path.read_text())
+    assert "in 40 classes" in text
+    assert "same: 5" in text
+    assert "and 28 more" in text
+    assert "feature 3" in text
+
+
+def test_examples_are_partners_of_one_second_set(inspected):
+    shown = examples(inspected)
+    assert len(shown) == 4
+    assert {mate.k for sample in shown for mate in sample.mates} == {1, 16}
+    for sample in shown:
+        assert sample.label in inspected.data.classes
+        assert len(sample.features) == len(sample.values) == 4
+        assert all(mate.distance > 0 and len(mate.values) == 4 for mate in sample.mates)
+    assert sum(sample.mates[1].distance for sample in shown) < sum(
+        sample.mates[0].distance for sample in shown
+    )
+
+
+def test_floats_with_two_axes_are_shown_as_pictures(inspected):
+    x = torch.rand(40, 1, 8, 300, generator=torch.Generator().manual_seed(0))
+    data = replace(
+        inspected.data, x_train=x, y_train=torch.arange(40) % 3, columns=(),
+        mean=torch.tensor(0.5), std=torch.tensor(1.0),
+    )  # fmt: skip
+    shown = examples(inspect_data(data, largest_k=2))
+    assert len(shown) == 6
+    assert all(sample.picture.startswith(b"\x89PNG") for sample in shown)
+    assert all(mate.halfway != mate.picture for sample in shown for mate in sample.mates)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (1.0, 1.0, "in 1 dimension."),
+        (2.0, 3.2, "in 2 to 3 dimensions. Two and three"),
+        (3.6, 4.4, "in 4 dimensions. Distant clusters"),
+        (11.4, 13.9, "in 11 to 14 dimensions."),
+        (60.0, np.inf, "in 60 dimensions or more."),
+        (300.0, np.inf, "in more than 100 dimensions."),
+    ],
+)
+def test_dimensions_in_words(low, high, words):
+    assert words in dimension(DistanceDecay(Measured(-0.5, 0.01), low, high))
+    assert "cannot be estimated" in dimension(None)
+
+
+def test_samples_that_cannot_be_inspected_are_refused(inspected):
+    few = replace(
+        inspected.data, x_train=inspected.data.x_train[:3], y_train=inspected.data.y_train[:3]
+    )
+    with pytest.raises(ValueError, match="iris must have at least 4 training samples"):
+        inspect_data(few)
+    one_class = torch.zeros(9, dtype=torch.int64)
+    same = replace(
+        inspected.data, x_train=inspected.data.x_train[:1].expand(9, -1), y_train=one_class
+    )
+    with pytest.raises(ValueError, match="iris must have samples that differ"):
+        inspect_data(same)
+    unique = replace(inspected.data, y_train=torch.arange(100))
+    with pytest.raises(ValueError, match="classes that occur more than once, has 100 in 100"):
+        inspect_data(unique)

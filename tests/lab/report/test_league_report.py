@@ -1,0 +1,225 @@
+"""The page of a league: what it shows, and what it does not claim."""
+
+import io
+import re
+
+import pytest
+from page_checker import Checker
+from rich.console import Console
+from sweeping import done_row, failed_row
+
+from kmixup.lab.evaluate.scores import NumberScores
+from kmixup.lab.experiments.league import make_contests, play
+from kmixup.lab.report import render_html, render_markdown
+from kmixup.lab.report.league import (
+    friedman_sentence,
+    league_document,
+    standings_of,
+    write_league,
+)
+from kmixup.lab.report.render_terminal import show
+from kmixup.lab.report.stats import Ranking, holm
+
+DATA = ("iris", "cancer", "four-bars")
+LEVEL = {"erm": 30, "mixup": 20, "kmixup": 10, "nearest": 40, "regmixup": 20.5}
+
+
+def error(trial):
+    """k-mixup is best by far, RegMixup as good as mixup; trials differ a little."""
+    noise = (trial.seed * 7 + len(trial.method.name)) % 5 / 1000
+    return LEVEL[trial.method.name] / 100 + noise
+
+
+def league(error=error, *, data=DATA, trials=5, **changes):
+    def run(asked):
+        for trial in asked:
+            figure = error(trial)
+            yield (
+                failed_row(trial, "ValueError: <no>")
+                if figure is None
+                else (figure if not isinstance(figure, float) else done_row(trial, figure))
+            )
+
+    contests = make_contests(data, methods=list(LEVEL), settings=2, trials=trials, **changes)
+    results = [play(contest, lambda asked: list(run(asked))) for contest in contests]
+    return standings_of(results)
+
+
+@pytest.fixture(scope="module")
+def standings():
+    return league()
+
+
+@pytest.fixture(scope="module")
+def html(standings):
+    return page(standings, command="kmixup league iris cancer four-bars")
+
+
+def page(standings, command="kmixup league"):
+    return render_html.html(league_document(standings, command))
+
+
+def markdown(standings, command="kmixup league"):
+    return render_markdown.markdown(league_document(standings, command))
+
+
+def headline(standings):
+    first = league_document(standings, "").blocks[0]
+    return (first.text, *first.sentences)
+
+
+def text_of(html):
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html))
+
+
+def test_the_page_needs_nothing_but_itself(html):
+    checked = Checker(html)
+    assert "<script" not in html
+    assert all(link.startswith("#") for link in checked.links)
+    assert len(checked.ids) == len(set(checked.ids))
+    assert html.count("<svg") == 1
+
+
+def test_the_page_has_ranks_errors_comparisons_and_the_protocol(html):
+    text = text_of(html)
+    assert "Best mean rank on 3 data sets: k-mixup, 1.00." in text
+    assert "5 methods on 3 data sets, 5 paired trials each" in text
+    assert "critical difference 3.52" in text
+    assert "12 tests with Holm correction: better than mixup: k-mixup on iris" in text
+    assert "k = 4, α 1 (5)" in text
+    assert "held out to tune on 20 %" in text
+    assert "kmixup league iris cancer four-bars" in text
+
+
+def test_intervals_for_new_data_stand_beside_those_of_tables_that_are_split_anew(standings):
+    lines = markdown(standings, command="").splitlines()
+    against, *_ = (line for line in lines if line.startswith("| iris | RegMixup |"))
+    test = next(t for t in standings.against if (t.data, t.method) == ("iris", "RegMixup"))
+    low, high = test.difference.new_data
+    assert low < test.difference.low < test.difference.high < high
+    assert f"| [{low:+.2f}, {high:+.2f}] |".replace("-", "−") in against
+    drawn, *_ = (line for line in lines if line.startswith("| four-bars | RegMixup |"))
+    assert drawn.split("|")[4].strip() == "–"  # every trial draws its own points
+
+
+def test_ranks_are_of_mean_errors(standings):
+    assert standings.ranking.names == ("k-mixup", "mixup", "RegMixup", "ERM", "nearest neighbours")
+    assert standings.ranking.ranks == (1.0, 2.0, 3.0, 4.0, 5.0)
+    assert "differ significantly (Friedman's test, p = " in headline(standings)[1]
+
+
+def test_comparisons_are_corrected_for_all_of_them(standings):
+    assert len(standings.against) == 12
+    assert [test.p for test in standings.against] == list(
+        holm([test.difference.p for test in standings.against])
+    )
+    sides = {(test.data, test.method): test.verdict.side for test in standings.against}
+    assert sides["iris", "k-mixup"] == -1
+    assert sides["cancer", "ERM"] == 1
+    assert sides["iris", "RegMixup"] == 0 or abs(sides["iris", "RegMixup"]) == 1
+
+
+def test_markdown_and_terminal_say_the_same(standings, tmp_path):
+    text = markdown(standings, command="kmixup league")
+    assert "| k-mixup | * 10." in text.replace("\\*", "*")
+    stream = io.StringIO()
+    show(league_document(standings, "kmixup league"), Console(file=stream, width=100))
+    for said in (text, stream.getvalue()):
+        assert "Best mean rank on 3 data sets: k-mixup, 1.00." in said
+    path = write_league(standings, tmp_path, "kmixup league")
+    assert path.name == "league.html"
+    assert (tmp_path / "report.md").read_text() == text
+
+
+def test_a_method_with_missing_trials_is_not_ranked_and_named():
+    def failing(trial):
+        return None if trial.method.name == "regmixup" and trial.data == "iris" else error(trial)
+
+    standings = league(failing, data=("iris", "cancer"))
+    assert standings.gaps == ("RegMixup is not ranked: incomplete on iris (0 of 5 trials).",)
+    assert "RegMixup" not in standings.ranking.names
+    text = text_of(page(standings, command="kmixup league"))
+    assert standings.gaps[0] in text
+    assert "ValueError: &lt;no&gt;" in text
+
+
+def test_one_data_set_gives_an_order_and_no_test():
+    standings = league(data=("iris",), trials=1)
+    assert standings.ranking.p is None
+    assert "takes 3 methods and 2 data sets" in headline(standings)[1]
+    assert standings.against == ()
+    assert "No comparison with mixup" in text_of(page(standings, command="kmixup league"))
+
+
+def test_the_diagram_of_one_data_set_has_no_bars_and_tells_of_none(html):
+    alone = text_of(page(league(data=("iris",)), command="kmixup league"))
+    assert "1 is the lowest error on every data set." in alone
+    assert "Black bars" not in alone
+    assert "Black bars" in text_of(html)
+
+
+def test_methods_that_share_the_best_rank_are_all_named():
+    def tied(trial):
+        return 0.1 if trial.method.name in ("kmixup", "regmixup") else error(trial)
+
+    first = headline(league(tied))[0]
+    assert first == "Best mean rank on 3 data sets: k-mixup and RegMixup, 1.50."
+    equal = league(lambda trial: 0.1, data=("iris",))
+    assert headline(equal) == ("All 5 methods have the same mean rank on 1 data set.",)
+
+
+def test_an_order_that_chance_explains_is_not_the_headline():
+    def alike(trial):
+        names = sorted(LEVEL)
+        return 0.1 + (names.index(trial.method.name) + DATA.index(trial.data)) % 5 / 100
+
+    first, second = headline(league(alike))
+    assert "do not differ significantly" in first
+    assert second.startswith("Best mean rank on 3 data sets: ")
+
+
+def test_a_small_p_is_not_written_as_none_and_a_large_one_decides_nothing():
+    def sentence(p):
+        return friedman_sentence(Ranking(("a", "b", "c"), (1.0, 2.0, 3.0), 5, p, 1.5))
+
+    assert "differ significantly (Friedman's test, p < 0.001)" in sentence(0.0004)
+    assert "do not differ significantly (Friedman's test, p = 0.200)" in sentence(0.2)
+
+
+def test_a_mean_over_a_part_of_the_trials_is_not_marked_as_the_least():
+    def failing(trial):
+        late = trial.seed > 1 and trial.validation is None
+        return None if trial.method.name == "kmixup" and late else error(trial)
+
+    (row,) = (
+        line for line in markdown(league(failing), command="").splitlines() if "3 missing" in line
+    )
+    assert row.startswith("| k-mixup |")
+    assert "*" not in row
+
+
+def test_a_method_without_gaps_is_not_said_to_lack_anything():
+    def failing(trial):
+        return None if trial.method.name != "mixup" else error(trial)
+
+    standings = league(failing, data=("iris",))
+    assert standings.ranking is None
+    assert [gap.split(" is ")[0] for gap in standings.gaps] == [
+        "ERM", "k-mixup", "nearest neighbours", "RegMixup",
+    ]  # fmt: skip
+    assert all("incomplete on iris (0 of 5 trials)." in gap for gap in standings.gaps)
+
+
+def test_a_league_in_which_all_fails_has_a_page_that_says_so():
+    standings = league(lambda trial: None, data=("iris",))
+    assert headline(standings)[0].startswith("No two methods have finished")
+    assert "5 methods on 1 data set" in text_of(page(standings, command="kmixup league"))
+
+
+def test_a_regression_is_told_apart():
+    def numbers(trial):
+        return done_row(trial, scores=NumberScores(error(trial), 1.0, 0.5))
+
+    standings = league(numbers, data=("iris",))
+    assert "RMSE" in text_of(page(standings, command="kmixup league"))
+    assert "| 0.10" in markdown(standings, command="kmixup league").replace("\\* ", "")

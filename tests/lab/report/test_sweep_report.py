@@ -1,0 +1,274 @@
+"""Files and terminal: complete, escaped, self-contained, and the same from the same rows."""
+
+import csv
+import io
+import random
+import re
+import subprocess
+import sys
+from statistics import fmean, stdev
+
+import pytest
+from page_checker import Checker
+from report_rows import BASE, failed, method, row, sweep, table
+from rich.console import Console
+
+from kmixup.lab.figures.surfaces import Picture
+from kmixup.lab.paper.tables import Claim, PaperColumn
+from kmixup.lab.report.frame import results_of, tables_of
+from kmixup.lab.report.render_terminal import show
+from kmixup.lab.report.sweep import Preface, sweep_document, write_sweep
+from kmixup.lab.train.config import Method
+
+COMMAND = "kmixup reproduce uci --trials 6"
+
+
+def errors(k, alpha, rule, seed):
+    return 6.0 - (2.0 if k > 1 else 0.0) + 0.3 * ((5 * seed + k) % 7) + 0.1 * alpha
+
+
+def rows():
+    swept = sweep(errors)
+    return [
+        *(entry for entry in swept if entry.id != failed(method(16, 1.0), 2).id),
+        failed(method(16, 1.0), 2),
+    ]
+
+
+def write(folder, rows, tables, pictures={}, **more):  # noqa: B006
+    """The page, Markdown and cells of a report."""
+    how = {"name": "UCI", "command": COMMAND, "claim": "k-mixup wins.", "notes": ["3 epochs."]}
+    results = results_of(rows, tables)
+    page = write_sweep(rows, results, folder, Preface(**{**how, **more}), pictures)
+    texts = [page.read_text(), *((folder / n).read_text() for n in ("report.md", "cells.csv"))]
+    return tuple(texts)
+
+
+def printed(rows, tables, **more):
+    """What a terminal shows."""
+    console = Console(record=True, width=200, file=io.StringIO())
+    show(sweep_document(rows, results_of(rows, tables), Preface("", COMMAND, **more)), console)
+    return console.export_text()
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("report"), rows(), [table()])
+
+
+def test_the_page_is_well_formed_and_needs_nothing_from_elsewhere(written):
+    page = Checker(written[0])
+    assert len(page.ids) == len(set(page.ids))
+    assert {link.lstrip("#") for link in page.links} <= set(page.ids)
+    assert set(re.findall(r"url\((.)", written[0])) <= {"#"}
+    assert "<script" not in written[0]
+    assert "@import" not in written[0]
+    assert 'name="viewport"' in written[0]
+
+
+def test_the_page_shows_all_that_was_found(written):
+    text = " ".join("".join(Checker(written[0]).text).split())
+    for part in (
+        "k-mixup wins.",
+        "3 epochs.",
+        "41 trials finished, 1 failed",
+        "reproduced",
+        "Ours, same alpha at every k",
+        "Ours, alpha calibrated to keep ξ",
+        "The paper, Table 4",
+        "Ours − the paper's, same alpha at every k",
+        "Mean training loss",
+        "ξ 0.5",
+        "DivergedError: the loss became NaN",
+        "weight decay",
+        "a machine",
+        COMMAND,
+    ):
+        assert part in text, part
+
+
+def test_the_same_rows_in_any_order_give_the_same_bytes(tmp_path, written):
+    mixed = rows()
+    random.Random(1).shuffle(mixed)
+    assert write(tmp_path, mixed, [table()]) == written
+
+
+def test_what_comes_from_outside_is_escaped(tmp_path):
+    evil = "<script>alert('x')</script> | a*b"
+    rows = [*sweep(errors, trials=1), failed(method(16, 1.0), 1, error=evil)]
+    of = table(title=evil, notes=(evil,), label=evil)
+    more = {"name": evil, "claim": evil, "notes": [evil], "command": evil}
+    page, text, _ = write(tmp_path, rows, [of], **more)
+    assert "<script" not in page
+    assert page.count("&lt;script&gt;") >= 6
+    assert "<script" not in text.replace(f"```\n{evil}", "")
+    Checker(page)
+
+
+def test_markdown_has_every_cell_beside_the_papers(written):
+    text = written[1]
+    of_cell = [errors(16, 0.1, "same", seed) for seed in range(6)]
+    cell = f"{fmean(of_cell):.2f} ± {stdev(of_cell) / 6**0.5:.2f} (3.00)"
+    assert f"| k = 16 | \\* {cell} |" in text
+    assert text.index("k-mixup wins.") < text.index("## Verdicts")
+    assert "iris, mlp-iris, kmixup k=16 alpha=1, seed 2: DivergedError" in text
+
+
+def test_cells_are_lines_of_numbers(written):
+    lines = list(csv.DictReader(io.StringIO(written[2])))
+    assert len(lines) == 1 + 2 + 2 * 2
+    (cell,) = (
+        line
+        for line in lines
+        if (line["k"], line["alpha"], line["alpha_rule"]) == ("16", "1.0", "same")
+    )
+    assert (cell["trials"], cell["failed"], cell["missing"]) == ("5", "1", "0")
+    assert float(cell["difference"]) == pytest.approx(float(cell["error_percent"]) - 4.0)
+    assert lines[0]["method"] == "erm"
+
+
+def test_the_terminal_shows_grids_and_ends_with_the_verdict():
+    text = printed(rows(), [table()])
+    assert "Ours, same alpha at every k" in text
+    assert "(3.00)" in text
+    assert "1 failed" in text
+    assert "Iris: reproduced: k-mixup is better than mixup" in text
+    assert text.rindex("reproduced in 2") > text.rindex("(3.00)")
+
+
+def test_a_claim_about_every_column_is_counted_by_column(tmp_path):
+    claim = Claim(k=16, each="column")
+    _, text, _ = write(tmp_path, sweep(errors), [table()], comparison=claim)
+    assert "| of 2 columns: reproduced in 2 |" in text
+    assert "Iris: of 2 columns: reproduced in 2" in printed(
+        sweep(errors), [table()], comparison=claim
+    )
+
+
+def test_a_sweep_of_ones_own_is_reported_without_a_paper(tmp_path):
+    rows = sweep(errors)
+    page, text, _ = write(tmp_path, rows, tables_of(rows), claim=None, notes=[])
+    Checker(page)
+    assert "The paper" not in page
+    assert "k-mixup is better" in text
+    assert "reproduced" not in text
+
+
+def own(tmp_path, methods, trials=6):
+    """Page, Markdown and terminal of a sweep of one's own with these methods."""
+    rows = [
+        row(mixing, 5.0 - mixing.alpha + 0.1 * seed + 0.01 * seed * mixing.k, seed)
+        for seed in range(trials)
+        for mixing in methods
+    ]
+    page, text, _ = write(tmp_path, rows, tables_of(rows), claim=None, notes=[])
+    return page, text, printed(rows, tables_of(rows))
+
+
+def test_without_mixup_the_sweep_compares_k_mixup_with_erm_and_draws_both(tmp_path):
+    page, text, shown = own(tmp_path, [Method("erm"), method(16, 1.0)])
+    for said in (text, shown):
+        assert "k-mixup is better than ERM" in said
+        assert "no verdict" not in said
+    training = page[page.index("<h3>Training") :]
+    assert "k = 16, α = 1</text>" in training
+    assert "ERM</text>" in training
+
+
+def test_without_k_mixup_the_sweep_compares_mixup_with_erm(tmp_path):
+    page, text, shown = own(tmp_path, [Method("erm"), Method("mixup")])
+    assert "mixup is better than ERM" in text
+    assert "no verdict" not in shown
+    assert "mixup, α = 1</text>" in page[page.index("<h3>Training") :]
+
+
+def test_what_was_not_run_is_said_to_be_so(tmp_path):
+    _, text, shown = own(tmp_path, [method(16, 1.0)])
+    assert "no verdict: ERM was not run" in shown
+    assert "no verdict: ERM was not run" in text
+
+
+def test_erm_has_a_line_in_error_against_k(tmp_path):
+    page, *_ = own(tmp_path, [Method("erm"), Method("mixup"), method(16, 1.0)])
+    drawn = page[page.index('class="drawing"') : page.index("<h3>Training")]
+    assert "ERM</text>" in drawn
+
+
+def test_an_interval_of_two_trials_is_a_dash(tmp_path):
+    _, text, _ = own(tmp_path, [Method("erm"), Method("mixup"), method(16, 1.0)], trials=2)
+    assert "[" not in text.partition("## Repeat it")[0].replace("[95 %]", "")
+
+
+def test_a_page_of_ones_own_sweep_does_not_speak_of_the_paper(tmp_path):
+    page, text, _ = own(tmp_path, [Method("erm"), Method("mixup"), method(16, 1.0)])
+    for shown in (page, text):
+        assert "the paper" not in shown.lower()
+
+
+def test_a_table_with_several_levels_is_reported(tmp_path):
+    of = table(columns=(PaperColumn(1.0, eps=4), PaperColumn(1.0, eps=8)), measure="fgsm", erm=None)
+    rows = [
+        row(mixing, 1.0, seed, fgsm={4: shift + seed, 8: 2 * shift + seed})
+        for seed in range(5)
+        for mixing, shift in (
+            (method(16, 1.0), 10.0),
+            (Method("mixup"), 20.0),
+            (Method("erm"), 30.0),
+        )
+    ]
+    page, text, _ = write(tmp_path, rows, [of])
+    Checker(page)
+    assert "of 2 levels of ε: reproduced in 2" in text
+    assert "ε = 4" in page
+
+
+def test_an_unfinished_sweep_is_reported(tmp_path):
+    for rows in (
+        [],
+        [row(Method("erm"), 5.0)],
+        [failed(Method("mixup"))],
+        [row(method(16, 1.0), 1.0)],
+    ):
+        page, text, _ = write(tmp_path, rows, [table()])
+        Checker(page)
+        assert "not run" in page
+        assert "no verdict" in text
+
+
+def test_rows_that_are_in_no_table_are_mentioned(tmp_path):
+    rows = [*sweep(errors, trials=1), row(Method("nearest", k=16), 5.0)]
+    page, text, _ = write(tmp_path, rows, [table()])
+    for shown in (page, text):
+        assert "1 more row of the sweep fit no cell" in shown
+
+
+def test_the_protocol_of_the_rows_is_on_the_page(written):
+    assert "<dt>epochs</dt><dd>3</dd>" in written[0]
+    assert BASE.protocol.epochs == 3
+
+
+def test_pictures_that_are_handed_over_are_on_the_page(tmp_path, written):
+    assert "data:image/png" not in written[0]
+    picture = Picture("<ERM>", "3 % test error", b"abc")
+    page, *_ = write(tmp_path, rows(), [table()], pictures={"four-bars": [picture] * 3})
+    assert page.count("data:image/png;base64,YWJj") == 3
+    assert "&lt;ERM&gt;<br>3 % test error" in page
+    Checker(page)
+
+
+def test_a_report_trains_nothing():
+    """Training is of no use to a page of rows: `figures` draws what needs a network."""
+    code = (
+        "import sys, kmixup.lab.report.comparisons; "
+        "print({'kmixup.lab.train.loop', 'kmixup.lab.train.fleet'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_recipes_and_corrected_tests_are_in_the_report_of_a_paper_table(tmp_path):
+    _, text, _ = write(tmp_path, sweep(errors), [table()])  # without a failed trial
+    assert "alpha = 1 and the best k − mixup, same alpha at every k" in text
+    assert "mixup's best alpha, then the best k − mixup" in text
+    assert "with Holm correction" in text
+    assert "new data [95 %]" in text

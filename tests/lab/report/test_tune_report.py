@@ -1,0 +1,246 @@
+"""The page of a search: what it shows, and what it does not claim."""
+
+import io
+import re
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+from sweeping import done_row, failed_row
+
+from kmixup.lab.evaluate.scores import ClassScores
+from kmixup.lab.experiments.budget import Budget
+from kmixup.lab.experiments.rows import DataUsed
+from kmixup.lab.experiments.strategy import make_strategy
+from kmixup.lab.experiments.tuning import Plan, tune_plan
+from kmixup.lab.report import render_html
+from kmixup.lab.report.render_terminal import show
+from kmixup.lab.report.tune import (
+    comparisons,
+    headline,
+    reach,
+    surface,
+    trained_with,
+    tune_document,
+    write_tune,
+)
+from kmixup.lab.train.config import Method, Protocol, Trial
+
+
+def rows_of(trials, error):
+    """Rows as of a training; `error` gives that of a trial, None for one that fails."""
+    for trial in trials:
+        where = {"versions": {"kmixup": "1"}, "machine": {"cores": 2}}
+        if (figure := error(trial)) is None:
+            yield failed_row(trial, "ValueError: <no>", **where)
+        else:
+            train, test = (100, 50) if trial.validation is None else (80, 20)
+            data = DataUsed(trial.data, None, train, test, 3, (4,), "paper")
+            yield done_row(trial, figure, data=data, seconds=1.5, **where)
+
+
+def error(trial):
+    """k = 4 is best by far; without a seed's share in it, intervals would have no width."""
+    method = trial.method
+    best = 0.1 if method.name == "erm" else 0.05 + abs(method.k - 4) / 100 + method.alpha / 1000
+    return best + trial.seed % 3 / 1000 * (1 + (method.k == 4))
+
+
+def tuned(name="grid", *, error=error, budget=None, data="iris", tests=4, **lists):
+    base = Trial(data, "mlp-iris", Method("erm"), Protocol(epochs=3), split=0)
+    plan = Plan(base, make_strategy(name, **lists), 0.2, tests)
+    return tune_plan(plan, lambda trials: list(rows_of(trials, error)), budget=Budget.read(budget))
+
+
+def page(tuned, command=""):
+    return render_html.html(tune_document(tuned, command))
+
+
+@pytest.fixture(scope="module")
+def searched():
+    return tuned(k=[1, 2, 4], alpha=[0.5, 1], trials=3)
+
+
+@pytest.fixture(scope="module")
+def html(searched):
+    return page(searched, command="kmixup tune --data iris")
+
+
+def text_of(html):
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html))
+
+
+def test_the_page_needs_nothing_but_itself(html):
+    assert "<script" not in html
+    assert not re.search(r'(src|href)="(?!#)', html)
+    assert not re.findall(r"url\((?!#)", html)
+    assert html.count("<svg") == 2
+    ids = re.findall(r' id="([^"]*)"', html)
+    assert len(ids) == len(set(ids))
+
+
+def test_the_page_shows_surface_course_test_protocol_and_command(html):
+    text = text_of(html)
+    assert html.count('class="best"') == 1
+    cell = re.search(r'<td class="best"[^>]*>(.*?)</td>', html)[1]
+    assert cell == "5.25<small>± 0.12 (3)</small>"
+    assert "every setting 6 settings × 3 seeds" in text
+    assert "18 trials of k-mixup and as many of mixup" in text
+    assert "held out 20 % of the training set" in text
+    for fact in ("training samples 100", "of them held out 20", "test samples 50", "epochs 3"):
+        assert fact in text
+    assert "kmixup 1" in text
+    assert "None" not in text  # settings that were not made
+    assert "<pre>kmixup tune --data iris</pre>" in html
+
+
+def test_everything_is_escaped():
+    html = page(tuned("simple", data="<b>.csv", k=[1, 2], trials=1), command="<i>")
+    assert "<b>" not in html
+    assert "<i>" not in html
+
+
+def verdicts(tuned):
+    return [verdict for *_, verdict in comparisons(tuned)]
+
+
+def even(trial):
+    """In the final test k = 4 is now better, now worse."""
+    if trial.validation is not None:
+        return error(trial)
+    return 0.1 + (trial.seed % 2 - 0.5) / 100 * (trial.method.k == 4)
+
+
+def test_a_method_is_better_only_if_the_corrected_test_says_so(searched):
+    assert [verdict.outcome for verdict in verdicts(searched)][:2] == ["better", "better"]
+    worse = tuned(
+        k=[1, 4],
+        alpha=[1],
+        error=lambda trial: error(trial) + 0.3 * (trial.validation is None and trial.method.k == 4),
+    )
+    assert (verdicts(worse)[0].outcome, verdicts(worse)[0].mood) == ("worse", "bad")
+    alike = tuned(k=[1, 4], alpha=[1], error=even)
+    assert verdicts(alike)[0].outcome == "no significant difference"
+    assert "better" not in headline(alike).text
+    assert all(verdict.side == 0 for verdict in verdicts(alike))
+
+
+def test_the_headline_names_the_best_of_the_test_with_a_line_to_copy(searched):
+    said = headline(searched)
+    assert said.text.startswith("k-mixup is better than mixup and ERM: test error 5.")
+    assert said.code == "KMixup(k=4, alpha=0.5)"
+    assert said.mood == "good"
+    assert f"<pre>{said.code}</pre>" in page(searched)
+
+
+def test_erm_may_be_best():
+    def harmful(trial):
+        wobble = trial.seed % 3 / 1000 * trial.method.k
+        return (0.05 if trial.method.name == "erm" else 0.1) + wobble
+
+    said = headline(tuned(k=[1, 4], alpha=[1], error=harmful))
+    assert said.text.startswith("ERM is better than")
+    assert said.code == "ERM (alpha=0)"
+    assert "ERM had a lower error than every setting" in said.sentences[-1]
+
+
+def with_answers(tuned, answers):
+    """The final test with networks that predict so many classes."""
+    scores = [ClassScores(0.014, 0.1, 0.1, 0.014, 0.5, None, count) for count in answers]
+
+    def changed(final):
+        pairs = zip(final.rows, scores, strict=True)
+        return replace(final, rows=tuple(replace(row, scores=score) for row, score in pairs))
+
+    return replace(tuned, tests=tuple(map(changed, tuned.tests)))
+
+
+def test_networks_that_predict_a_constant_are_never_called_better():
+    constant = tuned(k=[1, 4], alpha=[1], error=lambda trial: 0.014)
+    some = headline(with_answers(constant, [1, 1, 1, 2]))
+    assert "9 of 12 networks predict a single class" in " ".join(some.sentences)
+    every = headline(with_answers(constant, [1, 1, 1, 1]))
+    assert every.text.startswith("No network learned anything")
+    assert every.mood == "bad"
+    none = headline(with_answers(constant, [2, 2, 2, 2]))
+    assert "predict a single class" not in " ".join(none.sentences)
+
+
+def test_methods_without_a_significant_difference_are_said_to_be_so():
+    def noise(trial):
+        return 0.1 + (trial.seed * (7 + trial.method.k) % 5) / 100
+
+    said = headline(tuned(k=[1, 4], alpha=[1], error=noise, tests=6))
+    assert said.text.startswith("No significant difference")
+    same = headline(tuned(k=[1, 4], alpha=[1], error=lambda trial: 0.1))
+    assert same.code == "ERM (alpha=0)"  # of equal ones the simplest
+
+
+def test_erm_stands_above_the_surface_of_the_search(searched):
+    drawn = surface(searched)
+    assert drawn.rows[0][0] == "ERM"
+    assert drawn.rows[0][1][0].text == "10.10"
+
+
+def test_what_cannot_be_compared_has_no_verdict():
+    assert verdicts(tuned(k=[1, 4], alpha=[1], tests=1))[0].outcome == "no verdict"
+    same = verdicts(tuned(k=[1, 4], alpha=[1], error=lambda trial: 0.1))[0]
+    assert same.text == "the search chose mixup itself: no difference"
+
+
+def test_the_reach_of_a_budget_is_said():
+    small = tuned("two-step", k=[2, 4], alpha=[0.5, 1], trials=3, budget=9)
+    assert reach(small) == (
+        "It ran 8 trials of k-mixup and as many of mixup, from a budget of 9 trials for each: "
+        "“k at that xi” had 1 of 3 seeds."
+    )
+    enough = tuned("simple", k=[2, 4], trials=1, budget="1m")
+    assert reach(enough) == (
+        "It ran 2 trials of k-mixup and as many of mixup, from 0.05 minutes of a budget of "
+        "1 minutes for each: enough for the whole strategy."
+    )
+
+
+def test_two_steps_fill_a_row_and_a_column_of_the_surface():
+    searched = tuned("two-step", k=[2, 4], alpha=[0.5, 1], trials=2)
+    drawn = surface(searched)
+    assert [head for head, _ in drawn.head] == ["α 0.5", "α 1"]
+    texts = {label: [bool(box.text) for box in boxes] for label, boxes in drawn.rows}
+    assert texts == {
+        "ERM": [True],
+        "k = 1": [True, True],
+        "k = 2": [True, False],
+        "k = 4": [True, False],
+    }
+    assert trained_with(searched.tests[0]) == "α 0.5, ξ 0.5"
+    assert trained_with(searched.tests[2]) == "–"
+
+
+def test_failures_are_shown():
+    def failing(trial):
+        return None if trial.method.k == 2 else error(trial)
+
+    searched = tuned(k=[1, 2, 4], alpha=[1], error=failing)
+    html = page(searched, command="")
+    assert "5 failed" in html
+    assert "ValueError: &lt;no&gt;" in html
+    untested = tuned(
+        k=[1, 4], alpha=[1], error=lambda trial: error(trial) if trial.validation else None
+    )
+    assert untested.tests[0].mean is None
+    assert "no verdict" in page(untested, command="")
+
+
+def test_the_terminal_shows_the_same(searched):
+    stream = io.StringIO()
+    show(tune_document(searched, ""), Console(file=stream, width=100))
+    printed = stream.getvalue()
+    assert "* 5.25" in printed
+    assert "k-mixup − mixup" in printed
+
+
+def test_the_order_of_the_rows_does_not_change_the_page(searched, html, tmp_path):
+    again = replace(searched, rows=tuple(reversed(searched.rows)))
+    path = write_tune(again, tmp_path / "deep", "kmixup tune --data iris")
+    assert path == tmp_path / "deep" / "tune.html"
+    assert path.read_text() == html

@@ -1,0 +1,103 @@
+"""Figures as files and parts of a page: the same figure, the same bytes."""
+
+import base64
+import io
+import re
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.colors import rgb_to_hsv, to_rgb
+from PIL import Image
+
+from kmixup.lab import plotting
+from kmixup.lab.plotting import data_uri, inline, panels, png, save, styled, svg
+
+
+@styled
+def drawn():
+    figure, grid = panels(1, 1)
+    grid[0, 0].imshow(np.linspace(0, 1, 2500).reshape(50, 50))
+    figure.set_label("A square.")
+    return figure
+
+
+def line(axes):
+    axes.plot([1, 2], [3, 4], label="a line")
+
+
+@pytest.mark.parametrize("encode", [svg, png])
+def test_the_same_figure_gives_the_same_bytes_under_any_settings(encode):
+    first = encode(drawn(), {"Title": "t"})
+    with matplotlib.rc_context({"font.size": 31, "svg.hashsalt": "other"}):
+        assert encode(drawn(), {"Title": "t"}) == first
+    assert b"date" not in first.lower()
+
+
+def test_a_png_has_its_texts_and_size():
+    picture = Image.open(io.BytesIO(png(drawn(), {"Description": "ü"}, dpi=100)))
+    assert picture.text == {"Description": "ü"}
+    assert picture.size == (230, 230)
+
+
+def test_gradients_take_fewer_colours_where_they_are_smooth():
+    def colours(**how):
+        return len(Image.open(io.BytesIO(png(drawn(), **how))).convert("RGB").getcolors())
+
+    assert colours(smooth=True) <= 96 < colours() <= 256
+
+
+def test_a_data_uri_holds_the_file():
+    kind, _, text = data_uri(b"bytes").partition(",")
+    assert kind == "data:image/png;base64"
+    assert base64.b64decode(text) == b"bytes"
+
+
+def test_ids_of_two_drawings_on_a_page_differ():
+    first, second = (inline(line, name, ncols=1) for name in ("a", "b"))
+    ids = [set(re.findall(r' id="([^"]+)"', text)) for text in (first, second)]
+    assert all(ids)
+    assert not ids[0] & ids[1]
+    for text, known in zip((first, second), ids, strict=True):
+        assert set(re.findall(r'(?:url\(|href=")#([^")]+)', text)) <= known
+    assert inline(line, "a", ncols=1) == first
+
+
+def test_text_of_a_drawing_stays_text():
+    text = inline(line, "a", ncols=1)
+    assert text.startswith("<svg")
+    assert ">a line</text>" in text
+
+
+def test_a_figure_is_saved_with_its_caption(tmp_path):
+    paths = save(drawn(), tmp_path / "deep", "square")
+    assert [path.name for path in paths] == ["square.svg", "square.png", "square.txt"]
+    assert paths[2].read_text() == "A square.\n"
+    assert "A square." in paths[0].read_text()
+
+
+def test_the_first_classes_and_both_ends_of_the_scale_differ_in_grey():
+    def grey(colour):
+        return float(np.dot(to_rgb(colour), (0.299, 0.587, 0.114)))
+
+    assert grey(plotting.ORANGE) - grey(plotting.BLUE) > 0.25
+    scale = [
+        grey(colour[:3]) for colour in matplotlib.colormaps[plotting.SCALE](np.linspace(0, 1, 9))
+    ]
+    assert all(np.diff(scale) < 0)
+    assert rgb_to_hsv(to_rgb(plotting.FAINT))[1] == 0
+
+
+def test_the_callers_settings_come_back():
+    with matplotlib.rc_context({"font.size": 31}):
+        with plotting.in_style(**{"axes.grid": True}):
+            assert matplotlib.rcParams["font.size"] == plotting.STYLE["font.size"]
+            assert matplotlib.rcParams["axes.grid"]
+        assert matplotlib.rcParams["font.size"] == 31
+
+
+def test_shades_of_few_lines_differ_and_are_not_too_light():
+    shades = [plotting.shade(i, 5) for i in range(5)]
+    assert len(set(shades)) == 5
+    assert np.mean(shades[-1][:3]) < 0.7
+    assert plotting.shade(0, 1) == shades[0]
