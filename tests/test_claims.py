@@ -138,9 +138,7 @@ def test_verdicts_in_words_follow_from_the_rows():
         for comparison in compared.values()
     )
     excluded = [
-        title
-        for title, comparison in comparisons.items()
-        if "ruled out" in comparison.verdict.outcome
+        title for title, comparison in compared.items() if "ruled out" in comparison.verdict.outcome
     ]
     assert excluded == ["Cancer", "Iris", "Phishing"]
     by_names("its size is excluded on Cancer, Iris and Phishing")

@@ -5,13 +5,13 @@ import re
 import matplotlib
 import numpy as np
 import pytest
-from kmixup.lab.pages import style
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from PIL import Image
 from scipy.optimize import linear_sum_assignment
 
 from kmixup.lab import figures
+from kmixup.lab import plotting as style
 from kmixup.lab.commands.figures import chosen
 from kmixup.lab.data import load
 from kmixup.lab.figures import clouds as plane
