@@ -69,7 +69,7 @@ def test_what_has_ended_so_far_is_reported_without_any_training(kmixup, here, mo
         code, out, err = kmixup("league", "iris", "cancer", *words, "--so-far")
     total = len(read(here / "out" / "league"))
     assert (code, err) == (0, "drawing the page …\n")
-    assert "mixup is not ranked, it lacks cancer (0 of 3 trials)." in out
+    assert "mixup is not ranked: incomplete on cancer (0 of 3 trials)." in out
     assert f"{total} trials, 0 of them run now: out/league\n" in out
     assert (here / "out/league/rows.jsonl").read_bytes() == rows
     report = (here / "out/league/report.md").read_text()
@@ -153,6 +153,6 @@ def test_failed_trials_are_counted_and_the_rest_is_shown(kmixup, here, monkeypat
     engine(monkeypatch, Failing())
     code, out, err = kmixup("league", "iris", *FEW, *SMALLEST, "--quiet")
     assert code == 1
-    assert "k-mixup is not ranked, it lacks iris (0 of 3 trials)." in out
+    assert "k-mixup is not ranked: incomplete on iris (0 of 3 trials)." in out
     assert "6 trials failed, the same command tries them again:\n  6 × ValueError: no\n" in err
     assert "ValueError: no" in (here / "out/league/league.html").read_text()

@@ -35,7 +35,7 @@ def test_an_experiment_ends_with_tables_a_verdict_and_its_page(kmixup, here, inl
     assert code == 0
     assert out.startswith(PRESETS["toy"].claim)
     assert "it was shrunk: 2 of 5 trials; 2 of 200 epochs; k = 1, 16 only; alpha = 1 only." in out
-    assert "Swiss Roll, the same alpha at every k" in out
+    assert "Ours, same alpha at every k" in out
     assert out.endswith("18 trials, 18 of them run now: out/toy\npage: out/toy/report.html\n")
     assert "18 of 18 trials" in err
     page = (here / "out/toy/report.html").read_text()
@@ -106,7 +106,7 @@ def test_the_summary_shows_the_papers_table_and_the_commands_and_trains_nothing(
     )
     assert "is at alpha = 0" in out  # the footnote of CIFAR-100
     for name in ("mnist", "cifar10", "cifar10-large", "cifar100", "svhn", "tiny-imagenet"):
-        assert f"  kmixup reproduce {name} " in out
+        assert f"kmixup reproduce {name} " in out
     assert "No rows of ours in out/master, out/mnist, out/cifar10, " in out
     assert "Nothing was trained: kmixup reproduce master --train re-runs all lines, 3,820" in out
     assert not (here / "out").exists()
@@ -130,7 +130,7 @@ def test_the_summary_has_our_figures_where_there_are_rows(kmixup, folder):
         errors = min((cells[cell] for cell in cells if wanted(*cell[:2])), key=fmean)
         figures.append(f"{fmean(errors):.2f} ± {stdev(errors) / len(errors) ** 0.5:.2f}")
     assert re.search(f"^  ours +{' +'.join(figures)} *$", out, re.M)
-    assert "MNIST, LeNet, ours: shrunk to 3 of 20 trials; 4 of 200 epochs; " in out
+    assert "MNIST, LeNet, ours: reduced to 3 of 20 trials; 4 of 200 epochs; " in out
     assert "CIFAR" not in out
 
 

@@ -182,7 +182,7 @@ def test_a_regression_has_no_classes_to_weigh():
 def test_the_error_of_the_constant_answer_stands_beside_the_error():
     logits, y = drawn()
     (first, second) = beside(score_classes(logits, y, majority=1), "'fine'")
-    assert first.startswith("always answering 'fine': error ")
+    assert first.startswith("always predicting 'fine': error ")
     assert second.startswith("balanced accuracy ")
 
 
@@ -190,8 +190,8 @@ def test_a_network_that_stayed_at_the_majority_is_told():
     y = (torch.arange(71) == 0).long()
     scores = score_classes(torch.tensor([[1.0, 0.0]]).expand(71, 2), y, majority=0)
     first, _, note = beside(scores, "'fine'")
-    assert first == "test error 1.41% is exactly that of always answering 'fine'"
-    assert "training stayed at the majority" in note
+    assert first == "test error 1.41% is exactly that of always predicting 'fine'"
+    assert "predicts the same class for every test sample" in note
 
 
 def test_a_regression_that_is_no_better_than_the_mean_is_told():
@@ -203,7 +203,7 @@ def test_a_regression_that_is_no_better_than_the_mean_is_told():
 def test_networks_that_are_no_better_than_the_constant_answer_are_counted():
     worse = NumberScores(error=6.0, baseline=5.0, r2=-0.4)
     better = NumberScores(error=3.0, baseline=5.0, r2=0.6)
-    nothing = "Nothing was learnt: train for more epochs, at another rate"
+    nothing = "Nothing was learned: train longer, with another learning rate"
     assert constant_sentence([worse]).endswith(f"RMSE 5.000; the network is no better. {nothing}.")
     assert constant_sentence([worse, better]).endswith("; 1 of 2 networks are no better.")
     assert constant_sentence([better, better]).endswith("RMSE 5.000.")
@@ -215,5 +215,5 @@ def test_scores_of_earlier_versions_have_nothing_beside_them():
 
 
 def test_the_constant_answer_is_that_of_the_training_part():
-    assert constant_answer(numbers()) == "the mean of the training part, 30"
+    assert constant_answer(numbers()) == "the mean of the training set, 30"
     assert constant_answer(load("cancer")) == "'benign'"

@@ -20,8 +20,8 @@ from kmixup.lab.report.document import (
     Image,
     Images,
     Paragraph,
+    ReportTable,
     Section,
-    Table,
 )
 from kmixup.lab.report.render_html import colours, diverging, html, sequential
 from kmixup.lab.report.render_markdown import heat_table, markdown
@@ -50,9 +50,9 @@ def everything(text):
         Paragraph(text),
         Paragraph(text, style="fine"),
         Bullets([text]),
-        Table([text, text], [[text, text]], text, ["bad"], 1),
-        Table([text, text], [[text, text]], text, sentences=True),
-        Table([text, text], [[text, text]], text, numeric=True),
+        ReportTable([text, text], [[text, text]], text, ["bad"], 1),
+        ReportTable([text, text], [[text, text]], text, sentences=True),
+        ReportTable([text, text], [[text, text]], text, numeric=True),
         HeatMap(text, [(text, text)], [(text, [box])], text, scale="sequential"),
         Figures([line]),
         Images([Image(text, lambda: b"png", text)]),
@@ -99,7 +99,7 @@ def test_the_terminal_leaves_out_details_and_ends_with_the_verdict():
 
 
 def test_a_row_of_a_wide_table_is_a_sentence_on_the_terminal():
-    table = Table(["table", "verdict", "difference", "more"], [["Iris", "better", "−1", "–"]],
+    table = ReportTable(["table", "verdict", "difference", "more"], [["Iris", "better", "−1", "–"]],
                   verdict=1, sentences=True)  # fmt: skip
     assert terminal(Document("", [table])).strip() == "Iris: better; difference: −1"
 

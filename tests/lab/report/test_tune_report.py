@@ -184,8 +184,10 @@ def test_erm_stands_above_the_surface_of_the_search(searched):
 
 def test_what_cannot_be_compared_has_no_verdict():
     assert verdicts(tuned(k=[1, 4], alpha=[1], tests=1))[0].outcome == "no verdict"
-    same = verdicts(tuned(k=[1, 4], alpha=[1], error=lambda trial: 0.1))[0]
-    assert same.text == "the search chose mixup itself: no difference"
+    found = tuned(k=[1, 4], alpha=[1])
+    _, mixup, erm = found.tests
+    same = replace(found, tests=(replace(mixup, name="k-mixup"), mixup, erm))
+    assert verdicts(same)[0].text == "the search chose mixup itself: no difference"
 
 
 def test_the_reach_of_a_budget_is_said():
@@ -197,7 +199,7 @@ def test_the_reach_of_a_budget_is_said():
     enough = tuned("simple", k=[2, 4], trials=1, budget="1m")
     assert reach(enough) == (
         "It ran 2 trials of k-mixup and as many of mixup, from 0.05 minutes of a budget of "
-        "1 minutes for each: enough for the whole strategy."
+        "1 minutes for each."
     )
 
 

@@ -60,7 +60,7 @@ class Bullets:
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """A table of text.
 
     Attributes:
@@ -227,8 +227,8 @@ class Section:
 
 
 Block = (
-    Headline | Paragraph | Bullets | Table | HeatMap | Figures | Images | Facts | Code | Details
-    | Section
+    Headline | Paragraph | Bullets | ReportTable | HeatMap | Figures | Images | Facts | Code
+    | Details | Section
 )  # fmt: skip
 
 

@@ -20,8 +20,8 @@ from kmixup.lab.report.document import (
     Image,
     Images,
     Paragraph,
+    ReportTable,
     Section,
-    Table,
 )
 from kmixup.lab.report.inspect_plots import Example, couplings, examples, figures
 from kmixup.lab.report.render_html import html
@@ -156,7 +156,7 @@ def _readings(data: DataInspection) -> Iterator[Block]:
         [str(reading.k), *(column.text(reading) for column in columns)]
         for reading in inspection.readings
     ]
-    yield Table(["k", *(column.name for column in columns)], rows, numeric=True)
+    yield ReportTable(["k", *(column.name for column in columns)], rows, numeric=True)
     meanings = {column.name: column.meaning.format(alpha=inspection.alpha) for column in columns}
     yield Bullets([f"{name.removesuffix(' %')}: {text}" for name, text in meanings.items()])
     yield Paragraph(dimension(inspection.decay))
@@ -166,7 +166,7 @@ def _readings(data: DataInspection) -> Iterator[Block]:
             [f"{reading.labels:g}", percent(reading.crossing), percent(reading.ratio)]
             for reading in inspection.by_labels
         ]
-        yield Table(["c", "other class %", "squared distance %"], rows, numeric=True)
+        yield ReportTable(["c", "other class %", "squared distance %"], rows, numeric=True)
 
 
 def label_cost(inspection: Inspection) -> str:
@@ -240,13 +240,13 @@ def _thumbnails(example: Example) -> Images:
     return Images(images, style="pair")
 
 
-def _pair_table(example: Example) -> Table:
+def _pair_table(example: Example) -> ReportTable:
     mates = example.mates
     rows = [["class", example.label, *(mate.label for mate in mates)]]
     for i, feature in enumerate(example.features):
         rows.append([feature, example.values[i], *(mate.values[i] for mate in mates)])
     rows.append(["distance", "", *(f"{mate.distance:.3g}" for mate in mates)])
-    return Table(["", "sample", *(f"k = {mate.k}" for mate in mates)], rows, numeric=True)
+    return ReportTable(["", "sample", *(f"k = {mate.k}" for mate in mates)], rows, numeric=True)
 
 
 def _method(data: DataInspection) -> Iterator[Block]:

@@ -8,8 +8,8 @@ from pathlib import Path
 from statistics import fmean
 
 from kmixup.lab.evaluate.scores import PERCENT
-from kmixup.lab.experiments.rows import failed_of
 from kmixup.lab.experiments.league import MIXUP, Contest, Result, Score
+from kmixup.lab.experiments.rows import failed_of
 from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import NOTHING, count, number, with_error
 from kmixup.lab.report import stats
@@ -23,8 +23,8 @@ from kmixup.lab.report.document import (
     Headline,
     HeatMap,
     Paragraph,
+    ReportTable,
     Section,
-    Table,
 )
 from kmixup.lab.report.frame import partition_of
 from kmixup.lab.report.plots import critical_difference
@@ -152,7 +152,7 @@ def league_document(standings: Standings, command: str) -> Document:
         blocks.append(Section("Ranks", [Figures([critical_difference(standings.ranking)])]))
     blocks.append(Section("Errors", [_errors(standings)]))
     blocks.append(Section("Against mixup", list(_against_blocks(standings))))
-    chosen = Table(["data", "method", "setting (trials that it won)"], _chosen(standings))
+    chosen = ReportTable(["data", "method", "setting (trials that it won)"], _chosen(standings))
     won = "Settings that won on validation samples"
     blocks.append(Section("Chosen settings", [Details(won, [chosen])]))
     blocks.append(Section("Protocol", list(_protocol(standings))))
@@ -259,7 +259,7 @@ def _against_blocks(standings: Standings) -> Iterator[Block]:
     ]  # fmt: skip
     header = ["data", "method", "− mixup [95 %]", "new data [95 %]", "p (Holm)", "verdict"]
     moods = [test.verdict.mood for test in standings.against]
-    yield Table(header, rows, moods=moods, verdict=5)
+    yield ReportTable(header, rows, moods=moods, verdict=5)
     yield Paragraph(
         "Differences are paired by trial; below 0 is better. Each 95 % interval is for the samples "
         "at hand; p-values are corrected for all tests of this table (Holm), and verdicts follow "

@@ -12,11 +12,11 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from kmixup.lab.formatting import NOTHING
-from kmixup.lab.report.document import Block, Document, HeatMap, Table
+from kmixup.lab.report.document import Block, Document, HeatMap, ReportTable
 from kmixup.lab.report.render_markdown import heat_table
 
 STYLES = {"": "", "good": "green", "bad": "red", "open": "yellow"}
-PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "soft_wrap": True}
+PLAIN: dict[str, Any] = {"highlight": False, "markup": False}
 
 
 def show(document: Document, console: Console) -> None:
@@ -30,9 +30,9 @@ def show(document: Document, console: Console) -> None:
         if block.kind == "headline":
             console.print()
             for sentence in (block.text, *block.sentences):
-                console.print(sentence, style="bold", **PLAIN)
+                console.print(sentence, style="bold", soft_wrap=True, **PLAIN)
             if block.code:
-                console.print(f"\n  {block.code}\n", style="bold green", **PLAIN)
+                console.print(f"\n  {block.code}\n", style="bold green", soft_wrap=True, **PLAIN)
 
 
 def _shown(blocks: Iterator[Block] | Sequence[Block]) -> Iterator[RenderableType]:
@@ -58,7 +58,7 @@ def _shown(blocks: Iterator[Block] | Sequence[Block]) -> Iterator[RenderableType
                     yield from inner
 
 
-def _table(block: Table) -> RichTable:
+def _table(block: ReportTable) -> RichTable:
     """Rows and columns without a frame, so that it fits 80 characters."""
     justify: Any = "right" if block.numeric else "left"
     table = _frameless()
@@ -71,7 +71,7 @@ def _table(block: Table) -> RichTable:
     return table
 
 
-def _sentences(block: Table) -> Iterator[Text]:
+def _sentences(block: ReportTable) -> Iterator[Text]:
     """Every row as a paragraph: the first cell, the verdict, then names and values."""
     for i, row in enumerate(block.rows):
         verdict = [row[block.verdict]] if block.verdict is not None else []

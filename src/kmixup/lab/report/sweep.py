@@ -50,8 +50,8 @@ from kmixup.lab.report.document import (
     Image,
     Images,
     Paragraph,
+    ReportTable,
     Section,
-    Table,
 )
 from kmixup.lab.report.frame import (
     Cell,
@@ -216,7 +216,7 @@ def _verdicts(results: Sequence[TableResult], claim: Claim) -> Iterator[Block]:
             judged = claimed(result, grid, claim)
             rows.append(_verdict_row(result, grid, judged, claim))
             moods.append(_mood([comparison.verdict for comparison in judged]))
-    yield _without_empty(Table(header, rows, moods=moods, verdict=1, sentences=True))
+    yield _without_empty(ReportTable(header, rows, moods=moods, verdict=1, sentences=True))
     text = (
         "Differences are in points of test error; below 0 is better. Best cells are chosen on "
         "every other trial and compared on the rest, paired by trial, then the halves swap. The "
@@ -240,7 +240,7 @@ def _verdicts(results: Sequence[TableResult], claim: Claim) -> Iterator[Block]:
     corrected = list(_corrected(results))
     if corrected:
         head = ["k and k = 1, same alpha", "tests", "lower", "higher", "not significant"]
-        yield Table(head, corrected, "All tables, with Holm correction", sentences=True)
+        yield ReportTable(head, corrected, "All tables, with Holm correction", sentences=True)
     if readings := [(r.title, fit) for r in results if (fit := agreement(r)) is not None]:
         yield _readings(readings)
 
@@ -304,14 +304,14 @@ def _columns(result: TableResult, grid: Grid) -> str:
     return "; ".join(texts) or NOTHING
 
 
-def _without_empty(table: Table) -> Table:
+def _without_empty(table: ReportTable) -> ReportTable:
     """Leave out the columns that have nothing to show."""
     kept = [
         i
         for i in range(len(table.header))
         if i < 2 or any(row[i] not in ("", NOTHING) for row in table.rows)
     ]
-    return Table(
+    return ReportTable(
         [table.header[i] for i in kept],
         [[row[i] for i in kept] for row in table.rows],
         table.title, table.moods, table.verdict, table.sentences, table.numeric,
@@ -340,7 +340,7 @@ def _corrected(results: Sequence[TableResult]) -> Iterator[list[str]]:
         yield [label, str(len(tests)), named[-1] or "none", named[1] or "none", str(rest)]
 
 
-def _readings(readings: Sequence[tuple[str, stats.Agreement]]) -> Table:
+def _readings(readings: Sequence[tuple[str, stats.Agreement]]) -> ReportTable:
     """Which meaning of alpha the paper's numbers agree with."""
     rules = list(dict.fromkeys(fit.rule for _, found in readings for fit in found.fits))
     rows = []
@@ -360,7 +360,7 @@ def _readings(readings: Sequence[tuple[str, stats.Agreement]]) -> Table:
         rows.append([title, str(found.cells), *numbers, level, shape])
     header = ["table", "cells with k > 1", *(RULE[rule] for rule in rules)]  # type: ignore[index]
     return _without_empty(
-        Table(
+        ReportTable(
             [*header, "closer by level", "closer by shape"],
             rows,
             "Agreement with the paper's cells: RMS difference / rank correlation / RMS difference "
@@ -533,7 +533,7 @@ def _strengths(result: TableResult, grid: Grid) -> HeatMap:
     return _map(result, grid, RULE[grid.rule], boxes, erm=False)
 
 
-def _compared(compared: Sequence[CellComparison]) -> Table:
+def _compared(compared: Sequence[CellComparison]) -> ReportTable:
     header = [
         "comparison", "verdict", "held-out trials [95 %]", "new data [95 %]",
         "chosen on the test error", "the paper", "trials",
@@ -548,7 +548,7 @@ def _compared(compared: Sequence[CellComparison]) -> Table:
         for comparison in compared
     ]
     moods = [comparison.verdict.mood for comparison in compared]
-    return _without_empty(Table(header, rows, moods=moods, verdict=1, sentences=True))
+    return _without_empty(ReportTable(header, rows, moods=moods, verdict=1, sentences=True))
 
 
 def _heading(comparison: CellComparison) -> str:
@@ -802,7 +802,7 @@ def master_document(summaries: Sequence[Summary], rows: Iterable[Row]) -> Docume
     return Document(
         "The paper's Table 1",
         [
-            Table(header, lines, numeric=True),
+            ReportTable(header, lines, numeric=True),
             Paragraph(caption),
             Bullets(list(dict.fromkeys(notes))),
             Section("Re-run a line", [Bullets(commands)]),

@@ -10,7 +10,6 @@ from statistics import fmean
 
 from kmixup.lab.evaluate.baseline import constant_sentence, is_constant
 from kmixup.lab.evaluate.scores import PERCENT, Measure
-from kmixup.lab.experiments.rows import done_of
 from kmixup.lab.experiments.budget import minutes
 from kmixup.lab.experiments.rows import done_of
 from kmixup.lab.experiments.search import Round, Setting, Tried
@@ -29,8 +28,8 @@ from kmixup.lab.report.document import (
     Headline,
     HeatMap,
     Paragraph,
+    ReportTable,
     Section,
-    Table,
 )
 from kmixup.lab.report.plots import Curve, against_alpha, against_k
 from kmixup.lab.report.render_html import html
@@ -188,7 +187,7 @@ def _validated(tuned: Tuned) -> str:
 
 def _test(tuned: Tuned, measure: Measure) -> Iterator[Block]:
     error = f"test {measure.name} {measure.unit}"
-    yield Table(
+    yield ReportTable(
         ["method", "chosen on validation samples", error, "trials", "trained with"],
         [
             [
@@ -202,7 +201,7 @@ def _test(tuned: Tuned, measure: Measure) -> Iterator[Block]:
         ],
     )
     compared = comparisons(tuned)
-    yield Table(
+    yield ReportTable(
         ["difference", f"{measure.points} [95 %]", "p (Holm)", "verdict"],
         [
             [
@@ -362,7 +361,7 @@ def _curve(label: str, points: Sequence[Tried], measure: Measure, *, k: bool = T
     )
 
 
-def _rounds(tuned: Tuned) -> Table:
+def _rounds(tuned: Tuned) -> ReportTable:
     """The rounds of both searches, and the lowest mean error of each."""
     measure = tuned.measure
     rows = [
@@ -371,7 +370,7 @@ def _rounds(tuned: Tuned) -> Table:
         for part in search.rounds
     ]
     lowest = f"lowest {measure.name}"
-    return Table(["search", "round", "extent", lowest, measure.unit], rows)
+    return ReportTable(["search", "round", "extent", lowest, measure.unit], rows)
 
 
 def _extent(part: Round) -> str:
@@ -387,14 +386,14 @@ def _leader(part: Round, measure: Measure) -> tuple[str, str]:
     return name_of(best.setting), _error(best, measure)
 
 
-def _of_mixup(tuned: Tuned) -> Table:
+def _of_mixup(tuned: Tuned) -> ReportTable:
     measure = tuned.measure
     ordered = sorted(tuned.mixup.table, key=lambda tried: tried.setting.alpha)
     rows = [
         [f"α {tried.setting.alpha:g}", _error(tried, measure), str(len(tried.ended))]
         for tried in ordered
     ]
-    return Table(["mixup", f"validation {measure.name} {measure.unit}", "seeds"], rows)
+    return ReportTable(["mixup", f"validation {measure.name} {measure.unit}", "seeds"], rows)
 
 
 def _error(tried: Tried, measure: Measure) -> str:
