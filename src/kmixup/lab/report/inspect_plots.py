@@ -33,7 +33,7 @@ from kmixup.lab.plotting import (
     styled,
 )
 from kmixup.lab.report.document import Figure
-from kmixup.pairing import match
+from kmixup.matching import match
 
 NAMED = 20  # classes in a legend
 MIXED = 512  # points
