@@ -12,7 +12,8 @@ from kmixup.lab.evaluate.baseline import constant_sentence, is_constant
 from kmixup.lab.evaluate.scores import PERCENT, Measure
 from kmixup.lab.experiments.budget import minutes
 from kmixup.lab.experiments.rows import done_of
-from kmixup.lab.experiments.search import Round, Setting, Tried
+from kmixup.lab.experiments.search import Round, Tried
+from kmixup.lab.experiments.strategy import Setting
 from kmixup.lab.experiments.tuning import Finalist, Tuned
 from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import NOTHING, count, number, strength, with_error
