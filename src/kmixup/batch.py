@@ -89,6 +89,9 @@ class Batch:
             own, their = self.features
             first = [_as_floats(own)]
             return first, first if their is own else [_as_floats(their)]
+        if isinstance(self.x, Tensor) and self.other is None and self.x.is_floating_point():
+            first = [as_rows(self.x)]
+            return first, first
         first = [_as_floats(entry) for entry in mixed_entries(self.x, mixes)]
         if self.other is None:
             return first, first
@@ -158,7 +161,8 @@ def _check_side(x: Nest, y: Nest, x_name: str, y_name: str, mixes: Mixes) -> int
             raise ValueError(
                 f"{x_name} must hold values to be matched, got a meta tensor: load it first"
             )
-        _check_width(entry, x_name)
+        if entry.dtype.itemsize == 1 and entry.is_floating_point():
+            _raise_narrow(entry, x_name)
         if entry.dim() == 0 or entry.shape[0] != n:
             raise ValueError(
                 f"all tensors of {x_name} must share their first dimension, the batch, "
@@ -176,15 +180,13 @@ def _check_side(x: Nest, y: Nest, x_name: str, y_name: str, mixes: Mixes) -> int
                 f"{y_name} must have one target for each of the {n} samples of {x_name}, "
                 f"got shape {tuple(target.shape)}"
             )
-        _check_width(target, y_name)
+        if target.dtype.itemsize == 1 and target.is_floating_point():
+            _raise_narrow(target, y_name)
     return n
 
 
-def _check_width(entry: Tensor, name: str) -> None:
-    if entry.dtype.itemsize == 1 and entry.is_floating_point():
-        raise TypeError(
-            f"{name} must be float16 or wider to be mixed, got {entry.dtype}: use .float()"
-        )
+def _raise_narrow(entry: Tensor, name: str) -> None:
+    raise TypeError(f"{name} must be float16 or wider to be mixed, got {entry.dtype}: use .float()")
 
 
 def _check_other(x: Nest, y: Nest, other: tuple[Nest, Nest], mixes: Mixes) -> None:

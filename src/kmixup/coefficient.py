@@ -92,7 +92,10 @@ class Beta(Coefficient):
     def lam(self, u: Tensor, distance: Tensor | None = None) -> Tensor:
         if self.alpha == 0:
             return torch.ones_like(u)
-        return _beta_quantiles(self.alpha, u)
+        from scipy.special import betaincinv  # on first use: scipy.special loads slowly
+
+        alpha = min(max(self.alpha, LEAST), MOST)
+        return torch.as_tensor(betaincinv(alpha, alpha, u.cpu().numpy()), device=u.device)
 
     @property
     def mean_square_step(self) -> float:
@@ -252,7 +255,7 @@ def check_alpha(alpha: object) -> None:
 
 def _beta_quantiles(alphas: float | NDArray[np.float64], u: Tensor) -> Tensor:
     """Quantiles `u` of Beta(alpha, alpha), in float64 on the device of `u`."""
-    from scipy.special import betaincinv  # on first use: scipy.special loads slowly
+    from scipy.special import betaincinv
 
     alpha = np.clip(np.asarray(alphas, dtype=np.float64), LEAST, MOST)
     return torch.as_tensor(np.asarray(betaincinv(alpha, alpha, u.cpu().numpy())), device=u.device)

@@ -76,6 +76,9 @@ class Mixed:
         Maps of classes `(n, height, width)` become `(n, num_classes, height, width)`, with 0 for
         all classes where they are ignored. Targets of unmixed batches become one-hot as well.
         """
+        own, partner = self.targets
+        if isinstance(own, Tensor):
+            return mix_targets(own, partner, self.lam, self.num_classes, self.ignore_index)
         if self.num_classes is None or isinstance(self.num_classes, int):
             return over(lambda a, b: self._mixed(a, b, self.num_classes), *self.targets)
         return over(self._mixed, *self.targets, self.num_classes)

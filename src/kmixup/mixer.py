@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import replace
 from operator import index
 from typing import Any, Literal, Unpack, get_args
 
+import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from kmixup.batch import Batch, Extras, Nest, batch_length, mixed_entries, over, pairs_over
+from kmixup.batch import Batch, Extras, Nest, mixed_entries, over, pairs_over
 from kmixup.coefficient import Coefficient
 from kmixup.compiling import eager, warn_user
-from kmixup.interpolation import Interpolation, Pair, Region, rows_of
+from kmixup.interpolation import Interpolation, Pair, Region
 from kmixup.matching import Blocks, Pairing, warn_short
 from kmixup.matching.assignment import pair_distances
 from kmixup.mixed import Draw, Mixed, Unmixed
@@ -41,6 +41,9 @@ class Mixing(Resumable, ABC):
     Attributes:
         generator: source of all randomness, torch's global one if None. Its state is part of
             `state_dict()`, so that a resumed run continues with the same draws.
+        needs_loss: whether `Mixed.loss` must be used, because it has weights or a penalty.
+        encodes_clean: whether clean inputs must pass through `encode_clean` for the network.
+        remembers: whether a `Memory` inside keeps batches.
 
     >>> import torch
     >>> from kmixup import Choice, CutMix, KMixup
@@ -49,6 +52,10 @@ class Mixing(Resumable, ABC):
     True
     >>> x, y = either.train()(torch.rand(16, 3, 8, 8), torch.rand(16))
     """
+
+    needs_loss: bool = False
+    encodes_clean: bool = False
+    remembers: bool = False
 
     def __init__(self, generator: Generator | None = None) -> None:
         super().__init__()
@@ -67,7 +74,8 @@ class Mixing(Resumable, ABC):
         """Return mixed inputs and soft targets; see `draw` for the arguments."""
         if not self.training:
             return self.encode_clean(x), y
-        self.check_targets_suffice()
+        if self.needs_loss:
+            self.check_targets_suffice()
         mixed = self.draw(x, y, **extras)
         return mixed.x, mixed.y
 
@@ -90,13 +98,15 @@ class Mixing(Resumable, ABC):
             importance: how much each pixel matters, `(n, height, width)`, or two of them
                 with `other`; for methods that mix by it. `kmixup.saliency` computes it.
         """
-        batch = self.batch(x, y, **extras)
-        within = batch.other is None
-        if self.training:
-            warn_short(batch.n, self.block_size, within=within)
-        draw = self.sample(batch.n, _shape_of(x), within=within)
+        batch = Batch.of(x, y, mixes=self.mixes, matched=self.training, **extras)
+        within, n = batch.other is None, batch.n
+        if self.training and n < 2 * self.block_size:
+            warn_short(n, self.block_size, within=within)
+        shape = tuple((x if isinstance(x, Tensor) else mixed_entries(x, self.mixes)[0]).shape[1:])
+        draw = self.sample(n, shape, within=within)
         mixed = self.mix_batch(batch, draw)
-        self.remember(batch)
+        if self.remembers:
+            self.remember(batch)
         return mixed
 
     @eager
@@ -152,16 +162,6 @@ class Mixing(Resumable, ABC):
     def remember(self, batch: Batch) -> None:
         """Let a `Memory` keep a batch. `draw` does so after mixing; `mix` does not."""
         return
-
-    @property
-    def needs_loss(self) -> bool:
-        """Whether `Mixed.loss` must be used, because the loss has weights or a penalty."""
-        return False
-
-    @property
-    def encodes_clean(self) -> bool:
-        """Whether clean inputs need re-encoding, so that the network can read them."""
-        return False
 
     def encode_clean(self, x: Nest) -> Nest:
         """Return clean inputs as the network must see them, in evaluation too."""
@@ -300,7 +300,7 @@ class Mixer(Mixing):
         if not self.training:
             return None
         source = self._source if source is None else source
-        mixed = source.coin() < self.prob
+        mixed = source.coin() < self._prob
         blocks = self.pairing.draw(n, within=within, batches=batches, source=source)
         size = self._size(blocks)
         u = source.quantiles(size)
@@ -324,35 +324,44 @@ class Mixer(Mixing):
         )
 
     def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
-        check_targets(batch.y, self.num_classes)
+        check_targets(batch.y, self.num_classes, self.ignore_index)
+        if batch.other is not None:
+            check_targets(batch.other[1], self.num_classes, self.ignore_index)
         if draw is None or self.idles(batch, draw):
             return self.unmixed(batch)
         self._check_draw(draw, batch)
-        n, x, mixes, interpolation = batch.n, batch.x, self.mixes, self.interpolation
-        other_x, other_y = batch.second
-        points = batch.points(mixes)
+        n, x, y, interpolation = batch.n, batch.x, batch.y, self.interpolation
+        other_x, other_y = (x, y) if batch.other is None else batch.other
+        points = batch.points(interpolation.mixes)
         targets = self._compared(batch) if self.pairing.by_targets else None
-        partner = self.pairing.partners(*points, draw.blocks, targets)[:n]
-        samples = [entry[:n] for entry in mixed_entries(x, mixes)]
-        others = samples
-        if batch.other is not None or draw.blocks.n > n:
-            others = mixed_entries(other_x, mixes)
+        partner = self.pairing.partners(*points, draw.blocks, targets)
+        whole = len(partner) == n and batch.other is None  # partners are samples of this batch
+        partner = partner if whole else partner[:n]
+        samples = others = mixed_entries(x, interpolation.mixes)
+        if not whole:
+            samples = [entry[:n] for entry in samples]
+            others = mixed_entries(other_x, interpolation.mixes)
         pair = Pair(samples, others, partner, batch.importance)
         distance = pair_distances(*points, partner) if self.coefficient.by_distance else None
         lam, region = self._settle(draw, pair, distance)
 
         def mixed(entry: Any, counterpart: Any) -> Any:
-            if entry is not x and not mixes(entry):
+            if entry is not x and not interpolation.mixes(entry):
                 return entry
-            return interpolation(entry[:n], counterpart, partner, lam, region)
+            own = entry if whole else entry[:n]
+            return interpolation(own, counterpart, partner, lam, region)
 
         def both(own: Tensor, their: Tensor) -> tuple[Tensor, Tensor]:
-            sides = interpolation.targets(own[:n], rows_of(their, partner), region, samples)
+            their = their.index_select(0, partner.to(their.device))
+            sides = interpolation.targets(own[:n], their, region, samples)
+            if self.ignore_index is None:
+                return sides
             return ignored_in_both(*sides, self.ignore_index)
 
         return Mixed(
-            over(mixed, x, other_x), pairs_over(both, batch.y, other_y), partner, lam, region,
-            self.num_classes, self.ignore_index, points,
+            mixed(x, other_x) if isinstance(x, Tensor) else over(mixed, x, other_x),
+            both(y, other_y) if isinstance(y, Tensor) else pairs_over(both, y, other_y),
+            partner, lam, region, self.num_classes, self.ignore_index, points,
         )  # fmt: skip
 
     def unmixed(self, batch: Batch) -> Unmixed:
@@ -362,7 +371,8 @@ class Mixer(Mixing):
         if len(samples[0]) > n:
             x = over(lambda entry: entry[:n] if entry is x or self.mixes(entry) else entry, x)
             y = over(lambda entry: entry[:n], y)
-        lam = torch.ones(() if self.lam_per == "batch" else n, dtype=_precision(samples))
+        dtype = torch.promote_types(samples[0].dtype, torch.float32)
+        lam = torch.ones(() if self.lam_per == "batch" else n, dtype=dtype)
         points = [part[:n] for part in batch.points(self.mixes)[0]]
         itself = torch.arange(n, device=points[0].device)
         return Unmixed(
@@ -374,19 +384,23 @@ class Mixer(Mixing):
         """lam and the region: once on the CPU, or one row per sample on the inputs' device."""
         u, spot, n = draw.u.cpu(), draw.spot, len(pair.partner)
         spot = None if spot is None else spot.cpu()
-        rows = self._rows(draw, n)
+        dtype = torch.promote_types(pair.samples[0].dtype, torch.float32)
+        rows = None
+        if draw.u.dim() or distance is not None:
+            rows = self._rows(draw, n)
         if distance is None:
             lam = self.coefficient.lam(u)
             lam = lam if rows is None else lam[rows]
         else:  # pairs that share a quantile still differ in lam
-            rows = torch.zeros(n, dtype=torch.long) if rows is None else rows
             lam = self.coefficient.lam(u.view(-1)[rows], distance)
             spot = spot if spot is None or u.dim() else spot[None]
         spot = spot if spot is None or rows is None else spot[rows]
         lam, region = self.interpolation.settle(lam, spot, pair)
-        device = torch.device("cpu") if lam.dim() == 0 else pair.samples[0].device
+        if lam.dim() == 0:
+            return lam.to(dtype), region
+        device = pair.samples[0].device
         region = region.to(device) if isinstance(region, Tensor) else region
-        return lam.to(device, _precision(pair.samples)), region
+        return lam.to(device, dtype), region
 
     def _size(self, blocks: Blocks) -> tuple[int, ...]:
         """How many lam there are."""
@@ -394,14 +408,13 @@ class Mixer(Mixing):
             return () if blocks.batches == 1 else (blocks.batches,)
         return (blocks.count if self.lam_per == "block" else blocks.n,)
 
-    def _rows(self, draw: Draw, n: int) -> Tensor | slice | None:
-        """The lam of each sample, `(n,)`; None if there is one for the whole batch."""
-        blocks = draw.blocks
-        if self.lam_per == "block":
-            return torch.from_numpy(blocks.index()[:n])
+    def _rows(self, draw: Draw, n: int) -> Tensor | slice:
+        """The number of each sample's lam."""
         if self.lam_per == "sample":
             return slice(n)
-        return torch.arange(blocks.n) // blocks.length if blocks.batches > 1 else None
+        blocks = draw.blocks
+        index = np.arange(blocks.n) // blocks.length  # which batch it is from
+        return torch.from_numpy(blocks.index() if self.lam_per == "block" else index)[:n]
 
     def _compared(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Targets that the pairing compares."""
@@ -414,7 +427,7 @@ class Mixer(Mixing):
 
     def _check_draw(self, draw: Draw, batch: Batch) -> None:
         blocks, within = draw.blocks, batch.other is None
-        n = batch_length(mixed_entries(batch.x, self.mixes)[0])
+        n = mixed_entries(batch.x, self.interpolation.mixes)[0].shape[0]
         if blocks.n != n:
             raise ValueError(
                 f"draw must be for a batch of {n}, got one for {blocks.n}: use sample({n})"
@@ -462,13 +475,3 @@ def _checked_index(ignore_index: int | None) -> int | None:
     if not hasattr(ignore_index, "__index__") or isinstance(ignore_index, bool):
         raise TypeError(f"ignore_index must be a whole number, got {ignore_index!r}: use an int")
     return index(ignore_index)
-
-
-def _shape_of(x: Nest) -> tuple[int, ...]:
-    """The shape of one input: a tensor, or the first one of a nest."""
-    return tuple(mixed_entries(x, torch.is_tensor)[0].shape[1:])
-
-
-def _precision(entries: Sequence[Tensor]) -> torch.dtype:
-    """The precision of lam: that of the inputs, but never coarser than float32."""
-    return torch.promote_types(entries[0].dtype, torch.float32)

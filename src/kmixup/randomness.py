@@ -31,6 +31,7 @@ class Source:
                 "use torch.Generator().manual_seed(0)"
             )
         self.generator = generator
+        self.device = device_of(generator)
         self._worker: tuple[int, int] | None = None
 
     def here(self) -> Generator | None:
@@ -48,18 +49,16 @@ class Source:
 
     def coin(self) -> float:
         """Draw whether a batch is mixed at all: it is, where this is below a probability."""
-        generator = self.here()
-        return float(torch.rand((), generator=generator, device=device_of(generator)))
+        return torch.rand((), generator=self.here(), device=self.device).item()
 
     def order(self, n: int) -> NDArray[np.int64]:
         """Draw a random permutation of `n` samples."""
-        generator = self.here()
-        order = torch.randperm(n, generator=generator, device=device_of(generator))
-        return order.cpu().numpy()
+        return torch.randperm(n, generator=self.here(), device=self.device).cpu().numpy()
 
     def quantiles(self, size: tuple[int, ...]) -> Tensor:
         """Draw quantiles of lam, uniform in [0, 1)."""
-        return uniforms(size, self.here())
+        generator = self.here()
+        return torch.rand(size, generator=generator, dtype=torch.float64, device=self.device)
 
     def __getstate__(self) -> dict[str, Any]:
         if self.generator is None:
@@ -73,6 +72,7 @@ class Source:
             self.generator = Generator(stored["device"])
             state = torch.frombuffer(bytearray(stored["state"]), dtype=torch.uint8)
             self.generator.set_state(state)
+        self.device = device_of(self.generator)
 
 
 def device_of(generator: Generator | None) -> torch.device:

@@ -14,39 +14,48 @@ from kmixup.coefficient import per_sample
 Criterion = Callable[[Any, Any], Tensor]  # of logits and targets, both may be nests
 
 
-def check_targets(y: object, num_classes: object) -> None:
-    """Raise if mixing would misread targets: numbers taken for classes, or one-hot integers.
+def check_targets(y: object, num_classes: object, ignore_index: int | None = None) -> None:
+    """Raise if mixing would misread targets: numbers taken for classes, one-hot integers, classes
+    out of range.
 
     Floats of a nest may be numbers next to classes, unless they have their own `num_classes`.
     """
     if isinstance(y, Tensor):
         if isinstance(num_classes, int):
-            _check_numbers(y, num_classes)
-            _check_indices(y, num_classes)
-        return
-    if y is None or num_classes is None:
-        return
-    if isinstance(num_classes, int):
+            _check_classes(y, num_classes, ignore_index, numbers=False)
+    elif isinstance(num_classes, int):
         for entry in pytree.tree_leaves(y):
-            _check_indices(entry, num_classes)
-    else:
-        pytree.tree_map(check_targets, y, num_classes)
+            if isinstance(entry, Tensor):
+                _check_classes(entry, num_classes, ignore_index, numbers=True)
+    elif y is not None and num_classes is not None:
+        pytree.tree_map(lambda *pair: check_targets(*pair, ignore_index), y, num_classes)
 
 
-def _check_numbers(y: Tensor, num_classes: int) -> None:
-    if y.is_floating_point() and (y.dim() < 2 or y.shape[1] != num_classes):
-        raise ValueError(
-            f"with num_classes={num_classes} y must be class indices, or soft labels of shape "
-            f"(n, {num_classes}), got {y.dtype} of shape {tuple(y.shape)}: use y.long(), or leave "
-            "out num_classes to interpolate numbers"
-        )
-
-
-def _check_indices(y: Tensor, num_classes: int) -> None:
-    if not y.is_floating_point() and y.dim() == 2 and y.shape[1] == num_classes:
+def _check_classes(y: Tensor, num_classes: int, ignore_index: int | None, *, numbers: bool) -> None:
+    if y.is_floating_point():
+        if not numbers and (y.dim() < 2 or y.shape[1] != num_classes):
+            raise ValueError(
+                f"with num_classes={num_classes} y must be class indices, or soft labels of shape "
+                f"(n, {num_classes}), got {y.dtype} of shape {tuple(y.shape)}: use y.long(), or "
+                "leave out num_classes to interpolate numbers"
+            )
+        return
+    if y.dim() == 2 and y.shape[1] == num_classes:
         raise ValueError(
             f"integer targets must be class indices, got {y.dtype} of shape {tuple(y.shape)}, as "
             f"wide as num_classes={num_classes}: one-hot labels are y.float()"
+        )
+    # Reading a value from a device would wait for all of its work; `scatter_` checks there itself.
+    if y.device.type != "cpu" or y.dtype == torch.bool or y.is_complex() or not y.numel():
+        return
+    if ignore_index is not None and _can_hold(y.dtype, ignore_index):
+        y = y.masked_fill(y == ignore_index, 0)
+    bounds = y.aminmax()
+    low, high = bounds.min.item(), bounds.max.item()
+    if low < 0 or high >= num_classes:
+        raise ValueError(
+            f"class indices must lie in 0 … {num_classes - 1} with num_classes={num_classes}, "
+            f"got {low if low < 0 else high}: correct it, or name it ignore_index"
         )
 
 
@@ -95,18 +104,23 @@ def mix_targets(
         raise TypeError(f"targets must be floats or class indices, got {y_a.dtype}: use {remedy}")
     if ignore_index is not None and not _can_hold(y_a.dtype, ignore_index):
         ignore_index = None
-    num_classes = _check_classes(y_a, y_b, num_classes, ignore_index)
+    if num_classes is None:
+        raise ValueError(
+            "integer targets need num_classes, e.g. KMixup(num_classes=10); targets to be "
+            "interpolated as they are must be floats"
+        )
     own, partner = y_a.long().unsqueeze(1), y_b.long().unsqueeze(1)
-    share = per_sample(lam, own)
-    own_share = torch.where(own == partner, 1.0, share.to(own.device, non_blocking=True))
-    partner_share = (1 - share).to(own.device, non_blocking=True)
+    share = lam if lam.dim() == 0 else per_sample(lam, own)
+    share = share.to(own.device, non_blocking=True)
+    own_share, partner_share = share.expand_as(own), (1 - share).expand_as(partner)
     if ignore_index is not None:
         known = (own != ignore_index) & (partner != ignore_index)
         own, partner = torch.where(known, own, 0), torch.where(known, partner, 0)
         own_share, partner_share = known * own_share, known * partner_share
-    soft = torch.zeros(len(own), num_classes, *own.shape[2:], dtype=lam.dtype, device=own.device)
-    soft.scatter_(1, partner, partner_share.to(soft.dtype).expand_as(partner))
-    return soft.scatter_(1, own, own_share.to(soft.dtype).expand_as(own))
+    shape = len(own), num_classes, *own.shape[2:]
+    soft = torch.zeros(shape, dtype=lam.dtype, device=own.device)
+    # lam and 1 - lam add up to exactly 1 where both are the same class
+    return soft.scatter_(1, partner, partner_share).scatter_add_(1, own, own_share)
 
 
 def mixed_loss(
@@ -164,26 +178,3 @@ def agreement(
     if ignore_index is not None and _can_hold(y_a.dtype, ignore_index):
         met = met[(y_a != ignore_index) & (y_b != ignore_index)]
     return met
-
-
-def _check_classes(
-    y_a: Tensor, y_b: Tensor, num_classes: int | None, ignore_index: int | None
-) -> int:
-    """Raise if class indices are out of range. On a device, `scatter_` checks them itself."""
-    low, high = 0, 0
-    if y_a.device.type == "cpu":  # reading a value from a device would wait for all of its work
-        known = (y if ignore_index is None else y[y != ignore_index] for y in (y_a, y_b))
-        bounds = [int(bound) for y in known if y.numel() for bound in y.aminmax()]
-        low, high = min(bounds, default=0), max(bounds, default=0)
-    if num_classes is None:
-        example = f", e.g. KMixup(num_classes={high + 1})" if high else ""
-        raise ValueError(
-            f"integer targets need num_classes{example}; "
-            "targets to be interpolated as they are must be floats"
-        )
-    if low < 0 or high >= num_classes:
-        raise ValueError(
-            f"class indices must lie in 0 … {num_classes - 1} with num_classes={num_classes}, "
-            f"got {low if low < 0 else high}: correct it, or name it ignore_index"
-        )
-    return num_classes

@@ -21,10 +21,11 @@ from torch import Tensor
 Floats = NDArray[np.floating]
 Indices = NDArray[np.int64]
 Points = Sequence[Tensor]  # rows (n, d); several tensors are parts of the same points
-Which = slice | NDArray[np.bool_]  # all blocks, or those of a mask (blocks,)
-Choose = Callable[[Floats, Which], Indices]  # from squared distances (blocks, k, k) to (blocks, k)
+# picks columns (blocks, k), given squared distances and perhaps more, (blocks, k, k) each
+Choose = Callable[[Floats, Floats | None], Indices]
 
-CHUNK = 1 << 19  # bytes of points that are gathered at a time
+CHUNK = 1 << 20  # bytes of points that are gathered at a time
+WIDE = 512  # features that are gathered at a time at least, before fewer blocks are
 
 # A distance is trusted if the rounding of the norms in it is at most this share of it.
 TOLERANCE = 4e-6
@@ -53,6 +54,7 @@ def match_blocks(
     own: Indices,
     facing: Indices,
     choose: Choose,
+    differ: Floats | None = None,
     *,
     dtype: torch.dtype = torch.float64,
 ) -> tuple[Indices, Floats]:
@@ -62,7 +64,8 @@ def match_blocks(
         first, second: the points of both sides.
         own, facing: the rows of `first` in each block and the rows of `second` that they face,
             `(blocks, k)` each.
-        choose: picks partners from squared distances.
+        choose: picks partners from squared distances and `differ`.
+        differ: how much the targets of all pairs differ, for a choice that depends on them.
         dtype: the precision of the first attempt, float32 or float64.
 
     Returns:
@@ -71,40 +74,37 @@ def match_blocks(
     Raises:
         FloatingPointError: if a point has a NaN or an infinity.
     """
-    cost, own_norm, facing_norm = to_host(*_from_products(first, second, own, facing, dtype))
+    cost, norms = _squared_distances(first, second, own, facing, dtype)
     low, high = ORDINARY[dtype]
-    largest = np.maximum(own_norm.max(), facing_norm.max())  # NaN if one of them is
     extreme = None
-    if not low < largest < high:
-        norms = np.maximum(own_norm.max(1), facing_norm.max(1))
-        if not np.isfinite(norms).all() and not _all_finite(first, second, own, facing):
+    if not low < norms.max() < high:
+        largest = norms.max((0, 2))
+        if not np.isfinite(largest).all() and not _all_finite(first, second, own, facing):
             raise FloatingPointError("the points have a NaN or an infinity")
-        extreme = ~((norms > low) & (norms < high))
+        extreme = ~((largest > low) & (largest < high))
         cost[extreme] = 0  # infinities would stop the solver
-    columns = choose(cost, slice(None))
-    distance = _picked(cost, columns).astype(np.float64)
-    norms = own_norm + np.take_along_axis(facing_norm, columns, 1)
-    lost = torch.finfo(dtype).eps * norms > TOLERANCE * distance
+    columns = choose(cost, differ)
+    distance, sizes = _chosen(cost, norms, columns)
+    lost = torch.finfo(dtype).eps * sizes > TOLERANCE * distance
     if extreme is not None:
         lost |= extreme[:, None]
     if lost.any():
         # nothing is better than a distance of zero, however it was found
         partner = np.take_along_axis(facing, columns, 1)
-        differ = _differ(first, second, own[lost], partner[lost])
-        distance[lost] *= differ
-        lost[lost] = differ
+        apart = _differ(first, second, own[lost], partner[lost])
+        distance[lost] *= apart
+        lost[lost] = apart
         again: NDArray[np.bool_] = np.any(lost, axis=1)
         if again.any():
+            part = None if differ is None else differ[again]
             columns[again], distance[again] = _match_precisely(
-                first, second, own[again], facing[again], choose, again
+                first, second, own[again], facing[again], choose, part
             )
     return columns, distance
 
 
 def to_host(*tensors: Tensor) -> list[Floats]:
-    """Return tensors of one dtype as arrays, in one transfer where they are on a device."""
-    if tensors[0].device.type == "cpu":
-        return [tensor.numpy() for tensor in tensors]
+    """Return tensors of one dtype from a device as arrays, in one transfer."""
     whole = torch.cat([tensor.flatten() for tensor in tensors]).cpu()
     parts = whole.split([tensor.numel() for tensor in tensors])
     return [part.view(t.shape).numpy() for part, t in zip(parts, tensors, strict=True)]
@@ -132,7 +132,7 @@ def squared_distances(a: Tensor, b: Tensor) -> Floats:
     """Return all |a[i] - b[j]|² inside blocks `(blocks, k, d)`, as `(blocks, k, k)`."""
     rows = np.arange(a.shape[0] * a.shape[1]).reshape(a.shape[:2])
     points = [a.flatten(0, 1)], [b.flatten(0, 1)]
-    return to_host(_from_products(*points, rows, rows, torch.float64, centred=True)[0])[0]
+    return _squared_distances(*points, rows, rows, torch.float64, centred=True)[0]
 
 
 def _match_precisely(
@@ -141,32 +141,28 @@ def _match_precisely(
     own: Indices,
     facing: Indices,
     choose: Choose,
-    which: NDArray[np.bool_],
+    differ: Floats | None,
 ) -> tuple[Indices, Floats]:
-    """Match blocks of any scale and offset in float64; `which` are their numbers."""
+    """Match blocks of any scale and offset in float64."""
     exponent = _exponents(first, second, own, facing)
-    centred = _from_products(
+    cost, norms = _squared_distances(
         first, second, own, facing, torch.float64, centred=True, exponent=exponent
     )
-    cost, own_norm, facing_norm = to_host(*centred)
-    columns = choose(cost, which)
-    distance = _picked(cost, columns)
-    norms = own_norm + np.take_along_axis(facing_norm, columns, 1)
-    lost = (np.finfo(np.float64).eps * norms > TOLERANCE * distance).any(1)
+    columns = choose(cost, differ)
+    distance, sizes = _chosen(cost, norms, columns)
+    lost = (np.finfo(np.float64).eps * sizes > TOLERANCE * distance).any(1)
     if lost.any():
-        subset = which.copy()
-        subset[which] = lost
         exact = _from_differences(first, second, own[lost], facing[lost], exponent[lost])
         cost = exact.cpu().numpy()
-        columns[lost] = choose(cost, subset)
-        distance[lost] = _picked(cost, columns[lost])
+        columns[lost] = choose(cost, None if differ is None else differ[lost])
+        distance[lost] = np.take_along_axis(cost, columns[lost][:, :, None], 2)[:, :, 0]
     if exponent.any():
         with np.errstate(over="ignore", under="ignore"):
             distance = np.ldexp(distance, 2 * exponent[:, None])
     return columns, distance
 
 
-def _from_products(
+def _squared_distances(
     first: Points,
     second: Points,
     own: Indices,
@@ -175,22 +171,41 @@ def _from_products(
     *,
     centred: bool = False,
     exponent: Indices | None = None,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Squared distances `(blocks, k, k)`, and the squared norms of both sides `(blocks, k)`."""
-    blocks, k = own.shape
-    device = first[0].device
-    cost = torch.zeros(blocks, k, k, dtype=dtype, device=device)
-    norms = torch.zeros(2, blocks, k, dtype=dtype, device=device)
-    for part, a, b in _chunks(first, second, own, facing, dtype, exponent):
+) -> tuple[Floats, Floats]:
+    """Squared distances `(blocks, k, k)` and the squared norms of both sides `(2, blocks, k)`.
+
+    The distances are computed from products, which lose digits where they are far below the norms.
+    """
+    products, squares = torch.empty(0), torch.empty(0)
+    for part, both in _chunks(first, second, own, facing, dtype, exponent):
         if centred:
-            centre = b.mean(1, keepdim=True)
-            a, b = a - centre, b - centre
-        cost[part].baddbmm_(a, b.mT, alpha=-2)
-        norms[0, part] += torch.linalg.vector_norm(a, dim=2).square_()
-        norms[1, part] += torch.linalg.vector_norm(b, dim=2).square_()
-    cost += norms[0, :, :, None]
-    cost += norms[1, :, None, :]
-    return cost, norms[0], norms[1]
+            both = both - both[1].mean(1, keepdim=True)
+        norm = torch.linalg.vector_norm(both, dim=3).square_()
+        if not len(products):
+            if both.shape[1] == len(own):  # all blocks at once
+                products, squares = torch.bmm(both[0], both[1].mT), norm
+                continue
+            products = both.new_zeros(*own.shape, own.shape[1])
+            squares = both.new_zeros(2, *own.shape)
+        products[part].baddbmm_(both[0], both[1].mT)
+        squares[:, part] += norm
+    if products.device.type == "cpu":
+        cost, norms = products.numpy(), squares.numpy()
+    else:
+        cost, norms = to_host(products, squares)
+    with np.errstate(over="ignore", invalid="ignore"):
+        cost *= -2
+        cost += norms[0, :, :, None]
+        cost += norms[1, :, None, :]
+    return cost, norms
+
+
+def _chosen(cost: Floats, norms: Floats, columns: Indices) -> tuple[Floats, Floats]:
+    """The squared distances of the chosen pairs, and the sums of their squared norms."""
+    blocks, k = columns.shape
+    rows = np.arange(blocks * k).reshape(blocks, k)
+    distance = cost.take(rows * k + columns).astype(np.float64)
+    return distance, norms[0] + norms[1].take(rows[:, :1] + columns)
 
 
 def _from_differences(
@@ -202,10 +217,11 @@ def _from_differences(
 ) -> Tensor:
     """Squared distances `(blocks, k, k)` in float64 with all of their digits; far slower."""
     blocks, k = own.shape
-    squares = torch.zeros(blocks, k, facing.shape[1], dtype=torch.float64, device=first[0].device)
+    shape = blocks, k, facing.shape[1]
+    squares = torch.zeros(shape, dtype=torch.float64, device=first[0].device)
     mode = "donot_use_mm_for_euclid_dist"
-    for part, a, b in _chunks(first, second, own, facing, torch.float64, exponent):
-        squares[part] += torch.cdist(a, b, compute_mode=mode).square_()
+    for part, both in _chunks(first, second, own, facing, torch.float64, exponent):
+        squares[part] += torch.cdist(both[0], both[1], compute_mode=mode).square_()
     return squares
 
 
@@ -216,40 +232,48 @@ def _chunks(
     facing: Indices,
     dtype: torch.dtype,
     exponent: Indices | None = None,
-) -> Iterator[tuple[slice, Tensor, Tensor]]:
-    """Yield the points of both sides `(blocks, k, c)`, and which blocks they belong to.
+) -> Iterator[tuple[slice, Tensor]]:
+    """Yield points of both sides, `(2, blocks, k, features)`, and which blocks they belong to.
 
-    On the CPU these are a few blocks at a time, or a few features of one block.
+    On the CPU these are as many blocks and features at a time as fit into `CHUNK`. The memory is
+    reused for the next chunk.
     """
-    device = first[0].device
-    scale = None
-    if exponent is not None and exponent.any():
-        scale = torch.from_numpy(np.ldexp(1.0, -exponent)).to(device)[:, None, None]
-    for parts in zip(first, second, strict=True):
-        group, step = len(own), parts[0].shape[1]
-        if device.type == "cpu":
-            line = own.shape[1] * parts[0].element_size()  # bytes of one feature of a block
-            group, step = max(1, CHUNK // (line * max(1, step))), max(1, CHUNK // line)
+    device, k, within = first[0].device, own.shape[1], second is first
+    buffer = None
+    for x, y in zip(first, second, strict=True):
+        d, group, step = x.shape[1], len(own), x.shape[1]
+        if device.type == "cpu" and x.nbytes > CHUNK // 2:
+            rows = CHUNK // (2 * min(d, WIDE) * x.element_size())
+            group = min(len(own), max(1, rows // k))
+            step = min(d, max(1, CHUNK // (2 * group * k * x.element_size())))
+            buffer = torch.empty(2 * group * k * step, dtype=x.dtype)
         for block in range(0, len(own), group):
-            which = slice(block, block + group)
-            rows = [torch.from_numpy(side[which].reshape(-1)).to(device) for side in (own, facing)]
-            for start in range(0, parts[0].shape[1], step):
-                a, b = (
-                    part[:, start : start + step].index_select(0, index).to(dtype)
-                    for part, index in zip(parts, rows, strict=True)
-                )
-                a, b = a.view(-1, own.shape[1], a.shape[1]), b.view(-1, own.shape[1], b.shape[1])
-                yield (
-                    (which, a, b) if scale is None else (which, a * scale[which], b * scale[which])
-                )
+            part = slice(block, block + group)
+            index = torch.from_numpy(np.stack([own[part], facing[part]])).to(device)
+            for start in range(0, d, step):
+                stop = min(start + step, d)
+                sides = (x, y) if step == d else (x[:, start:stop], y[:, start:stop])
+                if buffer is not None:
+                    both = buffer[: index.numel() * (stop - start)].view(-1, stop - start)
+                    for side, rows, half in zip(sides, index, both.chunk(2), strict=True):
+                        torch.index_select(side, 0, rows.view(-1), out=half)
+                elif within:
+                    both = sides[0].index_select(0, index.view(-1))
+                else:
+                    rows = index.flatten(1)
+                    both = torch.cat([sides[0][rows[0]], sides[1][rows[1]]])
+                both = both.to(dtype).view(2, -1, k, stop - start)
+                if exponent is not None and exponent.any():
+                    scale = torch.from_numpy(np.ldexp(1.0, -exponent[part])).to(device)
+                    both = both * scale[:, None, None]
+                yield part, both
 
 
 def _exponents(first: Points, second: Points, own: Indices, facing: Indices) -> Indices:
     """Powers of two to divide blocks by whose squares could overflow or underflow, `(blocks,)`."""
     largest = np.zeros(len(own))
-    for part, *sides in _chunks(first, second, own, facing, torch.float64):
-        for side in sides:
-            largest[part] = np.maximum(largest[part], side.abs().amax((1, 2)).cpu().numpy())
+    for part, both in _chunks(first, second, own, facing, torch.float64):
+        largest[part] = np.maximum(largest[part], both.abs().amax((0, 2, 3)).cpu().numpy())
     exponent = np.frexp(largest)[1].clip(-1000, 1000)
     exponent[np.abs(exponent) < 400] = 0
     return np.asarray(exponent, dtype=np.int64)
@@ -258,16 +282,11 @@ def _exponents(first: Points, second: Points, own: Indices, facing: Indices) -> 
 def _differ(first: Points, second: Points, own: Indices, partner: Indices) -> NDArray[np.bool_]:
     """Whether the two rows of a pair differ at all, `(m,)`."""
     differ = np.zeros(len(own), dtype=bool)
-    for part, a, b in _chunks(first, second, own[:, None], partner[:, None], first[0].dtype):
-        differ[part] |= (a != b).any(2)[:, 0].cpu().numpy()
+    for part, both in _chunks(first, second, own[:, None], partner[:, None], first[0].dtype):
+        differ[part] |= (both[0] != both[1]).any(2)[:, 0].cpu().numpy()
     return differ
 
 
 def _all_finite(first: Points, second: Points, own: Indices, facing: Indices) -> bool:
     chunks = _chunks(first, second, own, facing, first[0].dtype)
-    return all(bool(side.isfinite().all()) for _, *sides in chunks for side in sides)
-
-
-def _picked(cost: Floats, columns: Indices) -> Floats:
-    """The entry in the given column of every row."""
-    return np.take_along_axis(cost, columns[:, :, None], 2)[:, :, 0]
+    return all(bool(both.isfinite().all()) for _, both in chunks)

@@ -49,11 +49,12 @@ class Blocks:
 
     def positions(self) -> list[Indices]:
         """Return the positions in `sides` of each block, `(blocks, size)` for every block size."""
-        length, k = self.length, self.k
-        rows = np.arange(self.n).reshape(self.batches, length)
-        full = length - length % k
-        groups = rows[:, :full].reshape(-1, k), rows[:, full:]
-        return [group for group in groups if group.size]
+        rows = np.arange(self.n).reshape(self.batches, -1)
+        full = rows.shape[1] - rows.shape[1] % self.k
+        if full == rows.shape[1]:
+            return [rows.reshape(-1, self.k)]
+        last = rows[:, full:]
+        return [rows[:, :full].reshape(-1, self.k), last] if full else [last]
 
     def index(self) -> Indices:
         """Return the block number of every sample, `(n,)`."""

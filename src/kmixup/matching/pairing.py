@@ -15,7 +15,7 @@ import torch
 from torch import Generator, Tensor
 
 from kmixup.compiling import eager, warn_user
-from kmixup.matching.assignment import Floats, Indices, Points, Which, match_blocks, solve
+from kmixup.matching.assignment import Floats, Indices, Points, match_blocks, solve
 from kmixup.matching.blocks import Blocks
 from kmixup.matching.points import as_rows, check_points, raise_non_finite
 from kmixup.randomness import Source
@@ -167,11 +167,9 @@ class Pairing(ABC):
         differ = None
         if self.by_targets and targets is not None:
             differ = _differences(targets[0][own], targets[1][facing])
-
-        def choose(distances: Floats, which: Which) -> Indices:
-            return self.choose(distances, None if differ is None else differ[which])
-
-        d = sum(part.shape[1] for part in first)
+        d = first[0].shape[1]
+        if len(first) > 1:
+            d = sum(part.shape[1] for part in first)
         if d == 0:
             raise ValueError(
                 "x must have at least one feature to be matched, got none: pass features to match "
@@ -185,14 +183,17 @@ class Pairing(ABC):
         autocast = torch.is_autocast_enabled(device)  # would keep as few as 8 bits, too
         try:
             with torch.autocast(device, enabled=False) if autocast else nullcontext():
-                columns, _ = match_blocks(first, second, own, facing, choose, dtype=dtype)
+                columns, _ = match_blocks(
+                    first, second, own, facing, self.choose, differ, dtype=dtype
+                )
         except FloatingPointError:
             sides = [("x", first)] if second is first else [("x1", first), ("x2", second)]
             for name, side in sides:
                 for part in side:
                     raise_non_finite(part, name)
             raise
-        return np.take_along_axis(facing, columns, 1)
+        blocks, k = facing.shape
+        return facing.take(np.arange(0, blocks * k, k)[:, None] + columns)
 
     def _checked(self, targets: Targets | None, n: int) -> Targets:
         """Targets that can be compared, on the CPU."""
@@ -261,7 +262,8 @@ class Optimal(Pairing):
         if self.metric == "euclidean":
             cost = np.sqrt(distances.clip(min=0))
         if differ is not None:
-            cost = cost + self.labels * cost.mean((1, 2), keepdims=True) * differ
+            with np.errstate(over="ignore", invalid="ignore"):
+                cost = cost + self.labels * cost.mean((1, 2), keepdims=True) * differ
             if not np.abs(cost).max() < LARGEST:
                 raise ValueError(
                     f"labels={self.labels:g} makes the cost of different targets overflow, which "

@@ -133,6 +133,8 @@ class AdaMixup(Mixer):
         prob, generator: as in `Mixer`.
     """
 
+    needs_loss = True
+
     def __init__(
         self,
         net: nn.Module,
@@ -160,10 +162,6 @@ class AdaMixup(Mixer):
         self.policy = policy
         self.critic = Critic(net) if critic is None else critic
         self.joint = joint
-
-    @property
-    def needs_loss(self) -> bool:
-        return True
 
     def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
         x = batch.x

@@ -131,6 +131,8 @@ class AutoMix(Mixer):
     due: Tensor
     steps: Tensor
 
+    needs_loss = True
+
     def __init__(
         self,
         net: nn.Module,
@@ -171,10 +173,6 @@ class AutoMix(Mixer):
         self.momentum, self.criterion = momentum, criterion
         self.register_buffer("due", torch.zeros((), dtype=torch.bool))
         self.register_buffer("steps", torch.zeros((), dtype=torch.long))
-
-    @property
-    def needs_loss(self) -> bool:
-        return True
 
     def train(self, mode: bool = True) -> AutoMix:
         super().train(mode)

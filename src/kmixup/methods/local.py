@@ -102,6 +102,8 @@ class LocalMixup(Mixer):
     >>> loss = m.loss(nn.CrossEntropyLoss(reduction="none"), logits).mean()
     """
 
+    needs_loss = True
+
     def __init__(
         self,
         k: int = 1,
@@ -125,10 +127,6 @@ class LocalMixup(Mixer):
             **options,
         )
         self.locality = Decay(scale) if radius is None else Within(radius)
-
-    @property
-    def needs_loss(self) -> bool:
-        return True
 
     def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
         mixed = super().mix_batch(batch, draw)

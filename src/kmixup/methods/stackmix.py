@@ -85,6 +85,8 @@ class StackMix(Mixer):
         num_classes, metric, options: those of `KMixup`. There is no alpha: lam is always 1/2.
     """
 
+    encodes_clean = True
+
     def __init__(
         self,
         k: int = 1,
@@ -97,10 +99,6 @@ class StackMix(Mixer):
         super().__init__(
             Optimal(k, metric), Half(), Stack(axis), num_classes=num_classes, **options
         )
-
-    @property
-    def encodes_clean(self) -> bool:
-        return True
 
     def encode_clean(self, x: Nest) -> Nest:
         twice = cast(Stack, self.interpolation).twice

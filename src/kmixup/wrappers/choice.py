@@ -121,6 +121,9 @@ class Choice(Mixing):
         self.mixers = nn.ModuleList(mixers)
         self.odds = tuple(weight / total for weight in weights)
         self.per = per
+        self.needs_loss = any(mixer.needs_loss for mixer in mixers)
+        self.encodes_clean = any(mixer.encodes_clean for mixer in mixers)
+        self.remembers = any(mixer.remembers for mixer in mixers)
         for module in self.modules():
             if isinstance(module, Mixing) and module.generator is None:
                 module._source = self._source
@@ -132,14 +135,6 @@ class Choice(Mixing):
                 f"e.g. choice.mixers[0].{name}"
             )
         super().__setattr__(name, value)
-
-    @property
-    def needs_loss(self) -> bool:
-        return any(mixer.needs_loss for mixer in self._mixers())
-
-    @property
-    def encodes_clean(self) -> bool:
-        return any(mixer.encodes_clean for mixer in self._mixers())
 
     def encode_clean(self, x: Nest) -> Nest:
         encoded = [mixer.encode_clean(x) for mixer in self._mixers()]

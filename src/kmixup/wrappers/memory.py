@@ -64,6 +64,7 @@ class Memory(Wrapper):
             raise TypeError(f"size must be a whole number, got {size!r}: use an int")
         self.size = index(size)
         self.device = None if device is None else torch.device(device)
+        self.remembers = True
         self._check_size()
         self.clear()
 

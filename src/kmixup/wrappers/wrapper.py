@@ -43,6 +43,8 @@ class Wrapper(Mixing):
             raise TypeError(f"mixer must be a mixer, got {mixer!r}: use e.g. KMixup(k=16)")
         self.mixer = mixer
         self._source = mixer._source
+        for name in ("needs_loss", "encodes_clean", "remembers"):
+            setattr(self, name, getattr(mixer, name))
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in SETTINGS and not hasattr(type(self), name):
@@ -87,14 +89,6 @@ class Wrapper(Mixing):
 
     def remember(self, batch: Batch) -> None:
         self.mixer.remember(batch)
-
-    @property
-    def needs_loss(self) -> bool:
-        return self.mixer.needs_loss
-
-    @property
-    def encodes_clean(self) -> bool:
-        return self.mixer.encodes_clean
 
     def encode_clean(self, x: Nest) -> Nest:
         return self.mixer.encode_clean(x)
