@@ -66,7 +66,7 @@ def data_folder() -> Path | None:
 
 
 def places(folders: Sequence[str], *, root: Path | None = None, parts: bool = False) -> list[Path]:
-    """Folders to look in, the best first.
+    """Return the folders to look in, the best first.
 
     With `parts`, folders that hold a part of a data set come last. Where `root` is given, only
     it and the `folders` inside of it are places.
@@ -78,7 +78,7 @@ def places(folders: Sequence[str], *, root: Path | None = None, parts: bool = Fa
 
 
 def find(wanted: Sequence[str], among: Sequence[Path]) -> list[Path] | None:
-    """The `wanted` files, all in the first place that has every one of them."""
+    """Return the `wanted` files, all in the first place that has every one of them."""
     for place in among:
         if not missing(wanted, place):
             return [path for name in wanted if (path := _in(place, name))]
@@ -86,12 +86,12 @@ def find(wanted: Sequence[str], among: Sequence[Path]) -> list[Path] | None:
 
 
 def missing(wanted: Sequence[str], place: Path) -> list[str]:
-    """Those of the `wanted` files that `place` lacks."""
+    """Return those of the `wanted` files that `place` lacks."""
     return [name for name in wanted if _in(place, name) is None]
 
 
 def verify(path: Path, remote: Remote) -> None:
-    """Refuse a file that is not the published one."""
+    """Raise if a file is not the published one."""
     if remote.checksum is None:
         return
     import pooch

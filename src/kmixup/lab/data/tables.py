@@ -304,7 +304,6 @@ BINARY: dict[str, tuple[str, Callable[[Path], int], Callable[[Path], pd.DataFram
     ".xlsx": ("openpyxl", _excel_size, _read_excel),
     ".parquet": ("pyarrow", _parquet_size, pd.read_parquet),
 }
-SUFFIXES = (".csv", ".tsv", *BINARY)
 
 
 @contextmanager

@@ -1,9 +1,8 @@
-"""What is learnt: classes, or a number (regression)."""
+"""Decide what is learnt: classes, or a number (regression)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,21 +15,15 @@ MANY, MANY_SHARE = 50, 0.05
 FEW = 10  # so few distinct values may be meant otherwise than they are taken
 
 
-@dataclass(frozen=True)
-class Decision:
-    """What the values of a target are taken for.
-
-    Attributes:
-        task: "classes" or "regression".
-        note: what to tell the user where that may be wrong; else None.
-    """
+class Decision(NamedTuple):
+    """The task of a target, and a note for the user where it may be another."""
 
     task: Task
     note: str | None = None
 
 
 def check_task(task: str | None) -> None:
-    """Refuse a task that there is not."""
+    """Raise on an unknown task."""
     if task is not None and task not in TASKS:
         raise ValueError(f"task must be one of {', '.join(TASKS)}, got {task!r}")
 
