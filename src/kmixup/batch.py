@@ -295,7 +295,7 @@ def _importance_of_both(importance: Importance, batch: Batch) -> tuple[Tensor, T
                 f"importance must have the shape ({batch.n}, height, width), one number for each "
                 f"pixel of the {batch.n} samples, got {tuple(side.shape)}"
             )
-        usable = (side.isfinite() & (side >= 0)).flatten(1).all(1)
+        usable = (side.isfinite() & (side >= 0)).flatten(1).all(1).cpu()
         if not usable.all():
             raise ValueError(
                 "importance must be finite and 0 or more, sample "

@@ -54,7 +54,7 @@ class Pair:
                 "importance=kmixup.saliency(net, x, y) to draw or mix"
             )
         own, other = self.importance
-        return own[: len(self.partner)], rows_of(other, self.partner)
+        return own.narrow(0, 0, len(self.partner)), rows_of(other, self.partner)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,10 +218,10 @@ class Cut(Interpolation):
             )
         if region.dim() == 1:
             top, left, bottom, right = region.tolist()
-            box = (..., slice(top, bottom), slice(left, right))
-            mixed = x.clone()
-            mixed[box] = other[box].index_select(0, partner.to(other.device))
-            return mixed
+            box = other.narrow(-2, top, bottom - top).narrow(-1, left, right - left)
+            pasted = box.index_select(0, partner.to(other.device))
+            band = x.narrow(-2, top, bottom - top).slice_scatter(pasted, -1, left, right)
+            return x.slice_scatter(band, -2, top, bottom)
         return torch.where(_inside(region, x), rows_of(other, partner), x)
 
     def mixes(self, entry: object) -> bool:
@@ -269,7 +269,7 @@ def _inside(region: Tensor, x: Tensor) -> Tensor:
     """Whether each pixel lies in the box of its sample, `(n, 1, …, height, width)`."""
     boxes = region.to(x.device).view(-1, 4, *[1] * (x.dim() - 1))
     top, left, bottom, right = boxes.unbind(1)
-    row = torch.arange(x.shape[-2], device=x.device)[:, None]
+    row = torch.arange(x.shape[-2], device=x.device).unsqueeze(1)
     column = torch.arange(x.shape[-1], device=x.device)
     return (top <= row) & (row < bottom) & (left <= column) & (column < right)
 

@@ -336,10 +336,10 @@ class Mixer(Mixing):
         targets = self._compared(batch) if self.pairing.by_targets else None
         partner = self.pairing.partners(*points, draw.blocks, targets)
         whole = len(partner) == n and batch.other is None  # partners are samples of this batch
-        partner = partner if whole else partner[:n]
+        partner = partner if whole else partner.narrow(0, 0, n)
         samples = others = mixed_entries(x, interpolation.mixes)
         if not whole:
-            samples = [entry[:n] for entry in samples]
+            samples = [entry.narrow(0, 0, n) for entry in samples]
             others = mixed_entries(other_x, interpolation.mixes)
         pair = Pair(samples, others, partner, batch.importance)
         distance = pair_distances(*points, partner) if self.coefficient.by_distance else None
@@ -348,12 +348,13 @@ class Mixer(Mixing):
         def mixed(entry: Any, counterpart: Any) -> Any:
             if entry is not x and not interpolation.mixes(entry):
                 return entry
-            own = entry if whole else entry[:n]
+            own = entry if whole else entry.narrow(0, 0, n)
             return interpolation(own, counterpart, partner, lam, region)
 
         def both(own: Tensor, their: Tensor) -> tuple[Tensor, Tensor]:
             their = their.index_select(0, partner.to(their.device))
-            sides = interpolation.targets(own[:n], their, region, samples)
+            own = own if whole else own.narrow(0, 0, n)
+            sides = interpolation.targets(own, their, region, samples)
             if self.ignore_index is None:
                 return sides
             return ignored_in_both(*sides, self.ignore_index)
@@ -373,7 +374,7 @@ class Mixer(Mixing):
             y = over(lambda entry: entry[:n], y)
         dtype = torch.promote_types(samples[0].dtype, torch.float32)
         lam = torch.ones(() if self.lam_per == "batch" else n, dtype=dtype)
-        points = [part[:n] for part in batch.points(self.mixes)[0]]
+        points = [part.narrow(0, 0, n) for part in batch.points(self.mixes)[0]]
         itself = torch.arange(n, device=points[0].device)
         return Unmixed(
             self.encode_clean(x), (y, y), itself, lam, None,

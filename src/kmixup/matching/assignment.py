@@ -121,10 +121,10 @@ def pair_distances(first: Points, second: Points, partner: Tensor) -> Tensor:
         step = len(partner)
         if a.device.type == "cpu":
             step = max(1, CHUNK // max(1, a.shape[1] * a.element_size()))
-        for rows in range(0, len(partner), step):
-            index = partner[rows : rows + step]
-            gap = a[rows : rows + len(index)].to(dtype) - b.index_select(0, index).to(dtype)
-            squares[rows : rows + step] += torch.linalg.vector_norm(gap, dim=1).square_()
+        for start, index in enumerate(partner.split(max(1, step))):
+            rows = start * step, len(index)
+            gap = a.narrow(0, *rows).to(dtype) - b.index_select(0, index).to(dtype)
+            squares.narrow(0, *rows).add_(torch.linalg.vector_norm(gap, dim=1).square_())
     return squares.sqrt_()
 
 
@@ -179,15 +179,16 @@ def _squared_distances(
     products, squares = torch.empty(0), torch.empty(0)
     for part, both in _chunks(first, second, own, facing, dtype, exponent):
         if centred:
-            both = both - both[1].mean(1, keepdim=True)
+            both = both - both.select(0, 1).mean(1, keepdim=True)
+        a, b = both.unbind(0)
         norm = torch.linalg.vector_norm(both, dim=3).square_()
         if not len(products):
             if both.shape[1] == len(own):  # all blocks at once
-                products, squares = torch.bmm(both[0], both[1].mT), norm
+                products, squares = torch.bmm(a, b.mT), norm
                 continue
             products = both.new_zeros(*own.shape, own.shape[1])
             squares = both.new_zeros(2, *own.shape)
-        products[part].baddbmm_(both[0], both[1].mT)
+        products[part].baddbmm_(a, b.mT)
         squares[:, part] += norm
     if products.device.type == "cpu":
         cost, norms = products.numpy(), squares.numpy()

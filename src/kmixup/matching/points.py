@@ -17,7 +17,7 @@ def as_rows(x: Tensor) -> Tensor:
         channels_last = x.movedim(1, -1)
         if channels_last.is_contiguous():  # the order of features does not change a distance
             return channels_last.flatten(1)
-    return x.flatten(1) if x.dim() > 1 else x[:, None]
+    return x.flatten(1) if x.dim() > 1 else x.unsqueeze(1)
 
 
 def check_points(x1: Tensor, x2: Tensor | None = None) -> None:
@@ -56,7 +56,7 @@ def check_alike(x1: Tensor, x2: Tensor, name1: str, name2: str) -> None:
 
 def raise_non_finite(x: Tensor, name: str) -> None:
     """Raise if samples have a NaN or an infinity, naming the first one."""
-    bad = (~as_rows(x).isfinite().all(1)).nonzero()
+    bad = (~as_rows(x).isfinite().all(1).cpu()).nonzero()
     if len(bad):
         raise ValueError(
             f"{name} must be finite to be matched, "

@@ -75,16 +75,17 @@ class Kernel(Optimal):
             return super().partners(first, second, blocks, targets)
         weight = self.odds(first, second)
         steps = weight.cumsum(1)
-        total = steps[:, -1:]
+        total = steps.narrow(1, blocks.n - 1, 1)
         # a product that rounds up to the total would fall behind the last sample
         point = torch.minimum(
-            blocks.u.to(total)[:, None] * total, total.nextafter(torch.zeros_like(total))
+            blocks.u.to(total).unsqueeze(1) * total, total.nextafter(torch.zeros_like(total))
         )
-        return torch.searchsorted(steps, point, right=True)[:, 0]
+        return torch.searchsorted(steps, point, right=True).squeeze(1)
 
     def odds(self, first: Points, second: Points) -> Tensor:
         """Return the weights of all partners of every sample, `(n, n)`, the largest in a row 1."""
-        for name, side in (("x1", first), ("x2", second)):
+        sides = [("x1", first)] if second is first else [("x1", first), ("x2", second)]
+        for name, side in sides:
             for part in side:
                 raise_non_finite(part, name)
         mode = "donot_use_mm_for_euclid_dist"

@@ -208,13 +208,13 @@ class CoMix(Interpolation):
                 np.moveaxis(shown, -1, 2), order[..., None, None], 2
             )
         most = 1 + int(cells[:, 1:].any((2, 3)).sum(1).max())
-        device = importance.device
+        device = pair.samples[0].device
         collage = Collage(
             _enlarged(torch.from_numpy(cells[:, 0]).to(device), cell),
             parts=torch.from_numpy(parts[:, :most]).to(device),
             cells=torch.from_numpy(cells[:, :most]).to(device),
         )
-        return collage.cells[:, 0].mean((1, 2)), collage
+        return torch.from_numpy(cells[:, 0].mean((1, 2))), collage
 
     def _use(self, saliency: Floats) -> Floats:
         """A: how much each image counts as used where others are, `(groups, m, m)`."""

@@ -89,7 +89,8 @@ class Puzzle(Masked):
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Mask]:
         if spot is None:
             raise ValueError("Puzzle needs the draw of its grid: spot = Puzzle().sample(lam.shape)")
-        own, their = importances_of_images(pair, "PuzzleMix")
+        device = pair.samples[0].device
+        own, their = (side.cpu() for side in importances_of_images(pair, "PuzzleMix"))
         n, height, width = own.shape
         grids = [b for b in self.grids if height % b == 0 and width % b == 0]
         if not grids:
@@ -102,19 +103,19 @@ class Puzzle(Masked):
         lam = lam.cpu().expand(n)
         images = _colours(pair)
         weight = torch.empty_like(own)
-        moves = torch.arange(height * width, device=own.device).repeat(2, n, 1)
+        moves = torch.arange(height * width).repeat(2, n, 1)
         for number in chosen.unique().tolist():
             grid, rows = grids[number], (chosen == number).nonzero()[:, 0]
-            there = rows.to(own.device)
-            sides = own[there], their[there]
-            costs = self.costs(grid, lam[rows], sides, (images[0][there], images[1][there]))
-            cells = torch.from_numpy(least_masks(*costs)).to(own.device)
+            sides = own[rows], their[rows]
+            costs = self.costs(grid, lam[rows], sides, (images[0][rows], images[1][rows]))
+            cells = torch.from_numpy(least_masks(*costs))
             mask = cells.repeat_interleave(height // grid, 1).repeat_interleave(width // grid, 2)
-            weight[there] = mask
+            weight[rows] = mask
             if self.epsilon < math.inf:
-                moves[0, there] = self._move(grid, sides[0], mask > 0)
-                moves[1, there] = self._move(grid, sides[1], mask < 1)
-        return weight.mean((1, 2)), Mask(weight, (moves[0], moves[1]))
+                moves[0, rows] = self._move(grid, sides[0], mask > 0)
+                moves[1, rows] = self._move(grid, sides[1], mask < 1)
+        sources = moves[0].to(device), moves[1].to(device)
+        return weight.mean((1, 2)), Mask(weight.to(device), sources)
 
     def costs(
         self, grid: int, lam: Tensor, importance: Sides, images: Sides
@@ -157,7 +158,7 @@ class Puzzle(Masked):
         s = (F.avg_pool2d(importance, side) * side**2).flatten(1).cpu().numpy()
         shown = F.avg_pool2d(seen.double(), side).flatten(1).cpu().numpy()
         source = best_moves(s, shown, ways(rows, columns), self.epsilon).argsort(1)
-        return _pixels(torch.from_numpy(source).view(n, rows, columns), side, width).to(seen.device)
+        return _pixels(torch.from_numpy(source).view(n, rows, columns), side, width)
 
 
 def best_moves(importance: Floats, seen: Floats, ways: Floats, epsilon: float) -> Indices:
@@ -187,9 +188,9 @@ def _pixels(source: Tensor, side: int, width: int) -> Tensor:
 
 
 def _colours(pair: Pair) -> Sides:
-    """All channels of both sides, `(n, channels, height, width)`, in the range of the batch."""
+    """All channels of both sides `(n, channels, height, width)` on the CPU, scaled to [0, 1]."""
     own, their = (
-        torch.cat([x.detach().flatten(1, -3).double() for x in entries], 1)
+        torch.cat([x.detach().flatten(1, -3).double() for x in entries], 1).cpu()
         for entries in (pair.samples, pair.partners)
     )
     low = min(float(own.min()), float(their.min()))

@@ -47,15 +47,15 @@ class BesideClean(Mixed):
         """Return the losses of both halves, or the mean of the two if the criterion averages."""
         n = self._n
         top, bottom = (
-            half.loss(criterion, over(lambda rows: rows[part], logits))  # noqa: B023
-            for half, part in ((self.mixed, slice(n)), (self._clean, slice(n, None)))
+            half.loss(criterion, over(lambda rows: rows.narrow(0, start, n), logits))  # noqa: B023
+            for half, start in ((self.mixed, 0), (self._clean, n))
         )
         loss = torch.cat([top, bottom]) if top.dim() else (top + bottom) / 2
         return loss if self.penalty is None else loss + self.penalty
 
     def agreement(self, logits: Tensor) -> Tensor:
-        halves = logits[: self._n], logits[self._n :]
-        return torch.cat([self.mixed.agreement(halves[0]), self._clean.agreement(halves[1])])
+        top, bottom = logits.chunk(2)
+        return torch.cat([self.mixed.agreement(top), self._clean.agreement(bottom)])
 
     @property
     def _n(self) -> int:
@@ -65,7 +65,7 @@ class BesideClean(Mixed):
     def _clean(self) -> Mixed:
         """The clean half."""
         n = self._n
-        y = over(lambda rows: rows[n:], self.targets[0])
+        y = over(lambda rows: rows.narrow(0, n, n), self.targets[0])
         itself = torch.arange(n, device=self.partner.device)
         # one lam for all of them, so that any criterion will do
         lam = torch.ones((), dtype=self.lam.dtype)
