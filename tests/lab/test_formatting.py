@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from kmixup.lab.formatting import TextTable, narrow_table, terminal_table
+from kmixup.lab.formatting import TextTable, terminal_table
 
 
 def shown(table, width=60):
@@ -46,10 +46,3 @@ def test_a_text_keeps_its_style():
     console = Console(file=io.StringIO(), record=True)
     console.print(table)
     assert "\x1b[1mx" in console.export_text(styles=True)
-
-
-def test_a_narrow_table_wraps_only_where_it_may():
-    rows = [["some words here", "1.00 ± 0.10"]]
-    text = shown(narrow_table(["a", "b"], rows, wrapped=[0]), width=20)
-    assert "1.00 ± 0.10" in text
-    assert "some words here" not in text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import signal
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -265,26 +265,6 @@ def terminal_table(
         table.add_column(escape(name), justify=others if i else first)
     for row in rows:
         table.add_row(*(escape(cell) if isinstance(cell, str) else cell for cell in row))
-    return table
-
-
-def narrow_table(
-    header: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: Container[int], **look: Any
-) -> TerminalTable:
-    """A table of rich that fits 80 columns: it has no frame, and only some columns wrap.
-
-    Args:
-        header: the heading of each column.
-        rows: cells from left to right.
-        wrapped: indices of the columns whose cells may take several lines.
-        look: further arguments of `terminal_table`.
-    """
-    from rich.box import SIMPLE
-
-    look |= {"box": SIMPLE, "collapse_padding": True, "pad_edge": False, "show_edge": False}
-    table = terminal_table(header, rows, **look)
-    for i, column in enumerate(table.columns):
-        column.no_wrap = i not in wrapped
     return table
 
 
