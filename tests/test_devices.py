@@ -13,7 +13,10 @@ from torch.utils._mode_utils import no_dispatch
 from kmixup import (
     Beta,
     Choice,
+    CMixup,
+    CoMixup,
     CutMix,
+    GuidedMixup,
     KMixup,
     LatentMixup,
     Linear,
@@ -23,6 +26,7 @@ from kmixup import (
     Nearest,
     PuzzleMix,
     RegMixup,
+    SimilarMixup,
     Sometimes,
     StackMix,
     WithClean,
