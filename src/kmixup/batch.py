@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, TypedDict, cast
+from typing import TypedDict
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from kmixup.features import Features, features_of_both
+from kmixup.importance import Importance, importance_of_both
 from kmixup.matching.assignment import Points
-from kmixup.matching.points import as_rows, check_alike, check_points
-from kmixup.modes import evaluating
-
-Nest = Any  # a tensor, or a dict, list or tuple of tensors to any depth, with other entries allowed
-# given per sample, for both sides, by the key of an entry, or as a function of the inputs
-Features = Tensor | tuple[Tensor, Tensor] | str | int | Callable[[Any], Tensor]
-Importance = Tensor | tuple[Tensor, Tensor]  # of pixels (n, height, width), or of both batches
-Mixes = Callable[[object], bool]  # whether an entry of a nest is mixed
+from kmixup.matching.points import as_floats, as_rows, check_alike
+from kmixup.nests import Mixes, Nest, mixed_entries
 
 
 class Extras(TypedDict, total=False):
@@ -73,9 +66,10 @@ class Batch:
             _check_other(x, y, other, mixes)
         batch = cls(x, y, n, None if other is None else (other[0], other[1]))
         if matched and features is not None:
-            batch = replace(batch, features=_features_of_both(features, batch))
+            batch = replace(batch, features=features_of_both(features, x, other, n))
         if importance is not None:
-            batch = replace(batch, importance=_importance_of_both(importance, batch))
+            both = importance_of_both(importance, n, paired=other is not None)
+            batch = replace(batch, importance=both)
         return batch
 
     @property
@@ -87,57 +81,15 @@ class Batch:
         """Return what to match on, for both sides; the same object within one batch."""
         if self.features is not None:
             own, their = self.features
-            first = [_as_floats(own)]
-            return first, first if their is own else [_as_floats(their)]
+            first = [as_floats(own)]
+            return first, first if their is own else [as_floats(their)]
         if isinstance(self.x, Tensor) and self.other is None and self.x.is_floating_point():
             first = [as_rows(self.x)]
             return first, first
-        first = [_as_floats(entry) for entry in mixed_entries(self.x, mixes)]
+        first = [as_floats(entry) for entry in mixed_entries(self.x, mixes)]
         if self.other is None:
             return first, first
-        return first, [_as_floats(entry) for entry in mixed_entries(self.other[0], mixes)]
-
-
-def over(function: Callable[..., Any], *nests: Nest) -> Nest:
-    """Apply `function` to the entries of equally nested nests; the result is nested alike."""
-    if isinstance(nests[0], Tensor):
-        return function(*nests)
-    if nests[0] is None:
-        return None
-    return pytree.tree_map(function, *nests)
-
-
-def pairs_over(
-    function: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]], nest: Nest, other: Nest
-) -> tuple[Nest, Nest]:
-    """Apply `function`, which returns two values, to the entries of two nests; two nests out."""
-    if isinstance(nest, Tensor):
-        return function(nest, other)
-    if nest is None:
-        return None, None
-    entries, structure = pytree.tree_flatten(nest)
-    pairs = [function(*pair) for pair in zip(entries, pytree.tree_leaves(other), strict=True)]
-    first = pytree.tree_unflatten([pair[0] for pair in pairs], structure)
-    return first, pytree.tree_unflatten([pair[1] for pair in pairs], structure)
-
-
-def mixed_entries(x: Nest, mixes: Mixes) -> list[Tensor]:
-    """Return the tensors of a nest that are mixed; a tensor alone always is."""
-    if isinstance(x, Tensor):
-        return [x]
-    tensors = [entry for entry in pytree.tree_leaves(x) if isinstance(entry, Tensor)]
-    return [tensor for tensor in tensors if mixes(tensor)] or tensors
-
-
-def batch_length(x: Nest) -> int:
-    """Return the number of samples: the length of the first tensor."""
-    if not isinstance(x, Tensor):
-        x = next((entry for entry in pytree.tree_leaves(x) if isinstance(entry, Tensor)), None)
-    return x.shape[0] if x is not None and x.dim() else 0
-
-
-def _as_floats(x: Tensor) -> Tensor:
-    return as_rows(x) if x.is_floating_point() else as_rows(x).float()
+        return first, [as_floats(entry) for entry in mixed_entries(self.other[0], mixes)]
 
 
 def _check_side(x: Nest, y: Nest, x_name: str, y_name: str, mixes: Mixes) -> int:
@@ -207,99 +159,3 @@ def _check_other(x: Nest, y: Nest, other: tuple[Nest, Nest], mixes: Mixes) -> No
         for entry, counterpart in pairs:
             if isinstance(entry, Tensor) and isinstance(counterpart, Tensor):
                 check_alike(entry, counterpart, name, second_name)
-
-
-def compute_features(
-    features: Features | None, x: Nest, other: tuple[Nest, Nest] | None = None
-) -> Features | None:
-    """Call `features` where it is a function of the inputs; return all other features unchanged.
-
-    No gradient is kept. A network, or a method of one, runs in eval mode, and every submodule is
-    back in its own mode afterwards.
-    """
-    if features is None or isinstance(features, (Tensor, str, int, tuple, list)):
-        return features
-    if not callable(features):
-        raise TypeError(
-            "features must be a tensor, two with other, the key of an entry of x, or a function "
-            f"of x, got {type(features).__name__}"
-        )
-    owner: Any = features
-    while isinstance(owner, partial):
-        owner = owner.func
-    net = owner if isinstance(owner, nn.Module) else getattr(owner, "__self__", None)
-    with evaluating(net) if isinstance(net, nn.Module) else nullcontext(), torch.no_grad():
-        sides = [features(x)] if other is None else [features(x), features(other[0])]
-    for side in sides:
-        if not isinstance(side, Tensor):
-            raise TypeError(
-                f"features must return one tensor (n, ...) for a batch, got {type(side).__name__}"
-            )
-    return sides[0] if other is None else (sides[0], sides[1])
-
-
-def _features_of_both(features: Features, batch: Batch) -> tuple[Tensor, Tensor]:
-    """What to match on, as a tensor for each side."""
-    given = compute_features(features, batch.x, batch.other)
-    paired = batch.other is not None
-    if isinstance(given, (str, int)):
-        own = _entry(batch.x, given)
-        their = _entry(batch.second[0], given) if paired else own
-    elif isinstance(given, (tuple, list)):
-        if not paired or len(given) != 2:
-            raise ValueError(
-                "features must be one tensor without other, and a pair (features of x, features "
-                f"of other) with it, got {len(given)} {'with' if paired else 'without'} other"
-            )
-        own, their = given
-    else:
-        if paired:
-            raise ValueError("features must be a pair (features of x, features of other) here")
-        own = their = cast(Tensor, given)
-    for side in (own, their):
-        if side.dim() == 0 or side.shape[0] != batch.n:
-            raise ValueError(
-                f"features must have one row for each of the {batch.n} samples, got shape "
-                f"{tuple(side.shape)}"
-            )
-        check_points(side if side.is_floating_point() else side.float())
-    own_rows = own.detach()
-    return own_rows, own_rows if their is own else their.detach()
-
-
-def _entry(x: Nest, key: str | int) -> Tensor:
-    """The entry of `x` with a given key, its tensors side by side."""
-    try:
-        entry = x[key]
-    except (KeyError, IndexError, TypeError) as error:
-        entries = list(x) if isinstance(x, dict) else type(x).__name__
-        raise ValueError(
-            f"features must name an entry of x, got {key!r}, but x has {entries}"
-        ) from error
-    parts = [_as_floats(part) for part in mixed_entries(entry, torch.is_tensor)]
-    return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
-
-
-def _importance_of_both(importance: Importance, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Importance `(n, height, width)` of the samples and of the batch that holds the partners."""
-    paired = batch.other is not None
-    if isinstance(importance, Tensor) == paired:
-        raise ValueError(
-            "importance must be a pair (importance of x, importance of other) with other, "
-            f"and one tensor without, got {type(importance).__name__}"
-        )
-    own, other = (importance, importance) if isinstance(importance, Tensor) else importance
-    for side in (own,) if other is own else (own, other):
-        if side.dim() != 3 or len(side) != batch.n:
-            raise ValueError(
-                f"importance must have the shape ({batch.n}, height, width), one number for each "
-                f"pixel of the {batch.n} samples, got {tuple(side.shape)}"
-            )
-        usable = (side.isfinite() & (side >= 0)).flatten(1).all(1).cpu()
-        if not usable.all():
-            raise ValueError(
-                "importance must be finite and 0 or more, sample "
-                f"{int((~usable).nonzero()[0])} has another value: check the network it is from"
-            )
-    own_pixels = own.detach()
-    return own_pixels, own_pixels if other is own else other.detach()

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
-from kmixup.batch import Nest, over
 from kmixup.interpolation import Region
 from kmixup.matching import Blocks
 from kmixup.matching.assignment import Points, pair_distances
+from kmixup.nests import Nest, over
 from kmixup.targets import Criterion, agreement, mix_targets, mixed_loss
 
 Kind = TypeVar("Kind", bound="Mixed")
@@ -79,12 +79,15 @@ class Mixed:
         own, partner = self.targets
         if isinstance(own, Tensor):
             return mix_targets(own, partner, self.lam, self.num_classes, self.ignore_index)
-        if self.num_classes is None or isinstance(self.num_classes, int):
-            return over(lambda a, b: self._mixed(a, b, self.num_classes), *self.targets)
-        return over(self._mixed, *self.targets, self.num_classes)
-
-    def _mixed(self, own: Tensor, partner: Tensor, classes: int | None) -> Tensor:
-        return mix_targets(own, partner, self.lam, classes, self.ignore_index)
+        classes = self.num_classes
+        if classes is None or isinstance(classes, int):
+            classes = over(lambda _: self.num_classes, own)
+        return over(
+            lambda a, b, number: mix_targets(a, b, self.lam, number, self.ignore_index),
+            own,
+            partner,
+            classes,
+        )
 
     @cached_property
     def distance(self) -> Tensor:

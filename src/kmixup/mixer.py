@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from operator import index
 from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from kmixup.batch import Batch, Extras, Nest, mixed_entries, over, pairs_over
+from kmixup.batch import Batch, Extras
+from kmixup.checks import check_probability, check_whole
 from kmixup.coefficient import Coefficient
 from kmixup.compiling import eager, warn_user
 from kmixup.interpolation import Interpolation, Pair, Region
 from kmixup.matching import Blocks, Pairing, warn_short
 from kmixup.matching.assignment import pair_distances
 from kmixup.mixed import Draw, Mixed, Unmixed
+from kmixup.nests import Nest, mixed_entries, over, pairs_over
 from kmixup.randomness import Source
 from kmixup.state import Resumable
 from kmixup.targets import check_targets, ignored_in_both
@@ -111,15 +112,7 @@ class Mixing(Resumable, ABC):
 
     @eager
     def mix(self, x: Nest, y: Nest, draw: AnyDraw, **extras: Unpack[Extras]) -> Mixed:
-        """Mix a batch with a given `draw`; the other arguments are those of `Mixing.draw`.
-
-        >>> import torch
-        >>> from kmixup import KMixup
-        >>> mixer, x, y = KMixup(k=2), torch.randn(8, 3), torch.randn(8)
-        >>> draw = mixer.sample(8)
-        >>> torch.equal(mixer.mix(x, y, draw).x, mixer.mix(x, y, draw).x)
-        True
-        """
+        """Mix a batch with a draw of `sample`; the other arguments are those of `draw`."""
         return self.mix_batch(self.batch(x, y, **extras), draw)
 
     def batch(self, x: Nest, y: Nest, **extras: Unpack[Extras]) -> Batch:
@@ -180,14 +173,13 @@ class Mixing(Resumable, ABC):
         return None if self.generator is None else self.generator.get_state()
 
     def set_extra_state(self, state: Any) -> None:
-        if self.generator is None:
-            warn_user(
-                "the checkpoint has the state of a generator, but this mixer has none, so it will "
-                "not repeat the draws of that run: create it with "
-                "generator=torch.Generator().manual_seed(0)"
-            )
-        else:
+        if self.generator is not None:
             self.generator.set_state(state.cpu())
+            return
+        warn_user(
+            "the checkpoint has a generator and this mixer has none, so it will not repeat the "
+            "draws of that run: create it with generator=torch.Generator()"
+        )
 
     def missing_extra_state(self) -> None:
         if self.generator is not None:
@@ -236,20 +228,22 @@ class Mixer(Mixing):
         generator: Generator | None = None,
     ) -> None:
         super().__init__(generator)
-        for name, stage, kind, example in (
-            ("pairing", pairing, Pairing, "Optimal(k=16)"),
-            ("coefficient", coefficient, Coefficient, "Beta(1.0)"),
-            ("interpolation", interpolation, Interpolation, "Linear()"),
-        ):
+        stages = ((pairing, Pairing), (coefficient, Coefficient), (interpolation, Interpolation))
+        for stage, kind in stages:
             if not isinstance(stage, kind):
-                raise TypeError(f"{name} must be a {kind.__name__}, got {stage!r}: use {example}")
+                name = kind.__name__
+                raise TypeError(f"{name.lower()} must be a {name}, got {stage!r}: use a subclass")
         if lam_per not in get_args(LamPer):
             raise ValueError(f"lam_per must be one of {get_args(LamPer)}, got {lam_per!r}")
         self.pairing = pairing
         self.coefficient = coefficient
         self.interpolation = interpolation
-        self.num_classes = _checked_classes(num_classes)
-        self.ignore_index = _checked_index(ignore_index)
+        if not isinstance(num_classes, (dict, list, tuple)) and num_classes is not None:
+            num_classes = check_whole("num_classes", num_classes, 1)
+        self.num_classes = num_classes
+        self.ignore_index = None
+        if ignore_index is not None:
+            self.ignore_index = check_whole("ignore_index", ignore_index)
         self.lam_per = lam_per
         self.prob = prob
 
@@ -265,19 +259,11 @@ class Mixer(Mixing):
     @property
     def alpha(self) -> float:
         """The parameter of lam ~ Beta(alpha, alpha)."""
-        return float(self._distribution().alpha)
+        return float(self.coefficient.alpha)  # type: ignore[attr-defined]
 
     @alpha.setter
     def alpha(self, alpha: float) -> None:
-        self.coefficient = replace(self._distribution(), alpha=alpha)
-
-    def _distribution(self) -> Any:
-        if not hasattr(self.coefficient, "alpha"):
-            raise AttributeError(
-                f"alpha is a parameter of Beta, this mixer has {self.coefficient}: set "
-                "mixer.coefficient"
-            )
-        return self.coefficient
+        self.coefficient = replace(self.coefficient, alpha=alpha)  # type: ignore[type-var]
 
     @property
     def prob(self) -> float:
@@ -286,7 +272,7 @@ class Mixer(Mixing):
 
     @prob.setter
     def prob(self, prob: float) -> None:
-        self._prob = check_probability(prob)
+        self._prob = check_probability("prob", prob)
 
     def sample(
         self,
@@ -333,8 +319,7 @@ class Mixer(Mixing):
         n, x, y, interpolation = batch.n, batch.x, batch.y, self.interpolation
         other_x, other_y = (x, y) if batch.other is None else batch.other
         points = batch.points(interpolation.mixes)
-        targets = self._compared(batch) if self.pairing.by_targets else None
-        partner = self.pairing.partners(*points, draw.blocks, targets)
+        partner = self.pairing.partners(*points, draw.blocks, (y, other_y))
         whole = len(partner) == n and batch.other is None  # partners are samples of this batch
         partner = partner if whole else partner.narrow(0, 0, n)
         samples = others = mixed_entries(x, interpolation.mixes)
@@ -417,15 +402,6 @@ class Mixer(Mixing):
         index = np.arange(blocks.n) // blocks.length  # which batch it is from
         return torch.from_numpy(blocks.index() if self.lam_per == "block" else index)[:n]
 
-    def _compared(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Targets that the pairing compares."""
-        if not isinstance(batch.y, Tensor):
-            raise TypeError(
-                f"{self.pairing} compares targets, so y must be one tensor, got "
-                f"{type(batch.y).__name__}: use labels=0, or pass one of the targets"
-            )
-        return batch.y, batch.second[1]
-
     def _check_draw(self, draw: Draw, batch: Batch) -> None:
         blocks, within = draw.blocks, batch.other is None
         n = mixed_entries(batch.x, self.interpolation.mixes)[0].shape[0]
@@ -433,15 +409,10 @@ class Mixer(Mixing):
             raise ValueError(
                 f"draw must be for a batch of {n}, got one for {blocks.n}: use sample({n})"
             )
-        if within != (blocks.order is not None):
+        if within != (blocks.order is not None) or tuple(draw.u.shape) != self._size(blocks):
             raise ValueError(
-                "draw was sampled across two batches: pass other, or use sample(n)" if within else
-                "draw was sampled within a batch: leave out other, or use sample(n, within=False)"
-            )  # fmt: skip
-        if tuple(draw.u.shape) != (size := self._size(blocks)):
-            raise ValueError(
-                f"draw must have quantiles of shape {size} for lam_per={self.lam_per!r}, "
-                f"got {tuple(draw.u.shape)}: use the sample of the same mixer"
+                f"draw must be from this mixer's sample(n, within={within}), got one for other "
+                "batches or another lam_per"
             )
 
     def __repr__(self) -> str:
@@ -451,28 +422,3 @@ class Mixer(Mixing):
             settings += f", ignore_index={self.ignore_index}"
         seeded = "" if self.generator is None else ", generator=torch.Generator()"
         return f"{type(self).__name__}({stages}, {settings}{seeded})"
-
-
-def check_probability(prob: float) -> float:
-    """Return `prob`, or raise if it is no probability."""
-    if not isinstance(prob, (int, float)) or not 0 <= prob <= 1:
-        raise ValueError(f"prob must be a probability in [0, 1], got {prob!r}")
-    return prob
-
-
-def _checked_classes(num_classes: Nest) -> Nest:
-    if isinstance(num_classes, (str, float)):
-        raise TypeError(f"num_classes must be a whole number, got {num_classes!r}: use an int")
-    if hasattr(num_classes, "__index__"):  # a number of numpy or of torch
-        num_classes = index(num_classes)
-    if isinstance(num_classes, int) and num_classes < 1:
-        raise ValueError(f"num_classes must be at least 1, got {num_classes}")
-    return num_classes
-
-
-def _checked_index(ignore_index: int | None) -> int | None:
-    if ignore_index is None:
-        return None
-    if not hasattr(ignore_index, "__index__") or isinstance(ignore_index, bool):
-        raise TypeError(f"ignore_index must be a whole number, got {ignore_index!r}: use an int")
-    return index(ignore_index)

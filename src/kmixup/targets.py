@@ -28,7 +28,7 @@ def check_targets(y: object, num_classes: object, ignore_index: int | None = Non
             if isinstance(entry, Tensor):
                 _check_classes(entry, num_classes, ignore_index, numbers=True)
     elif y is not None and num_classes is not None:
-        pytree.tree_map(lambda *pair: check_targets(*pair, ignore_index), y, num_classes)
+        pytree.tree_map(lambda a, b: check_targets(a, b, ignore_index), y, num_classes)
 
 
 def _check_classes(y: Tensor, num_classes: int, ignore_index: int | None, *, numbers: bool) -> None:

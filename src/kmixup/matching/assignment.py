@@ -244,8 +244,8 @@ def _chunks(
     for x, y in zip(first, second, strict=True):
         d, group, step = x.shape[1], len(own), x.shape[1]
         if device.type == "cpu" and x.nbytes > CHUNK // 2:
-            rows = CHUNK // (2 * min(d, WIDE) * x.element_size())
-            group = min(len(own), max(1, rows // k))
+            most = CHUNK // (2 * min(d, WIDE) * x.element_size())
+            group = min(len(own), max(1, most // k))
             step = min(d, max(1, CHUNK // (2 * group * k * x.element_size())))
             buffer = torch.empty(2 * group * k * step, dtype=x.dtype)
         for block in range(0, len(own), group):

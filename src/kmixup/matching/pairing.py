@@ -24,7 +24,7 @@ LARGEST = 1e300  # of the costs that the solver can add up
 FEW = 64  # features that are multiplied in float64 at once, which costs little
 
 Metric = Literal["sqeuclidean", "euclidean", "cosine"]
-Targets = tuple[Tensor, Tensor]  # of the samples, and of those that they face
+Targets = tuple[Tensor | None, Tensor | None]  # of the samples, and of those that they face
 
 
 @dataclass(frozen=True)
@@ -140,13 +140,12 @@ class Pairing(ABC):
         own, facing = blocks.sides()
         partner = facing.copy()
         if k > 1 and n > 1:
-            if self.by_targets:
-                targets = self._checked(targets, n)
+            compared = self._checked(targets, n) if self.by_targets else None
             # the second matching of two blocks is the inverse of the first
             twice = second is first and n == 2 * k and self.one_to_one
             for positions in blocks.positions():
                 rows = positions[:1] if twice else positions
-                partner[rows] = self._chosen(first, second, own[rows], facing[rows], targets)
+                partner[rows] = self._chosen(first, second, own[rows], facing[rows], compared)
         else:
             twice = False
         result = np.empty_like(partner)
@@ -161,11 +160,11 @@ class Pairing(ABC):
         second: Points,
         own: Indices,
         facing: Indices,
-        targets: Targets | None,
+        targets: tuple[Tensor, Tensor] | None,
     ) -> Indices:
         """The partners of the samples `own` among those in `facing`, `(blocks, k)` each."""
         differ = None
-        if self.by_targets and targets is not None:
+        if targets is not None:
             differ = _differences(targets[0][own], targets[1][facing])
         d = first[0].shape[1]
         if len(first) > 1:
@@ -195,14 +194,17 @@ class Pairing(ABC):
         blocks, k = facing.shape
         return facing.take(np.arange(0, blocks * k, k)[:, None] + columns)
 
-    def _checked(self, targets: Targets | None, n: int) -> Targets:
+    def _checked(self, targets: Targets | None, n: int) -> tuple[Tensor, Tensor]:
         """Targets that can be compared, on the CPU."""
-        if targets is None:
-            raise ValueError(
-                f"{self} compares targets, got none: pass targets=(y1, y2), or y to the mixer"
+        sides = [] if targets is None else [side for side in targets if isinstance(side, Tensor)]
+        if len(sides) < 2:
+            raise TypeError(
+                f"{self} compares targets, so y must be one tensor, got "
+                f"{'none' if targets is None else type(targets[0]).__name__}: pass "
+                "targets=(y1, y2), y to the mixer, or labels=0"
             )
-        own, facing = (side.detach().cpu() for side in targets)
-        _check_targets((own, facing), n)
+        own, facing = (side.detach().cpu() for side in sides)
+        _check_targets(own, facing, n)
         return own, facing
 
 
@@ -348,8 +350,9 @@ def _differences(own: Tensor, facing: Tensor) -> Floats:
     return np.asarray(torch.cdist(a, b, compute_mode=mode).square_().numpy() / 2)
 
 
-def _check_targets(targets: Targets, n: int) -> None:
+def _check_targets(own: Tensor, facing: Tensor, n: int) -> None:
     """Raise if targets cannot be compared."""
+    targets = own, facing
     kinds = [(tuple(side.shape), side.dtype) for side in targets]
     if kinds[0] != kinds[1] or any(shape[:1] != (n,) for shape, _ in kinds):
         raise ValueError(

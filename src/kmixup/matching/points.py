@@ -20,6 +20,11 @@ def as_rows(x: Tensor) -> Tensor:
     return x.flatten(1) if x.dim() > 1 else x.unsqueeze(1)
 
 
+def as_floats(x: Tensor) -> Tensor:
+    """Return samples as rows of floats, integers converted."""
+    return as_rows(x) if x.is_floating_point() else as_rows(x).float()
+
+
 def check_points(x1: Tensor, x2: Tensor | None = None) -> None:
     """Raise if samples cannot be matched, naming the argument."""
     named = [("x", x1)] if x2 is None else [("x1", x1), ("x2", x2)]

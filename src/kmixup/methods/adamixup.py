@@ -9,7 +9,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from kmixup.batch import Batch, Nest
+from kmixup.batch import Batch
 from kmixup.coefficient import Uniform
 from kmixup.interpolation import Linear, Pair, Region
 from kmixup.layers import as_weights, passing, unwrapped
@@ -17,6 +17,7 @@ from kmixup.matching import Metric, Optimal
 from kmixup.methods.penalty import Penalised
 from kmixup.mixed import Draw, Mixed, Unmixed
 from kmixup.mixer import Mixer
+from kmixup.nests import Nest
 from kmixup.wrappers.clean import beside_clean
 
 HIDDEN, SIDE = 64, 8  # units of the default policy, and the largest image that it sees

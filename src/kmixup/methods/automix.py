@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kmixup.batch import Batch, Nest
+from kmixup.batch import Batch
 from kmixup.coefficient import Beta
 from kmixup.interpolation import Mask, Pair, rows_of
 from kmixup.layers import as_weights, check_layers, passing, unwrapped
@@ -21,6 +21,7 @@ from kmixup.methods.masks import Masked
 from kmixup.methods.penalty import Penalised
 from kmixup.mixed import Draw, Mixed
 from kmixup.mixer import Mixer
+from kmixup.nests import Nest
 from kmixup.targets import Criterion
 from kmixup.wrappers.clean import beside_clean
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor
 from torch.nn import functional as F
 
-from kmixup.batch import Batch, Nest, over
+from kmixup.batch import Batch
 from kmixup.coefficient import Gamma, per_sample
 from kmixup.interpolation import Interpolation, Mask, Pair, Region, rows_of
 from kmixup.matching import Metric, Optimal
@@ -22,6 +22,7 @@ from kmixup.methods.labellings import least_labels, promising
 from kmixup.methods.masks import check_not_dense, importances_of_images
 from kmixup.mixed import Draw, Mixed, Unmixed
 from kmixup.mixer import Mixer
+from kmixup.nests import Nest, over
 from kmixup.randomness import uniforms
 from kmixup.targets import Criterion
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from kmixup.batch import Nest
 from kmixup.coefficient import Beta
 from kmixup.interpolation import Cut
 from kmixup.matching import Metric, Optimal
 from kmixup.methods.kmixup import Options
 from kmixup.mixer import Mixer
+from kmixup.nests import Nest
 
 
 class CutMix(Mixer):

@@ -7,7 +7,7 @@ from typing import Unpack
 
 from torch import Tensor
 
-from kmixup.batch import Batch, Nest
+from kmixup.batch import Batch
 from kmixup.coefficient import Beta
 from kmixup.interpolation import Mask, Pair
 from kmixup.matching import Optimal
@@ -15,6 +15,7 @@ from kmixup.methods.kmixup import Options
 from kmixup.methods.masks import Masked, importances_of_images
 from kmixup.mixed import Draw, Mixed
 from kmixup.mixer import Mixer
+from kmixup.nests import Nest
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from typing import TypedDict
 
 from torch import Generator
 
-from kmixup.batch import Nest
 from kmixup.coefficient import Beta
 from kmixup.interpolation import Linear
 from kmixup.matching import Metric, Optimal
 from kmixup.mixer import LamPer, Mixer
+from kmixup.nests import Nest
 
 
 class Options(TypedDict, total=False):

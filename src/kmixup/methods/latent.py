@@ -8,13 +8,14 @@ from typing import Any, Unpack
 
 import torch
 
-from kmixup.batch import Batch, Nest
+from kmixup.batch import Batch
 from kmixup.coefficient import Beta
 from kmixup.interpolation import Linear
 from kmixup.matching import Metric, Optimal
 from kmixup.methods.kmixup import Options
 from kmixup.mixed import Draw, Mixed
 from kmixup.mixer import Mixer
+from kmixup.nests import Nest
 
 Codec = Callable[..., Any]
 

@@ -11,13 +11,14 @@ from typing import Unpack
 import torch
 from torch import Tensor
 
-from kmixup.batch import Batch, Nest
+from kmixup.batch import Batch
 from kmixup.coefficient import Beta
 from kmixup.interpolation import Linear
 from kmixup.matching import Metric, Optimal
 from kmixup.methods.kmixup import Options
 from kmixup.mixed import Draw, Mixed, Unmixed
 from kmixup.mixer import Mixer
+from kmixup.nests import Nest
 
 
 @dataclass(frozen=True)

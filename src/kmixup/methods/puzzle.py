@@ -12,7 +12,6 @@ import torch
 from torch import Generator, Tensor
 from torch.nn import functional as F
 
-from kmixup.batch import Nest
 from kmixup.coefficient import Beta
 from kmixup.interpolation import Mask, Pair
 from kmixup.matching import Metric, Optimal
@@ -21,6 +20,7 @@ from kmixup.methods.cuts import least_masks
 from kmixup.methods.kmixup import Options
 from kmixup.methods.masks import Masked, importances_of_images
 from kmixup.mixer import Mixer
+from kmixup.nests import Nest
 from kmixup.randomness import uniforms
 
 GRIDS = (2, 4, 8, 16)

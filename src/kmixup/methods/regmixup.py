@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from kmixup.batch import Batch, Nest
+from kmixup.batch import Batch
 from kmixup.coefficient import Beta
 from kmixup.interpolation import Linear
 from kmixup.matching import Metric, Optimal
 from kmixup.methods.kmixup import Options
 from kmixup.mixed import Draw, Mixed, Unmixed
 from kmixup.mixer import Mixer
+from kmixup.nests import Nest
 from kmixup.wrappers.clean import beside_clean
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from torch import Generator
 
-from kmixup.batch import Nest
 from kmixup.coefficient import Similarity
 from kmixup.interpolation import Linear
 from kmixup.matching import Metric, Optimal
 from kmixup.mixer import LamPer, Mixer
+from kmixup.nests import Nest
 
 
 class SimilarMixup(Mixer):

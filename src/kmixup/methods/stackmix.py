@@ -9,13 +9,13 @@ from typing import Unpack, cast
 import torch
 from torch import Tensor
 
-from kmixup.batch import Nest, over
 from kmixup.coefficient import Half
 from kmixup.interpolation import Interpolation, Region, rows_of
 from kmixup.matching import Metric, Optimal
 from kmixup.methods.kmixup import Options
 from kmixup.methods.masks import check_not_dense
 from kmixup.mixer import Mixer
+from kmixup.nests import Nest, over
 
 
 @dataclass(frozen=True)

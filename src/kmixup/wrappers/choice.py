@@ -10,9 +10,10 @@ from typing import Any, Literal, cast, get_args
 import torch
 from torch import Generator, Tensor, nn
 
-from kmixup.batch import Batch, Nest, over
+from kmixup.batch import Batch
 from kmixup.mixed import Mixed
 from kmixup.mixer import AnyDraw, Mixing
+from kmixup.nests import Nest, over
 from kmixup.randomness import Source, device_of
 from kmixup.targets import Criterion
 from kmixup.wrappers.wrapper import SETTINGS

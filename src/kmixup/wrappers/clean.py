@@ -9,10 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kmixup.batch import Batch, Nest, over
+from kmixup.batch import Batch
 from kmixup.interpolation import joined
 from kmixup.mixed import Mixed, Unmixed
 from kmixup.mixer import AnyDraw
+from kmixup.nests import Nest, over
 from kmixup.targets import Criterion
 from kmixup.wrappers.wrapper import Wrapper
 

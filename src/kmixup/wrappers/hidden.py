@@ -11,13 +11,14 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from kmixup.batch import Features, Nest, batch_length, compute_features
 from kmixup.compiling import eager, hooks_guarded
+from kmixup.features import Features, compute_features
 from kmixup.layers import check_layers, unwrapped
 from kmixup.matching import warn_short
 from kmixup.methods.kmixup import KMixup
 from kmixup.mixed import Mixed
 from kmixup.mixer import AnyDraw, Mixing
+from kmixup.nests import Nest, batch_length
 from kmixup.randomness import Source, device_of
 from kmixup.wrappers.memory import Memory
 from kmixup.wrappers.wrapper import SETTINGS

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from operator import index
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from kmixup.batch import Batch, Mixes, Nest
+from kmixup.batch import Batch
+from kmixup.checks import check_whole
 from kmixup.interpolation import joined
 from kmixup.mixed import Mixed
 from kmixup.mixer import AnyDraw, Mixing
+from kmixup.nests import Mixes, Nest
 from kmixup.randomness import Source, device_of
 from kmixup.wrappers.wrapper import Wrapper
 
@@ -60,9 +61,7 @@ class Memory(Wrapper):
         self, mixer: Mixing, size: int, *, device: torch.device | str | None = None
     ) -> None:
         super().__init__(mixer)
-        if isinstance(size, bool) or not hasattr(size, "__index__"):
-            raise TypeError(f"size must be a whole number, got {size!r}: use an int")
-        self.size = index(size)
+        self.size = check_whole("size", size)
         self.device = None if device is None else torch.device(device)
         self.remembers = True
         self._check_size()

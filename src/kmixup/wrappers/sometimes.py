@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kmixup.mixer import AnyDraw, Mixing, check_probability
+from kmixup.checks import check_probability
+from kmixup.mixer import AnyDraw, Mixing
 from kmixup.randomness import Source
 from kmixup.wrappers.wrapper import Wrapper
 
@@ -33,7 +34,7 @@ class Sometimes(Wrapper):
 
     @prob.setter
     def prob(self, prob: float) -> None:
-        self._prob = check_probability(prob)
+        self._prob = check_probability("prob", prob)
 
     def sample(
         self,

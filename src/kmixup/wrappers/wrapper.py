@@ -6,9 +6,10 @@ from typing import Any
 
 from torch import Generator
 
-from kmixup.batch import Batch, Nest
+from kmixup.batch import Batch
 from kmixup.mixed import Mixed
 from kmixup.mixer import AnyDraw, Mixing
+from kmixup.nests import Nest
 from kmixup.randomness import Source
 
 SETTINGS = ("k", "alpha", "prob")  # of the mixer inside

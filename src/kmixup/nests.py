@@ -1,0 +1,50 @@
+"""Nests: a tensor, or a dict, list or tuple of tensors to any depth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+Nest = Any  # other entries are allowed beside tensors
+Mixes = Callable[[object], bool]  # whether an entry of a nest is mixed
+
+
+def over(function: Callable[..., Any], *nests: Nest) -> Nest:
+    """Apply `function` to the entries of equally nested nests; the result is nested alike."""
+    if isinstance(nests[0], Tensor):
+        return function(*nests)
+    if nests[0] is None:
+        return None
+    return pytree.tree_map(function, *nests)
+
+
+def pairs_over(
+    function: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]], nest: Nest, other: Nest
+) -> tuple[Nest, Nest]:
+    """Apply `function`, which returns two values, to the entries of two nests; two nests out."""
+    if isinstance(nest, Tensor):
+        return function(nest, other)
+    if nest is None:
+        return None, None
+    entries, structure = pytree.tree_flatten(nest)
+    pairs = [function(*pair) for pair in zip(entries, pytree.tree_leaves(other), strict=True)]
+    first = pytree.tree_unflatten([pair[0] for pair in pairs], structure)
+    return first, pytree.tree_unflatten([pair[1] for pair in pairs], structure)
+
+
+def mixed_entries(x: Nest, mixes: Mixes) -> list[Tensor]:
+    """Return the tensors of a nest that are mixed; a tensor alone always is."""
+    if isinstance(x, Tensor):
+        return [x]
+    tensors = [entry for entry in pytree.tree_leaves(x) if isinstance(entry, Tensor)]
+    return [tensor for tensor in tensors if mixes(tensor)] or tensors
+
+
+def batch_length(x: Nest) -> int:
+    """Return the number of samples: the length of the first tensor."""
+    if not isinstance(x, Tensor):
+        x = next((entry for entry in pytree.tree_leaves(x) if isinstance(entry, Tensor)), None)
+    return x.shape[0] if x is not None and x.dim() else 0
