@@ -134,7 +134,7 @@ def final_trials(base: Trial, chosen: Mapping[int, Method]) -> list[Trial]:
 
 
 @dataclass(frozen=True)
-class Tested:
+class FinalTest:
     """Final test of one method.
 
     Attributes:

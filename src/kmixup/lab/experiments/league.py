@@ -17,7 +17,7 @@ from kmixup.lab.checks import check_whole
 from kmixup.lab.data import ENTRIES, Holdout, load
 from kmixup.lab.data.targets import Task
 from kmixup.lab.evaluate.scores import Measure
-from kmixup.lab.experiments.budget import Run, Tested, choose, final_trials, validation_error
+from kmixup.lab.experiments.budget import FinalTest, Run, choose, final_trials, validation_error
 from kmixup.lab.experiments.rows import Row, measure_of
 from kmixup.lab.train.config import Method, Trial
 from kmixup.lab.train.defaults import defaults_for
@@ -167,7 +167,7 @@ class Contest:
 
 
 @dataclass(frozen=True)
-class Score(Tested):
+class Score(FinalTest):
     """Final test of a method on one data set.
 
     Attributes:

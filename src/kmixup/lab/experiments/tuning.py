@@ -19,7 +19,7 @@ from kmixup.lab.checks import check_whole, known_settings
 from kmixup.lab.data import ENTRIES, Holdout, at_hand, load
 from kmixup.lab.evaluate.scores import PERCENT, Measure
 from kmixup.lab.evaluate.tasks import ClassWeights
-from kmixup.lab.experiments.budget import Budget, Run, Tested, final_trials, validation_error
+from kmixup.lab.experiments.budget import Budget, FinalTest, Run, final_trials, validation_error
 from kmixup.lab.experiments.estimate import estimate
 from kmixup.lab.experiments.rows import Row, done_of, measure_of
 from kmixup.lab.experiments.search import Ran, Searched, search
@@ -148,7 +148,7 @@ def make_plan(
 
 
 @dataclass(frozen=True)
-class Finalist(Tested):
+class Finalist(FinalTest):
     """A method in the final test.
 
     Attributes:
