@@ -19,6 +19,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from benchmarks.beyond import labels, memory, prefetch
+from benchmarks.calls import calls, growth
 from benchmarks.integrations import integrations
 from benchmarks.lab import fleets
 from benchmarks.matching import dimensions, matching, mixing
@@ -73,6 +74,8 @@ def imports(seconds: float) -> None:
 
 
 SECTIONS: dict[str, Callable[[float], None]] = {
+    "calls": calls,
+    "growth": growth,
     "matching": matching,
     "dimensions": dimensions,
     "mixing": mixing,

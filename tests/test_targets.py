@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from kmixup.targets import agreement, mix_targets, mixed_loss
+from kmixup.targets import agreement, check_targets, mix_targets, mixed_loss
 
 SCALAR, EACH = torch.tensor(0.3), torch.tensor([0.3, 1.0, 0.0, 0.75])
 Y_A, Y_B = torch.tensor([0, 1, 2, 2]), torch.tensor([1, 1, 0, 1])
@@ -119,7 +119,7 @@ def test_classes_out_of_range_are_named(bad):
     y = Y_A.clone()
     y[2] = bad
     with pytest.raises(ValueError, match=f"must lie in 0 … 2 with num_classes=3, got {bad}"):
-        mix_targets(y, Y_B, SCALAR, 3)
+        check_targets(y, 3)
 
 
 def test_bool_targets_are_refused_with_the_remedy():

@@ -105,8 +105,9 @@ def mix_targets(
     if ignore_index is not None and not _can_hold(y_a.dtype, ignore_index):
         ignore_index = None
     if num_classes is None:
+        number = int(y_a.max()) + 1 if y_a.numel() else 10
         raise ValueError(
-            "integer targets need num_classes, e.g. KMixup(num_classes=10); targets to be "
+            f"integer targets need num_classes, e.g. KMixup(num_classes={number}); targets to be "
             "interpolated as they are must be floats"
         )
     own, partner = y_a.long().unsqueeze(1), y_b.long().unsqueeze(1)

@@ -1,0 +1,140 @@
+"""The whole call: against k-mixup written by hand, against mixup, and how its cost grows."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+from torch.nn import functional as F
+
+import kmixup
+from benchmarks.matching import inner_products, pot, pseudocode
+from benchmarks.tables import table
+from kmixup.lab.bench.timing import interleaved
+from kmixup.lab.formatting import stopwatch
+
+CALLS = [
+    ((128, 30), 16),
+    ((128, 3, 32, 32), 16),
+    ((128, 1, 28, 28), 64),
+    ((512, 3, 32, 32), 32),
+    ((64, 3, 224, 224), 16),
+]
+CLASSES = 10
+GROWTH_K = (1, 4, 16, 64, 256, 1024)
+GROWTH_D = (2, 30, 784, 3072, 150_528)
+LARGEST = 2**28  # numbers in the two batches of a cell, a gigabyte
+
+
+def by_hand(x: Tensor, y: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """k-mixup with torch and scipy and without any check: gather, bmm, assign, lerp, one-hot."""
+    n = len(x)
+    first = torch.randperm(n)
+    second = first.roll(-k)
+    rows = x.flatten(1)
+    a, b = (rows[side].view(n // k, k, -1) for side in (first, second))
+    cost = -torch.bmm(a, b.mT).numpy()
+    partner = torch.empty_like(first)
+    for i, block in enumerate(cost):
+        _, columns = linear_sum_assignment(block)
+        partner[first[i * k : (i + 1) * k]] = second[i * k + torch.from_numpy(columns)]
+    lam = np.random.beta(1.0, 1.0)
+    labels = F.one_hot(y, CLASSES).float()
+    return x[partner].lerp_(x, lam), labels[partner].lerp_(labels, lam)
+
+
+def mixup_by_roll(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Mixup as torchvision's `v2.MixUp` computes it, for when torchvision is not installed."""
+    lam = np.random.beta(1.0, 1.0)
+    labels = F.one_hot(y, CLASSES).float()
+    mixed = (side.roll(1, 0).mul_(1 - lam).add_(side.mul(lam)) for side in (x, labels))
+    return next(mixed), next(mixed)
+
+
+def mixup() -> tuple[str, Callable[[Tensor, Tensor], object]]:
+    try:
+        from torchvision.transforms import v2
+    except ImportError:
+        return "mixup by roll", mixup_by_roll
+    return "torchvision MixUp", v2.MixUp(num_classes=CLASSES)
+
+
+def calls(seconds: float) -> None:
+    """CPU time of `KMixup(k)(x, y)` relative to peers; below 1 is faster."""
+    name, plain = mixup()
+    rows = []
+    for shape, k in CALLS:
+        x, y = torch.rand(shape), torch.randint(CLASSES, shape[:1])
+        contenders: dict[str, Callable[[], object]] = {
+            "kmixup": partial(kmixup.KMixup(k, 1.0, CLASSES), x, y),
+            "hand": partial(by_hand, x, y, k),
+            "mixup": partial(plain, x, y),
+        }
+        timed = interleaved(contenders, seconds=seconds, clock=time.process_time)
+        ratios = [f"{timed.ratio('kmixup', peer):.2f}" for peer in ("hand", "mixup")]
+        beyond = f"{_megabytes_beyond(shape, k):.1f} MB"
+        rows.append([str(shape), str(k), stopwatch(timed.best("kmixup")), *ratios, beyond])
+    table(
+        "CPU time of one call on one thread, as a multiple of its peers', and memory beyond inputs "
+        "and outputs",
+        ["batch", "k", "kmixup", "/ by hand", f"/ {name}", "memory"],
+        rows,
+    )
+
+
+def growth(seconds: float) -> None:
+    """How the cost of matching grows with k and d, per sample, against three peers."""
+    peers = {"scipy": inner_products, "POT": pot, "paper's pseudocode": pseudocode}
+    rows = []
+    for d in GROWTH_D:
+        for k in GROWTH_K:
+            n = 2 * max(k, 64)
+            if 2 * n * d > LARGEST:
+                continue
+            x1, x2 = torch.randn(2, n, d)
+            contenders: dict[str, Callable[[], object]] = {
+                "kmixup": partial(kmixup.match, x1, x2, k=k)
+            }
+            contenders |= {name: partial(peer, x1, x2, k) for name, peer in peers.items()}
+            timed = interleaved(contenders, seconds=seconds / 4, least=1, clock=time.process_time)
+            ratios = [f"{timed.ratio(peer, 'kmixup'):.3g} x" for peer in peers]
+            rows.append([str(d), str(k), stopwatch(timed.best("kmixup") / n), *ratios])
+    table(
+        "Matching one sample in d dimensions: CPU time, and how much longer each peer takes",
+        ["d", "k", "kmixup", *peers],
+        rows,
+    )
+
+
+def _megabytes_beyond(shape: tuple[int, ...], k: int) -> float:
+    """Peak memory of a call beyond its inputs and outputs, in a process of its own."""
+    code = f"from benchmarks.calls import peak; peak({shape}, {k})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def peak(shape: tuple[int, ...], k: int) -> None:
+    """Print the growth of this process's peak memory in one call, less the size of its output."""
+    torch.set_num_threads(1)
+    mix = kmixup.KMixup(k, 1.0, CLASSES)
+    mix(torch.rand(2 * k, 70), torch.randint(CLASSES, (2 * k,)))  # loads everything
+    x, y = torch.rand(shape), torch.randint(CLASSES, shape[:1])
+    with open("/proc/self/clear_refs", "w") as peaks:
+        peaks.write("5")  # forget the peak so far
+    before = _status("VmRSS")
+    mixed = mix(x, y)
+    grown = _status("VmHWM") - before
+    print((grown - sum(part.nbytes for part in mixed)) / 1e6)
+
+
+def _status(name: str) -> int:
+    """A size from /proc/self/status, in bytes."""
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
