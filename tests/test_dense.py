@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy, log_softmax
 
-from kmixup import Choice, CutMix, KMixup, RegMixup, SimilarMixup
+from kmixup import Choice, CutMix, KMixup, Memory, RegMixup, SimilarMixup
 
 CLASSES, IGNORED = 4, 255
 
@@ -84,7 +84,7 @@ def test_what_is_ignored_drops_out_of_loss_and_accuracy(seed, ignored):
 def test_cutmix_pastes_the_mask_with_its_box_and_ignores_no_more(lam_per):
     x, y = images()
     m = mixer(CutMix, lam_per=lam_per).draw(x, y)
-    boxes = m.box.expand(12, 4)
+    boxes = m.region.expand(12, 4)
     expected = y.clone()
     for i in range(12):
         top, left, bottom, right = boxes[i].tolist()
@@ -120,7 +120,7 @@ def test_clean_batches_choices_and_memories_keep_it():
     chosen = Choice([mixer(), mixer(CutMix)], per="sample").draw(x, y)
     assert chosen.ignore_index == IGNORED
     assert chosen.y.shape == (12, CLASSES, 6, 6)
-    small = mixer(memory=16)
+    small = Memory(mixer(), 16)
     for start in range(0, 12, 3):
         m = small.draw(x[start : start + 3], y[start : start + 3])
     assert m.y.shape == (3, CLASSES, 6, 6)

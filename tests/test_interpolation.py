@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from kmixup import Beta, Cut, CutMix, Mixer, Nearest, Optimal, match
+from kmixup.interpolation import Pair
 from tests.oracles import cut_area_law
 
 
@@ -140,7 +141,8 @@ def test_the_area_has_the_law_of_the_formula(height, width, alpha):
     draws = 40_000
     generator = torch.Generator().manual_seed(1)
     lam = Beta(alpha).sample((draws,), generator)
-    left, _ = Cut().draw(lam, [torch.empty(1, 1, height, width)], generator)
+    spot = Cut().sample(lam.shape, generator=generator)
+    left, _ = Cut().settle(lam, spot, Pair.of([torch.empty(1, 1, height, width)]))
     area = ((1 - left) * height * width).round().long()
     counts = torch.bincount(area, minlength=len(law)).numpy()
     often = law * draws > 5
@@ -154,7 +156,8 @@ def test_the_area_has_the_law_of_the_formula(height, width, alpha):
 
 def test_every_pixel_is_the_centre_as_often():
     lam = torch.full((30_000,), 1 - 0.21**2, dtype=torch.float64)
-    left, box = Cut().draw(lam, [torch.empty(1, 1, 5, 5)], torch.Generator().manual_seed(0))
+    spot = Cut().sample(lam.shape, generator=torch.Generator().manual_seed(0))
+    left, box = Cut().settle(lam, spot, Pair.of([torch.empty(1, 1, 5, 5)]))
     assert (box[:, 2:] == box[:, :2] + 1).all()  # one pixel
     assert left.unique().tolist() == [1 - 1 / 25]
     counts = torch.bincount(box[:, 0] * 5 + box[:, 1], minlength=25).numpy()
@@ -178,9 +181,8 @@ def test_the_box_is_that_of_timm_given_lam_and_centre(monkeypatch):
     timm = timm_mixup()
     height, width = 11, 8
     lam = Beta(1.0).sample((500,), torch.Generator().manual_seed(0))
-    left, box = Cut().draw(
-        lam, [torch.empty(1, 3, height, width)], torch.Generator().manual_seed(1)
-    )
+    spot = Cut().sample(lam.shape, generator=torch.Generator().manual_seed(1))
+    left, box = Cut().settle(lam, spot, Pair.of([torch.empty(1, 3, height, width)]))
     uniform = torch.rand(
         500, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64
     ).numpy()
@@ -226,10 +228,12 @@ def test_images_of_different_sizes_cannot_share_a_box():
 def test_cut_needs_its_box():
     x = images()
     lam = torch.tensor(0.5)
-    with pytest.raises(ValueError, match=r"Cut needs the box: lam, where = Cut\(\).draw\(lam"):
+    with pytest.raises(ValueError, match=r"Cut needs the box: lam, region = Cut\(\).settle\(lam"):
         Cut()(x, x, torch.arange(12), lam)
-    lam, where = Cut().draw(lam, [x])
-    assert torch.equal(Cut()(x, x, torch.arange(12), lam, where), x)
+    with pytest.raises(ValueError, match="Cut needs the centre of the box"):
+        Cut().settle(lam, None, Pair.of([x]))
+    lam, region = Cut().settle(lam, Cut().sample(()), Pair.of([x]))
+    assert torch.equal(Cut()(x, x, torch.arange(12), lam, region), x)
 
 
 def test_any_pairing_takes_cut():

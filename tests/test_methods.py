@@ -16,6 +16,7 @@ from kmixup import (
     KMixup,
     Linear,
     LocalMixup,
+    Memory,
     Mixer,
     Nearest,
     Optimal,
@@ -132,7 +133,7 @@ def test_unmixed_samples_all_count_alike(settings):
     x, y = batch()
     for mix in (LocalMixup(1, 0.0, 5, **settings), LocalMixup(1, 1.0, 5, **settings).eval()):
         m = mix.draw(x, y)
-        assert torch.equal(m.weight, torch.ones(32))
+        assert m.weight is None
         logits = torch.randn(32, 5)
         torch.testing.assert_close(m.loss(EACH, logits).mean(), F.cross_entropy(logits, y))
 
@@ -155,19 +156,39 @@ def test_weights_need_a_loss_for_every_sample():
 
 def test_targets_alone_are_refused_because_they_cannot_carry_weights():
     x, y = batch()
-    message = "mixed targets cannot carry the weights of local mixup"
+    message = "mixed targets cannot carry the weights or the penalty"
     for mix in (LocalMixup(), LocalMixup(alpha=0.0), Choice([KMixup(1), LocalMixup()], [1, 0])):
         with pytest.raises(ValueError, match=message):
             mix(x, y)
         assert mix.eval()(x, y)[1] is y
 
 
-def test_local_mixup_composes_with_any_stage():
+def test_local_mixup_takes_any_pairing_interpolation_and_locality():
     x, y = batch(16, 3, 4, 4)
-    mix = Mixer(Nearest(4), Beta(1.0), Cut(), num_classes=5, locality=torch.reciprocal)
+    mix = LocalMixup(4, num_classes=5)
+    mix.pairing, mix.interpolation, mix.locality = Nearest(4), Cut(), torch.reciprocal
     m = mix.draw(x, y)
     weight = 1 / m.distance
     torch.testing.assert_close(m.weight, weight / weight.mean())
+
+
+@pytest.mark.parametrize("around", [lambda mix: mix, lambda mix: Memory(mix, 64)])
+def test_a_choice_per_sample_weighs_the_rows_of_local_mixup_only(around):
+    x, y = batch(16)
+    mixers = [KMixup(4, 1.0, 5, generator=seeded(1)), LocalMixup(4, 1.0, 5, generator=seeded(2))]
+    mix = around(Choice(mixers, per="sample", generator=seeded()))
+    for _ in range(2):  # the second batch has partners from the memory
+        m = mix.draw(x, y)
+    assert m.x.shape == (16, 4)
+    local = m.chosen[:16] == 1
+    assert 0 < local.sum() < 16
+    assert torch.equal(m.weight[~local], torch.ones(int((~local).sum())))
+    assert torch.equal(m.weight[local], m.results[1].weight[local])
+    logits = torch.randn(16, 5)
+    parts = [result.loss(EACH, logits) for result in m.results]
+    assert torch.equal(m.loss(EACH, logits), torch.where(local, parts[1], parts[0]))
+    with pytest.raises(ValueError, match="cannot carry the weights"):
+        mix(x, y)
 
 
 @pytest.mark.parametrize(
@@ -182,10 +203,6 @@ def test_local_mixup_composes_with_any_stage():
 def test_bad_localities_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         LocalMixup(**settings)
-
-
-def test_repr_shows_the_locality():
-    assert "prob=1.0, locality=Decay(scale=2.0))" in repr(LocalMixup(scale=2.0))
 
 
 # a choice among mixers

@@ -212,10 +212,10 @@ def test_numbers_are_mixed_as_well():
 def test_targets_alone_are_refused_and_choices_per_sample_too():
     x, y = batch()
     mix = AdaMixup(network(), (4,), 1, 3)
-    with pytest.raises(ValueError, match="cannot carry the penalty of this mixer"):
+    with pytest.raises(ValueError, match="cannot carry the weights or the penalty"):
         mix(x, y)
-    with pytest.raises(ValueError, match="clean batch: use per"):
-        Choice([mix, KMixup(1, 1.0, 3)], per="sample")
+    with pytest.raises(ValueError, match='needs mixers that return 12 rows .* use per="batch"'):
+        Choice([mix, KMixup(1, 1.0, 3)], per="sample").draw(x, y)
     assert Choice([mix], per="batch").draw(x, y).penalty is not None
 
 

@@ -33,7 +33,7 @@ BUILD = {
     "AdaMixup": lambda net, k, **more: methods.AdaMixup(net, SHAPE, k, CLASSES, **more),
     "AutoMix": lambda net, k, **more: methods.AutoMix(net, SHAPE, k, 1.0, CLASSES, **more),
     "CMixup": lambda net, k, **more: methods.CMixup(k, **more),
-    "Choice": lambda net, k, **more: methods.Choice(
+    "Choice": lambda net, k, **more: kmixup.Choice(
         [methods.KMixup(k, 1.0, CLASSES), methods.CutMix(k, 1.0, CLASSES)], **more
     ),
     "CoMixup": lambda net, k, **more: methods.CoMixup(k, 1.0, CLASSES, group=5, **more),
@@ -76,12 +76,13 @@ def seeded():
 
 
 def test_every_method_is_in_the_table():
-    assert set(BUILD) == set(methods.__all__)
+    assert set(BUILD) == {*methods.__all__, "Choice"}
     assert {getattr(kmixup, name) for name in BUILD} == {
         value
         for value in vars(kmixup).values()
         if inspect.isclass(value) and issubclass(value, kmixup.Mixing)
-        if value not in (kmixup.Mixer, kmixup.Mixing)
+        if value not in (kmixup.Mixer, kmixup.Mixing, kmixup.Wrapper)
+        if not issubclass(value, kmixup.Wrapper)
     }
 
 
@@ -155,8 +156,9 @@ def test_targets_are_those_of_the_samples_that_are_in_the_image(name, k):
     mixed = mixer.draw(x, y, importance=importance)
     n = len(x)
     assert len(mixed.x) == len(mixed.y) == (2 * n if name in DOUBLE else n)
-    shares = mixed.shares
-    if shares is None:
+    if name == "CoMixup":
+        shares = mixed.shares
+    else:
         lam = mixed.lam.expand(len(mixed.y))[:n, None]
         shares = torch.eye(n) * lam + torch.eye(n)[mixed.partner[:n]] * (1 - lam)
     soft = y if name == "CMixup" else F.one_hot(y, CLASSES).float()

@@ -62,7 +62,7 @@ def test_a_block_at_zero_gives_mixup_at_one_half(k, paired):
     assert torch.equal(m.partner[:12], plain.partner)
     theirs = (x if other is None else other[0])[plain.partner]
     torch.testing.assert_close(m.x, torch.cat([(x + theirs) / 2, x]))
-    assert torch.equal(m.mask.weight, torch.full((12, 8, 6), 0.5))
+    assert torch.equal(m.region.weight, torch.full((12, 8, 6), 0.5))
     torch.testing.assert_close(m.y[:12], plain.y)
 
 
@@ -128,7 +128,7 @@ def test_the_mask_never_sees_labels():
     x, y = batch()
     mix = roughened(AutoMix(network(), SHAPE, 4, 2.0, 3))
     draw = mix.sample(12)
-    masks = [mix.mix(x, labels, draw).mask.weight for labels in (y, (y + 1) % 3)]
+    masks = [mix.mix(x, labels, draw).region.weight for labels in (y, (y + 1) % 3)]
     assert torch.equal(*masks)
     assert masks[0].std() > 0
 
@@ -140,7 +140,7 @@ def test_near_zero_and_one_lam_is_that_of_plain_mixup():
     lam = m.lam[:64]
     plain = torch.minimum(lam, 1 - lam) <= 0.08
     assert 10 < plain.sum() < 54
-    weight = m.mask.weight
+    weight = m.region.weight
     torch.testing.assert_close(weight[plain], lam[plain, None, None].expand(-1, 8, 6))
     assert (weight[~plain].flatten(1).std(1) > 0).all()
 
@@ -287,7 +287,7 @@ def test_numbers_have_a_criterion_of_their_own():
     y = torch.randn(12, 1)
     mix = AutoMix(network(1), SHAPE, 4, criterion=F.mse_loss)
     m = mix.draw(x, y)
-    off = (m.mask.weight.mean() - m.lam[0]).abs()
+    off = (m.region.weight.mean() - m.lam[0]).abs()
     wanted = F.mse_loss(mix.teacher(m.x[:12]), m.y[:12]) + 0.1 * (off - 0.1).clamp(0)
     torch.testing.assert_close(m.penalty.detach(), wanted / 2)
 
@@ -295,16 +295,16 @@ def test_numbers_have_a_criterion_of_their_own():
 def test_targets_alone_are_refused_and_choices_per_sample_too():
     x, y = batch()
     mix = AutoMix(network(), SHAPE, num_classes=3)
-    with pytest.raises(ValueError, match="cannot carry the penalty of this mixer"):
+    with pytest.raises(ValueError, match="cannot carry the weights or the penalty"):
         mix(x, y)
-    with pytest.raises(ValueError, match="got a mixer with a clean batch"):
-        Choice([mix], per="sample")
+    with pytest.raises(ValueError, match='needs mixers that return 12 rows .* use per="batch"'):
+        Choice([mix], per="sample").draw(x, y)
 
 
 def test_what_cannot_be_learned_from_is_refused():
     x, y = batch()
     mix = AutoMix(network(), SHAPE, num_classes=3)
-    with pytest.raises(TypeError, match=r"images \(n, 2, 8, 6\), got dict: pass the images alone"):
+    with pytest.raises(TypeError, match=r"images \(n, 2, 8, 6\), got dict: pass only the images"):
         mix.draw({"image": x}, y)
     with pytest.raises(TypeError, match=r"images \(n, 2, 8, 6\), got \(12, 2, 4, 6\)"):
         mix.draw(x[:, :, :4], y)

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, one_hot
 
-from kmixup import Choice, CoMixup, KMixup, Linear, Mixer, Optimal
+from kmixup import Choice, CoMixup, KMixup, Mixer, Optimal, WithClean
 from kmixup.interpolation import Pair
 from kmixup.methods import comixup
 from kmixup.methods.comixup import CoMix, Gamma, best_output, groups_of, repeats
@@ -93,7 +93,7 @@ def test_two_outputs_of_two_inputs_against_all_of_their_collages(monkeypatch):
 
 def test_images_are_put_together_as_the_account_says():
     x, y, _, mixed = drawn()
-    collage, shares = mixed.mask, mixed.shares
+    collage, shares = mixed.region, mixed.shares
     assert torch.allclose(shares.sum(1), torch.ones(10))
     assert (collage.parts[:, 0] == torch.arange(10)).all()
     assert ((collage.cells * 2).frac() == 0).all()
@@ -225,12 +225,23 @@ def test_equal_outputs_are_driven_apart():
 
 def test_a_clean_batch_keeps_its_own_targets():
     x, y, importance = batch()
-    stages = Optimal(1), Gamma(2.0), CoMix()
-    mix = Mixer(*stages, num_classes=5, lam_per="sample", clean=True)
-    mixed = mix.draw(x, y, importance=importance)
-    assert mixed.shares.shape == (20, 20)
+    mixed = WithClean(CoMixup(num_classes=5)).draw(x, y, importance=importance)
     assert torch.equal(mixed.y[10:], one_hot(y, 5).float())
-    assert torch.allclose(mixed.y[:10], mixed.shares[:10, :10] @ one_hot(y, 5).float())
+    assert torch.allclose(mixed.y[:10], mixed.mixed.shares @ one_hot(y, 5).float())
+    assert torch.equal(mixed.x[10:], x)
+
+
+def test_a_choice_per_sample_takes_targets_of_collages():
+    x, y, importance = batch()
+    mix = Choice([CoMixup(num_classes=5), KMixup(2, num_classes=5)], per="sample")
+    mixed = mix.draw(x, y, importance=importance)
+    whole, pairs = mixed.results
+    chosen = mixed.chosen == 0
+    assert 0 < chosen.sum() < 10
+    assert torch.equal(mixed.y, torch.where(chosen[:, None], whole.y, pairs.y))
+    logits, each = torch.randn(10, 5), nn.CrossEntropyLoss(reduction="none")
+    soft = -(mixed.y * logits.log_softmax(1)).sum(1)
+    assert torch.allclose(mixed.loss(each, logits), soft, atol=1e-5)
 
 
 def test_single_images_and_short_groups_stay_whole():
@@ -239,7 +250,7 @@ def test_single_images_and_short_groups_stay_whole():
     assert mixed.x.shape == x.shape
     alone = CoMixup(num_classes=5).draw(x[:1], y[:1], importance=importance[:1])
     assert torch.equal(alone.x, x[:1])
-    assert alone.shares is None
+    assert torch.equal(alone.y, one_hot(y[:1], 5).float())
     still = CoMixup(num_classes=5, alpha=0.0).draw(x, y)
     assert torch.equal(still.x, x)
 
@@ -265,7 +276,7 @@ def test_batches_that_cannot_be_mixed_are_refused():
     mix = CoMixup(num_classes=5)
     with pytest.raises(ValueError, match="mixes by the importance of pixels, got none"):
         mix(x, y)
-    with pytest.raises(ValueError, match="mixes the images of one batch, got a second one"):
+    with pytest.raises(ValueError, match="mixes the images of one batch, got partners from elsewhere"):
         mix(x, y, other=(x.clone(), y), importance=(importance, importance))
     with pytest.raises(ValueError, match="grid must divide the height and width .* got 4 for"):
         mix(x[..., :7], y, importance=importance[..., :7])
@@ -273,11 +284,8 @@ def test_batches_that_cannot_be_mixed_are_refused():
         Mixer(Optimal(1), Gamma(), CoMix()).draw(x, None, importance=importance)
     with pytest.raises(ValueError, match="CoMix needs the collage"):
         CoMix()(x, x, torch.arange(10), torch.ones(10))
-    with pytest.raises(ValueError, match="got a mixer that mixes more than two samples"):
-        Choice([CoMixup(num_classes=5), KMixup(2, num_classes=5)], per="sample")
     mixer = Choice([CoMixup(num_classes=5), KMixup(2, num_classes=5)])
     assert mixer(x, y, importance=importance)[0].shape == x.shape
-    assert not Linear.joint
 
 
 def test_a_pair_is_settled_without_a_look_at_anything_but_its_draw():

@@ -43,12 +43,12 @@ def test_pixels_that_matter_to_nobody_are_averaged():
 def test_partners_are_the_farthest_in_importance():
     x, y, importance = batch(16)
     mix = GuidedMixup(8, num_classes=5, generator=torch.Generator().manual_seed(0))
-    draw = mix.sample(16)
-    expected = Optimal(8, farthest=True).partners(importance, None, draw.blocks)
+    draw, rows = mix.sample(16), [importance.flatten(1)]
+    expected = Optimal(8, farthest=True).partners(rows, rows, draw.blocks)
     assert torch.equal(mix.mix(x, y, draw, importance=importance).partner, expected)
     features = torch.randn(16, 2)
     by_features = mix.mix(x, y, draw, importance=importance, features=features).partner
-    assert torch.equal(by_features, mix.pairing.partners(features, None, draw.blocks))
+    assert torch.equal(by_features, mix.pairing.partners([features], [features], draw.blocks))
     with pytest.raises(ValueError, match="mixes by the importance of pixels, got none"):
         mix.mix(x, y, draw)
 

@@ -93,18 +93,18 @@ def test_mixed_images_are_moved_and_masked_as_the_account_says():
     mixed = PuzzleMix(1, 1.0, 5, epsilon=0.01, patch=2, grids=(4,)).draw(
         x, y, importance=importance
     )
-    own, their = mixed.mask.moves
+    own, their = mixed.region.moves
     assert not torch.equal(own, torch.arange(64).expand(6, 64))
     assert (own.sort(1).values == torch.arange(64)).all()
     for i in range(6):
         first = x[i].flatten(1)[:, own[i]].view(3, 8, 8)
         second = x[mixed.partner[i]].flatten(1)[:, their[i]].view(3, 8, 8)
-        weight = mixed.mask.weight[i].float()
+        weight = mixed.region.weight[i].float()
         assert torch.allclose(mixed.x[i], weight * first + (1 - weight) * second)
         # patches move as wholes: neighbours inside of one stay neighbours
         assert (own[i].view(8, 8)[:, 1::2] - own[i].view(8, 8)[:, ::2] == 1).all()
         assert (own[i].view(8, 8)[1::2] - own[i].view(8, 8)[::2] == 8).all()
-    assert torch.allclose(mixed.lam, mixed.mask.weight.mean((1, 2)).float())
+    assert torch.allclose(mixed.lam, mixed.region.weight.mean((1, 2)).float())
 
 
 def test_a_patch_that_matters_moves_to_where_it_is_seen():
@@ -126,13 +126,13 @@ def test_a_patch_that_matters_moves_to_where_it_is_seen():
 def test_costly_moves_are_not_made(epsilon):
     x, y, importance = batch()
     mixed = PuzzleMix(1, 1.0, 5, epsilon=epsilon).draw(x, y, importance=importance)
-    assert all((move == torch.arange(64)).all() for move in mixed.mask.moves)
+    assert all((move == torch.arange(64)).all() for move in mixed.region.moves)
 
 
 def test_a_very_smooth_mask_is_constant():
     x, y, importance = batch()
     mixed = PuzzleMix(1, 1.0, 5, beta=1e6, gamma=0.0).draw(x, y, importance=importance)
-    assert (mixed.mask.weight == mixed.mask.weight[:, :1, :1]).all()
+    assert (mixed.region.weight == mixed.region.weight[:, :1, :1]).all()
 
 
 def test_a_strong_prior_gives_the_most_likely_level():
@@ -227,9 +227,9 @@ def test_gradients_flow_to_the_images_through_mask_and_moves():
     mixed = PuzzleMix(1, 1.0, 5, epsilon=0.01).draw(x, y, importance=importance)
     weights = torch.randn_like(mixed.x)
     (gradient,) = torch.autograd.grad((weights * mixed.x).sum(), x)
-    own, their = mixed.mask.moves
+    own, their = mixed.region.moves
     expected = torch.zeros_like(x).flatten(2)
-    mask = mixed.mask.weight.float().flatten(1)
+    mask = mixed.region.weight.float().flatten(1)
     for i in range(6):
         flat = weights[i].flatten(1)
         expected[i].index_add_(1, own[i], mask[i] * flat)

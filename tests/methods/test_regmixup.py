@@ -5,8 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from kmixup import Beta, Choice, CutMix, HiddenMixup, KMixup, Linear, Mixer, Optimal, RegMixup
-from kmixup.methods.local import Decay, Within
+from kmixup import Choice, CutMix, HiddenMixup, KMixup, LocalMixup, RegMixup, WithClean
 
 EACH = nn.CrossEntropyLoss(reduction="none")
 
@@ -79,23 +78,19 @@ def test_dicts_are_doubled_entry_by_entry_and_regression_too():
     ("entry", "got"), [(list("abcdefgh"), "str"), (torch.arange(3), r"\(3,\)")]
 )
 def test_entries_that_cannot_be_doubled_are_refused(entry, got):
-    with pytest.raises(TypeError, match=f"must be tensors with a row for each of the 8 .* {got}"):
+    with pytest.raises(TypeError, match=f"need tensors with one row for each of the 8 .* {got}"):
         RegMixup(2).draw({"a": torch.randn(8, 3), "b": entry}, torch.randn(8))
 
 
-def test_a_clean_image_has_an_empty_box():
+@pytest.mark.parametrize("lam_per", ["batch", "sample"])
+def test_clean_images_go_below_those_of_any_mixer(lam_per):
     x, y = batch(8, 1, 6, 6)
-    for lam_per in ("batch", "sample"):
-        cut = CutMix(2, 1.0, 5, lam_per=lam_per)
-        mix = Mixer(
-            cut.pairing, cut.coefficient, cut.interpolation, num_classes=5, lam_per=lam_per,
-            clean=True,
-        )  # fmt: skip
-        m = mix.draw(x, y)
-        assert m.box.shape == (16, 4)
-        assert not m.box[8:].any()
-        assert torch.equal(m.x[8:], x)
-        assert "clean=True" in repr(mix)
+    mix = CutMix(2, 1.0, 5, lam_per=lam_per)
+    draw = mix.sample(8)
+    m, cut = WithClean(mix).mix(x, y, draw), mix.mix(x, y, draw)
+    assert torch.equal(m.x, torch.cat([cut.x, x]))
+    assert torch.equal(m.y, torch.cat([cut.y, F.one_hot(y, 5).float()]))
+    assert torch.equal(m.region, cut.region)
 
 
 def test_the_clean_batch_goes_with_hidden_layers():
@@ -107,27 +102,22 @@ def test_the_clean_batch_goes_with_hidden_layers():
     torch.testing.assert_close(logits[16:], net(x))
 
 
-@pytest.mark.parametrize("locality", [Decay(), Decay(2.0), Within(2.5)])
-def test_weights_of_pairs_are_those_without_the_clean_batch(locality):
+@pytest.mark.parametrize("locality", [{}, {"scale": 2.0}, {"radius": 2.5}])
+def test_pairs_have_weights_of_mean_one_and_clean_rows_weight_one(locality):
     x, y = batch()
-    stages = Optimal(4), Beta(1.0), Linear()
-    alone, beside = (
-        Mixer(*stages, num_classes=5, locality=locality, clean=clean, generator=seeded()).draw(x, y)
-        for clean in (False, True)
-    )
-    assert beside.weight.shape == (32,)
-    assert float(beside.weight.mean()) == pytest.approx(1, abs=1e-6)
-    # before they are scaled, a clean sample weighs 1 and a pair as much as alone
-    torch.testing.assert_close(beside.weight[:16] / beside.weight[16:], locality(alone.distance))
+    alone = LocalMixup(4, 1.0, 5, generator=seeded(), **locality).draw(x, y)
+    beside = WithClean(LocalMixup(4, 1.0, 5, generator=seeded(), **locality)).draw(x, y)
+    assert torch.equal(beside.weight, torch.cat([alone.weight, torch.ones(16)]))
+    assert float(alone.weight.mean()) == pytest.approx(1, abs=1e-6)
     each = EACH(logits := torch.randn(32, 5), beside.targets[0])
     there = beside.lam * each + (1 - beside.lam) * EACH(logits, beside.targets[1])
     torch.testing.assert_close(beside.loss(EACH, logits), beside.weight * there)
 
 
 def test_a_choice_per_sample_cannot_take_rows_of_doubled_batches():
-    with pytest.raises(
-        ValueError, match=r"takes rows from mixed batches .* got a mixer with a clean"
-    ):
-        Choice([KMixup(1), Choice([RegMixup(1)])], per="sample")
     x, y = batch()
+    with pytest.raises(ValueError, match="needs mixers that return 16 rows .* WithClean"):
+        Choice([KMixup(1), Choice([RegMixup(1)])], per="sample").draw(x, y)
+    below = WithClean(Choice([KMixup(1, 1.0, 5), KMixup(4, 1.0, 5)], per="sample"))
+    assert torch.equal(below.draw(x, y).x[16:], x)
     assert Choice([KMixup(1, 1.0, 5), RegMixup(1, 1.0, 5)], [0, 1])(x, y)[0].shape == (32, 4)

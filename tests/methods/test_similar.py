@@ -75,7 +75,7 @@ def test_similarity_may_be_measured_in_features_and_with_any_interpolation():
     torch.testing.assert_close(m.distance, (features - features[m.partner]).norm(dim=1))
     for lam_per in ("batch", "block", "sample"):
         mix = Mixer(Optimal(4), Similarity(), Cut(), num_classes=3, lam_per=lam_per)
-        assert mix.draw(x, y).box.shape == (12, 4)
+        assert mix.draw(x, y).region.shape == (12, 4)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])

@@ -76,18 +76,16 @@ def match_blocks(
     """
     cost, norms = _squared_distances(first, second, own, facing, dtype)
     low, high = ORDINARY[dtype]
-    extreme = None
-    if not low < norms.max() < high:
-        largest = norms.max((0, 2))
+    largest = norms.max((0, 2))  # of every block; NaN if one of them is
+    extreme = ~((largest > low) & (largest < high))
+    if extreme.any():
         if not np.isfinite(largest).all() and not _all_finite(first, second, own, facing):
             raise FloatingPointError("the points have a NaN or an infinity")
-        extreme = ~((largest > low) & (largest < high))
         cost[extreme] = 0  # infinities would stop the solver
     columns = choose(cost, differ)
     distance, sizes = _chosen(cost, norms, columns)
     lost = torch.finfo(dtype).eps * sizes > TOLERANCE * distance
-    if extreme is not None:
-        lost |= extreme[:, None]
+    lost |= extreme[:, None]
     if lost.any():
         # nothing is better than a distance of zero, however it was found
         partner = np.take_along_axis(facing, columns, 1)

@@ -183,7 +183,8 @@ class Choice(Mixing):
         if isinstance(draw.chosen, int):
             return self._mixers()[draw.chosen].mix_batch(batch, draw.draws[0])
         pairs = zip(self._mixers(), draw.draws, strict=True)
-        return _by_sample([mixer.mix_batch(batch, part) for mixer, part in pairs], draw.chosen)
+        results = [mixer.mix_batch(batch, part) for mixer, part in pairs]
+        return _by_sample(results, draw.chosen[: batch.n])  # not of samples of a memory
 
     def remember(self, batch: Batch) -> None:
         for mixer in self._mixers():
