@@ -276,7 +276,9 @@ def test_batches_that_cannot_be_mixed_are_refused():
     mix = CoMixup(num_classes=5)
     with pytest.raises(ValueError, match="mixes by the importance of pixels, got none"):
         mix(x, y)
-    with pytest.raises(ValueError, match="mixes the images of one batch, got partners from elsewhere"):
+    with pytest.raises(
+        ValueError, match="mixes the images of one batch, got partners from elsewhere"
+    ):
         mix(x, y, other=(x.clone(), y), importance=(importance, importance))
     with pytest.raises(ValueError, match="grid must divide the height and width .* got 4 for"):
         mix(x[..., :7], y, importance=importance[..., :7])

@@ -77,8 +77,12 @@ def test_a_mixed_sample_intrudes_where_its_label_is_contradicted(intrusion):
     lam = torch.tensor([0.5, 1.0, 0.4, 0.5])
     partner = torch.tensor([1, 1, 0, 0])
     mixed = kmixup.Mixed(
-        lam[:, None] * x + (1 - lam[:, None]) * x[partner], (y, y[partner]), partner, lam,
-        num_classes=2, points=([x], [x]),
+        lam[:, None] * x + (1 - lam[:, None]) * x[partner],
+        (y, y[partner]),
+        partner,
+        lam,
+        num_classes=2,
+        points=([x], [x]),
     )
     # the middle of bars 0 and 2 is bar 1; on its own bar; in the gap; on its own bar
     assert intrusion["intrudes"](mixed, 4).tolist() == [True, False, False, False]
