@@ -2,9 +2,12 @@
 
 import io
 
+import numpy as np
 import pytest
 import torch
 from scipy import stats
+from scipy.optimize import linear_sum_assignment
+from scipy.special import betaincinv
 from torch import nn
 from torch.nn import functional as F
 
@@ -31,6 +34,43 @@ def batch(n: int = 32, *shape: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 def seeded(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
+
+
+# mixup and k-mixup
+
+
+@pytest.mark.parametrize("k", [1, 4, 6, 12])
+def test_mixup_and_kmixup_are_those_of_plain_numpy_for_the_same_seed(k):
+    """A coin, a permutation whose blocks face the next k places, SciPy's matching and quantile."""
+    n, alpha, drawn = 30, 0.7, seeded(3)
+    x, y = batch(n, 3, 2)
+    layer = nn.Linear(6, 5)
+    mixer = KMixup(k, alpha, 5, generator=seeded(3))
+    for _ in range(3):
+        mixed = mixer.draw(x, y)
+        loss = mixed.loss(F.cross_entropy, layer(mixed.x.flatten(1)))
+        torch.rand((), generator=drawn)
+        order = torch.randperm(n, generator=drawn).numpy()
+        lam = betaincinv(alpha, alpha, float(torch.rand((), generator=drawn, dtype=torch.float64)))
+        facing, rows = np.roll(order, -k), x.flatten(1).double().numpy()
+        partner = np.empty(n, dtype=int)
+        for start in range(0, n, k):
+            own, their = order[start : start + k], facing[start : start + k]
+            cost = ((rows[own][:, None] - rows[their]) ** 2).sum(2)
+            partner[own] = their[linear_sum_assignment(cost)[1]]
+        soft, inputs = (
+            lam * a + (1 - lam) * a[partner] for a in (np.eye(5)[y], x.double().numpy())
+        )
+        np.testing.assert_array_equal(mixed.partner, partner)
+        assert float(mixed.lam) == pytest.approx(lam, rel=1e-6)
+        np.testing.assert_allclose(mixed.x, inputs, atol=1e-6)
+        np.testing.assert_allclose(mixed.y, soft, atol=1e-6)
+        logits = layer(torch.from_numpy(inputs).float().flatten(1))
+        expected = -(torch.from_numpy(soft).float() * logits.log_softmax(1)).sum(1).mean()
+        torch.testing.assert_close(loss, expected)
+        torch.testing.assert_close(
+            *(torch.autograd.grad(value, layer.weight)[0] for value in (loss, expected))
+        )
 
 
 # the counter-example of the paper: nearest neighbours

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from kmixup import AdaMixup, Choice, HiddenMixup, KMixup
+from kmixup import AdaMixup, Choice, KMixup
 from kmixup.interpolation import Pair
 from kmixup.methods.adamixup import Critic, Policy
 
@@ -226,8 +226,6 @@ def test_what_cannot_be_learned_from_is_refused():
         mix.draw({"x": x}, y)
     with pytest.raises(TypeError, match="one tensor of inputs, got list"):
         mix.draw([x], y)
-    with pytest.raises(ValueError, match="must not learn with the network inside of it"):
-        HiddenMixup(network(), ["1"], mixer=mix)
     with pytest.raises(
         ValueError, match=r"three numbers for each of the 12 pairs, got .*\(12, 2\)"
     ):

@@ -137,13 +137,13 @@ def test_a_function_for_features_is_given_the_inputs_whichever_way_it_is_called(
     assert torch.equal(mixed.distance, account.distance)
 
 
-def test_a_key_for_features_names_an_entry_of_the_codes():
+def test_a_function_for_features_is_that_of_the_inputs():
     x, y = torch.rand(12, 5), torch.rand(12)
-    by_key, by_hand = (
+    by_function, by_hand = (
         LatentMixup(lambda x: (x[:, :2], x[:, 2:]), torch.hstack, k=4, generator=seeded())
         for _ in "ab"
     )
-    found = by_key.draw(x, y, features=1)
+    found = by_function.draw(x, y, features=lambda x: x[:, 2:])
     assert torch.equal(found.x, by_hand.draw(x, y, features=x[:, 2:]).x)
 
 

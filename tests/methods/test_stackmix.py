@@ -97,9 +97,7 @@ def test_mixers_that_show_samples_differently_are_no_choice():
 
 
 def test_inside_of_a_network_there_is_no_stacking():
-    with pytest.raises(
-        ValueError, match="mixer must leave unmixed samples as they are .* StackMix"
-    ):
+    with pytest.raises(ValueError, match="must mix the outputs of a layer as they are .* StackMix"):
         HiddenMixup(nn.Linear(2, 2), [""], mixer=StackMix())
 
 

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from kmixup.coefficient import Beta
 from kmixup.importance import saliency
-from kmixup.interpolation import Cut, Linear
+from kmixup.interpolation import Cut, Linear, Pair
 from kmixup.lab.commands.reproduce import _extent
 from kmixup.lab.data.dataset import Dataset
 from kmixup.lab.evaluate.tasks import soft_cross_entropy
@@ -22,7 +22,7 @@ from kmixup.lab.train import checkpoint
 from kmixup.lab.train.batches import gather
 from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.loop import _average, _own_parameters, train
-from kmixup.lab.train.mixing import Forward, draw_of, mixer_of
+from kmixup.lab.train.mixing import Forward, StepSource, draw_of, mixer_of
 from kmixup.lab.train.streams import Streams, epoch
 from kmixup.matching import Blocks, Optimal
 from kmixup.methods.local import Decay
@@ -53,6 +53,11 @@ def lam_of(step, alpha=1.0):
     return Beta(alpha).lam(step.u).float()
 
 
+def matched(own, facing, k):
+    sides = ([side.detach().flatten(1)] for side in (own, facing))
+    return Optimal(k).partners(*sides, Blocks(len(own), k))
+
+
 def forward_of(this, data, streams, net=None):
     return Forward(net or nn.Identity(), this, data, streams, this.method.alpha)
 
@@ -72,9 +77,10 @@ def test_cutmix_pastes_the_box_of_the_stream_of_places(photos, k, pairing):
         (images.roll(-k, 0), classes.roll(-k)) if step.second is None
         else gather(step.second, photos, None)
     )  # fmt: skip
-    partner = Optimal(k).partners(images, facing, Blocks(len(images), k))
-    lam, box = Cut().draw(lam_of(step), [images], Streams(0).place)
-    assert torch.equal(x, Cut()(images, facing, partner, lam, box))
+    partner = matched(images, facing, k)
+    spot = Cut().sample((), generator=Streams(0).place)
+    lam, region = Cut().settle(lam_of(step), spot, Pair.of([images]))
+    assert torch.equal(x, Cut()(images, facing, partner, lam, region))
     assert y.dtype == torch.float32
     assert torch.allclose(y, mix_targets(classes, others[partner], lam.float(), 3))
 
@@ -120,7 +126,7 @@ def test_the_loss_of_local_mixup_is_weighted_by_distance(photos, k):
     x, y = forward_of(this, photos, Streams(0))(step)
     images, classes = gather(step.first, photos, None)
     facing, others = gather(step.second, photos, None)
-    partner = Optimal(k).partners(images, facing, Blocks(len(images), k))
+    partner = matched(images, facing, k)
     assert torch.equal(x, Linear()(images, facing, partner, lam_of(step)))
     weight = Decay()((images - facing[partner]).flatten(1).norm(dim=1))
     weight = weight / weight.mean()
@@ -138,7 +144,7 @@ def explicit(net, x, y, step, k, layer):
 
     def mixed(h):
         other = h.roll(-k, 0)
-        partner = Optimal(k).partners(h.detach(), other.detach(), Blocks(len(h), k))
+        partner = matched(h, other, k)
         soft = mix_targets(y, y.roll(-k)[partner], lam_of(step), 3)
         return lam_of(step) * h + (1 - lam_of(step)) * other[partner], soft
 
@@ -177,7 +183,8 @@ def test_the_layer_is_a_fair_coin_from_the_stream_of_places(photos):
     forward = forward_of(this, photos, streams, net)
     step = first_step(this, photos, Streams(0))
     hidden = forward.hidden
-    drawn = [hidden.layers[forward._draw_inside(step, hidden).choices[0]] for _ in range(400)]
+    source = StepSource(step, forward.place)
+    drawn = [hidden.layers[hidden.sample(32, source=source).layer] for _ in range(400)]
     assert set(drawn) == {"", "3"}
     assert 150 < drawn.count("3") < 250
     assert torch.equal(streams.mix.get_state(), Streams(0).mix.get_state())
@@ -293,7 +300,7 @@ def test_a_model_of_ones_own_must_name_its_layers(photos, tmp_path, monkeypatch)
     )
     monkeypatch.syspath_prepend(tmp_path)
     this = replace(trial("manifold"), model="own_small:net")
-    with pytest.raises(ValueError, match="the blocks of the model 'own_small:net' are not known"):
+    with pytest.raises(ValueError, match="the model 'own_small:net', whose blocks are not known"):
         run(this, photos)
     named = replace(this, method=Method("manifold", 4, layers="input,1"))
     assert isinstance(run(named, photos).net, nn.Sequential)
