@@ -263,6 +263,11 @@ class Mixer(Mixing):
 
     @alpha.setter
     def alpha(self, alpha: float) -> None:
+        if not hasattr(self.coefficient, "alpha"):
+            raise AttributeError(
+                f"alpha is a parameter of Beta, this mixer has {self.coefficient}: set "
+                "mixer.coefficient"
+            )
         self.coefficient = replace(self.coefficient, alpha=alpha)  # type: ignore[type-var]
 
     @property

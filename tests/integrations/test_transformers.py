@@ -18,7 +18,7 @@ from transformers import (
     ViTForImageClassification,
 )
 
-from kmixup import Choice, CutMix, KMixup, LocalMixup, RegMixup, StackMix
+from kmixup import Choice, CutMix, KMixup, LocalMixup, Memory, RegMixup, StackMix
 from kmixup.integrations.transformers import MixTrainer
 
 
@@ -242,7 +242,7 @@ def test_sounds_are_mixed_under_the_union_of_the_masks(tmp_path):
 
 def test_partners_from_a_memory_bring_their_masks(tmp_path):
     model, batch = text(), batch_of(sentences())
-    training = trainer(tmp_path, model, sentences(), mixer=KMixup(k=16, memory=64))
+    training = trainer(tmp_path, model, sentences(), mixer=Memory(KMixup(k=16), 64))
     for _ in range(3):
         changed = training._mixed(model, dict(batch))
     ids, union = changed["inputs_embeds"], changed["attention_mask"]
