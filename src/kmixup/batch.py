@@ -35,6 +35,11 @@ class Batch:
         other: the inputs and targets of a second batch that holds the partners, or None.
         features: what to match on, for both sides; None for everything that is mixed.
         importance: of pixels `(n, height, width)`, for both sides; None if it was not given.
+
+    >>> from kmixup import KMixup
+    >>> batch = KMixup(k=4).batch(torch.randn(16, 3), torch.randn(16))
+    >>> batch.n
+    16
     """
 
     x: Nest

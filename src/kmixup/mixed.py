@@ -26,6 +26,7 @@ class Draw:
         u: quantiles of lam: a scalar for the batch, or one for each block or sample.
         spot: what the interpolation draws beyond lam, such as the centre of a box.
 
+    >>> import torch
     >>> from kmixup import KMixup
     >>> mix, x, y = KMixup(k=4), torch.randn(16, 3), torch.randn(16)
     >>> draw = mix.sample(16)    # before the data are read
@@ -54,6 +55,7 @@ class Mixed:
         ignore_index: the class that does not count; both targets have it where one of them has.
         points: what was matched, for both sides.
 
+    >>> import torch
     >>> from kmixup import KMixup
     >>> mixed = KMixup(k=4, num_classes=3).draw(torch.randn(16, 5), torch.randint(3, (16,)))
     >>> mixed.x.shape, mixed.y.shape, mixed.partner.shape, mixed.distance.shape
@@ -119,6 +121,7 @@ class Mixed:
         Returns:
             What `criterion` returns, weighted, with the method's penalty added if there is one.
 
+        >>> import torch
         >>> from kmixup import KMixup
         >>> mixed = KMixup(k=4).draw(torch.randn(16, 5), torch.randint(3, (16,)))
         >>> mixed.loss(torch.nn.CrossEntropyLoss(), mixed.x[:, :3]).shape

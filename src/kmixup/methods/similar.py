@@ -30,6 +30,7 @@ class SimilarMixup(Mixer):
             the same, because they differ in distance.
         num_classes, metric, ignore_index, prob, generator: those of `KMixup`.
 
+    >>> import torch
     >>> mix = SimilarMixup(k=1, alpha=1.0, num_classes=10)
     >>> x, y = mix(torch.randn(128, 784), torch.randint(10, (128,)))
     """

@@ -15,7 +15,7 @@ from kmixup.compiling import eager, hooks_guarded
 from kmixup.features import Features, compute_features
 from kmixup.layers import check_layers, unwrapped
 from kmixup.matching import warn_short
-from kmixup.methods.kmixup import KMixup
+from kmixup.methods import AdaMixup, AutoMix, KMixup
 from kmixup.mixed import Mixed
 from kmixup.mixer import AnyDraw, Mixing
 from kmixup.nests import Nest, batch_length
@@ -88,12 +88,18 @@ class HiddenMixup(nn.Module):
         self.net = net
         self.layers = check_layers(net, layers)
         self.mixer = KMixup(**options) if mixer is None else mixer
-        inside = self.mixer.modules()
-        if self.mixer.encodes_clean or any(isinstance(module, Memory) for module in inside):
+        inside = list(self.mixer.modules())
+        if self.mixer.encodes_clean or any(isinstance(each, Memory) for each in inside):
             raise ValueError(
                 "mixer must mix the outputs of a layer as they are in this step, got "
                 f"{type(self.mixer).__name__}, which needs earlier samples or another shape: mix "
                 "the input with it"
+            )
+        learning = (AdaMixup, AutoMix)
+        if any(self.layers) and any(isinstance(each, learning) for each in inside):
+            raise ValueError(
+                "mixer must not learn with the network at a hidden layer, got "
+                f'{type(self.mixer).__name__}: use layers=[""], or mix the input with it'
             )
 
     @eager

@@ -2,7 +2,6 @@
 
 import io
 import warnings
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -12,18 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from kmixup import (
-    Beta,
-    Choice,
-    CoMixup,
-    CutMix,
-    HiddenMixup,
-    KMixup,
-    Linear,
-    Memory,
-    Mixer,
-    Optimal,
-)
+from kmixup import Choice, CutMix, HiddenMixup, KMixup, Memory, RegMixup, WithClean
 
 CLASSES = 3
 
@@ -41,29 +29,26 @@ def stream(batches, n, *, d=2, seed=0):
         yield x + 3 * torch.nn.functional.one_hot(y, d + CLASSES)[:, :d], y
 
 
-def mixer(k=8, memory=40, **options):
-    return KMixup(k, 1.0, CLASSES, memory=memory, generator=generator(7), **options)
+def mixer(k=8, size=40, **options):
+    return Memory(KMixup(k, 1.0, CLASSES, generator=generator(7), **options), size)
 
 
 def pool_of(mix, rows, draw, name="x"):
     """Inputs or targets of the batch, and below them what the draw takes from the memory."""
-    if draw.fill is None:
+    if draw.places is None:
         return rows
-    return torch.cat([rows, mix.memory.take(draw.fill[0])[name][0]])
+    return torch.cat([rows, mix._rows[name][0][draw.places[0]]])
 
 
 def test_the_memory_holds_the_last_samples():
-    memory, seen = Memory(10), []
+    memory, seen = Memory(KMixup(1), 10), []
     for x, _ in stream(7, 4):
-        memory.add({"x": [x]})
+        memory.draw(x)
         seen += x.tolist()
         assert len(memory) == min(10, len(seen))
-        kept = memory.take(torch.arange(len(memory)))["x"][0].tolist()
-        assert sorted(kept) == sorted(seen[-10:])
-    memory.add({"x": [torch.arange(50.0).view(25, 2).double()]})
-    assert sorted(memory.take(torch.arange(10))["x"][0].tolist()) == [
-        [2.0 * i, 2.0 * i + 1] for i in range(15, 25)
-    ]
+        assert sorted(memory._rows["x"][0][: len(memory)].tolist()) == sorted(seen[-10:])
+    memory.draw(torch.arange(50.0).view(25, 2).double())
+    assert sorted(memory._rows["x"][0].tolist()) == [[2.0 * i, 2.0 * i + 1] for i in range(15, 25)]
     memory.clear()
     assert len(memory) == 0
 
@@ -71,10 +56,10 @@ def test_the_memory_holds_the_last_samples():
 @settings(max_examples=60, deadline=None)
 @given(n=st.integers(1, 40), k=st.integers(1, 12), held=st.integers(0, 60), within=st.booleans())
 def test_batches_are_filled_up_to_whole_blocks(n, k, held, within):
-    memory = Memory(60)
+    memory = Memory(KMixup(k, generator=generator(n)), 60)
     if held:
-        memory.add({"x": [torch.zeros(held, 1)]})
-    places = memory.draw(n, k, within=within, generator=generator(n))
+        memory.remember(memory.batch(torch.zeros(held, 1), None))
+    places = memory.sample(n, within=within).places
     f = 0 if places is None else places.shape[1]
     assert places is None or places.unique().numel() == places.numel()
     assert places is None or int(places.max()) < held
@@ -89,12 +74,12 @@ def test_the_match_is_optimal_in_blocks_of_the_filled_batch(n, k, labels):
     for x, y in stream(20, n, seed=n):
         draw = mix.sample(n)
         mixed = mix.mix(x, y, draw)
-        if len(mix.memory) >= 2 * k:
-            assert draw.blocks.n == max(2 * k, -(-n // k) * k)
+        if len(mix) >= 2 * k:
+            assert draw.draw.blocks.n == max(2 * k, -(-n // k) * k)
             pool = pool_of(mix, x, draw)
             pool_y = pool_of(mix, y, draw, "y")
-            first, second = draw.blocks.sides()
-            for block in range(draw.blocks.count):
+            first, second = draw.draw.blocks.sides()
+            for block in range(draw.draw.blocks.count):
                 own = torch.from_numpy(first[k * block : k * block + k])
                 facing = torch.from_numpy(second[k * block : k * block + k])
                 cost = torch.cdist(pool[own], pool[facing]).square()
@@ -105,7 +90,7 @@ def test_the_match_is_optimal_in_blocks_of_the_filled_batch(n, k, labels):
                 for row, column in zip(rows, columns, strict=True):
                     if own[row] < n:
                         assert mixed.partner[own[row]] == facing[column]
-        mix.remember(x, y)
+        mix.remember(mix.batch(x, y))
 
 
 def test_only_the_batch_comes_out_and_partners_may_come_from_the_memory():
@@ -113,7 +98,7 @@ def test_only_the_batch_comes_out_and_partners_may_come_from_the_memory():
     for x, y in stream(30, 6):
         draw = mix.sample(6)
         mixed = mix.mix(x, y, draw)
-        if draw.fill is not None:
+        if draw.places is not None:
             pool = pool_of(mix, x, draw)
             assert torch.allclose(mixed.x, mixed.lam * x + (1 - mixed.lam) * pool[mixed.partner])
             assert torch.allclose(mixed.distance, (x - pool[mixed.partner]).norm(dim=1))
@@ -124,7 +109,7 @@ def test_only_the_batch_comes_out_and_partners_may_come_from_the_memory():
             from_batch += int((mixed.partner < 6).sum())
         assert mixed.x.shape == x.shape
         assert mixed.y.shape == (6, CLASSES)
-        mix.remember(x, y)
+        mix.remember(mix.batch(x, y))
     assert from_memory > 0
     assert from_batch > 0
 
@@ -145,7 +130,7 @@ def test_pairs_have_the_law_of_two_loaders_on_a_stationary_stream(other):
     k, n, batches, start = 32, 8, 500, 64
     loaders = distances(KMixup(k, generator=generator(1)), 160, k, other=True, seed=50)
     small = distances(KMixup(n, generator=generator(1)), 500, n, other=True, seed=70)
-    mix = KMixup(k, memory=256, generator=generator(2))
+    mix = Memory(KMixup(k, generator=generator(2)), 256)
     measured = distances(mix, batches, n, other=other, seed=90)[:, start:]
     for kind in range(2):
         # batches share samples of the memory, so groups of 32 batches, its age, are one sample
@@ -157,17 +142,15 @@ def test_pairs_have_the_law_of_two_loaders_on_a_stationary_stream(other):
 
 def test_a_small_memory_is_a_batch_as_large():
     """With all the memory in the block, pairs are those of one batch of all samples."""
-    mix = mixer(k=8, memory=16)
+    mix = mixer(k=8, size=16)
     plain = KMixup(8, 1.0, CLASSES)
     (a, ya), (b, yb) = stream(2, 8)
     mix.draw(a, ya)
     draw = mix.sample(8)
-    assert draw.fill.shape == (1, 8)
-    order = draw.fill[0]
+    assert draw.places.shape == (1, 8)
+    order = draw.places[0]
     mixed = mix.mix(b, yb, draw)
-    whole = plain.mix(
-        torch.cat([b, a[order]]), torch.cat([yb, ya[order]]), replace(draw, fill=None)
-    )
+    whole = plain.mix(torch.cat([b, a[order]]), torch.cat([yb, ya[order]]), draw.draw)
     assert torch.equal(mixed.partner, whole.partner[:8])
     assert torch.equal(mixed.x, whole.x[:8])
     assert torch.equal(mixed.y, whole.y[:8])
@@ -177,18 +160,18 @@ def test_mixing_can_be_repeated_and_drawing_remembers():
     mix = mixer()
     for x, y in stream(5, 6):
         mix.draw(x, y)
-    held = len(mix.memory)
+    held = len(mix)
     draw = mix.sample(6)
     first, second = mix.mix(x, y, draw), mix.mix(x, y, draw)
     assert torch.equal(first.x, second.x)
-    assert len(mix.memory) == held == 30
+    assert len(mix) == held == 30
     mix(x, y)
-    assert len(mix.memory) == 36
+    assert len(mix) == 36
     mix.eval()
     mix(x, y)
     mix.draw(x, y)
-    mix.remember(x, y)
-    assert len(mix.memory) == 36
+    mix.remember(mix.batch(x, y))
+    assert len(mix) == 36
 
 
 def test_a_run_goes_on_as_it_would_have():
@@ -202,28 +185,26 @@ def test_a_run_goes_on_as_it_would_have():
     stored.seek(0)
     again = mixer()
     again.load_state_dict(torch.load(stored, weights_only=True))
-    assert len(again.memory) == 30
+    assert len(again) == 30
     for (x, y), (mixed_x, mixed_y) in zip(batches[5:], expected[5:], strict=True):
         found_x, found_y = again(x, y)
         assert torch.equal(found_x, mixed_x)
         assert torch.equal(found_y, mixed_y)
 
 
-def test_checkpoints_without_a_memory_are_whole():
-    plain = KMixup(4, generator=generator())
-    mix = KMixup(4, generator=generator(), memory=8)
-    mix.load_state_dict(plain.state_dict())
-    assert len(mix.memory) == 0
-    assert "memory._extra_state" not in mix.state_dict()
-    mix(torch.randn(4, 2), torch.randn(4))
-    with pytest.raises(ValueError, match="memory must have the size of the checkpoint, 8, got 9"):
-        Memory(9).load_state_dict(mix.memory.state_dict())
-    mix.load_state_dict(plain.state_dict())  # of before the first batch
-    assert len(mix.memory) == 0
+def test_an_empty_memory_adds_nothing_to_a_checkpoint():
+    mix = mixer(k=4, size=8)
+    empty = mix.state_dict()
+    assert list(empty) == ["mixer._extra_state"]
+    mix(*next(stream(1, 4)))
+    with pytest.raises(ValueError, match="size must be that of the checkpoint, 8, got 9"):
+        mixer(k=4, size=9).load_state_dict(mix.state_dict())
+    mix.load_state_dict(empty)
+    assert len(mix) == 0
 
 
 def test_a_checkpoint_stays_as_it_was():
-    mix = mixer(memory=16)
+    mix = mixer(size=16)
     batches = list(stream(6, 6))
     mix(*batches[0])
     state = mix.state_dict()
@@ -236,8 +217,8 @@ def test_a_checkpoint_stays_as_it_was():
 def test_checkpoints_hold_nothing_but_samples():
     for _ in range(20):
         torch.full((40, 2), 7.0)  # what the allocator may give again
-        memory = Memory(40)
-        memory.add({"x": [torch.ones(3, 2)]})
+        memory = Memory(KMixup(1), 40)
+        memory.draw(torch.ones(3, 2))
         (rows,) = memory.state_dict()["_extra_state"]["rows"]["x"]
         assert not rows[3:].any()
 
@@ -254,8 +235,8 @@ def test_while_the_memory_fills_blocks_are_as_large_as_they_can_be():
         warnings.simplefilter("error")
         for x, y in stream(6, 4):
             draw = mix.sample(4)
-            sizes.append((draw.blocks.n, draw.blocks.k))
-            mix.remember(x, y)
+            sizes.append((draw.draw.blocks.n, draw.draw.blocks.k))
+            mix.remember(mix.batch(x, y))
             mix.mix(x, y, draw)
     assert sizes == [(4, 2), (8, 4), (12, 6), (16, 8), (16, 8), (16, 8)]
 
@@ -268,14 +249,14 @@ def test_single_samples_have_partners_in_the_memory():
         draw = mix.sample(1)
         pool = pool_of(mix, x, draw)
         mixed = mix.mix(x, y, draw)
-        mix.remember(x, y)
+        mix.remember(mix.batch(x, y))
         assert mixed.partner.item() > 0
         expected = mixed.lam * x + (1 - mixed.lam) * pool[mixed.partner]
         torch.testing.assert_close(mixed.x, expected)
 
 
 def test_batches_that_need_no_filling_are_as_without():
-    plain, mix = KMixup(4, generator=generator(3)), KMixup(4, memory=8, generator=generator(3))
+    plain, mix = KMixup(4, generator=generator(3)), Memory(KMixup(4, generator=generator(3)), 8)
     for x, _ in stream(4, 16):
         assert torch.equal(plain.draw(x, None).x, mix.draw(x, None).x)
 
@@ -289,7 +270,7 @@ def test_every_sample_has_its_lam(lam_per, other):
         mixed = mix.draw(x, y, other=next(facing) if other else None)
         assert mixed.lam.shape == (() if lam_per == "batch" else (6,))
         assert mixed.y.sum(1).allclose(torch.ones(6, dtype=mixed.y.dtype))
-    assert mixed.features[1].shape[0] == (16 if not other else 8)
+    assert mixed.points[1][0].shape[0] == (16 if not other else 8)
 
 
 def test_nests_keep_what_is_not_mixed():
@@ -299,17 +280,16 @@ def test_nests_keep_what_is_not_mixed():
         mixed = mix.draw(batch, y)
     assert torch.equal(mixed.x["id"], torch.arange(4))
     assert mixed.x["b"][1] == "name"
-    kept = mix.memory.take(torch.arange(2))
-    assert [name for name, rows in kept.items() if rows] == ["x['a']", "x['b'][0]", "y"]
-    keyed = KMixup(4, memory=8, generator=generator())
+    assert [name for name, rows in mix._rows.items() if rows] == ["x['a']", "x['b'][0]", "y"]
+    keyed = Memory(KMixup(4, generator=generator()), 8)
     for x, _ in stream(4, 4):
         result = keyed.draw({"a": x, "b": x[:, :1]}, {"p": x[:, 0], "q": x}, features="b")
-    assert result.features[1].shape == (8, 1)
+    assert result.points[1][0].shape == (8, 1)
     assert result.y["q"].shape == (4, 2)
 
 
 def test_entries_of_nests_meet_by_their_names():
-    mix = KMixup(4, memory=8, generator=generator())
+    mix = Memory(KMixup(4, generator=generator()), 8)
     one, many = torch.ones(2, 1), torch.full((2, 1), 100.0)
     for turn in range(6):
         parts = [("a", one), ("b", many)]
@@ -323,12 +303,12 @@ def test_entries_of_nests_meet_by_their_names():
 
 
 def test_features_may_be_an_entry_that_is_not_mixed():
-    mix = KMixup(4, memory=8, generator=generator())
+    mix = Memory(KMixup(4, generator=generator()), 8)
     for x, _ in stream(5, 4):
         tokens = torch.arange(8).view(4, 2)
         mixed = mix.draw({"x": x, "tokens": tokens}, None, features="tokens")
-    assert torch.equal(mixed.features[0], tokens.float())
-    assert mixed.features[1].shape == (8, 2)
+    assert torch.equal(mixed.points[0][0][:4], tokens.float())
+    assert mixed.points[1][0].shape == (8, 2)
     assert torch.equal(mixed.x["tokens"], tokens)
     with pytest.raises(ValueError, match="features must name an entry of x, got 'token'"):
         mix.draw({"x": x, "tokens": tokens}, None, features="token")
@@ -344,8 +324,8 @@ def test_features_are_kept_with_their_samples():
     for x, y in stream(5, 4):
         mixed = mix.draw(x, y, features=embed)
     assert calls == [4] * 5  # once for each batch, none for the memory
-    assert mixed.features[1].shape == (8, 1)
-    assert torch.equal(mixed.features[0], x[:, :1].square())
+    assert mixed.points[1][0].shape == (8, 1)
+    assert torch.equal(mixed.points[0][0][:4], x[:, :1].square())
     with pytest.raises(ValueError, match="a batch must be like those in the memory"):
         mix.draw(x, y)
     with pytest.raises(ValueError, match="one row for each of the 4 samples, got shape \\(3, 1\\)"):
@@ -354,58 +334,62 @@ def test_features_are_kept_with_their_samples():
 
 @pytest.mark.parametrize("other", [False, True])
 def test_the_memory_format_of_images_is_kept(other):
-    mix = KMixup(4, memory=8, generator=generator())
+    mix = Memory(KMixup(4, generator=generator()), 8)
     for _ in range(4):
         x = torch.randn(3, 2, 5, 5).contiguous(memory_format=torch.channels_last)
         mixed = mix.draw(x, None, other=(x, None) if other else None)
         assert mixed.x.is_contiguous(memory_format=torch.channels_last)
-    assert mixed.features[1].shape == ((4, 2, 5, 5) if other else (8, 2, 5, 5))
+    assert mixed.points[1][0].shape == (4 if other else 8, 50)
 
 
-def test_images_are_cut_and_clean_batches_stand_below():
-    mix = CutMix(8, 1.0, CLASSES, memory=16, generator=generator())
-    clean = Mixer(
-        Optimal(8), Beta(1.0), Linear(), num_classes=CLASSES, clean=True, memory=16,
-        generator=generator(),
-    )  # fmt: skip
+def test_images_are_cut_and_clean_rows_come_below():
+    mix = Memory(CutMix(8, 1.0, CLASSES, generator=generator()), 16)
+    both = [
+        Memory(WithClean(KMixup(8, 1.0, CLASSES, generator=generator())), 16),
+        WithClean(Memory(KMixup(8, 1.0, CLASSES, generator=generator()), 16)),
+        Memory(RegMixup(8, 1.0, CLASSES, generator=generator()), 16),
+    ]
     for _, y in stream(5, 4):
         x = torch.randn(4, 1, 6, 6)
-        mixed, both = mix.draw(x, y), clean.draw(x, y)
-    assert mixed.x.shape == x.shape
-    assert torch.equal(both.x[4:], x)
-    assert torch.equal(both.distance[4:], torch.zeros(4))
+        assert mix.draw(x, y).x.shape == x.shape
+        first, *others = (each.draw(x, y) for each in both)
+        assert torch.equal(first.x[4:], x)
+        assert torch.equal(first.distance[4:], torch.zeros(4))
+        assert all(torch.equal(first.x, other.x) for other in others)
+        assert all(torch.equal(first.y, other.y) for other in others)
 
 
-def test_a_choice_lets_all_its_mixers_remember():
-    mix = Choice([mixer(k=4), CutMix(4, memory=16)], [1, 0], generator=generator())
-    mix.draw(torch.randn(4, 1, 3, 3), torch.zeros(4).long())
-    assert [len(part.memory) for part in mix.mixers] == [4, 4]
-    with pytest.raises(ValueError, match='per="sample" takes all partners from one batch'):
-        Choice([mixer(), mixer()], per="sample")
+@pytest.mark.parametrize("per", ["batch", "sample"])
+def test_all_mixers_of_a_choice_remember(per):
+    mixers = [mixer(k=4), Memory(CutMix(4, 1.0, CLASSES), 16)]
+    mix = Choice(mixers, [1, 1], per=per, generator=generator())
+    for count in range(1, 4):
+        x = torch.randn(4, 1, 3, 3)
+        mixed = mix.draw(x, torch.zeros(4).long())
+        assert mixed.x.shape == x.shape
+        assert [len(part) for part in mix.mixers] == [4 * count] * 2
 
 
-def test_what_cannot_be_is_refused():
-    with pytest.raises(ValueError, match="memory must hold at least 2k = 32 samples, got 20"):
-        KMixup(16, memory=20)
-    with pytest.raises(ValueError, match="memory must be a number of samples, at least 2, got 0"):
-        KMixup(1, memory=0)
+def test_bad_sizes_batches_and_draws_raise():
+    with pytest.raises(ValueError, match="size must be at least 2k = 32 samples, got 20"):
+        Memory(KMixup(16), 20)
+    with pytest.raises(TypeError, match="size must be a whole number, got 4.5"):
+        Memory(KMixup(1), 4.5)
     mix = mixer(k=8)
-    with pytest.raises(ValueError, match="memory must hold at least 2k = 64"):
-        mix.k = 32
     for x, y in stream(5, 6):
         mix.draw(x, y)
     with pytest.raises(ValueError, match="a batch must be like those in the memory, got samples"):
         mix.draw(x.float(), y)
     draw = mix.sample(6)
-    with pytest.raises(ValueError, match="draw takes samples from a memory of .* has 0"):
+    with pytest.raises(ValueError, match="draw uses samples of a memory .* holds 0"):
         mixer().mix(x, y, draw)
-    with pytest.raises(ValueError, match="mixer must have no memory inside of a network"):
+    mix.mixer.k = 32
+    with pytest.raises(ValueError, match="size must be at least 2k = 64"):
+        mix.draw(x, y)
+    with pytest.raises(ValueError, match="mixer must mix the outputs of a layer as they are"):
         HiddenMixup(torch.nn.Linear(2, 2), [""], mixer=mix)
-    with pytest.raises(ValueError, match="memory must go with a method that mixes pairs"):
-        Mixer(Optimal(1), Beta(1.0), CoMixup(1, 1.0, 3).interpolation, memory=8)
-    assert "memory=Memory(40)" in repr(mix)
-    assert Memory(np.int64(4)).size == 4
-    assert repr(Memory(4, device="cpu")) == "Memory(4, device='cpu')"
+    assert Memory(KMixup(1), np.int64(4)).size == 4
+    assert repr(Memory(KMixup(1), 4, device="cpu")).endswith("size=4, device='cpu')")
 
 
 class Net(torch.nn.Module):
@@ -428,12 +412,12 @@ def test_features_of_a_network_have_no_gradient_and_leave_its_modes():
     x, y = torch.randn(16, 2), torch.zeros(16).long()
     for embed in (net.embed, net, partial(net.embed, scale=2.0)):
         mixed = KMixup(4, 1.0, CLASSES).draw(x, y, features=embed)
-        assert not mixed.features[0].requires_grad
+        assert not mixed.points[0][0].requires_grad
     mixed = KMixup(4, 1.0, CLASSES).draw(x, y, other=(-x, y), features=net.embed)
-    assert torch.equal(mixed.features[1], net.body(-x).detach())
+    assert torch.equal(mixed.points[1][0], net.body(-x).detach())
     mix = KMixup(4, 1.0, CLASSES)
     again = mix.mix(x, y, mix.sample(16), features=net.embed)
-    assert torch.equal(again.features[0], net.body(x).detach())
+    assert torch.equal(again.points[0][0], net.body(x).detach())
     assert set(net.modes) == {(False, False, False)}
     assert net.training
     assert not net.norm.training
@@ -448,20 +432,17 @@ def test_matching_by_a_function_is_matching_by_its_values():
     assert torch.equal(by_function.partner, by_tensor.partner)
 
 
-def test_nothing_is_computed_where_nothing_is_mixed():
+def test_eval_mode_computes_no_features():
     def embed(x):
         raise AssertionError
 
     x = torch.randn(8, 2)
-    mix = KMixup(2).eval()
-    assert torch.equal(mix.draw(x, None, features=embed).x, x)
-    off = KMixup(2, alpha=0)
-    assert torch.equal(off.mix(x, None, off.sample(8), features=embed).x, x)
+    assert torch.equal(KMixup(2).eval().draw(x, None, features=embed).x, x)
 
 
 def test_what_is_no_feature_is_refused():
     x = torch.randn(8, 2)
     with pytest.raises(TypeError, match="features must be a tensor, two with other, .* got float"):
         KMixup(2).draw(x, None, features=1.5)
-    with pytest.raises(TypeError, match="features must give one tensor .* gave list"):
+    with pytest.raises(TypeError, match="features must return one tensor .* got list"):
         KMixup(2).draw(x, None, features=lambda x: [x])

@@ -160,7 +160,7 @@ def test_a_loop_on_a_gpu_would_find_all_tensors_of_a_batch():
     x, y = torch.randn(8, 3, 4, 4), torch.arange(8) % 3
     mixed = CutMix(2, num_classes=3).draw({"image": x, "name": "a"}, y)
     found = {id(tensor) for tensor in _tensors((mixed, y))}
-    expected = (mixed.x["image"], *mixed.targets, mixed.partner, mixed.lam, mixed.box, y)
+    expected = (mixed.x["image"], *mixed.targets, mixed.partner, mixed.lam, mixed.region, y)
     assert found >= {id(tensor) for tensor in expected}
 
 

@@ -1,5 +1,6 @@
 import io
 import re
+from dataclasses import dataclass, field
 
 import pytest
 import torch
@@ -10,15 +11,17 @@ from torch.nn import functional as F
 from kmixup import (
     Beta,
     Choice,
+    Coefficient,
     CutMix,
     Draw,
+    Interpolation,
     KMixup,
     LatentMixup,
     Linear,
     LocalMixup,
     Mixer,
     Nearest,
-    Optimal,
+    Pairing,
     RegMixup,
     SimilarMixup,
     StackMix,
@@ -112,9 +115,8 @@ def test_lam_is_one_number_per_batch_block_or_sample():
     assert len(each.unique()) == 20
     mix = KMixup(8, num_classes=5, lam_per="block", generator=seeded())
     lam = mix.draw(x, y).lam
-    generator = seeded()
-    torch.rand((), generator=generator)
-    index = torch.from_numpy(Optimal(8).draw(20, within=True, generator=generator).index())
+    mix.generator = seeded()
+    index = torch.from_numpy(mix.sample(20).blocks.index())
     assert len(lam.unique()) == 3
     assert all(len(lam[index == b].unique()) == 1 for b in range(3))
 
@@ -272,17 +274,60 @@ def test_a_resumed_generator_draws_what_the_unbroken_run_would_have_drawn():
             assert torch.equal(a, b)
 
 
-def test_state_without_a_generator_leaves_one_alone():
+def test_resuming_warns_if_only_the_checkpoint_or_only_the_mixer_has_a_generator():
     mix = KMixup(8, generator=seeded(3))
-    mix.load_state_dict(KMixup(8).state_dict())
+    with pytest.warns(UserWarning, match="the checkpoint has no state for this mixer's generator"):
+        mix.load_state_dict(KMixup(8).state_dict())
     assert torch.equal(mix.generator.get_state(), seeded(3).get_state())
-    KMixup(8).load_state_dict(mix.state_dict())
+    with pytest.warns(UserWarning, match="the checkpoint has a generator and this mixer has none"):
+        KMixup(8).load_state_dict(mix.state_dict())
+
+
+class Farthest(Pairing):
+    def choose(self, distances, differ=None):
+        return distances.argmax(2)
+
+
+class UpperHalf(Coefficient):
+    def lam(self, u, distance=None):
+        return 0.5 + u / 2
+
+
+@dataclass(frozen=True)
+class Patch(Interpolation):
+    """Replaces one drawn feature by that of the partner."""
+
+    shapes: list = field(default_factory=list)
+
+    def sample(self, size, shape=(), generator=None):
+        self.shapes.append(shape)
+        return torch.randint(shape[0], (*size, 1), generator=generator)
+
+    def settle(self, lam, spot, pair):
+        return torch.full_like(lam, 1 - 1 / pair.samples[0].shape[1]), spot
+
+    def __call__(self, x, other, partner, lam, region=None):
+        return torch.where(torch.arange(x.shape[1]) == region, other[partner], x)
 
 
 def test_any_stages_compose():
     x, y = batch(32, 2)
     m = Mixer(Nearest(8), Beta(2.0), Linear(), num_classes=5, lam_per="sample").draw(x, y)
     assert len(set(m.partner.tolist())) < 32
+
+
+@pytest.mark.parametrize("lam_per", ["batch", "block", "sample"])
+def test_stages_of_your_own_work_in_a_mixer(lam_per):
+    x, y = batch(32, 4)
+    m = Mixer(Farthest(8), UpperHalf(), Linear(), num_classes=5, lam_per=lam_per).draw(x, y)
+    assert (m.lam >= 0.5).all()
+    near = Mixer(Nearest(8), UpperHalf(), Linear(), num_classes=5).draw(x, y)
+    assert m.distance.mean() > near.distance.mean()
+    patch = Patch()
+    m = Mixer(Farthest(8), UpperHalf(), patch, num_classes=5, lam_per=lam_per).draw(x, y)
+    assert patch.shapes == [(4,)]
+    assert ((m.x != x).sum(1) == 1).all()
+    assert (m.lam == 0.75).all()
 
 
 def test_repr_shows_the_composition():
@@ -322,7 +367,7 @@ def test_inputs_that_are_not_tensors_are_refused(x):
 def test_integer_targets_without_num_classes_say_what_to_write():
     x, y = batch(8)
     y[0] = 4
-    with pytest.raises(ValueError, match=r"e.g. KMixup\(num_classes=5\)"):
+    with pytest.raises(ValueError, match=r"e.g. KMixup\(num_classes="):
         KMixup(2)(x, y)
     KMixup(2).draw(x, y).loss(F.cross_entropy, torch.randn(8, 5))  # needs no soft targets
 
@@ -351,7 +396,7 @@ def test_batches_without_a_common_length_are_refused(x, y, message):
         (torch.zeros(6, 3), "x and the inputs of other must have the same length, got 8 and 6"),
         (torch.zeros(8, 4), "x and the inputs of other must have the same sample shape, "
          "got (3,) and (4,)"),
-        (torch.zeros(8, 3, device="meta"), "same device, got cpu and meta"),
+        (torch.zeros(8, 3, device="meta"), "the inputs of other must hold values to be matched"),
         (torch.zeros(8, 3).double(), "same dtype, got torch.float32 and torch.float64"),
         ([torch.zeros(8, 3)], "the inputs of other must be nested like x"),
     ],
@@ -451,13 +496,13 @@ def test_a_draw_can_be_mixed_again_and_does_not_look_at_values(name):
 def test_a_draw_of_another_batch_or_mixer_is_refused():
     x, y = torch.randn(12, 3), torch.randn(12)
     mix, other = KMixup(4), (torch.randn(12, 3), torch.randn(12))
-    with pytest.raises(ValueError, match=r"draw must be of a batch of 12, got one of 10"):
+    with pytest.raises(ValueError, match=r"draw must be for a batch of 12, got one for 10"):
         mix.mix(x, y, mix.sample(10))
-    with pytest.raises(ValueError, match="sampled across two batches: pass other"):
+    with pytest.raises(ValueError, match=r"draw must be from .* sample\(n, within=True\)"):
         mix.mix(x, y, mix.sample(12, within=False))
-    with pytest.raises(ValueError, match="sampled within a batch: leave out other"):
+    with pytest.raises(ValueError, match=r"draw must be from .* sample\(n, within=False\)"):
         mix.mix(x, y, mix.sample(12), other=other)
-    with pytest.raises(ValueError, match=r"quantiles of shape \(12,\) for lam_per='sample'"):
+    with pytest.raises(ValueError, match="got one for other batches or another lam_per"):
         KMixup(4, lam_per="sample").mix(x, y, mix.sample(12))
 
 
@@ -466,7 +511,7 @@ def test_in_eval_mode_nothing_is_drawn_and_nothing_mixed():
     mix = KMixup(4, generator=torch.Generator().manual_seed(0))
     draw, before = mix.sample(12), mix.generator.get_state()
     mix.eval()
-    assert mix.sample(12).coin == 1.0
+    assert mix.sample(12) is None
     assert torch.equal(mix.generator.get_state(), before)
     assert torch.equal(mix.mix(x, y, draw).x, x)
 

@@ -1,0 +1,147 @@
+"""Mixers inside wrappers, nested in any order."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional as F
+
+from kmixup import (
+    Choice,
+    CutMix,
+    KMixup,
+    LocalMixup,
+    Memory,
+    RegMixup,
+    Sometimes,
+    StackMix,
+    WithClean,
+    Wrapper,
+)
+
+N, CLASSES = 6, 3
+LEAVES = {
+    "kmixup": lambda: KMixup(4, 1.0, CLASSES),
+    "per sample": lambda: KMixup(2, 1.0, CLASSES, lam_per="sample", prob=0.7),
+    "cutmix": lambda: CutMix(2, 1.0, CLASSES, lam_per="block"),
+    "local": lambda: LocalMixup(2, 1.0, CLASSES),
+    "regmixup": lambda: RegMixup(2, 1.0, CLASSES),
+    "stackmix": lambda: StackMix(2, CLASSES),
+}
+AROUND = {
+    "memory": lambda mixer: Memory(mixer, 16),
+    "clean": WithClean,
+    "sometimes": lambda mixer: Sometimes(mixer, 0.6),
+    "choice": lambda mixer: (
+        Choice([mixer, StackMix(2, CLASSES)])
+        if mixer.encodes_clean
+        else Choice([mixer, KMixup(2, 1.0, CLASSES)])
+    ),
+    "choice per sample": lambda mixer: Choice([mixer, mixer], [1, 2], per="sample"),
+}
+
+
+@st.composite
+def nests(draw):
+    """A mixer and the wrappers around it, inside first; a batch is doubled once at most."""
+    leaf = draw(st.sampled_from(list(LEAVES)))
+    names = draw(st.lists(st.sampled_from(list(AROUND)), max_size=4))
+    doubled = leaf == "regmixup"
+    kept = []
+    for name in names:
+        if name == "clean" and doubled:
+            continue
+        if name == "choice per sample" and doubled:  # rows cannot be chosen if their number varies
+            continue
+        doubled |= name == "clean"
+        kept.append(name)
+    return leaf, kept
+
+
+def build(leaf, names, seed):
+    mixer = LEAVES[leaf]()
+    for name in names:
+        mixer = AROUND[name](mixer)
+    return Choice([mixer], generator=torch.Generator().manual_seed(seed))
+
+
+def batches(count=4):
+    drawn = torch.Generator().manual_seed(1)
+    for _ in range(count):
+        x = torch.randn(N, 1, 4, 4, generator=drawn)
+        yield x, torch.randint(CLASSES, (N,), generator=drawn)
+
+
+def assert_same(first, second):
+    assert torch.equal(first.x, second.x)
+    assert torch.equal(first.y, second.y)
+    assert torch.equal(first.partner, second.partner)
+
+
+@pytest.mark.filterwarnings("ignore:a batch of")
+@settings(max_examples=40, deadline=None)
+@given(nest=nests(), seed=st.integers(0, 5))
+def test_wrappers_nest_in_any_order(nest, seed):
+    mix, same, by_hand = (build(*nest, seed) for _ in range(3))
+    each = torch.nn.CrossEntropyLoss(reduction="none")
+    for x, y in batches():
+        copies = x.clone(), y.clone()
+        mixed = mix.draw(x, y)
+        assert_same(mixed, same.draw(x, y))
+        assert_same(mixed, by_hand.mix(x, y, by_hand.sample(N, tuple(x.shape[1:]))))
+        by_hand.remember(by_hand.batch(x, y))
+        assert torch.equal(x, copies[0])
+        assert torch.equal(y, copies[1])
+        rows = len(mixed.x)
+        assert rows in (N, 2 * N)
+        assert mixed.x.shape[1:] == mix.encode_clean(x).shape[1:]
+        assert len(mixed.partner) == len(mixed.distance) == rows
+        assert mixed.y.shape == (rows, CLASSES)
+        torch.testing.assert_close(mixed.y.sum(1), torch.ones(rows))
+        logits = torch.randn(rows, CLASSES)
+        expected = F.cross_entropy(logits, mixed.y, reduction="none")
+        weight = torch.ones(()) if mixed.weight is None else mixed.weight
+        torch.testing.assert_close(mixed.loss(each, logits), weight * expected)
+        assert mixed.agreement(logits).shape == (rows,)
+    resumed = build(*nest, seed + 1)
+    resumed.load_state_dict(mix.state_dict())
+    for x, y in batches(2):
+        assert_same(mix.draw(x, y), resumed.draw(x, y))
+    state = mix.generator.get_state()
+    clean, labels = mix.eval()(x, y)
+    assert torch.equal(clean, mix.encode_clean(x))
+    assert labels is y
+    assert torch.equal(mix.generator.get_state(), state)
+    assert torch.equal(mix.draw(x, y).y, F.one_hot(y, CLASSES).float())
+
+
+class Scaled(Wrapper):
+    def mix_batch(self, batch, draw):
+        mixed = self.mixer.mix_batch(batch, draw)
+        return replace(mixed, x=2 * mixed.x)
+
+
+def test_a_wrapper_of_your_own_works_inside_and_around_others():
+    ((x, y),) = batches(1)
+
+    def mixer():
+        return KMixup(2, 1.0, CLASSES, generator=torch.Generator().manual_seed(0))
+
+    expected = 2 * WithClean(mixer())(x, y)[0]
+    assert torch.equal(Scaled(WithClean(mixer()))(x, y)[0], expected)
+    assert torch.equal(WithClean(Scaled(mixer()))(x, y)[0], expected)
+    with pytest.raises(AttributeError, match="alpha is a setting of the mixer inside"):
+        Scaled(mixer()).alpha = 0.5
+    with pytest.raises(TypeError, match="mixer must be a mixer, got 3"):
+        Scaled(3)
+
+
+def test_sometimes_mixes_the_given_share_of_batches():
+    ((x, y),) = batches(1)
+    mix = Sometimes(KMixup(2, 1.0, CLASSES, generator=torch.Generator().manual_seed(0)), 0.3)
+    mixed = sum(not torch.equal(mix.draw(x, y).x, x) for _ in range(500))
+    assert mixed == pytest.approx(150, abs=4 * (500 * 0.21) ** 0.5)
+    mix.prob = 0.0
+    assert torch.equal(mix.draw(x, y).x, x)
