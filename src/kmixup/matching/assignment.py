@@ -84,7 +84,7 @@ def match_blocks(
         cost[extreme] = 0  # infinities would stop the solver
     columns = choose(cost, differ)
     distance, sizes = _chosen(cost, norms, columns)
-    lost = torch.finfo(dtype).eps * sizes > TOLERANCE * distance
+    lost = torch.finfo(dtype).eps * sizes >= TOLERANCE * distance
     lost |= extreme[:, None]
     if lost.any():
         # nothing is better than a distance of zero, however it was found
