@@ -209,8 +209,8 @@ def test_an_array_with_nan_is_explained(kmixup, here):
     code, out, err = kmixup("inspect", "own.npz")
     assert (code, out) == (2, "")
     assert err == (
-        "kmixup: own.npz must hold finite numbers in x, sample 5 has NaN or an infinite one: "
-        "fill it in or leave the sample out (blanks are filled in of a .csv alone)\n"
+        "kmixup: own.npz must hold finite numbers in x, sample 5 has NaN or one beyond "
+        "3.4e+38: fill it in or leave the sample out (only tables may have blanks)\n"
     )
 
 

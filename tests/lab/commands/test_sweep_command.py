@@ -90,7 +90,7 @@ def test_what_has_ended_so_far_is_reported_without_any_training(kmixup, grid):
     assert (code, ending(out)) == (0, "2 trials, 0 of them run now: out/grid\n")
     assert (folder / "rows.jsonl").read_bytes() == rows
     report = (folder / "report.md").read_text()
-    assert "2 trials ended, 0 failed." in report
+    assert "2 trials finished, 0 failed;" in report
     assert "```\nkmixup sweep grid.toml\n```" in report  # which trains the third
 
 
@@ -142,8 +142,8 @@ def test_failed_trials_are_counted_by_their_reason(kmixup, grid):
     assert (code, ending(out)) == (1, "6 trials, 6 of them run now: out/grid\n")
     assert err == (
         "2 trials failed, the same command tries them again:\n"
-        "  2 × ValueError: k=120 with pairing 'loaders' needs 120 training samples, iris has 100: "
-        "lower k\n"
+        "  2 × SettingError: k must be lower: 120 needs 120 training samples with pairing "
+        "'loaders', iris has 100\n"
     )
     statuses = {(row.trial.method.k, type(row)) for row in read(folder)}
     assert statuses == {(1, Done), (120, Failed)}
@@ -191,7 +191,8 @@ def test_a_network_that_diverges_or_raises_stops_no_other(kmixup, grid, here):
         ('data = "iris"\n[protocol]\nlr = 1', "grid.toml", "protocol.lr is not a setting"),
         ('data = "iris"\nk = 200', "grid.toml", "batch_size must be at least k = 200"),
         ('data = "irsi"', "grid.toml", "there is no data set or file 'irsi': did you mean iris"),
-        ("data = 5", "grid.toml", "grid.toml has a value of the wrong kind"),
+        ("data = 5", "grid.toml", "data must be a string or a list of strings, got 5"),
+        ('data = "iris"\nmodel = 5', "grid.toml", "model must be a string or a list of strings"),
         (GRID, "grid.toml --engine slurm", "engine must be local or ray, got 'slurm'"),
         (GRID, "grid.toml --engine slurm --dry-run", "engine must be local or ray, got 'slurm'"),
         (GRID, "grid.toml --address auto", "--address is no option of the engine local"),
@@ -251,8 +252,8 @@ def test_a_damaged_line_is_named_and_a_torn_one_is_run_again(kmixup, swept):
     code, _, err = kmixup("sweep", "grid.toml")
     assert code == 2
     assert err == (
-        "kmixup: line 4 of out/grid/rows.jsonl must be the row of a trial, it is damaged: "
-        "restore the file, or delete that line\n"
+        "kmixup: line 4 of out/grid/rows.jsonl must be the row of a trial, it is damaged "
+        "(its checksum is wrong): restore the file, or delete that line\n"
     )
 
 
@@ -269,7 +270,7 @@ def test_a_full_disk_is_one_sentence_and_the_sweep_goes_on_later(kmixup, swept, 
     assert (code, out) == (2, "")
     assert err == (
         "kmixup: the rows could not be written to out/grid/rows.jsonl (No space left on device): "
-        "all earlier ones are safe; mend that and start again\n"
+        "all earlier ones are safe; fix the disk and start again\n"
     )
     assert swept.read_text() == "".join(lines[:4])
     code, out, _ = kmixup("sweep", "grid.toml", "--quiet")

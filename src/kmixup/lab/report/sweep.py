@@ -185,7 +185,11 @@ def _headline(rows: Sequence[Row], results: Sequence[TableResult], preface: Pref
     else:
         tally = Counter(verdict.outcome for verdict in verdicts)
         parts = [f"{outcome} in {tally[outcome]}" for outcome in stats.Outcome if tally[outcome]]
-        text = f"{count(len(judged), 'comparison')}: {', '.join(parts)}" if parts else "No cells"
+        text = (
+            f"{count(len(judged), 'comparison')}: {', '.join(parts)}"
+            if parts
+            else "Nothing to compare"
+        )
     done, failed = done_of(rows), failed_of(rows)
     extent = (
         f"{count(len(done), 'trial')} finished, {len(failed)} failed; "
