@@ -228,11 +228,14 @@ class Mixer(Mixing):
         generator: Generator | None = None,
     ) -> None:
         super().__init__(generator)
-        stages = ((pairing, Pairing), (coefficient, Coefficient), (interpolation, Interpolation))
-        for stage, kind in stages:
+        for stage, kind, example in (
+            (pairing, Pairing, "Optimal(k=16)"),
+            (coefficient, Coefficient, "Beta(1.0)"),
+            (interpolation, Interpolation, "Linear()"),
+        ):
             if not isinstance(stage, kind):
                 name = kind.__name__
-                raise TypeError(f"{name.lower()} must be a {name}, got {stage!r}: use a subclass")
+                raise TypeError(f"{name.lower()} must be a {name}, got {stage!r}: use {example}")
         if lam_per not in get_args(LamPer):
             raise ValueError(f"lam_per must be one of {get_args(LamPer)}, got {lam_per!r}")
         self.pairing = pairing

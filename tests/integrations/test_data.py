@@ -108,9 +108,9 @@ def test_batches_and_mixers_that_cannot_be_mixed_are_refused():
         mix_batch(mixer, {"image": 1, "label": 2})
     with pytest.raises(ValueError, match="target_key must name an entry.*got 5.*2 entries"):
         mix_batch(mixer, batch_of(), target_key=5)
-    with pytest.raises(ValueError, match="cannot carry the weights of local mixup"):
+    with pytest.raises(ValueError, match="cannot carry the weights or the penalty"):
         mix_batch(LocalMixup(4, num_classes=4), batch_of())
-    with pytest.raises(ValueError, match="cannot carry the weights of local mixup"):
+    with pytest.raises(ValueError, match="cannot carry the weights or the penalty"):
         MixCollate(LocalMixup(4, num_classes=4))
     hidden = HiddenMixup(torch.nn.Sequential(torch.nn.Linear(3, 4)), ["0"], num_classes=4)
     with pytest.raises(TypeError, match="mixer must mix inputs.*got HiddenMixup"):

@@ -182,7 +182,7 @@ def test_weights_of_local_mixup_reach_the_loss_or_are_refused():
     fit(learning)
     assert len(recorder.losses) == 4
     learning, _ = learner(KMixUp(mixer=LocalMixup(8, 1.0)), number=True)
-    with pytest.raises(ValueError, match="cannot carry the weights of local mixup"):
+    with pytest.raises(ValueError, match="cannot carry the weights or the penalty"):
         fit(learning)
 
 

@@ -241,7 +241,7 @@ def test_the_trainer_of_pytorch_lightning_takes_the_callback_too(tmp_path):
 def test_wrong_arguments_are_refused():
     with pytest.raises(TypeError, match="mixer must mix inputs.*got HiddenMixup"):
         MixCallback(HiddenMixup(nn.Sequential(nn.Linear(3, 4)), ["0"], num_classes=4))
-    with pytest.raises(ValueError, match="cannot carry the weights of local mixup"):
+    with pytest.raises(ValueError, match="cannot carry the weights or the penalty"):
         MixCallback(Choice([CutMix(), LocalMixup()]))
     with pytest.raises(ValueError, match="leave unmixed inputs as they are, got StackMix"):
         MixCallback(StackMix(4))
