@@ -1,6 +1,8 @@
 import io
 import re
+import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
+import kmixup
 from kmixup import (
     Beta,
     Choice,
@@ -533,3 +536,20 @@ def test_several_batches_are_mixed_at_once_as_they_would_be_alone():
         alone = mix.mix(x[i], y[i], draw, other=(x2[i], y2[i]))
         assert torch.equal(together.x.view(5, 10, 3)[i], alone.x)
         assert torch.equal(together.y.view(5, 10, 3)[i], alone.y)
+
+
+def test_a_common_call_runs_few_functions():
+    mix, (x, y) = KMixup(16, 1.0, 10), (torch.randn(128, 3, 32, 32), torch.arange(128) % 10)
+    mix(x, y)  # imports on first use
+    package, called = str(Path(kmixup.__file__).parent), set()
+
+    def note(frame, event, _):  # not the `__init__` that dataclasses generate
+        if event == "call" and frame.f_code.co_filename.startswith(package):
+            called.add(frame.f_code)
+
+    sys.setprofile(note)
+    try:
+        mix(x, y)
+    finally:
+        sys.setprofile(None)
+    assert len(called) <= 45, sorted(code.co_qualname for code in called)

@@ -157,8 +157,10 @@ class Linear(Interpolation):
             return mixed.lerp_(x.to(weight.dtype), weight).to(x.dtype)
         learns = torch.is_grad_enabled() and (x.requires_grad or other.requires_grad)
         learns = learns or (isinstance(weight, Tensor) and weight.requires_grad)
-        if learns or x.device.type != "cpu" or not x.is_contiguous() or x.nbytes < LARGE:
+        if not x.is_contiguous():
             return rows_of(other, partner).lerp_(x, weight)
+        if learns or x.device.type != "cpu" or x.nbytes < LARGE:
+            return other.index_select(0, partner).lerp_(x, weight)
         # a few rows at a time, so that the second pass over them finds them in the cache
         mixed = _large_like(x)
         step = max(1, GROUP // x[:1].nbytes)

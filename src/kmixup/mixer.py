@@ -14,6 +14,8 @@ from kmixup.batch import Batch, Extras
 from kmixup.checks import check_probability, check_whole
 from kmixup.coefficient import Coefficient
 from kmixup.compiling import eager, warn_user
+from kmixup.features import Features
+from kmixup.importance import Importance
 from kmixup.interpolation import Interpolation, Pair, Region
 from kmixup.matching import Blocks, Pairing, warn_short
 from kmixup.matching.assignment import pair_distances
@@ -81,7 +83,15 @@ class Mixing(Resumable, ABC):
         return mixed.x, mixed.y
 
     @eager
-    def draw(self, x: Nest, y: Nest = None, **extras: Unpack[Extras]) -> Mixed:
+    def draw(
+        self,
+        x: Nest,
+        y: Nest = None,
+        *,
+        other: tuple[Nest, Nest] | None = None,
+        features: Features | None = None,
+        importance: Importance | None = None,
+    ) -> Mixed:
         """Mix a batch and return a `Mixed` record.
 
         Args:
@@ -99,8 +109,11 @@ class Mixing(Resumable, ABC):
             importance: how much each pixel matters, `(n, height, width)`, or two of them
                 with `other`; for methods that mix by it. `kmixup.saliency` computes it.
         """
-        batch = Batch.of(x, y, mixes=self.mixes, matched=self.training, **extras)
-        within, n = batch.other is None, batch.n
+        batch = Batch.of(
+            x, y, other=other, features=features, importance=importance, mixes=self.mixes,
+            matched=self.training,
+        )  # fmt: skip
+        within, n = other is None, batch.n
         if self.training and n < 2 * self.block_size:
             warn_short(n, self.block_size, within=within)
         shape = tuple((x if isinstance(x, Tensor) else mixed_entries(x, self.mixes)[0]).shape[1:])
