@@ -11,8 +11,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from kmixup.lab.checks import known_settings
-from kmixup.lab.data import Dataset
+from kmixup.lab.data import Dataset, Scaling
 from kmixup.lab.data.loading import from_memory, write_samples
+from kmixup.lab.data.targets import Task
 from kmixup.lab.evaluate.tasks import ClassWeights
 from kmixup.lab.experiments.budget import Budget
 from kmixup.lab.experiments.driver import sweep
@@ -41,10 +42,10 @@ def fit(
     model: str | None = None,
     protocol: Mapping[str, Any] | None = None,
     seed: int = 0,
-    scaling: str | None = None,
+    scaling: Scaling | None = None,
     target: str | None = None,
     drop: Sequence[str] | None = None,
-    task: str | None = None,
+    task: Task | None = None,
     class_weights: ClassWeights | None = None,
     out: str | Path | None = None,
     device: str = "auto",
@@ -98,7 +99,7 @@ def fit(
         loaded = data
     else:
         loaded = from_memory(
-            data, y, target=target, drop=drop or (), task=task,  # type: ignore[arg-type]
+            data, y, target=target, drop=drop or (), task=task,
             scaling=scaling or "standard", seed=seed,
         )  # fmt: skip
     usual = defaults_for(name, loaded)

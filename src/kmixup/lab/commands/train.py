@@ -181,18 +181,11 @@ def train(
         memory=memory, labels=labels, match_on=match_on,
     )  # fmt: skip
     sys.path.insert(0, os.getcwd())  # for models of one's own
-    loaded = load(
-        data,
-        limit=limit,
-        samples=samples,
-        scaling=scaling,  # type: ignore[arg-type]
-        seed=seed,
-        size=size,
-        target=target,
-        drop=drop,
-        task=task,  # type: ignore[arg-type]
-        resize=height_and_width(resize),
-    )
+    reading: dict[str, Any] = {
+        "limit": limit, "samples": samples, "scaling": scaling, "size": size, "target": target,
+        "drop": tuple(drop), "task": task, "resize": height_and_width(resize),
+    }  # fmt: skip
+    loaded = load(data, seed=seed, **reading)
     say_account(loaded)
     given = {
         "epochs": epochs, "rate": rate, "momentum": momentum, "weight_decay": weight_decay,
@@ -206,11 +199,9 @@ def train(
     )
     trial = Trial(
         data, model or usual.model, mixing, protocol, seed,
-        limit=limit, scaling=scaling, size=size, target=target,
-        shifts=shifts_from(vars(shifts)), drop=tuple(drop), task=task,
-        resize=height_and_width(resize),
+        shifts=shifts_from(vars(shifts)), clean_statistics=clean_statistics,
         class_weights=class_weights,  # type: ignore[arg-type]
-        samples=samples, clean_statistics=clean_statistics,
+        **reading,
     )  # fmt: skip
     folder = out or Path("out") / folder_name(trial)
     if resume and not (folder / checkpoint.NAME).is_file():

@@ -147,7 +147,8 @@ class Done(TrialRow):
     @classmethod
     def of(cls, trial: Trial, record: Mapping[str, Any]) -> Done:
         """The row of a trial from its record, with `curves` and `finished` added."""
-        curve = {name: tuple(map(_number, values)) for name, values in record["curves"].items()}
+        curves = record["curves"].items()
+        curve: Plain = {name: tuple(map(_number, values)) for name, values in curves}
         return cls(
             trial=trial,
             alpha=_number(record["alpha"]),
@@ -174,7 +175,7 @@ class Done(TrialRow):
         return self.scores.measure
 
     def _plain(self) -> Plain:
-        plain = {
+        plain: Plain = {
             "status": "done",
             "trial": self.trial.to_dict(),
             "alpha": _finite(self.alpha),

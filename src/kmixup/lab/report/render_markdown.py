@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kmixup.lab.formatting import TextTable, escaped
-from kmixup.lab.report.document import Block, Box, Document, HeatMap
+from kmixup.lab.report.document import (
+    Block,
+    Box,
+    Bullets,
+    Code,
+    Details,
+    Document,
+    Headline,
+    HeatMap,
+    Paragraph,
+    ReportTable,
+    Section,
+)
 
 
 def markdown(document: Document) -> str:
@@ -20,31 +32,31 @@ def _parts(blocks: Sequence[Block]) -> Iterator[str]:
 
 
 def _part(block: Block) -> Iterator[str]:
-    match block.kind:
-        case "headline":
+    match block:
+        case Headline():
             yield f"**{escaped(block.text)}**"
             yield from map(escaped, block.sentences)
             if block.code:
                 yield _code(block.code)
-        case "paragraph":
+        case Paragraph():
             yield escaped(block.text)
-        case "bullets":
+        case Bullets():
             yield "\n".join(f"- {escaped(item)}" for item in block.items)
-        case "table" if block.rows:
+        case ReportTable() if block.rows:
             yield f"**{escaped(block.title)}**" if block.title else ""
             yield TextTable(block.header, block.rows).markdown()
-        case "heatmap" if not block.repeats:
+        case HeatMap() if not block.repeats:
             yield f"**{escaped(block.title)}**"
             yield heat_table(block, between=" ").markdown()
             yield escaped(block.caption)
-        case "code":
+        case Code():
             yield _code(block.text)
-        case "details":
+        case Details():
             inner = list(_parts(block.blocks))
             if inner:
                 yield f"**{escaped(block.summary)}**"
                 yield from inner
-        case "section":
+        case Section():
             inner = list(_parts(block.blocks))
             if inner:
                 yield f"{'#' * block.level} {escaped(block.title)}"

@@ -12,7 +12,16 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from kmixup.lab.formatting import NOTHING
-from kmixup.lab.report.document import Block, Document, HeatMap, ReportTable
+from kmixup.lab.report.document import (
+    Block,
+    Bullets,
+    Document,
+    Headline,
+    HeatMap,
+    Paragraph,
+    ReportTable,
+    Section,
+)
 from kmixup.lab.report.render_markdown import heat_table
 
 STYLES = {"": "", "good": "green", "bad": "red", "open": "yellow"}
@@ -21,13 +30,13 @@ PLAIN: dict[str, Any] = {"highlight": False, "markup": False}
 
 def show(document: Document, console: Console) -> None:
     """Print a document without details, figures, facts and fine print."""
-    for item in _shown(block for block in document.blocks if block.kind != "headline"):
+    for item in _shown(block for block in document.blocks if not isinstance(block, Headline)):
         if isinstance(item, Text):
             console.print(item, **PLAIN)
         else:
             console.print(item)
     for block in document.blocks:
-        if block.kind == "headline":
+        if isinstance(block, Headline):
             console.print()
             for sentence in (block.text, *block.sentences):
                 console.print(sentence, style="bold", soft_wrap=True, **PLAIN)
@@ -37,21 +46,21 @@ def show(document: Document, console: Console) -> None:
 
 def _shown(blocks: Iterator[Block] | Sequence[Block]) -> Iterator[RenderableType]:
     for block in blocks:
-        match block.kind:
-            case "paragraph" if not block.style:
+        match block:
+            case Paragraph() if not block.style:
                 yield Text(block.text, style=STYLES[block.mood])
-            case "bullets":
+            case Bullets():
                 yield from (Text(item) for item in block.items)
-            case "table" if block.rows:
+            case ReportTable() if block.rows:
                 if block.title:
                     yield Text(f"\n{block.title}")
                 yield from _sentences(block) if block.sentences else [_table(block)]
-            case "heatmap" if not block.repeats:
+            case HeatMap() if not block.repeats:
                 yield Text(f"\n{block.title}")
                 yield _heat(block)
                 if block.caption:
                     yield Text(block.caption, style="dim")
-            case "section":
+            case Section():
                 inner = list(_shown(block.blocks))
                 if inner:
                     yield Text(f"\n{block.title}", style="bold")

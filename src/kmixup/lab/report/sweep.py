@@ -769,10 +769,10 @@ def _protocols(results: Sequence[TableResult]) -> Iterator[Facts]:
         size = {} if data is None else {"train samples": data.train, "test samples": data.test}
         if result.setting:
             chosen = {key: value for key, value in result.setting.items() if value is not None}
-            plain = {"network": result.table.model, **chosen, **size}
-            titles.setdefault(json.dumps(plain), []).append(result.title)
-    for plain, tables in titles.items():
-        yield Facts(json.loads(plain), "; ".join(tables))
+            facts = {"network": result.table.model, **chosen, **size}
+            titles.setdefault(json.dumps(facts), []).append(result.title)
+    for facts_json, tables in titles.items():
+        yield Facts(json.loads(facts_json), "; ".join(tables))
 
 
 # The paper's Table 1
