@@ -44,7 +44,7 @@ def test_a_tiny_league_of_all_methods_ends_with_a_page_and_is_not_run_twice(kmix
     code, out, err = kmixup("league", "iris", "cancer", *SMALLEST)
     assert code == 0
     assert "mean rank" in out
-    assert re.search(r"^Best mean rank: .*, on 2 data sets\.$", out, re.M)
+    assert re.search(r"^Best mean rank on 2 data sets: .*\.$", out, re.M)
     total = len(read(here / "out" / "league"))
     assert out.splitlines()[-2:] == [
         f"{total} trials, {total} of them run now: out/league",

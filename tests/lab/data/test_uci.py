@@ -125,7 +125,7 @@ def test_phishing_reads_rows_of_an_arff_without_a_last_line_end(tmp_path):
         (arff([",".join(["2"] * 31)]), "could not be read: 2 value not in"),
         (arff(["1,1"]), "could not be read"),
         ("@relation phishing\n", "could not be read"),
-        ("@attribute age numeric\n@data\n1\n", "could not be read"),
+        ("@attribute age numeric\n@data\n1\n", "have 31 attributes, has 1"),
         (arff([",".join(["1"] * 5)], columns=5), "have 31 attributes, has 5"),
     ],
 )
