@@ -68,7 +68,7 @@ def test_a_regression_is_inspected_by_thirds_of_its_target(kmixup, here):
     regression(here / "rent.csv")
     code, out, err = kmixup("inspect", "rent.csv", "--largest-k", 16)
     assert code == 0, err
-    assert "with a number to learn, whose thirds are taken for classes" in " ".join(out.split())
+    assert "with a numeric target, whose thirds serve as classes" in " ".join(out.split())
     assert "num_classes" not in out
     assert "lowest third: 5" in (here / "out/inspect/rent.csv/inspect.html").read_text()
 
@@ -77,7 +77,7 @@ def test_a_task_takes_whole_numbers_for_classes(kmixup, here):
     rows = [[i % 7, i % 60] for i in range(240)]
     write_csv(here / "own.csv", ["a", "y"], rows)
     words = ("inspect", "own.csv", "--largest-k", 1, "--no-page")
-    assert "a number to learn" in kmixup(*words)[1]
+    assert "with a numeric target" in kmixup(*words)[1]
     code, out, _ = kmixup(*words, "--task", "classes")
     assert (code, "in 60 classes" in out) == (0, True)
     code, _, err = kmixup(*words, "--task", "sorting")

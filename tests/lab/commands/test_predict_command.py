@@ -26,7 +26,7 @@ def test_predictions_are_a_csv_with_a_line_for_every_sample(kmixup, here, run):
     mixed(here / "new.csv", rows=20, seed=1)
     code, out, err = kmixup("predict", "run", "new.csv")
     assert code == 0, err
-    assert "new.csv has columns that the network does not look at: churn" in err
+    assert "new.csv has columns that the network ignores: churn" in err
     lines = list(csv.DictReader(io.StringIO(out)))
     assert [line["sample"] for line in lines] == [str(i) for i in range(1, 21)]
     for line in lines:

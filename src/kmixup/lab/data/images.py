@@ -221,8 +221,8 @@ def _another_size(path: Path, size: Size, wanted: Size, paths: Sequence[Path] | 
     width, height = counts[0][0]
     return ValueError(
         f"{path} must be {wanted[0]}×{wanted[1]} as the others, is {size[0]}×{size[1]}; there are "
-        f"images of {sizes}{more}: stretch all to one height and width with "
-        f"resize, e.g. {height}x{width}"
+        f"images of {sizes}{more}: stretch all to one height and width with, for example, "
+        f"resize=({height}, {width})"
     )
 
 
