@@ -11,6 +11,7 @@ from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.mixing import Forward, mixer_of
 from kmixup.lab.train.setup import network
 from kmixup.lab.train.streams import Streams, batch_lengths, drawing_from, epoch
+from kmixup.targets import agreement as pair_agreement
 from kmixup.targets import mix_targets
 
 
@@ -179,7 +180,7 @@ def test_the_agreement_is_the_accuracy_of_mixed_pairs():
     y_a, y_b = torch.randint(3, (2, 2, 9))
     soft = torch.stack([mix_targets(*y, lam, 3) for y in zip(y_a, y_b, strict=True)])
     expected = [
-        9 * agreement(*answers, lam).mean() for answers in zip(logits, y_a, y_b, strict=True)
+        9 * pair_agreement(*answers, lam).mean() for answers in zip(logits, y_a, y_b, strict=True)
     ]
     assert torch.allclose(agreement(logits, soft), torch.stack(expected))
 
