@@ -55,7 +55,8 @@ def test_an_experiment_ends_with_tables_a_verdict_and_its_page(kmixup, here, inl
 def test_one_data_set_of_an_experiment(kmixup, here, inline):
     code, out, _ = kmixup("reproduce", "uci", "--data", "iris", *SHRUNK)
     assert code == 0
-    assert re.search(r"Iris, the same alpha at every k", out)
+    assert re.search(r"^Iris$", out, re.M)
+    assert "Ours, same alpha at every k" in out
     assert {row.trial.data for row in read(here / "out/uci")} == {"iris"}
 
 
