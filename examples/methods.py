@@ -30,6 +30,7 @@ from torch.nn import functional as F
 import kmixup
 from kmixup.lab.data import load
 from kmixup.methods.comixup import SharedMixed
+from kmixup.wrappers.clean import BesideClean
 
 ORANGE, GREY, BLUE = "#d95f0e", "#999999", "#2166ac"
 COLOURS = LinearSegmentedColormap.from_list("classes", [ORANGE, GREY, BLUE])
@@ -126,11 +127,8 @@ def draw_adapted(axes: Axes, title: str, x: Tensor, y: Tensor) -> None:
 
 def first_half(mixed: kmixup.Mixed) -> kmixup.Mixed:
     """The mixed samples of a batch that holds clean ones below them."""
-    n = len(mixed.x) // 2
-    own, partner = (side[:n] for side in mixed.targets)
-    return replace(
-        mixed, x=mixed.x[:n], targets=(own, partner), partner=mixed.partner[:n], lam=mixed.lam[:n]
-    )
+    assert isinstance(mixed, BesideClean)
+    return replace(mixed.mixed, x=mixed.x[: len(mixed.mixed.partner)])
 
 
 def draw_latent(axes: Axes, title: str) -> None:
