@@ -228,7 +228,7 @@ def test_each_process_keeps_and_resumes_a_memory_of_its_own(tmp_path):
     subprocess.run([sys.executable, str(tmp_path / "several.py"), str(out)], check=True)
     this = Trial("iris", "mlp-iris", Method(k=16, memory=32), replace(FAST, epochs=2))
     state = checkpoint.load(out / checkpoint.NAME, loop._config(this, 2))
-    kept = [memory["_extra_state"]["rows"]["x"][0] for memory in state["memories"]]
+    kept = [memory["rows"]["x"][0] for memory in state["memories"]]
     assert [rows.shape for rows in kept] == [(32, 4)] * 2
     assert not torch.equal(*kept)
     data = load("iris", seed=0)
