@@ -61,7 +61,7 @@ def mixup_by_roll(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 def mixup() -> tuple[str, Callable[[Tensor, Tensor], object]]:
     try:
         from torchvision.transforms import v2
-    except ImportError:
+    except (ImportError, RuntimeError):  # no CPU build of it, or one for another torch
         return "mixup by roll", mixup_by_roll
     return "torchvision MixUp", v2.MixUp(num_classes=CLASSES)
 
