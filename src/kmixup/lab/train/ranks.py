@@ -76,7 +76,7 @@ def _sentence(death: ProcessExitedException, ranks: int) -> str:
     )
     if death.exit_code == KILLED:
         how += ", perhaps for want of memory: try smaller batches"
-    return f"{how}; what was saved is safe: resume the run"
+    return f"{how}; what was saved is safe: resume with --resume"
 
 
 @contextmanager
