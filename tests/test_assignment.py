@@ -145,3 +145,16 @@ def test_points_that_are_not_finite_raise(value):
     b[1, 2, 3] = value
     with pytest.raises(FloatingPointError, match="NaN or an infinity"):
         matched(a, b)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_parts_of_any_size_and_dtype_are_matched_as_one(order):
+    parts = [torch.randn(64, 3000), torch.randn(64, 700, dtype=torch.float64)]
+    parts = [parts[i] for i in order]
+    whole = torch.cat([part.double() for part in parts], 1)
+    rows = torch.randperm(64).numpy().reshape(4, 16)
+    sides = rows[:2], rows[2:]
+    columns, distance = match_blocks(parts, parts, *sides, lambda cost, _: solve(cost))
+    expected, exact = match_blocks([whole], [whole], *sides, lambda cost, _: solve(cost))
+    assert (columns == expected).all()
+    assert distance == pytest.approx(exact)

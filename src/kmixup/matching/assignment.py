@@ -238,9 +238,8 @@ def _chunks(
     reused for the next chunk.
     """
     device, k, within = first[0].device, own.shape[1], second is first
-    buffer = None
     for x, y in zip(first, second, strict=True):
-        d, group, step = x.shape[1], len(own), x.shape[1]
+        d, group, step, buffer = x.shape[1], len(own), x.shape[1], None
         if device.type == "cpu" and x.nbytes > CHUNK // 2:
             most = CHUNK // (2 * min(d, WIDE) * x.element_size())
             group = min(len(own), max(1, most // k))
