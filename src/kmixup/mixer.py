@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any, Literal, Unpack, get_args
+from typing import Any, Literal, TypedDict, Unpack, get_args
 
 import numpy as np
 import torch
@@ -26,6 +26,16 @@ from kmixup.state import Resumable
 from kmixup.targets import check_targets, ignored_in_both
 
 LamPer = Literal["batch", "block", "sample"]
+
+
+class SampleOptions(TypedDict, total=False):
+    """The optional arguments of `Mixing.sample`, which wrappers hand on."""
+
+    within: bool
+    batches: int
+    source: Source | None
+
+
 AnyDraw = Any  # what a mixer's `sample` returns: a `Draw`, that of a wrapper, or None
 
 

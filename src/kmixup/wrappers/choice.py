@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, Unpack, cast, get_args
 
 import torch
 from torch import Generator, Tensor, nn
 
 from kmixup.batch import Batch
 from kmixup.mixed import Mixed
-from kmixup.mixer import AnyDraw, Mixing
+from kmixup.mixer import AnyDraw, Mixing, SampleOptions
 from kmixup.nests import Nest, over
-from kmixup.randomness import Source, device_of
+from kmixup.randomness import device_of
 from kmixup.targets import Criterion
 from kmixup.wrappers.wrapper import SETTINGS
 
@@ -155,21 +155,15 @@ class Choice(Mixing):
         return all(mixer.mixes(entry) for mixer in self._mixers())
 
     def sample(
-        self,
-        n: int,
-        shape: tuple[int, ...] = (),
-        *,
-        within: bool = True,
-        batches: int = 1,
-        source: Source | None = None,
+        self, n: int, shape: tuple[int, ...] = (), **options: Unpack[SampleOptions]
     ) -> ChoiceDraw | None:
         if not self.training:
             return None
-        generator = (self._source if source is None else source).here()
+        generator = (options.get("source") or self._source).here()
         odds = torch.tensor(self.odds, device=device_of(generator))
 
         def inner(mixer: Mixing) -> AnyDraw:
-            return mixer.sample(n, shape, within=within, batches=batches, source=source)
+            return mixer.sample(n, shape, **options)
 
         if self.per == "sample":
             each = odds.multinomial(n, replacement=True, generator=generator).cpu()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from kmixup.batch import Batch
 from kmixup.checks import check_whole
 from kmixup.interpolation import joined
 from kmixup.mixed import Mixed
-from kmixup.mixer import AnyDraw, Mixing
+from kmixup.mixer import AnyDraw, Mixing, SampleOptions
 from kmixup.nests import Mixes, Nest
 from kmixup.randomness import Source, device_of
 from kmixup.wrappers.wrapper import Wrapper
@@ -89,20 +89,15 @@ class Memory(Wrapper):
         return 1  # no batch is too short
 
     def sample(
-        self,
-        n: int,
-        shape: tuple[int, ...] = (),
-        *,
-        within: bool = True,
-        batches: int = 1,
-        source: Source | None = None,
+        self, n: int, shape: tuple[int, ...] = (), **options: Unpack[SampleOptions]
     ) -> MemoryDraw | None:
         if not self.training:
             return None
         self._check_size()
-        places = self._places(n, within, self._source if source is None else source)
+        source = options.get("source") or self._source
+        places = self._places(n, options.get("within", True), source)
         whole = n if places is None else n + places.shape[1]
-        inner = self.mixer.sample(whole, shape, within=within, batches=batches, source=source)
+        inner = self.mixer.sample(whole, shape, **options)
         return MemoryDraw(places, inner)
 
     def _places(self, n: int, within: bool, source: Source) -> Tensor | None:

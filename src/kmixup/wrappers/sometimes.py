@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from kmixup.checks import check_probability
-from kmixup.mixer import AnyDraw, Mixing
-from kmixup.randomness import Source
+from kmixup.mixer import AnyDraw, Mixing, SampleOptions
 from kmixup.wrappers.wrapper import Wrapper
 
 
@@ -37,16 +38,10 @@ class Sometimes(Wrapper):
         self._prob = check_probability("prob", prob)
 
     def sample(
-        self,
-        n: int,
-        shape: tuple[int, ...] = (),
-        *,
-        within: bool = True,
-        batches: int = 1,
-        source: Source | None = None,
+        self, n: int, shape: tuple[int, ...] = (), **options: Unpack[SampleOptions]
     ) -> AnyDraw:
         if not self.training:
             return None
-        mixed = (self._source if source is None else source).coin() < self.prob
-        draw = self.mixer.sample(n, shape, within=within, batches=batches, source=source)
+        mixed = (options.get("source") or self._source).coin() < self.prob
+        draw = self.mixer.sample(n, shape, **options)
         return draw if mixed else None

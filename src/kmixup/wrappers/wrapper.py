@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from torch import Generator
 
 from kmixup.batch import Batch
 from kmixup.mixed import Mixed
-from kmixup.mixer import AnyDraw, Mixing
+from kmixup.mixer import AnyDraw, Mixing, SampleOptions
 from kmixup.nests import Nest
-from kmixup.randomness import Source
 
 SETTINGS = ("k", "alpha", "prob")  # of the mixer inside
 
@@ -68,15 +67,9 @@ class Wrapper(Mixing):
         pass
 
     def sample(
-        self,
-        n: int,
-        shape: tuple[int, ...] = (),
-        *,
-        within: bool = True,
-        batches: int = 1,
-        source: Source | None = None,
+        self, n: int, shape: tuple[int, ...] = (), **options: Unpack[SampleOptions]
     ) -> AnyDraw:
-        return self.mixer.sample(n, shape, within=within, batches=batches, source=source)
+        return self.mixer.sample(n, shape, **options)
 
     def mix_batch(self, batch: Batch, draw: AnyDraw) -> Mixed:
         return self.mixer.mix_batch(batch, draw)
