@@ -1,15 +1,29 @@
-"""Atomic file writes, and checks of the folders that files are written into."""
+"""Safe file access: atomic writes, checks before reading, and digests of file contents."""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import stat
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
+ROOM = 1 << 30  # bytes: an archive that unpacks to less is harmless, however small it is
+RATIO = 100  # measured arrays and photographs compress to no less than a hundredth
+
+_KINDS = (
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISDIR, "a folder"),
+)
+
 
 def check_folder(out: Path) -> None:
-    """Refuse a file where a folder is to be written; a path that does not exist yet is fine."""
+    """Raise if `out` is a file; a path that does not exist yet is fine."""
     if out.exists() and not out.is_dir():
         raise ValueError(f"out must be a folder, {out} is a file")
 
@@ -50,3 +64,66 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def check_regular(path: Path) -> None:
+    """Raise unless a path is an ordinary file: opening a named pipe would block forever."""
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "something else")
+        raise ValueError(f"{path} must be an ordinary file, is {kind}: copy its content into one")
+
+
+def check_expansion(path: Path, *, packed: int, declared: int) -> None:
+    """Raise if `packed` bytes declare that they unpack to far more, before unpacking them."""
+    if declared > ROOM and declared > RATIO * packed:
+        raise ValueError(
+            f"{path} must not unpack to more than {RATIO} times its size, {_size(packed)} of it "
+            f"declare {_size(declared)}: store it without compression if that is what it holds"
+        )
+
+
+def read_lines(path: Path) -> list[str]:
+    """Return the stripped lines of a UTF-8 file; empty lines stay, so that numbers are right."""
+    check_regular(path)
+    try:
+        return [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} must be plain text, byte {error.start} is not") from error
+
+
+def digest_of(path: Path) -> str:
+    """Return a SHA-256 of a file's contents, or of the names and contents in a folder.
+
+    Where a data set lies does not matter: a copy in another place has the same digest.
+    """
+    if path.is_dir():
+        paths = sorted(inner for inner in path.rglob("*") if inner.is_file())
+        digest = hashlib.sha256()
+        for inner in paths:
+            digest.update(f"{inner.relative_to(path).as_posix()}\0{_digest(inner)}\0".encode())
+        return digest.hexdigest()
+    check_regular(path)
+    return _digest(path)
+
+
+def _digest(path: Path) -> str:
+    status = path.stat()
+    return _content_digest(path.resolve(), status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=1 << 20)
+def _content_digest(path: Path, size: int, modified: int) -> str:
+    """Hash a file's bytes, once for each size and time of change."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _size(count: int) -> str:
+    """
+    >>> _size(21_000), _size(3_100_000), _size(8_000_000_000)
+    ('21 kB', '3.1 MB', '8.0 GB')
+    """
+    if count >= 10**9:
+        return f"{count / 1e9:,.1f} GB"
+    return f"{count / 1e6:,.1f} MB" if count >= 10**6 else f"{count / 1e3:,.0f} kB"

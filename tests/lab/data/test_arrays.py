@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 import torch
 
-from kmixup.lab.data import load, safety
+from kmixup.lab import files
+from kmixup.lab.data import load
 from kmixup.lab.data.arrays import read_npz
 from kmixup.lab.data.dataset import Parts
 
@@ -107,7 +108,7 @@ def test_arrays_of_other_names_are_not_unpacked(tmp_path):
 
 def test_an_npz_that_unpacks_to_far_more_is_refused_before_it_does(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "own.npz", x=np.zeros((3000, 1000)), y=np.arange(3000) % 2)
-    monkeypatch.setattr(safety, "ROOM", 1 << 20)
+    monkeypatch.setattr(files, "ROOM", 1 << 20)
     monkeypatch.setattr(np, "load", lambda *a, **k: pytest.fail("it was unpacked"))
     with pytest.raises(ValueError, match=r"own\.npz must not unpack to more than 100 times its"):
         read_npz(tmp_path / "own.npz")

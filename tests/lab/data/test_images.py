@@ -12,7 +12,8 @@ import torch
 from PIL import Image
 from scipy.io import savemat
 
-from kmixup.lab.data import load, safety
+from kmixup.lab import files
+from kmixup.lab.data import load
 from kmixup.lab.data.images import read_cifar, read_idx, read_images, read_svhn
 
 RNG = np.random.default_rng(0)
@@ -159,7 +160,7 @@ def test_a_truncated_mat_is_named(tmp_path):
 def test_a_mat_that_unpacks_to_far_more_is_refused_before_it_does(tmp_path, monkeypatch):
     path = tmp_path / "train.mat"
     savemat(path, {"X": np.zeros((32, 32, 3, 1000), np.uint8)}, do_compression=True)
-    monkeypatch.setattr(safety, "ROOM", 1 << 20)
+    monkeypatch.setattr(files, "ROOM", 1 << 20)
     with pytest.raises(ValueError, match=r"train\.mat must not unpack to more than 100 times"):
         read_svhn(path)
 
@@ -261,7 +262,7 @@ def test_an_image_of_too_many_pixels_is_refused_by_its_header(tmp_path, monkeypa
 
 
 def test_many_images_that_unpack_to_far_more_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(safety, "ROOM", 1 << 20)
+    monkeypatch.setattr(files, "ROOM", 1 << 20)
     paths = [write_image(tmp_path / f"{i}.png", 5, (500, 500)) for i in range(6)]
     assert len(read_images(paths[:1])) == 1
     with pytest.raises(ValueError, match="must not unpack to more than 100 times its size"):

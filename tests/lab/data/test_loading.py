@@ -14,7 +14,7 @@ from PIL import Image
 from scipy.io import wavfile
 from torch.utils.data import TensorDataset
 
-from kmixup.lab.data import ENTRIES, at_hand, catalogue, fetch_dataset, load
+from kmixup.lab.data import ENTRIES, at_hand, catalogue, digest, fetch_dataset, load
 from kmixup.lab.data.arrays import arrays_of, write_npz
 from kmixup.lab.data.download import Remote
 from kmixup.lab.data.loading import ReadingOptions, from_memory, read_own
@@ -438,3 +438,13 @@ def test_what_is_no_data_is_refused():
         from_memory(x, y, scaling="paper")
     with pytest.raises(ValueError, match="the data must hold finite numbers in x"):
         from_memory(np.full((9, 2), np.nan), y[:9])
+
+
+def test_the_digest_of_your_own_file_changes_with_its_contents(tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text("a,target\n" + "".join(f"{i},{i % 2}\n" for i in range(9)))
+    before = load(str(path)).digest
+    assert before == digest(str(path))
+    path.write_text(path.read_text().replace("3,1", "4,1"))
+    assert load(str(path)).digest == digest(str(path)) != before
+    assert load("iris").digest is digest("iris") is None

@@ -207,8 +207,8 @@ def test_a_damaged_file_is_named(tmp_path, suffix):
 def test_a_workbook_that_unpacks_to_far_too_much_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "own.xlsx"
     pd.DataFrame({"a": [0] * 20_000, "b": [0] * 20_000}).to_excel(path)
-    monkeypatch.setattr("kmixup.lab.data.safety.ROOM", 1000)
-    monkeypatch.setattr("kmixup.lab.data.safety.RATIO", 2)
+    monkeypatch.setattr("kmixup.lab.files.ROOM", 1000)
+    monkeypatch.setattr("kmixup.lab.files.RATIO", 2)
     with pytest.raises(ValueError, match="must not unpack to more than 2 times its size"):
         read_table(path)
 

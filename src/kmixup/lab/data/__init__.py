@@ -3,7 +3,7 @@
 from kmixup.lab.data.catalogue import ENTRIES, Entry
 from kmixup.lab.data.dataset import Dataset, Holdout, split
 from kmixup.lab.data.download import cache_folder
-from kmixup.lab.data.loading import at_hand, fetch_dataset, load
+from kmixup.lab.data.loading import at_hand, digest, fetch_dataset, load
 from kmixup.lab.data.scaling import Scaling
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Scaling",
     "at_hand",
     "cache_folder",
+    "digest",
     "fetch_dataset",
     "load",
     "split",

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from kmixup.lab.data.dataset import Dataset, Parts, Samples
-from kmixup.lab.data.safety import check_expansion
 from kmixup.lab.data.targets import Task, decide
-from kmixup.lab.files import replace_file
+from kmixup.lab.files import check_expansion, replace_file
 
 NAMES = ("x", "y", "x_test", "y_test")
 LARGEST = torch.finfo(torch.float32).max  # networks compute in float32

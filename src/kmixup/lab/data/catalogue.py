@@ -12,7 +12,7 @@ import torch
 from kmixup.lab.data import download, folders, images, speech, toy, uci
 from kmixup.lab.data.dataset import Dataset, Parts, Samples
 from kmixup.lab.data.download import Remote
-from kmixup.lab.data.safety import read_lines
+from kmixup.lab.files import read_lines
 
 Kind = Literal["toy", "table", "image", "speech"]
 

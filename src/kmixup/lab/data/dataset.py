@@ -177,6 +177,7 @@ class Dataset:
         target_mean, target_std: of the training targets of a regression.
         notes: what a user should know about the reading.
         split_by_seed: whether another seed gives other samples to train and to test on.
+        digest: SHA-256 of your own files' contents; None for data with a name.
     """
 
     name: str
@@ -196,6 +197,7 @@ class Dataset:
     target_std: float = 1.0
     notes: tuple[str, ...] = ()
     split_by_seed: bool = False
+    digest: str | None = None
 
     @property
     def task(self) -> Task:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from kmixup.lab.data.dataset import Parts, Samples
 from kmixup.lab.data.images import SUFFIXES, Size, read_images
-from kmixup.lab.data.safety import check_regular, read_lines
+from kmixup.lab.files import check_regular, read_lines
 
 TINY_SIZE = (64, 64)
 

@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kmixup.lab.data.safety import check_expansion, check_regular
+from kmixup.lab.files import check_expansion, check_regular
 
 if TYPE_CHECKING:
     from PIL import Image

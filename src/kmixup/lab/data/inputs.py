@@ -14,7 +14,7 @@ from kmixup.lab.data.arrays import read_inputs, tensor_of
 from kmixup.lab.data.dataset import Dataset, normalise
 from kmixup.lab.data.folders import files
 from kmixup.lab.data.images import SUFFIXES, Size, read_images
-from kmixup.lab.data.safety import check_regular
+from kmixup.lab.files import check_regular
 
 if TYPE_CHECKING:  # pandas loads slowly, and only tables need it
     from kmixup.columns import TableEncoder

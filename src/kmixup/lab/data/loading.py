@@ -17,10 +17,10 @@ from kmixup.lab.data.dataset import Dataset, Holdout, Parts, Samples, split
 from kmixup.lab.data.folders import read_label_folders, suffixes_in
 from kmixup.lab.data.images import SUFFIXES, Size
 from kmixup.lab.data.inputs import TABLES
-from kmixup.lab.data.safety import check_regular
 from kmixup.lab.data.scaling import SCALINGS, Scaling, fit
 from kmixup.lab.data.speech import read_clips
 from kmixup.lab.data.targets import Task, check_task
+from kmixup.lab.files import check_regular, digest_of
 from kmixup.lab.imports import import_callable, is_import_path
 
 LAYOUTS = (
@@ -96,7 +96,8 @@ def load(
         else:
             path = _own_path(name)
             label, own = path.name, read_own(path, options, cache=files.cache_folder())
-        return finish(label, own, selection, scaling or "standard", rule)
+        data = finish(label, own, selection, scaling or "standard", rule)
+        return replace(data, digest=digest(name))
     options.reject(f"{name}, which is prepared already", ("target", "drop", "task", "resize"))
     scaling_name = scaling or entry.default_scaling
     rule = _rule(name, scaling_name, entry.paper)
@@ -110,6 +111,19 @@ def load(
         whole = Extent(entry.train, entry.test, entry.classes)
         _check_extent(name, Extent.of(parts), whole, limit)
     return finish(name, parts, selection, scaling_name, rule, whole)
+
+
+def digest(name: str) -> str | None:
+    """Return a SHA-256 of the contents of your own file or folder; None for data with a name.
+
+    Ids and checkpoints include it, so that an edited file is not taken for the old one.
+
+    >>> digest("iris") is None
+    True
+    """
+    if name in ENTRIES or is_import_path(name):
+        return None
+    return digest_of(_own_path(name))
 
 
 def from_memory(

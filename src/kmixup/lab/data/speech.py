@@ -23,7 +23,7 @@ from torch import Tensor
 
 from kmixup.lab.data.dataset import Parts, Samples
 from kmixup.lab.data.folders import Labelled, in_turn, labelled
-from kmixup.lab.data.safety import read_lines
+from kmixup.lab.files import read_lines
 
 RATE, WINDOW, HOP = 16_000, 320, 160
 BINS, FRAMES = WINDOW // 2, RATE // HOP + 1

@@ -21,9 +21,8 @@ import torch
 
 from kmixup.columns import BLANKS, KINDS, LARGEST, POINT, REPORT_HEAD, TableEncoder, infer, label
 from kmixup.lab.data.dataset import Dataset, Samples, UnfittedTable
-from kmixup.lab.data.safety import check_expansion
 from kmixup.lab.data.targets import Task, decide
-from kmixup.lab.files import replace_content
+from kmixup.lab.files import check_expansion, replace_content
 from kmixup.lab.formatting import TextTable, count
 
 USUAL = ("target", "label", "class", "y")  # names of targets, tried in this order

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from kmixup.lab.data.dataset import Samples
-from kmixup.lab.data.safety import check_regular, read_lines
+from kmixup.lab.files import check_regular, read_lines
 
 # The paper's xi imply a mean squared distance of 1.96: with the sexes as 0, 1, 2, only
 # this order and its reverse, males in the middle, give that; the others 2.05 and 2.06.

@@ -3,7 +3,7 @@ import socket
 
 import pytest
 
-from kmixup.lab.data.safety import RATIO, ROOM, check_expansion, check_regular
+from kmixup.lab.files import RATIO, ROOM, check_expansion, check_regular, digest_of
 
 
 def test_an_ordinary_file_passes_and_so_does_a_link_to_one(tmp_path):
@@ -34,3 +34,15 @@ def test_only_what_is_both_large_and_out_of_proportion_is_refused(tmp_path):
     check_expansion(tmp_path, packed=ROOM, declared=RATIO * ROOM)
     with pytest.raises(ValueError, match=r"3\.0 MB of it declare 5\.0 GB: store it without"):
         check_expansion(tmp_path, packed=3_000_000, declared=5_000_000_000)
+
+
+def test_a_digest_depends_on_names_and_contents_but_not_on_the_place(tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder / "cat").mkdir(parents=True)
+        (tmp_path / folder / "cat/1.png").write_bytes(b"meow")
+    whole = digest_of(tmp_path / "a")
+    assert whole == digest_of(tmp_path / "b")
+    (tmp_path / "b/cat/1.png").write_bytes(b"woof")
+    assert digest_of(tmp_path / "b") != whole
+    (tmp_path / "a/cat/1.png").rename(tmp_path / "a/cat/2.png")
+    assert digest_of(tmp_path / "a") != whole
