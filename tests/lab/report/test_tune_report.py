@@ -158,12 +158,12 @@ def with_answers(tuned, answers):
 def test_networks_that_predict_a_constant_are_never_called_better():
     constant = tuned(k=[1, 4], alpha=[1], error=lambda trial: 0.014)
     some = headline(with_answers(constant, [1, 1, 1, 2]))
-    assert "9 of 12 networks predict a single class" in " ".join(some.sentences)
+    assert "9 of 12 networks predict only that class" in " ".join(some.sentences)
     every = headline(with_answers(constant, [1, 1, 1, 1]))
     assert every.text.startswith("No network learned anything")
     assert every.mood == "bad"
     none = headline(with_answers(constant, [2, 2, 2, 2]))
-    assert "predict a single class" not in " ".join(none.sentences)
+    assert "predict only" not in " ".join(none.sentences)
 
 
 def test_methods_without_a_significant_difference_are_said_to_be_so():

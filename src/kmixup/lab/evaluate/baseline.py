@@ -1,4 +1,4 @@
-"""Scores beside those of the constant prediction: the majority class, or the mean."""
+"""Scores beside those of a constant prediction: the majority class, or the mean."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from statistics import fmean
 
 from kmixup.lab.data import Dataset
-from kmixup.lab.evaluate.scores import AnyScores, ClassScores, NumberScores
+from kmixup.lab.evaluate.scores import AnyScores, ClassScores, NumberScores, metrics_of
 from kmixup.lab.formatting import number
 
 
@@ -24,8 +24,12 @@ def is_constant(scores: AnyScores) -> bool:
     return isinstance(scores, NumberScores) and scores.error >= scores.baseline
 
 
-def constant_sentence(scores: Iterable[AnyScores]) -> str:
+def constant_sentence(scores: Iterable[AnyScores], *, diverged: bool = False) -> str:
     """The error of the constant prediction over trials, and how many networks are no better.
+
+    Args:
+        scores: of all trials.
+        diverged: whether some trial diverged, which a higher learning rate would not help.
 
     >>> constant_sentence([NumberScores(error=2.5, baseline=5.0, r2=0.75)])
     'Always predicting the mean has the RMSE 5.000.'
@@ -33,25 +37,34 @@ def constant_sentence(scores: Iterable[AnyScores]) -> str:
     known = [score for score in scores if isinstance(score, ClassScores | NumberScores)]
     if not known:
         return ""
-    measure = known[0].measure
-    regression = isinstance(known[0], NumberScores)
-    constant = "mean" if regression else "majority class"
+    measure, regression = known[0].measure, isinstance(known[0], NumberScores)
     mean = measure.factor * fmean(score.baseline for score in known)
-    error = number(mean, measure.digits(mean))
-    text = f"Always predicting the {constant} has the {measure.name} {error}"
-    stuck = sum(map(is_constant, known))
+    constant = "mean" if regression else "majority class"
+    text = (
+        f"Always predicting the {constant} has the {measure.name} "
+        f"{number(mean, measure.digits(mean))}"
+    )
+    stuck = [score for score in known if is_constant(score)]
     if not stuck:
         return f"{text}."
-    who = "the network" if len(known) == 1 else f"{stuck} of {len(known)} networks"
+    who = "the network" if len(known) == 1 else f"{len(stuck)} of {len(known)} networks"
+    ending = "s" if len(known) == 1 else ""
     if regression:
-        does, remedy = f"{'is' if len(known) == 1 else 'are'} no better", ""
+        problem = f"{'is' if len(known) == 1 else 'are'} no better"
+    elif all(score.error == score.baseline for score in stuck):
+        problem = f"predict{ending} only that class"
     else:
-        does = f"{'predicts' if len(known) == 1 else 'predict'} a single class"
-        remedy = " or with balanced class weights"
-    text = f"{text}; {who} {does}."
-    if stuck < len(known):
+        problem = f"predict{ending} a single class, not always the majority"
+    text = f"{text}; {who} {problem}."
+    if len(stuck) < len(known):
         return text
-    return f"{text} Nothing was learned: train longer, with another learning rate{remedy}."
+    return f"{text} Nothing was learned: {remedy(regression=regression, diverged=diverged)}."
+
+
+def remedy(*, regression: bool, diverged: bool) -> str:
+    """What to try if networks predict a constant."""
+    ways = ["a lower learning rate"] if diverged else ["more epochs", "another learning rate"]
+    return f"try {' or '.join(ways if regression else [*ways, 'balanced class weights'])}"
 
 
 def figures(scores: AnyScores) -> list[str]:
@@ -60,9 +73,11 @@ def figures(scores: AnyScores) -> list[str]:
     >>> figures(NumberScores(error=2.5, baseline=5.0, r2=0.75))
     ['R² 0.7500']
     """
-    if isinstance(scores, NumberScores):
-        return ["R² not defined" if scores.r2 is None else f"R² {scores.r2:.4f}"]
-    return [f"log-loss {scores.nll:.4f}", f"calibration error {scores.ece:.4f}"]
+    return [
+        metric.text(getattr(scores, name))
+        for name, metric in metrics_of(scores).items()
+        if metric.shown
+    ]
 
 
 def beside(scores: AnyScores, constant: str) -> list[str]:
@@ -74,20 +89,12 @@ def beside(scores: AnyScores, constant: str) -> list[str]:
     """
     if not isinstance(scores, ClassScores | NumberScores):
         return []
-    measure = scores.measure
-    lines = [f"always predicting {constant}: {measure.name} {measure.text(scores.baseline)}"]
-    if scores.error == scores.baseline:
-        lines = [
-            f"test {measure.name} {measure.text(scores.error)} is exactly that of always "
-            f"predicting {constant}"
-        ]
-    if isinstance(scores, ClassScores):
-        area = "not defined" if scores.auc is None else f"{scores.auc:.4f}"
-        lines.append(f"balanced accuracy {scores.balanced_accuracy:.2%}, AUC {area}")
-    if is_constant(scores):
-        problem, remedy = "the network is no better than the mean", ""
-        if isinstance(scores, ClassScores):
-            problem = "the network predicts the same class for every test sample"
-            remedy = "--class-weights balanced, "
-        lines.append(f"note: {problem}: try {remedy}another learning rate or more epochs")
-    return lines
+    measure, regression = scores.measure, isinstance(scores, NumberScores)
+    line = f"always predicting {constant}: {measure.name} {measure.text(scores.baseline)}"
+    if not is_constant(scores):
+        return [line]
+    problem = "is no better than the mean" if regression else "predicts a single class"
+    if not regression and scores.error == scores.baseline:
+        problem = f"always predicts {constant}"
+    advice = remedy(regression=regression, diverged=False)
+    return [line, f"note: the network {problem}: {advice}"]

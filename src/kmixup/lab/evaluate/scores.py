@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar, TypedDict
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, ClassVar, TypedDict
 
 import torch
 from torch import Tensor, nn
@@ -78,56 +79,196 @@ RMSE = Measure("RMSE", 1, "in the unit of the target", "in the unit of the targe
 
 
 @dataclass(frozen=True)
-class Scores:
-    """What a network scores on classes.
+class ClassPredictions:
+    """Logits of a network and the true classes: what metrics of classification are computed from.
 
     Attributes:
-        error: the fraction of samples put in a wrong class, in [0, 1].
-        nll: the mean negative log-likelihood of the true class (the log-loss), in nats.
+        logits: `(n, classes)` in float64.
+        y: the true classes, `(n,)`.
+        majority: the most frequent class of the training set; -1 if it is not known.
+        bins: of the expected calibration error.
+    """
+
+    logits: Tensor
+    y: Tensor
+    majority: int = -1
+    bins: int = 15
+
+    @cached_property
+    def shares(self) -> Tensor:
+        """Probabilities `(n, classes)`."""
+        return self.logits.softmax(1)
+
+    @cached_property
+    def chosen(self) -> Tensor:
+        """The predicted classes `(n,)`."""
+        return self.shares.max(1).indices
+
+    @cached_property
+    def present(self) -> list[int]:
+        """The classes that occur."""
+        return list(map(int, self.y.unique().tolist()))
+
+
+@dataclass(frozen=True)
+class NumberPredictions:
+    """Outputs of a network and the true numbers: what metrics of regression are computed from.
+
+    Attributes:
+        outputs: standardised numbers `(n,)` in float64; 0 is the mean of the training targets.
+        y: the true numbers, standardised likewise.
+        deviation: the standard deviation of the training targets, in their own unit.
+    """
+
+    outputs: Tensor
+    y: Tensor
+    deviation: float
+
+    @cached_property
+    def missed(self) -> Tensor:
+        """The mean squared error."""
+        return (self.outputs - self.y).square().mean()
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How a metric is computed and shown. A metric is one field of a class of scores, see `metric`.
+
+    Attributes:
+        title: its name in tables and on pages.
+        compute: its value from predictions.
+        form: the format of its value.
+        optional: whether it may be None: undefined for some samples, or missing in old rows.
+        shown: whether it is shown beside the error.
+    """
+
+    title: str
+    compute: Callable[[Any], float | None]
+    form: str = ".4f"
+    optional: bool = False
+    shown: bool = True
+
+    def text(self, value: float | None) -> str:
+        """The value with its title."""
+        return f"{self.title} {'not defined' if value is None else format(value, self.form)}"
+
+
+def metric(title: str, compute: Callable[[Any], float | None], **options: Any) -> Any:
+    """Define a metric as a field of a class of scores; the arguments are those of `Metric`.
+
+    That is all a new metric takes: it is then computed after training, stored in rows, a column of
+    frames and of `cells.csv`, printed by `kmixup train`, and shown on the pages of reports.
+    """
+    return field(metadata={"metric": Metric(title, compute, **options)})
+
+
+def metrics_of(scores: AnyScores | type[AnyScores]) -> dict[str, Metric]:
+    """The metrics of scores, by name.
+
+    >>> list(metrics_of(Scores))
+    ['error', 'nll', 'ece']
+    """
+    return {entry.name: entry.metadata["metric"] for entry in fields(scores)}
+
+
+def _computed(kind: type[AnyScores], predictions: object) -> dict[str, Any]:
+    return {name: entry.compute(predictions) for name, entry in metrics_of(kind).items()}
+
+
+def _error(of: ClassPredictions) -> float:
+    return int((of.chosen != of.y).sum()) / len(of.y)
+
+
+def _log_loss(of: ClassPredictions) -> float:
+    return float(cross_entropy(of.logits, of.y.long()))
+
+
+def _calibration_error(of: ClassPredictions) -> float:
+    return calibration_error(of.shares.max(1).values, of.chosen == of.y, bins=of.bins)
+
+
+def _majority_error(of: ClassPredictions) -> float:
+    return float((of.y != of.majority).double().mean())
+
+
+def _balanced_accuracy(of: ClassPredictions) -> float:
+    recalls = [float((of.chosen[of.y == label] == label).double().mean()) for label in of.present]
+    return sum(recalls) / len(recalls)
+
+
+def _auc(of: ClassPredictions) -> float | None:
+    """Mean over the classes that are present of the area under their ROC curve."""
+    if len(of.present) < 2:
+        return None
+    areas = [roc_area(of.shares[:, label], of.y == label) for label in of.present]
+    return sum(areas) / len(areas)
+
+
+def _rmse(of: NumberPredictions) -> float:
+    return of.deviation * float(of.missed.sqrt())
+
+
+def _mean_rmse(of: NumberPredictions) -> float:
+    return of.deviation * float(of.y.square().mean().sqrt())
+
+
+def _r2(of: NumberPredictions) -> float | None:
+    spread = (of.y - of.y.mean()).square().mean()
+    return float(1 - of.missed / spread) if spread > 0 else None
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of a classifier, also under shift.
+
+    Attributes:
+        error: the share of wrong predictions, in [0, 1].
+        nll: the mean negative log-likelihood of the true class (log-loss), in nats.
         ece: the expected calibration error, in [0, 1].
     """
 
     measure: ClassVar[Measure] = PERCENT
 
-    error: float
-    nll: float
-    ece: float
+    error: float = metric("error", _error, form=".2%", shown=False)
+    nll: float = metric("log-loss", _log_loss)
+    ece: float = metric("calibration error", _calibration_error)
 
 
 @dataclass(frozen=True)
 class ClassScores(Scores):
-    """`Scores`, and what shows whether they are better than a constant answer.
+    """`Scores`, with those that reveal a constant prediction.
 
     Attributes:
-        baseline: the error of the constant answer, the most frequent class of training.
-        balanced_accuracy: the mean over classes of the share that is put in the right one.
-        auc: the area under the ROC curve of each class against the rest, as a mean over
-            classes; None where the samples are all of one class.
-        answers: the number of classes that some sample was put in.
+        baseline: the error of always predicting the majority class of the training set.
+        balanced_accuracy: the mean recall over classes.
+        auc: the area under the ROC curve, one against the rest, averaged over classes; None if
+            all samples are of one class.
+        answers: the number of different classes that were predicted.
     """
 
-    baseline: float
-    balanced_accuracy: float
-    auc: float | None
-    answers: int
+    baseline: float = metric("majority class", _majority_error, form=".2%", shown=False)
+    balanced_accuracy: float = metric("balanced accuracy", _balanced_accuracy, form=".2%")
+    auc: float | None = metric("AUC", _auc, optional=True)
+    answers: int = metric(
+        "predicted classes", lambda of: len(of.chosen.unique()), form="d", shown=False
+    )
 
 
 @dataclass(frozen=True)
 class NumberScores:
-    """What a network scores on numbers.
+    """The scores of a regression.
 
     Attributes:
-        error: the root of the mean squared error (RMSE), in the target's own unit.
-        baseline: the RMSE of the constant answer, the mean of the training targets.
-        r2: the share of the variance of the samples' targets that is explained (R²); None
-            where the targets do not differ.
+        error: the root mean squared error (RMSE), in the unit of the target.
+        baseline: the RMSE of always predicting the mean of the training targets.
+        r2: the coefficient of determination (R²); None if all targets are equal.
     """
 
     measure: ClassVar[Measure] = RMSE
 
-    error: float
-    baseline: float
-    r2: float | None
+    error: float = metric("RMSE", _rmse, form=".4g", shown=False)
+    baseline: float = metric("mean", _mean_rmse, form=".4g", shown=False)
+    r2: float | None = metric("R²", _r2, optional=True)
 
 
 AnyScores = Scores | NumberScores
@@ -172,37 +313,13 @@ def score(
 def score_logits(logits: Tensor, y: Tensor, *, bins: int = 15) -> Scores:
     """Scores of logits `(n, classes)` against the classes `y` `(n,)`."""
     check_logits(logits, y)
-    logits = logits.double()
-    confidence, chosen = logits.softmax(1).max(1)
-    correct = chosen == y
-    return Scores(
-        error=int((~correct).sum()) / len(y),
-        nll=float(cross_entropy(logits, y.long())),
-        ece=calibration_error(confidence, correct, bins=bins),
-    )
+    return Scores(**_computed(Scores, ClassPredictions(logits.double(), y, bins=bins)))
 
 
 def score_classes(logits: Tensor, y: Tensor, *, majority: int) -> ClassScores:
     """All scores of logits `(n, classes)`; `majority` is the most frequent class of training."""
-    plain = score_logits(logits, y)
-    chosen = logits.argmax(1)
-    present = y.unique().tolist()
-    recalls = [float((chosen[y == label] == label).double().mean()) for label in present]
-    return ClassScores(
-        **vars(plain),
-        baseline=float((y != majority).double().mean()),
-        balanced_accuracy=sum(recalls) / len(recalls),
-        auc=_auc(logits, y, present),
-        answers=len(chosen.unique()),
-    )
-
-
-def _auc(logits: Tensor, y: Tensor, present: list[int]) -> float | None:
-    """Mean over the classes that are present of the area under their ROC curve."""
-    if len(present) < 2:
-        return None
-    shares = logits.double().softmax(1)
-    return sum(roc_area(shares[:, label], y == label) for label in present) / len(present)
+    check_logits(logits, y)
+    return ClassScores(**_computed(ClassScores, ClassPredictions(logits.double(), y, majority)))
 
 
 def roc_area(figure: Tensor, positive: Tensor) -> float:
@@ -225,13 +342,8 @@ def score_numbers(outputs: Tensor, y: Tensor, *, deviation: float) -> NumberScor
 
     `deviation` is that of the training targets, in their own unit.
     """
-    y = y.double()
-    missed, spread = (outputs.double() - y).square().mean(), (y - y.mean()).square().mean()
-    return NumberScores(
-        error=deviation * float(missed.sqrt()),
-        baseline=deviation * float(y.square().mean().sqrt()),
-        r2=float(1 - missed / spread) if spread > 0 else None,
-    )
+    predictions = NumberPredictions(outputs.double(), y.double(), deviation)
+    return NumberScores(**_computed(NumberScores, predictions))
 
 
 def calibration_error(confidence: Tensor, correct: Tensor, *, bins: int = 15) -> float:

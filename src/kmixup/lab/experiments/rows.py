@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import filelock
 
@@ -31,6 +31,7 @@ from kmixup.lab.evaluate.scores import (
     Measure,
     NumberScores,
     Scores,
+    metrics_of,
 )
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.files import check_folder, sync_folder
@@ -47,6 +48,7 @@ CHECKSUM = "checksum"  # the last key of a row
 CAN_READ_LOCKED = os.name != "nt"
 
 Plain = dict[str, Any]  # a JSON object
+AnyKind = TypeVar("AnyKind", Scores, ClassScores, NumberScores)
 ShiftScores = Mapping[str, Mapping[float, Scores]]  # scores by the name and the level of a shift
 
 
@@ -260,23 +262,26 @@ def read_row(plain: Plain) -> Row:
 def read_scores(plain: Mapping[str, Any]) -> AnyScores:
     """The scores of a record or a row on unshifted samples."""
     if "r2" in plain:
-        return NumberScores(**plain)
-    scores = _class_scores(plain)
-    rest = {key: value for key, value in plain.items() if key not in vars(scores)}
-    return ClassScores(**vars(scores), **rest) if rest else scores
+        return _read_as(NumberScores, plain)
+    return _read_as(ClassScores if "baseline" in plain else Scores, plain)
 
 
 def read_shifts(plain: Mapping[str, Any]) -> ShiftScores:
     """The scores under shift of a record or a row."""
     return {
-        name: {float(entry["eps"]): _class_scores(entry) for entry in plain[name]}
+        name: {float(entry["eps"]): _read_as(Scores, entry) for entry in plain[name]}
         for name in SHIFTS
         if name in plain
     }
 
 
-def _class_scores(plain: Mapping[str, Any]) -> Scores:
-    return Scores(plain["error"], _number(plain["nll"]), _number(plain["ece"]))
+def _read_as(kind: type[AnyKind], plain: Mapping[str, Any]) -> AnyKind:
+    """Scores of a kind; an optional metric may be missing in old rows."""
+    values: Plain = {
+        name: plain.get(name) if metric.optional else _number(plain[name])
+        for name, metric in metrics_of(kind).items()
+    }
+    return kind(**values)
 
 
 def _plain_scores(scores: AnyScores) -> Plain:
