@@ -2,9 +2,9 @@
 
 A row is `Done` or `Failed`. A store is a folder with the file `rows.jsonl`: a header, then one
 line of JSON for each trial that ended. Only one process at a time appends to it, and a line is
-synced to disk before the next one is written. A torn last line, left by a crash, is dropped.
-Published rows are in `rows.jsonl.gz`, which is only read. If a trial has several rows, the latest
-counts.
+synced to disk before the next one is written. A torn last line, left by a crash, is dropped; any
+other damaged line is moved to `rows.damaged` when the store is opened for writing. Published rows
+are in `rows.jsonl.gz`, which is only read. If a trial has several rows, the latest counts.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ import hashlib
 import json
 import math
 import os
+import re
+import warnings
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -34,14 +36,15 @@ from kmixup.lab.evaluate.scores import (
     metrics_of,
 )
 from kmixup.lab.evaluate.shifts import SHIFTS
-from kmixup.lab.files import check_folder, sync_folder
+from kmixup.lab.files import check_folder, replace_content, sync_folder
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.record import CLEAN
 
-NAME, PUBLISHED = "rows.jsonl", "rows.jsonl.gz"
+NAME, PUBLISHED, DAMAGED = "rows.jsonl", "rows.jsonl.gz", "rows.damaged"
 VERSION = 1
 HEADER = {"format": "kmixup rows", "version": VERSION}
 CHECKSUM = "checksum"  # the last key of a row
+END_OF_ROW = re.compile(rb'"checksum": ?"[0-9a-f]{16}"}')
 
 # The lock is on the rows themselves, because a lock file beside them could be deleted. On Windows
 # a locked file cannot be read, so there the lock is on a file beside the rows.
@@ -49,7 +52,6 @@ CAN_READ_LOCKED = os.name != "nt"
 
 Plain = dict[str, Any]  # a JSON object
 AnyKind = TypeVar("AnyKind", Scores, ClassScores, NumberScores)
-ShiftScores = Mapping[str, Mapping[float, Scores]]  # scores by the name and the level of a shift
 
 
 @dataclass(frozen=True)
@@ -79,13 +81,7 @@ class DataUsed:
 
 @dataclass(frozen=True)
 class TrainingCurve:
-    """Training loss and test error at some epochs; empty in published rows.
-
-    Attributes:
-        epoch: the numbers of these epochs, from 1.
-        loss: the mean training loss of each.
-        error: the test error after each, as `Done.error`.
-    """
+    """Numbers of some epochs, their training loss and test error; empty in published rows."""
 
     epoch: tuple[int, ...] = ()
     loss: tuple[float, ...] = ()
@@ -113,11 +109,12 @@ class TrialRow:
         return self.trial.id
 
     def to_dict(self) -> Plain:
-        """The row as a JSON object, which `read_row` reads."""
-        plain = {"id": self.id, **self._plain()}
+        """Return the row as a JSON object, which `read_row` reads."""
+        where = {"versions": dict(self.versions), "machine": dict(self.machine)}
+        plain = {"id": self.id, **self._plain(where), "finished": self.finished}
         return plain | {CHECKSUM: _checksum(plain)}
 
-    def _plain(self) -> Plain:
+    def _plain(self, where: Plain) -> Plain:
         raise NotImplementedError
 
 
@@ -141,29 +138,31 @@ class Done(TrialRow):
     xi: float | None
     data: DataUsed
     scores: AnyScores
-    shifts: ShiftScores = field(default_factory=dict)
+    shifts: Mapping[str, Mapping[float, Scores]] = field(default_factory=dict)
     clean: AnyScores | None = None
     seconds: float
     curve: TrainingCurve
 
     @classmethod
     def of(cls, trial: Trial, record: Mapping[str, Any]) -> Done:
-        """The row of a trial from its record, with `curves` and `finished` added."""
-        curves = record["curves"].items()
-        curve: Plain = {name: tuple(map(_number, values)) for name, values in curves}
+        """Return the row of a trial from its record, with `curves` and `finished` added."""
+        shifts = {
+            name: {float(entry["eps"]): _read_as(Scores, entry) for entry in record[name]}
+            for name in SHIFTS
+            if name in record
+        }
+        curves: Plain = {
+            name: tuple(map(_number, values)) for name, values in record["curves"].items()
+        }
         return cls(
             trial=trial,
             alpha=_number(record["alpha"]),
-            xi=record["xi"],
             data=DataUsed(**record["data"] | {"shape": tuple(record["data"]["shape"])}),
             scores=read_scores(record["result"]),
-            shifts=read_shifts(record),
+            shifts=shifts,
             clean=read_scores(record[CLEAN]) if CLEAN in record else None,
-            seconds=record["seconds"],
-            curve=TrainingCurve(**curve),
-            versions=record["versions"],
-            machine=record["machine"],
-            finished=record["finished"],
+            curve=TrainingCurve(**curves),
+            **{name: record[name] for name in ("xi", "seconds", *COMMON)},
         )
 
     @property
@@ -176,7 +175,7 @@ class Done(TrialRow):
         """Name, unit and format of the test error."""
         return self.scores.measure
 
-    def _plain(self) -> Plain:
+    def _plain(self, where: Plain) -> Plain:
         plain: Plain = {
             "status": "done",
             "trial": self.trial.to_dict(),
@@ -185,8 +184,7 @@ class Done(TrialRow):
             "data": asdict(self.data) | {"shape": list(self.data.shape)},
             "result": _plain_scores(self.scores),
             "seconds": self.seconds,
-            "versions": dict(self.versions),
-            "machine": dict(self.machine),
+            **where,
         }
         for name, levels in self.shifts.items():
             plain[name] = [
@@ -195,8 +193,7 @@ class Done(TrialRow):
         if self.clean is not None:
             plain[CLEAN] = _plain_scores(self.clean)
         curve = vars(self.curve).items()
-        plain["curves"] = {name: list(map(_finite, values)) for name, values in curve}
-        return plain | {"finished": self.finished}
+        return plain | {"curves": {name: list(map(_finite, values)) for name, values in curve}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,42 +208,37 @@ class Failed(TrialRow):
     reason: str
     traceback: str
 
-    def _plain(self) -> Plain:
-        return {
-            "status": "failed",
-            "trial": self.trial.to_dict(),
-            "error": self.reason,
-            "traceback": self.traceback,
-            "versions": dict(self.versions),
-            "machine": dict(self.machine),
-            "finished": self.finished,
-        }
+    def _plain(self, where: Plain) -> Plain:
+        trial = self.trial.to_dict()
+        error = {"error": self.reason, "traceback": self.traceback}
+        return {"status": "failed", "trial": trial, **error, **where}
 
 
 Row = Done | Failed
+COMMON = ("versions", "machine", "finished")
 
 
 def done_of(rows: Iterable[Row]) -> list[Done]:
-    """The rows of trials that succeeded."""
+    """Return the rows of trials that succeeded."""
     return [row for row in rows if isinstance(row, Done)]
 
 
 def failed_of(rows: Iterable[Row]) -> list[Failed]:
-    """The rows of trials that failed."""
+    """Return the rows of trials that failed."""
     return [row for row in rows if isinstance(row, Failed)]
 
 
 def measure_of(rows: Iterable[Row]) -> Measure:
-    """Name, unit and format of the test errors of rows; per cent if no trial succeeded."""
+    """Return name, unit and format of the test errors; per cent if no trial succeeded."""
     return next((row.measure for row in done_of(rows)), PERCENT)
 
 
 class DamagedError(ValueError):
-    """A row whose content does not match its checksum."""
+    """A line that is no row, or a row whose content does not match its checksum."""
 
 
 def read_row(plain: Plain) -> Row:
-    """The row that `to_dict` wrote."""
+    """Return the row that `to_dict` wrote."""
     content = {key: value for key, value in plain.items() if key != CHECKSUM}
     if plain.get(CHECKSUM) != _checksum(content):
         raise DamagedError("its checksum is wrong")
@@ -254,29 +246,20 @@ def read_row(plain: Plain) -> Row:
     if plain["status"] == "done":
         return Done.of(trial, plain)
     if plain["status"] == "failed":
-        common = {name: plain[name] for name in ("versions", "machine", "finished")}
+        common = {name: plain[name] for name in COMMON}
         return Failed(trial=trial, reason=plain["error"], traceback=plain["traceback"], **common)
     raise ValueError(f"status must be done or failed, got {plain['status']!r}")
 
 
 def read_scores(plain: Mapping[str, Any]) -> AnyScores:
-    """The scores of a record or a row on unshifted samples."""
+    """Return the scores of a record or a row on unshifted samples."""
     if "r2" in plain:
         return _read_as(NumberScores, plain)
     return _read_as(ClassScores if "baseline" in plain else Scores, plain)
 
 
-def read_shifts(plain: Mapping[str, Any]) -> ShiftScores:
-    """The scores under shift of a record or a row."""
-    return {
-        name: {float(entry["eps"]): _read_as(Scores, entry) for entry in plain[name]}
-        for name in SHIFTS
-        if name in plain
-    }
-
-
 def _read_as(kind: type[AnyKind], plain: Mapping[str, Any]) -> AnyKind:
-    """Scores of a kind; an optional metric may be missing in old rows."""
+    """Return scores of a kind; an optional metric may be missing in old rows."""
     values: Plain = {
         name: plain.get(name) if metric.optional else _number(plain[name])
         for name, metric in metrics_of(kind).items()
@@ -289,19 +272,22 @@ def _plain_scores(scores: AnyScores) -> Plain:
 
 
 def _finite(value: float | None) -> float | None:
-    """None for infinity, which JSON does not have."""
+    """Return None for infinity, which JSON does not have."""
     return value if value is not None and math.isfinite(value) else None
 
 
 def _number(value: float | None) -> float:
-    """The number that `_finite` wrote: an alpha or a loss may be infinite, none is NaN."""
+    """Return the number that `_finite` wrote: an alpha or a loss may be infinite, none is NaN."""
     return math.inf if value is None else value
 
 
+def _json(plain: Mapping[str, Any]) -> str:
+    return json.dumps(plain, allow_nan=False, separators=(",", ":"))
+
+
 def _checksum(plain: Plain) -> str:
-    """The checksum of a row, whatever the spacing of its JSON."""
-    text = json.dumps(plain, allow_nan=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    """Return the checksum of a row, whatever the spacing of its JSON."""
+    return hashlib.sha256(_json(plain).encode()).hexdigest()[:16]
 
 
 def has_rows(folder: Path) -> bool:
@@ -310,21 +296,53 @@ def has_rows(folder: Path) -> bool:
 
 
 def read(folder: str | Path) -> list[Row]:
-    """The latest row of each trial, in the order in which they were written."""
+    """Return the latest row of each trial, in the order in which they were written.
+
+    Damaged lines of `rows.jsonl` are skipped with a warning; published rows must be whole.
+    """
     folder = Path(folder).expanduser()
     if not has_rows(folder):
         raise FileNotFoundError(f"{folder} must be the folder of a sweep, it has no {NAME}")
     latest: dict[str, Row] = {}
     for path in (folder / PUBLISHED, folder / NAME):
-        if path.is_file():
-            for row in _rows(path, _whole(_contents(path))):
-                latest.pop(row.id, None)
-                latest[row.id] = row
+        if not path.is_file():
+            continue
+        contents = _Contents.of(path, _bytes(path))
+        if contents.damaged and path.name == PUBLISHED:
+            raise ValueError(f"{contents.problem}: restore it")
+        if contents.damaged:
+            warnings.warn(
+                f"{contents.problem}, which is skipped: run the sweep again, which repairs the "
+                "file and trains what is missing",
+                stacklevel=2,
+            )
+        for row in contents.rows:
+            latest.pop(row.id, None)
+            latest[row.id] = row
     return list(latest.values())
 
 
+def repair(folder: str | Path) -> str | None:
+    """Check every row of a store, and move damaged lines to `rows.damaged`.
+
+    Returns a sentence about what was moved, None if no line is damaged.
+    """
+    if not has_rows(Path(folder).expanduser()):
+        raise FileNotFoundError(f"{folder} must be the folder of a sweep, it has no {NAME}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with Store(folder) as store:
+            return store.repaired
+
+
 class Store:
-    """A store that is open for writing, as a context manager. It has at most one writer."""
+    """A store that is open for writing, as a context manager. It has at most one writer.
+
+    Opening a store repairs it: a torn last line is cut off, and other damaged lines are moved to
+    `rows.damaged` with a warning, which `repaired` has as well.
+    """
+
+    repaired: str | None = None
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder).expanduser()
@@ -363,26 +381,42 @@ class Store:
             )
 
     def _repair(self) -> None:
-        """Check that the file is a store, and cut off a torn last line."""
-        contents = self.path.read_bytes()
-        whole = _whole(contents)
-        for _ in _rows(self.path, whole):
-            pass
-        if len(whole) < len(contents):
+        """Check that the file is a store, complete a torn header, and remove damaged lines."""
+        data = self.path.read_bytes()
+        contents = _Contents.of(self.path, data)
+        whole = b"".join(contents.kept)
+        if contents.damaged:
+            side = self.folder / DAMAGED
+            before = side.read_bytes() if side.exists() else b""
+            replace_content(side, before + b"".join(contents.damaged.values()))
+            self._replace(whole)
+            self.repaired = f"{contents.problem}, which was moved to {side}"
+            warnings.warn(f"{self.repaired}: trials without a row are run again", stacklevel=3)
+        elif len(whole) < len(data):
             os.ftruncate(self._file, len(whole))
-        if not whole:
-            self._write(_line(HEADER))
+        else:
+            self._write(whole[len(data) :])
+        if not data:
             sync_folder(self.folder)
-        elif not whole.endswith(b"\n"):
-            self._write("\n")
+
+    def _replace(self, data: bytes) -> None:
+        """Write the file anew, whole or not at all, and lock it."""
+        replaced = self._file
+        if not CAN_READ_LOCKED:
+            os.close(replaced)  # Windows does not replace an open file
+        replace_content(self.path, data)
+        self._file = _open(self.path, os.O_APPEND)
+        if CAN_READ_LOCKED:
+            self._lock = self._file
+            os.close(replaced)
+            self._claim()
 
     def append(self, rows: Iterable[Row]) -> None:
         """Add rows; they are on disk when this returns."""
-        self._write("".join(_line(row.to_dict()) for row in rows))
+        self._write("".join(f"{_json(row.to_dict())}\n" for row in rows).encode())
 
-    def _write(self, text: str) -> None:
+    def _write(self, data: bytes) -> None:
         self._check_place()
-        data = text.encode()
         start = os.fstat(self._file).st_size
         try:
             while data:
@@ -422,10 +456,6 @@ def _open(path: Path, flags: int = 0) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | binary | flags, 0o644)
 
 
-def _line(plain: Mapping[str, Any]) -> str:
-    return json.dumps(plain, allow_nan=False, separators=(",", ":")) + "\n"
-
-
 def _make(folder: Path) -> None:
     """Make a folder with its parents, and sync their names to disk."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
@@ -434,7 +464,7 @@ def _make(folder: Path) -> None:
         sync_folder(path.parent)
 
 
-def _contents(path: Path) -> bytes:
+def _bytes(path: Path) -> bytes:
     if path.suffix != ".gz":
         return path.read_bytes()
     try:
@@ -443,54 +473,66 @@ def _contents(path: Path) -> bytes:
         raise ValueError(f"{path} must be a gzip file, it is damaged: restore it") from error
 
 
-def _whole(contents: bytes) -> bytes:
-    """Everything but a torn last line.
+@dataclass
+class _Contents:
+    """The lines of a file of rows.
 
-    A line that lacks only its line break is kept, since an editor may have removed it.
+    Attributes:
+        path: of the file.
+        rows: in the order of the file.
+        kept: the header and the lines of the rows.
+        damaged: all other lines by their number, except a torn last line.
     """
-    end = contents.rfind(b"\n") + 1
-    return contents if _parsed(contents[end:]) is not None else contents[:end]
+
+    path: Path
+    rows: list[Row]
+    kept: list[bytes]
+    damaged: dict[int, bytes]
+
+    @classmethod
+    def of(cls, path: Path, data: bytes) -> _Contents:
+        contents = cls(path, [], [f"{_json(HEADER)}\n".encode()], {})
+        if contents.kept[0].startswith(data):  # no row yet, perhaps not even the whole header
+            return contents
+        head, *lines = data.splitlines(keepends=True)
+        contents._check_header(_parsed(head))
+        contents.kept = [head]
+        for number, line in enumerate(lines, 2):
+            if not line.endswith((b"\n", b"\r")):
+                if not END_OF_ROW.search(line):  # torn
+                    break
+                line += b"\n"  # which an editor may have removed
+            try:
+                contents.rows.append(read_row(_parsed(line)))
+                contents.kept.append(line)
+            except DamagedError:
+                contents.damaged[number] = line
+            except (KeyError, TypeError, ValueError) as error:
+                raise ValueError(
+                    f"line {number} of {path} must be a row that this version can read, {error}: "
+                    "use the kmixup that wrote it, or delete that line"
+                ) from error
+        return contents
+
+    def _check_header(self, plain: Plain) -> None:
+        if plain != HEADER:
+            ours = plain.get("format") == HEADER["format"]
+            holds = f"version {plain.get('version')}" if ours else "something else"
+            raise ValueError(
+                f"{self.path} must hold rows of version {VERSION}, it holds {holds}: choose "
+                "another folder, or the kmixup that wrote it"
+            )
+
+    @property
+    def problem(self) -> str:
+        """Which lines are damaged."""
+        return f"{self.path} is damaged in line {', '.join(map(str, self.damaged))}"
 
 
-def _parsed(line: bytes) -> Plain | None:
-    """The object that a line holds, or None."""
+def _parsed(line: bytes) -> Plain:
+    """Return the object that a line holds, empty if it holds none."""
     try:
         plain = json.loads(line)
     except ValueError:
-        return None
-    return plain if isinstance(plain, dict) else None
-
-
-def _rows(path: Path, contents: bytes) -> Iterator[Row]:
-    for number, line in enumerate(contents.splitlines(), 1):
-        plain = _parsed(line)
-        if number == 1:
-            _check_header(path, plain)
-        else:
-            yield _row(plain or {}, f"line {number} of {path}")
-
-
-def _row(plain: Plain, where: str) -> Row:
-    try:
-        return read_row(plain)
-    except DamagedError as error:
-        raise ValueError(
-            f"{where} must be the row of a trial, it is damaged ({error}): restore the file, or "
-            "delete that line"
-        ) from error
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"{where} must be a row that this version can read, {error}: use the kmixup that "
-            "wrote it, or delete that line"
-        ) from error
-
-
-def _check_header(path: Path, plain: Plain | None) -> None:
-    if plain == HEADER:
-        return
-    ours = plain is not None and plain.get("format") == HEADER["format"]
-    holds = f"version {plain.get('version')}" if plain is not None and ours else "something else"
-    raise ValueError(
-        f"{path} must hold rows of version {VERSION}, it holds {holds}: choose another folder, "
-        "or the kmixup that wrote it"
-    )
+        return {}
+    return plain if isinstance(plain, dict) else {}
