@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -19,6 +20,8 @@ from kmixup.lab.experiments.engines import SUBMITTED, Local, Ray, _remote, cores
 from kmixup.lab.experiments.grid import expand
 from kmixup.lab.experiments.rows import Done
 from kmixup.lab.experiments.units import units
+
+GRPC = b"\0\0\0\4" + b"\0" * 5  # how an HTTP/2 server begins
 
 NETS = """
 import os, signal, time
@@ -54,6 +57,16 @@ def waits(*, in_shape, num_classes):
     while not Path("go").exists():
         time.sleep(0.01)
     return small(in_shape=in_shape, num_classes=num_classes)
+
+def hangs_once(*, in_shape, num_classes):
+    try:
+        Path("has-hung").touch(exist_ok=False)
+    except FileExistsError:
+        return small(in_shape=in_shape, num_classes=num_classes)
+    time.sleep(3600)
+
+def stops(*, in_shape, num_classes):
+    os.kill(os.getpid(), signal.SIGSTOP)
 
 def tells_gpus(*, in_shape, num_classes):
     Path("gpus").write_text(os.environ.get("CUDA_VISIBLE_DEVICES", "none"))
@@ -144,6 +157,31 @@ def test_a_process_killed_from_outside_costs_no_row(nets):
 
 
 @pytest.mark.slow
+def test_a_process_that_hangs_is_killed_and_costs_no_row(nets, monkeypatch):
+    monkeypatch.setattr(engines, "HUNG", 1)
+    good, (hanging, *_) = grid("nets:small"), grid("nets:hangs_once")
+    with pytest.warns(UserWarning, match=r"worker process \d+ has not responded for .* is killed"):
+        outcome = sweep([hanging, *good], nets / "rows", engine=Local(1, patience=8), device="cpu")
+    assert outcome.failed == []
+    rows = {row.id: row for row in outcome.rows}
+    assert rows[hanging.id].scores == rows[good[0].id].scores
+
+
+@pytest.mark.slow
+def test_a_process_that_is_stopped_in_each_attempt_gives_a_failed_row(nets):
+    trials = [*grid("nets:stops")[:1], *grid("nets:small")]
+    engine = Local(2, attempts=2, patience=8)
+    with pytest.warns(UserWarning, match="has not responded for"):
+        outcome = sweep(trials, nets / "rows", engine=engine, device="cpu")
+    (row,) = outcome.failed
+    assert row.reason == (
+        "the worker's process stopped responding in each of 2 attempts, not by an error of "
+        "Python: run such a trial alone to see more"
+    )
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.slow
 def test_a_kept_engine_runs_several_sweeps_with_the_same_processes(nets):
     trials = grid("nets:small")
     expected = undisturbed(trials, nets)
@@ -220,6 +258,9 @@ class ImitatedRay:
             pass
 
         class OutOfMemoryError(RayError):
+            pass
+
+        class AuthenticationError(RayError):
             pass
 
     def __init__(self, nodes=({"CPU": 2.0, "GPU": 1.0},), result=None):
@@ -393,13 +434,49 @@ def test_an_address_where_nobody_listens_is_refused_at_once(imitated, closed_por
     assert ray.started is None
 
 
-@pytest.mark.parametrize("form", ["127.0.0.1:{}", "ray://127.0.0.1:{}", "localhost:{}"])
-def test_an_address_where_somebody_listens_is_left_to_ray(imitated, form):
-    ray = imitated()
+@contextmanager
+def answering(answer):
+    """A server on this machine that sends an answer to whatever it is sent; yields its port."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        address = form.format(server.getsockname()[1])
-        assert Ray(address).workers == 2
-    assert ray.started[0] == address
+
+        def serve():
+            client, _ = server.accept()
+            with client:
+                client.recv(100)
+                client.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield server.getsockname()[1]
+        thread.join()
+
+
+@pytest.mark.parametrize("form", ["127.0.0.1:{}", "ray://127.0.0.1:{}", "localhost:{}"])
+def test_an_address_where_a_grpc_server_answers_is_left_to_ray(imitated, form):
+    ray = imitated()
+    with answering(GRPC) as port:
+        assert Ray(form.format(port)).workers == 2
+    assert ray.started[0] == form.format(port)
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n", b"-ERR unknown\r\n", b""])
+def test_another_service_at_the_address_is_rejected_at_once(imitated, answer):
+    ray = imitated()
+    with answering(answer) as port, pytest.raises(ValueError, match=f"{port} is another service: "):
+        assert Ray(f"127.0.0.1:{port}").workers
+    assert ray.started is None
+
+
+@pytest.mark.parametrize("error", [ConnectionError, ImitatedRay.exceptions.AuthenticationError])
+def test_a_cluster_that_asks_for_a_token_is_one_sentence_with_the_remedy(imitated, error):
+    ray = imitated()
+
+    def refuse(*args, **more):
+        raise error("Failed to connect")
+
+    ray.init = refuse
+    with answering(GRPC) as port, pytest.raises(ValueError, match="lets nobody in: if .* a token"):
+        assert Ray(f"127.0.0.1:{port}").workers
 
 
 def test_an_address_that_swallows_packets_is_given_five_seconds(imitated, monkeypatch):

@@ -1,8 +1,8 @@
 """Engines run the units of a sweep: in local processes, or on a Ray cluster.
 
 An engine turns units into rows, in any order. It never writes them: the driver does. When a
-worker is lost, by a signal or for want of memory, its unit is tried again; a unit that loses
-its worker too often gives failed rows.
+worker is lost, by a signal, for want of memory or because it no longer responds, its unit is
+tried again; a unit that loses its worker too often gives failed rows.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import socket
 import sys
 import tempfile
 import threading
+import time
+import warnings
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -27,7 +29,7 @@ from urllib.parse import urlsplit
 
 from kmixup.lab.experiments.rows import Row
 from kmixup.lab.experiments.units import Unit, failed, run
-from kmixup.lab.formatting import ending
+from kmixup.lab.formatting import duration, ending
 from kmixup.lab.train import precision
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -35,11 +37,17 @@ Rows = Generator[list[Row], None, None]
 
 KILLED = 9  # the signal by which a system that is out of memory ends a process
 GRACE = 10.0  # seconds for a process that has closed its connection to end
+BEAT = 5.0  # seconds between two heartbeats of a worker, at most
+START = 300.0  # seconds for a worker to start, at least
+IDLE = 0.01  # share of the time that a process which computes nothing may use
+HUNG = 5  # a process that computes nothing for this many times the patience has no heartbeat
 SUBMITTED = 100  # tasks that Ray is given ahead of their turn
 REACH = 5.0  # seconds for a Ray cluster to answer
 POLL = 1.0  # seconds between two looks at Ray's tasks, in which Ctrl-C may not be heard
-LEAVE_OUT = "leave the address out"
 CLIENT_PORT = 10001  # of a ray:// address that names none
+# Ray's servers speak gRPC, which is HTTP/2: both sides begin with a frame of this type
+SETTINGS = b"\x04"
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + SETTINGS + b"\0" * 5
 
 
 class Engine(Protocol):
@@ -51,16 +59,16 @@ class Engine(Protocol):
         ...
 
     def rows(self, units: Sequence[Unit], *, device: str, running: Path) -> Rows:
-        """The rows of each unit; `running` is the folder of checkpoints."""
+        """Yield the rows of each unit; `running` is the folder of checkpoints."""
         ...
 
     def kept(self) -> AbstractContextManager[Engine]:
-        """This engine for several sweeps, one after another: its workers stay for the next."""
+        """Return this engine for several sweeps, one after another, with the same workers."""
         ...
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Return how many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):  # not on every system
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -72,12 +80,15 @@ class Local:
 
     Attributes:
         workers: number of processes, by default one for each core.
-        attempts: how often a unit is tried when its process dies.
+        attempts: how often a unit is tried when its process is lost.
+        patience: seconds without a heartbeat after which a process is killed. A process that
+            computes nothing stops its heartbeats after five times as long.
         resting: processes that wait for the next sweep; None where they end with each.
     """
 
     workers: int = field(default_factory=cores)
     attempts: int = 3
+    patience: float = 120.0
     resting: list[_Worker] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -102,72 +113,72 @@ class Local:
         try:
             while waiting or pool:
                 while waiting and len(pool) < self.workers:
-                    pool.append(self.resting.pop() if self.resting else _Worker())
-                    pool[-1].give(*waiting.popleft(), device, running)
-                    if pool[-1].started:
+                    worker = self.resting.pop() if self.resting else _Worker(self.patience)
+                    pool.append(worker)
+                    worker.give(*waiting.popleft(), device, running)
+                    if worker.started:
                         yield []
-                for worker in _heard_from(pool):
-                    rows = worker.take()
+                for worker, rows in _messages(pool):
                     if rows is None:
                         pool.remove(worker)
-                        code = worker.exit_code()
+                        reason, memory = worker.why_lost()
                         if worker.attempt < self.attempts:
                             waiting.appendleft((worker.unit, worker.attempt + 1))
                             continue
-                        killed = code == -KILLED
-                        rows = lost(
-                            worker.unit, f"process {ending(code)}", worker.attempt, memory=killed
-                        )
-                    elif not rows:
-                        pass  # the worker has just started
-                    elif waiting:
+                        rows = lost(worker.unit, reason, worker.attempt, memory=memory)
+                    elif rows and waiting:
                         worker.give(*waiting.popleft(), device, running)
-                    else:
+                    elif rows:
                         pool.remove(worker)
-                        self._dismiss(worker)
+                        if self.resting is None:
+                            worker.stop()
+                        else:
+                            self.resting.append(worker)
                     yield rows
         finally:
             for worker in pool:
                 worker.stop()
 
-    def _dismiss(self, worker: _Worker) -> None:
-        """Let a worker rest, or stop it where workers end with each sweep."""
-        if self.resting is None:
-            worker.stop()
-        else:
-            self.resting.append(worker)
-
 
 class _Worker:
-    """A process that runs one unit after another."""
+    """A process that runs one unit after another, and sends heartbeats.
+
+    Args:
+        patience: seconds without a heartbeat after which the process is lost.
+    """
 
     unit: Unit
     attempt: int
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float) -> None:
+        self.patience, self.started, self.silent = patience, False, 0.0
         self.connection, theirs = SPAWN.Pipe()
-        self.process = SPAWN.Process(target=_serve, args=(theirs,), daemon=True)
-        self.started = False
+        beat = min(BEAT, patience / 4)
+        idle_beats = int(HUNG * patience / beat)
+        self.process = SPAWN.Process(target=_serve, args=(theirs, beat, idle_beats), daemon=True)
         with _without_interrupts():
             self.process.start()
         theirs.close()  # so that the end of the process is the end of the connection
 
     def give(self, unit: Unit, attempt: int, device: str, running: Path) -> None:
-        self.unit, self.attempt = unit, attempt
-        with suppress(OSError):  # the worker is dead already, and `take` will find that out
+        self.unit, self.attempt, self.silent = unit, attempt, 0.0
+        with suppress(OSError):  # the process has died, which `_messages` will find out
             self.connection.send((unit, device, running))
 
-    def take(self) -> list[Row] | None:
-        """The rows of the unit; an empty list if the worker has just started; None if it died."""
-        try:
-            rows: list[Row] = self.connection.recv()
-        except (EOFError, OSError):
-            return None
-        self.started = True
-        return rows
+    @property
+    def unresponsive(self) -> bool:
+        return self.silent > (self.patience if self.started else max(START, self.patience))
 
-    def exit_code(self) -> int | None:
-        """The exit code of a worker that died; raises if the worker could not even start."""
+    def why_lost(self) -> tuple[str, bool]:
+        """Return how the process was lost, and whether it may have been for want of memory."""
+        if self.unresponsive:
+            warnings.warn(
+                f"worker process {self.process.pid} has not responded for "
+                f"{duration(self.silent)} and is killed; its trials are tried again",
+                stacklevel=2,
+            )
+            self.stop()
+            return "process stopped responding", False
         self.process.join(GRACE)  # a kill would hide the exit code
         self.stop()
         code = self.process.exitcode
@@ -176,17 +187,17 @@ class _Worker:
                 f"a worker process could not start, it ended with exit code {code}: a script "
                 'that sweeps must do so under `if __name__ == "__main__":`'
             )
-        return code
+        return f"process {ending(code)}", code == -KILLED
 
     def stop(self) -> None:
         self.connection.close()
         self.process.kill()
-        self.process.join()
+        self.process.join(GRACE)
 
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Processes that are started here ignore Ctrl-C, which is the driver's to answer."""
+    """Processes that are started here ignore Ctrl-C, which the driver handles."""
     if not hasattr(signal, "pthread_sigmask"):  # on Windows `_serve` ignores it, a little later
         yield
         return
@@ -198,21 +209,58 @@ def _without_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _heard_from(pool: Sequence[_Worker]) -> list[_Worker]:
-    """Wait until some workers have sent rows or died, and return these workers."""
-    ready = wait([worker.connection for worker in pool])
-    return [worker for worker in pool if worker.connection in ready]
+def _messages(pool: Sequence[_Worker]) -> Iterator[tuple[_Worker, list[Row] | None]]:
+    """Wait a little, then yield the rows that workers have sent, and None for lost workers."""
+    begin = time.monotonic()
+    ready = wait([worker.connection for worker in pool], timeout=POLL)
+    passed = min(time.monotonic() - begin, POLL)  # the driver itself may have been stopped
+    for worker in tuple(pool):
+        worker.silent += passed
+        if worker.connection in ready:
+            worker.silent = 0.0
+            try:
+                message = worker.connection.recv()
+            except (EOFError, OSError):
+                yield worker, None
+                continue
+            worker.started = True
+            if message is not None:
+                yield worker, message
+        elif worker.unresponsive:
+            yield worker, None
 
 
-def _serve(connection: Connection) -> None:
-    """Run units until there are no more, or until the driver is gone."""
+def _serve(connection: Connection, beat: float, idle_beats: int) -> None:
+    """Run units until there are no more, or until the driver is gone.
+
+    Sends no rows when it has started, the rows of each unit, and None as a heartbeat.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    sending = threading.Lock()
+
+    def send(message: list[Row] | None) -> None:
+        with sending:
+            connection.send(message)
+
+    def send_heartbeats() -> None:
+        """Send heartbeats until this process has computed nothing for `idle_beats` of them."""
+        before, idle = time.process_time(), 0
+        with suppress(OSError):
+            while True:
+                time.sleep(beat)
+                now = time.process_time()
+                idle = 0 if now - before > IDLE * beat else idle + 1
+                before = now
+                if idle <= idle_beats:
+                    send(None)
+
+    for task in (_end_with_parent, send_heartbeats):
+        threading.Thread(target=task, daemon=True).start()
     with suppress(EOFError, OSError):
-        connection.send([])
+        send([])
         while True:
             unit, device, running = connection.recv()
-            connection.send(run(unit, device=device, running=running))
+            send(run(unit, device=device, running=running))
 
 
 def _end_with_parent() -> None:
@@ -320,36 +368,44 @@ def _remote(unit: Unit, device: str, running: Path, folder: Path) -> list[Row]:
 
 
 def _connected(address: str | None) -> Any:
-    """The module ray, connected to its cluster."""
+    """Return the module ray, connected to its cluster."""
     try:
         import ray
     except ImportError as error:
         raise ValueError(
             'the engine ray needs Ray, which is not installed: pip install "kmixup[ray]"'
         ) from error
-    if not ray.is_initialized():
-        _check_reach(address)
-        data = os.environ.get("KMIXUP_DATA")
-        settings: dict[str, Any] = {} if address else {"include_dashboard": False}
-        if data:
-            settings["runtime_env"] = {"env_vars": {"KMIXUP_DATA": data}}
-        try:
-            ray.init(address, log_to_driver=False, logging_level=logging.WARNING, **settings)
-        except ConnectionError as error:
-            raise ValueError(_no_answer(address)) from error
+    if ray.is_initialized():
+        return ray
+    reached = _check_reach(address)
+    settings: dict[str, Any] = {} if address else {"include_dashboard": False}
+    if data := os.environ.get("KMIXUP_DATA"):
+        settings["runtime_env"] = {"env_vars": {"KMIXUP_DATA": data}}
+    try:
+        ray.init(address, log_to_driver=False, logging_level=logging.WARNING, **settings)
+    except (ConnectionError, ray.exceptions.AuthenticationError) as error:
+        problem = f"{address} does not answer: start one with `ray start --head`"
+        if reached or isinstance(error, ray.exceptions.AuthenticationError):
+            problem = (
+                f"{reached or address} answers, but lets nobody in: if it asks for a token, set "
+                "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN to the output of `ray get-auth-token` on "
+                "its head node; else use its version of Ray"
+            )
+        raise ValueError(f"address must be that of a running Ray cluster, {problem}") from error
     return ray
 
 
-def _check_reach(address: str | None) -> None:
-    """Refuse an address where nobody listens: Ray itself would try for a quarter of an hour."""
-    remedy = LEAVE_OUT
+def _check_reach(address: str | None) -> str | None:
+    """Return the address that Ray will use, None where it starts a cluster or finds one itself.
+
+    Raises if no gRPC server answers there: Ray would try for a quarter of an hour.
+    """
+    remedy = "leave the address out"
     if address in (None, "auto"):
         address, remedy = _noted_address()
-    if address is None or address == "local":
-        return
-    place = urlsplit(address if "://" in address else f"//{address}")
-    if place.scheme not in ("", "ray"):
-        return  # of a cluster manager, which Ray asks itself
+    place = urlsplit(address if address and "://" in address else f"//{address}")
+    if address in (None, "local") or place.scheme not in ("", "ray"):  # of a cluster manager
+        return None
     try:
         host, port = place.hostname, place.port or (CLIENT_PORT if place.scheme else None)
     except ValueError:  # the port is no number
@@ -359,22 +415,30 @@ def _check_reach(address: str | None) -> None:
             f'address must be "auto", "host:port" or "ray://host:port" of a Ray cluster, '
             f"got {address!r}"
         )
+    if problem := _problem_at(host, port):
+        raise ValueError(
+            f"address must be that of a running Ray cluster, {address} {problem}: start one with "
+            f"`ray start --head`, or {remedy}"
+        )
+    return address
+
+
+def _problem_at(host: str, port: int) -> str | None:
+    """Return what is wrong with the server at a port, None if it may be Ray's."""
     try:
-        socket.create_connection((host, port), timeout=REACH).close()
-    except OSError as error:
-        raise ValueError(_no_answer(address, remedy)) from error
+        with socket.create_connection((host, port), timeout=REACH) as server:
+            if os.environ.get("RAY_USE_TLS") == "1":
+                return None
+            server.sendall(PREFACE)
+            answer = server.recv(9)
+    except OSError:
+        return "does not answer"
+    return None if answer[3:4] == SETTINGS else "is another service"
 
 
 def _noted_address() -> tuple[str | None, str]:
-    """Where Ray looks for a cluster without an address, and how to keep Ray from looking there."""
+    """Return where Ray looks for a cluster without an address, and how to keep it from that."""
     if address := os.environ.get("RAY_ADDRESS"):
         return address, "unset RAY_ADDRESS"
     note = Path(os.environ.get("RAY_TMPDIR") or tempfile.gettempdir(), "ray", "ray_current_cluster")
     return (note.read_text().strip() or None) if note.is_file() else None, f"delete {note}"
-
-
-def _no_answer(address: str | None, remedy: str = LEAVE_OUT) -> str:
-    return (
-        f"address must be that of a running Ray cluster, {address} does not answer: "
-        f"start one with `ray start --head`, or {remedy}"
-    )
