@@ -142,6 +142,27 @@ def test_the_heaviest_units_go_first(tmp_path):
     assert weight(Trial("iris", "m", limit=10)) == weight(Trial("own.csv", "m", limit=10)) == 2000
 
 
+@pytest.mark.parametrize("model", ["mlp-iris", "nets:large"])
+def test_partial_results_have_every_method(tmp_path, model):
+    trials = []
+    for method in ("erm", "mixup", "kmixup"):
+        trials += expand(data="iris", model=model, method=method, trials=20)
+    rows = []
+
+    def stop_after_fifteen(new):
+        rows.extend(new)
+        if len(rows) >= 15:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep(trials, tmp_path, engine=Fake(), ended=stop_after_fifteen)
+    seeds = {}
+    for row in read(tmp_path):
+        seeds.setdefault(row.trial.method.name, set()).add(row.trial.seed)
+    assert seeds.keys() == {"erm", "mixup", "kmixup"}
+    assert all(seeds[name] >= {0, 1, 2, 3, 4} for name in seeds)
+
+
 @given(deaths=st.lists(st.integers(1, 4000), max_size=8))
 def test_a_driver_that_dies_at_any_byte_leaves_a_sweep_to_go_on_with(tmp_path_factory, deaths):
     """The system takes some bytes of a fleet's rows, then the process is gone."""

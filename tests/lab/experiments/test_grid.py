@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kmixup.lab.experiments.grid import expand, read_config
-from kmixup.lab.train.config import Protocol
+from kmixup.lab.train.config import Protocol, Trial
 from kmixup.lab.train.setup import load_data, network
 from kmixup.lab.train.streams import Streams, epoch
 
@@ -77,6 +77,20 @@ def test_data_of_ones_own_are_looked_at(tmp_path):
     path.write_text("a,way\n" + "\n".join(f"{x},{x > 0}" for x in range(-9, 9)))
     (trial,) = expand(data=str(path), target="way", limit=8)
     assert (trial.model, trial.target, trial.limit) == ("mlp-phishing", "way", 8)
+
+
+def test_an_edited_file_gives_other_trials(tmp_path):
+    path = tmp_path / "table.csv"
+    ids = []
+    for bound in (0, 1, 0):
+        path.write_text("a,way\n" + "\n".join(f"{x},{x > bound}" for x in range(-9, 9)))
+        (trial,) = expand(data=str(path), protocol={"epochs": 1})
+        assert Trial.from_dict(trial.to_dict()) == trial
+        ids.append(trial.id)
+    assert ids[0] == ids[2] != ids[1]
+    path.write_text("a,way\n" + "\n".join(f"{x},{x > 5}" for x in range(-9, 9)))
+    with pytest.raises(ValueError, match="must not change between the trials .*csv has changed"):
+        load_data(trial)
 
 
 def test_trials_of_a_seed_share_split_weights_and_order_in_all_cells():

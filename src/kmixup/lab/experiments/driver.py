@@ -19,7 +19,7 @@ from typing import Any
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.experiments.engines import Engine
 from kmixup.lab.experiments.rows import Done, Failed, Row, Store, done_of, failed_of, read
-from kmixup.lab.experiments.units import units
+from kmixup.lab.experiments.units import seed_block, units
 from kmixup.lab.formatting import count, duration
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.loop import DEVICES
@@ -77,8 +77,8 @@ def sweep(
         running.mkdir(exist_ok=True)
         for name in known & set(os.listdir(running)):  # a crash came between row and removal
             shutil.rmtree(running / name)
-        heavy_first = sorted(units(todo), key=lambda unit: -sum(map(weight, unit)))
-        with closing(engine.rows(heavy_first, device=device, running=running)) as ending:
+        order = sorted(units(todo), key=lambda unit: (seed_block(unit[0]), -sum(map(weight, unit))))
+        with closing(engine.rows(order, device=device, running=running)) as ending:
             for rows in ending:
                 if not rows:
                     training()

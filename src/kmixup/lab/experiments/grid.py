@@ -22,7 +22,12 @@ from kmixup.lab.train.setup import load_data
 
 METHOD = ("method", *(field.name for field in fields(Method) if field.name != "name"))
 SEQUENCES = ("milestones", "drop", "resize")  # one value is a list already
-SET_BY_GRID = ("shifts", "validation", "split")  # fields of a trial that a grid sets itself
+SET_BY_GRID = (
+    "shifts",
+    "validation",
+    "split",
+    "digest",
+)  # fields of a trial that a grid sets itself
 TRIAL = tuple(
     field.name
     for field in fields(Trial)
@@ -70,12 +75,13 @@ def expand(
     grid = []
     for name in _names("data", data):
         own = None if name in ENTRIES else load_data(Trial(name, "", **options[0]))
+        digest = None if own is None else own.digest
         usual = defaults_for(name, own)
         networks = [usual.model] if model is None else _names("model", model)
         for chosen, network, change in product(options, networks, changes):
             how = replace(usual.protocol, **change)
             grid += [
-                Trial(name, network, mixed, how, number, shifts=tested, **chosen)
+                Trial(name, network, mixed, how, number, shifts=tested, digest=digest, **chosen)
                 for number in range(seed, seed + trials)
                 for mixed in methods
             ]

@@ -312,7 +312,8 @@ def _subject(
         return base, entry.shape, entry.train, "classes"
     own = load(name, holdout=Holdout(validation))  # does not read the test part
     default, train = defaults_for(name, own), len(own.x_train) + len(own.x_test)
-    return Trial(name, default.model, erm, default.protocol), own.shape, train, own.task
+    base = Trial(name, default.model, erm, default.protocol, digest=own.digest)
+    return base, own.shape, train, own.task
 
 
 def _check_size(contest: Contest, left: int) -> None:

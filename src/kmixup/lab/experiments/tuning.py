@@ -133,6 +133,7 @@ def make_plan(
         seed,
         split=seed,
         class_weights=class_weights,
+        digest=None if loaded is None else loaded.digest,
         **vars(options),
     )
     check_model(base.model)

@@ -29,6 +29,7 @@ from kmixup.lab.train.loop import Trained, train
 # Fleets of twenty are near the best throughput on all the paper's tables, and a worker that is
 # killed loses no more than one of them.
 MEMBERS = 20
+SEEDS = 5  # of every cell are trained before the next ones, so that partial results have all cells
 POINTS = 50  # of a stored curve
 
 Unit = tuple[Trial, ...]
@@ -51,7 +52,7 @@ def units(trials: Iterable[Trial]) -> list[Unit]:
     grouped: list[Unit] = []
     for members in fleets.values():
         # neighbours that pair alike are matched in one call
-        members.sort(key=lambda trial: (_pairing(trial.method), trial.method.alpha, trial.seed))
+        members.sort(key=lambda trial: (seed_block(trial), *_pairing(trial.method), trial.seed))
         grouped += [
             tuple(members[start : start + MEMBERS]) for start in range(0, len(members), MEMBERS)
         ]
@@ -149,8 +150,13 @@ def _curves(epochs: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
     return {"epoch": [entry["epoch"] for entry in kept], **curves}
 
 
-def _pairing(method: Method) -> tuple[str, int, str]:
-    return method.name, method.k, method.pairing
+def seed_block(trial: Trial) -> int:
+    """Return the number of a trial's block of seeds: earlier blocks are trained first."""
+    return trial.seed // SEEDS
+
+
+def _pairing(method: Method) -> tuple[str, int, str, float]:
+    return method.name, method.k, method.pairing, method.alpha
 
 
 def _now() -> str:

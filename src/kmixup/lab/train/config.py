@@ -379,6 +379,8 @@ class Trial(TrialData):
             the training part.
         clean_statistics: also test the network with batch-norm statistics recomputed on clean
             training samples, and keep them.
+        digest: SHA-256 of your own data's contents, so that an edited file gives another id; None
+            for data with a name.
     """
 
     data: str
@@ -391,6 +393,7 @@ class Trial(TrialData):
     split: int | None = None
     class_weights: ClassWeights | None = None
     clean_statistics: bool | None = None
+    digest: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -434,6 +437,8 @@ class Trial(TrialData):
         plain["protocol"] = vars(self.protocol) | {"milestones": list(self.protocol.milestones)}
         for name in ("drop", "resize"):
             plain[name] = None if plain[name] is None else list(plain[name])
+        if self.digest is None:
+            del plain["digest"]
         return plain
 
     def levels(self, shift: str) -> tuple[float, ...]:

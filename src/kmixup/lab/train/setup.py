@@ -36,12 +36,18 @@ def diverged(epoch: int, rate: float) -> DivergedError:
 
 def load_data(trial: Trial) -> Dataset:
     """The data of a trial, divided as its seeds say."""
-    return load(
+    data = load(
         trial.data,
         seed=trial.seed if trial.split is None else trial.split,
         holdout=None if trial.validation is None else Holdout(trial.validation, trial.seed),
         **trial.data_options(),
     )
+    if trial.digest not in (None, data.digest):
+        raise ValueError(
+            f"data must not change between the trials of a sweep, {trial.data} has changed: start "
+            "again, which trains all of them on the new contents"
+        )
+    return data
 
 
 def check_data(trial: Trial, data: Dataset) -> None:
