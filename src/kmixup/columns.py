@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Parser = Callable[[pd.Series], Array]  # text to values, missing where it has another form
 
+# control characters but for tabs and line ends: a terminal takes some of them for commands
+CONTROLS = dict.fromkeys(set(range(160)) - set(range(32, 127)) - {9, 10, 13})
 BLANKS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?"})
 BOOLEANS = {"true": 1, "yes": 1, "t": 1, "y": 1, "false": 0, "no": 0, "f": 0, "n": 0}
 LARGEST = float(np.finfo(np.float32).max)  # networks compute in float32
@@ -104,7 +106,7 @@ class Column:
             like = "" if self.form in ("", POINT) else f" like {self.form}"
             raise ValueError(
                 f"the column {self.name!r} must hold {kind.noun}{like}, row {row + 1} has "
-                f"{str(cells[row]).strip()!r}: correct it or leave it blank"
+                f"{str(cells[row]).strip()!r}: correct it, leave it blank, or drop the column"
             )
         return values
 
@@ -514,7 +516,7 @@ def label(value: Any) -> str:
     """
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
-    return str(value).strip()
+    return str(value).translate(CONTROLS).strip()
 
 
 def _is_blank(cells: pd.Series) -> pd.Series:

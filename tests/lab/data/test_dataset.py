@@ -41,6 +41,27 @@ def test_split_depends_on_its_seed_alone():
     assert not torch.equal(first.x_train, split(numbered(30), seed=5).x_train)
 
 
+@pytest.mark.parametrize("test_size", [None, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize("sizes", [(50, 50, 50), (90, 7, 3), (59, 71, 48), (20, 1, 1)])
+def test_a_stratified_split_has_the_same_share_of_each_class(sizes, test_size):
+    y = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
+    samples = Samples(torch.arange(len(y)), y, tuple("abc"))
+    parts = split(samples, seed=1, test_size=test_size, stratify=True)
+    assert sorted(torch.cat([parts.x_train, parts.x_test]).tolist()) == list(range(len(y)))
+    assert torch.equal(parts.y_test, y[parts.x_test])
+    for size, tested in zip(sizes, parts.y_test.bincount(minlength=3).tolist(), strict=True):
+        assert tested <= size - 1
+        assert size == 1 or abs(tested - (test_size or 1 / 3) * size) <= 1
+    again = split(samples, seed=1, test_size=test_size, stratify=True)
+    assert torch.equal(parts.x_test, again.x_test)
+
+
+def test_classes_of_one_sample_each_cannot_be_split():
+    samples = Samples(torch.arange(3), torch.arange(3), tuple("abc"))
+    with pytest.raises(ValueError, match="needs a class of two samples or more to be split"):
+        split(samples, seed=0, stratify=True)
+
+
 def test_a_single_sample_cannot_be_split():
     with pytest.raises(ValueError, match="at least 2 samples to be split, got 1"):
         split(numbered(1), seed=0)

@@ -15,9 +15,9 @@ from scipy.io import wavfile
 from torch.utils.data import TensorDataset
 
 from kmixup.lab.data import ENTRIES, at_hand, catalogue, digest, fetch_dataset, load
-from kmixup.lab.data.arrays import arrays_of, write_npz
 from kmixup.lab.data.download import Remote
-from kmixup.lab.data.loading import ReadingOptions, from_memory, read_own
+from kmixup.lab.data.loading import OwnOptions, from_memory, read_own
+from kmixup.lab.data.own import arrays_of, write_npz
 
 RNG = np.random.default_rng(0)
 
@@ -132,7 +132,7 @@ def test_only_toys_have_a_size_to_choose():
 
 def test_missing_files_are_named_with_what_to_fetch(tmp_path, monkeypatch):
     monkeypatch.setenv("KMIXUP_DATA", str(tmp_path))
-    remedy = r"run `kmixup data fetch mnist` \(11\.6 MB\), or put what https://"
+    remedy = r"run `kmixup data fetch mnist` \(11\.6 MB\), or put the files of https://"
     with pytest.raises(FileNotFoundError, match=rf"lacks train-images-idx3-ubyte\.gz, .*{remedy}"):
         load("mnist")
     assert not at_hand("mnist")
@@ -181,7 +181,7 @@ def test_a_list_of_other_classes_is_named(tmp_path):
 def test_a_file_under_the_name_of_another_is_refused_by_its_checksum(tmp_path, monkeypatch):
     write_mnist(tmp_path / "mnist")
     monkeypatch.setenv("KMIXUP_DATA", str(tmp_path))
-    with pytest.raises(ValueError, match=r"train-images-idx3-ubyte\.gz must have the md5 f68b3c2d"):
+    with pytest.raises(ValueError, match=r"train-images.*\.gz must have the SHA-256 440fcabf"):
         load("mnist")
     assert load("mnist", limit=4).part.startswith("the first 4 of 60,000 training and 3 of 10,000")
 
@@ -198,7 +198,7 @@ def test_load_downloads_only_when_asked_and_only_once(site, monkeypatch, cache):
     content = b"".join(b"M,1,2,3,4,5,6,7,%d\n" % (i % 28) for i in range(4177))
     (site[0] / "abalone.data").write_bytes(content)
     remote = Remote(
-        f"{site[1]}/abalone.data", "abalone.data", f"md5:{hashlib.md5(content).hexdigest()}", "here"
+        f"{site[1]}/abalone.data", len(content), hashlib.sha256(content).hexdigest(), "here"
     )
     monkeypatch.setitem(ENTRIES, "abalone", replace(ENTRIES["abalone"], remotes=(remote,)))
     with pytest.raises(FileNotFoundError, match="kmixup data fetch abalone"):
@@ -211,7 +211,7 @@ def test_load_downloads_only_when_asked_and_only_once(site, monkeypatch, cache):
 
 def test_a_data_set_can_be_fetched_into_another_folder(site, monkeypatch, tmp_path):
     (site[0] / "file.data").write_text("1")
-    remote = Remote(f"{site[1]}/file.data", "file.data")
+    remote = Remote(f"{site[1]}/file.data", 1, hashlib.sha256(b"1").hexdigest())
     entry = replace(ENTRIES["abalone"], remotes=(remote,), files=("file.data",))
     monkeypatch.setitem(ENTRIES, "abalone", entry)
     folder = fetch_dataset("abalone", into=tmp_path / "here", progress=False)
@@ -229,12 +229,18 @@ def test_every_entry_tells_its_licence_source_and_checksums(entry):
     assert entry.licence
     assert entry.source
     for remote in entry.remotes:
-        assert remote.url.startswith("http")
-        if remote.checksum is None:
-            assert remote.published == "unverified"
-        else:
-            assert re.fullmatch(r"md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}", remote.checksum)
-            assert remote.published.startswith("published ")
+        assert remote.url.startswith("http://ufldl" if entry.name == "svhn" else "https://")
+        assert re.fullmatch("[0-9a-f]{64}", remote.sha256)
+        assert remote.size > 4000
+        assert remote.published.startswith(("published ", "measured "))
+
+
+def test_files_may_lie_in_kmixup_data_itself_where_checksums_tell_them_apart(real, monkeypatch):
+    monkeypatch.setenv("KMIXUP_DATA", str(real / "mnist"))
+    assert at_hand("mnist")
+    assert load("mnist", limit=5).part.startswith("the first 5 of 60,000")
+    with pytest.raises(ValueError, match=r"train-images-idx3-ubyte\.gz must have the SHA-256 3aed"):
+        load("fashion-mnist", limit=5)
 
 
 def test_cifar_10_batches_hold_ten_thousand_images_each():
@@ -273,7 +279,7 @@ def table(tmp_path, text):
 def test_a_file_of_another_kind_is_refused(tmp_path, cache):
     (tmp_path / "own.pkl").touch()
     with pytest.raises(ValueError, match=r"must be an \.npz, a table .* is a \.pkl file"):
-        read_own(tmp_path / "own.pkl", ReadingOptions(), cache=cache)
+        read_own(tmp_path / "own.pkl", OwnOptions(), cache=cache)
 
 
 def test_own_data_load_by_their_path_with_a_seeded_split_and_a_named_part(tmp_path):

@@ -8,8 +8,9 @@ import pytest
 import torch
 from own_tables import imbalanced, mixed, regression, wide, write_csv
 
-from kmixup.lab.data import Holdout, load
+from kmixup.lab.data import Holdout, digest, load
 from kmixup.lab.data.loading import from_memory, write_samples
+from kmixup.lab.data.own import OwnOptions
 from kmixup.lab.data.tables import column_report, read_table, samples_of
 
 
@@ -21,7 +22,7 @@ def write(tmp_path, content, name="own.csv"):
 
 def samples(path, target=None, **options):
     table = read_table(path, as_text=None if target is None else [target])
-    return samples_of(table, target=target, **options)
+    return samples_of(table, OwnOptions(target, **options))
 
 
 def values(own):
@@ -39,16 +40,14 @@ def values(own):
         ("größe".encode("utf-16"), None),
         (b"\xfe\xff" + "größe".encode("utf-16-be"), None),
         ("größe".encode("cp1252"), "cp1252"),
-        (b"gr\xf6\x81e", "latin-1"),
+        (b"gr\xf6\xdf\x81e", "latin-1"),
     ],
 )
 def test_the_encoding_is_found_out(tmp_path, content, said):
     encoding = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}.get(content[:2], "ascii")
     path = write(tmp_path, content + ",b\n1,2\n3,4\n".encode(encoding))
     table = read_table(path)
-    assert table.frame.columns[0] == (
-        b"gr\xf6\x81e".decode("latin-1") if said == "latin-1" else "größe"
-    )
+    assert table.frame.columns[0] == "größe"
     assert [f"read as {said}" in note for note in table.notes] == [True] * (said is not None)
 
 
@@ -146,7 +145,7 @@ def test_other_formats_load_like_a_csv(tmp_path, suffix):
     else:
         frame.to_csv(other, sep="\t", index=False)
     expected, data = load(str(path)), load(str(other))
-    assert (data.columns, data.classes) == (expected.columns, expected.classes)
+    assert (data.encoder.names, data.classes) == (expected.encoder.names, expected.classes)
     assert torch.equal(data.x_train, expected.x_train)
     assert torch.equal(data.y_test, expected.y_test)
 
@@ -159,7 +158,7 @@ def test_a_data_frame_is_a_table(tmp_path):
     by_targets = from_memory(frame.drop(columns="churn"), frame["churn"])
     for data in (by_column, by_targets):
         assert torch.equal(data.x_train, expected.x_train)
-        assert (data.classes, data.columns) == (expected.classes, expected.columns)
+        assert (data.classes, data.encoder.names) == (expected.classes, expected.encoder.names)
     assert from_memory(frame, target="churn", drop=["row"]).shape == (13,)
     with pytest.raises(ValueError, match="the data must have the column 'chrun' as its target"):
         from_memory(frame, target="chrun")
@@ -173,7 +172,7 @@ def test_a_data_frame_that_was_written_loads_alike(tmp_path, given):
     path = write_samples(x, y, tmp_path)
     expected = from_memory(x, y, target=None if given else "churn")
     data = load(str(path), target="target" if given else "churn")
-    assert "zip=1" in data.columns
+    assert "zip=1" in data.encoder.names
     assert torch.equal(data.x_train, expected.x_train)
     assert torch.equal(data.y_train, expected.y_train)
 
@@ -227,8 +226,7 @@ def test_a_workbook_that_unpacks_to_far_too_much_is_refused(tmp_path, monkeypatc
 def test_a_target_that_is_not_named_has_a_usual_name_or_is_the_last(tmp_path, header, target, note):
     path = write(tmp_path, f"{header}\n1,2,3\n4,5,6\n")
     own = samples(path)
-    assert target not in own.columns
-    assert len(own.columns) == 2
+    assert set(values(own)) == set(header.split(",")) - {target}
     assert note in own.notes
     assert not samples(path, target).notes
     assert not samples(write(tmp_path, "a,target\n1,2\n3,4\n")).notes
@@ -250,12 +248,12 @@ def test_a_target_that_is_not_named_has_a_usual_name_or_is_the_last(tmp_path, he
         (
             "a,t\n1,0.5\n2,1e39\n",
             {},
-            "'t' must hold finite numbers up to 3.4e[+]38, row 2 has '1e39'",
+            "'t' of .*own.csv must hold finite numbers up to 3.4e[+]38, row 2 has '1e39'",
         ),
         (
             "a,t\n1,0.5\n2,inf\n",
             {},
-            "'t' must hold finite numbers up to 3.4e[+]38, row 2 has 'inf'",
+            "'t' of .*own.csv must hold finite numbers up to 3.4e[+]38, row 2 has 'inf'",
         ),
     ],
 )
@@ -324,7 +322,7 @@ def test_a_cell_that_is_no_finite_number_is_named(tmp_path, cell, shown):
     with pytest.raises(
         ValueError,
         match=rf"own\.csv: the column 'a b' must hold finite numbers, row 2 has '{shown}': correct "
-        r"it or leave it blank, or leave the column out \(--drop 'a b'\)",
+        r"it, leave it blank, or drop the column",
     ):
         samples(write(tmp_path, f"a b,target\n1,x\n{cell},y\n"))
 
@@ -354,7 +352,7 @@ def test_a_table_of_a_german_office_is_a_regression(tmp_path):
 def test_a_mixed_table_loads_with_a_report_on_every_column(tmp_path):
     data = load(str(mixed(tmp_path / "own.csv")))
     assert data.x_train.isfinite().all()
-    assert data.columns == (
+    assert data.encoder.names == (
         "row", "age", "age blank", "city=Aachen", "city=Bern", "city=Cádiz", "city=Dover",
         "city blank", "since", "since month", "since weekday", "income", "mail", "currency=EUR",
     )  # fmt: skip
@@ -374,7 +372,7 @@ def test_a_mixed_table_loads_with_a_report_on_every_column(tmp_path):
 def test_a_table_of_plain_numbers_has_no_report(tmp_path):
     data = load(str(imbalanced(tmp_path / "own.csv")), target="state")
     assert column_report(data) == ""
-    assert data.columns == ("heat", "noise", "current", "load", "hour")
+    assert data.encoder.names == ("heat", "noise", "current", "load", "hour")
     assert column_report(load("iris")) == ""
 
 
@@ -383,7 +381,7 @@ def test_inputs_of_0_and_1_are_not_scaled_and_others_are(tmp_path, scaling):
     data = load(str(mixed(tmp_path / "own.csv")), scaling=scaling)
     z = data.normalise(data.x_train)
     assert z.dtype == torch.float32
-    for i, (name, binary) in enumerate(zip(data.columns, data.encoder.binary, strict=True)):
+    for i, (name, binary) in enumerate(zip(data.encoder.names, data.encoder.binary, strict=True)):
         if binary:
             assert set(z[:, i].tolist()) <= {0, 1}, name
         elif scaling == "standard":
@@ -396,7 +394,7 @@ def test_nothing_is_fitted_to_the_test_rows(tmp_path, holdout):
     path = mixed(tmp_path / "own.csv", rows=60)
     first = load(str(path), holdout=holdout)
     lines = path.read_text().splitlines()
-    numbers = set(first.x_test[:, first.columns.index("row")].int().tolist())
+    numbers = set(first.x_test[:, first.encoder.names.index("row")].int().tolist())
     changed = [
         line if number not in numbers else
         ",".join([*line.split(",")[:2], "900", "Zug", "1999-01-01", "1e9", "no", "USD",
@@ -407,10 +405,10 @@ def test_nothing_is_fitted_to_the_test_rows(tmp_path, holdout):
     second = load(str(path), holdout=holdout)
     assert torch.equal(first.x_train, second.x_train)
     assert torch.equal(first.mean, second.mean)
-    assert first.columns == second.columns
+    assert first.encoder.names == second.encoder.names
     remarks = {row[0]: row[3] for row in second.encoder.report()}
     assert remarks["city"].endswith(f"{len(numbers)} test rows have another category")
-    cities = [i for i, name in enumerate(second.columns) if name.startswith("city=")]
+    cities = [i for i, name in enumerate(second.encoder.names) if name.startswith("city=")]
     assert not second.x_test[:, cities].any()
 
 
@@ -462,3 +460,51 @@ def test_a_part_of_a_table_is_named(tmp_path):
     data = load(str(mixed(tmp_path / "own.csv")), limit=50)
     assert data.part == "the first 50 of 200 training and 50 of 100 test samples"
     assert data.notes == ("the target is the last column, 'churn': --target names another",)
+
+
+def test_a_table_is_split_by_class_and_the_test_part_has_the_share_that_is_asked_for(tmp_path):
+    path = imbalanced(tmp_path / "own.csv")
+    for seed in range(3):
+        data = load(str(path), seed=seed)
+        assert data.y_test.bincount().tolist() == [7, 467]
+        assert load(str(path), seed=seed, test_size=0.1).y_test.bincount().tolist() == [2, 140]
+    with pytest.raises(ValueError, match=r"test_size must be a share between 0 and 1, .* got 2"):
+        load(str(path), test_size=2)
+    with pytest.raises(ValueError, match="test_size must not be given for iris"):
+        load("iris", test_size=0.5)
+
+
+def test_the_test_part_of_a_table_may_have_a_file_of_its_own(tmp_path):
+    train, test = mixed(tmp_path / "a.csv", rows=60), mixed(tmp_path / "b.csv", rows=30, seed=1)
+    data = load(str(train), test=str(test))
+    assert (len(data.x_train), len(data.x_test), data.split_by_seed) == (60, 30, False)
+    alone = load(str(train), holdout=Holdout(0.25, 3), test=str(test))
+    assert (len(alone.x_train), len(alone.x_test)) == (45, 15)
+    labels = pd.read_csv(test)["churn"]
+    assert [data.classes[i] for i in data.y_test.tolist()] == labels.tolist()
+    assert digest(str(train), test=str(test)) == data.digest != digest(str(train))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,2\n", r"b.csv must have the target 'target', has no such column: there are a, b"),
+        ("a,target\n1,x\n2,z\n", "must hold one of the classes x, y of the training rows, row 2"),
+        ("b,target\n1,x\n", "b.csv: the table must have the columns of the training rows, lacks a"),
+        ("a,target\nred,x\n", "b.csv: the column 'a' must hold finite numbers, row 1 has 'red'"),
+    ],
+)
+def test_a_test_part_that_does_not_fit_is_named(tmp_path, text, message):
+    train = write(tmp_path, "a,target\n" + "1,x\n2,y\n" * 5)
+    with pytest.raises(ValueError, match=message):
+        load(str(train), test=str(write(tmp_path, text, "b.csv")))
+
+
+def test_escape_codes_of_a_file_do_not_reach_the_terminal(tmp_path):
+    path = write(tmp_path, "a\x1b[31mred,b\x9b2J,target\n" + "1,u,\x1b]0;x\x07y\n2,v,z\n" * 5)
+    data = load(str(path))
+    frame = pd.DataFrame({"a\x1b[31m": [1.0, 2.0] * 3, "target": ["\x1b[2Jx", "y"] * 3})
+    for data in (load(str(path)), from_memory(frame, target="target")):
+        shown = column_report(data) + "".join(data.classes) + "".join(data.encoder.names)
+        assert shown.isprintable() or "\n" in shown
+        assert not set(shown) & {"\x1b", "\x9b", "\x07"}

@@ -89,9 +89,10 @@ class Entry:
         return toy.noise(self.name, n, self.shape, self.classes, test=n, pixels=pixels)
 
 
-TORCHVISION = "published in torchvision.datasets"
-TORONTO = "published at https://www.cs.toronto.edu/~kriz/cifar.html"
 CIFAR10_BATCH = 10_000
+UCI = "https://archive.ics.uci.edu/"
+UCI_FILES = UCI + "ml/machine-learning-databases/"
+MEASURED = "measured on a file whose published MD5 is right"
 
 
 def _toy(name: str, title: str) -> Entry:
@@ -103,21 +104,15 @@ def _toy(name: str, title: str) -> Entry:
 
 
 def _idx(name: str, title: str, url: str, licence: str, source: str, paper: str | None,
-         md5: tuple[str, ...], sizes: tuple[int, ...]) -> Entry:  # fmt: skip
-    files = tuple(
-        f"{part}-{what}-ubyte.gz"
-        for part in ("train", "t10k")
-        for what in ("images-idx3", "labels-idx1")
-    )
-    remotes = tuple(
-        Remote(url + file, file, f"md5:{digest}", TORCHVISION, size)
-        for file, digest, size in zip(files, md5, sizes, strict=True)
-    )
-    # not looked for in KMIXUP_DATA itself: MNIST's and Fashion-MNIST's files have the same names
+         classes: tuple[str, ...], remotes: dict[str, tuple[int, str]]) -> Entry:  # fmt: skip
+    def read(r: Request) -> Parts:
+        return Parts(*images.read_idx(*r.paths[:2]), *images.read_idx(*r.paths[2:]), classes)
+
     return Entry(
         name, "image", title, 60_000, 10_000, 10, (1, 28, 28), licence, source,
-        read=lambda r: _digits(r, FASHION if name == "fashion-mnist" else DIGITS),
-        paper=paper, remotes=remotes, folders=(name,), files=files,
+        read=read, paper=paper, folders=(name,),
+        remotes=tuple(Remote(f"{url}{file}-ubyte.gz", *rest) for file, rest in remotes.items()),
+        files=tuple(f"{file}-ubyte.gz" for file in remotes),
     )  # fmt: skip
 
 
@@ -125,13 +120,9 @@ def _uci(name: str, title: str, rows: int, classes: int, columns: int, source: s
          remote: Remote, read: Callable[[Request], Samples]) -> Entry:  # fmt: skip
     return Entry(
         name, "table", title, rows - -(-rows // 3), -(-rows // 3), classes, (columns,),
-        "CC BY 4.0", source, read=read, paper="none", remotes=(remote,),
-        folders=("uci", name, ""), files=(remote.name,),
+        "CC BY 4.0", UCI + source, read=read, paper="none", remotes=(remote,),
+        folders=("uci", name), files=(remote.name,),
     )  # fmt: skip
-
-
-def _digits(r: Request, classes: tuple[str, ...]) -> Parts:
-    return Parts(*images.read_idx(*r.paths[:2]), *images.read_idx(*r.paths[2:]), classes)
 
 
 def _cifar(r: Request, *, label_bytes: int, classes: int) -> Parts:
@@ -154,12 +145,10 @@ def _svhn(r: Request) -> Parts:
 
 
 def _batches(count: int) -> tuple[str, ...]:
-    names = (
-        "batches.meta.txt",
-        "test_batch.bin",
-        *(f"data_batch_{i + 1}.bin" for i in range(count)),
+    train = (f"data_batch_{i + 1}.bin" for i in range(count))
+    return tuple(
+        f"cifar-10-batches-bin/{name}" for name in ("batches.meta.txt", "test_batch.bin", *train)
     )
-    return tuple(f"cifar-10-batches-bin/{name}" for name in names)
 
 
 DIGITS = tuple(map(str, range(10)))
@@ -180,75 +169,79 @@ _ENTRIES = (
     Entry("cancer", "table", "Breast Cancer Wisconsin (diagnostic)", 379, 190, 2, (30,),
           "CC BY 4.0", "comes with scikit-learn", read=lambda r: uci.read_bundled("cancer"),
           paper="global", default="standard"),
-    _uci("abalone", "Abalone, its rings as classes", 4177, 28, 8,
-         "https://archive.ics.uci.edu/dataset/1/abalone",
-         Remote("https://archive.ics.uci.edu/ml/machine-learning-databases/abalone/abalone.data",
-                "abalone.data", "md5:a769fd0119787cac09158fe08971e480",
-                "published in the benchmarks of the package datafiller", 191_873),
+    _uci("abalone", "Abalone, its rings as classes", 4177, 28, 8, "dataset/1/abalone",
+         Remote(UCI_FILES + "abalone/abalone.data", 191_873,
+                "de37cdcdcaaa50c309d514f248f7c2302a5f1f88c168905eba23fe2fbc78449f"),
          lambda r: uci.read_abalone(*r.paths, ordinal=r.scaling == "paper")),
-    _uci("arrhythmia", "Arrhythmia, missing values imputed", 452, 13, 279,
-         "https://archive.ics.uci.edu/dataset/5/arrhythmia",
-         Remote("https://archive.ics.uci.edu/ml/machine-learning-databases/arrhythmia/"
-                "arrhythmia.data", "arrhythmia.data", "md5:821c372c8c8886e29c9586fd1b81eb42",
-                "published in the package outlier_hub", 402_355),
+    _uci("arrhythmia", "Arrhythmia, missing values imputed", 452, 13, 279, "dataset/5/arrhythmia",
+         Remote(UCI_FILES + "arrhythmia/arrhythmia.data", 402_355,
+                "a7f0f4ca289a4c58b5ed85a9adb793189acd38425828ce3dfbb70adb45f30169", MEASURED),
          lambda r: uci.read_arrhythmia(*r.paths)),
-    _uci("phishing", "Phishing Websites", 11_055, 2, 30,
-         "https://archive.ics.uci.edu/dataset/327/phishing+websites",
-         Remote("https://archive.ics.uci.edu/ml/machine-learning-databases/00327/"
-                "Training%20Dataset.arff", "Training Dataset.arff", size=800_856),
+    _uci("phishing", "Phishing Websites", 11_055, 2, 30, "dataset/327/phishing+websites",
+         Remote(UCI_FILES + "00327/Training%20Dataset.arff", 800_856,
+                "0dfcd84ccdedca6e1be2ce26452c1f1089ac3f839b9a1b0ab1cdcf6d895f9a70",
+                "measured on a file whose rows equal two independent copies"),
          lambda r: uci.read_phishing(*r.paths)),
     # its xi fit pixels in [0, 1] only roughly, and a standardised input not at all
     _idx("mnist", "MNIST", "https://ossci-datasets.s3.amazonaws.com/mnist/", "CC BY-SA 3.0",
-         "http://yann.lecun.com/exdb/mnist/", "minmax",
-         ("f68b3c2dcbeaaa9fbdd348bbdeb94873", "d53e105ee54ea40749a09fcbcd1e9432",
-          "9fb629c4189551a2d022fa330f9573f3", "ec29112dd5afa0611ce80d1b7f02629c"),
-         (9_912_422, 28_881, 1_648_877, 4_542)),
-    _idx("fashion-mnist", "Fashion-MNIST",
-         "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/", "MIT",
-         "https://github.com/zalandoresearch/fashion-mnist", None,
-         ("8d4fb7e6c68d591d4c3dfef9ec88bf0d", "25c81989df183df01b3e8a0aad5dffbe",
-          "bef4ecab320f06d8554ea6380940ec79", "bb300cfdad3c16e7a12a480ee83cd310"),
-         (26_421_880, 29_515, 4_422_102, 5_148)),
+         "http://yann.lecun.com/exdb/mnist/", "minmax", DIGITS, {
+             "train-images-idx3": (
+                 9_912_422, "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"),
+             "train-labels-idx1": (
+                 28_881, "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"),
+             "t10k-images-idx3": (
+                 1_648_877, "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"),
+             "t10k-labels-idx1": (
+                 4_542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6")}),
+    _idx("fashion-mnist", "Fashion-MNIST", "https://raw.githubusercontent.com/zalandoresearch/"
+         "fashion-mnist/master/data/fashion/", "MIT",
+         "https://github.com/zalandoresearch/fashion-mnist", None, FASHION, {
+             "train-images-idx3": (
+                 26_421_880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"),
+             "train-labels-idx1": (
+                 29_515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
+             "t10k-images-idx3": (
+                 4_422_102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"),
+             "t10k-labels-idx1": (
+                 5_148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5")}),
     Entry("cifar10", "image", "CIFAR-10", 50_000, 10_000, 10, (3, 32, 32), "no formal licence",
           "https://www.cs.toronto.edu/~kriz/cifar.html",
           read=lambda r: _cifar(r, label_bytes=1, classes=10),
-          remotes=(Remote("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
-                          "cifar-10-binary.tar.gz", "md5:c32a1d4ab5d03f1284b67883e8d87530",
-                          TORONTO, 170_052_171),),
-          folders=("cifar10", ""), files=_batches(5),
+          remotes=(Remote("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz", 170_052_171,
+                          "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"),),
+          folders=("cifar10",), files=_batches(5),
           files_for=lambda limit: _batches(min(5, -(-limit // CIFAR10_BATCH)))),
     Entry("cifar100", "image", "CIFAR-100, its fine labels", 50_000, 10_000, 100, (3, 32, 32),
           "no formal licence", "https://www.cs.toronto.edu/~kriz/cifar.html",
           read=lambda r: _cifar(r, label_bytes=2, classes=100),
-          remotes=(Remote("https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
-                          "cifar-100-binary.tar.gz", "md5:03b5dce01913d631647c71ecec9e9cb8",
-                          TORONTO, 168_513_733),),
-          folders=("cifar100", ""),
+          remotes=(Remote("https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz", 168_513_733,
+                          "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec"),),
+          folders=("cifar100",),
           files=tuple(f"cifar-100-binary/{name}"
                       for name in ("fine_label_names.txt", "test.bin", "train.bin"))),
+    # the server of the next one has no https
     Entry("svhn", "image", "Street View House Numbers, cropped digits", 73_257, 26_032, 10,
           (3, 32, 32), "non-commercial use only", "http://ufldl.stanford.edu/housenumbers/",
           read=_svhn,
-          remotes=tuple(Remote(f"http://ufldl.stanford.edu/housenumbers/{part}_32x32.mat",
-                               f"{part}_32x32.mat", f"md5:{md5}", TORCHVISION, size)
-                        for part, md5, size in (
-                            ("train", "e26dedcc434d2e4c54c9b2d4a06d8373", 182_040_794),
-                            ("test", "eb5a983be6a315427106f1b164d9cef3", 64_275_384))),
-          folders=("svhn", ""), files=("train_32x32.mat", "test_32x32.mat")),
+          remotes=(Remote("http://ufldl.stanford.edu/housenumbers/train_32x32.mat", 182_040_794,
+                          "435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8"),
+                   Remote("http://ufldl.stanford.edu/housenumbers/test_32x32.mat", 64_275_384,
+                          "cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b")),
+          folders=("svhn",), files=("train_32x32.mat", "test_32x32.mat")),
     Entry("tiny-imagenet", "image", "Tiny ImageNet", 100_000, 10_000, 200, (3, 64, 64),
           "non-commercial research only", "http://cs231n.stanford.edu/",
           read=lambda r: folders.read_tiny_imagenet(r.paths[0].parent, r.limit),
-          remotes=(Remote("http://cs231n.stanford.edu/tiny-imagenet-200.zip",
-                          "tiny-imagenet-200.zip", "md5:90528d7ca1a48142e341f4ef8d21d0de",
-                          "published in the package avalanche-lib", 248_100_043),),
-          folders=("tiny-imagenet", ""), files=("tiny-imagenet-200/wnids.txt",)),
+          remotes=(Remote("https://cs231n.stanford.edu/tiny-imagenet-200.zip", 248_100_043,
+                          "6198c8ae015e2b3e007c7841da39ec069199b9aa3bfa943a462022fe5e43c821",
+                          "published in several public repositories"),),
+          folders=("tiny-imagenet",), files=("tiny-imagenet-200/wnids.txt",)),
     Entry("speech-commands", "speech", "Google Speech Commands v0.01", 51_088, 6_835, 30,
           (1, speech.BINS, speech.FRAMES), "CC BY 4.0", "https://arxiv.org/abs/1804.03209",
           read=lambda r: speech.read_speech_commands(
               r.paths[0].parent, r.limit, download.cache_folder()),
           remotes=(Remote("https://storage.googleapis.com/download.tensorflow.org/data/"
-                          "speech_commands_v0.01.tar.gz", "speech_commands_v0.01.tar.gz",
-                          "sha256:743935421bb51cccdb6bdd152e04c5c70274e935c82119ad7faeec31780d811d",
+                          "speech_commands_v0.01.tar.gz", 1_489_096_277,
+                          "743935421bb51cccdb6bdd152e04c5c70274e935c82119ad7faeec31780d811d",
                           "published in torchaudio.datasets"),),
           folders=("speech-commands", "speech_commands_v0.01"), files=("testing_list.txt",)),
 )  # fmt: skip

@@ -36,7 +36,6 @@ class Samples:
         x: inputs `(n, ...)`; with a `table`, the numbers `(n,)` of its rows.
         y: class indices `(n,)`, or the numbers of a regression.
         classes: names of the classes; empty for a regression.
-        columns: names of the columns of a table, where they are known.
         table: your own table.
         notes: what a user should know about the reading.
     """
@@ -44,17 +43,13 @@ class Samples:
     x: Tensor
     y: Tensor
     classes: tuple[str, ...]
-    columns: tuple[str, ...] = ()
     table: UnfittedTable | None = None
     notes: tuple[str, ...] = ()
 
     def divided(self, train: Tensor, test: Tensor) -> Parts:
         """Return the parts with these indices."""
         x, y = self.x, self.y
-        return Parts(
-            x[train], y[train], x[test], y[test],
-            self.classes, self.columns, self.table, self.notes,
-        )  # fmt: skip
+        return Parts(x[train], y[train], x[test], y[test], self.classes, self.table, self.notes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +59,7 @@ class Parts:
     Attributes:
         x_train, x_test: raw inputs `(n, ...)`.
         y_train, y_test: targets `(n,)`.
-        classes, columns, table, notes: as in `Samples`.
+        classes, table, notes: as in `Samples`.
         split_by_seed: whether a seed decided which sample is in which part.
     """
 
@@ -73,26 +68,22 @@ class Parts:
     x_test: Tensor
     y_test: Tensor
     classes: tuple[str, ...]
-    columns: tuple[str, ...] = ()
     table: UnfittedTable | None = None
     notes: tuple[str, ...] = ()
     split_by_seed: bool = False
 
     def first(self, limit: int | None) -> Parts:
         """Return the first `limit` samples of each part, or all of it where it has fewer."""
+        x, y, x_test, y_test = self.x_train, self.y_train, self.x_test, self.y_test
         return replace(
-            self,
-            x_train=self.x_train[:limit],
-            y_train=self.y_train[:limit],
-            x_test=self.x_test[:limit],
-            y_test=self.y_test[:limit],
+            self, x_train=x[:limit], y_train=y[:limit], x_test=x_test[:limit], y_test=y_test[:limit]
         )
 
     def drawn(self, samples: int, seed: int) -> Parts:
         """Draw training samples at random, and keep the whole test part.
 
-        Every class gets the same number of samples, as far as it has so many. The targets of
-        a regression play no part.
+        Every class gets the same number of samples, as far as it has so many. Targets of a
+        regression are not considered.
         """
         n = len(self.y_train)
         if not 1 <= samples <= n:
@@ -153,7 +144,7 @@ class Holdout:
         x, y = parts.x_train[:limit], parts.y_train[:limit]
         held = len(x) - self.left(len(x))
         order = torch.randperm(len(x), generator=_generator(self.seed, "validation"))
-        samples = Samples(x, y, parts.classes, parts.columns, parts.table, parts.notes)
+        samples = Samples(x, y, parts.classes, parts.table, parts.notes)
         return samples.divided(train=order[held:], test=order[:held])
 
 
@@ -162,7 +153,7 @@ class Dataset:
     """A data set in memory.
 
     Attributes:
-        name: of the data set, or of the user's file.
+        name: of the data set, or of your own file.
         x_train, x_test: raw inputs: uint8 images `(n, channels, height, width)`, float32, or
             float64 for your own tables, which are scaled in float64.
         y_train, y_test: class indices into `classes`; or, for a regression, standardised
@@ -172,7 +163,6 @@ class Dataset:
         scaling: how `mean` and `std` were chosen.
         pixel_range: the least and the greatest raw value of a pixel; None without pixels.
         part: which part of the whole data set this is, in words; None for all of it.
-        columns: names of the columns of a table, empty where they are not known.
         encoder: how the cells of your own table became `x_train`; else None.
         target_mean, target_std: of the training targets of a regression.
         notes: what a user should know about the reading.
@@ -191,7 +181,6 @@ class Dataset:
     scaling: str
     pixel_range: tuple[float, float] | None = None
     part: str | None = None
-    columns: tuple[str, ...] = ()
     encoder: TableEncoder | None = None
     target_mean: float = 0.0
     target_std: float = 1.0
@@ -252,16 +241,40 @@ def normalise(x: Tensor, mean: Tensor, std: Tensor) -> Tensor:
     return ((x.to(mean.dtype) - mean.to(x.device)) / std.to(x.device)).float()
 
 
-def split(samples: Samples, *, seed: int) -> Parts:
-    """Split at random, a third (rounded up) for testing: 100 / 50 of Iris's 150.
+def split(
+    samples: Samples, *, seed: int, test_size: float | None = None, stratify: bool = False
+) -> Parts:
+    """Split at random, by default with a third (rounded up) for testing: 100 / 50 of Iris's 150.
 
     Only `seed` decides, so trial t of any experiment uses the split of seed t.
+
+    Args:
+        samples: what to split.
+        seed: of the random order.
+        test_size: share of the test part.
+        stratify: take the same share of each class, and leave one sample of each to train on.
     """
     n = len(samples.x)
     if n < 2:
         raise ValueError(f"a data set needs at least 2 samples to be split, got {n}")
     order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
-    test, train = order[: -(-n // 3)], order[-(-n // 3) :]
+    count = -(-n // 3) if test_size is None else min(max(1, round(test_size * n)), n - 1)
+    test, train = order[:count], order[count:]
+    if stratify and samples.classes:
+        by_class = [order[samples.y[order] == label] for label in samples.y.unique()]
+        sizes = torch.tensor([len(rows) for rows in by_class])
+        exact = count / n * sizes.double()
+        counts = exact.floor().long()
+        # the classes with the largest remainders get one sample more
+        counts[(counts - exact).argsort(stable=True)[: count - int(counts.sum())]] += 1
+        counts = counts.minimum(sizes - 1)
+        test = torch.cat([rows[:c] for rows, c in zip(by_class, counts, strict=True)])
+        train = order[~torch.isin(order, test)]
+        if not len(test):
+            raise ValueError(
+                f"a data set needs a class of two samples or more to be split, got {n} samples of "
+                f"{len(by_class)} classes: add samples, or pass a test part (--test)"
+            )
     return replace(samples.divided(train=train, test=test), split_by_seed=True)
 
 

@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from kmixup.lab.data.arrays import read_inputs, tensor_of
 from kmixup.lab.data.dataset import Dataset, normalise
 from kmixup.lab.data.folders import files
 from kmixup.lab.data.images import SUFFIXES, Size, read_images
+from kmixup.lab.data.own import TABLES, array_in, read_npz, tensor_of
 from kmixup.lab.files import check_regular
 
 if TYPE_CHECKING:  # pandas loads slowly, and only tables need it
     from kmixup.columns import TableEncoder
-
-TABLES = (".csv", ".tsv", ".xlsx", ".parquet")
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +80,7 @@ class InputPipeline:
         check_regular(path)
         kind = path.suffix.lower()
         if kind == ".npz":
-            return self._of_array(read_inputs(path), str(path))
+            return self._of_array(array_in(read_npz(path), "x", path), str(path))
         if kind in TABLES:
             from kmixup.columns import KINDS
             from kmixup.lab.data.tables import read_table

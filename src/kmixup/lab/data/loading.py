@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import torch
-
-from kmixup.lab.data import arrays
 from kmixup.lab.data import download as files
 from kmixup.lab.data.catalogue import ENTRIES, Entry, Request
-from kmixup.lab.data.dataset import Dataset, Holdout, Parts, Samples, split
-from kmixup.lab.data.folders import read_label_folders, suffixes_in
-from kmixup.lab.data.images import SUFFIXES, Size
-from kmixup.lab.data.inputs import TABLES
-from kmixup.lab.data.scaling import SCALINGS, Scaling, fit
-from kmixup.lab.data.speech import read_clips
-from kmixup.lab.data.targets import Task, check_task
-from kmixup.lab.files import check_regular, digest_of
-from kmixup.lab.imports import import_callable, is_import_path
-
-LAYOUTS = (
-    "images as label/*.png or train/label/*.png (with test/label/*.png for a fixed test part), or "
-    "clips as label/*.wav"
+from kmixup.lab.data.dataset import Dataset, Holdout
+from kmixup.lab.data.own import (
+    OwnOptions,
+    arrays_of,
+    is_frame,
+    read_own,
+    samples_in_memory,
+    write_npz,
 )
+from kmixup.lab.data.preparation import Extent, Selection, divide, prepare
+from kmixup.lab.data.scaling import SCALINGS, Scaling
+from kmixup.lab.data.targets import Task
+from kmixup.lab.files import digest_of
+from kmixup.lab.imports import import_callable, is_import_path
 
 
 def load(
@@ -42,6 +40,8 @@ def load(
     drop: Sequence[str] | None = None,
     task: Task | None = None,
     resize: tuple[int, int] | None = None,
+    test: str | None = None,
+    test_size: float | None = None,
     holdout: Holdout | None = None,
     download: bool = False,
 ) -> Dataset:
@@ -50,7 +50,7 @@ def load(
     Args:
         name: one of `ENTRIES`; the path of your own data: a table, an `.npz`, or a folder of
             images or clips; or `package.module:name`, a function without arguments that returns
-            `(x, y)`, a data set of torch, a data frame, or a dict of the arrays of an `.npz`.
+            `(x, y)`, a torch data set, a data frame, or a dict of the arrays of an `.npz`.
         limit: use only the first samples, this many of each part; needs only the files
             that hold them, and `Dataset.part` says so. Without it the data must be whole.
         samples: use only so many training samples, drawn by the seed with all classes alike, and
@@ -58,7 +58,8 @@ def load(
         scaling: "paper" (where the paper's xi tell it), "standard", "minmax" ([0, 1]),
             "symmetric" ([-1, 1]), "global" (one mean and deviation over all columns) or
             "none"; by default that of the entry, else "standard".
-        seed: of the random split of data without an official one, and of the toys.
+        seed: of the random split of data without an official one, and of the toys. Your own
+            classes are split alike (stratified).
         root: the only folder to look in, in place of KMIXUP_DATA and the cache.
         size: number of training points of a toy, and of test points.
         target: the column of your table to learn; by default the one called target, label,
@@ -67,6 +68,8 @@ def load(
         task: "classes" or "regression", for your table or `.npz`; by default decided by the
             values of the target.
         resize: height and width that your images are stretched to.
+        test: path of the test part of your table or `.npz`, in a file of its own.
+        test_size: share of your samples to test on; by default a third.
         holdout: replace the test part by a random share of the training samples, before
             anything is fitted to the rest.
         download: fetch missing files into the cache; not with `root`.
@@ -87,34 +90,37 @@ def load(
     entry = ENTRIES.get(name)
     if size is not None and (entry is None or entry.kind != "toy"):
         raise ValueError(f"size is for toys, {name} has a size of its own: set limit instead")
-    options = ReadingOptions(target, tuple(drop or ()), task, resize)
+    options = OwnOptions(target, tuple(drop or ()), task, resize, test, test_size)
     selection = Selection(limit, samples, seed, holdout)
     if entry is None:
-        rule = _rule(name, scaling or "standard", None)
+        scaling_name = scaling or "standard"
+        rule = _rule(name, scaling_name, None)
         if is_import_path(name):
-            label, own = name, _samples(import_callable(name, "data")(), None, name, options)
+            label = name
+            own = samples_in_memory(import_callable(name, "data")(), None, name, options)
         else:
             path = _own_path(name)
             label, own = path.name, read_own(path, options, cache=files.cache_folder())
-        data = finish(label, own, selection, scaling or "standard", rule)
-        return replace(data, digest=digest(name))
-    options.reject(f"{name}, which is prepared already", ("target", "drop", "task", "resize"))
+        parts = divide(own, seed, test_size=test_size, stratify=True)
+        data = prepare(label, parts, selection, scaling_name, rule)
+        return replace(data, digest=digest(name, test=test))
+    options.only(f"{name}, which is prepared already")
     scaling_name = scaling or entry.default_scaling
     rule = _rule(name, scaling_name, entry.paper)
     folder = None if root is None else Path(root).expanduser()
     if download and folder is None and entry.remotes and not at_hand(name, limit=limit):
         fetch_dataset(name)
     request = Request(_paths(entry, folder, limit), limit, scaling_name, seed, size)
-    parts = _split(entry.read(request), seed)
+    parts = divide(entry.read(request), seed)
     whole = None
     if entry.kind != "toy":
         whole = Extent(entry.train, entry.test, entry.classes)
         _check_extent(name, Extent.of(parts), whole, limit)
-    return finish(name, parts, selection, scaling_name, rule, whole)
+    return prepare(name, parts, selection, scaling_name, rule, whole)
 
 
-def digest(name: str) -> str | None:
-    """Return a SHA-256 of the contents of your own file or folder; None for data with a name.
+def digest(name: str, *, test: str | None = None) -> str | None:
+    """Return a SHA-256 of the contents of your own files; None for data with a name.
 
     Ids and checkpoints include it, so that an edited file is not taken for the old one.
 
@@ -123,7 +129,10 @@ def digest(name: str) -> str | None:
     """
     if name in ENTRIES or is_import_path(name):
         return None
-    return digest_of(_own_path(name))
+    own = digest_of(_own_path(name))
+    if test is None:
+        return own
+    return sha256((own + digest_of(_own_path(test))).encode()).hexdigest()
 
 
 def from_memory(
@@ -136,17 +145,16 @@ def from_memory(
     scaling: str = "standard",
     seed: int = 0,
     name: str = "arrays",
+    test_size: float | None = None,
 ) -> Dataset:
-    """Return a data set of samples in memory, with a third for testing, drawn by the seed.
+    """Return a data set of samples in memory, split at random (classes stratified).
 
     Args:
-        data: inputs `(n, ...)` as an array or a tensor, with their targets `y` `(n,)`; a
-            data set of torch whose items are pairs of both; or a data frame, with its targets
-            in `y` or in the column `target`. Inputs of uint8 are images.
-        y: classes (whole numbers or texts) or numbers to learn.
-        target, drop: columns of a data frame, as in `load`.
-        task: "classes" or "regression"; by default decided by the values of the targets.
-        scaling: as in `load`.
+        data: inputs `(n, ...)` as an array or a tensor, with their targets `y` `(n,)`; a torch
+            data set whose items are pairs of both; or a data frame, with its targets in `y` or
+            in the column `target`. Inputs of uint8 are images.
+        y: classes (whole numbers or strings) or numbers to learn.
+        target, drop, task, scaling, test_size: as in `load`.
         seed: of the split.
         name: what records and messages call the data.
 
@@ -158,15 +166,16 @@ def from_memory(
     if scaling not in SCALINGS or scaling == "paper":
         known = ", ".join(word for word in SCALINGS if word != "paper")
         raise ValueError(f"scaling must be one of {known}, got {scaling!r}")
-    options = ReadingOptions(target, tuple(drop or ()), task)
-    samples = _samples(data, y, "the data", options)
-    return finish(name, samples, Selection(seed=seed), scaling, scaling)
+    options = OwnOptions(target, tuple(drop or ()), task, test_size=test_size)
+    samples = samples_in_memory(data, y, "the data", options)
+    parts = divide(samples, seed, test_size=test_size, stratify=True)
+    return prepare(name, parts, Selection(seed=seed), scaling, scaling)
 
 
 def write_samples(data: Any, y: Any, folder: Path) -> Path:
     """Write samples in memory into a file that `load` reads: a data frame as Parquet."""
-    if not _is_frame(data):
-        return arrays.write_npz(arrays.arrays_of(data, y), folder / "data.npz")
+    if not is_frame(data):
+        return write_npz(arrays_of(data, y), folder / "data.npz")
     from kmixup.lab.data import tables
 
     return tables.write_table(data, y, folder / "data.parquet")
@@ -178,11 +187,7 @@ def fetch_dataset(name: str, *, into: str | Path | None = None, progress: bool =
     if not entry.remotes:
         raise ValueError(f"{name} needs no download: {entry.source}")
     folder = (files.cache_folder() if into is None else Path(into).expanduser()) / name
-    if not files.missing(entry.files, folder):
-        return folder
-    for remote in entry.remotes:
-        if not (folder / remote.name).is_file():
-            files.download(remote, folder, progress=progress)
+    files.download(entry.remotes, folder, wanted=entry.files, progress=progress)
     return folder
 
 
@@ -191,91 +196,6 @@ def at_hand(name: str, *, limit: int | None = None) -> bool:
     entry = _entry(name)
     among = files.places(entry.folders, parts=limit is not None)
     return not entry.files or files.find(entry.needed(limit), among) is not None
-
-
-# your own data
-
-
-def _samples(data: Any, y: Any, source: str, options: ReadingOptions) -> Samples | Parts:
-    """Return samples in memory: as in `from_memory`, or a dict of the arrays of an `.npz`."""
-    if isinstance(data, tuple) and len(data) == 2 and y is None:
-        data, y = data
-    if _is_frame(data):
-        from kmixup.lab.data import tables
-
-        options.reject("a data frame", ("resize",))
-        table = tables.table_of(data, source)
-        target, drop, task = options.target, options.drop, options.task
-        return tables.samples_of(table, target=target, drop=drop, task=task, y=y)
-    options.reject("arrays", ("target", "drop", "resize"))
-    return arrays.samples_of(arrays.arrays_of(data, y), source, task=options.task)
-
-
-def _is_frame(data: Any) -> bool:
-    return hasattr(data, "columns") and hasattr(data, "iloc")
-
-
-@dataclass(frozen=True)
-class ReadingOptions:
-    """Options for your own data.
-
-    Attributes:
-        target: the column of a table to learn; None to look for a usual name.
-        drop: columns of a table to leave out.
-        task: "classes" or "regression", for a table or an `.npz`; None to decide by the values.
-        resize: height and width that images of a folder are stretched to.
-    """
-
-    target: str | None = None
-    drop: tuple[str, ...] = ()
-    task: Task | None = None
-    resize: Size | None = None
-
-    def __post_init__(self) -> None:
-        check_task(self.task)
-
-    def reject(self, what: str, names: Sequence[str]) -> None:
-        """Raise if one of the options `names`, which have no meaning for `what`, is given."""
-        for name in names:
-            if getattr(self, name):
-                raise ValueError(f"{name} must not be given for {what}, got {getattr(self, name)}")
-
-
-def read_own(path: Path, options: ReadingOptions, *, cache: Path) -> Samples | Parts:
-    """Read the data at `path`, by their kind."""
-    if path.is_dir():
-        options.reject("a folder", ("target", "drop", "task"))
-        return _read_folder(path, options, cache)
-    check_regular(path)
-    kind = path.suffix.lower()
-    if kind == ".npz":
-        options.reject("an .npz", ("target", "drop", "resize"))
-        return arrays.read_npz(path, task=options.task)
-    if kind in TABLES:
-        from kmixup.lab.data import tables  # on first use: pandas loads slowly
-
-        options.reject(f"a {kind}", ("resize",))
-        target, drop, task = options.target, options.drop, options.task
-        table = tables.read_table(path, as_text=None if target is None else [target])
-        return tables.samples_of(table, target=target, drop=drop, task=task)
-    raise ValueError(
-        f"{path} must be an .npz, a table ({', '.join(TABLES)}), or a folder of {LAYOUTS}, is a "
-        f"{path.suffix or 'nameless'} file"
-    )
-
-
-def _read_folder(folder: Path, options: ReadingOptions, cache: Path) -> Samples | Parts:
-    endings = suffixes_in(folder)
-    if (folder / "train").is_dir() or endings & SUFFIXES:
-        return read_label_folders(folder, options.resize)
-    if ".wav" in endings:
-        options.reject("a folder of clips", ("resize",))
-        return read_clips(folder, cache)
-    contents = [path.is_dir() for path in folder.iterdir()]
-    raise ValueError(
-        f"{folder} must hold {LAYOUTS}, has {sum(contents)} sub-folders without such files and "
-        f"{len(contents) - sum(contents)} files"
-    )
 
 
 def _own_path(name: str) -> Path:
@@ -292,15 +212,22 @@ def _own_path(name: str) -> Path:
     raise ValueError(f"there is no file {name!r}{hint}")
 
 
-# files of the catalogue
-
-
 def _entry(name: str) -> Entry:
     if name in ENTRIES:
         return ENTRIES[name]
     close = get_close_matches(name, ENTRIES, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(ENTRIES)}"
     raise ValueError(f"there is no data set or file {name!r}: {hint}")
+
+
+def _rule(name: str, scaling: str, paper: str | None) -> str:
+    """Return the scaling itself, or what "paper" means for a data set."""
+    if scaling != "paper":
+        return scaling
+    if paper is None:
+        known = ", ".join(rule for rule in SCALINGS if rule != "paper")
+        raise ValueError(f"the paper's scaling of {name} is not known: use one of {known}")
+    return paper
 
 
 def _paths(entry: Entry, root: Path | None, limit: int | None) -> tuple[Path, ...]:
@@ -312,7 +239,8 @@ def _paths(entry: Entry, root: Path | None, limit: int | None) -> tuple[Path, ..
     paths = files.find(wanted, among)
     if paths is None:
         raise FileNotFoundError(_absence(entry, wanted, among, root))
-    if limit is None:
+    # MNIST and Fashion-MNIST have files of the same names, which only their folders tell apart
+    if limit is None or paths[0].parent == files.data_folder():
         remotes = {remote.name: remote for remote in entry.remotes}
         for path in paths:
             if path.name in remotes:
@@ -325,14 +253,13 @@ def _absence(entry: Entry, wanted: tuple[str, ...], among: list[Path], root: Pat
     absent = ", ".join(Path(name).name for name in files.missing(wanted, nearest))
     with_parts = files.places(entry.folders, root=root, parts=True)
     part = next((place for place in with_parts if place not in among and place.is_dir()), None)
-    known = [remote.size for remote in entry.remotes if remote.size is not None]
-    size = f" ({sum(known) / 1e6:,.1f} MB)" if len(known) == len(entry.remotes) else ""
+    size = sum(remote.size for remote in entry.remotes) / 1e6
     url = entry.remotes[0].url
     if len(entry.remotes) > 1:
         url = url.rpartition("/")[0]
     return (
-        f"{entry.name} lacks {absent} in {nearest}: run `kmixup data fetch {entry.name}`{size}, or "
-        f"put what {url} has into the sub-folder {entry.folders[0]} of the folder KMIXUP_DATA"
+        f"{entry.name} lacks {absent} in {nearest}: run `kmixup data fetch {entry.name}` "
+        f"({size:,.1f} MB), or put the files of {url} into a folder and set KMIXUP_DATA to it"
         + (f"; a part is in {part}, set limit to use its first samples" if part else "")
     )
 
@@ -349,159 +276,3 @@ def _check_extent(name: str, extent: Extent, whole: Extent, limit: int | None) -
             f"limit asks for {min(limit, whole.train):,} training samples of {name}, "
             f"the files hold {extent.train:,}: fetch the whole, or lower the limit"
         )
-
-
-# from parts to a data set
-
-
-class Extent(NamedTuple):
-    """The numbers of training samples, test samples and classes of a data set."""
-
-    train: int
-    test: int
-    classes: int
-
-    @classmethod
-    def of(cls, parts: Parts) -> Extent:
-        return cls(len(parts.x_train), len(parts.x_test), len(parts.classes))
-
-    def __str__(self) -> str:
-        return f"{self.train:,} training and {self.test:,} test samples of {self.classes} classes"
-
-
-class Selection(NamedTuple):
-    """Which samples to use: `limit`, `samples`, `seed` and `holdout` as in `load`."""
-
-    limit: int | None = None
-    samples: int | None = None
-    seed: int = 0
-    holdout: Holdout | None = None
-
-    def of(self, parts: Parts) -> Parts:
-        if self.samples is not None:
-            parts = parts.drawn(self.samples, self.seed)
-        return (
-            parts.first(self.limit) if self.holdout is None else self.holdout.of(parts, self.limit)
-        )
-
-    def in_words(self, extent: Extent, whole: Extent) -> str | None:
-        """Describe the part, or return None for all samples.
-
-        >>> Selection(limit=100).in_words(Extent(100, 50, 10), Extent(60000, 10000, 10))
-        'the first 100 of 60,000 training and 50 of 10,000 test samples'
-        >>> Selection(holdout=Holdout(0.2)).in_words(Extent(80, 20, 3), Extent(100, 50, 3))
-        '80 of 100 training samples, and 20 others of them in the place of the test part'
-        >>> Selection(samples=10).in_words(Extent(10, 50, 3), Extent(100, 50, 3))
-        '10 of 100 training samples, drawn at random'
-        """
-        if extent == whole:
-            return None
-        some = f"{extent.train:,} of {whole.train:,} training"
-        if self.holdout is not None:
-            return (
-                f"{some} samples, and {extent.test:,} others of them in the place of the test part"
-            )
-        if self.samples is not None:
-            return f"{some} samples, drawn at random"
-        text = f"the first {some} and {extent.test:,} of {whole.test:,} test samples"
-        if extent.classes == whole.classes:
-            return text
-        return f"{text}, {extent.classes} of {whole.classes} classes"
-
-
-def finish(
-    name: str,
-    samples: Samples | Parts,
-    selection: Selection,
-    scaling: str,
-    rule: str,
-    whole: Extent | None = None,
-) -> Dataset:
-    """Split and select samples, encode and scale them.
-
-    Everything is fitted to the training samples that are selected. `rule` is what the scaling
-    "paper" means for these data, and `whole` the extent of the whole data set, by default that
-    of the samples.
-    """
-    parts = _split(samples, selection.seed)
-    whole = whole or Extent.of(parts)
-    parts = selection.of(parts)
-    encoder, columns = None, parts.columns
-    if parts.table is not None:
-        parts, encoder = _encoded(parts)
-        columns = encoder.names
-    elif parts.x_train.is_floating_point() and parts.x_train.dim() == 2:
-        parts = impute(parts)
-    pixel_range = (0.0, 255.0) if parts.x_train.dtype == torch.uint8 else None
-    mean, std = fit(rule, parts.x_train, pixel_range)
-    if encoder is not None and any(encoder.binary):
-        # a rare category would become large if it were scaled
-        binary = torch.tensor(encoder.binary)
-        mean, std = torch.where(binary, 0.0, mean), torch.where(binary, 1.0, std)
-    parts, target_mean, target_std = standardise(parts)
-    return Dataset(
-        name, parts.x_train, parts.y_train, parts.x_test, parts.y_test, parts.classes,
-        mean=mean, std=std, scaling=scaling, pixel_range=pixel_range,
-        part=selection.in_words(Extent.of(parts), whole), columns=columns, encoder=encoder,
-        target_mean=target_mean, target_std=target_std, notes=parts.notes,
-        split_by_seed=parts.split_by_seed,
-    )  # fmt: skip
-
-
-def impute(parts: Parts) -> Parts:
-    """Fill missing values with the median of their column over the training part.
-
-    A column without any value there becomes 0.
-    """
-    if not any(x.isnan().any() for x in (parts.x_train, parts.x_test)):
-        return parts
-    median = parts.x_train.nanmedian(0).values.nan_to_num(0.0)
-    x_train, x_test = (torch.where(x.isnan(), median, x) for x in (parts.x_train, parts.x_test))
-    return replace(parts, x_train=x_train, x_test=x_test)
-
-
-def standardise(parts: Parts) -> tuple[Parts, float, float]:
-    """Scale the targets of a regression to mean 0 and deviation 1 in the training part.
-
-    Returns the parts, and the mean and the deviation that were taken out.
-    """
-    if not parts.y_train.is_floating_point():
-        return parts, 0.0, 1.0
-    training = parts.y_train.double()
-    mean, std = float(training.mean()), float(training.std(correction=0))
-    if std == 0:
-        raise ValueError(
-            f"the targets of a regression must differ, all {len(training):,} training samples have "
-            f"{mean:g}: name another target"
-        )
-    y_train, y_test = (((y.double() - mean) / std).float() for y in (parts.y_train, parts.y_test))
-    return replace(parts, y_train=y_train, y_test=y_test), mean, std
-
-
-def _encoded(parts: Parts) -> tuple[Parts, Any]:
-    """Return the parts of a table as inputs, and the encoder, fitted to the training part."""
-    assert parts.table is not None
-    values = parts.table.values
-    train, test = (values.iloc[rows.numpy()] for rows in (parts.x_train, parts.x_test))
-    encoder = parts.table.encoder.fit(train)
-    remarks = {
-        name: f"{count:,} test rows have another category"
-        for name, count in encoder.unseen(test).items()
-    }
-    x_train, x_test = (torch.from_numpy(encoder.encode(part)) for part in (train, test))
-    return replace(parts, x_train=x_train, x_test=x_test), encoder.with_remarks(remarks)
-
-
-def _split(samples: Samples | Parts, seed: int) -> Parts:
-    """Split samples that have no split of their own at random."""
-    return split(samples, seed=seed) if isinstance(samples, Samples) else samples
-
-
-def _rule(name: str, scaling: str, paper: str | None) -> str:
-    """Return the scaling itself, or what "paper" means for a data set."""
-    if scaling != "paper":
-        return scaling
-    if paper is None:
-        known = ", ".join(rule for rule in SCALINGS if rule != "paper")
-        raise ValueError(f"the paper's scaling of {name} is not known: use one of {known}")
-    return paper

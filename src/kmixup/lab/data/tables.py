@@ -12,17 +12,27 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 
-from kmixup.columns import BLANKS, KINDS, LARGEST, POINT, REPORT_HEAD, TableEncoder, infer, label
-from kmixup.lab.data.dataset import Dataset, Samples, UnfittedTable
+from kmixup.columns import (
+    BLANKS,
+    CONTROLS,
+    KINDS,
+    LARGEST,
+    POINT,
+    REPORT_HEAD,
+    TableEncoder,
+    infer,
+    label,
+)
+from kmixup.lab.data.dataset import Dataset, Parts, Samples, UnfittedTable
+from kmixup.lab.data.own import OwnOptions
 from kmixup.lab.data.targets import Task, decide
-from kmixup.lab.files import check_expansion, replace_content
+from kmixup.lab.files import check_expansion, check_regular, replace_content
 from kmixup.lab.formatting import TextTable, count
 
 USUAL = ("target", "label", "class", "y")  # names of targets, tried in this order
@@ -47,6 +57,10 @@ class Table:
     delimiter: str = ","
     notes: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        if not len(self.frame):
+            raise ValueError(f"{self.source} must have a row below its header, has none")
+
 
 def read_table(path: Path, *, as_text: Sequence[str] | None = None) -> Table:
     """Read a table with a header.
@@ -54,6 +68,7 @@ def read_table(path: Path, *, as_text: Sequence[str] | None = None) -> Table:
     In text files, pandas finds the types of all columns but those in `as_text`, which are
     read as they are written; by default this is every column that may be the target.
     """
+    check_regular(path)
     if path.suffix.lower() in (".csv", ".tsv"):
         return _read_text(path, as_text)
     package, size, read = BINARY[path.suffix.lower()]
@@ -62,15 +77,14 @@ def read_table(path: Path, *, as_text: Sequence[str] | None = None) -> Table:
     check_expansion(path, packed=path.stat().st_size, declared=declared)
     with _whole(path, package):
         frame = read(path)
-    names = ["" if str(name).startswith("Unnamed: ") else str(name) for name in frame.columns]
-    frame = frame.set_axis(_header(names, str(path)), axis=1)
-    return _checked(Table(frame.reset_index(drop=True), str(path)))
+    names = ["" if str(name).startswith("Unnamed: ") else name for name in frame.columns]
+    return table_of(frame.set_axis(names, axis=1), str(path))
 
 
 def table_of(frame: pd.DataFrame, source: str) -> Table:
     """Return a data frame as a table."""
     frame = frame.set_axis(_header([str(name) for name in frame.columns], source), axis=1)
-    return _checked(Table(frame.reset_index(drop=True), source))
+    return Table(frame.reset_index(drop=True), source)
 
 
 def write_table(frame: pd.DataFrame, y: Any, path: Path) -> Path:
@@ -84,32 +98,21 @@ def write_table(frame: pd.DataFrame, y: Any, path: Path) -> Path:
     return path
 
 
-def samples_of(
-    table: Table,
-    *,
-    target: str | None = None,
-    drop: Sequence[str] = (),
-    task: Task | None = None,
-    y: Any = None,
-) -> Samples:
-    """Return the samples of a table, whose column `target` is to be learnt from the others.
-
-    Rows without a target are left out.
+def samples_of(table: Table, options: OwnOptions, y: Any = None) -> Samples | Parts:
+    """Return the samples of a table, without rows that have no target.
 
     Args:
         table: as `read_table` returns it.
-        target: by default the column called target, label, class or y, else the last one.
-        drop: columns to leave out.
-        task: "classes" or "regression"; by default as `decide` finds.
+        options: target, columns to drop, task, and the path of a test part.
         y: the targets, where they are not a column of the table.
     """
     frame, notes = table.frame, list(table.notes)
     if y is None:
-        target = _target(table, target, notes)
+        target = _target_name(table, options.target, notes)
         y, frame = frame[target], frame.drop(columns=target)
     else:
-        target, y = target or "y", pd.Series(np.asarray(y))
-    for name in drop:
+        target, y = options.target or "y", pd.Series(np.asarray(y))
+    for name in options.drop:
         if name == target:
             raise ValueError(f"drop must leave the target, got {name!r}: name another target")
         if name not in frame:
@@ -117,26 +120,29 @@ def samples_of(
                 f"drop must name columns of {table.source}, got {name!r}: "
                 f"{did_you_mean(name, table.frame.columns)}"
             )
-    frame = frame.drop(columns=list(drop))
+    frame = frame.drop(columns=list(options.drop))
     if not len(frame.columns):
         raise ValueError(
             f"{table.source} must have a column beside its target to learn from, has none"
         )
-    columns = tuple(infer(frame[name], delimiter=table.delimiter) for name in frame)
-    values = {}
-    for column in columns:
-        try:
-            values[column.name] = column.read(frame[column.name])
-        except ValueError as error:
-            raise ValueError(
-                f"{table.source}: {error}, or leave the column out (--drop {quote(column.name)})"
-            ) from None
-    targets, classes = _targets(y, target, task, table.delimiter, notes)
-    rows = np.flatnonzero(targets.notna())
-    return Samples(
-        torch.from_numpy(rows), torch.from_numpy(targets[rows].to_numpy().astype(
-            np.int64 if classes else np.float64)), classes, tuple(values),
-        table=UnfittedTable(TableEncoder(columns), pd.DataFrame(values)), notes=tuple(notes),
+    encoder = TableEncoder.infer(frame, delimiter=table.delimiter)
+    values = _values(encoder, frame, table.source)
+    reader = TargetReader.infer(y, target, options.task, table.delimiter, notes)
+    rows, targets = reader.read(y, table.source)
+    if options.test is None:
+        unfitted = UnfittedTable(encoder, values)
+        return Samples(rows, targets, reader.classes, unfitted, tuple(notes))
+    test = read_table(Path(options.test).expanduser(), as_text=[target])
+    if target not in test.frame:
+        raise ValueError(
+            f"{test.source} must have the target {target!r}, has no such column: "
+            f"{did_you_mean(target, test.frame.columns)}"
+        )
+    test_rows, test_targets = reader.read(test.frame[target], test.source)
+    both = pd.concat([values, _values(encoder, test.frame, test.source)], ignore_index=True)
+    return Parts(
+        rows, targets, len(values) + test_rows, test_targets, reader.classes,
+        UnfittedTable(encoder, both), tuple(notes),
     )  # fmt: skip
 
 
@@ -177,6 +183,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def _read_text(path: Path, as_text: Sequence[str] | None) -> Table:
     text, encoding = _decode(path)
+    text = text.translate(CONTROLS)
     heads = {delimiter: _first_row(text, delimiter) for delimiter in DELIMITERS}
     delimiter = max(DELIMITERS, key=lambda each: len(heads[each][0]))
     cells, end = heads[delimiter]
@@ -208,7 +215,7 @@ def _read_text(path: Path, as_text: Sequence[str] | None) -> Table:
             "if it is a row like the others, write a line of names above it"
         )
     frame = frame[~empty].reset_index(drop=True)
-    return _checked(Table(frame, str(path), delimiter, tuple(notes)))
+    return Table(frame, str(path), delimiter, tuple(notes))
 
 
 def _decode(path: Path) -> tuple[str, str]:
@@ -321,7 +328,8 @@ def _whole(path: Path, package: str) -> Iterator[None]:
 
 def _header(names: Sequence[str], source: str) -> list[str]:
     """Name columns without a name after their place; ValueError if a name occurs twice."""
-    header = [name.strip() or f"column {i}" for i, name in enumerate(names, 1)]
+    names = [name.translate(CONTROLS).strip() for name in names]
+    header = [name or f"column {i}" for i, name in enumerate(names, 1)]
     name, times = Counter(header).most_common(1)[0] if header else ("", 1)
     if times > 1:
         raise ValueError(
@@ -331,22 +339,23 @@ def _header(names: Sequence[str], source: str) -> list[str]:
     return header
 
 
-def _checked(table: Table) -> Table:
-    if not len(table.frame):
-        raise ValueError(f"{table.source} must have a row below its header, has none")
-    return table
+def _values(encoder: TableEncoder, frame: pd.DataFrame, source: str) -> pd.DataFrame:
+    try:
+        return encoder.read(frame)
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}") from None
 
 
 # targets
 
 
-def _target(table: Table, target: str | None, notes: list[str]) -> str:
+def _target_name(table: Table, target: str | None, notes: list[str]) -> str:
     """Return the target's name, with a note where it is a guess."""
     header = list(table.frame.columns)
     if len(header) < 2:
         raise ValueError(
             f"{table.source} must have a header with a target and another column, between commas, "
-            f"semicolons or tabs, has only the column {header[0]}"
+            f"semicolons or tabs, has only the column {', '.join(header) or 'of no name'}"
         )
     if target is not None:
         if target not in header:
@@ -365,41 +374,79 @@ def _target(table: Table, target: str | None, notes: list[str]) -> str:
     return usual
 
 
-def _targets(
-    cells: pd.Series, name: str, task: Task | None, delimiter: str, notes: list[str]
-) -> tuple[pd.Series, tuple[str, ...]]:
-    """Return class indices or numbers, missing in rows without a target, and the classes."""
-    text = cells.astype(object).map(lambda cell: "" if pd.isna(cell) else label(cell))
-    blank = text.str.lower().isin(BLANKS)
-    column = infer(text.rename(name), delimiter=delimiter)
-    numbers = None
-    if column.kind == "number" and not blank.all():
-        numbers = pd.Series(KINDS["number"].forms[column.form](text.where(~blank)))
-        if (numbers.isna() & ~blank).any():
-            numbers = None
-    # among numbers "NA" is a blank, among words it may be a class
-    present = text != "" if numbers is None else numbers.notna()
-    rows = int(present.sum())
-    if not rows:
-        raise ValueError(f"a row must have a value of the target {name!r}, none has")
-    if rows < len(text):
-        notes.append(f"{len(text) - rows:,} rows without a {name!r} are left out")
-    classes = sorted(text[present].unique())
-    decision = decide(
-        None if numbers is None else np.unique(numbers[present]),
-        distinct=len(classes), rows=rows, task=task, name=name,
-    )  # fmt: skip
-    if decision.note:
-        notes.append(decision.note)
-    if decision.task == "regression" and numbers is not None:
+@dataclass(frozen=True)
+class TargetReader:
+    """How the cells of a target become class indices or numbers.
+
+    Attributes:
+        name: of the column.
+        classes: names of the classes; empty for a regression.
+        form: how numbers are written, see `kmixup.columns`.
+    """
+
+    name: str
+    classes: tuple[str, ...]
+    form: str = POINT
+
+    @classmethod
+    def infer(
+        cls, cells: pd.Series, name: str, task: Task | None, delimiter: str, notes: list[str]
+    ) -> TargetReader:
+        """Infer the reader from all cells, with notes where it is a guess."""
+        text = _as_text(cells)
+        blank = text.str.lower().isin(BLANKS)
+        column = infer(text.rename(name), delimiter=delimiter)
+        numbers = None
+        if column.kind == "number" and not blank.all():
+            numbers = _numbers(text, column.form)
+            if (numbers.isna() & ~blank).any():
+                numbers = None
+        # among numbers "NA" is a blank, among words it may be a class
+        present = text != "" if numbers is None else numbers.notna()
+        rows = int(present.sum())
+        if not rows:
+            raise ValueError(f"a row must have a value of the target {name!r}, none has")
+        if rows < len(text):
+            notes.append(f"{len(text) - rows:,} rows without a {name!r} are left out")
+        classes = tuple(sorted(text[present].unique()))
+        distinct = None if numbers is None else np.unique(numbers[present])
+        decision = decide(distinct, distinct=len(classes), rows=rows, task=task, name=name)
+        if decision.note:
+            notes.append(decision.note)
+        if decision.task == "classes":
+            return cls(name, classes)
         if column.form != POINT:
             notes.append(f"the numbers of the target {name!r} are read like {column.form}")
-        if (too_large := numbers.abs() > LARGEST).any():
-            row = int(too_large.argmax())
+        return cls(name, (), column.form)
+
+    def read(self, cells: pd.Series, source: str) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the numbers of the rows that have a target, and their targets."""
+        text = _as_text(cells)
+        blank = (text == "") | (text.str.lower().isin(BLANKS) & ~text.isin(self.classes))
+        if self.classes:
+            values = text.map({name: i for i, name in enumerate(self.classes)})
+            wrong = values.isna() & ~blank
+            rule = f"one of the classes {', '.join(self.classes[:LISTED])} of the training rows"
+        else:
+            values = _numbers(text, self.form)
+            wrong = (values.isna() & ~blank) | (values.abs() > LARGEST)
+            rule = f"finite numbers up to {LARGEST:.1e}"
+        if wrong.any():
+            row = int(wrong.argmax())
             raise ValueError(
-                f"the target {name!r} must hold finite numbers up to {LARGEST:.1e}, row {row + 1} "
-                f"has {text[row]!r}: correct it, or change the unit"
+                f"the target {self.name!r} of {source} must hold {rule}, row {row + 1} has "
+                f"{text[row]!r}: correct it" + ("" if self.classes else ", or change the unit")
             )
-        return numbers, ()
-    codes = text.map({text: i for i, text in enumerate(classes)})
-    return codes.where(present), tuple(classes)
+        rows = np.flatnonzero(~blank)
+        kind = np.int64 if self.classes else np.float64
+        return torch.from_numpy(rows), torch.from_numpy(values[rows].to_numpy().astype(kind))
+
+
+def _as_text(cells: pd.Series) -> pd.Series:
+    cells = cells.reset_index(drop=True).astype(object)
+    return cells.map(lambda cell: "" if pd.isna(cell) else label(cell))
+
+
+def _numbers(text: pd.Series, form: str) -> pd.Series:
+    blank = text.str.lower().isin(BLANKS)
+    return pd.Series(KINDS["number"].forms[form](text.where(~blank)))

@@ -408,7 +408,7 @@ def _protocol(tuned: Tuned) -> dict[str, object]:
     # there is such a row, or nothing would have won
     held = next(row.data for row in done_of(tuned.rows) if row.trial.validation is not None)
     tested = [row.data.test for finalist in tuned.tests for row in finalist.done]
-    shown = ("limit", "size", "target", "drop", "task", "resize")
+    shown = ("limit", "size", "target", "drop", "task", "resize", "test", "test_size")
     return {
         "data": base["data"],
         "network": base["model"],

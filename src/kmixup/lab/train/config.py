@@ -320,6 +320,8 @@ class DataOptions:
         drop: Column of a table to leave out. May be repeated.
         task: Classification or regression. By default as the target's values tell.
         resize: Stretch the images of a folder, e.g. to 64x48.
+        test: Test part of a table or an .npz, in a file of its own.
+        test_size: Share of your own samples to test on. By default a third.
     """
 
     limit: int | None = None
@@ -331,6 +333,8 @@ class DataOptions:
         tuple[int, int] | None,
         Parameter(converter=_height_and_width, n_tokens=1, metavar="HEIGHTxWIDTH"),
     ] = None
+    test: str | None = None
+    test_size: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("drop", "resize"):  # lists where they come from JSON; empty is the default
@@ -350,6 +354,8 @@ class TrialData(DataOptions):
         drop: Column of a table to leave out. May be repeated.
         task: Classification or regression. By default as the target's values tell.
         resize: Stretch the images of a folder, e.g. to 64x48.
+        test: Test part of a table or an .npz, in a file of its own.
+        test_size: Share of your own samples to test on. By default a third.
     """
 
     samples: int | None = None

@@ -1,10 +1,11 @@
-"""Your own arrays: an `.npz` file, or arrays, tensors and data sets of torch in memory."""
+"""Your own data: files by their kind, and arrays, tensors, data frames and torch data sets."""
 
 from __future__ import annotations
 
 import math
 import zipfile
 from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,32 +15,119 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from kmixup.lab.data.dataset import Dataset, Parts, Samples
-from kmixup.lab.data.targets import Task, decide
-from kmixup.lab.files import check_expansion, replace_file
+from kmixup.lab.data.folders import read_label_folders, suffixes_in
+from kmixup.lab.data.images import SUFFIXES, Size
+from kmixup.lab.data.speech import read_clips
+from kmixup.lab.data.targets import Task, check_task, decide
+from kmixup.lab.files import check_expansion, check_regular, replace_file
 
-NAMES = ("x", "y", "x_test", "y_test")
+TABLES = (".csv", ".tsv", ".xlsx", ".parquet")
+LAYOUTS = (
+    "images as label/*.png or train/label/*.png (with test/label/*.png for a fixed test part), or "
+    "clips as label/*.wav"
+)
+NAMES = ("x", "y", "x_test", "y_test")  # arrays of an .npz
 LARGEST = torch.finfo(torch.float32).max  # networks compute in float32
 
+Arrays = Mapping[str, NDArray[Any]]
 
-def read_npz(path: Path, *, task: Task | None = None) -> Samples | Parts:
-    """Read arrays x `(n, ...)` and y `(n,)`, with x_test and y_test where the test part is fixed.
 
-    uint8 inputs are images, `(n, channels, height, width)` or grey `(n, height, width)`.
-    Targets are classes (whole numbers or strings) or the numbers of a regression, as `decide`
-    finds or as `task` says. The classes are those that occur in y.
+@dataclass(frozen=True)
+class OwnOptions:
+    """Options for your own data, as in `kmixup.lab.data.load`."""
+
+    target: str | None = None
+    drop: tuple[str, ...] = ()
+    task: Task | None = None
+    resize: Size | None = None
+    test: str | None = None
+    test_size: float | None = None
+
+    def __post_init__(self) -> None:
+        check_task(self.task)
+        if self.test_size is not None and not 0 < self.test_size < 1:
+            raise ValueError(
+                f"test_size must be a share between 0 and 1, e.g. 0.25, got {self.test_size}"
+            )
+
+    def only(self, what: str, *names: str) -> None:
+        """Raise if an option other than `names`, which has no meaning for `what`, is given."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value and field.name not in names:
+                raise ValueError(f"{field.name} must not be given for {what}, got {value}")
+
+
+def read_own(path: Path, options: OwnOptions, *, cache: Path) -> Samples | Parts:
+    """Read the data at `path`, by their kind."""
+    if path.is_dir():
+        return _read_folder(path, options, cache)
+    check_regular(path)
+    kind = path.suffix.lower()
+    if kind == ".npz":
+        options.only("an .npz", "task", "test", "test_size")
+        arrays = read_npz(path)
+        if options.test is not None:
+            test = read_npz(Path(options.test).expanduser())
+            arrays |= {
+                "x_test": array_in(test, "x", options.test),
+                "y_test": array_in(test, "y", options.test),
+            }
+        return samples_of(arrays, str(path), task=options.task)
+    if kind in TABLES:
+        from kmixup.lab.data import tables  # on first use: pandas loads slowly
+
+        options.only(f"a {kind}", "target", "drop", "task", "test", "test_size")
+        as_text = None if options.target is None else [options.target]
+        table = tables.read_table(path, as_text=as_text)
+        return tables.samples_of(table, options)
+    raise ValueError(
+        f"{path} must be an .npz, a table ({', '.join(TABLES)}), or a folder of {LAYOUTS}, is a "
+        f"{path.suffix or 'nameless'} file"
+    )
+
+
+def _read_folder(folder: Path, options: OwnOptions, cache: Path) -> Samples | Parts:
+    options.only("a folder", "resize", "test_size")
+    suffixes = suffixes_in(folder)
+    if (folder / "train").is_dir() or suffixes & SUFFIXES:
+        return read_label_folders(folder, options.resize)
+    if ".wav" in suffixes:
+        options.only("a folder of clips", "test_size")
+        return read_clips(folder, cache)
+    contents = [path.is_dir() for path in folder.iterdir()]
+    raise ValueError(
+        f"{folder} must hold {LAYOUTS}, has {sum(contents)} sub-folders without such files and "
+        f"{len(contents) - sum(contents)} files"
+    )
+
+
+def samples_in_memory(data: Any, y: Any, source: str, options: OwnOptions) -> Samples | Parts:
+    """Return samples in memory: as in `from_memory`, or a dict of the arrays of an `.npz`."""
+    if isinstance(data, tuple) and len(data) == 2 and y is None:
+        data, y = data
+    if is_frame(data):
+        from kmixup.lab.data import tables
+
+        options.only("a data frame", "target", "drop", "task", "test", "test_size")
+        return tables.samples_of(tables.table_of(data, source), options, y)
+    options.only("arrays", "task", "test_size")
+    return samples_of(arrays_of(data, y), source, task=options.task)
+
+
+def is_frame(data: Any) -> bool:
+    """Return whether data are a data frame, without importing pandas."""
+    return hasattr(data, "columns") and hasattr(data, "iloc")
+
+
+def samples_of(arrays: Arrays, source: str, *, task: Task | None = None) -> Samples | Parts:
+    """Return arrays x `(n, ...)` and y `(n,)` as samples; x_test and y_test are a test part.
+
+    uint8 inputs are images, `(n, channels, height, width)` or grey `(n, height, width)`. Targets
+    are classes (whole numbers or strings) or numbers, as `decide` infers or as `task` says. The
+    classes are those that occur in y.
     """
-    return samples_of(_arrays(path), str(path), task=task)
-
-
-def samples_of(
-    arrays: Mapping[str, NDArray[Any]], source: str, *, task: Task | None = None
-) -> Samples | Parts:
-    """Return the arrays of `NAMES` as samples; error messages call them `source`."""
-    if missing := {"x", "y"} - arrays.keys():
-        raise ValueError(
-            f"{source} must hold the arrays x and y, has no {' and '.join(sorted(missing))}"
-        )
-    x, y = _inputs(arrays["x"], "x", source), arrays["y"]
+    x, y = _inputs(array_in(arrays, "x", source), "x", source), array_in(arrays, "y", source)
     _check_targets(x, y, "y", source)
     distinct = np.unique(y)
     numbers = None if y.dtype.kind == "U" else distinct.astype(np.float64)
@@ -68,9 +156,9 @@ def arrays_of(data: Any, y: Any = None) -> dict[str, NDArray[Any]]:
     """Return samples in memory as the arrays of an `.npz`; a `Dataset` keeps its test part.
 
     Args:
-        data: inputs `(n, ...)` as an array or a tensor, with their targets `y` `(n,)`; or a
-            data set of torch whose items are pairs of both; a `Dataset`; or a dict of arrays.
-        y: classes (whole numbers or texts) or numbers to learn.
+        data: inputs `(n, ...)` as an array or a tensor, with their targets `y` `(n,)`; a torch
+            data set whose items are pairs of both; a `Dataset`; or a dict of arrays.
+        y: classes (whole numbers or strings) or numbers to learn.
     """
     if isinstance(data, Mapping):
         return {name: _array(values) for name, values in data.items()}
@@ -96,32 +184,15 @@ def arrays_of(data: Any, y: Any = None) -> dict[str, NDArray[Any]]:
     return {"x": x, "y": targets}
 
 
-def write_npz(arrays: dict[str, NDArray[Any]], path: Path) -> Path:
+def write_npz(arrays: Arrays, path: Path) -> Path:
     """Write arrays as an `.npz` that `kmixup.lab.data.load` reads, whole or not at all."""
     replace_file(path, lambda stream: np.savez(stream, **arrays))  # type: ignore[arg-type]
     return path
 
 
-def read_inputs(path: Path) -> NDArray[Any]:
-    """Read the array x of an `.npz`, for a trained network."""
-    arrays = _arrays(path)
-    if "x" not in arrays:
-        raise ValueError(f"{path} must hold the array x, has {', '.join(arrays) or 'none'}")
-    return arrays["x"]
-
-
-def tensor_of(values: Any, name: str) -> Tensor:
-    """Return the numbers of an array, a tensor or a list, as a tensor on the CPU."""
-    if isinstance(values, Tensor):
-        return values.detach().cpu()
-    array = np.asarray(values)
-    if array.dtype.kind not in "buif":
-        raise ValueError(f"{name} must hold numbers, got {array.dtype} of shape {array.shape}")
-    return torch.from_numpy(np.ascontiguousarray(array))
-
-
-def _arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Read the arrays of `NAMES`; others that may be there are not unpacked."""
+def read_npz(path: Path) -> dict[str, NDArray[Any]]:
+    """Read the arrays of `NAMES`; others are not unpacked."""
+    check_regular(path)
     with path.open("rb") as stream:
         try:
             if not zipfile.is_zipfile(stream):
@@ -138,21 +209,42 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
             raise _not_whole(path, error) from error
 
 
+def tensor_of(values: Any, name: str) -> Tensor:
+    """Return the numbers of an array, a tensor or a list, as a tensor on the CPU."""
+    if isinstance(values, Tensor):
+        return values.detach().cpu()
+    array = np.asarray(values)
+    if array.dtype.kind not in "buif":
+        raise ValueError(f"{name} must hold numbers, got {array.dtype} of shape {array.shape}")
+    return torch.from_numpy(np.ascontiguousarray(array))
+
+
+def array_in(arrays: Arrays, name: str, source: object) -> NDArray[Any]:
+    """Return one of the arrays, or raise with what there is."""
+    if name not in arrays:
+        raise ValueError(f"{source} must hold the array {name}, has {', '.join(arrays) or 'none'}")
+    return arrays[name]
+
+
 def _declared(stream: IO[bytes]) -> int:
-    """Return how many bytes the headers of the arrays declare."""
+    """Return how many bytes the headers of the arrays declare, however members are spelt."""
     total = 0
     with zipfile.ZipFile(stream) as archive:
-        for name in NAMES:
-            if f"{name}.npy" not in archive.namelist():
+        for member in archive.infolist():
+            if member.filename.removesuffix(".npy") not in NAMES:
                 continue
-            with archive.open(f"{name}.npy") as member:
+            with archive.open(member) as opened:
                 read_header = {
                     (1, 0): np.lib.format.read_array_header_1_0,
                     (2, 0): np.lib.format.read_array_header_2_0,
-                }[np.lib.format.read_magic(member)]
-                shape, _, dtype = read_header(member)
+                }[np.lib.format.read_magic(opened)]
+                shape, _, dtype = read_header(opened)
             size = math.prod(shape) * dtype.itemsize
-            total += max(size, archive.getinfo(f"{name}.npy").file_size)
+            if size > member.file_size:  # numpy would allocate all of it before it reads
+                raise ValueError(
+                    f"{member.filename} declares {size:,} bytes and holds {member.file_size:,}"
+                )
+            total += member.file_size
     return total
 
 
@@ -162,9 +254,9 @@ def _not_whole(path: Path, error: Exception) -> ValueError:
 
 def _inputs(x: NDArray[Any], name: str, source: str) -> Tensor:
     """Return inputs as bytes or float32, or as float64 where columns will be scaled."""
-    if x.dtype == np.uint8 and x.ndim in (3, 4) and len(x):
+    if x.dtype == np.uint8 and x.ndim in (3, 4) and x.size:
         return torch.from_numpy(x).reshape(len(x), -1, *x.shape[-2:])
-    if x.ndim < 2 or not len(x) or not (np.issubdtype(x.dtype, np.number) and np.isrealobj(x)):
+    if x.ndim < 2 or not x.size or not (np.issubdtype(x.dtype, np.number) and np.isrealobj(x)):
         raise ValueError(
             f"{source} must hold {name} of shape (n, ...) and numbers, has {x.dtype} {x.shape}"
         )
@@ -225,8 +317,8 @@ def _pairs(data: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return inputs and targets of a data set whose items are pairs."""
     if isinstance(data, np.ndarray | Tensor) or not hasattr(data, "__getitem__"):
         raise ValueError(
-            "y must be given with arrays and tensors, got None: data sets of torch, whose items "
-            "are pairs, need none"
+            "y must be given with arrays and tensors, got None: torch data sets, whose items are "
+            "pairs, need none"
         )
     try:
         items = [data[i] for i in range(len(data))]

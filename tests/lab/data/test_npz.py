@@ -1,0 +1,151 @@
+"""Your own arrays, in an .npz file."""
+
+import struct
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+
+from kmixup.lab import files
+from kmixup.lab.data import load
+from kmixup.lab.data.dataset import Parts
+from kmixup.lab.data.own import OwnOptions, read_npz, read_own
+
+X, Y = np.arange(12.0).reshape(6, 2), np.array([5, 7, 5, 7, 7, 5])
+
+
+def save(tmp_path, name="own.npz", **arrays):
+    np.savez(tmp_path / name, **arrays)
+    return tmp_path / name
+
+
+def read(path, **options):
+    return read_own(path, OwnOptions(**options), cache=path.parent)
+
+
+def test_inputs_are_kept_and_classes_numbered(tmp_path):
+    own = read(save(tmp_path, x=X, y=Y))
+    assert own.x.tolist() == X.tolist()
+    assert (own.y.tolist(), own.classes) == ([0, 1, 0, 1, 1, 0], ("5", "7"))
+
+
+def test_labels_may_be_words_and_the_test_part_fixed(tmp_path):
+    words = np.array(["b", "a", "b", "a", "c", "a"])
+    own = read(save(tmp_path, x=X, y=words, x_test=X[:2], y_test=np.array(["c", "b"])))
+    assert isinstance(own, Parts)
+    assert own.classes == ("a", "b", "c")
+    assert own.y_test.tolist() == [2, 1]
+
+
+def test_the_test_part_may_have_a_file_of_its_own(tmp_path):
+    test = save(tmp_path, "test.npz", x=X[:2], y=Y[:2])
+    data = load(str(save(tmp_path, x=X, y=Y)), test=str(test))
+    assert (data.x_test.tolist(), data.y_test.tolist()) == (X[:2].tolist(), [0, 1])
+    assert not data.split_by_seed
+    with pytest.raises(ValueError, match=r"test_size must not be given for data with a test part"):
+        load(str(tmp_path / "own.npz"), test=str(test), test_size=0.5)
+
+
+@pytest.mark.parametrize("shape", [(6, 4, 5), (6, 3, 4, 5)])
+def test_bytes_are_images(tmp_path, shape):
+    data = load(str(save(tmp_path, x=np.zeros(shape, np.uint8), y=Y)))
+    assert data.x_train.dtype == torch.uint8
+    assert data.shape == (3 if len(shape) == 4 else 1, 4, 5)
+    assert data.pixel_range == (0, 255)
+
+
+def test_decimal_targets_are_a_regression_and_whole_ones_are_classes(tmp_path):
+    decimal = read(save(tmp_path, x=X, y=Y + 0.5))
+    assert (decimal.classes, decimal.y.tolist()) == ((), (Y + 0.5).tolist())
+    whole = read(save(tmp_path, x=X, y=Y.astype(float)))
+    assert (whole.y.tolist(), whole.classes) == ([0, 1, 0, 1, 1, 0], ("5", "7"))
+
+
+def test_the_task_decides_where_it_is_given(tmp_path):
+    parts = read(save(tmp_path, x=X, y=Y, x_test=X, y_test=Y + 1), task="regression")
+    assert (parts.classes, parts.y_test.tolist()) == ((), (Y + 1).tolist())
+    assert read(save(tmp_path, x=X, y=Y + 0.5), task="classes").classes == ("5.5", "7.5")
+
+
+def test_both_parts_have_the_precision_of_the_first(tmp_path):
+    parts = read(save(tmp_path, x=X.astype(np.float32), y=Y, x_test=X, y_test=Y))
+    assert parts.x_test.dtype == parts.x_train.dtype == torch.float32
+
+
+def test_arrays_of_other_names_are_not_unpacked(tmp_path):
+    path = save(tmp_path, x=X, y=Y, notes=np.array([{"a": 1}], dtype=object))
+    assert len(read(path).x) == 6
+
+
+def with_bad(x, bad):
+    return np.where(np.arange(12).reshape(6, 2) == 9, bad, x)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"y": None}, "must hold the array y, has x$"),
+        *[
+            ({"x": x}, r"x of shape \(n, ...\) and numbers, has")
+            for x in (X[:, 0], X.astype(str), X.astype(complex), X[:0], X[:, :0])
+        ],
+        *[
+            ({"x": with_bad(X, bad)}, "finite numbers in x, sample 4 has NaN or one beyond")
+            for bad in (np.inf, np.nan, 1e39)
+        ],
+        *[
+            ({"y": y}, r"y of shape \(6,\), numbers or strings, has")
+            for y in (Y[:5], Y.astype(complex), Y.reshape(6, 1))
+        ],
+        ({"y": np.append(Y[:5] + 0.5, np.nan)}, "finite numbers in y, sample 5 has nan"),
+        ({"y": np.arange(6) * 1.1e38}, r"up to 3.4e\+38 in y, sample 4 has 4.4e\+38: change the"),
+        ({"x_test": X[:, :1], "y_test": Y}, r"x_test like x, torch.float64 \(2,\), has .* \(1,\)"),
+        ({"x_test": X, "y_test": Y + 2}, "only classes of y, has 9"),
+    ],
+)
+def test_impossible_arrays_are_named(tmp_path, arrays, message):
+    given = {"x": X, "y": Y} | arrays
+    arrays = {name: values for name, values in given.items() if values is not None}
+    task = "regression" if arrays.get("y", Y).max() > 1e30 else None
+    with pytest.raises(ValueError, match=message):
+        read(save(tmp_path, **arrays), task=task)
+
+
+@pytest.mark.parametrize("damage", ["pickle", "head", "tail", "npy"])
+def test_what_is_no_npz_of_plain_arrays_is_named(tmp_path, damage):
+    path = save(tmp_path, x=X, y=Y)
+    if damage == "pickle":
+        save(tmp_path, x=np.array([{"a": 1}, None], dtype=object), y=Y[:2])
+    elif damage == "npy":
+        with path.open("wb") as stream:
+            np.save(stream, X)
+    else:
+        path.write_bytes(path.read_bytes()[: 10 if damage == "head" else -30])
+    with pytest.raises(ValueError, match=r"own\.npz must be a whole \.npz of plain arrays"):
+        read_npz(path)
+
+
+@pytest.mark.parametrize("member", ["x.npy", "x"])
+def test_an_npz_that_unpacks_to_far_more_is_rejected_before_it_does(tmp_path, monkeypatch, member):
+    np.save(tmp_path / "x.npy", np.zeros((3000, 1000)))
+    with zipfile.ZipFile(tmp_path / "own.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.write(tmp_path / "x.npy", member)
+    monkeypatch.setattr(files, "ROOM", 1 << 20)
+    monkeypatch.setattr(np, "load", lambda *a, **k: pytest.fail("it was unpacked"))
+    with pytest.raises(ValueError, match=r"own\.npz must not unpack to more than 100 times its"):
+        read_npz(tmp_path / "own.npz")
+
+
+@pytest.mark.parametrize("member", ["x.npy", "x"])
+def test_a_header_that_declares_more_than_there_is_allocates_nothing(tmp_path, member):
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (100000000,), }"
+    header += b" " * (117 - len(header)) + b"\n"
+    with zipfile.ZipFile(tmp_path / "own.npz", "w") as archive:
+        archive.writestr(member, b"\x93NUMPY\x01\x00" + struct.pack("<H", 118) + header)
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="declares 800,000,000 bytes and holds 128"):
+        read_npz(tmp_path / "own.npz")
+    assert tracemalloc.get_traced_memory()[1] < 1e7
+    tracemalloc.stop()
