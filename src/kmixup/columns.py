@@ -106,7 +106,7 @@ class Column:
             like = "" if self.form in ("", POINT) else f" like {self.form}"
             raise ValueError(
                 f"the column {self.name!r} must hold {kind.noun}{like}, row {row + 1} has "
-                f"{str(cells[row]).strip()!r}: correct it, leave it blank, or drop the column"
+                f"{str(cells[row]).strip()!r}: correct it or leave it blank"
             )
         return values
 

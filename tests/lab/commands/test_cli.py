@@ -377,10 +377,10 @@ def test_info_names_source_size_checksum_and_licence(kmixup):
     _, out, _ = kmixup("data", "info", "mnist")
     assert "60,000 to train, 10,000 to test" in out
     assert "train-images-idx3-ubyte.gz (9.9 MB)" in out
-    assert "md5:f68b3c2dcbeaaa9fbdd348bbdeb94873, published in torchvision.datasets" in out
+    assert "SHA-256 440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609, publ" in out
     assert "licence  CC BY-SA 3.0" in out
     _, out, _ = kmixup("data", "info", "phishing")
-    assert "unverified" in out
+    assert "SHA-256 0dfcd84c" in out
 
 
 def test_fetch_says_where_the_data_are(kmixup, here):

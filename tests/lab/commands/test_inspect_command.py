@@ -170,7 +170,7 @@ def test_a_cell_that_is_no_number_is_named(kmixup, here, cell):
     assert (code, out) == (2, "")
     assert err == (
         f"kmixup: own.csv: the column 'b' must hold finite numbers, row 21 has '{cell}': correct "
-        "it or leave it blank, or leave the column out (--drop b)\n"
+        "it or leave it blank, or leave the column out (--drop)\n"
     )
 
 
@@ -190,7 +190,7 @@ def test_a_blank_cell_is_filled(kmixup, here, cell):
             ["1,2,x", "1,2,y"] * 10,
             "own.csv must have samples that differ, the 13 that were",
         ),
-        ([f"{i},0,c{i}" for i in range(30)], "classes that occur more than once, has 20 in 20"),
+        ([f"{i},0,c{i}" for i in range(30)], "needs a class of two samples or more to be split"),
         (["1,x"], "own.csv must have 3 values in a row, row 1 has 2"),
     ],
 )

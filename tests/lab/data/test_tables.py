@@ -322,7 +322,7 @@ def test_a_cell_that_is_no_finite_number_is_named(tmp_path, cell, shown):
     with pytest.raises(
         ValueError,
         match=rf"own\.csv: the column 'a b' must hold finite numbers, row 2 has '{shown}': correct "
-        r"it, leave it blank, or drop the column",
+        r"it or leave it blank, or leave the column out \(--drop\)",
     ):
         samples(write(tmp_path, f"a b,target\n1,x\n{cell},y\n"))
 

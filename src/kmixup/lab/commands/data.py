@@ -44,10 +44,8 @@ def info(name: Annotated[str, typer.Argument(help="A name from `kmixup data list
     typer.echo(f"  source   {entry.source}")
     typer.echo(f"  at hand  {_presence(name)}")
     for remote in entry.remotes:
-        size = "size unknown" if remote.size is None else _bytes(remote.size)
-        typer.echo(f"  file     {remote.url} ({size})")
-        checksum = "" if remote.checksum is None else f"{remote.checksum}, "
-        typer.echo(f"           {checksum}{remote.published}")
+        typer.echo(f"  file     {remote.url} ({_bytes(remote.size)})")
+        typer.echo(f"           SHA-256 {remote.sha256}, {remote.published}")
 
 
 @app.command("fetch")

@@ -38,6 +38,7 @@ class Samples:
         classes: names of the classes; empty for a regression.
         table: your own table.
         notes: what a user should know about the reading.
+        columns: names of the inputs of a published table.
     """
 
     x: Tensor
@@ -45,11 +46,12 @@ class Samples:
     classes: tuple[str, ...]
     table: UnfittedTable | None = None
     notes: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
 
     def divided(self, train: Tensor, test: Tensor) -> Parts:
         """Return the parts with these indices."""
-        x, y = self.x, self.y
-        return Parts(x[train], y[train], x[test], y[test], self.classes, self.table, self.notes)
+        x, y, common = self.x, self.y, (self.table, self.notes, self.columns)
+        return Parts(x[train], y[train], x[test], y[test], self.classes, *common)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +61,7 @@ class Parts:
     Attributes:
         x_train, x_test: raw inputs `(n, ...)`.
         y_train, y_test: targets `(n,)`.
-        classes, table, notes: as in `Samples`.
+        classes, table, notes, columns: as in `Samples`.
         split_by_seed: whether a seed decided which sample is in which part.
     """
 
@@ -70,6 +72,7 @@ class Parts:
     classes: tuple[str, ...]
     table: UnfittedTable | None = None
     notes: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
     split_by_seed: bool = False
 
     def first(self, limit: int | None) -> Parts:
@@ -144,7 +147,7 @@ class Holdout:
         x, y = parts.x_train[:limit], parts.y_train[:limit]
         held = len(x) - self.left(len(x))
         order = torch.randperm(len(x), generator=_generator(self.seed, "validation"))
-        samples = Samples(x, y, parts.classes, parts.table, parts.notes)
+        samples = Samples(x, y, parts.classes, parts.table, parts.notes, parts.columns)
         return samples.divided(train=order[held:], test=order[:held])
 
 
@@ -163,6 +166,7 @@ class Dataset:
         scaling: how `mean` and `std` were chosen.
         pixel_range: the least and the greatest raw value of a pixel; None without pixels.
         part: which part of the whole data set this is, in words; None for all of it.
+        columns: names of the inputs of a table, empty where they are not known.
         encoder: how the cells of your own table became `x_train`; else None.
         target_mean, target_std: of the training targets of a regression.
         notes: what a user should know about the reading.
@@ -181,6 +185,7 @@ class Dataset:
     scaling: str
     pixel_range: tuple[float, float] | None = None
     part: str | None = None
+    columns: tuple[str, ...] = ()
     encoder: TableEncoder | None = None
     target_mean: float = 0.0
     target_std: float = 1.0

@@ -93,8 +93,8 @@ def load(
     options = OwnOptions(target, tuple(drop or ()), task, resize, test, test_size)
     selection = Selection(limit, samples, seed, holdout)
     if entry is None:
-        scaling_name = scaling or "standard"
-        rule = _rule(name, scaling_name, None)
+        scaling = scaling or "standard"
+        rule = _rule(name, scaling, None)
         if is_import_path(name):
             label = name
             own = samples_in_memory(import_callable(name, "data")(), None, name, options)
@@ -102,7 +102,7 @@ def load(
             path = _own_path(name)
             label, own = path.name, read_own(path, options, cache=files.cache_folder())
         parts = divide(own, seed, test_size=test_size, stratify=True)
-        data = prepare(label, parts, selection, scaling_name, rule)
+        data = prepare(label, parts, selection, scaling, rule)
         return replace(data, digest=digest(name, test=test))
     options.only(f"{name}, which is prepared already")
     scaling_name = scaling or entry.default_scaling

@@ -95,9 +95,10 @@ def prepare(
     """
     whole = whole or Extent.of(parts)
     parts = selection.of(parts)
-    encoder = None
+    encoder, columns = None, parts.columns
     if parts.table is not None:
         parts, encoder = _encoded(parts)
+        columns = encoder.names
     elif parts.x_train.is_floating_point() and parts.x_train.dim() == 2:
         parts = impute(parts)
     pixel_range = (0.0, 255.0) if parts.x_train.dtype == torch.uint8 else None
@@ -110,7 +111,7 @@ def prepare(
     return Dataset(
         name, parts.x_train, parts.y_train, parts.x_test, parts.y_test, parts.classes,
         mean=mean, std=std, scaling=scaling, pixel_range=pixel_range,
-        part=selection.in_words(Extent.of(parts), whole), encoder=encoder,
+        part=selection.in_words(Extent.of(parts), whole), columns=columns, encoder=encoder,
         target_mean=target_mean, target_std=target_std, notes=parts.notes,
         split_by_seed=parts.split_by_seed,
     )  # fmt: skip

@@ -126,7 +126,7 @@ def samples_of(table: Table, options: OwnOptions, y: Any = None) -> Samples | Pa
             f"{table.source} must have a column beside its target to learn from, has none"
         )
     encoder = TableEncoder.infer(frame, delimiter=table.delimiter)
-    values = _values(encoder, frame, table.source)
+    values = _values(encoder, frame, table.source, ", or leave the column out (--drop)")
     reader = TargetReader.infer(y, target, options.task, table.delimiter, notes)
     rows, targets = reader.read(y, table.source)
     if options.test is None:
@@ -339,11 +339,13 @@ def _header(names: Sequence[str], source: str) -> list[str]:
     return header
 
 
-def _values(encoder: TableEncoder, frame: pd.DataFrame, source: str) -> pd.DataFrame:
+def _values(
+    encoder: TableEncoder, frame: pd.DataFrame, source: str, remedy: str = ""
+) -> pd.DataFrame:
     try:
         return encoder.read(frame)
     except ValueError as error:
-        raise ValueError(f"{source}: {error}") from None
+        raise ValueError(f"{source}: {error}{remedy}") from None
 
 
 # targets

@@ -25,7 +25,10 @@ def read_bundled(name: str) -> Samples:
 
     bunch = {"iris": load_iris, "cancer": load_breast_cancer}[name]()
     x, y = torch.from_numpy(bunch.data).float(), torch.from_numpy(bunch.target).long()
-    return Samples(x, y, tuple(map(str, bunch.target_names)))
+    classes, columns = (
+        tuple(map(str, names)) for names in (bunch.target_names, bunch.feature_names)
+    )
+    return Samples(x, y, classes, columns=columns)
 
 
 def read_abalone(path: Path, *, ordinal: bool) -> Samples:
