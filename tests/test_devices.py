@@ -57,9 +57,8 @@ class FakeDevice(FakeTensorMode):
         if not outermost or func is not torch.ops.aten._to_copy.default or result.is_cuda:
             return result
         self.copies += 1
-        with no_dispatch():  # products and norms of points that are far apart
-            values = torch.where(torch.arange(result.numel()) < 2 * result.numel() / 3, -1, 1)
-            return values.view(result.shape).to(result.dtype)
+        with no_dispatch():  # squared distances and norms of points that are far apart
+            return torch.ones(result.shape, dtype=result.dtype)
 
 
 def identity(x):

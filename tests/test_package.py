@@ -16,9 +16,10 @@ SOURCE = Path(kmixup.__file__).parent
 ENDS = {"__init__", "__main__"}
 # a module may import from the levels before its own
 LEVELS = [
-    {"checks", "columns", "compiling", "layers", "measured", "modes", "nests", "randomness"},
+    {"checks", "columns", "compiling", "layers", "measured", "modes", "randomness"},
     {"batchnorm", "coefficient", "matching", "state"},
-    {"features", "interpolation", "sampling", "targets"},
+    {"interpolation", "nests", "sampling", "targets"},
+    {"features"},
     {"calibration", "importance", "mixed"},
     {"batch"},
     {"mixer"},

@@ -12,8 +12,8 @@ from torch.utils import _pytree as pytree
 from kmixup.features import Features, features_of_both
 from kmixup.importance import Importance, importance_of_both
 from kmixup.matching.assignment import Points
-from kmixup.matching.points import as_floats, as_rows, check_alike
-from kmixup.nests import Mixes, Nest, mixed_entries
+from kmixup.matching.points import as_floats, as_rows
+from kmixup.nests import Mixes, Nest, check_nested_alike, mixed_entries
 
 
 class Extras(TypedDict, total=False):
@@ -37,8 +37,7 @@ class Batch:
         importance: of pixels `(n, height, width)`, for both sides; None if it was not given.
 
     >>> from kmixup import KMixup
-    >>> batch = KMixup(k=4).batch(torch.randn(16, 3), torch.randn(16))
-    >>> batch.n
+    >>> KMixup(k=4).batch(torch.randn(16, 3), torch.randn(16)).n
     16
     """
 
@@ -77,11 +76,6 @@ class Batch:
             batch = replace(batch, importance=both)
         return batch
 
-    @property
-    def second(self) -> tuple[Nest, Nest]:
-        """Inputs and targets of the batch that holds the partners."""
-        return (self.x, self.y) if self.other is None else self.other
-
     def points(self, mixes: Mixes) -> tuple[Points, Points]:
         """Return what to match on, for both sides; the same object within one batch."""
         if self.features is not None:
@@ -118,14 +112,13 @@ def _check_side(x: Nest, y: Nest, x_name: str, y_name: str, mixes: Mixes) -> int
             raise ValueError(
                 f"{x_name} must hold values to be matched, got a meta tensor: load it first"
             )
-        if entry.dtype.itemsize == 1 and entry.is_floating_point():
-            _raise_narrow(entry, x_name)
         if entry.dim() == 0 or entry.shape[0] != n:
             raise ValueError(
                 f"all tensors of {x_name} must share their first dimension, the batch, "
                 f"got shapes {[tuple(entry.shape) for entry in entries]}"
             )
-    for target in [y] if isinstance(y, Tensor) else [] if y is None else pytree.tree_leaves(y):
+    targets = [y] if isinstance(y, Tensor) else [] if y is None else pytree.tree_leaves(y)
+    for target in targets:
         if not isinstance(target, Tensor):
             kinds = sorted({type(leaf).__name__ for leaf in pytree.tree_leaves(y)})
             raise TypeError(
@@ -137,13 +130,13 @@ def _check_side(x: Nest, y: Nest, x_name: str, y_name: str, mixes: Mixes) -> int
                 f"{y_name} must have one target for each of the {n} samples of {x_name}, "
                 f"got shape {tuple(target.shape)}"
             )
-        if target.dtype.itemsize == 1 and target.is_floating_point():
-            _raise_narrow(target, y_name)
+    for name, tensors in ((x_name, entries), (y_name, targets)):
+        for tensor in tensors:
+            if tensor.dtype.itemsize == 1 and tensor.is_floating_point():
+                raise TypeError(
+                    f"{name} must be float16 or wider to be mixed, got {tensor.dtype}: use .float()"
+                )
     return n
-
-
-def _raise_narrow(entry: Tensor, name: str) -> None:
-    raise TypeError(f"{name} must be float16 or wider to be mixed, got {entry.dtype}: use .float()")
 
 
 def _check_other(x: Nest, y: Nest, other: tuple[Nest, Nest], mixes: Mixes) -> None:
@@ -154,13 +147,5 @@ def _check_other(x: Nest, y: Nest, other: tuple[Nest, Nest], mixes: Mixes) -> No
         )
     names = "the inputs of other", "the targets of other"
     _check_side(*other, *names, mixes)
-    for nest, second, name, second_name in zip((x, y), other, ("x", "y"), names, strict=True):
-        structures = pytree.tree_structure(nest), pytree.tree_structure(second)
-        if structures[0] != structures[1]:
-            raise ValueError(
-                f"{second_name} must be nested like {name}, got {structures[1]} and {structures[0]}"
-            )
-        pairs = zip(pytree.tree_leaves(nest), pytree.tree_leaves(second), strict=True)
-        for entry, counterpart in pairs:
-            if isinstance(entry, Tensor) and isinstance(counterpart, Tensor):
-                check_alike(entry, counterpart, name, second_name)
+    check_nested_alike(x, other[0], "x", names[0])
+    check_nested_alike(y, other[1], "y", names[1])

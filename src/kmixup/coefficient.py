@@ -95,7 +95,8 @@ class Beta(Coefficient):
         from scipy.special import betaincinv  # on first use: scipy.special loads slowly
 
         alpha = min(max(self.alpha, LEAST), MOST)
-        return torch.as_tensor(betaincinv(alpha, alpha, u.cpu().numpy()), device=u.device)
+        lam = betaincinv(alpha, alpha, u.cpu().numpy())
+        return torch.from_numpy(np.asarray(lam)).to(u.device)
 
     @property
     def mean_square_step(self) -> float:

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any, Literal, TypedDict, Unpack, get_args
+from typing import Any, TypedDict, Unpack, get_args
 
-import numpy as np
 import torch
 from torch import Generator, Tensor
 
 from kmixup.batch import Batch, Extras
 from kmixup.checks import check_probability, check_whole
 from kmixup.coefficient import Coefficient
-from kmixup.compiling import eager, warn_user
+from kmixup.compiling import eager
 from kmixup.features import Features
 from kmixup.importance import Importance
 from kmixup.interpolation import Interpolation, Pair, Region
-from kmixup.matching import Blocks, Pairing, warn_short
+from kmixup.matching import LamPer, Pairing, warn_short
 from kmixup.matching.assignment import pair_distances
 from kmixup.mixed import Draw, Mixed, Unmixed
 from kmixup.nests import Nest, mixed_entries, over, pairs_over
 from kmixup.randomness import Source
 from kmixup.state import Resumable
 from kmixup.targets import check_targets, ignored_in_both
-
-LamPer = Literal["batch", "block", "sample"]
 
 
 class SampleOptions(TypedDict, total=False):
@@ -58,29 +55,14 @@ class Mixing(Resumable, ABC):
         encodes_clean: whether clean inputs must pass through `encode_clean` for the network.
         remembers: whether a `Memory` inside keeps batches.
 
-    >>> import torch
     >>> from kmixup import Choice, CutMix, KMixup
-    >>> either = Choice([KMixup(k=4), CutMix(k=4)])
-    >>> isinstance(either, Mixing) and isinstance(KMixup(), Mixing)
-    True
-    >>> x, y = either.train()(torch.rand(16, 3, 8, 8), torch.rand(16))
+    >>> mix: Mixing = Choice([KMixup(k=4), CutMix(k=4)])
+    >>> x, y = mix(torch.rand(16, 3, 8, 8), torch.rand(16))
     """
 
     needs_loss: bool = False
     encodes_clean: bool = False
     remembers: bool = False
-
-    def __init__(self, generator: Generator | None = None) -> None:
-        super().__init__()
-        self._source = Source(generator)
-
-    @property
-    def generator(self) -> Generator | None:
-        return self._source.generator
-
-    @generator.setter
-    def generator(self, generator: Generator | None) -> None:
-        self._source = Source(generator)
 
     @eager
     def forward(self, x: Nest, y: Nest = None, **extras: Unpack[Extras]) -> tuple[Nest, Nest]:
@@ -127,8 +109,7 @@ class Mixing(Resumable, ABC):
         if self.training and n < 2 * self.block_size:
             warn_short(n, self.block_size, within=within)
         shape = tuple((x if isinstance(x, Tensor) else mixed_entries(x, self.mixes)[0]).shape[1:])
-        draw = self.sample(n, shape, within=within)
-        mixed = self.mix_batch(batch, draw)
+        mixed = self.mix_batch(batch, self.sample(n, shape, within=within))
         if self.remembers:
             self.remember(batch)
         return mixed
@@ -177,7 +158,6 @@ class Mixing(Resumable, ABC):
 
     def remember(self, batch: Batch) -> None:
         """Let a `Memory` keep a batch. `draw` does so after mixing; `mix` does not."""
-        return
 
     def encode_clean(self, x: Nest) -> Nest:
         """Return clean inputs as the network must see them, in evaluation too."""
@@ -189,26 +169,6 @@ class Mixing(Resumable, ABC):
             raise ValueError(
                 "mixed targets cannot carry the weights or the penalty of this mixer's loss: use "
                 'draw, and m.loss(criterion with reduction="none", logits).mean()'
-            )
-
-    def get_extra_state(self) -> Any:
-        """Return the state of the generator."""
-        return None if self.generator is None else self.generator.get_state()
-
-    def set_extra_state(self, state: Any) -> None:
-        if self.generator is not None:
-            self.generator.set_state(state.cpu())
-            return
-        warn_user(
-            "the checkpoint has a generator and this mixer has none, so it will not repeat the "
-            "draws of that run: create it with generator=torch.Generator()"
-        )
-
-    def missing_extra_state(self) -> None:
-        if self.generator is not None:
-            warn_user(
-                "the checkpoint has no state for this mixer's generator, so it will not repeat the "
-                "draws of that run: save the state_dict() of the mixer as well"
             )
 
 
@@ -267,9 +227,9 @@ class Mixer(Mixing):
         if not isinstance(num_classes, (dict, list, tuple)) and num_classes is not None:
             num_classes = check_whole("num_classes", num_classes, 1)
         self.num_classes = num_classes
-        self.ignore_index = None
-        if ignore_index is not None:
-            self.ignore_index = check_whole("ignore_index", ignore_index)
+        self.ignore_index = (
+            None if ignore_index is None else check_whole("ignore_index", ignore_index)
+        )
         self.lam_per = lam_per
         self.prob = prob
 
@@ -319,7 +279,7 @@ class Mixer(Mixing):
         source = self._source if source is None else source
         mixed = source.coin() < self._prob
         blocks = self.pairing.draw(n, within=within, batches=batches, source=source)
-        size = self._size(blocks)
+        size = blocks.lam_shape(self.lam_per)
         u = source.quantiles(size)
         spot = self.interpolation.sample(size, shape, source.here())
         return Draw(blocks, u, spot) if mixed else None
@@ -333,12 +293,9 @@ class Mixer(Mixing):
 
     def idles(self, batch: Batch, draw: Draw | None) -> bool:
         """Return whether a batch stays unmixed, such as a single sample without a partner."""
-        return (
-            draw is None
-            or not self.training
-            or not self.coefficient.mixes
-            or (draw.blocks.n < 2 and batch.other is None)
-        )
+        if draw is None or not self.training or not self.coefficient.mixes:
+            return True
+        return draw.blocks.n < 2 and batch.other is None
 
     def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
         check_targets(batch.y, self.num_classes, self.ignore_index)
@@ -404,7 +361,7 @@ class Mixer(Mixing):
         dtype = torch.promote_types(pair.samples[0].dtype, torch.float32)
         rows = None
         if draw.u.dim() or distance is not None:
-            rows = self._rows(draw, n)
+            rows = draw.blocks.lam_index(self.lam_per)[:n]
         if distance is None:
             lam = self.coefficient.lam(u)
             lam = lam if rows is None else lam[rows]
@@ -416,22 +373,7 @@ class Mixer(Mixing):
         if lam.dim() == 0:
             return lam.to(dtype), region
         device = pair.samples[0].device
-        region = region.to(device) if isinstance(region, Tensor) else region
-        return lam.to(device, dtype), region
-
-    def _size(self, blocks: Blocks) -> tuple[int, ...]:
-        """How many lam there are."""
-        if self.lam_per == "batch":
-            return () if blocks.batches == 1 else (blocks.batches,)
-        return (blocks.count if self.lam_per == "block" else blocks.n,)
-
-    def _rows(self, draw: Draw, n: int) -> Tensor | slice:
-        """The number of each sample's lam."""
-        if self.lam_per == "sample":
-            return slice(n)
-        blocks = draw.blocks
-        index = np.arange(blocks.n) // blocks.length  # which batch it is from
-        return torch.from_numpy(blocks.index() if self.lam_per == "block" else index)[:n]
+        return lam.to(device, dtype), region.to(device) if isinstance(region, Tensor) else region
 
     def _check_draw(self, draw: Draw, batch: Batch) -> None:
         blocks, within = draw.blocks, batch.other is None
@@ -440,7 +382,7 @@ class Mixer(Mixing):
             raise ValueError(
                 f"draw must be for a batch of {n}, got one for {blocks.n}: use sample({n})"
             )
-        if within != (blocks.order is not None) or tuple(draw.u.shape) != self._size(blocks):
+        if within != (blocks.order is not None) or draw.u.shape != blocks.lam_shape(self.lam_per):
             raise ValueError(
                 f"draw must be from this mixer's sample(n, within={within}), got one for other "
                 "batches or another lam_per"

@@ -8,6 +8,8 @@ from typing import Any
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from kmixup.matching.points import check_alike
+
 Nest = Any  # other entries are allowed beside tensors
 Mixes = Callable[[object], bool]  # whether an entry of a nest is mixed
 
@@ -48,3 +50,17 @@ def batch_length(x: Nest) -> int:
     if not isinstance(x, Tensor):
         x = next((entry for entry in pytree.tree_leaves(x) if isinstance(entry, Tensor)), None)
     return x.shape[0] if x is not None and x.dim() else 0
+
+
+def check_nested_alike(first: Nest, second: Nest, first_name: str, second_name: str) -> None:
+    """Raise if two nests differ in their structure, or their tensors in more than values."""
+    structure, other_structure = pytree.tree_structure(first), pytree.tree_structure(second)
+    if structure != other_structure:
+        raise ValueError(
+            f"{second_name} must be nested like {first_name}, got {other_structure} and {structure}"
+        )
+    for entry, counterpart in zip(
+        pytree.tree_leaves(first), pytree.tree_leaves(second), strict=True
+    ):
+        if isinstance(entry, Tensor) and isinstance(counterpart, Tensor):
+            check_alike(entry, counterpart, first_name, second_name)

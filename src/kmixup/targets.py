@@ -111,16 +111,18 @@ def mix_targets(
             "interpolated as they are must be floats"
         )
     own, partner = y_a.long().unsqueeze(1), y_b.long().unsqueeze(1)
-    share = lam if lam.dim() == 0 else per_sample(lam, own)
-    share = share.to(own.device, non_blocking=True)
+    shape = len(own), num_classes, *own.shape[2:]
+    soft = torch.zeros(shape, dtype=lam.dtype, device=own.device)
+    # partners first: lam and 1 - lam add up to exactly 1 where both are the same class
+    if lam.dim() == 0 and ignore_index is None and not lam.requires_grad:
+        soft.scatter_(1, partner, (1 - lam).item())
+        return soft.scatter_(1, own, lam.item(), reduce="add")
+    share = per_sample(lam, own).to(own.device, non_blocking=True)
     own_share, partner_share = share.expand_as(own), (1 - share).expand_as(partner)
     if ignore_index is not None:
         known = (own != ignore_index) & (partner != ignore_index)
         own, partner = torch.where(known, own, 0), torch.where(known, partner, 0)
         own_share, partner_share = known * own_share, known * partner_share
-    shape = len(own), num_classes, *own.shape[2:]
-    soft = torch.zeros(shape, dtype=lam.dtype, device=own.device)
-    # lam and 1 - lam add up to exactly 1 where both are the same class
     return soft.scatter_(1, partner, partner_share).scatter_add_(1, own, own_share)
 
 

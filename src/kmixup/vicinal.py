@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from kmixup.coefficient import Beta
 from kmixup.interpolation import Linear
-from kmixup.matching import Metric, Optimal
-from kmixup.mixer import LamPer, Mixer
+from kmixup.matching import LamPer, Metric, Optimal
+from kmixup.mixer import Mixer
 from kmixup.sampling import subset_pairs
 
 Array = NDArray[Any]

@@ -78,10 +78,8 @@ def test_the_match_is_optimal_in_blocks_of_the_filled_batch(n, k, labels):
             assert draw.draw.blocks.n == max(2 * k, -(-n // k) * k)
             pool = pool_of(mix, x, draw)
             pool_y = pool_of(mix, y, draw, "y")
-            first, second = draw.draw.blocks.sides()
-            for block in range(draw.draw.blocks.count):
-                own = torch.from_numpy(first[k * block : k * block + k])
-                facing = torch.from_numpy(second[k * block : k * block + k])
+            ((first, second),) = draw.draw.blocks.pairs()
+            for own, facing in zip(torch.tensor(first), torch.tensor(second), strict=True):
                 cost = torch.cdist(pool[own], pool[facing]).square()
                 differ = pool_y[own][:, None] != pool_y[facing][None]
                 cost = cost + labels * cost.mean() * differ

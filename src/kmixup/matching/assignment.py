@@ -12,6 +12,7 @@ that happens are matched again, from centred points in float64, and then from di
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,11 +28,12 @@ Choose = Callable[[Floats, Floats | None], Indices]
 CHUNK = 1 << 20  # bytes of points that are gathered at a time
 WIDE = 512  # features that are gathered at a time at least, before fewer blocks are
 
-# A distance is trusted if the rounding of the norms in it is at most this share of it.
-TOLERANCE = 4e-6
-
 # Squared norms between which products neither overflow nor underflow.
 ORDINARY = {torch.float32: (2.0**-80, 2.0**120), torch.float64: (2.0**-400, 2.0**400)}
+
+# A squared distance is trusted if it is above this share of the squared norms it comes from: then
+# their rounding changes it by at most four millionths.
+TRUSTED = {dtype: torch.finfo(dtype).eps / 4e-6 for dtype in ORDINARY}
 
 
 def solve(cost: Floats) -> Indices:
@@ -46,6 +48,17 @@ def solve(cost: Floats) -> Indices:
     # batch take too little time to be worth sharing out.
     _, columns = lap.lapjvr_batch(cost, return_cost=False, n_threads=1)
     return np.concatenate(columns).reshape(cost.shape[:2])
+
+
+def take_columns(values: NDArray[Any], columns: Indices) -> NDArray[Any]:
+    """Return the entries at the columns of each row: `np.take_along_axis`, in a third of its time.
+
+    >>> take_columns(np.array([[1, 2, 3], [4, 5, 6]]), np.array([[2, 0], [1, 1]]))
+    array([[3, 1],
+           [5, 5]])
+    """
+    *rows, width = values.shape
+    return values.take(np.arange(0, values.size, width).reshape(*rows, 1) + columns)
 
 
 def match_blocks(
@@ -74,38 +87,35 @@ def match_blocks(
     Raises:
         FloatingPointError: if a point has a NaN or an infinity.
     """
-    cost, norms = _squared_distances(first, second, own, facing, dtype)
+    cost, a, b = _squared_distances(first, second, own, facing, dtype)
     low, high = ORDINARY[dtype]
-    largest = norms.max((0, 2))  # of every block; NaN if one of them is
-    extreme = ~((largest > low) & (largest < high))
-    if extreme.any():
-        if not np.isfinite(largest).all() and not _all_finite(first, second, own, facing):
+    largest = a.max() + b.max()
+    ordinary = bool(a.min() > low and largest < high)  # false for NaN
+    extreme = False
+    if not ordinary:
+        sizes = np.maximum(a.max(1), b.max(1))
+        extreme = ~((sizes > low) & (sizes < high))[:, None]
+        if not np.isfinite(sizes).all() and not _all_finite(first, second, own, facing):
             raise FloatingPointError("the points have a NaN or an infinity")
-        cost[extreme] = 0  # infinities would stop the solver
+        cost[extreme[:, 0]] = 0  # infinities would stop the solver
     columns = choose(cost, differ)
-    distance, sizes = _chosen(cost, norms, columns)
-    lost = torch.finfo(dtype).eps * sizes >= TOLERANCE * distance
-    lost |= extreme[:, None]
+    distance = take_columns(cost, columns[:, :, None])[:, :, 0].astype(np.float64)
+    if ordinary and distance.min() > TRUSTED[dtype] * largest:
+        return columns, distance
+    lost = (distance <= TRUSTED[dtype] * (a + take_columns(b, columns))) | extreme
     if lost.any():
         # nothing is better than a distance of zero, however it was found
-        partner = np.take_along_axis(facing, columns, 1)
+        partner = take_columns(facing, columns)
         apart = _differ(first, second, own[lost], partner[lost])
         distance[lost] *= apart
         lost[lost] = apart
-        again: NDArray[np.bool_] = np.any(lost, axis=1)
+        again = lost.any(1)
         if again.any():
             part = None if differ is None else differ[again]
             columns[again], distance[again] = _match_precisely(
                 first, second, own[again], facing[again], choose, part
             )
     return columns, distance
-
-
-def to_host(*tensors: Tensor) -> list[Floats]:
-    """Return tensors of one dtype from a device as arrays, in one transfer."""
-    whole = torch.cat([tensor.flatten() for tensor in tensors]).cpu()
-    parts = whole.split([tensor.numel() for tensor in tensors])
-    return [part.view(t.shape).numpy() for part, t in zip(parts, tensors, strict=True)]
 
 
 def pair_distances(first: Points, second: Points, partner: Tensor) -> Tensor:
@@ -130,7 +140,8 @@ def squared_distances(a: Tensor, b: Tensor) -> Floats:
     """Return all |a[i] - b[j]|² inside blocks `(blocks, k, d)`, as `(blocks, k, k)`."""
     rows = np.arange(a.shape[0] * a.shape[1]).reshape(a.shape[:2])
     points = [a.flatten(0, 1)], [b.flatten(0, 1)]
-    return _squared_distances(*points, rows, rows, torch.float64, centred=True)[0]
+    exponent = np.zeros(len(a), np.int64)
+    return _squared_distances(*points, rows, rows, torch.float64, exponent)[0]
 
 
 def _match_precisely(
@@ -143,17 +154,14 @@ def _match_precisely(
 ) -> tuple[Indices, Floats]:
     """Match blocks of any scale and offset in float64."""
     exponent = _exponents(first, second, own, facing)
-    cost, norms = _squared_distances(
-        first, second, own, facing, torch.float64, centred=True, exponent=exponent
-    )
+    cost, a, b = _squared_distances(first, second, own, facing, torch.float64, exponent)
     columns = choose(cost, differ)
-    distance, sizes = _chosen(cost, norms, columns)
-    lost = (np.finfo(np.float64).eps * sizes > TOLERANCE * distance).any(1)
+    distance = take_columns(cost, columns[:, :, None])[:, :, 0]
+    lost = (distance <= TRUSTED[torch.float64] * (a + take_columns(b, columns))).any(1)
     if lost.any():
         exact = _from_differences(first, second, own[lost], facing[lost], exponent[lost])
-        cost = exact.cpu().numpy()
-        columns[lost] = choose(cost, None if differ is None else differ[lost])
-        distance[lost] = np.take_along_axis(cost, columns[lost][:, :, None], 2)[:, :, 0]
+        columns[lost] = choose(exact, None if differ is None else differ[lost])
+        distance[lost] = take_columns(exact, columns[lost][:, :, None])[:, :, 0]
     if exponent.any():
         with np.errstate(over="ignore", under="ignore"):
             distance = np.ldexp(distance, 2 * exponent[:, None])
@@ -166,112 +174,115 @@ def _squared_distances(
     own: Indices,
     facing: Indices,
     dtype: torch.dtype,
-    *,
-    centred: bool = False,
     exponent: Indices | None = None,
-) -> tuple[Floats, Floats]:
-    """Squared distances `(blocks, k, k)` and the squared norms of both sides `(2, blocks, k)`.
+) -> Sequence[Floats]:
+    """Squared distances `(blocks, k, k)`, and squared norms of both sides, `(blocks, k)` each.
 
-    The distances are computed from products, which lose digits where they are far below the norms.
+    The distances come from products, which lose digits where they are far below the norms. Given
+    powers of two `(blocks,)`, the points of each block are divided by it and centred.
     """
-    products, squares = torch.empty(0), torch.empty(0)
-    for part, both in _chunks(first, second, own, facing, dtype, exponent):
-        if centred:
-            both = both - both.select(0, 1).mean(1, keepdim=True)
-        a, b = both.unbind(0)
-        norm = torch.linalg.vector_norm(both, dim=3).square_()
-        if not len(products):
-            if both.shape[1] == len(own):  # all blocks at once
-                products, squares = torch.bmm(a, b.mT), norm
-                continue
-            products = both.new_zeros(*own.shape, own.shape[1])
-            squares = both.new_zeros(2, *own.shape)
-        products[part].baddbmm_(a, b.mT)
-        squares[:, part] += norm
-    if products.device.type == "cpu":
-        cost, norms = products.numpy(), squares.numpy()
-    else:
-        cost, norms = to_host(products, squares)
-    with np.errstate(over="ignore", invalid="ignore"):
-        cost *= -2
-        cost += norms[0, :, :, None]
-        cost += norms[1, :, None, :]
-    return cost, norms
+    totals: dict[int, tuple[Tensor, Tensor]] = {}  # products and norms of each group of blocks
+    for start, blocks, points in _chunks(first, second, own, facing, dtype):
+        x, y = _both_sides(points, blocks)
+        if exponent is not None:
+            scale = _scale(exponent[start : start + blocks], points)
+            centre = (y * scale).mean(1, keepdim=True)
+            points = torch.cat([x * scale - centre, y * scale - centre])
+            x, y = points.chunk(2)
+        squares = torch.linalg.vector_norm(points, dim=2).square_()
+        if start in totals:
+            products, norms = totals[start]
+            products.baddbmm_(x, y.mT)
+            norms += squares
+        else:
+            totals[start] = torch.bmm(x, y.mT), squares
+    groups = []
+    for products, norms in totals.values():
+        a, b = _both_sides(norms, len(products))
+        groups.append((products.mul_(-2).add_(a.unsqueeze(2)).add_(b.unsqueeze(1)), a, b))
+    tensors: Sequence[Tensor] = groups[0]
+    if len(groups) > 1:
+        tensors = [torch.cat(parts) for parts in zip(*groups, strict=True)]
+    if tensors[0].device.type == "cpu":
+        return list(map(Tensor.numpy, tensors))
+    whole = torch.cat([tensor.flatten() for tensor in tensors]).cpu()  # one transfer
+    arrays = whole.split([tensor.numel() for tensor in tensors])
+    return [array.view(t.shape).numpy() for array, t in zip(arrays, tensors, strict=True)]
 
 
-def _chosen(cost: Floats, norms: Floats, columns: Indices) -> tuple[Floats, Floats]:
-    """The squared distances of the chosen pairs, and the sums of their squared norms."""
-    blocks, k = columns.shape
-    rows = np.arange(blocks * k).reshape(blocks, k)
-    distance = cost.take(rows * k + columns).astype(np.float64)
-    return distance, norms[0] + norms[1].take(rows[:, :1] + columns)
+def _both_sides(rows: Tensor, blocks: int) -> tuple[Tensor, Tensor]:
+    """The first and the last rows, which are those of the blocks and of what they face."""
+    return rows.narrow(0, 0, blocks), rows.narrow(0, len(rows) - blocks, blocks)
 
 
 def _from_differences(
-    first: Points,
-    second: Points,
-    own: Indices,
-    facing: Indices,
-    exponent: Indices | None = None,
-) -> Tensor:
+    first: Points, second: Points, own: Indices, facing: Indices, exponent: Indices
+) -> Floats:
     """Squared distances `(blocks, k, k)` in float64 with all of their digits; far slower."""
-    blocks, k = own.shape
-    shape = blocks, k, facing.shape[1]
-    squares = torch.zeros(shape, dtype=torch.float64, device=first[0].device)
+    squares = np.zeros((*own.shape, own.shape[1]))
     mode = "donot_use_mm_for_euclid_dist"
-    for part, both in _chunks(first, second, own, facing, torch.float64, exponent):
-        squares[part] += torch.cdist(both[0], both[1], compute_mode=mode).square_()
+    for start, blocks, points in _chunks(first, second, own, facing, torch.float64):
+        part = slice(start, start + blocks)
+        scale = _scale(exponent[part], points)
+        x, y = _both_sides(points, blocks)
+        distances = torch.cdist(x * scale, y * scale, compute_mode=mode)
+        squares[part] += distances.square_().cpu().numpy()
     return squares
 
 
 def _chunks(
-    first: Points,
-    second: Points,
-    own: Indices,
-    facing: Indices,
-    dtype: torch.dtype,
-    exponent: Indices | None = None,
-) -> Iterator[tuple[slice, Tensor]]:
-    """Yield points of both sides, `(2, blocks, k, features)`, and which blocks they belong to.
+    first: Points, second: Points, own: Indices, facing: Indices, dtype: torch.dtype
+) -> Iterator[tuple[int, int, Tensor]]:
+    """Yield points `(rows, k, features)`, with the first of their blocks and the number b of them.
 
-    On the CPU these are as many blocks and features at a time as fit into `CHUNK`. The memory is
-    reused for the next chunk.
+    The first b rows are the blocks' own points, the last b rows the points that they face. Where
+    every block faces the next one, these overlap: each point is gathered once.
+
+    On the CPU a chunk has as many blocks and features as fit into `CHUNK`, in memory that the next
+    chunk reuses. Chunks of the same blocks follow one another.
     """
     device, k, within = first[0].device, own.shape[1], second is first
-    for x, y in zip(first, second, strict=True):
-        d, group, step, buffer = x.shape[1], len(own), x.shape[1], None
-        if device.type == "cpu" and x.nbytes > CHUNK // 2:
-            most = CHUNK // (2 * min(d, WIDE) * x.element_size())
-            group = min(len(own), max(1, most // k))
-            step = min(d, max(1, CHUNK // (2 * group * k * x.element_size())))
-            buffer = torch.empty(2 * group * k * step, dtype=x.dtype)
-        for block in range(0, len(own), group):
-            part = slice(block, block + group)
-            index = torch.from_numpy(np.stack([own[part], facing[part]])).to(device)
-            for start in range(0, d, step):
-                stop = min(start + step, d)
-                sides = (x, y) if step == d else (x[:, start:stop], y[:, start:stop])
-                if buffer is not None:
-                    both = buffer[: index.numel() * (stop - start)].view(-1, stop - start)
-                    for side, rows, half in zip(sides, index, both.chunk(2), strict=True):
-                        torch.index_select(side, 0, rows.view(-1), out=half)
-                elif within:
-                    both = sides[0].index_select(0, index.view(-1))
-                else:
-                    rows = index.flatten(1)
-                    both = torch.cat([sides[0][rows[0]], sides[1][rows[1]]])
-                both = both.to(dtype).view(2, -1, k, stop - start)
-                if exponent is not None and exponent.any():
-                    scale = torch.from_numpy(np.ldexp(1.0, -exponent[part])).to(device)
-                    both = both * scale[:, None, None]
-                yield part, both
+    chained = within and own[1:].tobytes() == facing[:-1].tobytes()
+    group, largest = len(own), max(first, key=Tensor.numel)
+    width = largest.shape[1]
+    if device.type == "cpu" and largest.nbytes > CHUNK // 2:
+        room = CHUNK // (k * largest.element_size())  # features of k points
+        group = min(group, max(1, room // min(width, WIDE) // 2))
+        width = max(1, room // (group + 1 if chained else 2 * group))
+    for start in range(0, len(own), group):
+        part = slice(start, start + group)
+        faced = facing[part][-1:] if chained else facing[part]
+        index = torch.from_numpy(np.concatenate([own[part], faced])).view(-1).to(device)
+        blocks = len(own[part])
+        for x, y in zip(first, second, strict=True):
+            d = x.shape[1]
+            if d <= width and within:
+                yield start, blocks, x.index_select(0, index).to(dtype).view(-1, k, d)
+                continue
+            memory = x.new_empty(len(index) * min(width, d))
+            for column in range(0, d, width):
+                features = column, min(width, d - column)
+                points = memory.narrow(0, 0, len(index) * features[1]).view(len(index), -1)
+                sides = [(x, index, points)]
+                if not within:
+                    sides = list(zip((x, y), index.chunk(2), points.chunk(2), strict=True))
+                for side, rows, out in sides:
+                    torch.index_select(side.narrow(1, *features), 0, rows, out=out)
+                yield start, blocks, points.to(dtype).view(-1, k, features[1])
+
+
+def _scale(exponent: Indices, points: Tensor) -> Tensor:
+    """Factors that divide blocks of points by powers of two, `(blocks, 1, 1)`."""
+    return torch.from_numpy(np.ldexp(1.0, -exponent)).to(points)[:, None, None]
 
 
 def _exponents(first: Points, second: Points, own: Indices, facing: Indices) -> Indices:
     """Powers of two to divide blocks by whose squares could overflow or underflow, `(blocks,)`."""
     largest = np.zeros(len(own))
-    for part, both in _chunks(first, second, own, facing, torch.float64):
-        largest[part] = np.maximum(largest[part], both.abs().amax((0, 2, 3)).cpu().numpy())
+    for start, blocks, points in _chunks(first, second, own, facing, torch.float64):
+        part = slice(start, start + blocks)
+        sizes = points.abs().amax((1, 2)).cpu().numpy()
+        largest[part] = np.maximum.reduce([largest[part], sizes[:blocks], sizes[-blocks:]])
     exponent = np.frexp(largest)[1].clip(-1000, 1000)
     exponent[np.abs(exponent) < 400] = 0
     return np.asarray(exponent, dtype=np.int64)
@@ -280,11 +291,14 @@ def _exponents(first: Points, second: Points, own: Indices, facing: Indices) -> 
 def _differ(first: Points, second: Points, own: Indices, partner: Indices) -> NDArray[np.bool_]:
     """Whether the two rows of a pair differ at all, `(m,)`."""
     differ = np.zeros(len(own), dtype=bool)
-    for part, both in _chunks(first, second, own[:, None], partner[:, None], first[0].dtype):
-        differ[part] |= (both[0] != both[1]).any(2)[:, 0].cpu().numpy()
+    sides = own[:, None], partner[:, None]
+    for start, pairs, points in _chunks(first, second, *sides, first[0].dtype):
+        x, y = _both_sides(points, pairs)
+        unequal = (x != y).any(2).squeeze(1)
+        differ[start : start + pairs] |= unequal.cpu().numpy()
     return differ
 
 
 def _all_finite(first: Points, second: Points, own: Indices, facing: Indices) -> bool:
     chunks = _chunks(first, second, own, facing, first[0].dtype)
-    return all(bool(both.isfinite().all()) for _, both in chunks)
+    return all(bool(points.isfinite().all()) for _, _, points in chunks)

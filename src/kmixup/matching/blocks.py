@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+from torch import Tensor, from_numpy
 
 from kmixup.matching.assignment import Indices
+
+LamPer = Literal["batch", "block", "sample"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,21 +44,18 @@ class Blocks:
         """The number of blocks."""
         return self.batches * -(-self.length // self.k)
 
-    def sides(self) -> tuple[Indices, Indices]:
-        """Return the samples in block order, and the samples they face, `(n,)` each."""
-        if self.order is None:
-            rows = np.arange(self.n)
-            return rows, rows
-        return self.order, np.concatenate([self.order[self.k :], self.order[: self.k]])
-
-    def positions(self) -> list[Indices]:
-        """Return the positions in `sides` of each block, `(blocks, size)` for every block size."""
-        rows = np.arange(self.n).reshape(self.batches, -1)
-        full = rows.shape[1] - rows.shape[1] % self.k
-        if full == rows.shape[1]:
-            return [rows.reshape(-1, self.k)]
-        last = rows[:, full:]
-        return [rows[:, :full].reshape(-1, self.k), last] if full else [last]
+    def pairs(self) -> list[tuple[Indices, Indices]]:
+        """Return the samples of each block and those they face, `(blocks, size)` by block size."""
+        rows = np.arange(self.n) if self.order is None else self.order
+        facing = rows if self.order is None else np.concatenate([rows[self.k :], rows[: self.k]])
+        length = self.n // self.batches
+        full = length - length % self.k
+        if full == length:
+            return [(rows.reshape(-1, self.k), facing.reshape(-1, self.k))]
+        sides = [side.reshape(self.batches, -1) for side in (rows, facing)]
+        last = sides[0][:, full:], sides[1][:, full:]
+        own, faced = (side[:, :full].reshape(-1, self.k) for side in sides)
+        return [(own, faced), last] if full else [last]
 
     def index(self) -> Indices:
         """Return the block number of every sample, `(n,)`."""
@@ -65,3 +66,15 @@ class Blocks:
         index = np.empty_like(number)
         index[self.order] = number
         return index
+
+    def lam_shape(self, per: LamPer) -> tuple[int, ...]:
+        """Return the shape of lam: `()` for one per batch, unless there are several batches."""
+        if per == "batch":
+            return () if self.batches == 1 else (self.batches,)
+        return (self.count if per == "block" else self.n,)
+
+    def lam_index(self, per: LamPer) -> Tensor:
+        """Return which entry of lam each sample has, `(n,)`."""
+        if per == "block":
+            return from_numpy(self.index())
+        return from_numpy(np.arange(self.n) // (1 if per == "sample" else self.length))

@@ -15,7 +15,7 @@ import torch
 from torch import Generator, Tensor
 
 from kmixup.compiling import eager, warn_user
-from kmixup.matching.assignment import Floats, Indices, Points, match_blocks, solve
+from kmixup.matching.assignment import Floats, Indices, Points, match_blocks, solve, take_columns
 from kmixup.matching.blocks import Blocks
 from kmixup.matching.points import as_rows, check_points, raise_non_finite
 from kmixup.randomness import Source
@@ -136,23 +136,20 @@ class Pairing(ABC):
         `first` and `second` are rows `(n, d)`, the same object within one batch. Override this
         for pairings that need more than `choose`, such as a solver on the GPU.
         """
-        device, n, k = first[0].device, blocks.n, blocks.k
-        own, facing = blocks.sides()
-        partner = facing.copy()
-        if k > 1 and n > 1:
-            compared = self._checked(targets, n) if self.by_targets else None
-            # the second matching of two blocks is the inverse of the first
-            twice = second is first and n == 2 * k and self.one_to_one
-            for positions in blocks.positions():
-                rows = positions[:1] if twice else positions
-                partner[rows] = self._chosen(first, second, own[rows], facing[rows], compared)
-        else:
-            twice = False
-        result = np.empty_like(partner)
-        result[own] = partner
-        if twice:
-            result[partner[:k]] = own[:k]
-        return torch.from_numpy(result).to(device)
+        n, k = blocks.n, blocks.k
+        compared = self._checked(targets, n) if self.by_targets and k > 1 else None
+        # the second matching of two blocks is the inverse of the first
+        inverse = second is first and n == 2 * k and self.one_to_one
+        partner = np.empty(n, np.int64)
+        for own, facing in blocks.pairs():
+            if inverse:
+                own, facing = own[:1], facing[:1]
+            if k > 1:
+                facing = self._chosen(first, second, own, facing, compared)
+            partner[own] = facing
+            if inverse:
+                partner[facing] = own
+        return torch.from_numpy(partner).to(first[0].device)
 
     def _chosen(
         self,
@@ -166,9 +163,7 @@ class Pairing(ABC):
         differ = None
         if targets is not None:
             differ = _differences(targets[0][own], targets[1][facing])
-        d = first[0].shape[1]
-        if len(first) > 1:
-            d = sum(part.shape[1] for part in first)
+        d = sum(map(Tensor.numel, first)) // len(first[0])
         if d == 0:
             raise ValueError(
                 "x must have at least one feature to be matched, got none: pass features to match "
@@ -191,8 +186,7 @@ class Pairing(ABC):
                 for part in side:
                     raise_non_finite(part, name)
             raise
-        blocks, k = facing.shape
-        return facing.take(np.arange(0, blocks * k, k)[:, None] + columns)
+        return take_columns(facing, columns)
 
     def _checked(self, targets: Targets | None, n: int) -> tuple[Tensor, Tensor]:
         """Targets that can be compared, on the CPU."""

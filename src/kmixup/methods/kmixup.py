@@ -8,8 +8,8 @@ from torch import Generator
 
 from kmixup.coefficient import Beta
 from kmixup.interpolation import Linear
-from kmixup.matching import Metric, Optimal
-from kmixup.mixer import LamPer, Mixer
+from kmixup.matching import LamPer, Metric, Optimal
+from kmixup.mixer import Mixer
 from kmixup.nests import Nest
 
 

@@ -213,7 +213,7 @@ class Memory(Wrapper):
 
 def _rows_of(batch: Batch, side: int, mixes: Mixes) -> Rows:
     """Everything that partners need of the samples of one side of a batch."""
-    x, y = (batch.x, batch.y) if side == 0 else batch.second
+    x, y = (batch.x, batch.y) if side == 0 or batch.other is None else batch.other
     return {
         **_named("x", x, lambda entry: entry is x or mixes(entry)),
         **_named("y", y, torch.is_tensor),

@@ -42,10 +42,12 @@ def interleaved(
     """Time contenders in turns.
 
     A turn repeats a short call until it has taken some milliseconds. Turns go on until
-    `seconds` are spent on all contenders together, and at least `least` times; a first
-    turn warms up and does not count. With `clock=time.process_time`, what else the machine does
-    does not count either: for contenders that compute on one thread.
+    `seconds` are spent on all contenders together, and at least `least` times. The first call of
+    each contender, which may import modules, does not count. With `clock=time.process_time`,
+    other processes don't count either: for contenders that compute on one thread.
     """
+    for call in contenders.values():
+        call()
     repeats = {name: max(1, int(TURN / _time(call, 1, clock))) for name, call in contenders.items()}
     turns: dict[str, list[float]] = {name: [] for name in contenders}
     started = time.perf_counter()
