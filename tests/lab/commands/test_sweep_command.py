@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+import torch
 from sweeping import Fake, Inline
 
 from kmixup.lab.commands import running as command
@@ -423,11 +424,13 @@ def test_an_estimate_counts_tests_under_shifts_and_the_loading_of_data(monkeypat
     protocol = {"epochs": 1, "batch_size": 4}
     plain = expand(data="mnist", method="erm", limit=8, protocol=protocol)
     attacked = [replace(trial, shifts=(("fgsm", (1.0, 2.0, 4.0)),)) for trial in plain]
+    true_train = estimating.train
 
-    def slow(*args, **how):
-        estimating.time.sleep(0.1)
+    def slow_shifts(trial, **more):
+        estimating.time.sleep(0.1 * len(trial.levels("fgsm")))
+        return true_train(trial, **more)
 
-    monkeypatch.setattr(estimating, "score_test_under", slow)
+    monkeypatch.setattr(estimating, "train", slow_shifts)
     assert estimate(attacked).seconds > 0.3
     true_load = estimating.load_data
 
@@ -437,6 +440,35 @@ def test_an_estimate_counts_tests_under_shifts_and_the_loading_of_data(monkeypat
 
     monkeypatch.setattr(estimating, "load_data", slow_load)
     assert estimate(expand(data="iris", method="erm", protocol=protocol)).seconds > 0.5
+
+
+class Wide(torch.nn.Module):
+    """A network that keeps a megabyte of activations for each sample."""
+
+    def __init__(self, *, in_shape, num_classes):
+        super().__init__()
+        self.first = torch.nn.Linear(in_shape[0], 1 << 18)
+        self.second = torch.nn.Linear(1 << 18, num_classes)
+
+    def forward(self, x):
+        return self.second(self.first(x).relu())
+
+
+def test_a_large_network_is_probed_with_a_small_batch_that_fits_into_memory(monkeypatch):
+    trials = expand(data="iris", model=f"{__name__}:Wide", k=32, protocol={"batch_size": 32})
+    monkeypatch.setattr(estimating, "free_memory", lambda: 1e6)
+    probed = []
+    true_train = estimating.train
+
+    def noting(trial, **more):
+        probed.append((trial.protocol.batch_size, trial.method.k))
+        return true_train(trial, **more)
+
+    monkeypatch.setattr(estimating, "train", noting)
+    expected = estimate(trials)
+    assert probed == [(4, 2)]
+    activations, weights = 32 * (1 << 20), 12 * (1 << 18) * (5 + 3)
+    assert expected.memory == pytest.approx(activations + weights, rel=0.01)
 
 
 def test_what_cannot_be_probed_is_named_once(here):

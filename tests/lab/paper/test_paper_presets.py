@@ -21,17 +21,19 @@ def test_every_preset_states_its_claim_and_deviations():
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_one_reading_of_alpha_is_as_many_networks_as_the_paper_trained(name):
+def test_a_preset_trains_as_many_networks_as_it_says(name):
     preset = PRESETS[name]
-    trials = preset.trials(alpha_rule=["same"])
+    trials = preset.trials()
     assert len(trials) == preset.networks == len(set(trials))
     assert preset.shrinkage(trials) == ()
 
 
-def test_the_sizes_are_those_of_the_paper():
-    sizes = {name: PRESETS[name].networks for name in ("toy", "uci", "mnist", "noise", "nearest")}
+def test_one_reading_of_alpha_is_as_many_networks_as_the_paper_trained():
+    sizes = {
+        name: len(PRESETS[name].trials(alpha_rule=["same"]))
+        for name in ("toy", "uci", "mnist", "noise", "nearest")
+    }
     assert sizes == {"toy": 390, "uci": 1600, "mnist": 1000, "noise": 300, "nearest": 60}
-    assert PRESETS["master"].networks == 3680 + 20 * len(PRESETS["master"].summaries)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +159,7 @@ def test_without_k_1_there_is_no_mixup():
 def test_quick_is_small_and_what_is_given_goes_before_it(name):
     preset = PRESETS[name]
     trials = preset.trials(quick=True)
-    assert len(trials) <= 110
+    assert len(trials) <= 200
     assert preset.shrinkage(trials)
     assert all(trial.protocol.epochs <= 50 for trial in trials)
     short = preset.trials(quick=True, trials=1, epochs=1, k=[4], alpha=[0.3], limit=64)

@@ -35,7 +35,7 @@ master is the paper's Table 1, which sums up seven other tables. It trains nothi
 figures where rows are in out/master, out/mnist, ... or in --out and its folders mnist, ...
 
 \b
-Experiments, and how many networks they train for one reading of alpha:
+Experiments, and how many networks they train:
 {chr(10).join(f"  {name:<16}{preset.networks:>6,}" for name, preset in PRESETS.items())}
 
 \b
@@ -161,7 +161,7 @@ def _show_summary(preset: Preset, out: Path | None) -> None:
         typer.echo(f"No rows of ours in {', '.join(map(str, folders))}.")
     typer.echo(
         f"Nothing was trained: kmixup reproduce {preset.name} --train re-runs all lines, "
-        f"{count(preset.networks, 'network')} for each reading of alpha."
+        f"{count(preset.networks, 'network')}."
     )
 
 

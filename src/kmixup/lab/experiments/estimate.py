@@ -1,46 +1,53 @@
-"""Estimate how long a sweep takes, from a short probe of each of its networks."""
+"""Estimate the time and the memory that a sweep needs, from short probes of its networks."""
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
 from kmixup.lab.data import ENTRIES, Dataset, Holdout
-from kmixup.lab.evaluate.shifts import score_test_under
 from kmixup.lab.experiments.units import Unit, in_fleets, kind_of, units
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.fleet import train_fleet
 from kmixup.lab.train.loop import Trained, train
-from kmixup.lab.train.setup import computing_on, load_data, strengths
+from kmixup.lab.train.setup import computing_on, load_data, network
 from kmixup.lab.train.streams import Streams
 
-STEPS = 4  # of a probe
-SLOW = 1.0  # seconds; a large network whose first step takes longer is not probed further
+STEPS = 4  # of the second probe
+SMALL = 4  # samples of the first batch of a large network
+LONG = 5.0  # seconds; a network whose second probe would take longer is probed once
 STAND_IN = 4096  # samples of noise in place of data that are not downloaded
-CALIBRATED = 4096  # samples on which the calibration of alpha is timed, at most
+PER_WEIGHT = 12  # bytes of a weight, its gradient and its momentum
 
 
 @dataclass(frozen=True)
 class TimeEstimate:
-    """How long a sweep would take on one core.
+    """What a sweep would take on one core.
 
     Attributes:
         seconds: of all units together.
         longest: seconds of the longest unit.
         unknown: why some units could not be probed, each reason once.
         noise: data sets that are not downloaded, which were timed on noise of their shape.
+        memory: bytes that the largest network needs to train, without its data; 0 for networks
+            that are trained as batched ensembles.
     """
 
     seconds: float
     longest: float
     unknown: tuple[str, ...] = ()
     noise: tuple[str, ...] = ()
+    memory: int = 0
 
     def on(self, workers: int) -> float:
-        """Seconds on this many workers.
+        """Return the seconds on this many workers.
 
         >>> TimeEstimate(60, 20).on(2), TimeEstimate(60, 20).on(100)
         (30.0, 20)
@@ -59,7 +66,7 @@ def estimate(trials: Sequence[Trial]) -> TimeEstimate:
     kinds: dict[tuple[Trial, bool], list[Unit]] = defaultdict(list)
     for unit in units(trials):
         kinds[kind_of(unit[0]), in_fleets(unit[0])].append(unit)
-    total, longest, unknown, noise = 0.0, 0.0, [], []
+    total, longest, memory, unknown, noise = 0.0, 0.0, 0, [], []
     for kind in kinds.values():
         unit = max(kind, key=lambda unit: (max(trial.method.k for trial in unit), len(unit)))
         try:
@@ -73,8 +80,17 @@ def estimate(trials: Sequence[Trial]) -> TimeEstimate:
         if probe.noise:
             noise.append(unit[0].data)
         total += seconds * sum(map(len, kind)) / len(unit)
-        longest = max(longest, seconds)
-    return TimeEstimate(total, longest, tuple(dict.fromkeys(unknown)), tuple(dict.fromkeys(noise)))
+        longest, memory = max(longest, seconds), max(memory, probe.memory)
+    reasons, stand_ins = tuple(dict.fromkeys(unknown)), tuple(dict.fromkeys(noise))
+    return TimeEstimate(total, longest, reasons, stand_ins, memory)
+
+
+def free_memory() -> float:
+    """Return the bytes of memory that are free on this machine, infinity if it does not say."""
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # not on every system
+        return float("inf")
 
 
 class _Probe:
@@ -89,10 +105,11 @@ class _Probe:
             if self.trial.data not in ENTRIES:
                 raise
             self._stand_in()
-            return
-        self.noise, self.loading = False, time.perf_counter() - begin
-        self.data = [loaded[trial.seed] for trial in unit]
-        self.train, self.test = len(self.data[0].x_train), len(self.data[0].x_test)
+        else:
+            self.noise, self.loading = False, time.perf_counter() - begin
+            self.data = [loaded[trial.seed] for trial in unit]
+            self.train, self.test = len(self.data[0].x_train), len(self.data[0].x_test)
+        self.memory = 0 if in_fleets(self.trial) else self._memory()
 
     def _stand_in(self) -> None:
         trial, entry = self.trial, ENTRIES[self.trial.data]
@@ -104,33 +121,58 @@ class _Probe:
             self.train, self.test = left, self.train - left
         self.data = [entry.noise(min(max(self.train, self.test), STAND_IN))] * len(self.unit)
 
+    def _memory(self) -> int:
+        """Return the bytes to train with full batches, from what two samples keep for backward."""
+        net = network(self.trial, self.data[0], Streams(0))
+        shape = self.trial.method.entry.seen_shape(self.data[0].shape)
+        kept: dict[int, int] = {}
+
+        def note(tensor: torch.Tensor) -> torch.Tensor:
+            storage = tensor.untyped_storage()
+            kept[storage.data_ptr()] = storage.nbytes()
+            return tensor
+
+        weights = {weight.untyped_storage().data_ptr() for weight in net.parameters()}
+        with saved_tensors_hooks(note, lambda tensor: tensor):
+            outputs = net.train()(torch.zeros(2, *shape))
+        activations = sum(size for place, size in kept.items() if place not in weights)
+        del outputs
+        parameters = sum(weight.numel() for weight in net.parameters())
+        return activations // 2 * self.trial.protocol.batch_size + PER_WEIGHT * parameters
+
     def seconds(self) -> float:
-        """Seconds of the unit, scaled up from a short training on a few of its samples."""
-        protocol = self.trial.protocol
-        k = max(trial.method.k for trial in self.unit)  # with a memory it may exceed the batch
-        tests = sum(map(protocol.tests, range(protocol.epochs))) / protocol.epochs
-        once = replace(protocol, epochs=1)
-        probe = [replace(trial, protocol=once, samples=None, shifts=()) for trial in self.unit]
-        for steps in (1, STEPS):  # the very first call is slow
-            few = min(self.train, len(self.data[0].x_train), max(steps * protocol.batch_size, k))
-            data = self._first(few, tests)
-            begin = time.perf_counter()
-            ended = _trained(probe, data)
-            epoch = sum(float(trained.record["seconds"]) for trained in ended)
-            around = time.perf_counter() - begin - epoch
-            if epoch > SLOW and not in_fleets(self.trial):
-                break
-        training = epoch * (self.train / few) * protocol.epochs
-        shifts = self._shifted(ended[0], data[0])
-        return self.loading + self._calibrating() + around + training + shifts
+        """Return the seconds of the unit, scaled up from short trainings on a few of its samples.
 
-    def _first(self, few: int, tests: float = 1.0) -> list[Dataset]:
-        """The first `few` training samples, and a proportional number of test samples.
-
-        `tests` is the share of the epochs after which the network is tested.
+        What a training does once is assumed to take a fixed time and a time for each sample.
         """
+        batch = self.trial.protocol.batch_size
+        first = batch if in_fleets(self.trial) else min(SMALL, batch)
+        few, around, epoch = self._trained(first, first)
+        fixed, once = around, 0.0
+        fits = self.memory < free_memory() / 2
+        if in_fleets(self.trial) or (fits and epoch * STEPS * batch / few < LONG):
+            more, around, epoch = self._trained(batch, STEPS * batch)  # the very first call is slow
+            if more > few:
+                once = max(0.0, around - fixed) / (more - few)
+            fixed, few = around - once * more, more
+        whole = epoch * self.train / few * self.trial.protocol.epochs
+        return self.loading + fixed + once * self.train + whole
+
+    def _trained(self, batch: int, samples: int) -> tuple[int, float, float]:
+        """Train for an epoch; return the number of samples, the seconds around it, and its own."""
+        protocol = self.trial.protocol
+        short = replace(protocol, epochs=1, batch_size=batch, rate=1e-9)  # which cannot diverge
+        probe = []
+        for trial in self.unit:
+            method = trial.method
+            if batch < protocol.batch_size:
+                method = replace(method, k=min(method.k, batch // 2))
+            probe.append(replace(trial, method=method, protocol=short, samples=None))
+        k = max(trial.method.k for trial in probe)  # with a memory it may exceed the batch
+        few = min(self.train, len(self.data[0].x_train), max(samples, k))
+        tests = sum(map(protocol.tests, range(protocol.epochs))) / protocol.epochs
         tested = max(1, round(tests * few * self.test / self.train))
-        return [
+        data = [
             replace(
                 data,
                 x_train=data.x_train[:few],
@@ -140,26 +182,13 @@ class _Probe:
             )
             for data in self.data
         ]
-
-    def _calibrating(self) -> float:
-        """Seconds to compute the strengths of a unit, which reads all training samples."""
-        few = min(self.train, CALIBRATED)
         begin = time.perf_counter()
-        strengths(self.unit, self._first(few))
-        return (time.perf_counter() - begin) * self.train / few
-
-    def _shifted(self, trained: Trained, data: Dataset) -> float:
-        """Seconds of all tests under shifts, from one level of each on a few test samples."""
-        total = 0.0
-        for name, levels in self.trial.shifts:
-            begin = time.perf_counter()
-            generator = Streams(self.trial.seed).noise
-            score_test_under(name, trained.net, data, eps=levels[0], generator=generator)
-            total += (time.perf_counter() - begin) * len(levels) * self.test / len(data.x_test)
-        return total
+        ended = _train(probe, data)
+        epoch = sum(float(trained.record["seconds"]) for trained in ended)
+        return few, time.perf_counter() - begin - epoch, epoch
 
 
-def _trained(probe: Sequence[Trial], data: Sequence[Dataset]) -> list[Trained]:
+def _train(probe: Sequence[Trial], data: Sequence[Dataset]) -> list[Trained]:
     if not in_fleets(probe[0]):
         return [train(probe[0], data=data[0], progress=False)]
     ended = train_fleet(probe, data=data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from itertools import product
 from typing import Any
 
 from kmixup.lab.paper.deviations import shrinkage, standing
@@ -65,17 +66,17 @@ class Preset:
 
     @property
     def networks(self) -> int:
-        """Number of networks behind the tables, ERM included, for one reading of alpha."""
+        """Number of networks that are trained by default, ERM included."""
         cells: dict[tuple[object, ...], int] = {}
         for table in self.tables:
             network = (table.data, table.model, table.samples, table.protocol)
             of_table: list[tuple[object, ...]] = [(*network, "erm")]
-            for k in table.ks:
-                method = table.method if k > 1 else table.baseline
-                variant = tuple(table.variant.values()) if k > 1 else ()
-                of_table += [
-                    (*network, method, table.layers, k, alpha, *variant) for alpha in table.alphas
-                ]
+            for k, alpha in product(table.ks, table.alphas):
+                if k == 1:
+                    of_table.append((*network, table.baseline, table.layers, alpha))
+                    continue
+                cell = (*network, table.method, table.layers, k, alpha, *table.variant.values())
+                of_table += [(*cell, rule) for rule in self._rules(table)]
             for cell in of_table:
                 cells[cell] = max(table.trials, cells.get(cell, 0))
         return sum(cells.values())
@@ -114,9 +115,8 @@ class Preset:
         chosen: list[Trial] = []
         for table in self.tables:
             ks = table.ks if k is None else tuple(k)
-            has_xi = METHODS[table.method].has_xi and not table.labels and not table.match_on
             asked = self.rules if alpha_rule is None else alpha_rule
-            known = self.rules if has_xi else ("same",)
+            known = self._rules(table)
             protocol = {} if table.protocol is None else dict(vars(table.protocol))
             if epochs is not None:
                 protocol["epochs"] = epochs
@@ -145,6 +145,11 @@ class Preset:
                     **common,
                 )
         return list(dict.fromkeys(chosen))
+
+    def _rules(self, table: PaperTable) -> tuple[AlphaRule, ...]:
+        """Return the readings of alpha at k > 1 that a table has."""
+        has_xi = METHODS[table.method].has_xi and not table.labels and not table.match_on
+        return self.rules if has_xi else ("same",)
 
     def _needs_clean_statistics(self, table: PaperTable) -> bool:
         """Whether a table's networks are also tested with clean batch-norm statistics."""
