@@ -240,7 +240,8 @@ def test_rows_of_another_version_are_refused_and_left_alone(kmixup, swept):
     assert swept.read_text() == other
 
 
-def test_a_damaged_line_is_named_and_a_torn_one_is_run_again(kmixup, swept):
+@pytest.mark.filterwarnings("always:.*is damaged in line 4")
+def test_a_damaged_line_is_moved_and_run_again_and_a_torn_one_too(kmixup, swept):
     lines = swept.read_text().splitlines(keepends=True)
     swept.write_text("".join(lines)[:-100])
     code, out, _ = kmixup("sweep", "grid.toml", "--quiet")
@@ -250,12 +251,12 @@ def test_a_damaged_line_is_named_and_a_torn_one_is_run_again(kmixup, swept):
     assert json.loads(again[-1])["result"] == json.loads(lines[-1])["result"]
 
     swept.write_text("".join([*lines[:3], lines[3][:50] + "\n", *lines[4:]]))
+    moved = "rows.jsonl is damaged in line 4, which was moved to out/grid/rows.damaged"
     code, _, err = kmixup("sweep", "grid.toml")
-    assert code == 2
-    assert err == (
-        "kmixup: line 4 of out/grid/rows.jsonl must be the row of a trial, it is damaged "
-        "(its checksum is wrong): restore the file, or delete that line\n"
-    )
+    assert code == 0
+    assert moved in err
+    assert sorted(swept.read_text().splitlines()[1:3]) == sorted(map(str.strip, lines[1:3]))
+    assert len(read(swept.parent)) == 6
 
 
 def test_a_full_disk_is_one_sentence_and_the_sweep_goes_on_later(kmixup, swept, monkeypatch):
@@ -466,7 +467,7 @@ def test_a_large_network_is_probed_with_a_small_batch_that_fits_into_memory(monk
 
     monkeypatch.setattr(estimating, "train", noting)
     expected = estimate(trials)
-    assert probed == [(4, 2)]
+    assert set(probed) == {(4, 2)}
     activations, weights = 32 * (1 << 20), 12 * (1 << 18) * (5 + 3)
     assert expected.memory == pytest.approx(activations + weights, rel=0.01)
 

@@ -147,11 +147,13 @@ class _Probe:
         """
         batch = self.trial.protocol.batch_size
         first = batch if in_fleets(self.trial) else min(SMALL, batch)
-        few, around, epoch = self._trained(first, first)
-        fixed, once = around, 0.0
+        few, fixed, epoch = self._trained(first, first)
+        if epoch < LONG and not in_fleets(self.trial):  # the very first call is slow
+            few, fixed, epoch = self._trained(first, first)
+        once = 0.0
         fits = self.memory < free_memory() / 2
         if in_fleets(self.trial) or (fits and epoch * STEPS * batch / few < LONG):
-            more, around, epoch = self._trained(batch, STEPS * batch)  # the very first call is slow
+            more, around, epoch = self._trained(batch, STEPS * batch)
             if more > few:
                 once = max(0.0, around - fixed) / (more - few)
             fixed, few = around - once * more, more
