@@ -6,10 +6,9 @@ import torch
 from kmixup.coefficient import Beta
 from kmixup.lab.data import load
 from kmixup.lab.evaluate.tasks import agreement, soft_cross_entropy
-from kmixup.lab.train.batches import crop_and_flip
 from kmixup.lab.train.config import Method, Protocol, Trial
-from kmixup.lab.train.mixing import Forward, mixer_of
 from kmixup.lab.train.setup import network
+from kmixup.lab.train.step import Step, crop_and_flip, mixer_of
 from kmixup.lab.train.streams import Streams, batch_lengths, drawing_from, epoch
 from kmixup.targets import agreement as pair_agreement
 from kmixup.targets import mix_targets
@@ -36,7 +35,7 @@ def lam_of(step, alpha=1.0):
 
 def batch_of(step, data, this):
     """Mixed inputs and soft targets of a step."""
-    forward = Forward(torch.nn.Identity(), this, data, Streams(0), this.method.alpha)
+    forward = Step(torch.nn.Identity(), this, data, Streams(0), this.method.alpha)
     return forward(step)
 
 

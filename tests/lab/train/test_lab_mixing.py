@@ -19,10 +19,9 @@ from kmixup.lab.experiments.units import units
 from kmixup.lab.models import build, layers_of
 from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.train import checkpoint
-from kmixup.lab.train.batches import gather
 from kmixup.lab.train.config import Method, Protocol, Trial
-from kmixup.lab.train.loop import _average, _own_parameters, train
-from kmixup.lab.train.mixing import Forward, StepSource, draw_of, mixer_of
+from kmixup.lab.train.loop import _average, train
+from kmixup.lab.train.step import Step, StreamSource, draw_of, gather, mixer_of
 from kmixup.lab.train.streams import Streams, epoch
 from kmixup.matching import Blocks, Optimal
 from kmixup.methods.local import Decay
@@ -59,7 +58,7 @@ def matched(own, facing, k):
 
 
 def forward_of(this, data, streams, net=None):
-    return Forward(net or nn.Identity(), this, data, streams, this.method.alpha)
+    return Step(net or nn.Identity(), this, data, streams, this.method.alpha)
 
 
 def first_step(this, data, streams):
@@ -183,7 +182,7 @@ def test_the_layer_is_a_fair_coin_from_the_stream_of_places(photos):
     forward = forward_of(this, photos, streams, net)
     step = first_step(this, photos, Streams(0))
     hidden = forward.hidden
-    source = StepSource(step, forward.place)
+    source = StreamSource(step.u, forward.streams.place)
     drawn = [hidden.layers[hidden.sample(32, source=source).layer] for _ in range(400)]
     assert set(drawn) == {"", "3"}
     assert 150 < drawn.count("3") < 250
@@ -264,8 +263,7 @@ def test_the_loss_of_a_step_reaches_what_the_mixer_learns(photos, name):
     loss = forward.objective.loss(outputs, forward.weighted(mixed), 64) + mixed.penalty
     by_hand = mixed.loss(nn.CrossEntropyLoss(reduction="none"), outputs).mean()
     torch.testing.assert_close(loss, by_hand)
-    own = _own_parameters(forward.mixer, net)
-    grads = torch.autograd.grad(loss, own)
+    grads = torch.autograd.grad(loss, forward.learned)
     assert all(grad.isfinite().all() for grad in grads)
     assert sum(grad.abs().sum() for grad in grads) > 0
 

@@ -270,8 +270,8 @@ def test_a_failed_write_leaves_the_old_checkpoint_and_nothing_else(tmp_path):
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (trial("mixup"), "has method='kmixup' and not method='mixup': ask"),
-        (trial(k=8), "has k=4 and not k=8: ask for the same"),
+        (trial("mixup"), "has method='kmixup' and not method='mixup', k=4 and not k=1: use"),
+        (trial(k=8), "has k=4 and not k=8: use the same settings"),
         (trial(seed=1), "has seed=0 and not seed=1"),
         (trial(protocol=replace(FAST, rate=0.1)), "has rate=0.05 and not rate=0.1"),
         (trial(protocol=replace(FAST, epochs=9)), "has epochs=4 and not epochs=9"),
@@ -357,11 +357,13 @@ def test_data_that_do_not_fit_the_trial_are_refused():
 # several processes
 
 DDP = """
-import io, sys, torch
+import sys, torch
 from kmixup.lab.train import loop as module
 from kmixup.lab.train.config import *
 
-def spy(job, data, fabric):
+train_in_process = module._train
+
+def spy(run, fabric):
     steps = module.epoch
     def epoch(*args, **kwargs):
         drawn = steps(*args, **kwargs)
@@ -369,14 +371,13 @@ def spy(job, data, fabric):
         return drawn
     pairs = []
     module.epoch = epoch
-    ended = module._train(fabric, job, data)
-    weights = torch.load(io.BytesIO(ended[1]), weights_only=True)
-    torch.save({"weights": weights, "pairs": pairs}, f"{sys.argv[1]}/rank{fabric.global_rank}.pt")
+    ended = train_in_process(run, fabric)
+    torch.save({"weights": ended[1], "pairs": pairs}, f"{sys.argv[1]}/rank{fabric.global_rank}.pt")
     return ended
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    module._run = spy
+    module._train = spy
     protocol = Protocol(epochs=25, rate=0.05, batch_size=32)
     trial = Trial("iris", "mlp-iris", Method("kmixup", 4), protocol)
     trained = module.train(trial, device="cpu", devices=2, out=sys.argv[1], progress=False)
@@ -405,9 +406,9 @@ def test_two_processes_learn_with_pairs_of_their_own_and_equal_weights(tmp_path)
     written = json.loads(Path(tmp_path / "record.json").read_text())
     alone = run(trial(protocol=Protocol(epochs=25, rate=0.05, batch_size=32)))
     assert abs(written["result"]["error"] - alone.record["result"]["error"]) <= 0.06
-    generators = torch.load(tmp_path / checkpoint.NAME, weights_only=True)["generators"]
-    assert len(generators) == 2
-    assert not torch.equal(generators[0], generators[1])
+    states = torch.load(tmp_path / checkpoint.NAME, weights_only=True)["ranks"]
+    assert len(states) == 2
+    assert not torch.equal(*(state["generators"] for state in states))
 
 
 def test_a_table_trains_on_one_thread_and_leaves_the_others_as_they_were():

@@ -11,12 +11,11 @@ from kmixup.lab import load
 from kmixup.lab.data.dataset import Dataset
 from kmixup.lab.experiments.units import done, in_fleets
 from kmixup.lab.train import loop
-from kmixup.lab.train.batches import gather
 from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.fleet import train_fleet
 from kmixup.lab.train.loop import train
-from kmixup.lab.train.mixing import Forward
 from kmixup.lab.train.setup import network, strengths
+from kmixup.lab.train.step import Step, gather
 from kmixup.lab.train.streams import Streams, epoch
 
 FAST = Protocol(epochs=4, rate=0.05, batch_size=16)
@@ -138,7 +137,7 @@ def test_channels_last_gives_the_same_network_up_to_rounding(photos):
     assert laid_out.record["epochs"][0]["loss"] == pytest.approx(
         trained.record["epochs"][0]["loss"], rel=1e-3
     )
-    x = Forward(
+    x = Step(
         network(photo_trial(protocol=last), photos, Streams(0)),
         photo_trial(protocol=last), photos, Streams(0), 1.0,
     ).mix(epoch(photo_trial(), 72, 1.0, Streams(0))[0]).x  # fmt: skip
@@ -167,19 +166,19 @@ def test_drop_last_leaves_out_the_short_batch():
 
 def test_a_reshuffled_batch_meets_itself_and_a_sample_may_meet_itself(photos):
     trial = photo_trial(Method("kmixup", 16, pairing="reshuffle"))
-    forward = Forward(torch.nn.Flatten(), trial, photos, Streams(0), 1.0)
+    forward = Step(torch.nn.Flatten(), trial, photos, Streams(0), 1.0)
     for step in epoch(trial, 72, 1.0, Streams(0))[:4]:
         assert sorted(step.again.tolist()) == list(range(16))
         # at k = batch the optimal match of a batch with itself is every sample with itself
-        x, _ = forward._gather(step.first)
+        x, _ = forward.gather(step.first)
         assert torch.equal(forward.mix(step).x, x)
 
 
 def test_at_k_one_a_reshuffled_batch_is_mixed_with_its_own_samples(photos):
     trial = photo_trial(Method("mixup", pairing="reshuffle"))
     step = epoch(trial, 72, 1.0, Streams(0))[0]
-    forward = Forward(torch.nn.Flatten(), trial, photos, Streams(0), 1.0)
-    mixed, (x, _) = forward.mix(step), forward._gather(step.first)
+    forward = Step(torch.nn.Flatten(), trial, photos, Streams(0), 1.0)
+    mixed, (x, _) = forward.mix(step), forward.gather(step.first)
     torch.testing.assert_close(mixed.x, mixed.lam * x + (1 - mixed.lam) * x[step.again])
 
 
@@ -221,7 +220,7 @@ def test_a_clean_pass_moves_the_statistics_and_no_weight(photos):
     net = network(trial, photos, Streams(0)).train()
     step = epoch(trial, 72, 1.0, Streams(0))[0]
     before = {name: value.clone() for name, value in net.state_dict().items()}
-    Forward(net, trial, photos, Streams(0), 1.0).mix(step)
+    Step(net, trial, photos, Streams(0), 1.0).mix(step)
     moved = {
         name for name, value in net.state_dict().items() if not torch.equal(value, before[name])
     }
@@ -242,7 +241,7 @@ def test_the_script_makes_its_clean_pass_for_matched_pairs_alone(
     photos, clean_pass, method, passes
 ):
     trial = photo_trial(method, replace(FAST, clean_pass=clean_pass))
-    forward = Forward(torch.nn.Flatten(), trial, photos, Streams(0), 1.0)
+    forward = Step(torch.nn.Flatten(), trial, photos, Streams(0), 1.0)
     assert forward.clean_pass is passes
 
 

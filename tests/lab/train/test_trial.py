@@ -7,7 +7,7 @@ import pytest
 
 from kmixup.lab.train.config import Method, Protocol, Trial, shifts_from
 from kmixup.lab.train.defaults import defaults_for
-from kmixup.lab.train.mixing import mixer_of
+from kmixup.lab.train.step import mixer_of
 from kmixup.matching import Nearest, Optimal
 
 

@@ -15,9 +15,15 @@ from kmixup.lab.train import checkpoint, loop
 from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.fleet import why_alone
 from kmixup.lab.train.loop import train
-from kmixup.lab.train.metric import DECAY, FeatureTable, MatchOn, penultimate, principal_components
-from kmixup.lab.train.mixing import Forward
+from kmixup.lab.train.match_on import (
+    DECAY,
+    FeatureTable,
+    MatchOn,
+    penultimate,
+    principal_components,
+)
 from kmixup.lab.train.setup import optimiser_of
+from kmixup.lab.train.step import Step
 from kmixup.lab.train.streams import Streams, epoch
 
 FAST = Protocol(epochs=4, rate=0.05, batch_size=8)
@@ -185,7 +191,7 @@ def test_the_moving_average_is_that_of_the_formula():
     for step in range(5):
         with torch.no_grad():
             value.add_(step)
-        table.follow()
+        table.update_average()
         now = value.detach().clone()
         expected = now if expected is None else DECAY * expected + (1 - DECAY) * now
     assert torch.allclose(next(table.average.module.parameters()), expected, atol=1e-6)
@@ -196,7 +202,7 @@ def test_a_step_matches_on_the_table_and_mixes_inputs():
     data = load("iris", seed=0)
     net = build("mlp-iris", in_shape=data.shape, num_classes=3)
     streams = Streams(0)
-    forward = Forward(net, this, data, streams, 1.0)
+    forward = Step(net, this, data, streams, 1.0)
     step = epoch(this, len(data.x_train), 1.0, streams)[0]
     mixed = forward.mix(step)
     own, facing = forward.table[step.first], forward.table[step.second]
@@ -206,6 +212,11 @@ def test_a_step_matches_on_the_table_and_mixes_inputs():
     x = data.normalise(data.x_train)
     expected = mixed.lam * x[step.first] + (1 - mixed.lam) * x[step.second][mixed.partner]
     assert torch.allclose(mixed.x, expected, atol=1e-6)
+
+
+def config_of(trial):
+    """What a checkpoint of two processes compares."""
+    return trial.to_dict() | {"devices": 2, "digest": None}
 
 
 SEVERAL = """
@@ -227,17 +238,17 @@ def test_each_process_keeps_and_resumes_a_memory_of_its_own(tmp_path):
     out = tmp_path / "out"
     subprocess.run([sys.executable, str(tmp_path / "several.py"), str(out)], check=True)
     this = Trial("iris", "mlp-iris", Method(k=16, memory=32), replace(FAST, epochs=2))
-    state = checkpoint.load(out / checkpoint.NAME, loop._config(this, 2))
-    kept = [memory["rows"]["x"][0] for memory in state["memories"]]
+    state = checkpoint.load(out / checkpoint.NAME, config_of(this))
+    kept = [rank["memory"]["rows"]["x"][0] for rank in state["ranks"]]
     assert [rows.shape for rows in kept] == [(32, 4)] * 2
     assert not torch.equal(*kept)
     data = load("iris", seed=0)
     net = build("mlp-iris", in_shape=data.shape, num_classes=3)
     for rank in (0, 1):
         streams = Streams(0, rank)
-        forward = Forward(net, this, data, streams, 1.0)
+        forward = Step(net, this, data, streams, 1.0)
         optimiser = optimiser_of(net.parameters(), this.protocol)
-        loop._restore(state, net, forward, optimiser, streams, rank)
+        loop._restore(state, forward, optimiser, rank)
         assert torch.equal(forward.mixer.get_extra_state()["rows"]["x"][0], kept[rank])
 
 
@@ -269,16 +280,16 @@ def test_each_process_resumes_a_moving_average_of_its_own(tmp_path, monkeypatch)
     subprocess.run([sys.executable, str(tmp_path / "averaged.py"), str(out)], check=True)
     method = Method(k=4, match_on="ema:1")
     this = Trial("iris", "averaged:net", method, replace(FAST, epochs=2))
-    state = checkpoint.load(out / checkpoint.NAME, loop._config(this, 2))
-    means = [table["average"]["module.1.running_mean"] for table in state["features"]]
+    state = checkpoint.load(out / checkpoint.NAME, config_of(this))
+    means = [rank["features"]["average"]["module.1.running_mean"] for rank in state["ranks"]]
     assert not torch.equal(*means)  # batch norm has seen the samples of its own process
     monkeypatch.syspath_prepend(tmp_path)
     data = load("iris", seed=0)
     for rank in (0, 1):
         net = build(this.model, in_shape=data.shape, num_classes=3)
         streams = Streams(0, rank)
-        forward = Forward(net, this, data, streams, 1.0)
+        forward = Step(net, this, data, streams, 1.0)
         optimiser = optimiser_of(net.parameters(), this.protocol)
-        loop._restore(state, net, forward, optimiser, streams, rank)
+        loop._restore(state, forward, optimiser, rank)
         assert torch.equal(forward.table.average.module[1].running_mean, means[rank])
-        assert torch.equal(forward.table.rows, state["features"][rank]["rows"])
+        assert torch.equal(forward.table.rows, state["ranks"][rank]["features"]["rows"])

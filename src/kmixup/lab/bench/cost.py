@@ -22,11 +22,10 @@ from kmixup.lab.bench.timing import Timings, interleaved
 from kmixup.lab.data import ENTRIES, Dataset, at_hand, load
 from kmixup.lab.data.toy import noise
 from kmixup.lab.evaluate.tasks import soft_cross_entropy
-from kmixup.lab.train.batches import gather
 from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.defaults import defaults_for
-from kmixup.lab.train.mixing import Forward, draw_of, mixer_of
 from kmixup.lab.train.setup import check_data, computing_on, network, optimiser_of
+from kmixup.lab.train.step import Step, draw_of, gather, mixer_of
 from kmixup.lab.train.streams import Streams, epoch
 from kmixup.matching.assignment import Floats, solve
 from kmixup.matching.points import as_rows
@@ -210,13 +209,13 @@ class Bench:
     def train(self, method: Method) -> None:
         self.net.train()
         trial = replace(self.trial, method=method)
-        forward = Forward(self.net, trial, self.data, self.streams, method.alpha)
-        for step in self.steps:
+        step = Step(self.net, trial, self.data, self.streams, method.alpha)
+        for rows in self.steps:
             if method.alpha == 0:
-                step = replace(step, second=None)
-            logits, y = forward(step)
+                rows = replace(rows, second=None)
+            logits, y = step(rows)
             self.optimiser.zero_grad()
-            soft_cross_entropy(logits, y, step.size).backward()
+            soft_cross_entropy(logits, y, rows.size).backward()
             self.optimiser.step()
 
     def gather(self, rows: Tensor) -> tuple[Tensor, Tensor]:

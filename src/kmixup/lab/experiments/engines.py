@@ -107,7 +107,7 @@ class Local:
     def rows(self, units: Sequence[Unit], *, device: str, running: Path) -> Rows:
         for unit in units:
             for trial in unit:
-                precision.prepare(trial.protocol.precision, device)
+                precision.check(trial.protocol.precision, device)
         waiting = deque((unit, 1) for unit in units)
         pool: list[_Worker] = []
         try:

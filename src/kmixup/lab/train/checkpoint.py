@@ -10,14 +10,19 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import filelock
 import torch
 
-from kmixup.lab.files import replace_file
+from kmixup.lab.checks import SettingError
+from kmixup.lab.files import replace_content
+from kmixup.lab.formatting import count
 
-NAME = "checkpoint.pt"
+NAME, LOCK = "checkpoint.pt", ".lock"
+DIGEST = "digest"  # key of the data's digest in a config
 
 LABEL = b"kmixup sha256 "
 DIGEST_LENGTH = 32
@@ -27,14 +32,47 @@ class UnusableError(ValueError):
     """Raised for a checkpoint that is damaged or belongs to another run."""
 
 
+@contextmanager
+def locked(folder: Path | None) -> Iterator[None]:
+    """Within this context no other run can use the folder; None needs no lock."""
+    if folder is None:
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = filelock.FileLock(folder / LOCK)
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        raise SettingError(
+            "out",
+            f"must be a folder that no other run is using, a run is training in {folder}: wait "
+            "until it ends, or choose another folder",
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def check(folder: Path, config: Mapping[str, Any], *, resume: bool) -> None:
+    """Raise if a folder holds another run, or this run and it is not to be resumed."""
+    if (folder / NAME).is_file():
+        done = count(len(load(folder / NAME, config)["history"]), "epoch")
+        if not resume:
+            raise SettingError(
+                "out",
+                f"must be a new folder, {folder} holds a run with {done} done: set resume to "
+                "continue it, or overwrite to start afresh",
+            )
+
+
 def save(path: Path, state: Mapping[str, Any]) -> None:
-    """Write tensors and plain values; if that fails, the checkpoint from before stays."""
+    """Write tensors and plain values; if that fails, the previous checkpoint stays."""
     # torch.save into a file turns a full disk into a RuntimeError; plain bytes give an OSError
     buffer = io.BytesIO()
     torch.save(dict(state), buffer)
-    contents = _sealed(buffer.getvalue())
     try:
-        replace_file(path, lambda stream: stream.write(contents))
+        replace_content(path, _sealed(buffer.getvalue()))
     except OSError as error:
         raise OSError(
             f"{path} could not be written ({error.strerror or error}): the checkpoint from before, "
@@ -45,14 +83,23 @@ def save(path: Path, state: Mapping[str, Any]) -> None:
 def load(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     """Read what `save` wrote; raise if the file is damaged or its run has another `config`."""
     state = _read(path)
-    there, here = dict(_leaves(state["config"])), dict(_leaves(config))
-    for key in [*here, *there]:
-        if there.get(key) != here.get(key):
-            raise UnusableError(
-                f"{path} must be of the same run to go on from, that one has "
-                f"{_told(key, there.get(key))} and not {_told(key, here.get(key))}: ask for the "
-                "same, or choose another folder"
-            )
+    there, here = dict(_flat(state["config"])), dict(_flat(config))
+    differing = [key for key in {**here, **there} if there.get(key) != here.get(key)]
+    if differing == [DIGEST]:
+        raise UnusableError(
+            f"{config['data']} has changed since {path} was written: restore it, choose another "
+            "folder, or set overwrite to start afresh"
+        )
+    if differing:
+        changes = [
+            f"{_setting(key, there.get(key))} and not {_setting(key, here.get(key))}"
+            for key in differing
+            if key != DIGEST
+        ]
+        raise UnusableError(
+            f"{path} must be of the same run, it has {', '.join(changes)}: use the same settings, "
+            "choose another folder, or set overwrite to start afresh"
+        )
     return state
 
 
@@ -93,19 +140,19 @@ def _check_whole(contents: bytes) -> None:
         raise ValueError("a wrong checksum")
 
 
-def _told(key: str, value: object) -> str:
+def _setting(key: str, value: object) -> str:
     """
-    >>> _told("protocol.epochs", 3), _told("method.name", "erm"), _told("target", None)
+    >>> _setting("protocol.epochs", 3), _setting("method.name", "erm"), _setting("target", None)
     ('epochs=3', "method='erm'", 'no target')
     """
     name = key.removesuffix(".name").rpartition(".")[2]
     return f"no {name}" if value is None else f"{name}={value!r}"
 
 
-def _leaves(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Settings by their dotted names."""
+def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield settings by their dotted names."""
     for key, value in config.items():
         if isinstance(value, Mapping):
-            yield from _leaves(value, f"{prefix}{key}.")
+            yield from _flat(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value

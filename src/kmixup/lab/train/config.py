@@ -23,8 +23,8 @@ from kmixup.lab.data.targets import Task
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.evaluate.tasks import CLASS_WEIGHTS, ClassWeights
 from kmixup.lab.models import MANIFOLD_LAYERS
+from kmixup.lab.train.match_on import MatchOn
 from kmixup.lab.train.methods import VARIANTS, MethodEntry, method_entry
-from kmixup.lab.train.metric import MatchOn
 
 AlphaRule = Literal["same", "xi", "root"]
 PairedWith = Literal["loaders", "batch", "reshuffle"]

@@ -1,10 +1,10 @@
-"""Many trials of one small network at once: one network with a leading dimension.
+"""Train many small networks at once, as a batched ensemble: one network with a leading dimension.
 
-Twenty trials are twenty members of a fleet. Each keeps its own split, first weights, order,
-partners and lam; members share the calls and nothing else. On one thread a member ends in the
-same bits in a fleet of any size, and when `train` runs it alone: `torch.baddbmm` rounds one
-product as it rounds many, and all else is done element by element. A regression has one output,
-a product with a vector, which libraries round differently: there figures agree to six digits.
+Each member of a fleet has its own split, initial weights, sample order, partners and lam; members
+share only the calls. On one thread a member is bitwise identical in a fleet of any size and when
+`train` runs it alone: `torch.baddbmm` rounds one product as it rounds many, and everything else is
+elementwise. A regression has one output, a product with a vector, which libraries round
+differently: there scores agree to six digits.
 """
 
 from __future__ import annotations
@@ -12,17 +12,20 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
+from kmixup.coefficient import PerBatch
 from kmixup.lab.data import Dataset
+from kmixup.lab.evaluate.tasks import Objective, objective_of
 from kmixup.lab.models.mlp import Affine, affine
 from kmixup.lab.train import record
 from kmixup.lab.train.config import Trial, variant_words
 from kmixup.lab.train.loop import TEST_BATCH, Trained
-from kmixup.lab.train.members import Members
 from kmixup.lab.train.setup import (
     DivergedError,
     check_data,
@@ -33,64 +36,59 @@ from kmixup.lab.train.setup import (
     set_rate,
     strengths,
 )
+from kmixup.lab.train.step import StreamSource, mixer_of
 from kmixup.lab.train.streams import BatchRows, Streams, epoch
+from kmixup.mixer import Mixer
+
+Layers = list[tuple[Tensor, Tensor]]  # weights (m, out, in) and biases (m, out)
 
 
 def train_fleet(
     trials: Sequence[Trial], *, data: Sequence[Dataset] | None = None
 ) -> list[Trained | DivergedError]:
-    """Run trials that differ in their seed and their method alone, on the CPU.
+    """Run trials that differ only in their seed and their method, on the CPU.
 
     Args:
         trials: of one MLP on one data set with one protocol.
-        data: the data of each where they are loaded already.
+        data: the data of each trial, if they are loaded already.
 
-    Returns what `train` would return for each trial or, for one that diverged, the error
-    it would raise: the others are not disturbed. The seconds of a record are the fleet's,
-    divided by its members.
+    Returns:
+        What `train` would return for each trial or, for one that diverged, the error it would
+        raise: the others are not affected. The seconds in a record are the fleet's, divided by
+        the number of members.
 
-    >>> from kmixup.lab.train.config import Protocol
-    >>> from kmixup.lab.train.config import Method
+    >>> from kmixup.lab.train.config import Method, Protocol
     >>> trial = Trial("iris", "mlp-iris", protocol=Protocol(epochs=2))
     >>> len(train_fleet([trial, replace(trial, seed=1), replace(trial, method=Method("erm"))]))
     3
     """
     _check_alike(trials)
-    if data is None:  # it depends on the seed alone
+    if data is None:  # they depend only on the seed
         by_seed = {trial.seed: trial for trial in trials}
         loaded = {seed: load_data(trial) for seed, trial in by_seed.items()}
         data = [loaded[trial.seed] for trial in trials]
     if len(data) != len(trials):
         raise ValueError(f"data must have one entry for each of {len(trials)} trials: {len(data)}")
-    for trial, dataset in zip(trials, data, strict=True):
+    # a table with blanks or rare categories is encoded by its training rows, so the number of its
+    # inputs can change with the split
+    alike: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    for i, (trial, dataset) in enumerate(zip(trials, data, strict=True)):
         check_data(trial, dataset)
+        alike[dataset.shape, dataset.outputs, len(dataset.x_train)].append(i)
     ended: dict[int, Trained | DivergedError] = {}
-    for group in _of_one_shape(data):
+    for group in alike.values():
         some = _train([trials[i] for i in group], [data[i] for i in group])
         ended.update(zip(group, some, strict=True))
     return [ended[i] for i in range(len(trials))]
 
 
-def _of_one_shape(data: Sequence[Dataset]) -> list[list[int]]:
-    """Positions of data sets whose inputs have the same shape.
-
-    The inputs of a table with blanks or rare categories are fitted to its training rows, so
-    their number can change with the split.
-    """
-    groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
-    for i, dataset in enumerate(data):
-        groups[dataset.shape, dataset.outputs, len(dataset.x_train)].append(i)
-    return list(groups.values())
-
-
 def _train(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Trained | DivergedError]:
-    """Run trials whose networks are of one shape."""
+    """Run trials whose networks have the same shape."""
     mixing = strengths(trials, data)
     streams = [Streams(trial.seed) for trial in trials]
     nets = [network(*start) for start in zip(trials, data, streams, strict=True)]
     layers = _stacked(nets)
-    members = Members.of(trials, data, [strength.alpha for strength in mixing])
-
+    members = _Members(trials, data, [strength.alpha for strength in mixing])
     protocol = trials[0].protocol
     optimiser = optimiser_of([tensor for layer in layers for tensor in layer], protocol)
     histories: list[record.History] = [[] for _ in trials]
@@ -104,56 +102,159 @@ def _train(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Trained | D
         ]
         losses, accuracies = _epoch(layers, optimiser, list(zip(*drawn, strict=True)), members)
         logits = _logits(layers, members.x_test)
-        tested = protocol.tests(number)
-        errors = [
-            float(objective.error(logits[i], members.y_test[i])) if tested else None
-            for i, objective in enumerate(members.objectives)
-        ]
+        errors: list[float | None] = [None] * len(trials)
+        if protocol.tests(number):
+            errors = [
+                float(objective.error(*member))
+                for objective, *member in zip(
+                    members.objectives, logits, members.y_test, strict=True
+                )
+            ]
         finite = logits.isfinite().all((1, 2)) & losses.isfinite()
         for i in (~finite).nonzero().flatten().tolist():
             failures.setdefault(i, diverged(number, rate))
         seconds = (time.perf_counter() - start) / len(trials)
-        figures = zip(losses.tolist(), accuracies.tolist(), errors, strict=True)
-        for history, (loss, accuracy, error) in zip(histories, figures, strict=True):
-            history.append(record.figures(number + 1, rate, loss, accuracy, error, seconds))
+        measured = zip(losses.tolist(), accuracies.tolist(), errors, strict=True)
+        for history, (loss, accuracy, error) in zip(histories, measured, strict=True):
+            history.append(record.entry(number + 1, rate, loss, accuracy, error, seconds))
 
+    on_training = _logits(layers, members.x[:, record.training_rows(members.n)])
     ended: list[Trained | DivergedError] = []
     for i, (trial, net, dataset) in enumerate(zip(trials, nets, data, strict=True)):
         if i in failures:
             ended.append(failures[i])
             continue
-        _put_back(net, layers, i)
-        result = members.objectives[i].scores(logits[i], members.y_test[i])
+        with torch.no_grad():
+            for layer, (weight, bias) in zip(_layers_of(net), layers, strict=True):
+                layer.weight.copy_(weight[i])
+                layer.bias.copy_(bias[i])
+        outputs = members.objectives[i], logits[i], on_training[i]
         written = record.describe(
-            trial, dataset, histories[i], result, strength=mixing[i], device="cpu"
+            trial, dataset, histories[i], *outputs, strength=mixing[i], device="cpu"
         )
         ended.append(Trained(net, written))
     return ended
-
-
-Layers = list[tuple[Tensor, Tensor]]  # weights (m, out, in) and biases (m, out)
 
 
 def _epoch(
     layers: Layers,
     optimiser: torch.optim.Optimizer,
     steps: list[tuple[BatchRows, ...]],
-    members: Members,
+    members: _Members,
 ) -> tuple[Tensor, Tensor]:
-    """Train all members for one epoch; the mean loss and accuracy of each, `(m,)`."""
-    total = torch.zeros(len(members), dtype=torch.float64)
-    met, whole = torch.zeros(2, len(members))
+    """Train all members for one epoch; return the mean loss and accuracy of each, `(m,)`."""
+    task = members.objectives[0]  # members differ only in how errors are measured
+    total = torch.zeros(len(members.objectives), dtype=torch.float64)
+    met, whole = torch.zeros(2, len(members.objectives))
     for step in steps:
-        x, y = members.batch(step)
+        x, y = members.mix(step)
         optimiser.zero_grad()
         outputs = _forward(layers, x)
-        losses = members.task.loss(outputs, y, x.shape[1])
+        losses = task.loss(outputs, y, x.shape[1])
         losses.sum().backward()
         optimiser.step()
         total += losses.detach().double() * x.shape[1]
-        part_met, part = members.task.fit(outputs, y)
+        part_met, part = task.fit(outputs, y)
         met, whole = met + part_met, whole + part
     return total / members.n, met / whole
+
+
+class _Members:
+    """Data and mixers of all members.
+
+    Attributes:
+        objectives: what each member learns.
+        n: the number of training samples.
+        x, x_test: normalised inputs, `(m, n, d)`.
+        y, y_test: targets, `(m, n)`.
+    """
+
+    def __init__(
+        self, trials: Sequence[Trial], data: Sequence[Dataset], alphas: Sequence[float]
+    ) -> None:
+        self.objectives: list[Objective] = [
+            objective_of(dataset, trial.class_weights)
+            for trial, dataset in zip(trials, data, strict=True)
+        ]
+        weights = [each.class_weights for each in self.objectives if each.class_weights is not None]
+        self.class_weights = torch.stack(weights).unsqueeze(1) if weights else None
+        self.x = torch.stack([each.normalise(each.x_train).flatten(1) for each in data])
+        self.y = torch.stack([each.y_train for each in data])
+        self.x_test = torch.stack([each.normalise(each.x_test).flatten(1) for each in data])
+        self.y_test = torch.stack([each.y_test for each in data])
+        self.n = self.x.shape[1]
+        self.groups = _groups(trials, alphas, self.objectives[0].num_classes)
+
+    def mix(self, steps: Sequence[BatchRows]) -> tuple[Tensor, Tensor]:
+        """Return a mixed batch of every member: `(m, b, d)` and targets `(m, b, outputs)`."""
+        if len(self.groups) == 1:
+            x, y = self._mix_group(self.groups[0], steps)
+        else:
+            m, b = len(self.objectives), len(steps[0].first)
+            x = self.x.new_empty(m, b, self.x.shape[2])
+            y = self.x.new_empty(m, b, self.objectives[0].num_classes or 1)
+            for group in self.groups:
+                x[group.members], y[group.members] = self._mix_group(group, steps)
+        return x, y if self.class_weights is None else y * self.class_weights
+
+    def _mix_group(self, group: _Group, steps: Sequence[BatchRows]) -> tuple[Tensor, Tensor]:
+        mine, mixer = [steps[i] for i in group.members.tolist()], group.mixer
+        first = torch.stack([step.first for step in mine])
+        g, b = first.shape
+        other = None
+        if mixer.coefficient.mixes:
+            second = [step.second for step in mine if step.second is not None]
+            if second:
+                other = self._rows(group.members, torch.stack(second))
+            else:
+                # a batch in random order meets itself, one block on, so the blocks are disjoint
+                mixer.k = max(1, min(group.k, b // 2))
+                other = self._rows(group.members, first.roll(-mixer.k, 1))
+        source = StreamSource(torch.stack([step.u for step in mine]))
+        draw = mixer.sample(b, within=False, batches=g, source=source)
+        mixed = mixer.mix(*self._rows(group.members, first), draw, other=other)
+        return mixed.x.view(g, b, -1), mixed.y.view(g, b, -1)
+
+    def _rows(self, members: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
+        """Return inputs `(g · b, d)` and targets of samples `(g, b)` of members `(g,)`."""
+        flat = (index + self.n * members[:, None]).flatten()
+        y = self.y.flatten().index_select(0, flat)
+        return self.x.flatten(0, 1).index_select(0, flat), self.objectives[0].targets(y)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Members with the same pairing, whose batches are matched in one call.
+
+    Attributes:
+        members: their numbers, `(g,)`.
+        mixer: for all of them, with a distribution of lam for each.
+        k: the mixer's k in batches that are long enough.
+    """
+
+    members: Tensor
+    mixer: Mixer
+    k: int
+
+
+def _groups(
+    trials: Sequence[Trial], alphas: Sequence[float], num_classes: int | None
+) -> list[_Group]:
+    """Group members by their pairing; members that do not mix are one group."""
+    mixers = [
+        cast(Mixer, mixer_of(trial.method, alpha, num_classes))
+        for trial, alpha in zip(trials, alphas, strict=True)
+    ]
+    alike: dict[object, list[int]] = defaultdict(list)
+    for i, (trial, mixer) in enumerate(zip(trials, mixers, strict=True)):
+        mixes = mixer.coefficient.mixes
+        alike[(mixer.pairing, trial.method.pairing) if mixes else None].append(i)
+    groups = []
+    for numbers in alike.values():
+        mixer = copy(mixers[numbers[0]])
+        mixer.coefficient = PerBatch(tuple(mixers[i].coefficient for i in numbers))
+        groups.append(_Group(torch.tensor(numbers), mixer, mixer.k))
+    return groups
 
 
 def _forward(layers: Layers, x: Tensor) -> Tensor:
@@ -164,19 +265,18 @@ def _forward(layers: Layers, x: Tensor) -> Tensor:
 
 @torch.no_grad()
 def _logits(layers: Layers, x: Tensor) -> Tensor:
-    """Logits of the test part, in the same batches as alone: `(m, n, classes)`."""
+    """Return the logits of clean samples, in the same batches as alone: `(m, n, classes)`."""
     return torch.cat([_forward(layers, part) for part in torch.split(x, TEST_BATCH, dim=1)], dim=1)
 
 
 def _stacked(nets: Sequence[nn.Module]) -> Layers:
-    """Weights and biases of all networks, layer by layer."""
-    columns = zip(*map(_layers_of, nets), strict=True)
+    """Return weights and biases of all networks, layer by layer."""
     return [
         (
-            torch.stack([layer.weight.detach() for layer in column]).requires_grad_(),
-            torch.stack([layer.bias.detach() for layer in column]).requires_grad_(),
+            torch.stack([layer.weight.detach() for layer in same]).requires_grad_(),
+            torch.stack([layer.bias.detach() for layer in same]).requires_grad_(),
         )
-        for column in columns
+        for same in zip(*map(_layers_of, nets), strict=True)
     ]
 
 
@@ -189,13 +289,6 @@ def _layers_of(net: nn.Module) -> list[Affine]:
     return [part for part in net if isinstance(part, Affine)]
 
 
-def _put_back(net: nn.Module, layers: Layers, member: int) -> None:
-    with torch.no_grad():
-        for layer, (weight, bias) in zip(_layers_of(net), layers, strict=True):
-            layer.weight.copy_(weight[member])
-            layer.bias.copy_(bias[member])
-
-
 def _check_alike(trials: Sequence[Trial]) -> None:
     if not trials:
         raise ValueError("trials must have at least one member, got none")
@@ -203,16 +296,14 @@ def _check_alike(trials: Sequence[Trial]) -> None:
     for trial in trials:
         if replace(trial, seed=first.seed, method=first.method) != first:
             raise ValueError(
-                "the trials of a fleet may differ in seed and method alone, "
-                f"got {trial} and {first}"
+                f"the trials of a fleet may differ only in seed and method, got {trial} and {first}"
             )
-    for trial in trials:
         if reason := why_alone(trial):
             raise ValueError(f"{reason}: use train")
 
 
 def why_alone(trial: Trial) -> str | None:
-    """Why a trial cannot be a member of a fleet; None where it can, if its network is an MLP."""
+    """Return why a trial cannot be in a fleet; None if it can, provided its network is an MLP."""
     method, protocol = trial.method, trial.protocol
     if not method.entry.plain:
         return f"a fleet cannot train with the method {method.name}"

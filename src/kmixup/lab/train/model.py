@@ -1,8 +1,8 @@
-"""A trained network that can be used: all that prediction needs, in two plain files.
+"""A trained network for prediction, saved as two plain files.
 
 `model.safetensors` holds the weights and `model.json` the rest: the name of the network, the
-classes, and how new samples become its inputs. Loading runs no code but the function that
-builds the named network.
+classes, and how new samples become its inputs. The latter has a checksum of both. Loading runs no
+code but the lab's own; a network of your own, `package.module:name`, is loaded only on request.
 """
 
 from __future__ import annotations
@@ -19,30 +19,34 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from kmixup.lab.checks import SettingError
 from kmixup.lab.data import Dataset
 from kmixup.lab.data.inputs import InputPipeline
 from kmixup.lab.files import replace_content
-from kmixup.lab.models import build
+from kmixup.lab.models import MODELS, build
 from kmixup.lab.train import record
 from kmixup.lab.train.config import Trial
-from kmixup.lab.train.methods import METHODS
+from kmixup.lab.train.methods import METHODS, MethodEntry
 from kmixup.lab.train.setup import CleanEncoder
 from kmixup.modes import evaluating
 
 WEIGHTS, SETTINGS = "model.safetensors", "model.json"
-FORMAT = 2
+FORMAT = 3
+CHECKSUM = "checksum"
 BATCH = 512
+# what reading JSON of another kind, or nested too deeply (a RuntimeError), can raise
+UNREADABLE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What a network says of new samples.
+    """A network's predictions for new samples.
 
     Attributes:
-        names: what each sample is called: the number of its row, from 1, or its file.
-        values: the predicted classes by name, or numbers in the target's own unit, `(n,)`.
+        names: the number of each sample's row, from 1, or its file.
+        values: predicted classes by name, or numbers in the target's own unit, `(n,)`.
         probabilities: of every class, `(n, classes)`; None in a regression.
-        notes: what a user should know of how the samples were read.
+        notes: what a user should know about how the samples were read.
     """
 
     names: tuple[str, ...]
@@ -53,7 +57,7 @@ class Predictions:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A trained network, with all that prediction needs.
+    """A trained network with everything that prediction needs, as `fit` and `load` return it.
 
     Attributes:
         net: the network, on the CPU.
@@ -62,12 +66,9 @@ class Model:
         classes: their names; empty for a regression.
         target_mean: mean of the training targets of a regression.
         target_std: their standard deviation.
-        record: of the run: `record["result"]` has its test error and other figures. Empty where
-            it was not kept.
-        rest: the method that shows samples to the network in a form of its own; None for the
-            others.
-
-    Returned by `fit`, and by `load` for a model that was saved.
+        record: of the run: `record["result"]` has the test error and other scores,
+            `record["training"]` the training error. Empty if it was not kept.
+        encoded_by: the method that re-encodes clean samples for the network; None for the others.
     """
 
     net: nn.Module
@@ -77,50 +78,43 @@ class Model:
     target_mean: float
     target_std: float
     record: Mapping[str, Any]
-    rest: str | None = None
+    encoded_by: str | None = None
 
     @classmethod
     def of(cls, net: nn.Module, trial: Trial, data: Dataset, written: Mapping[str, Any]) -> Model:
-        """The model of a trial that has ended, with its record."""
+        """Return the model of a finished trial, with its record."""
         inputs = InputPipeline.of(data, trial.resize)
-        rest = trial.method.name if trial.method.entry.encoding else None
+        method = trial.method.name if trial.method.entry.encoding else None
         target = data.target_mean, data.target_std
-        return cls(net, trial.model, inputs, data.classes, *target, written, rest)
-
-    @property
-    def outputs(self) -> int:
-        """Numbers that the network gives for one input."""
-        return len(self.classes) or 1
+        return cls(net, trial.model, inputs, data.classes, *target, written, method)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Names of the classes, or numbers in the target's own unit, `(n,)`.
+        """Return class names, or numbers in the target's own unit, `(n,)`.
 
         `X` is an array or a tensor, the path of a `.csv`, an `.npz` or a folder of images, a data
-        frame, or a list of rows by the names of their columns.
+        frame, or a list of rows by column name.
         """
         return self.predictions(X).values
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities `(n, classes)` in the order of `classes`; `X` is as in `predict`."""
+        """Return probabilities `(n, classes)` in the order of `classes`; `X` as in `predict`."""
         probabilities = self.predictions(X).probabilities
         if probabilities is None:
             raise ValueError("a regression has no probabilities: use predict")
         return probabilities
 
     def predictions(self, X: Any) -> Predictions:
-        """All that the network says of new samples; `X` is as in `predict`."""
+        """Return predictions with names, probabilities and notes; `X` as in `predict`."""
         new = self.inputs.read(X)
-        outputs = self._outputs(new.x).double()
+        with evaluating(self.net), torch.no_grad():
+            batches = [self.net(batch) for batch in torch.split(new.x, BATCH)]
+        outputs = torch.cat(batches).double()
         if not self.classes:
             numbers = outputs[:, 0] * self.target_std + self.target_mean
             return Predictions(new.names, numbers.numpy(), None, new.notes)
         probabilities = outputs.softmax(1).numpy()
         chosen = np.array(self.classes)[probabilities.argmax(1)]
         return Predictions(new.names, chosen, probabilities, new.notes)
-
-    def _outputs(self, x: Tensor) -> Tensor:
-        with evaluating(self.net), torch.no_grad():
-            return torch.cat([self.net(batch) for batch in torch.split(x, BATCH)])
 
     def save(self, folder: str | Path) -> None:
         """Write both files into a folder, each whole or not at all."""
@@ -139,16 +133,21 @@ class Model:
             "classes": list(self.classes),
             "target": {"mean": self.target_mean, "std": self.target_std},
             "inputs": self.inputs.to_dict(),
+            "encoded_by": self.encoded_by,
             "weights": hashlib.sha256(weights).hexdigest(),
         }
-        if self.rest is not None:
-            plain["rest"] = self.rest
+        sealed = plain | {CHECKSUM: _checksum(plain)}
         replace_content(folder / WEIGHTS, weights)
-        replace_content(folder / SETTINGS, json.dumps(plain, indent=2) + "\n")
+        replace_content(folder / SETTINGS, json.dumps(sealed, indent=2) + "\n")
 
 
-def load(run: str | Path) -> Model:
-    """The model in the folder of a run, as `kmixup train` or `Model.save` wrote it.
+def load(run: str | Path, *, allow_code: bool = False) -> Model:
+    """Load the model in the folder of a run, as `kmixup train` or `Model.save` wrote it.
+
+    Args:
+        run: the folder.
+        allow_code: load a network of your own as well, `package.module:name`. This imports the
+            module that the folder names, so set it only for folders that you trust.
 
     >>> from tempfile import TemporaryDirectory
     >>> from kmixup.lab import fit
@@ -159,9 +158,6 @@ def load(run: str | Path) -> Model:
     ...     load(folder).predict(x[:3]).shape
     (3,)
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import load as weights_of
-
     folder = Path(run).expanduser()
     path = folder / SETTINGS
     if not path.is_file() or not (folder / WEIGHTS).is_file():
@@ -173,40 +169,99 @@ def load(run: str | Path) -> Model:
         plain = json.loads(path.read_text(encoding="utf-8"))
         if plain["format"] != FORMAT:
             raise ValueError(f"format {plain['format']}, not {FORMAT}")
+        if plain.pop(CHECKSUM) != _checksum(plain):
+            raise ValueError("a wrong checksum, it is damaged")
         inputs, target = InputPipeline.from_dict(plain["inputs"]), plain["target"]
         name, classes = str(plain["model"]), tuple(map(str, plain["classes"]))
         mean, std = float(target["mean"]), float(target["std"])
-        digest = plain["weights"]
-        rest = plain.get("rest")
-        method = METHODS["erm" if rest is None else rest]
-    except (KeyError, TypeError, ValueError) as error:
+        method = plain["encoded_by"]
+        entry = METHODS["erm" if method is None else method]
+        scales = torch.cat([inputs.mean.flatten(), inputs.std.flatten(), torch.tensor([mean, std])])
+        if not scales.isfinite().all() or not inputs.std.all():
+            raise ValueError("a mean or standard deviation that is NaN, infinite or 0")
+        if (
+            torch.broadcast_shapes(inputs.mean.shape, inputs.std.shape, inputs.shape)
+            != inputs.shape
+        ):
+            raise ValueError(f"means that do not fit inputs of the shape {inputs.shape}")
+    except UNREADABLE as error:
         raise ValueError(
             f"{path} must be a model of this version of kmixup, could not be read: "
             f"{type(error).__name__} {error}"
         ) from error
-    contents = (folder / WEIGHTS).read_bytes()
+    if name not in MODELS and not allow_code:
+        raise SettingError(
+            "allow_code",
+            f"must be set to load {folder}, whose network is the code {name!r}: set it if you "
+            "trust the folder",
+        )
+    weights = _read_weights(folder / WEIGHTS, plain["weights"])
+    try:
+        net = _network(name, inputs.shape, len(classes) or 1, entry, weights)
+    except (RuntimeError, ValueError) as error:
+        raise ValueError(
+            f"{folder / WEIGHTS} must fit the network {name!r} for inputs of the shape "
+            f"{inputs.shape}: {error}"
+        ) from error
+    return Model(net, name, inputs, classes, mean, std, _read_record(folder), method)
+
+
+def _read_weights(path: Path, digest: str) -> dict[str, Tensor]:
+    """Read weights; raise unless they are those that were written, and finite."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load as read
+
+    contents = path.read_bytes()
     if hashlib.sha256(contents).hexdigest() != digest:
         raise ValueError(
-            f"{folder / WEIGHTS} must hold the weights that were written with {SETTINGS}, holds "
+            f"{path} must hold the weights that were written with {SETTINGS}, holds "
             "others, or is damaged: train again, or copy both files"
         )
-    with torch.random.fork_rng(devices=[]):
-        shape = method.seen_shape(inputs.shape)
-        net = build(name, in_shape=shape, num_classes=len(classes) or 1)
-    net = net if method.encoding is None else CleanEncoder(net, method.encoding(inputs.shape))
     try:
-        net.load_state_dict(weights_of(contents))
-    except (RuntimeError, SafetensorError) as error:
-        raise ValueError(
-            f"{folder / WEIGHTS} must fit the network {name!r}, which has changed since: "
-            f"{' '.join(str(error).split())}"
-        ) from error
-    return Model(net, name, inputs, classes, mean, std, _record_in(folder), rest)
+        weights = read(contents)
+    except SafetensorError as error:
+        raise ValueError(f"{path} must hold weights, could not be read: {error}") from error
+    for name, value in weights.items():
+        if not value.isfinite().all():
+            raise ValueError(
+                f"{path} must hold finite weights, {name!r} has NaN or an infinite one"
+            )
+    return weights
 
 
-def _record_in(folder: Path) -> Mapping[str, Any]:
+def _network(
+    name: str, shape: tuple[int, ...], outputs: int, entry: MethodEntry, weights: dict[str, Tensor]
+) -> nn.Module:
+    """Build a network with the given weights; raise if they have other names or shapes."""
+    # the meta device takes no memory, however large the shape is
+    device = torch.device("meta" if name in MODELS else "cpu")
+    with torch.random.fork_rng(devices=[]), device:
+        net = build(name, in_shape=entry.seen_shape(shape), num_classes=outputs)
+    net = net if entry.encoding is None else CleanEncoder(net, entry.encoding(shape))
+    there, here = (
+        {key: value.shape for key, value in d.items()} for d in (weights, net.state_dict())
+    )
+    if there != here:
+        raise ValueError("it has weights of other names or shapes")
+    if device.type == "meta":
+        net.to_empty(device="cpu")
+    net.load_state_dict(weights)
+    return net
+
+
+def _read_record(folder: Path) -> Mapping[str, Any]:
     path = folder / record.NAME
     if not path.is_file():
         return {}
-    written: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        written: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except UNREADABLE as error:
+        raise ValueError(
+            f"{path} must be the record of a run, could not be read: {type(error).__name__}: "
+            "delete it, or copy it again"
+        ) from error
     return written
+
+
+def _checksum(plain: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(plain).encode()).hexdigest()

@@ -1,26 +1,23 @@
-"""Whether this machine's CPU can compute in bf16: tried in a child process, once.
+"""Whether this machine's CPU can compute in bf16, tried in a child process.
 
-Some hypervisors announce the bf16 unit of a CPU (AMX) and do not permit its use. torch believes
-the announcement, and its first product in bf16 kills the process with an illegal instruction.
-oneDNN, which computes these products, can be told to leave that unit alone by an environment
-variable, but it reads the variable only once, before its first product.
+Some hypervisors announce a CPU's bf16 unit (AMX) without permitting its use, and torch's first
+product in bf16 dies of an illegal instruction. oneDNN, which computes these products, leaves the
+unit alone if an environment variable is set before Python starts.
 """
 
 from __future__ import annotations
 
-import faulthandler
 import os
 import subprocess
 import sys
-import time
-import warnings
 from functools import cache
 
 import torch
 
+from kmixup.lab.checks import SettingError
 from kmixup.lab.formatting import ending
 
-VARIABLE, WITHOUT_AMX = "ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16"
+WITHOUT_AMX = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}
 
 PRODUCT = """
 import torch
@@ -33,75 +30,30 @@ PATIENCE = 120.0  # seconds; importing torch on a busy machine takes many
 KILLED = 9  # SIGKILL, a name that Windows lacks
 
 
-def prepare(precision: str, device: str) -> None:
-    """Make `precision` safe in the processes that this one will start, or refuse it.
-
-    Args:
-        precision: "fp32" or "bf16".
-        device: as in `train`; only CPUs are tried.
-    """
-    if precision == "bf16" and _is_cpu(device) and (refusal := _refusal()):
-        raise ValueError(refusal)
-
-
 def check(precision: str, device: str) -> None:
-    """Make `precision` safe in this process too, or refuse it."""
-    prepare(precision, device)
-    if precision == "bf16" and _is_cpu(device) and VARIABLE in os.environ and not _survives_here():
-        raise ValueError(
-            f"precision bf16 needs {VARIABLE}={WITHOUT_AMX} on this CPU, and this process has "
-            "computed products without it: set the variable before starting python, or use fp32"
-        )
-
-
-def _is_cpu(device: str) -> bool:
+    """Raise if `precision` is "bf16" and `device`, as in `train`, is a CPU that dies of it."""
     accelerated = torch.cuda.is_available() or torch.backends.mps.is_available()
-    return device == "cpu" or (device == "auto" and not accelerated)
-
-
-@cache
-def _refusal() -> str:
-    """Set the variable if the CPU needs it; the sentence that refuses bf16 if that is no help."""
-    if not _probe():
-        return ""
-    before = dict(os.environ)
-    os.environ[VARIABLE] = WITHOUT_AMX
-    if not (code := _probe()):
-        return ""
-    del os.environ[VARIABLE]
-    os.environ.update(before)
-    return (
-        f"precision must be fp32 on this CPU: a process that computed in bf16 {ending(code)}, "
-        f"even with {VARIABLE}={WITHOUT_AMX}"
+    on_cpu = device == "cpu" or (device == "auto" and not accelerated)
+    if precision != "bf16" or not on_cpu or not (code := _probe(with_amx=True)):
+        return
+    remedy = ""
+    if not _probe(with_amx=False):
+        (setting,) = WITHOUT_AMX.items()
+        remedy = f", or set {'='.join(setting)} before starting Python"
+    raise SettingError(
+        "precision",
+        f"must be fp32 on this CPU, a process that computed in bf16 {ending(code)}: use "
+        f"fp32{remedy}",
     )
 
 
-def _probe() -> int:
-    """Exit code of a process that computes in bf16; negative for a signal."""
+@cache
+def _probe(*, with_amx: bool) -> int:
+    """Return the exit code of a process that computes in bf16; negative for a signal."""
+    environment = os.environ if with_amx else os.environ | WITHOUT_AMX
     try:
-        return subprocess.run(PROBE, capture_output=True, timeout=PATIENCE).returncode
+        return subprocess.run(
+            PROBE, capture_output=True, timeout=PATIENCE, env=environment
+        ).returncode
     except subprocess.TimeoutExpired:
         return -KILLED
-
-
-@cache
-def _survives_here() -> bool:
-    """Whether a copy of this process, with what oneDNN has read already, survives bf16."""
-    if not hasattr(os, "fork"):
-        return False
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork that has threads beside it
-        copy = os.fork()
-    if not copy:
-        faulthandler.disable()  # its death is an answer, not a fault to report
-        try:
-            exec(PRODUCT, {})
-            os._exit(0)
-        finally:
-            os._exit(1)
-    deadline = time.monotonic() + PATIENCE
-    while not (ended := os.waitpid(copy, os.WNOHANG))[0]:
-        if time.monotonic() > deadline:
-            os.kill(copy, KILLED)
-        time.sleep(0.01)
-    return ended[1] == 0

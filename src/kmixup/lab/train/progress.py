@@ -1,109 +1,85 @@
-"""What a run shows while it trains: a progress bar on a terminal, and curves on request."""
+"""What a run shows while it trains: a progress bar, and TensorBoard curves on request."""
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kmixup.lab.evaluate.scores import PERCENT, Measure
+from kmixup.lab.checks import SettingError
+from kmixup.lab.evaluate.scores import Measure
 
 INTERVAL = 0.1  # seconds between two updates of the bar
 
 
-class Bar:
-    """A progress bar with loss, error, rate and the time left.
+class Progress:
+    """A progress bar with loss, test error, learning rate and the time left, and curves.
 
-    Attributes:
-        epochs: number of epochs of the run.
-        steps: number of steps of an epoch.
-        shown: whether the bar is drawn; by default where standard error is a terminal.
+    Args:
+        title: what is trained.
+        epochs: number of epochs.
+        measure: how the test error is called and written.
+        shown: whether the bar is shown; by default if standard error is a terminal.
+        curves: folder for TensorBoard's curves; None writes none.
     """
 
     def __init__(
-        self,
-        title: str,
-        epochs: int,
-        steps: int,
-        shown: bool | None = None,
-        *,
-        measure: Measure = PERCENT,
+        self, title: str, epochs: int, measure: Measure, *, shown: bool | None, curves: Path | None
     ) -> None:
-        self.epochs, self.steps, self.measure = epochs, steps, measure
+        self.title, self.epochs, self.measure = title, epochs, measure
         self.shown = sys.stderr.isatty() if shown is None else shown
-        self._last = 0.0
-        self._fields: dict[str, Any] = {"epoch": "", "loss": "–", "error": "–", "rate": "–"}
+        self._last, self._error = 0.0, "–"
+        self._writer = None if curves is None else summary_writer()(str(curves))
         if self.shown:
+            from rich import progress
             from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-            self._progress = Progress(
-                TextColumn("{task.description} {task.fields[epoch]}", markup=False),
-                BarColumn(),
-                TextColumn(f"loss {{task.fields[loss]}}  {measure.name} {{task.fields[error]}}"),
-                TextColumn("rate {task.fields[rate]}"),
-                TimeRemainingColumn(),
+            self._bar = progress.Progress(
+                progress.TextColumn("{task.description}", markup=False),
+                progress.BarColumn(),
+                progress.TimeRemainingColumn(),
                 console=Console(stderr=True),
             )
-            self._task = self._progress.add_task(title, total=epochs * steps, **self._fields)
+            self._task = self._bar.add_task(title, total=epochs)
 
-    def step(self, epoch: int, step: int, rate: float, loss: float) -> None:
-        """Show that `step` steps of the epoch, counted from 0, are done."""
+    def step(self, epochs: float, rate: float, loss: float) -> None:
+        """Show how many epochs are done, e.g. 1.5."""
         if self.shown and time.monotonic() - self._last > INTERVAL:
-            self._show(epoch, step, rate, loss=f"{loss:.4f}")
+            self._last = time.monotonic()
+            text = f"{self.title} {math.ceil(epochs)}/{self.epochs}  loss {loss:.4f}  "
+            text += f"{self.measure.name} {self._error}  rate {rate:g}"
+            self._bar.update(self._task, completed=epochs, description=text)
 
-    def scored(self, epoch: int, figures: Mapping[str, Any]) -> None:
-        """Show the figures of an epoch that is over."""
+    def epoch(self, entry: Mapping[str, Any]) -> None:
+        """Show the entry of a tested epoch in the history, and add it to the curves."""
+        self._error, self._last = self.measure.text(entry["error"]), 0.0
+        self.step(entry["epoch"], entry["rate"], entry["loss"])
+        if self._writer is not None:
+            for name in ("loss", "error", "rate"):
+                self._writer.add_scalar(name, entry[name], entry["epoch"])
+
+    def __enter__(self) -> Progress:
         if self.shown:
-            error, loss = self.measure.text(figures["error"]), f"{figures['loss']:.4f}"
-            self._show(epoch, self.steps, figures["rate"], error=error, loss=loss)
-
-    def _show(self, epoch: int, step: int, rate: float, **fields: str) -> None:
-        self._last = time.monotonic()
-        self._fields |= {"epoch": f"{epoch + 1}/{self.epochs}", "rate": f"{rate:g}", **fields}
-        done = epoch * self.steps + step
-        self._progress.update(self._task, completed=done, **self._fields)
-
-    def __enter__(self) -> Bar:
-        if self.shown:
-            self._progress.start()
+            self._bar.start()
         return self
 
     def __exit__(self, *raised: object) -> None:
         if self.shown:
-            self._progress.stop()
-
-
-class Curves:
-    """Figures of each epoch for TensorBoard, written to `folder`; None writes nothing."""
-
-    def __init__(self, folder: Path | None) -> None:
-        self._writer: Any = None
-        if folder is not None:
-            self._writer = _summary_writer()(str(folder))
-
-    def scored(self, epoch: int, figures: Mapping[str, Any]) -> None:
-        if self._writer is not None:
-            for name in ("loss", "error", "rate"):
-                self._writer.add_scalar(name, figures[name], epoch)
-
-    def close(self) -> None:
+            self._bar.stop()
         if self._writer is not None:
             self._writer.close()
 
 
-def _summary_writer() -> Any:
+def summary_writer() -> Any:
+    """Return TensorBoard's writer class; raise if TensorBoard is not installed."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
-        raise ValueError(
-            'curves need TensorBoard, which is not installed: pip install "kmixup[tensorboard]"'
+        raise SettingError(
+            "tensorboard",
+            'needs TensorBoard, which is not installed: pip install "kmixup[tensorboard]"',
         ) from error
     return SummaryWriter
-
-
-def check_curves() -> None:
-    """Refuse to start a run whose curves could not be written."""
-    _summary_writer()

@@ -24,7 +24,7 @@ from kmixup.lab.formatting import ending
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-OUTCOME = "outcome"
+RESULT = "result"
 KILLED = -9
 
 
@@ -34,35 +34,40 @@ def launch(fabric: Fabric, function: Callable[[Fabric], Any]) -> Any:
     If a rank raises an error, the other ranks are killed and the error is raised here. If a rank
     dies without an error, the others are killed and a ChildProcessError says how it died.
     """
-    # torch announces every rank that it ends
+    # torch logs every rank that it ends
     logging.getLogger("torch.multiprocessing.spawn").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory(prefix="kmixup-") as name, _no_child_left():
         folder = Path(name)
         try:
             fabric.launch(partial(_into_file, folder, function))
         except ProcessExitedException as death:
-            raise ChildProcessError(_sentence(death, fabric.world_size)) from None
+            how = f"process {death.error_index + 1} of {fabric.world_size} "
+            how += f"{ending(death.exit_code)}, and the run with it"
+            if death.exit_code == KILLED:
+                how += ", perhaps for want of memory: try smaller batches"
+            how += "; what was saved is safe: resume with --resume"
+            raise ChildProcessError(how) from None
         except ProcessRaisedException as death:
             raise _error(folder, death) from None
-        return pickle.loads((folder / OUTCOME).read_bytes())
+        return pickle.loads((folder / RESULT).read_bytes())
 
 
 def _into_file(folder: Path, function: Callable[[Fabric], Any], fabric: Fabric) -> None:
-    """Run in a rank: leave the outcome of rank 0, or the error of any rank, in a file."""
+    """Run in a rank: write rank 0's result, or any rank's error, into a file."""
     rank = fabric.global_rank
     try:
-        outcome = function(fabric)
+        result = function(fabric)
     except Exception as error:
-        error.add_note(traceback.format_exc())  # a traceback itself stays in its process
-        with suppress(Exception):  # an error that cannot be sent is told by its text
+        error.add_note(traceback.format_exc())  # a traceback itself cannot be sent
+        with suppress(Exception):  # an error that cannot be sent is described by its text
             (folder / str(rank)).write_bytes(pickle.dumps(error))
         raise
     if rank == 0:
-        (folder / OUTCOME).write_bytes(pickle.dumps(outcome))
+        (folder / RESULT).write_bytes(pickle.dumps(result))
 
 
 def _error(folder: Path, death: ProcessRaisedException) -> Exception:
-    """The error that ended a rank."""
+    """Return the error that ended a rank."""
     with suppress(Exception):  # its class may need more arguments than it was sent with
         error = pickle.loads((folder / str(death.error_index)).read_bytes())
         if isinstance(error, Exception):
@@ -70,18 +75,9 @@ def _error(folder: Path, death: ProcessRaisedException) -> Exception:
     return RuntimeError(f"process {death.error_index} of the run failed: {death.msg.strip()}")
 
 
-def _sentence(death: ProcessExitedException, ranks: int) -> str:
-    how = (
-        f"process {death.error_index + 1} of {ranks} {ending(death.exit_code)}, and the run with it"
-    )
-    if death.exit_code == KILLED:
-        how += ", perhaps for want of memory: try smaller batches"
-    return f"{how}; what was saved is safe: resume with --resume"
-
-
 @contextmanager
 def _no_child_left() -> Iterator[None]:
-    """End the ranks that are left when the run is given up, e.g. by Ctrl-C."""
+    """Kill the ranks that are left when the run is given up, e.g. by Ctrl-C."""
     before = set(multiprocessing.active_children())
     try:
         yield

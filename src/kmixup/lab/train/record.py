@@ -1,4 +1,4 @@
-"""What is written down of a run: its settings, its figures, and where they were made."""
+"""The record of a run: its settings, its scores, and the machine and versions that made them."""
 
 from __future__ import annotations
 
@@ -13,33 +13,59 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 import kmixup
 from kmixup.lab.data import Dataset
-from kmixup.lab.evaluate.scores import AnyScores
-from kmixup.lab.files import replace_file
+from kmixup.lab.evaluate.scores import PERCENT, RMSE
+from kmixup.lab.evaluate.tasks import Objective
+from kmixup.lab.files import replace_content
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.setup import Strength
 
 NAME = "record.json"
 CPU_NUMBERS = {"family": "cpu family", "model": "model", "stepping": "stepping"}
-CLEAN = "clean"  # the scores with clean statistics of batch norm
+CLEAN = "clean"  # scores with clean batch-norm statistics
 PACKAGES = ("torch", "numpy", "scipy", "lapx", "lightning-fabric")
 
-History = list[dict[str, Any]]  # one entry for each epoch
+MOST_SAMPLES = 10_000  # that the training error is measured on
+MOST_INPUTS = 512  # of a linear model, which is fitted in milliseconds
+TOLERANCE = 0.1  # by which the training error may exceed a linear model's
+
+History = list[dict[str, Any]]  # one entry per epoch
+
+
+def entry(
+    epoch: int, rate: float, loss: float, accuracy: float, error: float | None, seconds: float
+) -> dict[str, Any]:
+    """Return the entry of an epoch in the history.
+
+    `loss` and `accuracy` are of training, on mixed batches and while the weights move; `error` is
+    of the test samples, None if they were not tested. In a regression `accuracy` is the explained
+    share of the squares of the standardised targets.
+    """
+    return {
+        "epoch": epoch, "rate": rate, "loss": loss, "accuracy": accuracy, "error": error,
+        "seconds": seconds,
+    }  # fmt: skip
 
 
 def describe(
     trial: Trial,
     data: Dataset,
     history: Sequence[Mapping[str, Any]],
-    result: AnyScores,
+    objective: Objective,
+    on_test: Tensor,
+    on_training: Tensor,
     *,
     strength: Strength,
     device: torch.device | str,
     devices: int = 1,
 ) -> dict[str, Any]:
-    """The record of a run. Its `result` is that of the last weights, never of the best."""
+    """Return the record of a run. Its `result` is the last epoch's, never the best.
+
+    `on_test` and `on_training` are the final outputs for the test samples and `training_rows`.
+    """
     return {
         "trial": trial.to_dict(),
         "alpha": strength.alpha,
@@ -54,7 +80,9 @@ def describe(
             "scaling": data.scaling,
             "split_by_seed": data.split_by_seed,
         },
-        "result": asdict(result),
+        "digest": data.digest,
+        "result": asdict(objective.scores(on_test, data.y_test)),
+        "training": _training_fit(on_training, data, objective),
         "seconds": sum(entry["seconds"] for entry in history),
         "epochs": [dict(entry) for entry in history],
         "versions": versions(),
@@ -62,19 +90,46 @@ def describe(
     }
 
 
-def figures(
-    epoch: int, rate: float, loss: float, accuracy: float, error: float | None, seconds: float
-) -> dict[str, Any]:
-    """One epoch in the history.
+def training_rows(n: int) -> Tensor:
+    """Return the rows of `n` training samples that the training error is measured on."""
+    return torch.arange(0, n, -(-n // MOST_SAMPLES))
 
-    `loss` and `accuracy` are of training, on the batches as they were mixed and while the
-    weights moved; `error` is of the test part, None where it was not tested. In a regression
-    `accuracy` is the share of the squares of the standardised targets that is explained.
+
+def _training_fit(outputs: Tensor, data: Dataset, objective: Objective) -> dict[str, Any]:
+    """Return how well a network fits clean training samples.
+
+    The `error` is compared with that of a `linear` model fitted by least squares, which is None if
+    there are too few samples or too many inputs, or if classes have weights. The network has not
+    `fitted` the data if its error is far above the linear model's.
     """
-    return {
-        "epoch": epoch, "rate": rate, "loss": loss, "accuracy": accuracy, "error": error,
-        "seconds": seconds,
-    }  # fmt: skip
+    rows = training_rows(len(data.x_train)).to(outputs.device)
+    y = data.y_train[rows]
+    error, linear = float(objective.error(outputs, y)), None
+    inputs = 1 + data.x_train[0].numel()
+    if objective.class_weights is None and inputs <= MOST_INPUTS and len(rows) >= 2 * inputs:
+        x = data.normalise(data.x_train[rows]).flatten(1).cpu().double()
+        x = torch.cat([x, torch.ones(len(x), 1)], 1)
+        classes = objective.num_classes
+        targets = y[:, None] if classes is None else torch.nn.functional.one_hot(y, classes)
+        ridge = 1e-9 * len(x) * torch.eye(inputs, dtype=x.dtype)
+        weights = torch.linalg.solve(x.T @ x + ridge, x.T @ targets.cpu().double())
+        linear = float(objective.error(x @ weights, y.cpu()))
+    scale = data.target_std if objective.num_classes is None else 1.0
+    fitted = linear is None or error <= linear + TOLERANCE * scale
+    return {"error": error, "linear": linear, "fitted": fitted}
+
+
+def training_note(record: Mapping[str, Any]) -> str | None:
+    """Return a warning if the network of a record has not fitted its training data."""
+    training = record["training"]
+    if training["fitted"]:
+        return None
+    measure = RMSE if "r2" in record["result"] else PERCENT
+    return (
+        f"the network has not fitted the training data: its training {measure.name} is "
+        f"{measure.text(training['error'])}, a linear model's {measure.text(training['linear'])}: "
+        "use smaller batches, more epochs or a higher learning rate"
+    )
 
 
 @cache
@@ -97,10 +152,10 @@ def machine(device: torch.device | str, devices: int) -> dict[str, Any]:
 
 @cache
 def cpu_model(description: Path = Path("/proc/cpuinfo")) -> str:
-    """The make of the CPU, with its family and model where Linux tells them.
+    """Return the CPU model, with family and stepping on Linux.
 
-    Matrix products round differently on CPUs with other vector instructions, so a result
-    repeats to the bit on the same make alone.
+    Matrix products round differently on CPUs with other vector instructions, so a result is
+    bitwise repeatable only on the same CPU model.
     """
     try:
         lines = description.read_text().splitlines()
@@ -112,8 +167,6 @@ def cpu_model(description: Path = Path("/proc/cpuinfo")) -> str:
     return ", ".join([facts.get("model name", platform.machine()), *numbers])
 
 
-def write(record: Mapping[str, Any], folder: Path) -> Path:
-    """Put a record into the folder of its run, whole or not at all."""
-    text = json.dumps(record, indent=2) + "\n"
-    replace_file(folder / NAME, lambda stream: stream.write(text.encode()))
-    return folder / NAME
+def write(record: Mapping[str, Any], folder: Path) -> None:
+    """Write a record into the folder of its run, whole or not at all."""
+    replace_content(folder / NAME, json.dumps(record, indent=2) + "\n")

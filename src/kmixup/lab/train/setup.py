@@ -1,11 +1,11 @@
-"""What a trial starts from, alone or in a fleet: its data, first weights, alpha and optimiser."""
+"""What a trial starts from, alone or in a fleet: data, initial weights, alpha and optimiser."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Generator, Tensor, nn
@@ -16,18 +16,18 @@ from kmixup.lab.checks import SettingError
 from kmixup.lab.data import Dataset, Holdout, load
 from kmixup.lab.evaluate.tasks import objective_of
 from kmixup.lab.models import build, layers_of
-from kmixup.lab.train.batches import gather
-from kmixup.lab.train.config import Method, Protocol, Trial
+from kmixup.lab.train.config import Protocol, Trial
+from kmixup.lab.train.step import gather
 from kmixup.lab.train.streams import Streams, drawing_from
 from kmixup.methods.stackmix import Stack
 
 
 class DivergedError(RuntimeError):
-    """Training left the finite numbers."""
+    """The loss or the network's outputs became NaN or infinite."""
 
 
 def diverged(epoch: int, rate: float) -> DivergedError:
-    """The error of a run that diverged in `epoch`, counted from 0."""
+    """Return the error for a run that diverged in `epoch`, counted from 0."""
     return DivergedError(
         f"the loss became NaN or infinite in epoch {epoch + 1}, at the rate {rate:g}: "
         f"try a lower rate, e.g. {rate / 10:g}, or another scaling of the inputs"
@@ -35,7 +35,7 @@ def diverged(epoch: int, rate: float) -> DivergedError:
 
 
 def load_data(trial: Trial) -> Dataset:
-    """The data of a trial, divided as its seeds say."""
+    """Load a trial's data, split as its seeds say."""
     data = load(
         trial.data,
         seed=trial.seed if trial.split is None else trial.split,
@@ -51,38 +51,40 @@ def load_data(trial: Trial) -> Dataset:
 
 
 def check_data(trial: Trial, data: Dataset) -> None:
-    """Refuse data that the trial's method or protocol cannot be applied to."""
-    objective_of(data, trial.class_weights)  # refuses weights of classes where there are none
-    n = len(data.x_train)
-    if n < max(2, trial.method.smallest):
+    """Raise if the trial's method or protocol cannot be applied to the data."""
+    objective_of(data, trial.class_weights)  # raises on class weights without classes
+    method, n = trial.method, len(data.x_train)
+    if n < max(2, method.smallest):
         raise SettingError(
             "k",
-            f"must be lower: {trial.method.k} needs {max(2, trial.method.smallest)} training "
-            f"samples with pairing {trial.method.pairing!r}, {data.title} has {n}",
+            f"must be lower: {method.k} needs {max(2, method.smallest)} training "
+            f"samples with pairing {method.pairing!r}, {data.title} has {n}",
         )
     if trial.protocol.layout is not None and len(data.shape) != 3:
         raise SettingError("layout", f"is for images, {data.title} has none: leave it out")
     if trial.protocol.augment:
         check_augment(data)
-    if (purpose := trial.method.entry.needs_images) and len(data.shape) != 3:
-        raise ValueError(f"{trial.method.name} needs images {purpose}, {data.title} has none")
-    if (purpose := trial.method.entry.needs_numbers) and data.task != "regression":
+    if (purpose := method.entry.needs_images) and len(data.shape) != 3:
+        raise ValueError(f"{method.name} needs images {purpose}, {data.title} has none")
+    if (purpose := method.entry.needs_numbers) and data.task != "regression":
         raise ValueError(
-            f"{trial.method.name} needs numbers as targets {purpose}, {data.title} has classes: "
+            f"{method.name} needs numbers as targets {purpose}, {data.title} has classes: "
             "choose another method"
         )
-    if trial.method.layers is not None:
-        layers_of(trial.model, trial.method.layers)  # refuses what is not known of the model
+    if method.layers is not None:
+        layers_of(trial.model, method.layers)  # raises on layers that the model does not have
+    if trial.shifts:
+        data.pixel_step(1)  # raises on data without pixels
 
 
 def check_augment(data: Dataset) -> None:
-    """Refuse to crop and flip what is no image."""
+    """Raise if the data are not images that can be cropped and flipped."""
     if data.pixel_range is None or len(data.shape) != 3:
         raise SettingError("augment", f"needs images to crop and flip, {data.title} has none")
 
 
 def network(trial: Trial, data: Dataset, streams: Streams) -> nn.Module:
-    """The trial's network with its first weights."""
+    """Build the trial's network with its initial weights."""
     entry = trial.method.entry
     with drawing_from(streams.initialise):
         try:
@@ -92,19 +94,12 @@ def network(trial: Trial, data: Dataset, streams: Streams) -> nn.Module:
         except TypeError as error:
             raise ValueError(str(error)) from error
     net = net if entry.encoding is None else CleanEncoder(net, entry.encoding(data.shape))
-    # torch's stubs lack the call with a memory format alone
+    # torch's stubs lack the call with only a memory format
     return net if trial.protocol.layout is None else net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
 class CleanEncoder(nn.Module):
-    """A network for a method that re-encodes clean samples, `StackMix`.
-
-    In eval mode samples are encoded first. In training mode mixed inputs are encoded already.
-
-    Args:
-        net: the network inside.
-        interpolation: encodes the samples.
-    """
+    """A network that encodes clean samples in eval mode; mixed ones are encoded already."""
 
     def __init__(self, net: nn.Module, interpolation: Stack) -> None:
         super().__init__()
@@ -117,12 +112,7 @@ class CleanEncoder(nn.Module):
 
 
 class Inputs:
-    """The network's training inputs, augmented and normalised only as they are read.
-
-    Args:
-        data: where the samples are.
-        augment: draws crops and flips; None for the samples as they are.
-    """
+    """The network's training inputs, augmented and normalised only as they are read."""
 
     def __init__(self, data: Dataset, augment: Generator | None = None) -> None:
         self.data, self.augment = data, augment
@@ -134,18 +124,13 @@ class Inputs:
         return self.__getitems__([index])[0]
 
     def __getitems__(self, indices: list[int]) -> Tensor:
-        x, _ = gather(torch.tensor(indices), self.data, self.augment)
-        return x
+        return gather(torch.tensor(indices), self.data, self.augment)[0]
 
 
-@dataclass(frozen=True)
-class Strength:
-    """How strongly a trial mixes.
+class Strength(NamedTuple):
+    """How strongly a trial mixes: the alpha to train with, and the resulting xi.
 
-    Attributes:
-        alpha: the alpha to train with.
-        xi: the root mean square distance by which training inputs move; None where it is not
-            known.
+    xi is the root mean square distance by which mixing moves the inputs; None if it is unknown.
     """
 
     alpha: float
@@ -153,47 +138,36 @@ class Strength:
 
 
 def strengths(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Strength]:
-    """The strength of each trial, on its data.
+    """Return the strength of each trial on its data.
 
-    Trials that share their seed and pairing share the sampling of distances as well, and
-    get what each would get alone.
+    Trials with the same seed and pairing share the sampling of distances, which gives each the
+    same result as alone.
     """
-    measured: dict[tuple[int, int, str, bool], Calibration] = {}
+    measured: dict[tuple[object, ...], Calibration] = {}
     mixing = []
     for trial, dataset in zip(trials, data, strict=True):
-        method = trial.method
+        method, augment = trial.method, trial.protocol.augment
         if method.alpha == 0 or not method.has_xi:
-            mixing.append(Strength(method.alpha, 0.0 if method.alpha == 0 else None))
+            mixing.append(Strength(method.alpha, None if method.alpha else 0.0))
             continue
-        key = (trial.seed, method.k, method.pairing, trial.protocol.augment)
+        key = (trial.seed, method.k, method.pairing, augment)
         if key not in measured:
             streams = Streams(trial.seed)
             measured[key] = calibrate(
-                Inputs(dataset, streams.augment if trial.protocol.augment else None),
+                Inputs(dataset, streams.augment if augment else None),
                 k=method.k,
                 alpha=0,
                 disjoint=method.pairing == "batch",
                 generator=streams.calibrate,
             )
-        distances = measured[key]
-        alpha = _read_alpha(method, distances)
+        distances, alpha = measured[key], method.alpha
+        if method.alpha_rule == "xi":
+            alpha = distances.at(alpha).alpha
+        elif method.alpha_rule == "root":
+            alpha *= math.sqrt(distances.square_distance_1 / distances.square_distance)
         xi = math.sqrt(Beta(alpha).mean_square_step * distances.square_distance)
         mixing.append(Strength(alpha, xi))
     return mixing
-
-
-def _read_alpha(method: Method, distances: Calibration) -> float:
-    """The alpha to train with, by the rule of the method."""
-    if method.alpha_rule == "xi":
-        return distances.at(method.alpha).alpha
-    if method.alpha_rule == "root":
-        return method.alpha * math.sqrt(distances.square_distance_1 / distances.square_distance)
-    return method.alpha
-
-
-def threads_for(data: Dataset, devices: int) -> int:
-    """Threads of each process: products as small as those of a table are fastest on one."""
-    return 1 if len(data.shape) == 1 else max(1, torch.get_num_threads() // devices)
 
 
 @contextmanager
@@ -208,7 +182,7 @@ def computing_on(threads: int) -> Iterator[None]:
 
 
 def optimiser_of(parameters: Iterable[Tensor], protocol: Protocol) -> torch.optim.SGD:
-    """Stochastic gradient descent as the protocol says."""
+    """Return SGD with the protocol's settings."""
     return torch.optim.SGD(
         parameters,
         lr=protocol.rate,
@@ -218,6 +192,6 @@ def optimiser_of(parameters: Iterable[Tensor], protocol: Protocol) -> torch.opti
 
 
 def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
-    """Use `rate` from the next step on."""
+    """Set the learning rate."""
     for group in optimiser.param_groups:
         group["lr"] = rate

@@ -1,8 +1,8 @@
 """Random streams of a trial: one generator per purpose, all derived from its seed.
 
-Nothing that a method draws can shift what another stream gives. So trials of the same seed
-share their initial weights and the order of their samples, whatever they mix. In a job of
-several processes the order is common, and each process draws the rest by itself.
+What one stream draws does not shift another. So trials with the same seed share their initial
+weights and the order of their samples, whatever they mix. In a run of several processes (ranks) the
+order is shared, and each rank draws the rest for itself.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Generator, Tensor
@@ -23,30 +23,17 @@ BY_RANK = ("augment", "mix", "network", "place")
 
 
 class Streams:
-    """Generators of a trial, as attributes: `streams.order`, `streams.mix`, …
+    """A trial's generators; `kmixup.lab.data.load` draws the split from the same seed."""
 
-    `kmixup.lab.data.load` draws the split, from the same seed.
-
-    Attributes:
-        initialise: the first weights.
-        order, second: the two permutations of an epoch.
-        augment: crops and flips.
-        mix: lam.
-        network: what the network itself draws, such as dropout.
-        place: where to mix: boxes and layers.
-        calibrate: the sampling of distances for alpha.
-        noise: tests under a shift.
-    """
-
-    order: Generator
-    second: Generator
-    augment: Generator
-    mix: Generator
-    network: Generator
-    place: Generator
-    initialise: Generator
-    calibrate: Generator
-    noise: Generator
+    initialise: Generator  # initial weights
+    order: Generator  # the first permutation of an epoch
+    second: Generator  # the second permutation
+    augment: Generator  # crops and flips
+    mix: Generator  # quantiles of lam
+    network: Generator  # the network's own draws, such as dropout
+    place: Generator  # where to mix: boxes and layers
+    calibrate: Generator  # distances for alpha
+    noise: Generator  # tests under a shift
 
     def __init__(self, seed: int, rank: int = 0) -> None:
         for name in (*COMMON, *BY_RANK):
@@ -55,7 +42,7 @@ class Streams:
             setattr(self, name, Generator().manual_seed(int.from_bytes(digest[:4], "big")))
 
     def state(self) -> Tensor:
-        """State of all generators, `(streams, bytes)`."""
+        """Return the state of all generators, `(streams, bytes)`."""
         return torch.stack([getattr(self, name).get_state() for name in (*COMMON, *BY_RANK)])
 
     def restore(self, state: Tensor) -> None:
@@ -65,7 +52,7 @@ class Streams:
 
 @contextmanager
 def drawing_from(generator: Generator) -> Iterator[None]:
-    """Let what draws from torch's global generator depend on `generator` alone."""
+    """Within this context torch's global generator is seeded by a draw from `generator`."""
     with torch.random.fork_rng():
         torch.manual_seed(int(torch.randint(1 << 62, (), generator=generator)))
         yield
@@ -73,21 +60,13 @@ def drawing_from(generator: Generator) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class BatchRows:
-    """Which samples meet in one step.
+    """The samples that meet in one step."""
 
-    Attributes:
-        first: rows of the batch, `(n,)`.
-        second: rows of the batch that partners come from; None where that is the same batch.
-        again: the order in which the batch meets itself; None where no sample may meet itself.
-        u: the quantile of lam.
-        size: the number of samples that all processes see together.
-    """
-
-    first: Tensor
-    second: Tensor | None
-    u: Tensor
-    size: int
-    again: Tensor | None = None
+    first: Tensor  # rows of the batch, (n,)
+    second: Tensor | None  # rows that partners come from; None for the same batch
+    u: Tensor  # the quantile of lam
+    size: int  # the number of samples of all ranks together
+    again: Tensor | None = None  # the order in which the batch meets itself, with self-pairs
 
 
 def epoch(
@@ -95,39 +74,37 @@ def epoch(
 ) -> list[BatchRows]:
     """Draw one epoch over `n` samples: every sample once on each side, and a lam per step.
 
-    Of each batch a process takes every `ranks`-th sample. A last batch that would leave a
-    process fewer than two samples joins the one before.
+    A rank takes every `ranks`-th sample of each batch. A last batch that would leave a rank fewer
+    than two samples is joined to the one before.
     """
-    protocol = trial.protocol
+    protocol, pairing = trial.protocol, trial.method.pairing if alpha > 0 else None
     lengths = batch_lengths(n, protocol.batch_size, 2 * ranks, drop=bool(protocol.drop_last))
     used = sum(lengths)
     first = torch.split(torch.randperm(n, generator=streams.order)[:used], lengths)
     quantiles = uniforms((len(lengths),), streams.mix)
-    second: list[Tensor | None] = [None] * len(lengths)
-    if trial.method.pairing == "loaders" and alpha > 0:
-        second = list(torch.split(torch.randperm(n, generator=streams.second)[:used], lengths))
-    steps = [
-        BatchRows(rows[rank::ranks], None if facing is None else facing[rank::ranks], u, len(rows))
-        for rows, facing, u in zip(first, second, quantiles, strict=True)
-    ]
-    if trial.method.pairing != "reshuffle" or alpha == 0:
-        return steps
-    return [
-        replace(step, again=torch.randperm(len(step.first), generator=streams.second))
-        for step in steps
-    ]
+    second = first
+    if pairing == "loaders":
+        second = torch.split(torch.randperm(n, generator=streams.second)[:used], lengths)
+    steps = []
+    for rows, facing, u in zip(first, second, quantiles, strict=True):
+        own, again = rows[rank::ranks], None
+        if pairing == "reshuffle":
+            again = torch.randperm(len(own), generator=streams.second)
+        other = facing[rank::ranks] if pairing == "loaders" else None
+        steps.append(BatchRows(own, other, u, len(rows), again))
+    return steps
 
 
 def batch_lengths(n: int, batch_size: int, least: int, *, drop: bool = False) -> list[int]:
-    """Lengths of the batches of `n` samples; `drop` leaves out a last one that is short.
+    """Return the lengths of the batches of `n` samples; `drop` skips a short last one.
 
     >>> batch_lengths(10, 4, 2), batch_lengths(9, 4, 2), batch_lengths(10, 4, 2, drop=True)
     ([4, 4, 2], [4, 5], [4, 4])
     """
-    if drop and n >= batch_size:
-        return [batch_size] * (n // batch_size)
-    lengths = [batch_size] * (n // batch_size) + [n % batch_size] * (n % batch_size > 0)
-    if len(lengths) > 1 and lengths[-1] < least:
-        last = lengths.pop()
-        lengths[-1] += last
+    whole, rest = divmod(n, batch_size)
+    lengths = [batch_size] * whole
+    if not whole or (rest >= least and not drop):
+        lengths.append(rest)
+    elif not drop:
+        lengths[-1] += rest
     return lengths

@@ -1,7 +1,7 @@
-"""What samples are matched on: their pixels, principal components, or what a network sees.
+"""Features that samples are matched on: principal components, or what a network sees.
 
-Features of all training samples stand in a table and are looked up by the row of a sample, so
-that augmentation does not touch them, and a step costs a lookup.
+The features of all training samples are kept in a table and looked up by row. So augmentation does
+not affect them, and a step costs a lookup.
 """
 
 from __future__ import annotations
@@ -18,28 +18,26 @@ from kmixup.lab.data import Dataset
 from kmixup.modes import evaluating
 
 BATCH = 512
-DECAY = 0.99  # of the moving average of weights, in each step
+DECAY = 0.99  # per step, of the moving average of weights
+USUAL = {"pca": 50, "pca-white": 50, "network": 5, "ema": 5}
 
 
 @dataclass(frozen=True)
 class MatchOn:
-    """What samples are matched on, as read from a word such as "pca:50".
+    """What samples are matched on, parsed from a setting such as "pca:50".
 
-    Attributes:
-        kind: "pca" or "pca-white" for the first principal components of the training inputs, the
-            latter scaled to variance 1; "network" for the penultimate features of the network in
-            training; "ema" for those of the moving average of its weights.
-        number: of components, or of epochs from one computation of the features to the next.
+    "pca" and "pca-white" are the first principal components of the training inputs, the latter
+    scaled to variance 1; "network" the penultimate features of the network in training; "ema" those
+    of the moving average of its weights. The number is that of components, or of epochs between
+    computations of the features.
     """
 
     kind: str
     number: int
 
-    USUAL = {"pca": 50, "pca-white": 50, "network": 5, "ema": 5}  # noqa: RUF012, a constant
-
     @classmethod
     def read(cls, text: str) -> MatchOn | None:
-        """None for pixels, which are matched on without features.
+        """Parse a setting; None for pixels, which need no features.
 
         >>> MatchOn.read("pca"), MatchOn.read("pixels")
         (MatchOn(kind='pca', number=50), None)
@@ -47,10 +45,10 @@ class MatchOn:
         if text == "pixels":
             return None
         kind, colon, number = str(text).partition(":")
-        usual = cls.USUAL.get(kind)
+        usual = USUAL.get(kind)
         if usual is None or (colon and not (number.isdecimal() and int(number) > 0)):
             raise ValueError(
-                f"match_on must be pixels, {', '.join(cls.USUAL)}, or one of these with a number, "
+                f"match_on must be pixels, {', '.join(USUAL)}, or one of these with a number, "
                 f'e.g. pca:20 or network:5, got "{text}"'
             )
         return cls(kind, int(number) if colon else usual)
@@ -58,28 +56,18 @@ class MatchOn:
     def __str__(self) -> str:
         return f"{self.kind}:{self.number}"
 
-    @property
-    def of_network(self) -> bool:
-        return self.kind in ("network", "ema")
-
 
 class FeatureTable:
-    """Features of all training samples, `(n, d)`.
-
-    Args:
-        on: what samples are matched on.
-        data: where the samples are.
-        net: the network in training.
-    """
+    """Features of all training samples, `(n, d)`, looked up by row."""
 
     def __init__(self, on: MatchOn, data: Dataset, net: nn.Module) -> None:
         self.on, self.data, self.net = on, data, net
         self.average: AveragedModel | None = None
+        self.rows = torch.empty(0)
         if on.kind == "ema":
             average = get_ema_multi_avg_fn(DECAY)
             self.average = AveragedModel(net, multi_avg_fn=average, use_buffers=True)
-        self.rows = torch.empty(0)
-        if not on.of_network:
+        elif on.kind != "network":
             self.rows = principal_components(
                 self._inputs(), on.number, whiten=on.kind == "pca-white"
             )
@@ -88,12 +76,12 @@ class FeatureTable:
         return self.rows.index_select(0, rows.to(self.rows.device))
 
     def refresh(self, epoch: int) -> None:
-        """Compute what the network sees, if it is time to in an epoch counted from 0."""
-        if self.on.of_network and epoch % self.on.number == 0:
+        """Recompute the network's features if they are due in an epoch, counted from 0."""
+        if self.on.kind in ("network", "ema") and epoch % self.on.number == 0:
             net = self.net if self.average is None else self.average.module
             self.rows = penultimate(net, self._inputs())
 
-    def follow(self) -> None:
+    def update_average(self) -> None:
         """Move the average towards the weights, after each step."""
         if self.average is not None:
             self.average.update_parameters(self.net)
@@ -112,15 +100,15 @@ class FeatureTable:
 
 
 def principal_components(x: Tensor, number: int, *, whiten: bool = False) -> Tensor:
-    """The first principal components of samples `(n, ...)`, as many as there are at most.
+    """Return the first principal components of samples `(n, ...)`, at most as many as there are.
 
-    Whitened, each has the variance 1; directions in which the samples do not vary are left out.
+    Whitened components have variance 1; directions without variance are left out.
     """
     from sklearn.decomposition import PCA
 
     rows = x.flatten(1).cpu().double().numpy()
     n, d = rows.shape
-    solver = "covariance_eigh" if n > d else "full"  # the faster of two that draw nothing
+    solver = "covariance_eigh" if n > d else "full"  # the faster of the two deterministic ones
     pca = PCA(min(number, n - 1, d), svd_solver=solver)
     scores = torch.from_numpy(pca.fit_transform(rows))
     if whiten:
@@ -131,25 +119,25 @@ def principal_components(x: Tensor, number: int, *, whiten: bool = False) -> Ten
 
 
 def penultimate(net: nn.Module, x: Tensor) -> Tensor:
-    """What the last layer of a network is given for inputs `(n, ...)`, in eval mode: `(n, d)`."""
+    """Return the inputs of a network's last layer, in eval mode: `(n, ...)` to `(n, d)`."""
     last = [layer for layer in net.modules() if not list(layer.children())][-1]
-    seen: list[Tensor] = []
+    features: list[Tensor] = []
+    last_outputs: list[Tensor] = []
 
     def keep(_: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        seen.append(inputs[0].flatten(1))
-        given.append(output)
+        features.append(inputs[0].flatten(1))
+        last_outputs.append(output)
 
-    given: list[Tensor] = []
     handle = last.register_forward_hook(keep)
     try:
         with evaluating(net), torch.no_grad():
             outputs = [net(batch) for batch in torch.split(x, BATCH)]
     finally:
         handle.remove()
-    if [id(output) for output in outputs] != [id(output) for output in given]:
+    if [id(output) for output in outputs] != [id(output) for output in last_outputs]:
         raise ValueError(
             "match_on needs a network that ends in its last layer, got "
             f"{type(net).__name__}, whose last module is {type(last).__name__}: define the layer "
             "that gives the outputs last"
         )
-    return torch.cat(seen)
+    return torch.cat(features)

@@ -1,0 +1,216 @@
+"""One training step: gather the samples, mix them, and run the network.
+
+The trial's streams determine which samples meet and the quantile of lam. The library's mixer draws
+the rest and mixes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Generator, Tensor, nn
+
+from kmixup.features import Features
+from kmixup.importance import saliency
+from kmixup.lab.data import Dataset
+from kmixup.lab.evaluate.tasks import objective_of
+from kmixup.lab.models import layers_of
+from kmixup.lab.train.config import Layout, Method, Trial
+from kmixup.lab.train.match_on import FeatureTable, MatchOn
+from kmixup.lab.train.methods import Ingredients
+from kmixup.lab.train.streams import BatchRows, Streams, drawing_from
+from kmixup.layers import unwrapped
+from kmixup.matching.assignment import Indices
+from kmixup.mixed import Mixed
+from kmixup.mixer import AnyDraw, Mixing
+from kmixup.randomness import Source
+from kmixup.wrappers.hidden import HiddenMixup
+from kmixup.wrappers.memory import Memory
+
+PADDING = 4
+
+
+def crop_and_flip(x: Tensor, generator: Generator) -> Tensor:
+    """Shift each image `(n, channels, height, width)` by up to 4 pixels and flip half of them.
+
+    Pixels from outside the image are black, the raw value 0.
+    """
+    n, channels, height, width = x.shape
+    offset = torch.randint(2 * PADDING + 1, (n, 2), generator=generator)
+    flip = torch.randint(2, (n, 1), generator=generator).bool()
+    rows = offset[:, :1] + torch.arange(height)
+    columns = offset[:, 1:] + torch.arange(width)
+    columns = torch.where(flip, columns.flip(1), columns)
+    padded = nn.functional.pad(x, [PADDING] * 4)
+    sample, channel = torch.arange(n), torch.arange(channels)
+    index = (sample[:, None, None, None], channel[:, None, None], rows[:, None, :, None])
+    return padded[tuple(i.to(x.device) for i in (*index, columns[:, None, None, :]))]
+
+
+def gather(
+    rows: Tensor, data: Dataset, augment: Generator | None, layout: Layout | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the inputs of the given training samples, augmented and normalised, and targets."""
+    rows = rows.to(data.x_train.device)
+    x = data.x_train.index_select(0, rows)
+    if augment is not None:
+        x = crop_and_flip(x, augment)
+    x = data.normalise(x)
+    if layout is not None:
+        x = x.contiguous(memory_format=torch.channels_last)
+    return x, data.y_train.index_select(0, rows)
+
+
+def mixer_of(
+    method: Method,
+    alpha: float,
+    classes: int | None,
+    shape: tuple[int, ...] = (),
+    net: nn.Module | None = None,
+) -> Mixing:
+    """Build the library's mixer for a method, with the alpha to train with."""
+    return method.entry.build(
+        Ingredients(method.k, alpha, classes, shape, net, method.memory, method.labels or 0.0)
+    )
+
+
+class StreamSource(Source):
+    """The draws of a step that the trial's streams have made; boxes and the like from `place`.
+
+    An epoch is in random order, so a batch that is paired within itself keeps its order.
+    """
+
+    def __init__(self, u: Tensor, place: Generator | None = None) -> None:
+        super().__init__(place)
+        self.u = u
+
+    def coin(self) -> float:
+        return 0.0
+
+    def order(self, n: int) -> Indices:
+        return np.arange(n)
+
+    def quantiles(self, size: tuple[int, ...]) -> Tensor:
+        known = self.u.numel() == math.prod(size)
+        return self.u.view(size) if known else super().quantiles(size)
+
+
+def draw_of(batch: BatchRows, mixer: Mixing, place: Generator | None = None) -> AnyDraw:
+    """Return the mixer's draw for a step, within the batch or across two."""
+    within = batch.second is None and batch.again is None
+    return mixer.sample(len(batch.first), within=within, source=StreamSource(batch.u, place))
+
+
+class Step:
+    """Maps the rows of a step to the network's outputs and the mixed targets.
+
+    `alpha` is the one to train with. `learned` are parameters of the mixer beside the network's.
+    """
+
+    def __init__(
+        self, model: nn.Module, trial: Trial, data: Dataset, streams: Streams, alpha: float
+    ) -> None:
+        self.model, self.net = model, unwrapped(model)
+        self.data, self.streams = data, streams
+        self.augment = streams.augment if trial.protocol.augment else None
+        self.layout = trial.protocol.layout
+        clean_pass, matched = trial.protocol.clean_pass, trial.method.k > 1
+        self.clean_pass = clean_pass == "always" or (clean_pass == "matched" and matched)
+        self.objective = objective_of(data, trial.class_weights)
+        classes = self.objective.num_classes
+        with drawing_from(streams.initialise):
+            mixer = mixer_of(trial.method, alpha, classes, data.shape, self.net)
+        self.mixer = mixer.to(data.x_train.device)
+        shared = set(self.net.parameters())
+        self.learned = [
+            parameter
+            for parameter in self.mixer.parameters()
+            if parameter.requires_grad and parameter not in shared
+        ]
+        memories = [part for part in self.mixer.modules() if isinstance(part, Memory)]
+        self.memory = memories[0] if memories else None
+        self.table: FeatureTable | None = None
+        on = None if trial.method.match_on is None else MatchOn.read(trial.method.match_on)
+        if on is not None and alpha > 0:
+            self.table = FeatureTable(on, data, self.net)
+        self.by_saliency = trial.method.entry.by_saliency and alpha > 0
+        self.hidden: HiddenMixup | None = None
+        if trial.method.layers is not None and alpha > 0:
+            layers = layers_of(trial.model, trial.method.layers)
+            self.hidden = HiddenMixup(model, layers, mixer=self.mixer)
+
+    def __call__(self, batch: BatchRows) -> tuple[Tensor, Tensor]:
+        """Return outputs `(n, outputs)` and mixed, weighted targets."""
+        outputs, mixed = self.run(batch)
+        return outputs, self.weighted(mixed)
+
+    def run(self, batch: BatchRows) -> tuple[Tensor, Mixed]:
+        """Return outputs `(n, outputs)` and a record of the mixing."""
+        if self.hidden is None:
+            mixed = self.mix(batch)
+            return self.model(mixed.x), mixed
+        x, y = self._clean(batch)
+        draw = self.hidden.sample(len(x), source=StreamSource(batch.u, self.streams.place))
+        return self.hidden.mix(x, y, draw)
+
+    def mix(self, batch: BatchRows) -> Mixed:
+        """Mix the inputs of a step, before the network."""
+        x, y = self._clean(batch)
+        other = None if batch.second is None else self.gather(batch.second)
+        facing = batch.second
+        if batch.again is not None:
+            other, facing = (x[batch.again], y[batch.again]), batch.first[batch.again]
+        features: Features | None = None
+        if self.table is not None:
+            own = self.table[batch.first]
+            features = own if facing is None else (own, self.table[facing])
+        importance = self._saliency(x, y) if self.by_saliency else None
+        checked = self.mixer.batch(x, y, other=other, features=features, importance=importance)
+        mixed = self.mixer.mix_batch(checked, draw_of(batch, self.mixer, self.streams.place))
+        self.mixer.remember(checked)
+        return mixed
+
+    def weighted(self, mixed: Mixed) -> Tensor:
+        """Return mixed targets times the weights of classes and pairs."""
+        targets: Tensor = mixed.y
+        if self.objective.class_weights is not None:
+            targets = targets * self.objective.class_weights
+        return targets if mixed.weight is None else self.objective.weigh(targets, mixed.weight)
+
+    def gather(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the network's inputs and the mixer's targets of some training samples."""
+        x, y = gather(rows, self.data, self.augment, self.layout)
+        return x, self.objective.targets(y)
+
+    def _clean(self, batch: BatchRows) -> tuple[Tensor, Tensor]:
+        """Return the first side of a step, after a clean pass if the protocol has one."""
+        x, y = self.gather(batch.first)
+        if self.clean_pass:
+            with torch.no_grad():
+                self.model(self.mixer.encode_clean(x))
+        return x, y
+
+    def _saliency(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return the saliency of pixels, by the network as it is before the step."""
+        # without DDP's wrapper, which would wait for a backward pass of all parameters
+        return saliency(self.net, x, y, criterion=self.objective.criterion)
+
+    def rank_state(self) -> dict[str, Any]:
+        """Return what each process has for itself: generators, memory and features."""
+        memory = None if self.memory is None else self.memory.get_extra_state()
+        return {
+            "generators": self.streams.state(),
+            "memory": memory or {},
+            # batch norm of the moving average has seen only the samples of this process
+            "features": {} if self.table is None else self.table.state_dict(),
+        }
+
+    def load_rank_state(self, state: dict[str, Any]) -> None:
+        if self.memory is not None and state["memory"]:
+            self.memory.set_extra_state(state["memory"])
+        if self.table is not None:
+            self.table.load_state_dict(state["features"])
+        self.streams.restore(state["generators"])
