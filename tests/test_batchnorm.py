@@ -1,11 +1,15 @@
 """Statistics of batch norm from clean data."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch import nn
 from torch.optim.swa_utils import update_bn
+from torch.utils.data import DataLoader, TensorDataset, default_collate
 
-from kmixup import clean_batchnorm
+from kmixup import KMixup, Prefetch, clean_batchnorm
+from kmixup.integrations.data import MixCollate
 
 
 def network():
@@ -88,3 +92,40 @@ def test_a_network_without_batch_norm_and_an_empty_loader_are_refused():
         clean_batchnorm(frozen, batches())
     with pytest.raises(ValueError, match="at least one batch"):
         clean_batchnorm(network(), [])
+
+
+MIXER = KMixup(k=2, num_classes=2, generator=torch.Generator().manual_seed(0))
+
+
+def mixed_batch(samples, mixer=None):
+    return (mixer or MIXER)(*default_collate(samples))
+
+
+def loader_with(collate):
+    data = TensorDataset(torch.randn(32, 3, 8, 8), torch.arange(32) % 2)
+    return DataLoader(data, batch_size=16, collate_fn=collate)
+
+
+@pytest.mark.parametrize(
+    "loader",
+    [
+        loader_with(MixCollate(MIXER)),
+        loader_with(mixed_batch),
+        loader_with(lambda samples, mix=MIXER: MIXER.forward(*default_collate(samples))),
+        loader_with(partial(mixed_batch, mixer=MIXER)),
+        Prefetch(loader_with(None), MIXER),
+        Prefetch(loader_with(None), MIXER.draw),
+        Prefetch(loader_with(MixCollate(MIXER)), lambda x, y: (x, y)),
+    ],
+)
+def test_a_loader_that_mixes_raises(loader):
+    net = network()
+    before = net[1].running_mean.clone()
+    with pytest.raises(ValueError, match="loader must yield clean batches, KMixup mixes them"):
+        clean_batchnorm(net, loader)
+    assert torch.equal(net[1].running_mean, before)
+
+
+def test_a_loader_whose_mixer_is_in_eval_mode_will_do():
+    mixer = KMixup(k=2, num_classes=2).eval()
+    clean_batchnorm(network(), loader_with(MixCollate(mixer)))

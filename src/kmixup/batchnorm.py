@@ -1,14 +1,16 @@
-"""Statistics of batch norm from clean data, for a network that was trained on mixed data.
+"""Batch-norm statistics recomputed on clean data, for a network that was trained on mixed data.
 
-Batch norm divides by the variance of what it saw in training. Mixed inputs vary less than clean
-ones: at lam = 1/2 an average of two independent samples has half their variance. So a network
-that is tested on clean inputs reads statistics that do not fit them. Computing the statistics
-afresh on clean training inputs, after training, mends this and changes no weight.
+Batch norm divides by the variance that it saw in training. Mixed inputs vary less than clean ones:
+at lam = 1/2 the average of two independent samples has half their variance. So the statistics do
+not fit clean test inputs. Recomputing them on clean training inputs after training fixes this and
+changes no weight.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -16,18 +18,19 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from kmixup.mixer import Mixing
 from kmixup.modes import evaluating
 
 Net = TypeVar("Net", bound=nn.Module)
 
 
 def has_batchnorm(net: nn.Module) -> bool:
-    """Whether a network has batch norm that keeps statistics."""
+    """Return whether a network has batch norm that keeps statistics."""
     return bool(_layers(net))
 
 
 def check_batchnorm(net: nn.Module) -> None:
-    """Refuse a network without batch norm that keeps statistics."""
+    """Raise if a network has no batch norm that keeps statistics."""
     if not has_batchnorm(net):
         raise ValueError(
             f"net must have batch norm with running statistics, {type(net).__name__} has none: "
@@ -43,24 +46,29 @@ def clean_batchnorm(
     device: torch.device | str | None = None,
     call: Callable[[Any], object] | None = None,
 ) -> Net:
-    """Compute the running statistics of batch norm afresh, in place; returns the network.
+    """Recompute the running statistics of batch norm in place, and return the network.
 
     The statistics are averages over all batches of `loader`. Call it once after training and
-    before testing. Meanwhile batch norm alone is in training mode: dropout is off, as in a test.
-    If a batch fails, the network keeps the statistics that it had.
+    before testing. Meanwhile only batch norm is in training mode: dropout is off, as in a test.
+    If a batch fails, the network keeps its old statistics.
 
     Args:
         net: the trained network; its weights stay as they are.
-        loader: batches of clean training inputs, or tuples that start with them. Augment them
-            as in training, and leave out the mixing alone: the weights fit such statistics.
+        loader: batches of clean training inputs, or tuples that start with them. Augment them as
+            in training, but do not mix them: the weights fit such statistics.
         device: where the inputs are moved to; by default they stay where they are.
-        call: runs the network on a batch of the loader, where `net(inputs)` is not the way.
+        call: runs the network on a batch of the loader, if `net(inputs)` does not.
 
     >>> net = nn.Sequential(nn.BatchNorm1d(1))
     >>> clean_batchnorm(net, [torch.tensor([[4.0], [6.0]])])[0].running_mean
     tensor([5.])
     """
     check_batchnorm(net)
+    if (mixer := _mixer_of(loader)) is not None:
+        raise ValueError(
+            f"loader must yield clean batches, {type(mixer).__name__} mixes them: use a loader "
+            "without it, or call its .eval() first"
+        )
     layers = _layers(net)
     batches = iter(loader)
     if (first := next(batches, None)) is None:
@@ -71,7 +79,7 @@ def clean_batchnorm(
     with evaluating(net):
         for layer in layers:
             layer.reset_running_stats()
-            layer.momentum = None  # an average of all batches alike
+            layer.momentum = None  # an equal average of all batches
             layer.train()
         try:
             for batch in chain([first], batches):
@@ -84,6 +92,28 @@ def clean_batchnorm(
             for layer, momentum in zip(layers, momenta, strict=True):
                 layer.momentum = momentum
     return net
+
+
+def _mixer_of(part: object, depth: int = 4) -> Mixing | None:
+    """Return the mixer in training mode that a loader, or a function it calls, applies."""
+    if isinstance(part, Mixing):
+        return part if part.training else None
+    if not depth:
+        return None
+    inside: list[object] = []
+    if isinstance(part, partial):
+        inside = [part.func, *part.args, *part.keywords.values()]
+    elif inspect.ismethod(part):
+        inside = [part.__self__]
+    elif inspect.isfunction(part):
+        variables = inspect.getclosurevars(part)
+        inside = [*variables.nonlocals.values(), *variables.globals.values()]
+        inside = [value for value in inside if isinstance(value, Mixing)]
+    else:
+        names = ("mix", "mixer", "collate_fn", "loader")
+        inside = [getattr(part, name) for name in names if hasattr(part, name)]
+    mixers = (_mixer_of(value, depth - 1) for value in inside)
+    return next((mixer for mixer in mixers if mixer is not None), None)
 
 
 def _layers(net: nn.Module) -> list[_BatchNorm]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -26,6 +27,7 @@ from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.loop import train
 from kmixup.lab.train.model import Model, load
+from kmixup.lab.train.record import training_note
 from kmixup.lab.train.setup import computing_on, load_data
 
 __all__ = ["Model", "Tuned", "fit", "load", "tune_data"]
@@ -48,6 +50,7 @@ def fit(
     task: Task | None = None,
     class_weights: ClassWeights | None = None,
     out: str | Path | None = None,
+    overwrite: bool = False,
     device: str = "auto",
     progress: bool | None = None,
 ) -> Model:
@@ -77,6 +80,7 @@ def fit(
         task: "classes" or "regression", where the values of the targets do not tell.
         class_weights: "balanced" lets rare classes weigh as much as frequent ones.
         out: folder for the record and the model, which `load` reads.
+        overwrite: replace what an earlier run left in `out`.
         device: "auto", "cpu", "cuda" or "mps".
         progress: whether to show a bar; by default where standard error is a terminal.
 
@@ -105,7 +109,11 @@ def fit(
     usual = defaults_for(name, loaded)
     settings = known_settings(Protocol, protocol or {}, "protocol.")
     trial = replace(trial, model=model or usual.model, protocol=replace(usual.protocol, **settings))
-    trained = train(trial, data=loaded, out=out, device=device, progress=progress)
+    trained = train(
+        trial, data=loaded, out=out, overwrite=overwrite, device=device, progress=progress
+    )
+    if note := training_note(trained.record):
+        warnings.warn(note, stacklevel=2)
     return Model.of(trained.net, trial, loaded, trained.record)
 
 

@@ -126,12 +126,12 @@ def test_a_run_goes_on_only_when_asked_to(kmixup, here):
     assert code == 2
     assert err == (
         "kmixup: --out must be a new folder, run holds a run with 2 epochs done: "
-        "set resume to continue it, or choose another folder\n"
+        "set resume to continue it, or overwrite to start afresh\n"
     )
     assert kmixup(*words, "--resume")[0] == 0
     code, _, err = kmixup(*words, "--resume", "--seed", 3)
     assert code == 2
-    assert "has --seed 0 and not --seed 3: ask for the same, or choose another folder" in err
+    assert "has --seed 0 and not --seed 3: use the same settings, choose another folder" in err
 
 
 @pytest.mark.slow

@@ -148,9 +148,9 @@ def test_what_is_no_fleet_is_refused():
     with pytest.raises(ValueError, match="trials must have at least one member, got none"):
         train_fleet([])
     single = trials()[0]
-    with pytest.raises(ValueError, match="may differ in seed and method alone, got Trial"):
+    with pytest.raises(ValueError, match="may differ only in seed and method, got Trial"):
         train_fleet([single, replace(single, data="cancer")])
-    with pytest.raises(ValueError, match="may differ in seed and method alone"):
+    with pytest.raises(ValueError, match="may differ only in seed and method"):
         train_fleet([single, replace(single, protocol=replace(single.protocol, rate=1.0))])
     with pytest.raises(ValueError, match="precision must be fp32 in a fleet, got bf16"):
         train_fleet([replace(single, protocol=replace(single.protocol, precision="bf16"))])

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,14 +38,16 @@ def predict(
     out: Annotated[
         Path | None, typer.Option(help="The file to write; by default standard output.")
     ] = None,
+    allow_code: Annotated[
+        bool, typer.Option("--allow-code", help="Load a network of your own, which runs its code.")
+    ] = False,
 ) -> None:
     from kmixup.lab.files import replace_content
     from kmixup.lab.train.model import load
 
-    sys.path.insert(0, os.getcwd())  # for models of one's own
     if not Path(samples).expanduser().exists():
         raise ValueError(f"there is no file or folder {samples!r} to predict")
-    model = load(run)
+    model = load(run, allow_code=allow_code)
     predictions = model.predictions(samples)
     for note in predictions.notes:
         typer.echo(note, err=True)

@@ -40,7 +40,7 @@ from kmixup.lab.train import checkpoint
 from kmixup.lab.train.config import Method, Trial, shifts_from, variant_words
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.methods import METHODS, VARIANTS, choices
-from kmixup.lab.train.record import CLEAN
+from kmixup.lab.train.record import CLEAN, training_note
 
 WITHOUT_K = " and ".join(name for name, entry in METHODS.items() if not entry.has_k)
 
@@ -272,8 +272,11 @@ def summary(trial: Trial, data: Dataset, record: dict[str, Any]) -> str:
         f"{measure.text(scores.error)} on {count(len(data.y_test), 'sample')}, "
         f"{', '.join(figures(scores))} "
         f"after {count(len(record['epochs']), 'epoch')} in {record['seconds']:.1f} s",
+        f"training {measure.name} {measure.text(record['training']['error'])}",
         *beside(scores, constant_answer(data)),
     ]
+    if note := training_note(record):
+        lines.append(f"note: {note}")
     if CLEAN in record:
         clean = read_scores(record[CLEAN])
         lines.append(

@@ -170,7 +170,7 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
         if plain["format"] != FORMAT:
             raise ValueError(f"format {plain['format']}, not {FORMAT}")
         if plain.pop(CHECKSUM) != _checksum(plain):
-            raise ValueError("a wrong checksum, it is damaged")
+            raise ValueError("a wrong checksum")
         inputs, target = InputPipeline.from_dict(plain["inputs"]), plain["target"]
         name, classes = str(plain["model"]), tuple(map(str, plain["classes"]))
         mean, std = float(target["mean"]), float(target["std"])
@@ -186,8 +186,8 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
             raise ValueError(f"means that do not fit inputs of the shape {inputs.shape}")
     except UNREADABLE as error:
         raise ValueError(
-            f"{path} must be a model of this version of kmixup, could not be read: "
-            f"{type(error).__name__} {error}"
+            f"{path} must be a model of this version of kmixup, could not be read "
+            f"({type(error).__name__}: {error}): train again, or copy it again"
         ) from error
     if name not in MODELS and not allow_code:
         raise SettingError(
