@@ -17,13 +17,13 @@ ENDS = {"__init__", "__main__"}
 # a module may import from the levels before its own
 LEVELS = [
     {"checks", "columns", "compiling", "layers", "measured", "modes", "randomness"},
-    {"batchnorm", "coefficient", "matching", "state"},
+    {"coefficient", "matching", "state"},
     {"interpolation", "nests", "sampling", "targets"},
     {"features"},
     {"calibration", "importance", "mixed"},
     {"batch"},
     {"mixer"},
-    {"vicinal", "wrappers"},
+    {"batchnorm", "vicinal", "wrappers"},
     {"methods"},
     {"hidden"},  # in wrappers, but KMixup is its default
 ]

@@ -15,8 +15,9 @@ import torch
 from kmixup.lab.data import load
 from kmixup.lab.data.dataset import Dataset
 from kmixup.lab.files import replace_file
-from kmixup.lab.train import checkpoint, progress
+from kmixup.lab.train import checkpoint, progress, record
 from kmixup.lab.train.config import Method, Protocol, Trial, shifts_from
+from kmixup.lab.train.fleet import train_fleet
 from kmixup.lab.train.loop import train
 from kmixup.lab.train.setup import DivergedError, strengths
 
@@ -114,6 +115,33 @@ def test_the_record_says_what_was_run_and_its_result_is_the_last_epochs(tmp_path
     }  # fmt: skip
     assert written["versions"]["torch"] == torch.__version__
     assert written["machine"]["device"] == "cpu"
+
+
+def linear_classes(n=120):
+    """Two classes in three inputs that a plane separates."""
+    x = torch.randn(n, 3, generator=torch.Generator().manual_seed(0))
+    y, half = (x.sum(1) > 0).long(), n // 2
+    one = torch.tensor(1.0)
+    return Dataset(
+        "plane", x[:half], y[:half], x[half:], y[half:], ("a", "b"), 0 * one, one, "none"
+    )
+
+
+@pytest.mark.parametrize(("epochs", "fitted"), [(2, False), (80, True)])
+def test_the_training_error_is_recorded_and_a_network_that_has_not_fitted_is_noted(epochs, fitted):
+    protocol = Protocol(epochs=epochs, rate=0.02, batch_size=60)
+    this = Trial("plane", "mlp-iris", Method("mixup"), protocol)
+    trained = run(this, data=linear_classes())
+    training = trained.record["training"]
+    outputs = trained.net.eval()(linear_classes().x_train)
+    wrong = outputs.argmax(1) != linear_classes().y_train
+    assert training["error"] == pytest.approx(float(wrong.double().mean()))
+    assert training["linear"] < 0.1
+    assert training["fitted"] is fitted
+    note = record.training_note(trained.record)
+    assert (note is None) if fitted else ("a linear model's" in note)
+    (member,) = train_fleet([this], data=[linear_classes()])
+    assert member.record["training"] == training
 
 
 def test_a_part_of_a_data_set_is_named_in_the_record(photos):
@@ -287,6 +315,45 @@ def test_a_folder_with_a_run_is_not_overwritten(tmp_path):
     run(trial(), out=tmp_path)
     with pytest.raises(ValueError, match="holds a run with 4 epochs done: set resume"):
         run(trial(), out=tmp_path)
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_every_setting_that_differs_from_the_run_in_the_folder_is_named(tmp_path, resume):
+    run(trial(), out=tmp_path)
+    message = "has k=4 and not k=8, seed=0 and not seed=2: use the same settings, choose .* overw"
+    with pytest.raises(ValueError, match=message):
+        run(trial(k=8, seed=2), out=tmp_path, resume=resume)
+
+
+def test_overwrite_starts_afresh(tmp_path):
+    run(trial(), out=tmp_path)
+    replaced = run(trial(seed=2), out=tmp_path, overwrite=True)
+    assert same(replaced.net, run(trial(seed=2)).net)
+    assert checkpoint.completed_epochs(tmp_path / checkpoint.NAME) == 4
+    assert json.loads((tmp_path / "record.json").read_text()) == replaced.record
+    with pytest.raises(DivergedError):
+        run(trial(protocol=replace(FAST, rate=1e6)), out=tmp_path, overwrite=True)
+    assert os.listdir(tmp_path) == [checkpoint.LOCK]  # nothing of the run before is left
+
+
+def test_a_folder_in_which_a_run_is_training_is_not_used_by_another(tmp_path):
+    with checkpoint.locked(tmp_path):
+        for resume in (False, True):
+            with pytest.raises(ValueError, match="out must be a folder that no other run is using"):
+                run(trial(), out=tmp_path, resume=resume)
+    run(trial(), out=tmp_path)
+
+
+def test_a_resumed_run_notices_that_its_data_have_changed(tmp_path, monkeypatch):
+    table = tmp_path / "own.csv"
+    rows = [f"{i},{i % 7},{i % 2}" for i in range(60)]
+    table.write_text("\n".join(["a,b,y", *rows]))
+    this = Trial(str(table), "mlp-iris", Method("kmixup", 4), FAST)
+    stopped_after(monkeypatch, 2, this, out=tmp_path / "run")
+    rows[5] = "5,5,0"
+    table.write_text("\n".join(["a,b,y", *rows]))
+    with pytest.raises(ValueError, match=r"own.csv has changed since .*checkpoint.pt was written"):
+        run(this, out=tmp_path / "run", resume=True)
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04 torn"])

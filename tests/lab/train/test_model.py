@@ -1,6 +1,8 @@
 """Models that can be used: written, read back, and given new samples."""
 
 import json
+import sys
+from contextlib import suppress
 from datetime import datetime
 
 import numpy as np
@@ -13,6 +15,7 @@ from PIL import Image
 from kmixup.lab.data import load as load_data
 from kmixup.lab.data.inputs import InputPipeline
 from kmixup.lab.models import build
+from kmixup.lab.train import model
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.model import Model, load
 
@@ -39,10 +42,10 @@ def rows_of(path, delimiter=",", encoding="utf-8"):
 
 
 def test_a_model_that_was_read_back_predicts_to_the_last_bit_alike(tmp_path, clients):
-    model = untrained(load_data(str(clients)))
-    model.save(tmp_path / "run")
+    saved = untrained(load_data(str(clients)))
+    saved.save(tmp_path / "run")
     again = load(tmp_path / "run")
-    assert np.array_equal(again.predict_proba(clients), model.predict_proba(clients))
+    assert np.array_equal(again.predict_proba(clients), saved.predict_proba(clients))
     assert (again.classes, again.name, again.record) == (("leaves", "stays"), "mlp-iris", {})
     assert {path.name for path in (tmp_path / "run").iterdir()} == {
         "model.json",
@@ -52,26 +55,26 @@ def test_a_model_that_was_read_back_predicts_to_the_last_bit_alike(tmp_path, cli
 
 def test_predictions_of_the_test_rows_are_those_of_the_network_on_the_data_set(clients):
     data = load_data(str(clients))
-    model = untrained(data)
+    saved = untrained(data)
     rows = rows_of(clients)
     numbers = data.x_test[:, data.columns.index("row")].long().tolist()
     test = [rows[number - 1] for number in numbers]
     with torch.no_grad():
-        logits = model.net(data.normalise(data.x_test)).double()
-    assert np.allclose(model.predict_proba(test), logits.softmax(1).numpy())
+        logits = saved.net(data.normalise(data.x_test)).double()
+    assert np.allclose(saved.predict_proba(test), logits.softmax(1).numpy())
 
 
 def test_numbers_come_in_the_unit_of_the_target(tmp_path):
     path = regression(tmp_path / "rents.csv", rows=60)
     data = load_data(str(path))
-    model = untrained(data)
+    saved = untrained(data)
     with torch.no_grad():
-        model.net[-1].weight.zero_()
-        model.net[-1].bias.zero_()
-    assert np.allclose(model.predict(path), data.target_mean)
+        saved.net[-1].weight.zero_()
+        saved.net[-1].bias.zero_()
+    assert np.allclose(saved.predict(path), data.target_mean)
     assert 300 < data.target_mean < 1500
     with pytest.raises(ValueError, match="a regression has no probabilities: use predict"):
-        model.predict_proba(path)
+        saved.predict_proba(path)
 
 
 def test_loading_leaves_the_random_numbers_of_the_program_as_they_are(tmp_path):
@@ -86,10 +89,13 @@ def test_a_folder_without_a_model_is_refused(tmp_path):
         load(tmp_path)
 
 
-@pytest.mark.parametrize("contents", ["{", "[]", '{"format": 2}', '{"format": 1}'])
+NESTED = "[" * 100_000
+
+
+@pytest.mark.parametrize("contents", ["{", "[]", '{"format": 3}', '{"format": 1}', NESTED, "\xff"])
 def test_settings_of_something_else_are_refused(tmp_path, contents):
     untrained(load_data("iris")).save(tmp_path)
-    (tmp_path / "model.json").write_text(contents)
+    (tmp_path / "model.json").write_text(contents, encoding="latin-1")
     with pytest.raises(ValueError, match="must be a model of this version of kmixup"):
         load(tmp_path)
 
@@ -105,12 +111,91 @@ def test_weights_of_another_model_are_refused(tmp_path):
         load(tmp_path / "one")
 
 
-def test_a_network_that_has_changed_is_refused(tmp_path):
+def forge(folder, **changes):
+    """Change settings of a saved model, with a right checksum."""
+    path = folder / "model.json"
+    plain = json.loads(path.read_text()) | changes
+    del plain["checksum"]
+    path.write_text(json.dumps(plain | {"checksum": model._checksum(plain)}))
+
+
+@pytest.mark.parametrize("name", ["mlp-cancer", "lenet"])
+def test_a_network_that_has_changed_is_refused(tmp_path, name):
     untrained(load_data("iris")).save(tmp_path)
-    settings = json.loads((tmp_path / "model.json").read_text())
-    (tmp_path / "model.json").write_text(json.dumps(settings | {"model": "mlp-cancer"}))
-    with pytest.raises(ValueError, match="must fit the network 'mlp-cancer'"):
+    forge(tmp_path, model=name)
+    with pytest.raises(ValueError, match=f"must fit the network '{name}'"):
         load(tmp_path)
+
+
+def test_every_flipped_bit_of_the_settings_is_noticed_or_changes_nothing(tmp_path):
+    x = load_data("iris").x_test
+    untrained(load_data("iris")).save(tmp_path)
+    expected = load(tmp_path).predict_proba(x)
+    path = tmp_path / "model.json"
+    contents = path.read_bytes()
+    for place in range(len(contents)):
+        flipped = contents[place] ^ 1 << place % 8
+        path.write_bytes(contents[:place] + bytes([flipped]) + contents[place + 1 :])
+        with suppress(ValueError):
+            assert np.array_equal(load(tmp_path).predict_proba(x), expected), place
+
+
+def test_a_huge_shape_takes_no_memory(tmp_path):
+    untrained(load_data("iris")).save(tmp_path)
+    inputs = json.loads((tmp_path / "model.json").read_text())["inputs"]
+    forge(tmp_path, inputs=inputs | {"shape": [10**12], "mean": 0.0, "std": 1.0})
+    with pytest.raises(ValueError, match="must fit the network 'mlp-iris' for inputs of the shape"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"mean": float("nan")}, {"std": [1.0, 1.0, 1.0, 0.0]}, {"mean": [0.0] * 5}, {"shape": [2, 4]}],
+)
+def test_scales_that_are_not_finite_or_do_not_fit_are_refused(tmp_path, changes):
+    untrained(load_data("iris")).save(tmp_path)
+    inputs = json.loads((tmp_path / "model.json").read_text())["inputs"]
+    forge(tmp_path, inputs=inputs | changes)
+    with pytest.raises(ValueError, match=r"must be a model|must fit the network"):
+        load(tmp_path)
+
+
+def test_weights_that_are_not_finite_are_refused(tmp_path):
+    broken = untrained(load_data("iris"))
+    with torch.no_grad():
+        next(broken.net.parameters())[0, 0] = torch.nan
+    broken.save(tmp_path)
+    with pytest.raises(ValueError, match="model.safetensors must hold finite weights, '1.weight'"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("contents", ["{", NESTED])
+def test_a_damaged_record_is_one_sentence(tmp_path, contents):
+    untrained(load_data("iris")).save(tmp_path)
+    (tmp_path / "record.json").write_text(contents)
+    with pytest.raises(ValueError, match="record.json must be the record of a run"):
+        load(tmp_path)
+
+
+def test_code_that_a_folder_names_runs_only_on_request(tmp_path, monkeypatch):
+    (tmp_path / "evilmod.py").write_text(
+        "from pathlib import Path\n"
+        "from torch import nn\n"
+        f"Path({str(tmp_path / 'ran')!r}).touch()\n"
+        "def f(*, in_shape, num_classes):\n"
+        "    return nn.Linear(*in_shape, num_classes)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    iris = load_data("iris")
+    saved = Model.of(torch.nn.Linear(4, 3), Trial("own", "evilmod:f"), iris, {})
+    saved.save(tmp_path / "run")
+    path = list(sys.path)
+    with pytest.raises(ValueError, match="allow_code must be set to load .* the code 'evilmod:f'"):
+        load(tmp_path / "run")
+    assert (sys.path, (tmp_path / "ran").exists()) == (path, False)
+    monkeypatch.syspath_prepend(tmp_path)
+    again = load(tmp_path / "run", allow_code=True)
+    assert np.array_equal(again.predict(iris.x_test), saved.predict(iris.x_test))
 
 
 # tables

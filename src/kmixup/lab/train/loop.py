@@ -14,10 +14,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from kmixup.batchnorm import clean_batchnorm, has_batchnorm
 from kmixup.lab.checks import SettingError, check_choice, check_whole
@@ -162,7 +163,7 @@ def _train(run: _Run, fabric: Fabric) -> tuple[dict[str, Any], dict[str, Tensor]
     net = network(trial, data, streams)
     step = Step(fabric.setup_module(net), trial, data, streams, alpha)
     learned = [*net.parameters(), *step.learned]
-    optimiser = fabric.setup_optimizers(optimiser_of(learned, protocol))
+    optimiser = cast(Optimizer, fabric.setup_optimizers(optimiser_of(learned, protocol)))
     path = None if run.out is None else run.out / checkpoint.NAME
     history: record.History = []
     if path is not None and path.is_file():
@@ -202,7 +203,7 @@ def _train(run: _Run, fabric: Fabric) -> tuple[dict[str, Any], dict[str, Tensor]
 def _epoch(
     fabric: Fabric,
     step: Step,
-    optimiser: torch.optim.Optimizer,
+    optimiser: Optimizer,
     steps: list[BatchRows],
     progress: Progress,
     number: int,
@@ -295,7 +296,7 @@ def _save(
     run: _Run,
     fabric: Fabric,
     step: Step,
-    optimiser: torch.optim.Optimizer,
+    optimiser: Optimizer,
     history: record.History,
 ) -> None:
     """Write a checkpoint with the state of every rank; only rank 0 writes."""
@@ -314,9 +315,7 @@ def _save(
         checkpoint.save(path, state)
 
 
-def _restore(
-    state: dict[str, Any], step: Step, optimiser: torch.optim.Optimizer, rank: int
-) -> record.History:
+def _restore(state: dict[str, Any], step: Step, optimiser: Optimizer, rank: int) -> record.History:
     """Continue from the state of a checkpoint; return its history."""
     try:
         step.net.load_state_dict(state["model"])

@@ -34,15 +34,12 @@ class Progress:
         self._last, self._error = 0.0, "–"
         self._writer = None if curves is None else summary_writer()(str(curves))
         if self.shown:
-            from rich import progress
             from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-            self._bar = progress.Progress(
-                progress.TextColumn("{task.description}", markup=False),
-                progress.BarColumn(),
-                progress.TimeRemainingColumn(),
-                console=Console(stderr=True),
-            )
+            text = TextColumn("{task.description}", markup=False)
+            columns = text, BarColumn(), TimeRemainingColumn()
+            self._bar = Progress(*columns, console=Console(stderr=True))
             self._task = self._bar.add_task(title, total=epochs)
 
     def step(self, epochs: float, rate: float, loss: float) -> None:
