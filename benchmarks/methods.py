@@ -38,6 +38,9 @@ def by_call() -> dict[str, Build]:
         BASE: lambda k: kmixup.KMixup(k, 1.0, 10),
         "nearest neighbours": lambda k: kmixup.Mixer(kmixup.Nearest(k), *stages, num_classes=10),
         "CutMix": lambda k: kmixup.CutMix(k, 1.0, 10),
+        "ResizeMix": lambda k: kmixup.ResizeMix(k, 10),
+        "FMix": lambda k: kmixup.FMix(k, 1.0, 10),
+        "SaliencyMix": lambda k: kmixup.SaliencyMix(k, 1.0, 10),
         "local mixup": lambda k: kmixup.LocalMixup(k, 1.0, 10),
         "similarity mixup": lambda k: kmixup.SimilarMixup(k, 1.0, 10),
         "RegMixup": lambda k: kmixup.RegMixup(k, 10.0, 10),
@@ -50,7 +53,7 @@ def by_call() -> dict[str, Build]:
 def by_importance() -> dict[str, Build]:
     """Methods that mix by the importance of pixels."""
     return {
-        "guided mixup": lambda k: kmixup.GuidedMixup(k, 1.0, 10),
+        "GuidedMixup": lambda k: kmixup.GuidedMixup(k, 1.0, 10),
         "PuzzleMix": lambda k: kmixup.PuzzleMix(k, 1.0, 10),
         "Co-Mixup": lambda k: kmixup.CoMixup(k, 1.0, 10),
     }
@@ -112,7 +115,8 @@ def _calls(seconds: float) -> None:
         for name, build in builds.items():
             targets = torch.randn(len(y)) if name == "C-Mixup" else y
             for k in (1, K):
-                calls[_name(name, k)] = partial(call, build(k), x, targets, importance)
+                given = importance if name in by_importance() else None
+                calls[_name(name, k)] = partial(call, build(k), x, targets, given)
         columns[str(shape)] = _relative(calls, 4 * seconds)
     _table("A whole call of each method", columns)
 

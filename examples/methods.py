@@ -169,8 +169,8 @@ def draw_digits(axes: Axes, title: str, mixed: kmixup.Mixed, x: Tensor) -> None:
     image = torch.cat([torch.cat(list(row), 1) for row in tiles])
     axes.imshow(image.detach().numpy(), cmap="gray_r")
     if isinstance(mixed.region, Tensor):  # a box
-        top, left, bottom, right = mixed.region.tolist()
-        for i in range(4):
+        boxes = mixed.region.expand(len(x), 4).tolist()
+        for i, (top, left, bottom, right) in enumerate(boxes[:4]):
             corner = (10 * i + 1 + left - 0.5, 20 + 1 + top - 0.5)
             size = right - left, bottom - top
             axes.add_patch(Rectangle(corner, *size, fill=False, edgecolor=ORANGE, linewidth=1.5))
@@ -190,8 +190,11 @@ def draw_images(panels: Sequence[Axes]) -> None:
     mixers = {
         "CutMix": kmixup.CutMix(1, 1.0, 10, generator=place),
         f"CutMix, k = {K}": kmixup.CutMix(K, 1.0, 10, generator=place.clone_state()),
+        "ResizeMix": kmixup.ResizeMix(1, 10, scale=(0.6, 0.8), generator=seeded()),
+        "FMix": kmixup.FMix(1, 1.0, 10, generator=seeded()),
+        "SaliencyMix": kmixup.SaliencyMix(1, 1.0, 10, generator=place.clone_state()),
         "StackMix": kmixup.StackMix(1, 10, generator=seeded()),
-        "guided mixup": kmixup.GuidedMixup(K, 1.0, 10, generator=seeded()),
+        "GuidedMixup": kmixup.GuidedMixup(K, 1.0, 10, generator=seeded()),
         "PuzzleMix": kmixup.PuzzleMix(1, 1.0, 10, lam_per="sample", generator=seeded()),
         "Co-Mixup": kmixup.CoMixup(1, 2.0, 10, generator=seeded()),
         "AutoMix": automix,
@@ -213,8 +216,8 @@ def picture() -> Figure:
         "local mixup": kmixup.LocalMixup(1, 1.0, 2, lam_per="sample"),
         "similarity mixup": kmixup.SimilarMixup(1, 1.0, 2),
     }
-    figure = Figure(figsize=(16, 8.4), layout="constrained")
-    first, *panels = figure.subplots(3, 6).flat
+    figure = Figure(figsize=(18, 8.2), layout="constrained")
+    first, *panels = figure.subplots(3, 7).flat
     draw_points(first, "ERM", x, y, alpha=1.0)
     for axes, (title, mix) in zip(panels[:5], mixers.items(), strict=True):
         mix.generator = seeded()

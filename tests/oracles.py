@@ -114,10 +114,9 @@ def cut_area_law(height: int, width: int, alpha: float) -> np.ndarray:
 
 
 def _clipped(size: int, side: int) -> np.ndarray:
-    """Lengths inside of 0 … size of intervals of the length `side` around every pixel."""
-    pixels = np.arange(size)
-    return np.array([((pixels >= c - side // 2) & (pixels < c - side // 2 + side)).sum()
-                     for c in pixels])  # fmt: skip
+    """Lengths inside of 0 … size of intervals that reach `side // 2` to both sides of a pixel."""
+    centre = np.arange(size)
+    return np.minimum(centre + side // 2, size) - np.maximum(centre - side // 2, 0)
 
 
 def swap_moves(unary: np.ndarray, down: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -6,16 +6,20 @@ the CPU, which is counted: on a real GPU each such copy waits for all work befor
 
 import pytest
 import torch
+from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils import _pytree as pytree
 from torch.utils._mode_utils import no_dispatch
 
 from kmixup import (
+    AdaMixup,
+    AutoMix,
     Beta,
     Choice,
     CMixup,
     CoMixup,
     CutMix,
+    FMix,
     GuidedMixup,
     KMixup,
     LatentMixup,
@@ -26,6 +30,7 @@ from kmixup import (
     Nearest,
     PuzzleMix,
     RegMixup,
+    SaliencyMix,
     SimilarMixup,
     Sometimes,
     StackMix,
@@ -73,6 +78,7 @@ def mixers(k):
         "Nearest": Mixer(Nearest(k), Beta(1.0), Linear(), num_classes=CLASSES),
         "CutMix": CutMix(k, 1.0, CLASSES),
         "CutMix, a lam per sample": CutMix(k, 1.0, CLASSES, lam_per="sample"),
+        "FMix": FMix(k, 1.0, CLASSES),
         "RegMixup": RegMixup(k, 1.0, CLASSES),
         "LocalMixup": LocalMixup(k, 1.0, CLASSES),
         "StackMix": StackMix(k, CLASSES),
@@ -106,6 +112,7 @@ ON_THE_HOST = {
     "SimilarMixup": (lambda k: SimilarMixup(k, 1.0, CLASSES), 1, 2),
     "CMixup": (lambda k: CMixup(k), 1, 1),
     "GuidedMixup": (lambda k: GuidedMixup(k, 1.0, CLASSES), 1, 2),
+    "SaliencyMix": (lambda k: SaliencyMix(k, 1.0, CLASSES), 1, 2),
     "PuzzleMix": (lambda k: PuzzleMix(k, 1.0, CLASSES), 5, 6),
     "CoMixup": (lambda k: CoMixup(k, 2.0, CLASSES), 3, 4),
     "labels": (lambda k: KMixup(k, 1.0, CLASSES, labels=1.0), 0, 3),
@@ -131,3 +138,24 @@ def test_methods_that_compute_on_the_host_copy_a_known_number_of_times(name, k):
         mixed = mixer.mix(x, y, draw, importance=pixels)
         assert {mixed.x.device.type, mixed.y.device.type, mixed.partner.device.type} == {"cuda"}
     assert device.copies == copies[k > 1]
+
+
+@pytest.mark.parametrize("k", [1, 4])
+@pytest.mark.parametrize(("kind", "least"), [(AdaMixup, 0), (AutoMix, 2)])
+def test_methods_that_learn_wait_for_the_match_and_for_the_steps_of_their_copy(kind, least, k):
+    """Without gradients, which fake tensors on "cuda" do not have here."""
+    net = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.Flatten(), nn.Linear(256, CLASSES))
+    mixer = kind(net, SHAPE, k, num_classes=CLASSES)
+    draw = mixer.sample(N, SHAPE)
+    with FakeDevice() as device, torch.no_grad():
+        for module in [*net.modules(), *mixer.modules()]:
+            for held in (module._parameters, module._buffers):
+                for name, value in held.items():
+                    empty = torch.empty_like(value, device="cuda")
+                    held[name] = nn.Parameter(empty, False) if name in module._parameters else empty
+        x = torch.empty(N, *SHAPE, device="cuda")
+        mixed = mixer.mix(x, torch.empty(N, dtype=torch.long, device="cuda"), draw)
+        logits = torch.empty(2 * N, CLASSES, device="cuda")
+        loss = mixed.loss(nn.CrossEntropyLoss(reduction="none"), logits)
+        assert {mixed.x.device.type, mixed.y.device.type, loss.device.type} == {"cuda"}
+    assert device.copies == least + (k > 1)

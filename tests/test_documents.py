@@ -95,7 +95,7 @@ def test_the_picture_of_the_methods_is_drawn(tmp_path):
     subprocess.run(command, capture_output=True, text=True, check=True)
     drawn = picture.read_text()
     assert drawn.startswith("<?xml")
-    assert drawn.count('<g id="axes_') == 18
+    assert drawn.count('<g id="axes_') == 21
 
 
 def test_the_page_of_the_lab_names_every_data_set_and_network():

@@ -184,7 +184,7 @@ def test_every_head_can_have_its_own_number_of_classes():
 
 def test_entries_beside_the_floats_follow_their_sample():
     x = {
-        "image": torch.randn(6, 1, 4, 4),
+        "image": torch.randn(6, 1, 16, 16),
         "ids": torch.arange(6),
         "mask": torch.ones(6, 2) > 0,
         "name": list("abcdef"),

@@ -9,7 +9,7 @@ from kmixup.batch import Batch
 from kmixup.batchnorm import clean_batchnorm
 from kmixup.calibration import Calibration, calibrate
 from kmixup.coefficient import Beta, Coefficient
-from kmixup.importance import saliency
+from kmixup.importance import saliency, spectral_residual
 from kmixup.inspection import Inspection, inspect
 from kmixup.interpolation import Cut, Interpolation, Linear
 from kmixup.matching import Nearest, Optimal, Pairing, match
@@ -19,12 +19,15 @@ from kmixup.methods import (
     CMixup,
     CoMixup,
     CutMix,
+    FMix,
     GuidedMixup,
     KMixup,
     LatentMixup,
     LocalMixup,
     PuzzleMix,
     RegMixup,
+    ResizeMix,
+    SaliencyMix,
     SimilarMixup,
     StackMix,
 )
@@ -54,6 +57,7 @@ __all__ = [
     "Cut",
     "CutMix",
     "Draw",
+    "FMix",
     "GuidedMixup",
     "HiddenMixup",
     "Inspection",
@@ -72,6 +76,8 @@ __all__ = [
     "Prefetch",
     "PuzzleMix",
     "RegMixup",
+    "ResizeMix",
+    "SaliencyMix",
     "SimilarMixup",
     "Sometimes",
     "StackMix",
@@ -82,5 +88,6 @@ __all__ = [
     "inspect",
     "match",
     "saliency",
+    "spectral_residual",
     "vicinal_dataset",
 ]

@@ -22,6 +22,7 @@ import torch
 from torch import Generator, Tensor
 
 from kmixup.coefficient import Beta
+from kmixup.matching import Metric
 from kmixup.matching.assignment import Floats
 from kmixup.measured import Measured
 from kmixup.sampling import matched_blocks
@@ -63,11 +64,16 @@ class Calibration:
         """Standard error of `square_distance`."""
         return self.matched.error
 
-    def at(self, alpha: float, *, cap: float = 1e3) -> Calibration:
-        """The answer for another `alpha`, from the same distances."""
+    def at(self, alpha: float, *, power: float = 1.0, cap: float = 1e3) -> Calibration:
+        """Return the calibration for another `alpha`, from the same distances.
+
+        E[min(lam, 1 - lam)²] grows by the ratio of the mean squared distances at k = 1 and at k,
+        raised to `power`: 1 keeps xi, 1/2 is what the paper's public script computes.
+        """
         if not alpha <= cap < math.inf:
             raise ValueError(f"cap must be finite and at least alpha={alpha}, got {cap}")
-        target = Beta(alpha).mean_square_step * self.square_distance_1
+        distances = self.square_distance_1**power * self.square_distance ** (1 - power)
+        target = Beta(alpha).mean_square_step * distances
         own_alpha, reachable = alpha, True
         if self.k > 1:
             own_alpha, reachable = alpha_for(target, self.square_distance, alpha, cap)
@@ -89,6 +95,7 @@ def calibrate(
     alpha: float = 1.0,
     *,
     disjoint: bool = False,
+    metric: Metric = "sqeuclidean",
     relative_error: float = 0.01,
     cap: float = 1e3,
     generator: Generator | None = None,
@@ -102,6 +109,8 @@ def calibrate(
         alpha: of the plain mixup whose strength it should have.
         disjoint: sample partners as inside one batch, from two disjoint subsets. By
             default the two subsets are independent, as those of two loaders are.
+        metric: the cost of a pair, "sqeuclidean" or "euclidean". Distances in xi are squared with
+            both.
         relative_error: standard error to reach for the mean squared distance, as a
             share of it. As many blocks are sampled as that takes.
         cap: the largest alpha to answer with, where no alpha reaches the target.
@@ -119,6 +128,8 @@ def calibrate(
             f"k must be a whole number from 1 to {most}, "
             f"for {len(data)} samples{' in disjoint subsets' if disjoint else ''}, got {k!r}"
         )
+    if metric not in ("sqeuclidean", "euclidean"):
+        raise ValueError(f'metric must be "sqeuclidean" or "euclidean" here, got {metric!r}')
     if not 0 < relative_error < 1:
         raise ValueError(f"relative_error must lie between 0 and 1, got {relative_error}")
     if not alpha <= cap < math.inf:
@@ -127,7 +138,7 @@ def calibrate(
     square_distance_1 = _random_square_distance(data, disjoint)
     matched, blocks = Measured(square_distance_1, 0.0), 0
     if k > 1:
-        means = _matched_square_distances(data, k, disjoint, relative_error, generator)
+        means = _matched_square_distances(data, k, metric, disjoint, relative_error, generator)
         matched, blocks = Measured.of(means), len(means)
     unmixed = Calibration(
         k=int(k),
@@ -174,7 +185,12 @@ def _random_square_distance(data: _Samples, disjoint: bool) -> float:
 
 
 def _matched_square_distances(
-    data: _Samples, k: int, disjoint: bool, relative_error: float, generator: Generator | None
+    data: _Samples,
+    k: int,
+    metric: Metric,
+    disjoint: bool,
+    relative_error: float,
+    generator: Generator | None,
 ) -> Floats:
     """Mean squared distances of matched partners, `(blocks,)`, as many as the error asks for."""
     # The draws of a generator depend on this number, and so do published alphas: keep it.
@@ -183,6 +199,7 @@ def _matched_square_distances(
         data,
         k,
         most=max(1, most),
+        metric=metric,
         relative_error=relative_error,
         disjoint=disjoint,
         generator=generator,

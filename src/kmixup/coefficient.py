@@ -158,7 +158,7 @@ class Similarity(Coefficient):
     by_distance: ClassVar[bool] = True
 
     alpha: float = 1.0
-    tau_std: float = 0.5
+    tau_std: float = 0.25
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)

@@ -42,6 +42,43 @@ def saliency(
     return gradient.to(dtype).square().mean(channels).sqrt()
 
 
+def spectral_residual(x: Tensor) -> Tensor:
+    """Saliency of every pixel without a network, `(n, height, width)`: the spectral residual.
+
+    Hou and Zhang (2007): what the logarithm of the amplitude spectrum has beyond its local mean,
+    transformed back with the original phase, squared and blurred. Images `x`
+    `(n, channels, height, width)` are averaged over channels and seen at 64 x 64 pixels at most.
+
+    >>> x = torch.zeros(1, 3, 32, 32)
+    >>> x[:, :, 20:23, 8:11] = 1    # a small square
+    >>> divmod(int(spectral_residual(x).argmax()), 32)
+    (21, 9)
+    """
+    size = x.shape[-2:]
+    seen = min(size[0], 64), min(size[1], 64)
+    grey = x.detach().to(torch.promote_types(x.dtype, torch.float32)).flatten(1, -3).mean(1)
+    if seen != size:
+        grey = F.adaptive_avg_pool2d(grey, seen)
+    spectrum = torch.fft.fft2(grey)
+    log = spectrum.abs().clamp(min=1e-12).log()
+    mean = F.avg_pool2d(F.pad(log, (1, 1, 1, 1), mode="circular"), 3, stride=1)
+    # the amplitude exp(log - mean) with the phase of the spectrum
+    pixels = blur(torch.fft.ifft2(spectrum * (-mean).exp()).abs().square(), 5, 8.0)
+    if seen != size:
+        pixels = F.interpolate(pixels.unsqueeze(1), size, mode="bilinear").squeeze(1)
+    return pixels
+
+
+def blur(pixels: Tensor, size: int, sigma: float) -> Tensor:
+    """Return `pixels` `(n, height, width)` convolved with a Gaussian of `size` x `size` pixels."""
+    reach = size // 2
+    kernel = (-torch.arange(-reach, reach + 1).double().square() / (2 * sigma**2)).exp()
+    kernel = (kernel / kernel.sum()).to(pixels)
+    mode = "reflect" if min(pixels.shape[1:]) > reach else "replicate"
+    rows = F.conv2d(F.pad(pixels.unsqueeze(1), (reach,) * 4, mode=mode), kernel.view(1, 1, -1, 1))
+    return F.conv2d(rows, kernel.view(1, 1, 1, -1)).squeeze(1)
+
+
 def importance_of_both(importance: Importance, n: int, *, paired: bool) -> tuple[Tensor, Tensor]:
     """Return importance `(n, height, width)` of the samples and of their partners' batch."""
     if isinstance(importance, Tensor) == paired:

@@ -179,9 +179,10 @@ class Cut(Interpolation):
     For images `(n, channels, height, width)` and videos `(n, channels, time, height,
     width)`, of any dtype since nothing is averaged. Dense targets, whose last two
     dimensions are those of the images, are pasted with the same box.
-    As in CutMix (Yun et al. 2019) the sides of the box are √(1 - lam) times those of
-    the image, rounded down, and its centre is any pixel. The part of the box beyond the
-    border is lost. lam is then adjusted to 1 minus the true area of the box.
+    As in the code of CutMix (Yun et al. 2019) and in torchvision, the box reaches half a side,
+    rounded down, to both sides of a random pixel. A side is √(1 - lam) times that of the image,
+    rounded down. The part of the box beyond the border is lost, and lam is adjusted to 1 minus
+    the true area of the box.
 
     All images of a nest share the box, so that a mask can go with its image.
 
@@ -203,11 +204,13 @@ class Cut(Interpolation):
         """Return the adjusted lam, and boxes `(..., 4)`: top, left, bottom, right."""
         if spot is None:
             raise ValueError("Cut needs the centre of the box: spot = Cut().sample(lam.shape)")
-        image = torch.tensor(_image_size(pair.samples))
-        centre = (image * spot).long()
-        side = (image * (1 - lam).sqrt()[..., None]).long()
+        image = torch.tensor(image_size(pair.samples, "Cut"))
+        return self.box((image * spot).long(), (image * (1 - lam).sqrt()[..., None]).long(), image)
+
+    def box(self, centre: Tensor, side: Tensor, image: Tensor) -> tuple[Tensor, Tensor]:
+        """Return lam and the box `(..., 4)` with a centre and sides `(..., 2)`, in pixels."""
         start = (centre - side // 2).clamp(min=0)
-        stop = torch.minimum(centre + (side + 1) // 2, image)
+        stop = torch.minimum(centre + side // 2, image)
         share = (stop - start).prod(-1) / image.prod().double()
         return 1 - share, torch.cat([start, stop], -1)
 
@@ -218,13 +221,25 @@ class Cut(Interpolation):
             raise ValueError(
                 "Cut needs the box: lam, region = Cut().settle(lam, spot, Pair.of([x]))"
             )
-        if region.dim() == 1:
-            top, left, bottom, right = region.tolist()
-            box = other.narrow(-2, top, bottom - top).narrow(-1, left, right - left)
-            pasted = box.index_select(0, partner.to(other.device))
-            band = x.narrow(-2, top, bottom - top).slice_scatter(pasted, -1, left, right)
-            return x.slice_scatter(band, -2, top, bottom)
+        if x.device.type == "cpu":
+            return self.paste(x, other, partner, region)
         return torch.where(_inside(region, x), rows_of(other, partner), x)
+
+    def paste(self, x: Tensor, other: Tensor, partner: Tensor, region: Tensor) -> Tensor:
+        """Return a copy of `x` with the patch of each box, one for all samples or for each."""
+        large = x.device.type == "cpu" and x.is_contiguous() and x.nbytes >= LARGE
+        mixed = _large_like(x).copy_(x) if large else x.clone()
+        each = len(x) if region.dim() == 1 else 1
+        partner = partner.to(other.device)
+        for index, box in enumerate(region.view(-1, 4).tolist()):
+            rows = index * each, each
+            patch = self.patch(other, partner.narrow(0, *rows), box)
+            _inside_box(mixed.narrow(0, *rows), box).copy_(patch)
+        return mixed
+
+    def patch(self, other: Tensor, partner: Tensor, box: list[int]) -> Tensor:
+        """Return what partners have in a box."""
+        return _inside_box(other, box).index_select(0, partner)
 
     def mixes(self, entry: object) -> bool:
         return isinstance(entry, Tensor) and (entry.is_floating_point() or entry.dim() >= 4)
@@ -267,6 +282,12 @@ def _is_channels_last(x: Tensor) -> bool:
     return x.dim() >= 4 and not x.is_contiguous() and x.movedim(1, -1).is_contiguous()
 
 
+def _inside_box(x: Tensor, box: list[int]) -> Tensor:
+    """Return a view of what images have in a box."""
+    top, left, bottom, right = box
+    return x.narrow(-2, top, bottom - top).narrow(-1, left, right - left)
+
+
 def _inside(region: Tensor, x: Tensor) -> Tensor:
     """Whether each pixel lies in the box of its sample, `(n, 1, …, height, width)`."""
     boxes = region.to(x.device).view(-1, 4, *[1] * (x.dim() - 1))
@@ -276,18 +297,19 @@ def _inside(region: Tensor, x: Tensor) -> Tensor:
     return (top <= row) & (row < bottom) & (left <= column) & (column < right)
 
 
-def _image_size(samples: Sequence[Tensor]) -> tuple[int, int]:
+def image_size(samples: Sequence[Tensor], stage: str) -> tuple[int, int]:
+    """Return height and width of images; raise if inputs are no images of one size."""
     shapes = [tuple(x.shape) for x in samples]
     if any(len(shape) < 4 for shape in shapes):
         raise ValueError(
-            "Cut needs images of shape (n, channels, height, width), or videos, "
+            f"{stage} needs images of shape (n, channels, height, width), or videos, "
             f"got {', '.join(map(str, shapes))}: grey images are x[:, None], "
             "and for inputs without two spatial dimensions there is Linear()"
         )
     sizes = {shape[-2:] for shape in shapes}
     if len(sizes) > 1:
         raise ValueError(
-            "Cut pastes one box into all images of a sample, which must therefore have the same "
+            f"{stage} mixes all images of a sample in the same place, so they must have the same "
             f"height and width, got {', '.join(map(str, sorted(sizes)))}: resize them"
         )
     height, width = sizes.pop()

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from kmixup.matching.assignment import Floats, Indices, match_blocks, solve
+from kmixup.matching import Metric, Optimal
+from kmixup.matching.assignment import Floats, Indices, match_blocks
 from kmixup.measured import Measured
 from kmixup.randomness import device_of
 
@@ -88,6 +89,7 @@ def matched_blocks(
     blocks: int = FIRST_BLOCKS,
     *,
     most: int,
+    metric: Metric = "sqeuclidean",
     relative_error: float = math.inf,
     disjoint: bool = False,
     generator: Generator | None = None,
@@ -99,6 +101,7 @@ def matched_blocks(
         k: size of a subset.
         blocks: number of pairs of subsets to draw at first.
         most: number of pairs to hold in memory at a time.
+        metric: the cost of a pair, "sqeuclidean" or "euclidean".
         relative_error: standard error of the mean squared distance to reach, as a share of
             it. Further blocks are drawn until it is reached; by default none are.
         disjoint: whether the two subsets of a pair have no common element.
@@ -110,21 +113,21 @@ def matched_blocks(
             len(rows), k, blocks, most=most, disjoint=disjoint, generator=generator
         ):
             a, b = (rows[index.flatten()].view(*index.shape, -1) for index in (first, second))
-            columns, distance = match_rows(a, b)
+            columns, distance = match_rows(a, b, metric)
             means.append(distance.mean(1))
             partner = np.take_along_axis(second.numpy(), columns, 1)
             yield MatchedBlocks(first.numpy(), partner, means[-1])
         blocks = _blocks_missing(np.concatenate(means), relative_error)
 
 
-def match_rows(a: Tensor, b: Tensor) -> tuple[Indices, Floats]:
+def match_rows(a: Tensor, b: Tensor, metric: Metric = "sqeuclidean") -> tuple[Indices, Floats]:
     """Partner row in `b[m]` of every row of `a[m]`, and their squared distance, both `(m, k)`.
 
     The points are float64, `(m, k, d)`.
     """
     rows = np.arange(a.shape[0] * a.shape[1]).reshape(a.shape[:2])
     points = [a.flatten(0, 1)], [b.flatten(0, 1)]
-    return match_blocks(*points, rows, rows, lambda cost, _: solve(cost))
+    return match_blocks(*points, rows, rows, Optimal(a.shape[1], metric).choose)
 
 
 def _blocks_missing(means: Floats, relative_error: float) -> int:

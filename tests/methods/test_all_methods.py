@@ -38,6 +38,7 @@ BUILD = {
     ),
     "CoMixup": lambda net, k, **more: methods.CoMixup(k, 1.0, CLASSES, group=5, **more),
     "CutMix": lambda net, k, **more: methods.CutMix(k, 1.0, CLASSES, **more),
+    "FMix": lambda net, k, **more: methods.FMix(k, 1.0, CLASSES, **more),
     "GuidedMixup": lambda net, k, **more: methods.GuidedMixup(k, 1.0, CLASSES, **more),
     "KMixup": lambda net, k, **more: methods.KMixup(k, 1.0, CLASSES, **more),
     "LatentMixup": lambda net, k, **more: methods.LatentMixup(
@@ -46,6 +47,8 @@ BUILD = {
     "LocalMixup": lambda net, k, **more: methods.LocalMixup(k, 1.0, CLASSES, **more),
     "PuzzleMix": lambda net, k, **more: methods.PuzzleMix(k, 1.0, CLASSES, **more),
     "RegMixup": lambda net, k, **more: methods.RegMixup(k, 10.0, CLASSES, **more),
+    "ResizeMix": lambda net, k, **more: methods.ResizeMix(k, CLASSES, **more),
+    "SaliencyMix": lambda net, k, **more: methods.SaliencyMix(k, 1.0, CLASSES, **more),
     "SimilarMixup": lambda net, k, **more: methods.SimilarMixup(k, 1.0, CLASSES, **more),
     "StackMix": lambda net, k, **more: methods.StackMix(k, CLASSES, **more),
 }
@@ -195,7 +198,9 @@ def test_entries_of_a_dict_are_mixed_as_one_or_refused_in_a_sentence(name):
     assert torch.equal(mixed.x["id"][: len(x)], torch.arange(len(x)))
 
 
-@pytest.mark.parametrize("name", ["AutoMix", "CoMixup", "GuidedMixup", "PuzzleMix", "StackMix"])
+@pytest.mark.parametrize(
+    "name", ["AutoMix", "CoMixup", "FMix", "GuidedMixup", "PuzzleMix", "StackMix"]
+)
 def test_masks_and_stacks_refuse_a_target_for_every_pixel(name):
     x, _, importance = batch(name)
     dense = torch.randint(CLASSES, (len(x), *SHAPE[1:]))

@@ -72,8 +72,9 @@ def explicit(mix, x, y, m):
     h = mix.teacher[:6](x).detach()
     own, their = h, h[m.partner[:n]]
     lam = m.lam[:n]
-    plane = lam[:, None, None, None].expand(n, 1, *h.shape[-2:])
-    own, their = torch.cat([own, plane], 1), torch.cat([their, 1 - plane], 1)
+    if mix.block.lam_channel:
+        plane = lam[:, None, None, None].expand(n, 1, *h.shape[-2:])
+        own, their = torch.cat([own, plane], 1), torch.cat([their, 1 - plane], 1)
     mask = torch.zeros(n, *h.shape[-2:])
     for i in range(n):
         q = torch.einsum("oc,chw->ohw", mix.block.query.weight[:, :, 0, 0], own[i])
@@ -92,12 +93,13 @@ def explicit(mix, x, y, m):
     return mixed, loss + 0.1 * (off - 0.1).clamp(min=0)
 
 
-@pytest.mark.parametrize("k", [1, 4])
-def test_gradients_reach_the_block_through_the_copy_as_in_a_forward_by_hand(k):
+@pytest.mark.parametrize(("k", "lam_channel"), [(1, True), (4, True), (4, False)])
+def test_gradients_reach_the_block_through_the_copy_as_in_a_forward_by_hand(k, lam_channel):
     torch.manual_seed(1)
     x, y = batch()
     net = network()
-    mix = roughened(AutoMix(net, SHAPE, k, 2.0, 3, generator=seeded(3)))
+    options = {"lam_channel": lam_channel, "generator": seeded(3)}
+    mix = roughened(AutoMix(net, SHAPE, k, 2.0, 3, **options))
     m = mix.draw(x, y)
     assert 0.08 < m.lam[0] < 0.92
     mixed, by_hand = explicit(mix, x, y, m)

@@ -88,7 +88,7 @@ def test_two_outputs_of_two_inputs_against_all_of_their_collages(monkeypatch):
         assert reached.min() == pytest.approx(least)
         assert (reached >= least - 1e-12).all()
         hits += (reached < least + 1e-9).mean() / 20
-    assert 0.85 < hits < 0.9  # from the other starts the descent ends in a poorer place
+    assert hits > 0.95  # with halves in the last round only, 87 % of the starts end in the best
 
 
 def test_images_are_put_together_as_the_account_says():

@@ -1,7 +1,8 @@
 import pytest
 import torch
+from scipy.ndimage import gaussian_filter
 
-from kmixup import GuidedMixup, Optimal
+from kmixup import GuidedMixup, Optimal, spectral_residual
 from kmixup.interpolation import Pair
 from kmixup.methods.guided import Guided
 
@@ -12,10 +13,21 @@ def batch(n=8, side=6, dtype=torch.float32):
     return x, torch.randint(5, (n,)), torch.rand(n, side, side) ** 3
 
 
-def test_a_pixel_is_weighed_by_its_share_of_the_importance():
+def scaled(importance, sigma=3.0):
+    """Blurred by 7 x 7 pixels as by scipy, then with total 1 for every image."""
+    if sigma:
+        blurred = gaussian_filter(
+            importance.numpy(), (0, sigma, sigma), radius=(0, 3, 3), mode="mirror"
+        )
+        importance = torch.from_numpy(blurred)
+    return importance / importance.sum((1, 2), keepdim=True)
+
+
+@pytest.mark.parametrize("sigma", [0.0, 3.0])
+def test_a_pixel_is_weighted_by_its_share_of_the_blurred_importance(sigma):
     x, y, importance = batch()
-    mixed = GuidedMixup(2, num_classes=5).draw(x, y, importance=importance)
-    s = importance / importance.sum((1, 2), keepdim=True)
+    mixed = GuidedMixup(2, num_classes=5, sigma=sigma).draw(x, y, importance=importance)
+    s = scaled(importance, sigma)
     weight = s / (s + s[mixed.partner])
     by_hand = weight[:, None] * x + (1 - weight[:, None]) * x[mixed.partner]
     assert torch.allclose(mixed.x, by_hand, atol=1e-5)
@@ -40,17 +52,41 @@ def test_pixels_that_matter_to_nobody_are_averaged():
     assert (mask.weight[:, 0] == 0.5).all()
 
 
-def test_partners_are_the_farthest_in_importance():
+def test_partners_are_the_farthest_in_scaled_importance_whatever_its_size():
     x, y, importance = batch(16)
+    importance = importance * torch.logspace(-3, 3, 16)[:, None, None]  # some gradients are large
     mix = GuidedMixup(8, num_classes=5, generator=torch.Generator().manual_seed(0))
-    draw, rows = mix.sample(16), [importance.flatten(1)]
+    draw, rows = mix.sample(16), [scaled(importance).flatten(1)]
     expected = Optimal(8, farthest=True).partners(rows, rows, draw.blocks)
     assert torch.equal(mix.mix(x, y, draw, importance=importance).partner, expected)
     features = torch.randn(16, 2)
     by_features = mix.mix(x, y, draw, importance=importance, features=features).partner
     assert torch.equal(by_features, mix.pairing.partners([features], [features], draw.blocks))
-    with pytest.raises(ValueError, match="mixes by the importance of pixels, got none"):
-        mix.mix(x, y, draw)
+    with pytest.raises(ValueError, match="sigma must be a finite number, 0"):
+        GuidedMixup(sigma=-1.0)
+
+
+def test_masks_are_smooth():
+    x, _, importance = batch(side=28)
+
+    def step(sigma):
+        mix = GuidedMixup(1, sigma=sigma, generator=torch.Generator().manual_seed(0))
+        weight = mix.draw(x, None, importance=importance).region.weight
+        return float(weight.diff(dim=1).abs().mean() + weight.diff(dim=2).abs().mean()) / 2
+
+    assert step(3.0) < 0.15 * step(0.0)
+
+
+def test_without_importance_saliency_is_the_spectral_residual():
+    x, y, _ = batch(side=12)
+    draws = [
+        GuidedMixup(4, num_classes=5, generator=torch.Generator().manual_seed(0)).draw(x, y, **more)
+        for more in ({}, {"importance": spectral_residual(x)})
+    ]
+    assert torch.equal(draws[0].x, draws[1].x)
+    second = x.flip(0) + 1
+    mixed = GuidedMixup(4, num_classes=5).draw(x, y, other=(second, y))
+    assert mixed.x.shape == x.shape
 
 
 def test_farthest_partners_overlap_less_than_random_ones():

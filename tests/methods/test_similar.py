@@ -91,7 +91,7 @@ def test_alpha_can_be_set_and_at_zero_nothing_is_mixed():
     mix.alpha = 1.0
     assert mix.alpha == 1.0
     assert mix.draw(x, None).x is not x
-    assert "Similarity(alpha=1.0, tau_std=0.5)" in repr(mix)
+    assert "Similarity(alpha=1.0, tau_std=0.25)" in repr(mix)
 
 
 def test_bad_settings_are_refused():

@@ -34,23 +34,26 @@ class MixBlock(nn.Module):
     """Turns features of two images into the weight of the second at each place, as logits.
 
     Places of the first image attend to those of the second: softmax(q(h)ᵀ q(h') / √c) · v(h').
-    lam is one more channel of h and 1 - lam one of h'. At zero all weights are 1/2.
+    With zero weights the mask is 1/2 everywhere.
 
     Args:
-        channels: of the features.
+        channels: the number of channels of the features.
+        lam_channel: whether lam is one more channel of h, and 1 - lam one more of h'.
     """
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, channels: int, *, lam_channel: bool = True) -> None:
         super().__init__()
-        self.query = nn.Conv2d(channels + 1, max(1, channels // 2), 1)
-        self.value = nn.Conv2d(channels + 1, 1, 1)
+        self.lam_channel = lam_channel
+        self.query = nn.Conv2d(channels + lam_channel, max(1, channels // 2), 1)
+        self.value = nn.Conv2d(channels + lam_channel, 1, 1)
         for name, parameter in self.named_parameters():
             nn.init.normal_(parameter, std=0.01 if name.endswith("weight") else 0.0)
 
     def forward(self, own: Tensor, their: Tensor, lam: Tensor) -> Tensor:
         """Logits `(n, height, width)` for features `(n, channels, height, width)`."""
-        lam = lam[:, None, None, None].to(own).expand(-1, 1, *own.shape[-2:])
-        own, their = torch.cat([own, lam], 1), torch.cat([their, 1 - lam], 1)
+        if self.lam_channel:
+            lam = lam.view(-1, 1, 1, 1).to(own).expand(-1, 1, *own.shape[-2:])
+            own, their = torch.cat([own, lam], 1), torch.cat([their, 1 - lam], 1)
         q, key = self.query(own).flatten(2), self.query(their).flatten(2)
         attention = (q.mT @ key / math.sqrt(q.shape[1])).softmax(-1)
         logits: Tensor = attention @ self.value(their).flatten(2).mT
@@ -78,8 +81,9 @@ class Attentive(Masked):
         lam = lam.to(x.device).expand(len(x))
         own = self.features(x)
         their = rows_of(own if other is x else self.features(other), pair.partner)
-        logits = F.interpolate(self.block(own, their, lam)[:, None], size=x.shape[-2:])[:, 0]
-        everywhere = lam.to(logits)[:, None, None]
+        logits = self.block(own, their, lam).unsqueeze(1)
+        logits = F.interpolate(logits, size=x.shape[-2:]).squeeze(1)
+        everywhere = lam.to(logits).view(-1, 1, 1)
         plain = torch.minimum(everywhere, 1 - everywhere) <= PLAIN
         return lam, Mask(torch.where(plain, everywhere, 1 - logits.sigmoid()))
 
@@ -124,6 +128,8 @@ class AutoMix(Mixer):
         k, alpha, num_classes, metric, options: as in `KMixup`.
         layer: the name of the module that gives features; by default the last one with feature maps
             of at least a quarter of the image's height and width.
+        lam_channel: whether the block sees lam, as in the paper's text. The authors'
+            configuration for CIFAR has it off.
         momentum: of the copy. In step t it is (t + 1) / (t + 10) where that is less, so that the
             copy of a short run has learned something; published is 0.999, rising to 0.999999.
         criterion: the loss of the copy, of outputs and mixed targets.
@@ -143,6 +149,7 @@ class AutoMix(Mixer):
         num_classes: Nest = None,
         *,
         layer: str | None = None,
+        lam_channel: bool = True,
         momentum: float = 0.999,
         criterion: Criterion = F.cross_entropy,
         metric: Metric = "sqeuclidean",
@@ -163,7 +170,7 @@ class AutoMix(Mixer):
                 "layer must put out features of shape (n, channels, height, width), "
                 f"{name!r} does not: such layers are {there}"
             )
-        block = MixBlock(maps[name][0])
+        block = MixBlock(maps[name][0], lam_channel=lam_channel)
         attentive = Attentive(teacher, teacher.get_submodule(name), block)
         super().__init__(
             Optimal(k, metric), Beta(alpha), attentive, num_classes=num_classes, **options
@@ -195,7 +202,7 @@ class AutoMix(Mixer):
                 "AutoMix learns from one tensor of targets, got "
                 f"{type(y).__name__}: pass the targets of one output"
             )
-        if self.due:
+        if self.due.cpu():
             self._follow()
         mixed = super().mix_batch(batch, draw)
         penalty = self._loss_of_block(mixed) / 2
@@ -221,7 +228,7 @@ class AutoMix(Mixer):
     def _follow(self) -> None:
         """Move the copy towards the network; running statistics are taken over."""
         (net,) = self._net
-        step = int(self.steps)
+        step = int(self.steps.cpu())
         momentum = min(self.momentum, (step + 1) / (step + 10))
         for slow, weight in zip(self.teacher.parameters(), net.parameters(), strict=True):
             slow.lerp_(weight.to(slow), 1 - momentum)

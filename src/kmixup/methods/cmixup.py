@@ -37,18 +37,17 @@ class Kernel(Optimal):
     """Partners drawn with probabilities that fall with the distance, or matched in blocks.
 
     With `k=1` the partner of sample i is sample j with a probability proportional to
-    exp(-|xᵢ - xⱼ|² / 2 sigma²). It is drawn from the whole batch, so that several samples may have
-    the same partner; within one batch no sample is its own. With a larger `k` this is `Optimal`.
+    exp(-|xᵢ - xⱼ|² / 2 sigma²). It is drawn from the whole batch, so several samples may have the
+    same partner, and within one batch a sample may be its own, as an outlier mostly is. With a
+    larger `k` this is `Optimal`.
 
     Attributes:
         k: the number of samples in a block.
         metric: the cost of a pair where `k` is larger than 1.
-        sigma: the width of the kernel. With `math.inf` all others are equally likely.
+        sigma: the width of the kernel. With `math.inf` all samples are equally likely.
 
-    >>> torch.manual_seed(0)    # doctest: +ELLIPSIS
-    <torch._C.Generator ...>
-    >>> Kernel(1, sigma=0.1)(torch.tensor([0.0, 5.0, 0.1, 5.1]))
-    tensor([2, 3, 0, 1])
+    >>> Kernel(1, sigma=0.1)(torch.tensor([0.0, 9.0]), torch.tensor([9.1, 0.1]))
+    tensor([1, 0])
     """
 
     sigma: float = 1.0
@@ -91,8 +90,6 @@ class Kernel(Optimal):
         mode = "donot_use_mm_for_euclid_dist"
         a, b = (torch.cat([part.double() for part in side], 1) for side in (first, second))
         exponent = -torch.cdist(a, b, compute_mode=mode).square() / (2 * self.sigma**2)
-        if second is first:
-            exponent.fill_diagonal_(-torch.inf)
         return (exponent - exponent.amax(1, keepdim=True)).exp()
 
 
@@ -101,12 +98,12 @@ class CMixup(Mixer):
 
     `k=1` is C-Mixup as published (Yao et al. 2022, "C-Mixup: Improving Generalization in
     Regression"), with partners from the batch: the sample with target y' is drawn with a
-    probability proportional to exp(-|y - y'|² / 2 sigma²). With a larger `k` blocks of k samples
-    are matched by optimal transport between their targets.
+    probability proportional to exp(-|y - y'|² / 2 sigma²), the sample itself included. With a
+    larger `k`, blocks of k samples are matched by optimal transport between their targets.
 
     Args:
         k: the number of samples in a block.
-        alpha: of the law of lam; 2 in most of the published experiments.
+        alpha: lam is drawn from Beta(alpha, alpha); 2 in most of the published experiments.
         sigma: the width of the kernel, in the unit of the targets. The published ones lie between
             0.05 and 1.75 and were tuned for each data set.
         options: the other arguments of `Mixer`.

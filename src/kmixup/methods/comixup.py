@@ -121,11 +121,11 @@ class CoMix(Interpolation):
     image, and t(u) is u above `threshold` · N and 0 below. A is (1 - ω) · 1 + ω · D, with D the
     distances between the most salient cells of the images, scaled to the mean 1/m.
 
-    In the last round outputs that show the same images are driven apart: one pays γ/N for a
-    cell of the first of them, the other for the second. Then cells may show two of the three
-    images that the output shows most, half and half: a cell is a point z of a simplex, neighbours
-    cost β/N |z - z'|²/2, and the least cost is found exactly. (The authors' code makes swap moves,
-    and has halves from the second round on.)
+    From the second round on, cells may show two of the three images that the output shows most,
+    half and half: a cell is a point z of a simplex, neighbours cost β/N |z - z'|²/2, and the least
+    cost is found exactly, where the authors' code makes swap moves. In the last round, outputs
+    that show the same images are driven apart: one pays γ/N for a cell of the first of them, the
+    other for the second.
 
     Row i of the result is the output that stands for sample i: outputs are put into the
     one-to-one order in which samples have the greatest total share of their own.
@@ -239,15 +239,14 @@ class CoMix(Interpolation):
         total = shown.sum((1, 2, 3))  # cells of every image, in all outputs
         extra = np.zeros(shown.shape[:2] + shown.shape[-1:])
         for turn in range(self.rounds):
-            last = turn == self.rounds - 1
-            if last:
+            if turn == self.rounds - 1:
                 extra = self.gamma / number * repeats(shown.sum((2, 3)) > 0)
             for output in range(shown.shape[1]):
                 total -= shown[:, output].sum((1, 2))
                 used = (use @ total[..., None])[..., 0]
                 price = 2 * self.gamma / number * used * (used > self.threshold * number)
                 unary = cost + (price + extra[:, output])[:, None, None]
-                shown[:, output] = best_output(unary, self.beta / number, halves=last)
+                shown[:, output] = best_output(unary, self.beta / number, halves=turn > 0)
                 total += shown[:, output].sum((1, 2))
         return shown
 

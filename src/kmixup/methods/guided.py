@@ -1,7 +1,8 @@
-"""Guided mixup: every pixel is weighed by its importance, in partners that do not overlap."""
+"""GuidedMixup: pixels weighted by their saliency, and partners that overlap little."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Unpack
 
@@ -9,21 +10,30 @@ from torch import Tensor
 
 from kmixup.batch import Batch
 from kmixup.coefficient import Beta
+from kmixup.importance import blur
 from kmixup.interpolation import Mask, Pair
 from kmixup.matching import Optimal
 from kmixup.methods.kmixup import Options
-from kmixup.methods.masks import Masked, importances_of_images
+from kmixup.methods.masks import (
+    Masked,
+    importance_of,
+    importances_of_images,
+    on_both_sides,
+    total_one,
+)
 from kmixup.mixed import Draw, Mixed
 from kmixup.mixer import Mixer
 from kmixup.nests import Nest
 
+BLUR = 7  # pixels along a side of the blur
+
 
 @dataclass(frozen=True)
 class Guided(Masked):
-    """The weight of a pixel is s / (s + s'), where s and s' are the importance of both sides.
+    """Weight a pixel by s / (s + s'), where s and s' are the importance of both sides.
 
-    Importance is first scaled to total 1 for every image; where it is 0 on both sides the
-    weight is ½. lam is the mean weight, whatever was drawn.
+    Importance is first scaled to total 1 for every image; where it is 0 on both sides, the weight
+    is ½. lam is the mean weight, whatever was drawn.
     """
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Mask]:
@@ -33,26 +43,27 @@ class Guided(Masked):
 
 
 class GuidedMixup(Mixer):
-    """Guided mixup: the pixel of the image to which it matters more counts more.
+    """GuidedMixup: each pixel is weighted towards the image in which it is more salient.
 
-    A pixel has the weight s / (s + s') of the two saliencies, and lam is the mean weight.
-    Partners are matched so that their saliencies are as far apart as possible in blocks of
-    `k`, `Optimal(k, farthest=True)`: what matters in one image then seldom covers what matters
-    in the other. `k=1` takes random partners. (Kang and Kim 2023, "GuidedMixup", look for such
-    partners by a greedy walk through the batch; blocks of k are matched exactly.)
+    Saliency is blurred and scaled to total 1 for every image. A pixel has the weight s / (s + s')
+    of the two saliencies, and lam is the mean weight. Partners are matched so that their saliencies
+    are as far apart as possible in blocks of `k`, `Optimal(k, farthest=True)`, so the salient parts
+    of both images seldom overlap. `k=1` takes random partners. (Kang and Kim 2023, "GuidedMixup",
+    find such partners by a greedy walk through the batch; here blocks of k are matched exactly.)
 
-    Importance must be given. Partners are matched on it, unless there are `features`.
+    Without `importance`, saliency is the `spectral_residual` of the images, which needs no network.
+    With `features`, partners are matched on those instead.
 
     Args:
         k: the number of samples in a block.
         alpha: 0 mixes nothing; all other values give the same.
         num_classes, options: those of `KMixup`.
+        sigma: the standard deviation of the blur by 7 x 7 pixels; 0 blurs nothing.
 
     >>> import torch
     >>> mix = GuidedMixup(k=16, num_classes=10)
     >>> x, y = torch.randn(64, 3, 32, 32), torch.randint(10, (64,))
-    >>> importance = torch.rand(64, 32, 32)    # kmixup.saliency(net, x, y)
-    >>> x, y = mix(x, y, importance=importance)
+    >>> x, y = mix(x, y)    # or with importance=kmixup.saliency(net, x, y)
     """
 
     def __init__(
@@ -60,12 +71,22 @@ class GuidedMixup(Mixer):
         k: int = 16,
         alpha: float = 1.0,
         num_classes: Nest = None,
+        *,
+        sigma: float = 3.0,
         **options: Unpack[Options],
     ) -> None:
+        if not 0 <= sigma < math.inf:
+            raise ValueError(f"sigma must be a finite number, 0 (no blur) or more, got {sigma}")
+        self.sigma = sigma
         pairing = Optimal(k, farthest=True)
         super().__init__(pairing, Beta(alpha), Guided(), num_classes=num_classes, **options)
 
     def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
-        if batch.features is None:
-            batch = replace(batch, features=batch.importance)
-        return super().mix_batch(batch, draw)
+        if self.idles(batch, draw):
+            return super().mix_batch(batch, draw)
+        importance = on_both_sides(self._scaled, importance_of(batch, self.mixes))
+        features = importance if batch.features is None else batch.features
+        return super().mix_batch(replace(batch, importance=importance, features=features), draw)
+
+    def _scaled(self, importance: Tensor) -> Tensor:
+        return total_one(blur(importance, BLUR, self.sigma) if self.sigma else importance)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from kmixup.interpolation import Interpolation, Mask, Pair, Region, rows_of
+from kmixup.batch import Batch
+from kmixup.importance import spectral_residual
+from kmixup.interpolation import Interpolation, Mask, Pair, Region, image_size, rows_of
+from kmixup.nests import Mixes, Nest, mixed_entries
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class Masked(Interpolation):
         weight = region.weight.to(x.device)
         weight = weight.view(len(x), *[1] * (x.dim() - 3), *weight.shape[-2:])
         dtype = torch.promote_types(x.dtype, torch.float32)
-        return theirs.to(dtype).lerp(x.to(dtype), weight.to(dtype)).to(x.dtype)
+        return theirs.to(dtype).lerp_(x.to(dtype), weight.to(dtype)).to(x.dtype)
 
     def targets(
         self, y: Tensor, partner_y: Tensor, region: Region, samples: Sequence[Tensor]
@@ -59,27 +63,44 @@ def moved(x: Tensor, move: Tensor) -> Tensor:
     return pixels.gather(-1, index.expand_as(pixels)).view_as(x)
 
 
-def importances_of_images(pair: Pair, method: str) -> tuple[Tensor, Tensor]:
-    """Importance of both sides `(n, height, width)` in float64, with total 1 for every image.
+def importances_of_images(pair: Pair, method: str, *, scaled: bool = True) -> tuple[Tensor, Tensor]:
+    """Return the importance of both sides `(n, height, width)`, by default as `total_one`."""
+    size = image_size(pair.samples, method)
+    own, their = pair.importances
+    if own.shape[-2:] != size:
+        raise ValueError(
+            "importance must have the height and width of the images, got "
+            f"{tuple(own.shape[-2:])} for images of {size}"
+        )
+    return (total_one(own), total_one(their)) if scaled else (own, their)
+
+
+def importance_of(batch: Batch, mixes: Mixes) -> tuple[Tensor, Tensor]:
+    """Return the importance of both sides of a batch, by `spectral_residual` if none was given."""
+    if batch.importance is not None:
+        return batch.importance
+
+    def residual(x: Nest) -> Tensor:
+        images = mixed_entries(x, mixes)
+        image_size(images, "spectral_residual")
+        return spectral_residual(torch.cat([image.flatten(1, -3) for image in images], 1))
+
+    return on_both_sides(residual, (batch.x, batch.second[0]))
+
+
+def on_both_sides(
+    function: Callable[[Any], Tensor], sides: tuple[Any, Any]
+) -> tuple[Tensor, Tensor]:
+    """Apply a function to both sides of a batch, once where they are the same object."""
+    first = function(sides[0])
+    return first, first if sides[1] is sides[0] else function(sides[1])
+
+
+def total_one(importance: Tensor) -> Tensor:
+    """Return importance in float64, scaled to total 1 for every image.
 
     An image in which nothing matters has the same importance everywhere.
     """
-    shapes = sorted({tuple(x.shape) for x in pair.samples})
-    if any(len(shape) < 4 for shape in shapes):
-        raise ValueError(
-            f"{method} needs images of shape (n, channels, height, width), got "
-            f"{', '.join(map(str, shapes))}: grey images are x[:, None]"
-        )
-    own, their = pair.importances
-    if {shape[-2:] for shape in shapes} != {tuple(own.shape[-2:])}:
-        raise ValueError(
-            f"importance must have the height and width of the images, got {tuple(own.shape[-2:])} "
-            f"for images of {', '.join(str(shape[-2:]) for shape in shapes)}"
-        )
-    return _total_one(own), _total_one(their)
-
-
-def _total_one(importance: Tensor) -> Tensor:
     whole = importance.double()
     # the largest first: the square of a tiny gradient is not far from the smallest number
     whole = whole / whole.amax((1, 2), keepdim=True)

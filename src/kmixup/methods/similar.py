@@ -1,4 +1,4 @@
-"""Similarity-kernel mixup: the nearer two samples, the more they are mixed."""
+"""Similarity-kernel mixup: the closer two samples are, the more they are mixed."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from kmixup.nests import Nest
 
 
 class SimilarMixup(Mixer):
-    """Similarity-kernel mixup: similar samples are mixed strongly, distant ones hardly at all.
+    """Similarity-kernel mixup: mix similar samples strongly, distant ones hardly at all.
 
     `k=1` is the method as published (Bouniot et al. 2023, "Tailoring Mixup to Data using Kernel
     Warping functions"), with random partners; with a larger `k` they are matched by optimal
     transport. Every pair has a lam of its own, from Beta(tau, tau) with
     tau = alpha · exp(-(d² / mean d² - 1) / (2 tau_std²)). d is the distance of the pair, and the
-    mean is over the batch. Distances are those of the inputs, or of `features` if given: the
-    authors take embeddings by the network for classes, `features=net.embed`, and the targets
+    mean is over the batch. Distances are between inputs, or between `features` if given: the
+    authors use the network's embeddings for classification, `features=net.embed`, and the targets
     for regression.
 
     Args:
         k: the number of samples in a block.
         alpha: tau of a pair at the mean squared distance; 0 mixes nothing.
-        tau_std: how slowly tau falls with the distance; `math.inf` is mixup.
-        lam_per: what has a quantile of its own. Pairs that share a quantile differ in lam all
-            the same, because they differ in distance.
+        tau_std: how slowly tau falls with the distance; `math.inf` is mixup. The authors use 0.25
+            on CIFAR.
+        lam_per: what has a quantile of its own. Pairs with the same quantile still differ in lam,
+            because they differ in distance.
         num_classes, metric, ignore_index, prob, generator: those of `KMixup`.
 
     >>> import torch
@@ -41,7 +42,7 @@ class SimilarMixup(Mixer):
         alpha: float = 1.0,
         num_classes: Nest = None,
         *,
-        tau_std: float = 0.5,
+        tau_std: float = 0.25,
         metric: Metric = "sqeuclidean",
         ignore_index: int | None = None,
         lam_per: LamPer = "sample",

@@ -1,11 +1,16 @@
 """What the presets run, how small they can be made, and that they say so."""
 
+from dataclasses import replace
+
 import pytest
+import torch
 from printed import TABLES
+from scipy.optimize import linear_sum_assignment
 
 from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.train.config import Method
 from kmixup.lab.train.methods import METHODS
+from kmixup.lab.train.step import mixer_of
 
 ATTACKS = (0.5, 1, 2, 4, 8, 16)
 
@@ -238,3 +243,20 @@ def test_the_small_images_together_are_the_trials_of_their_presets():
     together = {trial.id for trial in PRESETS["small-images"].trials()}
     each = [PRESETS[name].trials() for name in ("mnist-1000", "mnist-5000", "cifar10-5000")]
     assert together == {trial.id for trials in each for trial in trials}
+
+
+def test_the_script_preset_matches_by_the_distance_as_the_script_does():
+    """Partners of one batch against one dense assignment of each block, as in the script."""
+    trials = PRESETS["script"].trials(quick=True, alpha_rule=["same"])
+    assert {trial.method.metric for trial in trials if trial.method.k > 1} == {"euclidean"}
+    method = next(trial.method for trial in trials if trial.method.k > 1)
+    mixer = mixer_of(replace(method, k=16), 1.0, 10)
+    torch.manual_seed(0)
+    x, y = torch.rand(128, 3, 8, 8), torch.zeros(128).long()
+    other = x[torch.randperm(128)]
+    mixed = mixer.draw(x, y, other=(other, y))
+    distance = torch.cdist(x.flatten(1).double(), other.flatten(1).double()).numpy()
+    for start in range(0, 128, 16):
+        block = slice(start, start + 16)
+        _, columns = linear_sum_assignment(distance[block, block])
+        assert mixed.partner[block].tolist() == (start + columns).tolist()

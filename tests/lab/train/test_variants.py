@@ -31,6 +31,7 @@ VARIANTS = [
     {"k": 16, "memory": 32},
     {"k": 16, "memory": 32, "pairing": "batch", "match_on": "network:2"},
     {"k": 4, "labels": 0.5},
+    {"k": 4, "metric": "euclidean"},
     {"k": 4, "match_on": "pca:2"},
     {"k": 4, "match_on": "pca-white:2"},
     {"k": 4, "match_on": "network:3"},

@@ -71,8 +71,8 @@ def reproduce(
     alpha_rule: Annotated[
         str,
         typer.Option(
-            help="At k > 1 alpha as it is (same), at equal xi (xi), times the ratio of distances "
-            "(root), or both that the experiment has."
+            help="At k > 1 alpha as it is (same), at equal xi (xi), as the public script "
+            "computes it (root), or both that the experiment has."
         ),
     ] = "both",
     limit: Annotated[int | None, typer.Option(help="Only the first samples.")] = None,

@@ -92,8 +92,8 @@ def train(
     alpha_rule: Annotated[
         str,
         typer.Option(
-            help="same: alpha as it is; xi: as strong as mixup with that alpha; root: times the "
-            "ratio of distances."
+            help="same: alpha as it is; xi: as strong as mixup with that alpha; root: the alpha "
+            "that the paper's public script computes."
         ),
     ] = "same",
     pairing: Annotated[
@@ -124,6 +124,10 @@ def train(
             help="pixels, pca:50 or pca-white:50 (components), network:5 or ema:5 (the features "
             "of the network, or of its moving average, every 5 epochs)."
         ),
+    ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(help="Cost of a pair: sqeuclidean (the default) or euclidean."),
     ] = None,
     epochs: Epochs = None,
     rate: Rate = None,
@@ -179,6 +183,7 @@ def train(
     mixing = Method(
         method, k, alpha, alpha_rule, pairing, layers,  # type: ignore[arg-type]
         memory=memory, labels=labels, match_on=match_on,
+        metric=metric,  # type: ignore[arg-type]
     )  # fmt: skip
     sys.path.insert(0, os.getcwd())  # for models of one's own
     reading: dict[str, Any] = {
@@ -236,7 +241,7 @@ def folder_name(trial: Trial) -> str:
     words += ["xi"] * (method.alpha_rule == "xi") + ["batch"] * (method.pairing == "batch")
     words += [] if method.layers is None else [method.layers]
     words += [
-        f"{name.replace('_', '-')}-{value:g}" if name != "match_on" else value.replace(":", "-")
+        value.replace(":", "-") if isinstance(value, str) else f"{name}-{value:g}"
         for name in VARIANTS
         if (value := getattr(method, name)) is not None
     ]

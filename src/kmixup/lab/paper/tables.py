@@ -61,7 +61,7 @@ class PaperTable:
         pairing: where partners come from.
         shifts: levels at which the networks are tested under shift. They are part of a trial's
             id, so all tables of the same networks have the same levels, and share trials.
-        memory, labels, match_on: settings of the rows k > 1, as in `Method`.
+        memory, labels, match_on, metric: settings of the rows k > 1, as in `Method`.
     """
 
     name: str
@@ -87,6 +87,7 @@ class PaperTable:
     memory: int | None = None
     labels: float | None = None
     match_on: str | None = None
+    metric: str | None = None
 
     def __post_init__(self) -> None:
         if self.measure not in MEASURES:

@@ -28,6 +28,7 @@ from kmixup.lab.train.methods import VARIANTS, MethodEntry, method_entry
 
 AlphaRule = Literal["same", "xi", "root"]
 PairedWith = Literal["loaders", "batch", "reshuffle"]
+MatchMetric = Literal["sqeuclidean", "euclidean"]
 Precision = Literal["fp32", "bf16"]
 Layout = Literal["channels_last"]
 CleanPass = Literal["always", "matched"]
@@ -169,8 +170,9 @@ class Method:
         k: Samples in a block.
         alpha: lam ~ Beta(alpha, alpha). 0 mixes nothing.
         alpha_rule: "same" uses alpha as it is, "xi" the alpha that is as strong at k as alpha is
-            at k = 1, "root" alpha times the ratio of the root mean square distances of partners
-            at 1 and at k, as the paper's public script does.
+            at k = 1, "root" the alpha that the paper's public script computes, whose
+            E[min(lam, 1 - lam)²] is larger by the root of the ratio of the mean squared distances
+            of partners at 1 and at k.
         pairing: Source of partners: a second, independently shuffled loader ("loaders", as in the
             paper), the same "batch" without self-pairs, or a "reshuffle" of the same batch, as in
             the paper's public script.
@@ -183,6 +185,8 @@ class Method:
         match_on: Features that samples are matched on: pixels, pca:50 or pca-white:50
             (components), network:5 or ema:5 (features of the network or of its moving average,
             every 5 epochs).
+        metric: Cost of a pair: the squared distance ("sqeuclidean", the default) or the distance
+            itself ("euclidean", as in the paper's public script).
     """
 
     name: Annotated[str, Parameter(name="--method")] = "kmixup"
@@ -194,6 +198,7 @@ class Method:
     memory: int | None = None
     labels: float | None = None
     match_on: str | None = None
+    metric: MatchMetric | None = None
 
     def __post_init__(self) -> None:
         entry = method_entry(self.name)
@@ -225,6 +230,9 @@ class Method:
         if self.match_on is not None:
             read = MatchOn.read(self.match_on)
             self._set(match_on=None if read is None else str(read))
+        if self.metric is not None:
+            check_choice("metric", self.metric, get_args(MatchMetric))
+            self._set(metric=None if self.metric == "sqeuclidean" else self.metric)
         for name in VARIANTS:
             if getattr(self, name) is not None and name not in self.entry.variants:
                 raise SettingError(
@@ -292,9 +300,10 @@ def variant_words(chosen: object) -> list[str]:
     >>> variant_words(Method(memory=512, labels=0.5, match_on="pca"))
     ['with memory=512', 'with labels=0.5', 'matched on pca:50']
     """
+    words = {"match_on": "matched on {}", "metric": "with metric={}"}
     values = {name: getattr(chosen, name) for name in VARIANTS}
     return [
-        f"matched on {value}" if name == "match_on" else f"with {name}={value:g}"
+        words.get(name, f"with {name}={{:g}}").format(value)
         for name, value in values.items()
         if value is not None
     ]

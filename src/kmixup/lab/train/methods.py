@@ -20,18 +20,21 @@ from kmixup.coefficient import Beta
 from kmixup.interpolation import Linear
 from kmixup.lab.checks import SettingError
 from kmixup.lab.imports import import_callable, is_import_path
-from kmixup.matching import Nearest
+from kmixup.matching import Metric, Nearest
 from kmixup.methods import (
     AdaMixup,
     AutoMix,
     CMixup,
     CoMixup,
     CutMix,
+    FMix,
     GuidedMixup,
     KMixup,
     LocalMixup,
     PuzzleMix,
     RegMixup,
+    ResizeMix,
+    SaliencyMix,
     SimilarMixup,
     StackMix,
 )
@@ -52,6 +55,7 @@ class Ingredients:
         net: the network that is trained, for mixers that look into it; None in a fleet.
         memory: the number of samples of earlier batches to keep; None for no memory.
         labels: the cost of a pair of different classes.
+        metric: the cost of a pair, as in `Optimal`.
     """
 
     k: int
@@ -61,10 +65,11 @@ class Ingredients:
     net: nn.Module | None = None
     memory: int | None = None
     labels: float = 0.0
+    metric: Metric = "sqeuclidean"
 
 
 Build = Callable[[Ingredients], Mixing]
-VARIANTS = ("memory", "labels", "match_on")  # settings of a `Method` that change its pairs
+VARIANTS = ("memory", "labels", "match_on", "metric")  # settings that change the pairs
 NO_VARIANT = dict.fromkeys(VARIANTS)
 
 
@@ -140,7 +145,7 @@ def _of(mixer: Callable[[int, float, int | None], Mixer]) -> Build:
 
 
 def _kmixup(at: Ingredients) -> Mixing:
-    mixer = KMixup(at.k, at.alpha, at.classes, labels=at.labels)
+    mixer = KMixup(at.k, at.alpha, at.classes, metric=at.metric, labels=at.labels)
     return mixer if at.memory is None else Memory(mixer, at.memory)
 
 
@@ -150,6 +155,10 @@ def _nearest(at: Ingredients) -> Mixer:
 
 def _cmixup(at: Ingredients) -> Mixer:
     return CMixup(at.k, at.alpha)
+
+
+def _resizemix(at: Ingredients) -> Mixer:
+    return ResizeMix(at.k, at.classes)
 
 
 def _stack(shape: tuple[int, ...]) -> Stack:
@@ -274,6 +283,22 @@ METHODS: Mapping[str, MethodEntry] = MappingProxyType(
             "by masks that are learned",
             _automix,
             needs_images="to learn masks for",
+        ),
+        "resizemix": MethodEntry(
+            "ResizeMix",
+            "the whole partner, made smaller",
+            _resizemix,
+            {"alpha": 1.0},  # sides are uniform
+            needs_images="to paste into each other",
+        ),
+        "fmix": MethodEntry(
+            "FMix", "regions of any shape", _of(FMix), needs_images="to paste into each other"
+        ),
+        "saliencymix": MethodEntry(
+            "SaliencyMix",
+            "boxes around what is salient",
+            _of(SaliencyMix),
+            needs_images="with salient parts",
         ),
     }
 )

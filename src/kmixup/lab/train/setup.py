@@ -150,7 +150,7 @@ def strengths(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Strength
         if method.alpha == 0 or not method.has_xi:
             mixing.append(Strength(method.alpha, None if method.alpha else 0.0))
             continue
-        key = (trial.seed, method.k, method.pairing, augment)
+        key = (trial.seed, method.k, method.pairing, method.metric, augment)
         if key not in measured:
             streams = Streams(trial.seed)
             measured[key] = calibrate(
@@ -158,13 +158,14 @@ def strengths(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Strength
                 k=method.k,
                 alpha=0,
                 disjoint=method.pairing == "batch",
+                metric=method.metric or "sqeuclidean",
                 generator=streams.calibrate,
             )
         distances, alpha = measured[key], method.alpha
         if method.alpha_rule == "xi":
             alpha = distances.at(alpha).alpha
         elif method.alpha_rule == "root":
-            alpha *= math.sqrt(distances.square_distance_1 / distances.square_distance)
+            alpha = distances.at(alpha, power=0.5).alpha
         xi = math.sqrt(Beta(alpha).mean_square_step * distances.square_distance)
         mixing.append(Strength(alpha, xi))
     return mixing

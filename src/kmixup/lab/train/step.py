@@ -73,7 +73,16 @@ def mixer_of(
 ) -> Mixing:
     """Build the library's mixer for a method, with the alpha to train with."""
     return method.entry.build(
-        Ingredients(method.k, alpha, classes, shape, net, method.memory, method.labels or 0.0)
+        Ingredients(
+            method.k,
+            alpha,
+            classes,
+            shape,
+            net,
+            memory=method.memory,
+            labels=method.labels or 0.0,
+            metric=method.metric or "sqeuclidean",
+        )
     )
 
 

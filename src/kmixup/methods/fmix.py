@@ -1,0 +1,101 @@
+"""FMix: masks of any shape, from random images of low frequencies."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Unpack
+
+import torch
+from torch import Generator, Tensor
+
+from kmixup.coefficient import Beta
+from kmixup.interpolation import Mask, Pair, image_size
+from kmixup.matching import Metric, Optimal
+from kmixup.methods.kmixup import Options
+from kmixup.methods.masks import Masked
+from kmixup.mixer import Mixer
+from kmixup.nests import Nest
+from kmixup.randomness import uniforms
+
+
+@dataclass(frozen=True)
+class LowFrequency(Masked):
+    """A mask of 0 and 1: the brightest pixels of a random image, a share lam of them.
+
+    Frequency f of the random image has the amplitude f^-decay times a normal number. lam is then
+    the share of the mask's pixels, which are a whole number.
+
+    Attributes:
+        decay: the larger, the smoother the mask.
+    """
+
+    decay: float = 3.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.decay < math.inf:
+            raise ValueError(f"decay must be a finite number, 0 or more, got {self.decay}")
+
+    def sample(
+        self,
+        size: tuple[int, ...],
+        shape: tuple[int, ...] = (),
+        generator: Generator | None = None,
+    ) -> Tensor:
+        """Draw the seed of every random image, as a number in [0, 1): their size is not known."""
+        return uniforms(size, generator)
+
+    def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Mask]:
+        if spot is None:
+            raise ValueError("FMix needs the seed of its mask: spot = LowFrequency().sample(())")
+        size = image_size(pair.samples, "FMix")
+        images = torch.stack([self.image(size, seed) for seed in spot.reshape(-1).tolist()])
+        rank = images.flatten(1).argsort(1, descending=True).argsort(1).view_as(images)
+        count = (lam.cpu() * math.prod(size)).round().long()
+        weight = (rank < count.view(-1, 1, 1)).float()
+        share = (count.double() / math.prod(size)).to(lam.device)
+        return share, Mask(weight.expand(len(pair.partner), *size))
+
+    def image(self, size: tuple[int, int], seed: float) -> Tensor:
+        """Return a random image `(height, width)`, the same for the same `seed` in [0, 1)."""
+        height, width = size
+        down, right = torch.fft.fftfreq(height)[:, None], torch.fft.rfftfreq(width)
+        frequency = (down.square() + right.square()).sqrt().clamp(min=1 / max(size))
+        generator = torch.Generator().manual_seed(int(seed * 2**53))
+        noise = torch.randn(2, *frequency.shape, generator=generator)
+        spectrum = torch.complex(*noise) / frequency**self.decay
+        image: Tensor = torch.fft.irfft2(spectrum, s=size)
+        return image
+
+
+class FMix(Mixer):
+    """FMix: paste a region of any shape of the partner into every image.
+
+    `k=1` is FMix as published (Harris et al. 2020, "FMix: Enhancing Mixed Sample Data
+    Augmentation"), with random partners; with a larger `k` the partners are matched by optimal
+    transport. The region is where a random image of low frequencies is dark, and lam is the share
+    of the image outside of it.
+
+    Args:
+        k: the number of samples in a block.
+        alpha: lam is drawn from Beta(alpha, alpha).
+        num_classes, metric, options: those of `KMixup`.
+        decay: the power by which amplitudes fall with the frequency: the larger, the smoother.
+
+    >>> mix = FMix(k=16, num_classes=10)
+    >>> x, y = mix(torch.randn(128, 3, 32, 32), torch.randint(10, (128,)))
+    """
+
+    def __init__(
+        self,
+        k: int = 1,
+        alpha: float = 1.0,
+        num_classes: Nest = None,
+        *,
+        decay: float = 3.0,
+        metric: Metric = "sqeuclidean",
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__(
+            Optimal(k, metric), Beta(alpha), LowFrequency(decay), num_classes=num_classes, **options
+        )

@@ -1,0 +1,99 @@
+"""ResizeMix: a whole image, made smaller, inside another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Unpack
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from kmixup.coefficient import Uniform
+from kmixup.interpolation import Cut, Pair, Region, image_size
+from kmixup.matching import Metric, Optimal
+from kmixup.methods.kmixup import Options
+from kmixup.mixer import Mixer
+from kmixup.nests import Nest
+
+
+@dataclass(frozen=True)
+class Shrink(Cut):
+    """Paste the whole partner into a box of the image; lam is the area outside of it.
+
+    The sides of the box are those of the image times a number between the two of `scale`, and it
+    lies inside the image. Floats are resized bilinearly with antialiasing, integers by the nearest
+    pixel.
+
+    Attributes:
+        scale: the smallest and the largest side of the box, as shares of the image.
+    """
+
+    scale: tuple[float, float] = (0.1, 0.8)
+
+    def __post_init__(self) -> None:
+        low, high = self.scale
+        if not 0 < low <= high <= 1:
+            raise ValueError(f"scale must be two rising numbers in (0, 1], got {self.scale}")
+
+    def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Tensor]:
+        if spot is None:
+            raise ValueError("Shrink needs the corner of the box: spot = Shrink().sample(())")
+        low, high = self.scale
+        image = torch.tensor(image_size(pair.samples, "ResizeMix"))
+        side = (image * (low + (high - low) * lam)[..., None]).long().clamp(min=1)
+        start = (spot * (image - side + 1)).long()
+        return 1 - side.prod(-1) / image.prod().double(), torch.cat([start, start + side], -1)
+
+    def __call__(
+        self, x: Tensor, other: Tensor, partner: Tensor, lam: Tensor, region: Region = None
+    ) -> Tensor:
+        if not isinstance(region, Tensor):
+            raise ValueError("Shrink needs the box: lam, region = settle(lam, spot, pair)")
+        return self.paste(x, other, partner, region)
+
+    def patch(self, other: Tensor, partner: Tensor, box: list[int]) -> Tensor:
+        """Return whole partners at the size of a box."""
+        top, left, bottom, right = box
+        return _resized(other.index_select(0, partner), (bottom - top, right - left))
+
+
+def _resized(x: Tensor, size: tuple[int, int]) -> Tensor:
+    """Images or videos `(n, ..., height, width)` at another size."""
+    flat = x.reshape(len(x), -1, *x.shape[-2:])
+    if x.is_floating_point():
+        flat = flat.to(torch.promote_types(x.dtype, torch.float32))
+        small = F.interpolate(flat, size, mode="bilinear", antialias=True)
+    else:
+        small = F.interpolate(flat.double(), size, mode="nearest-exact")
+    return small.to(x.dtype).reshape(*x.shape[:-2], *size)
+
+
+class ResizeMix(Mixer):
+    """ResizeMix: paste the whole partner, made smaller, at a random place of every image.
+
+    `k=1` is ResizeMix as published (Qin et al. 2020, "ResizeMix: Mixing Data with Preserved Object
+    Information and True Labels"), with random partners; with a larger `k` the partners are matched
+    by optimal transport. lam is the share of the image outside of the box.
+
+    Args:
+        k: the number of samples in a block.
+        scale: the sides of the box are uniform between these two shares of the image.
+        num_classes, metric, options: those of `KMixup`. There is no alpha.
+
+    >>> mix = ResizeMix(k=16, num_classes=10)
+    >>> x, y = mix(torch.randn(128, 3, 32, 32), torch.randint(10, (128,)))
+    """
+
+    def __init__(
+        self,
+        k: int = 1,
+        num_classes: Nest = None,
+        *,
+        scale: tuple[float, float] = (0.1, 0.8),
+        metric: Metric = "sqeuclidean",
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__(
+            Optimal(k, metric), Uniform(), Shrink(scale), num_classes=num_classes, **options
+        )

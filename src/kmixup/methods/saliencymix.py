@@ -1,0 +1,72 @@
+"""SaliencyMix: a box around the most salient pixel of the partner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Unpack
+
+import torch
+from torch import Tensor
+
+from kmixup.batch import Batch
+from kmixup.coefficient import Beta
+from kmixup.interpolation import Cut, Pair
+from kmixup.matching import Metric, Optimal
+from kmixup.methods.kmixup import Options
+from kmixup.methods.masks import importance_of, importances_of_images
+from kmixup.mixed import Draw, Mixed
+from kmixup.mixer import Mixer
+from kmixup.nests import Nest
+
+
+@dataclass(frozen=True)
+class SalientCut(Cut):
+    """`Cut` with the most salient pixel of the partner as the centre of its box.
+
+    Every pair has a box and a lam of its own. The centre that `Cut` draws is not used.
+    """
+
+    def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Tensor]:
+        _, importance = importances_of_images(pair, "SaliencyMix", scaled=False)
+        image = torch.tensor(importance.shape[1:])
+        peak = importance.flatten(1).argmax(1).cpu()
+        centre = torch.stack([peak // image[1], peak % image[1]], 1)
+        return self.box(centre, (image * (1 - lam.cpu()).sqrt().unsqueeze(-1)).long(), image)
+
+
+class SaliencyMix(Mixer):
+    """SaliencyMix: paste a box around the most salient pixel of the partner into every image.
+
+    `k=1` is SaliencyMix as published (Uddin et al. 2021, "SaliencyMix: A Saliency Guided Data
+    Augmentation Strategy for Better Regularization"), with random partners; with a larger `k` the
+    partners are matched by optimal transport. The box stays where it was in the partner, and lam is
+    the area outside of it.
+
+    Without `importance`, saliency is the `spectral_residual` of the images, which needs no network.
+
+    Args:
+        k: the number of samples in a block.
+        alpha: 1 - lam, the share of the box, is drawn from Beta(alpha, alpha).
+        num_classes, metric, options: those of `KMixup`.
+
+    >>> mix = SaliencyMix(k=16, num_classes=10)
+    >>> x, y = mix(torch.randn(128, 3, 32, 32), torch.randint(10, (128,)))
+    """
+
+    def __init__(
+        self,
+        k: int = 1,
+        alpha: float = 1.0,
+        num_classes: Nest = None,
+        *,
+        metric: Metric = "sqeuclidean",
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__(
+            Optimal(k, metric), Beta(alpha), SalientCut(), num_classes=num_classes, **options
+        )
+
+    def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
+        if not self.idles(batch, draw):
+            batch = replace(batch, importance=importance_of(batch, self.mixes))
+        return super().mix_batch(batch, draw)
