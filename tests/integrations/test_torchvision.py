@@ -173,7 +173,7 @@ def test_images_of_different_sizes_cannot_share_a_box():
     }
     with pytest.raises(ValueError, match="Found multiple HxW"):
         v2.CutMix(num_classes=CLASSES)(sample)
-    with pytest.raises(ValueError, match=r"same height and width, got \[\(8, 8\), \(16, 16\)\]"):
+    with pytest.raises(ValueError, match=r"same height and width, got \(8, 8\), \(16, 16\)"):
         CutMix(k=4, num_classes=CLASSES)(sample)
     assert MixUp(k=4, num_classes=CLASSES)(sample)["small"].shape == (N, 3, 8, 8)
 
@@ -281,9 +281,16 @@ def test_at_k_1_lam_and_box_have_the_law_of_torchvision(name, alpha):
         assert stats.ks_2samp(*area).pvalue > 1e-3
 
 
+class LongerCut(kmixup.Cut):
+    """Boxes whose odd sides are not cut to even ones, as in timm."""
+
+    def box(self, centre, side, image):
+        return super().box(centre, side + side % 2, image)
+
+
 def test_the_test_of_the_law_sees_the_other_way_to_round_a_box():
     torch.manual_seed(0)
     halved, rounded = CutMix(k=1, num_classes=2), CutMix(k=1, num_classes=2)
-    rounded.mixer.interpolation = kmixup.Cut()
+    rounded.mixer.interpolation = LongerCut()
     first, second = account(halved), account(rounded)
     assert min(same_counts(first[:, side], second[:, side]) for side in range(1, 5)) < 1e-3

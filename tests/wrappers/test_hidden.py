@@ -16,7 +16,6 @@ from kmixup import (
     AdaMixup,
     Choice,
     CutMix,
-    GuidedMixup,
     HiddenMixup,
     KMixup,
     LatentMixup,
@@ -389,7 +388,7 @@ def test_a_layer_with_one_output_is_encoded_as_one_tensor():
     torch.testing.assert_close(latent[0], plain[0])
 
 
-@pytest.mark.parametrize("mixer", [PuzzleMix, GuidedMixup, lambda: Choice([PuzzleMix()])])
+@pytest.mark.parametrize("mixer", [PuzzleMix, lambda: Choice([PuzzleMix()])])
 def test_mixers_that_need_importance_do_not_mix_layers(mixer):
     net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(144, 3))
     with pytest.raises(ValueError, match="mixes by the importance of pixels, got none"):

@@ -6,10 +6,8 @@ The classes extend those of `torchvision.transforms.v2` and are called like them
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, Unpack
 
-import torch
 from torch import Tensor
 from torch.nn import functional as F
 from torchvision import tv_tensors
@@ -17,35 +15,13 @@ from torchvision.transforms import v2
 
 from kmixup.coefficient import Beta
 from kmixup.integrations.ranks import TakesRank, draws_of_rank
-from kmixup.interpolation import Cut, Interpolation, Linear, Pair
+from kmixup.interpolation import Cut, Interpolation, Linear
 from kmixup.matching import Metric, Optimal
 from kmixup.methods.kmixup import Options
 from kmixup.mixer import Mixer
 from kmixup.targets import mix_targets
 
 LabelsGetter = Callable[[Any], Any] | str | None
-
-
-@dataclass(frozen=True)
-class HalvedCut(Cut):
-    """`Cut` with the box of torchvision: half its sides are rounded down, so that they are even."""
-
-    def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Tensor]:
-        if spot is None:
-            raise ValueError("Cut needs the centre of the box: spot = Cut().sample(lam.shape)")
-        sizes = {tuple(images.shape[-2:]) for images in pair.samples}
-        if len(sizes) > 1:
-            raise ValueError(
-                "CutMix pastes one box into all images of a sample, which must therefore have the "
-                f"same height and width, got {sorted(sizes)}: resize them"
-            )
-        image = torch.tensor(sizes.pop(), device=lam.device)
-        centre = (image * spot).long()
-        half = (image * (0.5 * (1 - lam).sqrt())[..., None]).long()
-        start = (centre - half).clamp(min=0)
-        stop = torch.minimum(centre + half, image)
-        share = (stop - start).prod(-1) / image.prod().double()
-        return 1 - share, torch.cat([start, stop], -1)
 
 
 class _Matched(TakesRank, v2.Transform):
@@ -141,4 +117,4 @@ class CutMix(_Matched, v2.CutMix):
     torch.Size([16, 10])
     """
 
-    interpolation = HalvedCut()
+    interpolation = Cut()
