@@ -85,7 +85,8 @@ def importance_of(batch: Batch, mixes: Mixes) -> tuple[Tensor, Tensor]:
         image_size(images, "spectral_residual")
         return spectral_residual(torch.cat([image.flatten(1, -3) for image in images], 1))
 
-    return on_both_sides(residual, (batch.x, batch.second[0]))
+    other = batch.x if batch.other is None else batch.other[0]
+    return on_both_sides(residual, (batch.x, other))
 
 
 def on_both_sides(
