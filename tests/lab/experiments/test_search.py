@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import kmixup.lab
 from kmixup.lab.experiments.budget import Budget, choose
-from kmixup.lab.experiments.search import AllFailedError, Ran, search, tune, url_of
+from kmixup.lab.experiments.search import AllFailedError, search, tune, url_of
 from kmixup.lab.experiments.strategy import (
     ALPHAS,
     KS,
@@ -51,7 +51,7 @@ def run(strategy, error, *, each=0.0, **more):
 
     def train(configs):
         asked.extend(configs)
-        return Ran([error(config) for config in configs], each * len(configs))
+        return [error(config) for config in configs], each * len(configs)
 
     return search(strategy, train, **more), asked
 
@@ -269,7 +269,7 @@ def test_time_is_counted_as_it_passes():
 
     def train(configs):
         asked.append(len(configs))
-        return Ran([0.0] * len(configs), 20.0)
+        return [0.0] * len(configs), 20.0
 
     tuned = search(strategy, train, budget=Budget.read("1m"))
     assert asked == [2, 2, 2]  # nothing was known of the first; then 20 seconds for each seed

@@ -12,10 +12,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from kmixup.lab.evaluate.scores import Measure
 from kmixup.lab.experiments.rows import Done, Row, done_of, measure_of
+from kmixup.lab.experiments.strategy import Setting
 from kmixup.lab.formatting import count
 from kmixup.lab.train.config import Method, Trial
 from kmixup.measured import Measured
@@ -27,11 +28,7 @@ Run = Callable[[Sequence[Trial]], Iterable[Row]]  # trains trials, and returns r
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits of a search; without limits by default.
-
-    Attributes:
-        trials: how many networks may be trained.
-        seconds: how long training may take.
+    """Limits of a search: networks to train, and seconds of training.
 
     >>> Budget.read("60"), Budget.read("1.5m")
     (Budget(trials=60.0, seconds=inf), Budget(trials=inf, seconds=90.0))
@@ -83,17 +80,7 @@ def minutes(seconds: float) -> str:
     return f"{seconds / 60:.3g} minutes"
 
 
-class Candidate(Protocol):
-    """Settings to choose from."""
-
-    @property
-    def k(self) -> int: ...
-
-    @property
-    def alpha(self) -> float: ...
-
-
-C = TypeVar("C", bound=Candidate)
+Candidate = TypeVar("Candidate", Setting, Method)
 
 
 def validation_error(row: Row) -> float:
@@ -103,14 +90,11 @@ def validation_error(row: Row) -> float:
     return row.error if isinstance(row, Done) else math.nan
 
 
-def choose(errors: Mapping[C, Sequence[float]]) -> C | None:
-    """Return the candidate with the lowest mean validation error.
+def choose(errors: Mapping[Candidate, Sequence[float]]) -> Candidate | None:
+    """Return the candidate with the lowest mean of the validation errors by seed.
 
     Means are over the seeds that all candidates have. Of equal candidates the smaller k wins,
     then the smaller alpha. A candidate with a failed trial (NaN) cannot win; None if all failed.
-
-    Args:
-        errors: validation errors by seed, for every candidate.
     """
     whole = {
         candidate: values
@@ -119,7 +103,7 @@ def choose(errors: Mapping[C, Sequence[float]]) -> C | None:
     }
     shared = min(map(len, whole.values()), default=0)
 
-    def rank(candidate: C) -> tuple[float, int, float]:
+    def rank(candidate: Candidate) -> tuple[float, int, float]:
         mean = round(fmean(whole[candidate][:shared]), DIGITS)
         return mean, candidate.k, candidate.alpha
 
@@ -135,13 +119,9 @@ def final_trials(base: Trial, chosen: Mapping[int, Method]) -> list[Trial]:
 
 @dataclass(frozen=True)
 class FinalTest:
-    """Final test of one method.
+    """Final test of one method."""
 
-    Attributes:
-        rows: of the test, one for each seed.
-    """
-
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...]  # one for each seed
 
     @property
     def done(self) -> list[Done]:

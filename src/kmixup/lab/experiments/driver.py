@@ -30,15 +30,10 @@ RUNNING = "running"  # the folder of checkpoints of trials that have not ended
 
 @dataclass(frozen=True)
 class SweepOutcome:
-    """How a sweep ended.
+    """How a sweep ended."""
 
-    Attributes:
-        rows: the latest row of each trial.
-        ran: how many trials were run just now.
-    """
-
-    rows: list[Row]
-    ran: int
+    rows: list[Row]  # the latest row of each trial
+    ran: int  # how many trials were run just now
 
     @property
     def failed(self) -> list[Failed]:

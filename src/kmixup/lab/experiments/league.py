@@ -33,17 +33,11 @@ MATCHED_K = 16
 
 @dataclass(frozen=True)
 class Entrant:
-    """A method that takes part.
+    """A method that takes part."""
 
-    Attributes:
-        name: that of the registry.
-        title: its name in reports.
-        settings: tried on validation samples, in the order of k and alpha.
-    """
-
-    name: str
-    title: str
-    settings: tuple[Method, ...]
+    name: str  # of the registry
+    title: str  # its name in reports
+    settings: tuple[Method, ...]  # tried on validation samples, in the order of k and alpha
 
 
 def make_entrants(names: Sequence[str], budget: int) -> tuple[Entrant, ...]:
@@ -87,22 +81,13 @@ def settings_of(name: str, budget: int) -> tuple[Method, ...]:
 
 @dataclass(frozen=True)
 class Contest:
-    """The league on one data set.
+    """The league on one data set."""
 
-    Attributes:
-        name: of the data set.
-        base: the trial whose method, seed and validation are replaced.
-        entrants: the methods that can be trained on the data.
-        trials: their number.
-        validation: the share of the training samples that is held out to tune on.
-        task: "classes" or "regression".
-    """
-
-    name: str
-    base: Trial
-    entrants: tuple[Entrant, ...]
+    name: str  # of the data set
+    base: Trial  # whose method, seed and validation are replaced
+    entrants: tuple[Entrant, ...]  # the methods that can be trained on the data
     trials: int
-    validation: float
+    validation: float  # the share of the training samples that is held out to tune on
     task: Task = "classes"
 
     def __post_init__(self) -> None:
@@ -168,18 +153,11 @@ class Contest:
 
 @dataclass(frozen=True)
 class Score(FinalTest):
-    """Final test of a method on one data set.
-
-    Attributes:
-        rows: of the test.
-        entrant: the method.
-        chosen: the setting that won in each trial.
-        trials: how many there should be.
-    """
+    """Final test of a method on one data set."""
 
     entrant: Entrant
-    chosen: Mapping[int, Method]
-    trials: int
+    chosen: Mapping[int, Method]  # the setting that won in each trial
+    trials: int  # how many there should be
 
     @property
     def complete(self) -> bool:
@@ -188,17 +166,11 @@ class Score(FinalTest):
 
 @dataclass(frozen=True)
 class Result:
-    """Results of the league on one data set.
-
-    Attributes:
-        contest: what was run.
-        scores: one for each method, in the order of the contest.
-        rows: of all its trials.
-    """
+    """Results of the league on one data set."""
 
     contest: Contest
-    scores: tuple[Score, ...]
-    rows: tuple[Row, ...]
+    scores: tuple[Score, ...]  # one for each method, in the order of the contest
+    rows: tuple[Row, ...]  # of all trials
 
     @property
     def measure(self) -> Measure:

@@ -56,27 +56,16 @@ AnyKind = TypeVar("AnyKind", Scores, ClassScores, NumberScores)
 
 @dataclass(frozen=True)
 class DataUsed:
-    """The data that a trial was run on.
-
-    Attributes:
-        name: of the data set.
-        part: description of the part of the data set that was used; None for all of it.
-        train: number of training samples.
-        test: number of samples that the network was tested on.
-        classes: number of classes.
-        shape: of one sample.
-        scaling: how the inputs were scaled.
-        split_by_seed: whether the seed decided which samples were trained and tested on.
-    """
+    """The data that a trial was run on."""
 
     name: str
-    part: str | None
-    train: int
-    test: int
-    classes: int
-    shape: tuple[int, ...]
+    part: str | None  # description of the part that was used; None for all of the data
+    train: int  # number of training samples
+    test: int  # number of samples that the network was tested on
+    classes: int  # their number
+    shape: tuple[int, ...]  # of one sample
     scaling: str
-    split_by_seed: bool = False
+    split_by_seed: bool = False  # whether the seed decided which samples were trained on
 
 
 @dataclass(frozen=True)
@@ -475,19 +464,12 @@ def _bytes(path: Path) -> bytes:
 
 @dataclass
 class _Contents:
-    """The lines of a file of rows.
-
-    Attributes:
-        path: of the file.
-        rows: in the order of the file.
-        kept: the header and the lines of the rows.
-        damaged: all other lines by their number, except a torn last line.
-    """
+    """The lines of a file of rows."""
 
     path: Path
-    rows: list[Row]
-    kept: list[bytes]
-    damaged: dict[int, bytes]
+    rows: list[Row]  # in the order of the file
+    kept: list[bytes]  # the header and the lines of the rows
+    damaged: dict[int, bytes]  # all other lines by their number, except a torn last line
 
     @classmethod
     def of(cls, path: Path, data: bytes) -> _Contents:

@@ -12,12 +12,13 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from kmixup.lab.checks import check_whole
@@ -35,19 +36,6 @@ STARTUP = 5  # settings with a result before TPE stops proposing at random
 
 class AllFailedError(RuntimeError):
     """Raised by `tune` if no setting can win, because every setting had a failed trial."""
-
-
-@dataclass(frozen=True)
-class Ran:
-    """Results of some trials.
-
-    Attributes:
-        errors: validation error of every trial, NaN for a trial that failed.
-        seconds: of all trials together.
-    """
-
-    errors: Sequence[float]
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -83,17 +71,11 @@ class Tried:
 
 @dataclass(frozen=True)
 class Round:
-    """Settings that were trained together, with the same seeds.
-
-    Attributes:
-        title: of the round.
-        tried: the settings, with their errors in this round.
-        planned: how many seeds the round has if the budget allows all of them.
-    """
+    """Settings that were trained together, with the same seeds."""
 
     title: str
-    tried: tuple[Tried, ...]
-    planned: int
+    tried: tuple[Tried, ...]  # with the errors of this round only
+    planned: int  # how many seeds the round has if the budget allows all of them
 
     @property
     def seeds(self) -> int:
@@ -107,14 +89,12 @@ class Round:
 
 @dataclass(frozen=True)
 class Searched:
-    """Result of a search.
+    """Result of a search, returned by `tune`.
 
     Attributes:
         winner: the setting with the lowest validation error.
         rounds: the trials, in the order in which they were run.
         seconds: of all trials.
-
-    Returned by `tune`.
     """
 
     winner: Setting
@@ -144,7 +124,9 @@ class Searched:
         return next(tried for tried in self.table if tried.setting == self.winner)
 
 
-Train = Callable[[Sequence[Config]], Ran]
+# trains with each of many configs; returns their errors (NaN for a trial that failed), and the
+# seconds of all together
+Train = Callable[[Sequence[Config]], tuple[Sequence[float], float]]
 
 
 def search(
@@ -161,19 +143,32 @@ def search(
 
     Args:
         strategy: from `make_strategy`.
-        train: trains with each of many configs, and returns their errors.
+        train: trains with each of many configs, and returns their errors and the seconds.
         budget: a search that does not fit into it has fewer seeds, or fewer settings.
         seed: the first of the trials, and the seed of the study.
         guess: returns the seconds of the first trial, 0 if they are not known.
         name: of the study.
-        storage: SQLite file for the study, which `optuna-dashboard` opens; by default the study
-            is kept in memory.
+        storage: SQLite file that the study is written to, which `optuna-dashboard` opens.
     """
     budget = replace(budget, trials=min(budget.trials, strategy.most))
-    study = _Study(strategy, train, budget, seed, guess, *_studies(strategy, name, seed, storage))
+    with _quiet_optuna() as optuna:
+        pruner = optuna.pruners.NopPruner()
+        if strategy.halvings:
+            pruner = optuna.pruners.SuccessiveHalvingPruner(strategy.seeds, reduction_factor=2)
+        tpe = optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP, constant_liar=True)
+        optuna_study = optuna.create_study(sampler=tpe, pruner=pruner)
+    study = _Study(strategy, train, budget, seed, guess, optuna_study)
+    searched = _follow(strategy, study)
+    if storage is not None:  # at once, for every access to the file takes long
+        with _quiet_optuna() as optuna:
+            stored = optuna.create_study(storage=url_of(storage), study_name=name)
+            stored.add_trials(optuna_study.get_trials(deepcopy=False))
+    return searched
+
+
+def _follow(strategy: Strategy, study: _Study) -> Searched:
+    """Ask for the settings of a strategy, and train them."""
     settings = list(strategy.settings)
-    if strategy.halvings:
-        Random(seed).shuffle(settings)  # Optuna compares a setting with those before it only
     if strategy.name == "two-step":
         first = study.ask(settings)
         study.run("alpha of mixup", first, reserve=strategy.second)
@@ -192,33 +187,26 @@ def search(
         while (number := int(min(study.affordable / strategy.seeds, BATCH))) >= 1:
             study.run("proposed by TPE", study.sample(number))
     else:
+        if strategy.halvings:
+            Random(study.seed).shuffle(settings)  # Optuna compares a setting with earlier ones only
         study.run("every setting", study.ask(settings))
     most = max((len(one.errors) for one in study.asked if not one.failed), default=0)
     return study.searched([one for one in study.asked if len(one.errors) == most])
 
 
-def _studies(
-    strategy: Strategy, name: str, seed: int, storage: Path | None
-) -> tuple[optuna.Study, optuna.Study | None]:
-    """Create the study in memory, and its copy in a file, where every access would take long."""
+@contextmanager
+def _quiet_optuna() -> Iterator[Any]:
+    """Import Optuna, and let it report warnings only."""
     try:
         import optuna
     except ImportError as error:
         raise ImportError(
             'the search needs Optuna, which is not installed: pip install "kmixup[lab]"'
         ) from error
-
-    pruner: optuna.pruners.BasePruner = optuna.pruners.NopPruner()
-    if strategy.halvings:
-        pruner = optuna.pruners.SuccessiveHalvingPruner(strategy.seeds, reduction_factor=2)
-    sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP, constant_liar=True)
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
-        study = optuna.create_study(sampler=sampler, pruner=pruner)
-        if storage is None:
-            return study, None
-        return study, optuna.create_study(storage=url_of(storage), study_name=name)
+        yield optuna
     finally:
         optuna.logging.set_verbosity(verbosity)
 
@@ -255,7 +243,6 @@ class _Study:
     seed: int
     guess: Callable[[], float]
     study: optuna.Study
-    copy: optuna.Study | None
     asked: list[_Asked] = field(default_factory=list)
     rounds: list[Round] = field(default_factory=list)
     trials: int = 0
@@ -296,10 +283,7 @@ class _Study:
     def run(self, title: str, asked: list[_Asked], *, reserve: int = 0) -> None:
         """Train settings; with halving, the better half again and again with twice the seeds.
 
-        Args:
-            title: of the first round.
-            asked: the settings.
-            reserve: how many trials the budget must leave for later settings.
+        The budget must leave `reserve` trials for later settings.
         """
         last = self.strategy.seeds * 2**self.strategy.halvings
         whole = self._round(title, asked, self.strategy.seeds, reserve)
@@ -319,17 +303,13 @@ class _Study:
             if number < 1:
                 break
             first = self.seed + len(asked[0].errors)
-            ran = self.train(
-                [
-                    Config(one.setting.k, one.setting.alpha, one.setting.alpha_rule, first + i)
-                    for i in range(number)
-                    for one in asked
-                ]
-            )
-            for i, error in enumerate(ran.errors):
+            seeds_now = range(first, first + number)
+            configs = [Config(**vars(one.setting), seed=i) for i in seeds_now for one in asked]
+            errors, seconds = self.train(configs)
+            for i, error in enumerate(errors):
                 asked[i % len(asked)].errors.append(error)
-            self.trials += number * len(asked)
-            self.seconds += ran.seconds
+            self.trials += len(configs)
+            self.seconds += seconds
             missing -= number
         if not self.trials:
             raise ValueError(self._refusal())
@@ -362,8 +342,6 @@ class _Study:
             self.study.tell(one.trial, state=TrialState.PRUNED)
         else:
             self.study.tell(one.trial, fmean(one.errors))
-        if self.copy is not None:
-            self.copy.add_trial(self.study.get_trials(deepcopy=False)[one.trial.number])
 
     def winner(self, candidates: Sequence[_Asked]) -> _Asked:
         best = choose({one.setting: one.errors for one in candidates})
@@ -437,10 +415,10 @@ def tune(
     chosen = make_strategy(strategy, k=k, alpha=alpha, alpha_rule=alpha_rule, trials=trials)
     reasons: list[Exception] = []
 
-    def run(configs: Sequence[Config]) -> Ran:
+    def run(configs: Sequence[Config]) -> tuple[list[float], float]:
         begin = time.perf_counter()
         errors = [_error(train, config, reasons) for config in configs]
-        return Ran(errors, time.perf_counter() - begin)
+        return errors, time.perf_counter() - begin
 
     try:
         return search(chosen, run, budget=Budget.read(budget), seed=seed)

@@ -57,45 +57,24 @@ class Setting:
 
 @dataclass(frozen=True)
 class Config(Setting):
-    """Argument of a training function: a setting with the seed of a trial.
-
-    Attributes:
-        k: block size; 1 is mixup.
-        alpha: parameter of the Beta distribution.
-        alpha_rule: the meaning of alpha at k > 1, as in `Setting`.
-        seed: of the trial.
-
-    Passed by `tune`.
-    """
+    """Argument of a training function, passed by `tune`: a `Setting` with the seed of a trial."""
 
     seed: int = 0
 
 
 @dataclass(frozen=True)
 class Strategy:
-    """Which settings a search tries.
-
-    Attributes:
-        name: one of `STRATEGIES`.
-        settings: those that are tried first.
-        ks: every k of the search.
-        alphas: every alpha; TPE searches between the smallest and the largest.
-        alpha_rule: as in `Setting`.
-        seeds: of every setting; with halving, before the first half is dropped.
-        second: how many settings the second of two steps tries.
-        halvings: how often the worse half is dropped, and the seeds of the others are doubled.
-        most: how many trials the search has at most.
-    """
+    """Which settings a search tries."""
 
     name: StrategyName
-    settings: tuple[Setting, ...]
-    ks: tuple[int, ...]
-    alphas: tuple[float, ...]
+    settings: tuple[Setting, ...]  # those that are tried first
+    ks: tuple[int, ...]  # every k of the search
+    alphas: tuple[float, ...]  # every alpha; TPE searches between the smallest and the largest
     alpha_rule: AlphaRule
-    seeds: int
-    second: int = 0
-    halvings: int = 0
-    most: float = math.inf
+    seeds: int  # of every setting; with halving, before the first half is dropped
+    second: int = 0  # how many settings the second of two steps tries
+    halvings: int = 0  # how often the worse half is dropped, and the others' seeds are doubled
+    most: float = math.inf  # how many trials the search has at most
 
     @property
     def size(self) -> int:
@@ -106,11 +85,7 @@ class Strategy:
         """Return the search over the alpha of mixup with the same budget.
 
         It tries the same alphas, or the default ones if there is only one, and then alphas
-        that TPE proposes.
-
-        Args:
-            trials: how many trials this search had.
-            seeds: how many its settings had in the first round.
+        that TPE proposes. This search had so many `trials`, and `seeds` in the first round.
         """
         alphas = self.alphas
         if len(alphas) == 1:
@@ -133,7 +108,14 @@ def make_strategy(
     """Return a strategy by its name; the arguments are those of `kmixup.lab.tune`."""
     if name not in STRATEGIES:
         raise ValueError(f"strategy must be one of {', '.join(STRATEGIES)}, got {name!r}")
-    ks, alphas = _ks(k or KS), _alphas(alpha or ((1.0,) if name == "simple" else ALPHAS))
+    ks = tuple(sorted(set(k or KS)))
+    alphas = tuple(sorted(set(map(float, alpha or ((1.0,) if name == "simple" else ALPHAS)))))
+    for size in ks:
+        check_whole("k", size)
+    for value in alphas:
+        Beta(value)  # raises on what is no alpha
+        if value == 0:
+            raise ValueError("alpha must be above 0 in a search, got 0: that is ERM")
     default = FIRST_SEEDS if name == "halving" else SEEDS
     seeds = default if trials is None else trials
     check_whole("trials", seeds)
@@ -166,26 +148,9 @@ def make_strategy(
         return Strategy(name, first, ks, alphas, rule, seeds, most=SAMPLED * seeds)
     settings = tuple(Setting(size, value, rule) for size, value in product(ks, alphas))
     strategy = Strategy(name, settings, ks, alphas, rule, seeds)
-    return _halving(strategy) if name == "halving" else strategy
-
-
-def _halving(strategy: Strategy) -> Strategy:
-    """Add halvings until two settings are left, and the trials that this takes at most."""
-    size, seeds = len(strategy.settings), strategy.seeds
-    halvings = max(0, math.ceil(math.log2(size)) - 1)
-    later = [math.ceil(size / 2**i) * seeds * 2 ** (i - 1) for i in range(1, halvings + 1)]
-    return replace(strategy, halvings=halvings, most=size * seeds + sum(later))
-
-
-def _ks(values: Sequence[int]) -> tuple[int, ...]:
-    for k in values:
-        check_whole("k", k)
-    return tuple(sorted(set(values)))
-
-
-def _alphas(values: Sequence[float]) -> tuple[float, ...]:
-    for alpha in values:
-        Beta(alpha)  # raises on what is no alpha
-        if alpha == 0:
-            raise ValueError("alpha must be above 0 in a search, got 0: that is ERM")
-    return tuple(sorted({float(alpha) for alpha in values}))
+    if name == "halving":  # until two settings are left
+        size = len(settings)
+        halvings = max(0, math.ceil(math.log2(size)) - 1)
+        later = [math.ceil(size / 2**i) * seeds * 2 ** (i - 1) for i in range(1, halvings + 1)]
+        return replace(strategy, halvings=halvings, most=size * seeds + sum(later))
+    return strategy

@@ -22,7 +22,7 @@ from kmixup.lab.evaluate.tasks import ClassWeights
 from kmixup.lab.experiments.budget import Budget, FinalTest, Run, final_trials, validation_error
 from kmixup.lab.experiments.estimate import estimate
 from kmixup.lab.experiments.rows import Row, done_of, measure_of
-from kmixup.lab.experiments.search import Ran, Searched, search
+from kmixup.lab.experiments.search import Searched, search
 from kmixup.lab.experiments.strategy import KS, Config, Setting, Strategy, make_strategy
 from kmixup.lab.experiments.units import units
 from kmixup.lab.formatting import count
@@ -36,19 +36,12 @@ TESTED = 10_000  # the first seed of the final test, beyond those of any search
 
 @dataclass(frozen=True)
 class Plan:
-    """A search on a data set, and the test after it.
+    """A search on a data set, and the test after it."""
 
-    Attributes:
-        base: the trial whose method, seed and validation are replaced.
-        strategy: which settings are tried.
-        validation: the share of the training samples that is held out in every trial.
-        tests: the number of seeds of the final test.
-    """
-
-    base: Trial
-    strategy: Strategy
-    validation: float
-    tests: int
+    base: Trial  # whose method, seed and validation are replaced
+    strategy: Strategy  # which settings are tried
+    validation: float  # the share of the training samples that is held out in every trial
+    tests: int  # seeds of the final test
 
     def __post_init__(self) -> None:
         check_whole("tests", self.tests)
@@ -150,21 +143,15 @@ def make_plan(
 
 @dataclass(frozen=True)
 class Finalist(FinalTest):
-    """A method in the final test.
+    """A method in the final test."""
 
-    Attributes:
-        rows: one for each seed of the test.
-        name: "k-mixup", "mixup" or "ERM".
-        setting: the winner of the search, None for ERM.
-    """
-
-    name: str
-    setting: Setting | None
+    name: str  # "k-mixup", "mixup" or "ERM"
+    setting: Setting | None  # the winner of the search, None for ERM
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """Results of the searches on a data set, and of the final test.
+    """Results of the searches on a data set, and of the final test; returned by `tune_data`.
 
     Attributes:
         plan: what was searched.
@@ -176,8 +163,6 @@ class Tuned:
         tests: the final test of k-mixup, mixup and ERM. Each has a `name`, the `setting` that
             the search chose, its test `errors` by seed, their `mean` and `standard_error`.
         rows: of all trials.
-
-    Returned by `tune_data`.
     """
 
     plan: Plan
@@ -222,9 +207,10 @@ def tune_plan(
         rows.update((row.id, row) for row in run(trials))
         return [rows[trial.id] for trial in trials]
 
-    def train(configs: Sequence[Config]) -> Ran:
+    def train(configs: Sequence[Config]) -> tuple[list[float], float]:
         trials = [plan.trial(config) for config in configs]
-        return Ran(list(map(validation_error, get(trials))), seconds_of(trials, rows, workers))
+        errors = list(map(validation_error, get(trials)))
+        return errors, seconds_of(trials, rows, workers)
 
     if study is not None:
         study.parent.mkdir(parents=True, exist_ok=True)
