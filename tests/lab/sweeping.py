@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.evaluate.scores import Scores
+from kmixup.lab.experiments.driver import sweep
 from kmixup.lab.experiments.rows import DataUsed, Done, Failed, TrainingCurve
 from kmixup.lab.experiments.units import run
 
@@ -57,6 +58,11 @@ class Inline(Here):
     def rows(self, units, *, device, running):
         for unit in units:
             yield run(unit, device=device, running=running)
+
+
+def inline(folder):
+    """Return a function that runs trials in this process, as a sweep."""
+    return lambda trials: sweep(trials, folder, engine=Inline()).rows
 
 
 class Fake(Here):

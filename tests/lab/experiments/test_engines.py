@@ -15,10 +15,12 @@ import pytest
 from sweeping import Inline, done_row, table
 
 from kmixup.lab.experiments import engines
+from kmixup.lab.experiments.budget import Budget
 from kmixup.lab.experiments.driver import sweep
 from kmixup.lab.experiments.engines import SUBMITTED, Local, Ray, _remote, cores
 from kmixup.lab.experiments.grid import expand
 from kmixup.lab.experiments.rows import Done
+from kmixup.lab.experiments.tuning import STUDY, make_plan, tune_plan
 from kmixup.lab.experiments.units import units
 
 GRPC = b"\0\0\0\4" + b"\0" * 5  # how an HTTP/2 server begins
@@ -572,6 +574,26 @@ def test_rows_of_ray_are_those_of_processes(ray, nets):
     assert rows[wrong[0].id].reason == "RuntimeError: no such luck"
     assert rows[always[0].id].reason.startswith("the worker's task was lost (")
     assert "in each of 2 attempts" in rows[always[0].id].reason
+
+
+@pytest.mark.survival
+@pytest.mark.parametrize("strategy", ["tpe", "halving"])
+def test_a_search_on_ray_ends_as_one_in_this_process(ray, tmp_path, strategy):
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    few = {"k": [1, 4], "alpha": [0.25, 1.0], "trials": 1, "tests": 2, "protocol": {"epochs": 2}}
+    plan = make_plan("iris", strategy=strategy, **few)
+
+    def tuned_on(engine, name):
+        def run(trials):
+            return sweep(trials, tmp_path / name, engine=engine, device="cpu").rows
+
+        return tune_plan(plan, run, budget=Budget(12), study=tmp_path / name / STUDY)
+
+    here, there = tuned_on(Inline(), "here"), tuned_on(Ray(), "there")
+    assert (there.kmixup.winner, there.mixup.winner) == (here.kmixup.winner, here.mixup.winner)
+    assert there.kmixup.table == here.kmixup.table
+    assert table(there.rows) == table(here.rows)
+    assert (tmp_path / "there" / STUDY).is_file()
 
 
 @pytest.mark.survival

@@ -4,8 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from sealing import Sealed, own
-from sweeping import Fake, Inline, done_row, failed_row, table
+from sweeping import Fake, done_row, failed_row
 
 from kmixup.lab.experiments.driver import sweep
 from kmixup.lab.experiments.league import (
@@ -18,17 +17,12 @@ from kmixup.lab.experiments.league import (
     result_of,
     settings_of,
 )
-from kmixup.lab.experiments.rows import NAME, failed_of, read
+from kmixup.lab.experiments.rows import NAME, read
 from kmixup.lab.paper.presets import PRESETS, SMALL, small_experiments
 from kmixup.lab.train.config import Method
 from kmixup.lab.train.methods import METHODS
 
 SMALLEST = {"methods": ["erm", "mixup", "kmixup", "regmixup"], "settings": 2, "trials": 2}
-
-
-def inline(folder):
-    """Runs trials in this process, as a sweep."""
-    return lambda trials: sweep(trials, folder, engine=Inline()).rows
 
 
 def contest_of(name="iris", **changes):
@@ -187,45 +181,6 @@ def test_methods_that_need_images_take_part_where_there_are_any():
 def test_leagues_that_cannot_be_carried_out_are_refused(more, message):
     with pytest.raises(ValueError, match=message):
         contest_of(**more)
-
-
-# the test part
-
-
-@pytest.mark.slow
-def test_other_test_samples_change_nothing_but_the_test(tmp_path, monkeypatch):
-    results = []
-    for number, shift in enumerate((0.0, 50.0)):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        monkeypatch.chdir(folder)
-        contest = contest_of(own("own.npz", shift=shift), epochs=2)
-        results.append(play(contest, inline("rows")))
-    first, second = results
-
-    def validated(result):
-        return table([row for row in result.rows if row.trial.validation is not None])
-
-    assert validated(first) == validated(second)
-    for score, other in zip(first.scores, second.scores, strict=True):
-        assert score.chosen == other.chosen
-    for row, other in zip(first.tested, second.tested, strict=True):
-        assert row.scores != other.scores
-
-
-@pytest.mark.slow
-def test_no_test_sample_is_read_before_the_end_of_the_tuning(sealed, tmp_path, monkeypatch):
-    told = []
-
-    def tell(sentence):
-        told.append(sentence)
-        if sentence.endswith("the test"):
-            monkeypatch.setattr(Sealed, "opened", True)
-
-    result = play(contest_of(sealed, epochs=2), inline(tmp_path / "rows"), tell)
-    assert len(told) == 2
-    assert failed_of(result.rows) == []
-    assert all(score.complete for score in result.scores)
 
 
 # going on

@@ -9,15 +9,19 @@ import fcntl
 import json
 import os
 import random
+import shutil
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 from sweeping import Inline, table
 
+from kmixup.lab.experiments import engines
 from kmixup.lab.experiments.driver import sweep
 from kmixup.lab.experiments.grid import read_config
 from kmixup.lab.experiments.rows import NAME, read
@@ -289,3 +293,66 @@ def test_ctrl_c_says_how_to_go_on_and_a_second_driver_is_refused(kmixup, here, n
     assert rows.read_text().startswith(before)
     assert statuses(rows) == ["done"] * 300
     assert len(read(rows.parent)) == 300
+
+
+# a Ray cluster that outlives its driver
+
+
+def free_ports(number):
+    servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
+    ports = [server.getsockname()[1] for server in servers]
+    for server in servers:
+        server.close()
+    return ports
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    """The address of a cluster of its own on loopback, which asks for a token."""
+    pytest.importorskip("ray")
+    port, client, agent = free_ports(3)
+    folder = tempfile.mkdtemp(prefix="ray")  # paths of sockets must be short
+    for name, value in {
+        "RAY_TMPDIR": folder,
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": "0123456789abcdef" * 2,
+    }.items():
+        monkeypatch.setenv(name, value)
+    options = f"--port={port} --ray-client-server-port={client} --num-cpus=2"
+    options += f" --dashboard-agent-listen-port={agent} --include-dashboard=false"
+    command = ["ray", "start", "--head", "--block", "--node-ip-address=127.0.0.1"]
+    command[0] = str(Path(sys.executable).with_name("ray"))
+    with (Path(folder) / "head.log").open("w") as log:
+        head = subprocess.Popen([*command, *options.split()], stdout=log, stderr=log)
+        try:
+            until(lambda: engines._problem_at("127.0.0.1", port) is None)
+            yield f"127.0.0.1:{port}"
+        finally:
+            head.terminate()
+            head.wait()
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_a_driver_that_dies_while_its_cluster_lives_costs_no_row(cluster, tmp_path, monkeypatch):
+    (tmp_path / "grid.toml").write_text(GRID)
+    rows = tmp_path / "rows" / NAME
+    words = f"sweep grid.toml --out rows --engine ray --address {cluster} --no-report --quiet"
+    command = [sys.executable, "-m", "kmixup.lab.cli", *words.split()]
+
+    driver = subprocess.Popen(command, cwd=tmp_path)
+    until(lambda: size(rows) > 100)
+    driver.kill()
+    assert driver.wait() == -signal.SIGKILL
+    safe = ids(rows)
+    assert 0 < len(safe) < 300
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert f"300 trials, {300 - len(safe)} of them run now" in ended.stdout
+    trials = read_config(tmp_path / "grid.toml")
+    undisturbed = sweep(trials, tmp_path / "undisturbed", engine=Inline()).rows
+    assert table(read(rows.parent)) == table(undisturbed)
+
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "wrong")
+    (rows.parent / NAME).unlink()
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert ended.returncode == 2
+    assert f"{cluster} answers, but lets nobody in: if it asks for a token, set" in ended.stderr

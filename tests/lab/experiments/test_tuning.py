@@ -10,18 +10,15 @@ from dataclasses import replace
 
 import optuna
 import pytest
-from sealing import Sealed, own
-from sweeping import Inline, done_row, failed_row, table
+from sweeping import done_row, failed_row, inline, table
 
 from kmixup.lab.experiments.budget import Budget
-from kmixup.lab.experiments.driver import sweep
-from kmixup.lab.experiments.rows import NAME, Failed, failed_of, read
+from kmixup.lab.experiments.rows import NAME, read
 from kmixup.lab.experiments.search import url_of
 from kmixup.lab.experiments.strategy import Config, Setting
 from kmixup.lab.experiments.tuning import (
     STUDY,
     Leader,
-    guess_seconds,
     make_plan,
     seconds_of,
     tune_plan,
@@ -29,57 +26,6 @@ from kmixup.lab.experiments.tuning import (
 from kmixup.lab.train.config import Method, Trial
 
 SMALL = {"k": [1, 4], "alpha": [0.25, 1.0], "trials": 1, "tests": 2, "protocol": {"epochs": 2}}
-
-
-def inline(folder):
-    """Runs trials in this process, as a sweep."""
-    return lambda trials: sweep(trials, folder, engine=Inline()).rows
-
-
-def validated(rows):
-    return [row for row in rows if row.trial.validation is not None]
-
-
-@pytest.mark.slow
-def test_other_test_samples_change_nothing_but_the_test(tmp_path, monkeypatch):
-    results = []
-    for number, shift in enumerate((0.0, 50.0)):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        monkeypatch.chdir(folder)
-        plan = make_plan(own("own.npz", shift=shift), strategy="halving", **SMALL)
-        results.append(tune_plan(plan, inline("rows")))
-    first, second = results
-    assert table(validated(first.rows)) == table(validated(second.rows))
-    assert (first.kmixup.winner, first.mixup.winner) == (second.kmixup.winner, second.mixup.winner)
-    assert first.kmixup.table == second.kmixup.table
-    for test, other in zip(first.tests, second.tests, strict=True):
-        assert test.errors.keys() == other.errors.keys() == {10_000, 10_001}
-        assert test.errors != other.errors
-
-
-@pytest.mark.slow
-def test_no_test_sample_is_read_before_the_end_of_the_search(sealed, tmp_path, monkeypatch):
-    told = []
-
-    def tell(sentence):
-        told.append(sentence)
-        if sentence.startswith("the test"):
-            monkeypatch.setattr(Sealed, "opened", True)
-
-    plan = make_plan(sealed, **SMALL)
-    assert guess_seconds(plan, 1) > 0
-    tuned = tune_plan(plan, inline(tmp_path / "rows"), on_status=tell)
-    assert len(told) == 4  # two searches, ERM on the same samples, and the test
-    assert failed_of(tuned.rows) == []
-    assert [len(test.errors) for test in tuned.tests] == [2, 2, 2]
-
-
-def test_the_seal_holds(sealed, tmp_path):
-    plan = make_plan(sealed, **SMALL)
-    (row, *_) = inline(tmp_path / "rows")(plan.test_trials(None))
-    assert isinstance(row, Failed)
-    assert "a test sample was read" in row.reason
 
 
 COMMAND = (
