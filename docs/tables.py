@@ -15,20 +15,16 @@ from functools import cache
 from pathlib import Path
 from statistics import fmean, stdev
 
+from analyses import agreement, recipes
+
 from kmixup.lab.experiments.league import Result, make_contests, result_of
 from kmixup.lab.experiments.rows import Done, done_of, read
 from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import number, signed
 from kmixup.lab.paper.presets import PRESETS, small_experiments
-from kmixup.lab.report.comparisons import (
-    agreement,
-    best_against_best,
-    column_tests,
-    comparisons,
-    recipes,
-)
+from kmixup.lab.report.comparisons import best_against_best, comparisons
 from kmixup.lab.report.frame import Cell, TableResult, results_of
-from kmixup.lab.report.stats import PairedDifference, holm, paired, rank
+from kmixup.lab.report.stats import PairedDifference, corrected, corrected_side, paired, rank
 from kmixup.lab.report.sweep import printed_text
 from kmixup.lab.train.methods import METHODS
 
@@ -251,7 +247,7 @@ def appendix() -> Lines:
     for result in results("uci").values():
         (grid,) = (grid for grid in result.grids if grid.rule == "same")
         texts = []
-        for recipe in recipes(result, grid):
+        for recipe in recipes(grid):
             texts += [recipe.held_out.text if recipe.held_out else "", signed(recipe.paper)]
         yield [result.title, *texts]
 
@@ -262,16 +258,11 @@ def readings() -> Lines:
            "nearer"]  # fmt: skip
     names = {"same": "the same alpha", "xi": "calibrated"}
     for result in (*results("toy").values(), *results("uci").values()):
-        found = agreement(result)
-        if found is None or found.nearer_shape is None:
-            continue
-        fits = {fit.rule: fit for fit in found.fits}
-        level = names[found.nearer.rule] if found.decided else "cannot tell"
-        shape = names[found.nearer_shape.rule] if found.shape_decided else "cannot tell"
-        levels, shapes = (
-            [number(getattr(fits[rule], what)) for rule in names] for what in ("distance", "shape")
-        )
-        yield [result.title, *levels, level, *shapes, shape]
+        line = [result.title]
+        for found in (agreement(result), agreement(result, shape=True)):
+            line += [number(found.distances[rule]) for rule in names]
+            line.append("not significant" if found.nearer is None else names[found.nearer])
+        yield line
 
 
 @block
@@ -344,10 +335,10 @@ def of_family(method: str, k: str, than: str = "mixup 1") -> str:
 @block
 def expect() -> Lines:
     """What to expect on every data set: at alpha = 1, and after a search."""
-    yield ["", "plain training", "mixup", "k = 16", "k = 16 − mixup", "error of k = 16",
+    yield ["", "ERM", "mixup", "k = 16", "k = 16 − mixup", "error of k = 16",
            "best k − best mixup"]  # fmt: skip
     sides = {-1: "**lower**", 0: "not significant", 1: "**higher**"}
-    tests = {test.where: test.side for test in column_tests([*results("uci").values()], 16, "same")}
+    uci = uci_sides()
     places = [("uci", name, result.title) for name, result in results("uci").items()]
     places += [
         ("mnist-1000", "mnist-1000", "MNIST, 1,000 images"),
@@ -356,11 +347,23 @@ def expect() -> Lines:
     ]
     for preset, table, title in places:
         cells = [cell(preset, table, k) for k in (0, 1, 16)]
-        side = tests[f"{title}, α = 1"] if preset == "uci" else matched_side(preset, table, 16, 1.0)
+        side = uci[table] if preset == "uci" else matched_side(preset, table, 16, 1.0)
         texts = [error(found) for found in cells]
         texts += [difference(cells[2], cells[1]).text, sides[side]]
         (searched,) = best_against_best(results(preset)[table], "same")
         yield [title, *texts, searched.held_out.text if searched.held_out else ""]
+
+
+def uci_sides() -> Mapping[str, int]:
+    """k = 16 against mixup at alpha = 1, with Holm correction for all tables and alphas of UCI."""
+    tests = {
+        (table, alpha): difference(cell("uci", table, 16, alpha), cell("uci", table, 1, alpha))
+        for table in results("uci")
+        for alpha in alphas("uci", table)
+    }
+    p = corrected([*tests.values()])
+    sides = dict(zip(tests, map(corrected_side, tests.values(), p), strict=True))
+    return {table: sides[table, 1.0] for table in results("uci")}
 
 
 def matched_tests(
@@ -372,13 +375,12 @@ def matched_tests(
         for k in KS[1:]
         for alpha in alphas(preset, table)
     }
-    corrected = holm([test.p for test in tests.values()])
-    return {place: (test, p) for (place, test), p in zip(tests.items(), corrected, strict=True)}
+    p = corrected([*tests.values()])
+    return dict(zip(tests, zip(tests.values(), p, strict=True), strict=True))
 
 
 def matched_side(preset: str, table: str, k: int, alpha: float) -> int:
-    test, p = matched_tests(preset, table)[k, alpha]
-    return 0 if p > 0.05 else 1 if test.mean > 0 else -1
+    return corrected_side(*matched_tests(preset, table)[k, alpha])
 
 
 @block

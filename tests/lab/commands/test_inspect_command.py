@@ -50,7 +50,7 @@ def test_the_answer_is_printed_with_every_reading(kmixup, here):
     for k, cells in printed.items():
         assert float(cells[0]) == pytest.approx(100 * inspection.at(k).ratio.value, abs=0.06)
     assert printed[2][4] == f"{100 * inspection.at(2).crossing.value:.1f}"
-    assert out.startswith("iris: 100 training samples of 4 numbers in 3 classes, scaling symmetric")
+    assert out.startswith("iris: 100 training samples of 4 numbers in 3 classes (")
     assert "with kmixup tune" in " ".join(out.split())
     assert "out of" in out
     assert max(map(len, out.splitlines())) <= 80
@@ -61,7 +61,7 @@ def test_a_sample_of_many_rows_is_called_one_and_is_that_of_the_library(kmixup, 
     table(here, two_clusters(3000))
     words = ("inspect", "own.csv", "--size", 150, "--largest-k", 4, "--no-page")
     _, out, _ = kmixup(*words, "--seed", 3)
-    assert out.startswith("own.csv: 2,000 training samples of 2 numbers in 2 classes, ")
+    assert out.startswith("own.csv: 2,000 training samples of 2 numbers in 2 classes (")
     assert "a random 150 of them inspected" in " ".join(out.split())
     data = load("own.csv", seed=3)
     inspection = library.inspect(
@@ -116,7 +116,7 @@ def test_a_constant_column_and_a_single_class_of_a_part_are_no_obstacle(kmixup, 
     code, out, _ = kmixup("inspect", "own.npz", "--limit", 45)
     assert code == 0
     assert out.endswith("page: out/inspect/own.npz/inspect.html\n")
-    assert "Samples of each class: 0: 45." in out
+    assert "(0: 45)" in " ".join(out.split())
     assert "other class" not in out
     assert "third class" not in out
     page = page_of(here, "own.npz")

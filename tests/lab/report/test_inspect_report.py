@@ -64,12 +64,11 @@ def test_the_page_has_the_answer_first_and_every_part(written, inspected):
         "Matched pairs and mixed points",
         "Example pairs",
         "petal length (cm)",
-        "How it was measured",
         COMMAND,
-        "kmixup",
+        "How it was measured",
     ]
     body = text.partition("Repeat it")[2]  # after the list of contents
-    where = [(text if i == 0 else body).index(part) for i, part in enumerate(parts[:-1])]
+    where = [(text if i == 0 else body).index(part) for i, part in enumerate(parts)]
     assert where == sorted(where)
 
 
@@ -133,14 +132,14 @@ def test_classes_of_one_name_and_many_classes_fit_the_page(inspected, tmp_path):
 def test_examples_are_partners_of_one_second_set(inspected):
     shown = examples(inspected)
     assert len(shown) == 4
-    assert {mate.k for sample in shown for mate in sample.mates} == {1, 16}
-    for sample in shown:
-        assert sample.label in inspected.data.classes
-        assert len(sample.features) == len(sample.values) == 4
-        assert all(mate.distance > 0 and len(mate.values) == 4 for mate in sample.mates)
-    assert sum(sample.mates[1].distance for sample in shown) < sum(
-        sample.mates[0].distance for sample in shown
-    )
+    near, far = 0.0, 0.0
+    for table in shown:
+        assert table.header == ["", "sample", "k = 1", "k = 16"]
+        (_, *classes), *features, (_, _, random, matched) = table.rows
+        assert {*classes} <= {*inspected.data.classes}
+        assert len(features) == 4
+        near, far = near + float(matched), far + float(random)
+    assert 0 < near < far
 
 
 def test_floats_with_two_axes_are_shown_as_pictures(inspected):
@@ -151,8 +150,17 @@ def test_floats_with_two_axes_are_shown_as_pictures(inspected):
     )  # fmt: skip
     shown = examples(inspect_data(data, largest_k=2))
     assert len(shown) == 6
-    assert all(sample.picture.startswith(b"\x89PNG") for sample in shown)
-    assert all(mate.halfway != mate.picture for sample in shown for mate in sample.mates)
+    for example in shown:
+        pictures = [image.png() for image in example.images]
+        assert len(pictures) == 5  # a sample, two partners and two points half-way
+        assert len({*pictures}) >= 3  # both partners may be the same
+        assert all(picture.startswith(b"\x89PNG") for picture in pictures)
+
+
+def test_the_verdict_is_the_first_sentence(inspected):
+    headline = inspect_document(inspected, COMMAND).blocks[0]
+    assert re.match(r"At k = 16, partners have \d+ % of the squared distance", headline.text)
+    assert headline.sentences[-1].endswith("kmixup tune.")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from page_checker import Checker
 from rich.console import Console
 from sweeping import done_row, failed_row
 
-from kmixup.lab.evaluate.scores import NumberScores
+from kmixup.lab.evaluate.scores import ClassScores, NumberScores
 from kmixup.lab.experiments.league import make_contests, play
 from kmixup.lab.report import render_html, render_markdown
 from kmixup.lab.report.league import (
@@ -85,7 +85,7 @@ def test_the_page_has_ranks_errors_comparisons_and_the_protocol(html):
     assert "Best mean rank on 3 data sets: k-mixup, 1.00." in text
     assert "5 methods on 3 data sets, 5 paired trials each" in text
     assert "critical difference 3.52" in text
-    assert "12 tests with Holm correction: better than mixup: k-mixup on iris" in text
+    assert "12 tests with Holm correction: better: k-mixup on iris" in text
     assert "k = 4, α 1 (5)" in text
     assert "held out to tune on 20 %" in text
     assert "kmixup league iris cancer four-bars" in text
@@ -94,7 +94,7 @@ def test_the_page_has_ranks_errors_comparisons_and_the_protocol(html):
 def test_intervals_for_new_data_stand_beside_those_of_tables_that_are_split_anew(standings):
     lines = markdown(standings, command="").splitlines()
     against, *_ = (line for line in lines if line.startswith("| iris | RegMixup |"))
-    test = next(t for t in standings.against if (t.data, t.method) == ("iris", "RegMixup"))
+    test = next(t for t in standings.against if (t.data, t.new) == ("iris", "RegMixup"))
     low, high = test.difference.new_data
     assert low < test.difference.low < test.difference.high < high
     assert f"| [{low:+.2f}, {high:+.2f}] |".replace("-", "−") in against
@@ -113,7 +113,7 @@ def test_comparisons_are_corrected_for_all_of_them(standings):
     assert [test.p for test in standings.against] == list(
         holm([test.difference.p for test in standings.against])
     )
-    sides = {(test.data, test.method): test.verdict.side for test in standings.against}
+    sides = {(test.data, test.new): test.verdict.side for test in standings.against}
     assert sides["iris", "k-mixup"] == -1
     assert sides["cancer", "ERM"] == 1
     assert sides["iris", "RegMixup"] == 0 or abs(sides["iris", "RegMixup"]) == 1
@@ -165,7 +165,7 @@ def test_methods_that_share_the_best_rank_are_all_named():
     first = headline(league(tied))[0]
     assert first == "Best mean rank on 3 data sets: k-mixup and RegMixup, 1.50."
     equal = league(lambda trial: 0.1, data=("iris",))
-    assert headline(equal) == ("All 5 methods have the same mean rank on 1 data set.",)
+    assert headline(equal)[0] == "All 5 methods have the same mean rank on 1 data set."
 
 
 def test_an_order_that_chance_explains_is_not_the_headline():
@@ -173,7 +173,7 @@ def test_an_order_that_chance_explains_is_not_the_headline():
         names = sorted(LEVEL)
         return 0.1 + (names.index(trial.method.name) + DATA.index(trial.data)) % 5 / 100
 
-    first, second = headline(league(alike))
+    first, second, _ = headline(league(alike))
     assert "do not differ significantly" in first
     assert second.startswith("Best mean rank on 3 data sets: ")
 
@@ -223,3 +223,12 @@ def test_a_regression_is_told_apart():
     standings = league(numbers, data=("iris",))
     assert "RMSE" in text_of(page(standings, command="kmixup league"))
     assert "| 0.10" in markdown(standings, command="kmixup league").replace("\\* ", "")
+
+
+def test_networks_that_all_predict_a_constant_are_no_tie():
+    def constant(trial):
+        return done_row(trial, scores=ClassScores(0.02, 0.1, 0.1, 0.02, 0.5, None, 1))
+
+    standings = league(constant, data=("iris", "cancer"))
+    assert headline(standings)[0] == "Nothing was learned: all networks predict a constant."
+    assert "no significant difference" not in markdown(standings)

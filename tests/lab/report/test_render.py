@@ -2,10 +2,12 @@
 
 import io
 import re
+from pathlib import Path
 
 from page_checker import Checker
 from rich.console import Console
 
+from kmixup.lab.report import document
 from kmixup.lab.report.document import (
     Box,
     Bullets,
@@ -23,7 +25,7 @@ from kmixup.lab.report.document import (
     ReportTable,
     Section,
 )
-from kmixup.lab.report.render_html import colours, diverging, html, sequential
+from kmixup.lab.report.render_html import html
 from kmixup.lab.report.render_markdown import heat_table, markdown
 from kmixup.lab.report.render_terminal import show
 
@@ -35,16 +37,16 @@ MAP = HeatMap(
 )
 
 
-def terminal(document, width=80):
+def terminal(report, width=80):
     console = Console(record=True, width=width, file=io.StringIO())
-    show(document, console)
+    show(report, console)
     return console.export_text()
 
 
 def everything(text):
     """A document with every kind of block, all of the same text."""
     line = Figure(text, lambda axes: axes.plot([1, 2], label=text.strip("<>")), text, legend=1)
-    box = Box(text, [text], 1.0, best=True)
+    box = Box(text, [text], 1, best=True)
     blocks = [
         Headline(text, [text], code=text, mood="good"),
         Paragraph(text),
@@ -53,7 +55,7 @@ def everything(text):
         ReportTable([text, text], [[text, text]], text, ["bad"], 1),
         ReportTable([text, text], [[text, text]], text, sentences=True),
         ReportTable([text, text], [[text, text]], text, numeric=True),
-        HeatMap(text, [(text, text)], [(text, [box])], text, scale="sequential"),
+        HeatMap(text, [(text, text)], [(text, [box])], text),
         Figures([line]),
         Images([Image(text, lambda: b"png", text)]),
         Facts({text: text}, text),
@@ -83,7 +85,7 @@ def test_a_page_lists_its_sections_and_every_link_has_a_target():
 
 
 def test_the_terminal_leaves_out_details_and_ends_with_the_verdict():
-    document = Document(
+    report = Document(
         "A title",
         [
             Headline("The verdict."),
@@ -92,10 +94,10 @@ def test_the_terminal_leaves_out_details_and_ends_with_the_verdict():
             Section("Hidden", [Details("More", [Paragraph("Folded.")]), Facts({"a": "b"})]),
         ],
     )
-    shown = terminal(document)
+    shown = terminal(report)
     assert shown.split() == ["Some", "text.", "The", "verdict."]
-    assert "Folded." in markdown(document)
-    assert "Fine print." in markdown(document)
+    assert "Folded." in markdown(report)
+    assert "Fine print." in markdown(report)
 
 
 def test_a_row_of_a_wide_table_is_a_sentence_on_the_terminal():
@@ -106,30 +108,32 @@ def test_a_row_of_a_wide_table_is_a_sentence_on_the_terminal():
 
 def test_maps_that_repeat_numbers_are_on_the_page_only():
     again = HeatMap(**{**vars(MAP), "title": "Again", "repeats": True})
-    document = Document("", [MAP, again])
-    assert "Again" in html(document)
-    assert "Again" not in markdown(document)
-    assert "Again" not in terminal(document)
+    both = Document("", [MAP, again])
+    assert "Again" in html(both)
+    assert "Again" not in markdown(both)
+    assert "Again" not in terminal(both)
 
 
-def test_columns_of_a_map_may_have_scales_of_their_own():
-    rows = [(str(i), [Box("", (), float(i)), Box("", (), 100.0 * i)]) for i in range(3)]
-    shared = HeatMap("", [("a", ""), ("b", "")], rows, scale="sequential")
-    apart = HeatMap("", [("a", ""), ("b", "")], rows, scale="sequential", by_column=True)
-    assert all(first == second for first, second in colours(apart))
-    assert colours(shared)[2][0] != colours(shared)[2][1]
+def test_only_significant_boxes_are_shaded():
+    boxes = [Box("1", side=-1), Box("2", best=True), Box("3", side=1, best=True), Box("4")]
+    shaded = HeatMap("", [(name, "") for name in "abcd"], [("k", boxes)])
+    page = html(Document("", [shaded]))
+    cells = re.findall(r"<td([^>]*)>(\d)", page)
+    assert [attributes.strip() for attributes, _ in cells] == [
+        'class="lower"', 'class="best"', 'class="higher best"', "",
+    ]  # fmt: skip
+    assert heat_table(shaded, between=" ").rows == [("k", "1 ↓", "* 2", "* 3 ↑", "4")]
 
 
-def test_colours_are_one_scale_and_their_text_stands_out():
-    style = sequential([1.0, None, 9.0])
-    assert style(None) == ""
-    assert style(1.0) != style(9.0)
-    assert style(20.0) == style(9.0)
-    both = diverging([-2.0, 1.0])
-    assert both(2.0) != both(-2.0)
-    for css in (style(1 + i / 10) for i in range(81)):
-        ground, ink = re.findall(r"#\w+", css)
-        assert contrast(ground, ink) >= 4.5  # what WCAG asks of text
+def test_text_on_shaded_boxes_stands_out():
+    styles = (Path(document.__file__).parent / "templates/report.css").read_text()
+    light, dark, printed = (
+        dict(re.findall(r"--(\w+): (#\w+)", rule))
+        for rule in re.findall(r":root \{.*?\}", styles, re.S)
+    )
+    for colours in (light, dark, printed):
+        for ground in (colours["lower"], colours["higher"], colours["ground"]):
+            assert contrast(ground, colours["ink"]) >= 4.5  # what WCAG asks of text
 
 
 def contrast(ground, ink):
@@ -141,28 +145,6 @@ def contrast(ground, ink):
 
     low, high = sorted((luminance(ground), luminance(ink)))
     return (high + 0.05) / (low + 0.05)
-
-
-def test_a_constant_grid_has_one_colour():
-    assert sequential([3.0, 3.0])(3.0) == sequential([])(3.0)
-    assert diverging([0.0])(0.0) == diverging([])(0.0)
-
-
-def test_outliers_do_not_flatten_the_colours_of_the_others():
-    near = [4.0, 4.1, 4.2, 4.3, 4.4, 4.5]
-    style, alone = sequential([*near, 90.0]), sequential(near)
-    assert len({style(value) for value in near}) == len(near)
-    assert style(4.5) != sequential([4.0, 90.0])(4.5)
-    assert style(90.0) != style(4.5)
-    assert alone(4.0) == style(4.0)
-    both = diverging([-0.1, 0.1, 0.2, -0.2, 0.3, 50.0])
-    assert both(0.3) != both(0.1)
-    assert both(50.0) == both(60.0)
-
-
-def test_a_single_cell_that_differs_keeps_a_colour_of_its_own():
-    style = sequential([5.0] * 9 + [80.0])
-    assert style(5.0) != style(80.0)
 
 
 def test_a_map_without_colours_marks_its_best_box():

@@ -11,8 +11,9 @@ from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.paper.tables import PaperColumn
 from kmixup.lab.report.frame import partition_of, results_of, tables_of, unplaced
 from kmixup.lab.report.render_terminal import show
+from kmixup.lab.report.side_by_side import side_by_side
 from kmixup.lab.report.stats import interval
-from kmixup.lab.report.sweep import Preface, side_by_side, sweep_document, write_sweep
+from kmixup.lab.report.sweep import Preface, sweep_document, write_sweep
 from kmixup.lab.train.config import Method
 from kmixup.lab.train.methods import METHODS
 

@@ -6,6 +6,7 @@ import random
 import re
 import subprocess
 import sys
+from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
 import pytest
@@ -13,6 +14,8 @@ from page_checker import Checker
 from report_rows import BASE, failed, method, row, sweep, table
 from rich.console import Console
 
+from kmixup.lab.evaluate.baseline import figures
+from kmixup.lab.evaluate.scores import ClassScores, metric
 from kmixup.lab.figures.surfaces import Picture
 from kmixup.lab.paper.tables import Claim, PaperColumn
 from kmixup.lab.report.frame import results_of, tables_of
@@ -76,9 +79,9 @@ def test_the_page_shows_all_that_was_found(written):
         "Ours, same alpha at every k",
         "Ours, alpha calibrated to keep ξ",
         "The paper, Table 4",
+        "calibration error",
         "Ours − the paper's, same alpha at every k",
         "Mean training loss",
-        "ξ 0.5",
         "DivergedError: the loss became NaN",
         "weight decay",
         "a machine",
@@ -109,7 +112,7 @@ def test_markdown_has_every_cell_beside_the_papers(written):
     text = written[1]
     of_cell = [errors(16, 0.1, "same", seed) for seed in range(6)]
     cell = f"{fmean(of_cell):.2f} ± {stdev(of_cell) / 6**0.5:.2f} (3.00)"
-    assert f"| k = 16 | \\* {cell} |" in text
+    assert f"| k = 16 | {cell.replace(' ±', ' ↓ ±')} |" in text.replace("\\* ", "")
     assert text.index("k-mixup wins.") < text.index("## Verdicts")
     assert "iris, mlp-iris, kmixup k=16 alpha=1, seed 2: DivergedError" in text
 
@@ -133,7 +136,9 @@ def test_the_terminal_shows_grids_and_ends_with_the_verdict():
     assert "(3.00)" in text
     assert "1 failed" in text
     assert "Iris: reproduced: k-mixup is better than mixup" in text
-    assert text.rindex("reproduced in 2") > text.rindex("(3.00)")
+    assert text.rindex(
+        "Reproduced: k-mixup is better than mixup (in all 2 comparisons)"
+    ) > text.rindex("(3.00)")
 
 
 def test_a_claim_about_every_column_is_counted_by_column(tmp_path):
@@ -170,7 +175,7 @@ def test_without_mixup_the_sweep_compares_k_mixup_with_erm_and_draws_both(tmp_pa
     for said in (text, shown):
         assert "k-mixup is better than ERM" in said
         assert "no verdict" not in said
-    training = page[page.index("<h3>Training") :]
+    training = page[page.index("<summary>Training") :]
     assert "k = 16, α = 1</text>" in training
     assert "ERM</text>" in training
 
@@ -179,7 +184,7 @@ def test_without_k_mixup_the_sweep_compares_mixup_with_erm(tmp_path):
     page, text, shown = own(tmp_path, [Method("erm"), Method("mixup")])
     assert "mixup is better than ERM" in text
     assert "no verdict" not in shown
-    assert "mixup, α = 1</text>" in page[page.index("<h3>Training") :]
+    assert "mixup, α = 1</text>" in page[page.index("<summary>Training") :]
 
 
 def test_what_was_not_run_is_said_to_be_so(tmp_path):
@@ -190,7 +195,7 @@ def test_what_was_not_run_is_said_to_be_so(tmp_path):
 
 def test_erm_has_a_line_in_error_against_k(tmp_path):
     page, *_ = own(tmp_path, [Method("erm"), Method("mixup"), method(16, 1.0)])
-    drawn = page[page.index('class="drawing"') : page.index("<h3>Training")]
+    drawn = page[page.index('class="drawing"') : page.index("<summary>Training")]
     assert "ERM</text>" in drawn
 
 
@@ -266,9 +271,52 @@ def test_a_report_trains_nothing():
     assert done.stdout.strip() == "set()"
 
 
-def test_recipes_and_corrected_tests_are_in_the_report_of_a_paper_table(tmp_path):
-    _, text, _ = write(tmp_path, sweep(errors), [table()])  # without a failed trial
-    assert "alpha = 1 and the best k − mixup, same alpha at every k" in text
-    assert "mixup's best alpha, then the best k − mixup" in text
-    assert "with Holm correction" in text
+def test_cells_that_differ_significantly_from_mixup_are_counted_and_shaded(tmp_path):
+    page, text, _ = write(tmp_path, sweep(errors), [table()])  # without a failed trial
+    assert "| of 2 cells: 2 lower, 0 higher |" in text
+    assert page.count('class="lower') == 4  # two cells under each rule
+    assert 'class="higher' not in page.partition("Differences from the paper")[0]
     assert "new data [95 %]" in text
+
+
+@pytest.mark.parametrize("majority", [0.02, 0.5])
+def test_networks_that_all_predict_a_constant_are_no_tie(tmp_path, majority):
+    constant = ClassScores(0.02, 0.1, 0.1, majority, 0.5, None, 1)
+    rows = [replace(done, scores=constant) for done in sweep(errors, rules=("same",))]
+    _, text, _ = write(tmp_path, rows, tables_of(rows), claim=None, notes=[])
+    assert "**Nothing was learned: all compared networks predict a constant" in text
+    assert "no significant difference" not in text
+    assert ("predict only that class" in text) == (majority == 0.02)
+
+
+def test_after_divergence_a_lower_learning_rate_is_advised(tmp_path):
+    constant = ClassScores(0.02, 0.1, 0.1, 0.02, 0.5, None, 1)
+    rows = [replace(done, scores=constant) for done in sweep(errors, rules=("same",))]
+    rows.append(failed(method(16, 1.0), 9))
+    _, text, _ = write(tmp_path, rows, tables_of(rows), claim=None, notes=[])
+    assert "try a lower learning rate or balanced class weights" in text
+
+
+def test_a_new_metric_is_on_the_page_in_cells_and_in_the_frame(tmp_path):
+    @dataclass(frozen=True)
+    class WithBrier(ClassScores):
+        brier: float = metric("Brier score", lambda of: None)
+
+    scored = WithBrier(0.02, 0.1, 0.1, 0.5, 0.5, None, 2, 0.25)
+    rows = [replace(done, scores=scored) for done in sweep(errors, rules=("same",))]
+    _, text, cells = write(tmp_path, rows, tables_of(rows))
+    assert "Brier score" in text
+    assert {line["brier"] for line in csv.DictReader(io.StringIO(cells))} == {"0.25"}
+    assert "Brier score 0.2500" in figures(scored)
+
+
+def test_many_tables_of_one_data_set_name_it_once(tmp_path):
+    rows = [
+        row(Method("kmixup", k=16, labels=float(c)), 5.0 - c / 10, seed)
+        for c in range(8)
+        for seed in range(3)
+    ]
+    document = sweep_document(rows, results_of(rows, tables_of(rows)), Preface("", COMMAND))
+    (tables,) = (b for b in document.blocks if getattr(b, "title", "").startswith("Tables"))
+    assert tables.title == "Tables: iris, mlp-iris"
+    assert not any("iris" in folded.summary for folded in tables.blocks)

@@ -101,7 +101,7 @@ def test_everything_is_escaped():
 
 
 def verdicts(tuned):
-    return [verdict for *_, verdict in comparisons(tuned)]
+    return [found.verdict for found in comparisons(tuned)]
 
 
 def even(trial):
@@ -141,7 +141,6 @@ def test_erm_may_be_best():
     said = headline(tuned(k=[1, 4], alpha=[1], error=harmful))
     assert said.text.startswith("ERM is better than")
     assert said.code == "ERM (alpha=0)"
-    assert "ERM had a lower error than every setting" in said.sentences[-1]
 
 
 def with_answers(tuned, answers):
@@ -160,8 +159,10 @@ def test_networks_that_predict_a_constant_are_never_called_better():
     some = headline(with_answers(constant, [1, 1, 1, 2]))
     assert "9 of 12 networks predict only that class" in " ".join(some.sentences)
     every = headline(with_answers(constant, [1, 1, 1, 1]))
-    assert every.text.startswith("No network learned anything")
+    assert every.text.startswith("Nothing was learned")
     assert every.mood == "bad"
+    stuck = with_answers(constant, [1, 1, 1, 1])
+    assert {verdict.outcome for verdict in verdicts(stuck)} == {"nothing was learned"}
     none = headline(with_answers(constant, [2, 2, 2, 2]))
     assert "predict only" not in " ".join(none.sentences)
 
@@ -171,7 +172,7 @@ def test_methods_without_a_significant_difference_are_said_to_be_so():
         return 0.1 + (trial.seed * (7 + trial.method.k) % 5) / 100
 
     said = headline(tuned(k=[1, 4], alpha=[1], error=noise, tests=6))
-    assert said.text.startswith("No significant difference")
+    assert said.text.startswith("No significant difference between k-mixup, mixup and ERM")
     same = headline(tuned(k=[1, 4], alpha=[1], error=lambda trial: 0.1))
     assert same.code == "ERM (alpha=0)"  # of equal ones the simplest
 
@@ -184,10 +185,22 @@ def test_erm_stands_above_the_surface_of_the_search(searched):
 
 def test_what_cannot_be_compared_has_no_verdict():
     assert verdicts(tuned(k=[1, 4], alpha=[1], tests=1))[0].outcome == "no verdict"
-    found = tuned(k=[1, 4], alpha=[1])
-    _, mixup, erm = found.tests
-    same = replace(found, tests=(replace(mixup, name="k-mixup"), mixup, erm))
-    assert verdicts(same)[0].text == "the search chose mixup itself: no difference"
+
+
+def test_headline_and_table_give_the_same_verdicts():
+    """p = 0.022 twice: significant if two tests are corrected for, not if all three are."""
+    gains = (1.2, 2.0, 3.0, 3.8)
+
+    def close(trial):
+        if trial.validation is not None:
+            return error(trial)
+        return 0.1 - gains[trial.seed % 4] / 100 * (trial.method.k == 4)
+
+    found = tuned(k=[1, 4], alpha=[1], error=close)
+    against = [c for c in comparisons(found) if c.new == "k-mixup"]
+    assert [c.difference.side for c in against] == [-1, -1]
+    assert [c.verdict.text for c in against] == ["not significant after Holm correction"] * 2
+    assert headline(found).text.startswith("No significant difference")
 
 
 def test_the_reach_of_a_budget_is_said():

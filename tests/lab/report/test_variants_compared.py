@@ -8,7 +8,7 @@ from report_rows import row
 from kmixup.lab.evaluate.scores import Scores
 from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.report.frame import results_of, tables_of, unplaced
-from kmixup.lab.report.sweep import side_by_side
+from kmixup.lab.report.side_by_side import side_by_side
 from kmixup.lab.train.config import Method
 
 PRESET = PRESETS["beyond-mnist-1000"]
@@ -57,23 +57,24 @@ def test_plain_networks_are_those_of_the_small_images():
 
 def test_every_variant_is_compared_with_plain_kmixup(rows):
     shown = side_by_side(results_of(rows, PRESET.tables))
-    told = {label: [", ".join(box.small) for box in boxes] for label, boxes in shown.rows}
     assert [under for _, under in shown.head] == [
         "α = 1, batch_size 64, epochs 188, rate 0.05",
         "α = 1, batch_size 16, epochs 48, rate 0.0125",
     ]
-    (labels, nothing) = told["k-mixup with labels=1, k = 16"]
-    assert "−1.0" in labels
-    assert "from k = 16, better" in labels
-    assert nothing == ""
-    (network, _) = told["k-mixup matched on network:5, k = 16"]
-    assert "no significant difference" in network
-    (_, memory) = told["k-mixup with memory=512, k = 64"]
-    assert "+4.00" in memory
-    assert "from k = 16, worse" in memory
-    (plain, _) = told["k-mixup, k = 16"]
-    assert "−1.00" in plain  # from mixup
-    assert "from k" not in plain
+    boxes = dict(shown.rows)
+    labels, nothing = boxes["k-mixup with labels=1, k = 16"]
+    assert labels.side == -1
+    assert labels.small[-1].startswith("−1.0")
+    assert labels.small[-1].endswith("from k = 16")
+    assert (nothing.text, nothing.side) == ("–", 0)
+    network, _ = boxes["k-mixup matched on network:5, k = 16"]
+    assert network.side == 0
+    _, memory = boxes["k-mixup with memory=512, k = 64"]
+    assert memory.side == 1
+    assert memory.small[-1].startswith("+4.00")
+    plain, _ = boxes["k-mixup, k = 16"]
+    assert plain.small[-1].startswith("−1.00")  # from mixup
+    assert "from k" not in plain.small[-1]
 
 
 def test_networks_with_batch_norm_have_a_column_for_clean_statistics():

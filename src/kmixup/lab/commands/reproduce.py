@@ -168,8 +168,8 @@ def _show_summary(preset: Preset, out: Path | None) -> None:
 def _show_master(preset: Preset, rows: Sequence[Row]) -> None:
     from rich.console import Console
 
+    from kmixup.lab.report.master import master_document
     from kmixup.lab.report.render_terminal import show
-    from kmixup.lab.report.sweep import master_document
 
     show(master_document(preset.summaries, rows), Console())
 

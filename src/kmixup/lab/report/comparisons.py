@@ -8,14 +8,15 @@ the other half (`stats.split_choice`).
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
+from kmixup.lab.evaluate.baseline import all_constant
 from kmixup.lab.evaluate.scores import PERCENT, Measure
+from kmixup.lab.experiments.budget import FinalTest
 from kmixup.lab.paper.tables import Claim
 from kmixup.lab.report import stats
-from kmixup.lab.report.frame import Cell, Grid, TableResult
+from kmixup.lab.report.frame import Cell, Grid, TableResult, partition_of
 from kmixup.lab.report.stats import PairedDifference, Verdict
 from kmixup.lab.train.config import AlphaRule
 
@@ -25,32 +26,18 @@ Choose = Callable[[Sequence[int] | None], tuple[Cell, Cell]]
 
 @dataclass(frozen=True)
 class CellComparison:
-    """A new method against an old one, each the best of some cells. Below 0 is better.
-
-    Attributes:
-        new: the name of the first method.
-        old: the name of the second method.
-        rule: what alpha means at k > 1; None if neither side has such cells.
-        k: the k of the new method, None if it may choose among several.
-        eps: the level of the shift, None for the plain test error.
-        paper: the difference between the best printed cells, if any.
-        noise: the standard error of the paper's difference for unpaired trials: as stated, or as
-            large as ours; None if neither is known.
-        chosen: the cells that are best on the test error over all trials, as the paper chooses.
-        held_out: the difference on held-out trials, None with too few trials.
-        why: the reason that `held_out` is None.
-    """
+    """A new method against an old one, each the best of some cells. Below 0 is better."""
 
     new: str
     old: str
-    rule: AlphaRule | None
-    k: int | None
-    eps: float | None
-    paper: float | None
-    noise: float | None
-    chosen: tuple[Cell, Cell] | None
-    held_out: PairedDifference | None
-    why: str = ""
+    rule: AlphaRule | None  # what alpha means at k > 1; None if neither side has such cells
+    k: int | None  # of the new method, None if it may choose among several
+    eps: float | None  # the level of the shift, None for the plain test error
+    paper: float | None  # the difference between the best printed cells
+    noise: float | None  # the standard error of that: as stated, else as large as ours
+    chosen: tuple[Cell, Cell] | None  # best on the test error over all trials, as in the paper
+    held_out: PairedDifference | None  # on held-out trials, None with too few trials
+    why: str = ""  # the reason that there is none
 
     @property
     def on_test(self) -> float | None:
@@ -67,9 +54,10 @@ class CellComparison:
 
     @property
     def verdict(self) -> Verdict:
+        constant = self.chosen is not None and all(cell.constant for cell in self.chosen)
         return stats.verdict(
-            self.held_out, self.new, self.old,
-            paper=self.paper, noise=self.noise or 0.0, why=self.why,
+            self.held_out, self.new, self.old, paper=self.paper, noise=self.noise or 0.0,
+            constant=constant, why=self.why,
         )  # fmt: skip
 
 
@@ -147,7 +135,10 @@ def compare(
     Cells with a failed trial cannot be chosen: the mean over their other trials would flatter a
     setting that sometimes diverges.
     """
-    families = [_complete(cells) for cells in (new_cells, old_cells)]
+    families = [
+        [cell for cell in cells if cell.errors and not cell.failed]
+        for cells in (new_cells, old_cells)
+    ]
     eps = next((cell.eps for cell in (*new_cells, *old_cells)), None)
     paper = printed_difference(new_cells, old_cells)
     if all(families):
@@ -155,23 +146,19 @@ def compare(
         def choose(seeds: Sequence[int] | None) -> tuple[Cell, Cell]:
             return best_of(families[0], seeds), best_of(families[1], seeds)
 
-        return _compared(new, old, rule, k, eps, paper, families, choose)
+        return chosen_by(
+            choose, families, CellComparison(new, old, rule, k, eps, *paper, None, None)
+        )
     name, cells = (old, old_cells) if families[0] else (new, new_cells)
     run = any(len(cell.trials) for cell in cells)
     why = f"every setting of {name} has failed trials" if run else f"{name} was not run"
     return CellComparison(new, old, rule, k, eps, *paper, None, None, why)
 
 
-def _compared(
-    new: str,
-    old: str,
-    rule: AlphaRule | None,
-    k: int | None,
-    eps: float | None,
-    paper: tuple[float | None, float | None],
-    families: Sequence[Sequence[Cell]],
-    choose: Choose,
+def chosen_by(
+    choose: Choose, families: Sequence[Sequence[Cell]], comparison: CellComparison
 ) -> CellComparison:
+    """The comparison with cells that `choose` returns for the seeds to choose on."""
     candidates = [[cell.errors for cell in family] for family in families]
 
     def errors(seeds: Sequence[int]) -> tuple[stats.Errors, stats.Errors]:
@@ -182,11 +169,7 @@ def _compared(
     if difference is None:
         shared = len(stats.shared_seeds([errors for family in candidates for errors in family]))
         why = f"it takes {stats.LEAST_TRIALS} trials of every cell, there are {shared}"
-    return CellComparison(new, old, rule, k, eps, *paper, choose(None), difference, why)
-
-
-def _complete(cells: Iterable[Cell]) -> list[Cell]:
-    return [cell for cell in cells if cell.errors and not cell.failed]
+    return replace(comparison, chosen=choose(None), held_out=difference, why=why)
 
 
 def best_of(cells: Sequence[Cell], seeds: Sequence[int] | None = None) -> Cell:
@@ -210,91 +193,23 @@ def printed_difference(
     return (first.paper or 0.0) - (second.paper or 0.0), noise
 
 
-def recipes(result: TableResult, grid: Grid) -> tuple[CellComparison, ...]:
-    """The two recipes of the paper's appendix against mixup; none if trials are missing.
-
-    The paper says that "alpha = 1 and a search over k" matches or outperforms mixup at any alpha
-    except on one UCI data set, and that "the best alpha of mixup, then a search over k" always
-    outperforms mixup.
-    """
-    mixup = [cell for cell in grid if cell.k == 1]
-    several = [cell for cell in grid if cell.k > 1]
-    at_one = [cell for cell in several if cell.alpha == 1]
-    complete = all(cell.errors and not cell.failed for cell in grid)
-    if result.table.measure != "error" or not (mixup and at_one and complete):
-        return ()
-
-    def choose(seeds: Sequence[int] | None) -> tuple[Cell, Cell]:
-        old = best_of(mixup, seeds)
-        return best_of([cell for cell in several if cell.alpha == old.alpha], seeds), old
-
-    paper: tuple[float | None, float | None] = (None, None)
-    if printed := [cell for cell in mixup if cell.paper is not None]:
-        least = min(printed, key=lambda cell: cell.paper or 0.0)
-        paper = printed_difference([c for c in several if c.alpha == least.alpha], [least])
-    two_steps = _compared(
-        "mixup's best alpha, then the best k", "mixup", grid.rule, None, None,
-        paper, (several, mixup), choose,
-    )  # fmt: skip
-    simple = compare("alpha = 1 and the best k", at_one, "mixup", mixup, rule=grid.rule)
-    return simple, two_steps
-
-
 # k against k = 1 in the same column: nothing is chosen, so all trials count
 
-
-@dataclass(frozen=True)
-class ColumnTest:
-    """k against k = 1 in one column of a table.
-
-    Attributes:
-        where: the table and the column.
-        difference: of the errors, paired by trial.
-        p: the p-value after Holm correction for all columns.
-    """
-
-    where: str
-    difference: PairedDifference
-    p: float
-
-    @property
-    def side(self) -> int:
-        """-1 if k is significantly lower, 1 if it is higher, else 0."""
-        return stats.corrected_side(self.difference, self.p)
+ColumnTest = tuple[Cell, PairedDifference, float]  # a cell, its difference from k = 1, and its p
 
 
-def by_column(grid: Grid, *, k: int) -> tuple[tuple[Cell, Cell, PairedDifference | None], ...]:
-    """The cells of `k` and of k = 1 at the same alpha, and their paired difference."""
-    new, old = ([cell for cell in grid if cell.k == row] for row in (k, 1))
-    return tuple(
-        (a, b, stats.paired(a.errors, b.errors, a.partition)) for a, b in zip(new, old, strict=True)
-    )
-
-
-def sides(grid: Grid, k: int) -> Counter[int]:
-    """In how many columns `k` is below k = 1 (-1), above (1), or neither (0)."""
-    return Counter(difference.side for *_, difference in by_column(grid, k=k) if difference)
-
-
-def shown_ks(result: TableResult) -> list[int]:
-    """The k that are compared with k = 1 by column: the recommended one and the largest."""
-    ks = [k for k in result.ks if k > 1]
-    return sorted({HEURISTIC} & {*ks} | {max(ks)}) if ks and 1 in result.ks else []
-
-
-def column_tests(results: Sequence[TableResult], k: int, rule: AlphaRule) -> tuple[ColumnTest, ...]:
-    """k against k = 1 in all columns of all tables, corrected as one family of tests."""
-    places, differences = [], []
-    for result in results:
-        for grid in result.grids:
-            if grid.rule != rule or k not in result.ks or 1 not in result.ks:
-                continue
-            for i, (*_, difference) in enumerate(by_column(grid, k=k)):
-                if difference is not None:
-                    places.append(f"{result.title}, {column_name(result, i)}")
-                    differences.append(difference)
-    corrected = stats.holm([difference.p for difference in differences])
-    return tuple(map(ColumnTest, places, differences, corrected))
+def column_tests(grid: Grid) -> tuple[ColumnTest, ...]:
+    """Every cell with k > 1 against k = 1 at the same alpha, with Holm correction for all."""
+    base = {(cell.alpha, cell.eps): cell for cell in grid if cell.k == 1}
+    tested = []
+    for cell in grid:
+        old = base.get((cell.alpha, cell.eps))
+        if cell.k > 1 and old is not None and not (cell.constant and old.constant):
+            difference = stats.paired(cell.errors, old.errors, cell.partition)
+            if difference is not None:
+                tested.append((cell, difference))
+    corrected = stats.corrected([difference for _, difference in tested])
+    return tuple((*test, p) for test, p in zip(tested, corrected, strict=True))
 
 
 def column_name(result: TableResult, i: int) -> str:
@@ -306,23 +221,39 @@ def column_name(result: TableResult, i: int) -> str:
     return eps if len({other.alpha for other in result.columns}) == 1 else f"{eps}, {alpha}"
 
 
-def agreement(result: TableResult) -> stats.Agreement | None:
-    """Which meaning of alpha the paper's numbers agree with, over the cells with k > 1.
+# Methods in a final test: nothing is chosen on the test samples
 
-    The paper's text raises alpha with k to keep xi; its public script uses alpha as given. None
-    if there is nothing to compare.
-    """
-    several = [[cell for cell in grid if cell.k > 1] for grid in result.grids]
-    shared = [
-        cells
-        for cells in zip(*several, strict=True)
-        if all(cell.difference is not None for cell in cells)
+
+@dataclass(frozen=True)
+class FinalComparison:
+    """Two methods in a final test, corrected for all tests of its family (Holm)."""
+
+    data: str
+    new: str
+    old: str
+    difference: PairedDifference | None
+    p: float
+    constant: bool  # whether every compared network predicts a constant
+
+    @property
+    def verdict(self) -> Verdict:
+        return stats.verdict(self.difference, self.new, self.old, p=self.p, constant=self.constant)
+
+
+FinalPair = tuple[str, str, FinalTest, str, FinalTest]  # data, new, its test, old, its test
+
+
+def compare_tests(pairs: Sequence[FinalPair]) -> tuple[FinalComparison, ...]:
+    """Compare methods in pairs, with Holm correction for all of them."""
+    differences = [
+        stats.paired(new.errors, old.errors, partition_of([*new.rows, *old.rows]))
+        for _, _, new, _, old in pairs
     ]
-    if not shared:
-        return None
-    return stats.agreement(
-        {grid.rule: [cells[i].errors for cells in shared] for i, grid in enumerate(result.grids)},
-        [cells[0].paper or 0.0 for cells in shared],
-        [cells[0].k for cells in shared],
-        result.table.confidence,
+    return tuple(
+        FinalComparison(
+            data, name, base, difference, p, all_constant(r.scores for r in (*new.done, *old.done))
+        )
+        for (data, name, new, base, old), difference, p in zip(
+            pairs, differences, stats.corrected(differences), strict=True
+        )
     )

@@ -2,53 +2,39 @@
 
 Builders (`sweep`, `tune`, `league`, `inspect`) return a `Document`. `render_terminal`,
 `render_markdown` and `render_html` write it. The terminal leaves out details, figures, facts and
-fine print; Markdown leaves out figures, facts and maps that only repeat numbers in colour.
+fine print; Markdown leaves out figures, facts and maps that only repeat numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Mood = Literal["", "good", "bad", "open"]
+Mood = Literal["", "good", "bad", "open"]  # a colour
 
 
 @dataclass(frozen=True)
 class Headline:
-    """The verdict of the report.
-
-    Attributes:
-        text: one sentence.
-        sentences: what else to know at a glance.
-        code: a line to copy.
-        mood: its colour.
-    """
+    """The verdict of the report in one sentence, and what else to know at a glance."""
 
     kind: ClassVar = "headline"
     text: str
     sentences: Sequence[str] = ()
-    code: str = ""
+    code: str = ""  # a line to copy
     mood: Mood = ""
 
 
 @dataclass(frozen=True)
 class Paragraph:
-    """Running text.
-
-    Attributes:
-        text: one or more sentences.
-        style: "fine" for fine print, "claim" for the paper's claim.
-        mood: its colour.
-    """
+    """Running text, or fine print."""
 
     kind: ClassVar = "paragraph"
     text: str
-    style: Literal["", "fine", "claim"] = ""
-    mood: Mood = ""
+    style: Literal["", "fine"] = ""
 
 
 @dataclass(frozen=True)
@@ -61,100 +47,57 @@ class Bullets:
 
 @dataclass(frozen=True)
 class ReportTable:
-    """A table of text.
-
-    Attributes:
-        header: the heading of each column.
-        rows: cells from left to right.
-        title: above the table.
-        moods: the colour of each row's `verdict` cell.
-        verdict: the index of the column with verdicts.
-        sentences: whether a row reads as a sentence where there is no room: one paragraph on the
-            terminal, one block of lines on a phone.
-        numeric: whether all columns but the first are aligned to the right.
-    """
+    """A table of text."""
 
     kind: ClassVar = "table"
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     title: str = ""
-    moods: Sequence[Mood] = ()
-    verdict: int | None = None
-    sentences: bool = False
-    numeric: bool = False
+    moods: Sequence[Mood] = ()  # the colour of each row's verdict
+    verdict: int | None = None  # the index of the column with verdicts
+    sentences: bool = False  # a row is one paragraph on the terminal, too wide for a line
+    numeric: bool = False  # all columns but the first are aligned to the right
 
 
 @dataclass(frozen=True)
 class Box:
-    """One cell of a heat map.
-
-    Attributes:
-        text: the number.
-        small: further lines in small print.
-        value: where the number lies on the colour scale, None for no colour.
-        best: whether to frame it.
-    """
+    """One cell of a heat map: a number, with further lines in small print."""
 
     text: str
     small: Sequence[str] = ()
-    value: float | None = None
-    best: bool = False
+    side: int = 0  # shaded: -1 for significantly lower, 1 for significantly higher
+    best: bool = False  # framed
 
 
 @dataclass(frozen=True)
 class HeatMap:
-    """A table of numbers on coloured ground.
+    """A table of numbers in which only significant differences are shaded.
 
-    Attributes:
-        title: above the map.
-        head: a first and a second line above every column.
-        rows: a label and its boxes; a single box spans all columns.
-        caption: below the map.
-        scale: "sequential" for magnitudes, "diverging" for differences, "" for no colours.
-        values: what the colour scale covers, by default the values of the boxes.
-        by_column: whether every column has a scale of its own.
-        repeats: whether the numbers are in another table as well.
+    All maps have the same two colours, so that they can be compared with one another.
     """
 
     kind: ClassVar = "heatmap"
     title: str
-    head: Sequence[tuple[str, str]]
-    rows: Sequence[tuple[str, Sequence[Box]]]
+    head: Sequence[tuple[str, str]]  # two lines above every column
+    rows: Sequence[tuple[str, Sequence[Box]]]  # a single box spans all columns
     caption: str = ""
-    scale: Literal["", "sequential", "diverging"] = ""
-    values: Sequence[float | None] | None = None
-    by_column: bool = False
-    repeats: bool = False
+    repeats: bool = False  # whether the numbers are in another table as well
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A plot, drawn when a page is written.
-
-    Attributes:
-        title: above the plot.
-        draw: draws it into axes.
-        note: how to read it.
-        legend: columns of the legend, 0 for none.
-        size: in inches.
-    """
+    """A plot, drawn when a page is written."""
 
     title: str
     draw: Callable[[Axes], None]
     note: str = ""
-    legend: int = 0
-    size: tuple[float, float] = (4.2, 3.4)
+    legend: int = 0  # columns of the legend, 0 for none
+    size: tuple[float, float] = (4.2, 3.4)  # inches
 
 
 @dataclass(frozen=True)
 class Image:
-    """A picture.
-
-    Attributes:
-        title: what it shows.
-        png: returns the file.
-        caption: what follows from it.
-    """
+    """A picture in a PNG file."""
 
     title: str
     png: Callable[[], bytes]
@@ -171,12 +114,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class Images:
-    """Pictures side by side.
-
-    Attributes:
-        images: the pictures.
-        style: "surface" for squares, "wide" for the full width, "pair" for thumbnails.
-    """
+    """Pictures side by side: squares, one of the full width, or thumbnails."""
 
     kind: ClassVar = "images"
     images: Sequence[Image]
@@ -202,18 +140,11 @@ class Code:
 
 @dataclass(frozen=True)
 class Details:
-    """Blocks that are folded away.
-
-    Attributes:
-        summary: what they are.
-        blocks: the blocks.
-        open: whether a page shows them unfolded.
-    """
+    """Blocks that are folded away on a page."""
 
     kind: ClassVar = "details"
     summary: str
     blocks: Sequence[Block]
-    open: bool = False
 
 
 @dataclass(frozen=True)
@@ -234,12 +165,7 @@ Block = (
 
 @dataclass(frozen=True)
 class Document:
-    """A report.
-
-    Attributes:
-        title: its heading.
-        blocks: what it says, the verdict first.
-    """
+    """A report: its title, and what it says, the verdict first."""
 
     title: str
-    blocks: Sequence[Block] = field(default_factory=tuple)
+    blocks: Sequence[Block] = ()

@@ -17,8 +17,10 @@ from typing import Any, get_args
 
 import pandas as pd
 
-from kmixup.lab.evaluate.scores import PERCENT, AnyScores, Measure
+from kmixup.lab.evaluate.baseline import all_constant
+from kmixup.lab.evaluate.scores import PERCENT, AnyScores, Measure, Metric, Scores, metrics_of
 from kmixup.lab.experiments.rows import Done, Row, done_of, measure_of
+from kmixup.lab.formatting import count, number
 from kmixup.lab.paper.tables import CLEAN, ERROR, MEASURES, PaperColumn, PaperTable
 from kmixup.lab.report.stats import Partition
 from kmixup.lab.train.config import AlphaRule, Method, Trial, variant_words
@@ -31,6 +33,7 @@ SHOWN = ("data", "model", "method", "protocol", "seed", "shifts", "clean_statist
 Key = tuple[str, int, float, str]  # name, k, alpha and alpha rule of a method
 ERM: Key = ("erm", 1, 0.0, "same")
 Test = tuple[str, float | None]  # a measure, and the level of a shift
+NO_TRIALS = pd.DataFrame(columns=["row", "done", "seed", "error", "eps"])
 
 
 def frame_of(rows: Iterable[Row]) -> pd.DataFrame:
@@ -91,27 +94,16 @@ def _setting(trial: Trial) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Cell:
-    """All trials of one k and alpha.
+    """All trials of one k and alpha."""
 
-    Attributes:
-        k: 0 for ERM.
-        alpha: of mixup, before calibration; 0 for ERM.
-        eps: the level of the shift, None for the plain test error.
-        measure: one of `MEASURES`.
-        expected: the number of trials in the fullest cell of the table.
-        paper: the error that the paper prints, if any.
-        confidence: the standard error that the paper states, if any.
-        trials: the lines of the frame, one for each seed.
-    """
-
-    k: int
-    alpha: float
-    eps: float | None
-    measure: str
-    expected: int
-    paper: float | None
-    confidence: float | None
-    trials: pd.DataFrame = field(repr=False, compare=False)
+    k: int  # 0 for ERM
+    alpha: float  # of mixup, before calibration; 0 for ERM
+    eps: float | None  # the level of the shift, None for the plain test error
+    measure: str  # one of `MEASURES`
+    expected: int  # the number of trials in the fullest cell of the table
+    paper: float | None  # the error that the paper prints
+    confidence: float | None  # the standard error that the paper states
+    trials: pd.DataFrame = field(repr=False, compare=False)  # lines of the frame, one per seed
 
     @cached_property
     def done(self) -> tuple[Done, ...]:
@@ -122,6 +114,11 @@ class Cell:
     def failed(self) -> int:
         """The number of failed trials."""
         return len(self.trials) - len(self.done)
+
+    @property
+    def missing(self) -> int:
+        """The number of trials that other cells have and this one lacks."""
+        return self.expected - len(self.trials)
 
     @cached_property
     def errors(self) -> dict[int, float]:
@@ -147,6 +144,34 @@ class Cell:
         return Measured.of(list(self.errors.values())).error
 
     @property
+    def name(self) -> str:
+        """Where the cell is in its grid."""
+        if self.k == 0:
+            return "ERM"
+        return f"α = {self.alpha:g}" if self.k == 1 else f"k = {self.k}, α = {self.alpha:g}"
+
+    @property
+    def text(self) -> str:
+        """The mean in table units, or why there is none."""
+        if self.mean is None:
+            return "failed" if self.failed else "not run"
+        return number(self.mean, self.unit.digits(self.mean))
+
+    @property
+    def spread(self) -> str:
+        """The standard error of the mean, empty if there is none."""
+        if self.standard_error is None:
+            return ""
+        return f"± {number(self.standard_error, self.unit.digits(self.mean))}"
+
+    @property
+    def gaps(self) -> str:
+        """The trials that the cell lacks, empty if it lacks none."""
+        failed = f"{self.failed} failed" if self.failed and self.done else ""
+        few = f"{len(self.done)} of {count(self.expected, 'trial')}"
+        return ", ".join(filter(None, [failed, few if self.missing and self.done else ""]))
+
+    @property
     def paper_error(self) -> float | None:
         """The standard error of the paper's number: as stated, else as large as ours."""
         return self.standard_error if self.confidence is None else self.confidence
@@ -156,9 +181,9 @@ class Cell:
         return partition_of(self.done)
 
     @property
-    def missing(self) -> int:
-        """The number of trials that other cells have and this one lacks."""
-        return self.expected - len(self.trials)
+    def constant(self) -> bool:
+        """Whether every network predicts a constant."""
+        return all_constant(row.scores for row in self.done)
 
     def mean_of(self, column: str) -> float | None:
         """The mean of a column of the frame over finished trials, ignoring unknown values."""
@@ -183,12 +208,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Grid:
-    """The cells of a table for one alpha rule. All grids of a table share the row k = 1.
-
-    Attributes:
-        rule: what alpha means at k > 1.
-        cells: `[k][column]`.
-    """
+    """The cells `[k][column]` of a table for one alpha rule. All grids share the row k = 1."""
 
     rule: AlphaRule
     cells: tuple[tuple[Cell, ...], ...]
@@ -199,32 +219,21 @@ class Grid:
 
 @dataclass(frozen=True)
 class TableResult:
-    """A table, and what was measured for it under one setting.
-
-    Attributes:
-        table: of the paper, or of your own sweep.
-        ks: the k of the table, and any others that were run.
-        columns: the columns of the table, and any others that were run.
-        setting: all that the trials share except method, k, alpha and seed.
-        distinct: the part of the setting in which results of the same table differ.
-        erm: the cells without mixing, one for each eps.
-        grids: one for each alpha rule.
-    """
+    """A table of the paper or of your own sweep, and what was measured for it."""
 
     table: PaperTable
-    ks: tuple[int, ...]
-    columns: tuple[PaperColumn, ...]
-    setting: Mapping[str, Any]
-    distinct: Mapping[str, Any]
-    erm: tuple[Cell, ...]
-    grids: tuple[Grid, ...]
+    ks: tuple[int, ...]  # of the table, and any others that were run
+    columns: tuple[PaperColumn, ...]  # of the table, and any others that were run
+    setting: Mapping[str, Any]  # all that the trials share except method, k, alpha and seed
+    distinct: Mapping[str, Any]  # where the setting differs from other results of the table
+    erm: tuple[Cell, ...]  # one for each eps
+    grids: tuple[Grid, ...]  # one for each alpha rule
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
         """Every cell once."""
         first, *others = self.grids
-        more = (cell for grid in others for cell in grid if cell.k > 1)
-        return (*self.erm, *first, *more)
+        return (*self.erm, *first, *(cell for grid in others for cell in grid if cell.k > 1))
 
     @property
     def erm_by_column(self) -> tuple[Cell, ...]:
@@ -242,6 +251,13 @@ class TableResult:
     def unit(self) -> Measure:
         """How the errors are called and written."""
         return measure_of(self.rows)
+
+    @cached_property
+    def metrics(self) -> dict[str, Metric]:
+        """The metrics of the cells beside the error, by name."""
+        scores = [line.scores for cell in self.cells for line in cell.done[:1]]
+        kind = type(scores[0]) if self.table.measure in (ERROR, CLEAN) and scores else Scores
+        return {name: metric for name, metric in metrics_of(kind).items() if metric.shown}
 
     @property
     def printed(self) -> bool:
@@ -287,19 +303,14 @@ def unplaced(rows: Iterable[Row], results: Iterable[TableResult]) -> tuple[Row, 
     return tuple(sorted((row for row in rows if row.id not in ids), key=lambda row: row.id))
 
 
-def _of_table(frame: pd.DataFrame, table: PaperTable, left: Iterable[Row]) -> list[TableResult]:
+def _of_table(frame: pd.DataFrame, table: PaperTable, left: Sequence[Row]) -> list[TableResult]:
     mine = frame
     if len(frame):
         alike = (frame.data == table.data) & (frame.model == table.model)
         mine = frame[alike & (frame.measure == table.measure)]
-        mine = mine[[_fits(row, table) for row in mine.row]]
-    methods = [
-        row.trial.method
-        for row in left
-        if (row.trial.data, row.trial.model) == (table.data, table.model)
-        and table.measure in [measure for measure, _ in tests_of(row.trial)]
-        and _fits(row, table)
-    ]
+        mine = mine[[_fits(row.trial, table) for row in mine.row]]
+    wider = {row.id for row in left}
+    methods = [row.trial.method for row in (mine.row if len(mine) else ()) if row.id in wider]
     ks, columns = _widened(table, methods)
     if mine.empty:
         return [_result(mine, table, ks, columns, {}, {})]
@@ -310,27 +321,22 @@ def _of_table(frame: pd.DataFrame, table: PaperTable, left: Iterable[Row]) -> li
             pairing, layers = json.loads(mixing) if mixing else (None, None)
             own = {**json.loads(str(setting)), "pairing": pairing, "layers": layers}
             groups.append((own, lines[lines.mixing.isin([mixing, ""])]))
-    differing = [
-        name
-        for name in groups[0][0]
-        if len({json.dumps(setting[name]) for setting, _ in groups}) > 1
-    ]
+    settings = pd.DataFrame([setting for setting, _ in groups]).map(json.dumps)
+    differing = [str(name) for name in settings if settings[name].nunique() > 1]
     return [
         _result(lines, table, ks, columns, setting, {name: setting[name] for name in differing})
         for setting, lines in groups
     ]
 
 
-def _fits(row: Row, table: PaperTable) -> bool:
-    """Whether a row of the table's data, network and measure fits, whatever its k and alpha."""
-    trial, method = row.trial, row.trial.method
-    if table.samples is not None and trial.samples != table.samples:
+def _fits(trial: Trial, table: PaperTable) -> bool:
+    """Whether a trial of the table's data, network and measure fits, whatever its k and alpha."""
+    if table.samples not in (None, trial.samples) or not table.trains_as(trial.protocol):
         return False
-    if not table.trains_as(trial.protocol):
-        return False
-    if not method.entry.mixes:
-        return True
-    return table.layers in (None, method.layers) and table.mixes_as(method)
+    method = trial.method
+    return not method.entry.mixes or (
+        table.layers in (None, method.layers) and table.mixes_as(method)
+    )
 
 
 def _widened(
@@ -359,16 +365,8 @@ def _result(
     expected = max((group.seed.nunique() for group in by_key.values()), default=0)
 
     def cell(key: Key, column: PaperColumn, paper: float | None) -> Cell:
-        return Cell(
-            k=0 if key == ERM else key[1],
-            alpha=key[2],
-            eps=column.eps,
-            measure=table.measure,
-            expected=expected,
-            paper=paper,
-            confidence=table.confidence,
-            trials=_by_seed(by_key.get(key, lines[:0]), column.eps),
-        )
+        k, trials = 0 if key == ERM else key[1], _by_seed(by_key.get(key, NO_TRIALS), column.eps)
+        return Cell(k, key[2], column.eps, table.measure, expected, paper, table.confidence, trials)
 
     def row_of(k: int, rule: AlphaRule) -> tuple[Cell, ...]:
         name, rule = (table.baseline, "same") if k == 1 else (table.method, rule)
@@ -390,8 +388,6 @@ def _by_seed(lines: pd.DataFrame, eps: float | None) -> pd.DataFrame:
 
     The same network may have been trained again for other tests: its rows agree.
     """
-    if lines.empty:
-        return pd.DataFrame(columns=["row", "done", "seed", "error"])
     lines = lines[lines.eps.isna()] if eps is None else lines[lines.eps == eps]
     ordered = lines.sort_values(["seed", "done"], ascending=[True, False], kind="stable")
     return ordered.drop_duplicates("seed")
@@ -497,39 +493,52 @@ def _table(
 
 def cells_csv(results: Iterable[TableResult]) -> str:
     """All cells as comma-separated values; unknown values are empty."""
-    lines = [line for result in results for line in _csv_lines(result)]
-    cells = pd.DataFrame(lines, columns=list(CSV), dtype=object)
-    return str(cells.to_csv(index=False, lineterminator="\n"))
+    lines = [
+        _csv_line(result, method, rule, cell)
+        for result in results
+        for method, rule, cell in _named_cells(result)
+    ]
+    return str(pd.DataFrame(lines, dtype=object).to_csv(index=False, lineterminator="\n"))
 
 
-CSV = (
-    "table", "setting", "data", "model", "method", "alpha_rule", "k", "alpha", "measure", "eps",
-    "trials", "failed", "missing", "error_percent", "standard_error", "trained_alpha", "xi",
-    "paper_percent", "paper_confidence", "difference", "difference_in_standard_errors",
-)  # fmt: skip
-
-
-def _csv_lines(result: TableResult) -> Iterator[list[object]]:
+def _named_cells(result: TableResult) -> Iterator[tuple[str, str, Cell]]:
+    """Every cell once, with its method and alpha rule."""
     table = result.table
-    for cell in result.erm:
-        yield _csv_line(result, "erm", "", cell)
+    yield from (("erm", "", cell) for cell in result.erm)
     for i, grid in enumerate(result.grids):
         for cell in grid:
             if cell.k > 1:
-                yield _csv_line(result, table.method, grid.rule, cell)
+                yield table.method, grid.rule, cell
             elif i == 0:  # k = 1 is the same in every grid
-                yield _csv_line(result, table.baseline, "", cell)
+                yield table.baseline, "", cell
 
 
-def _csv_line(result: TableResult, method: str, rule: str, cell: Cell) -> list[object]:
+def _csv_line(result: TableResult, method: str, rule: str, cell: Cell) -> dict[str, object]:
     table = result.table
-    setting = " ".join(f"{name}={value}" for name, value in result.distinct.items())
-    numbers = (
-        cell.mean, cell.standard_error, cell.mean_of("alpha"), cell.mean_of("xi"),
-        cell.paper, cell.confidence, cell.difference, cell.ratio,
-    )  # fmt: skip
-    return [
-        table.name, setting, table.data, table.model, method, rule, cell.k or "", cell.alpha,
-        cell.measure, "" if cell.eps is None else cell.eps, len(cell.done), cell.failed,
-        cell.missing, *("" if value is None else f"{value:.6g}" for value in numbers),
-    ]  # fmt: skip
+    numbers = {
+        "error_percent": cell.mean,
+        "standard_error": cell.standard_error,
+        "trained_alpha": cell.mean_of("alpha"),
+        "xi": cell.mean_of("xi"),
+        "paper_percent": cell.paper,
+        "paper_confidence": cell.confidence,
+        "difference": cell.difference,
+        "difference_in_standard_errors": cell.ratio,
+        **{name: cell.mean_of(name) for name in result.metrics},
+    }
+    return {
+        "table": table.name,
+        "setting": " ".join(f"{name}={value}" for name, value in result.distinct.items()),
+        "data": table.data,
+        "model": table.model,
+        "method": method,
+        "alpha_rule": rule,
+        "k": cell.k or "",
+        "alpha": cell.alpha,
+        "measure": cell.measure,
+        "eps": "" if cell.eps is None else cell.eps,
+        "trials": len(cell.done),
+        "failed": cell.failed,
+        "missing": cell.missing,
+        **{name: "" if value is None else f"{value:.6g}" for name, value in numbers.items()},
+    }

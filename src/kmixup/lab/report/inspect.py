@@ -10,43 +10,25 @@ from kmixup.inspection import DistanceDecay, Inspection, Reading, readings
 from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import NOTHING, count, measured, percent
 from kmixup.lab.inspection import DataInspection
-from kmixup.lab.report.document import (
-    Block,
-    Bullets,
-    Code,
-    Document,
-    Facts,
-    Figures,
-    Image,
-    Images,
-    Paragraph,
-    ReportTable,
-    Section,
-)
-from kmixup.lab.report.inspect_plots import Example, couplings, examples, figures
+from kmixup.lab.report import document as doc
+from kmixup.lab.report.inspect_plots import couplings, examples, figures
 from kmixup.lab.report.render_html import html
 from kmixup.lab.train.record import versions
 
 OUT_OF_REACH = "out of reach"
 LISTED = 12  # classes by name
 MANY = 100  # dimensions that cannot be distinguished from more
+ADVICE = "Choose k and alpha on validation samples with kmixup tune."
 
 
 @dataclass(frozen=True)
 class ReadingColumn:
-    """One column of the table of readings.
-
-    Attributes:
-        name: its heading.
-        meaning: what its numbers say.
-        text: the number of a reading.
-        labels: whether it needs classes.
-    """
+    """One column of the table of readings."""
 
     name: str
     meaning: str
     text: Callable[[Reading], str]
-    labels: bool = False
+    labels: bool = False  # whether it needs classes
 
 
 COLUMNS = (
@@ -99,20 +81,20 @@ def _disagreement(reading: Reading) -> str:
     return NOTHING if own is None else f"{100 * own.value:.1f}"
 
 
-def inspect_document(data: DataInspection, command: str) -> Document:
+def inspect_document(data: DataInspection, command: str) -> doc.Document:
     """The report of an inspection."""
     inspection = data.inspection
-    blocks: list[Block] = [Paragraph(extent(data))]
-    if text := classes(data):
-        blocks.append(Paragraph(text))
-    blocks.append(Section("Readings by k", list(_readings(data))))
-    blocks.append(Section("Plots", [Figures(figures(inspection, dimension(inspection.decay)))]))
-    blocks.append(Section("Matched pairs and mixed points", list(_couplings(data))))
-    blocks.append(Section("Example pairs", list(_examples(data))))
-    blocks.append(Section("How it was measured", list(_method(data))))
-    blocks.append(Section("Repeat it", [Code(command), Facts(versions())]))
-    blocks.append(Paragraph("Choose k and alpha on validation samples with kmixup tune."))
-    return Document(f"Inspection of {data.data.name}", blocks)
+    drawn = figures(inspection, dimension(inspection.decay))
+    blocks: list[doc.Block] = [
+        doc.Headline(summary(data), [ADVICE]),
+        doc.Paragraph(extent(data)),
+        doc.Section("Readings by k", list(_readings(data))),
+        doc.Section("Plots", [doc.Figures(drawn)]),
+        doc.Section("Matched pairs and mixed points", list(_couplings(data))),
+        doc.Section("Example pairs", list(_examples(data))),
+        doc.Section("Repeat it", [doc.Code(command), doc.Details(*_method(data))]),
+    ]
+    return doc.Document(f"Inspection of {data.data.name}", blocks)
 
 
 def write_inspect(data: DataInspection, folder: Path, command: str) -> Path:
@@ -121,52 +103,62 @@ def write_inspect(data: DataInspection, folder: Path, command: str) -> Path:
     return folder / "inspect.html"
 
 
+def summary(data: DataInspection) -> str:
+    """How much closer and how much more alike partners are than random pairs."""
+    first, last = (data.inspection.at(k) for k in (data.compared[0], data.compared[-1]))
+    text = (
+        f"At k = {last.k}, partners have {100 * last.ratio.value:.0f} % of the squared distance of "
+        "random pairs"
+    )
+    if not data.labelled or first.crossing is None or last.crossing is None:
+        return f"{text}."
+    crossing, random = 100 * last.crossing.value, 100 * first.crossing.value
+    return f"{text}, and {crossing:.0f} % of them another class (random pairs: {random:.0f} %)."
+
+
 def extent(data: DataInspection) -> str:
     """The size of the data, and how many samples were inspected."""
-    inspection, num_classes = data.inspection, data.data.num_classes
-    learned = f"in {num_classes:,} class{'' if num_classes == 1 else 'es'}"
+    inspection, names = data.inspection, data.data.classes
+    learned = f"in {len(names):,} class{'' if len(names) == 1 else 'es'}"
     if data.regression:
         learned = "with a numeric target, whose thirds serve as classes"
     inspected = "all"
     if inspection.used < inspection.samples:
         inspected = f"a random {inspection.used:,} of them"
+    counts = [(names[int(index)], n) for index, n in inspection.classes.items()]
+    counts.sort(key=lambda pair: -pair[1])
+    listed = ", ".join(f"{name}: {n:,}" for name, n in counts[:LISTED])
+    if len(counts) > LISTED:
+        listed += f" and {len(counts) - LISTED} more"
     return (
         f"{data.data.title}: {count(inspection.samples, 'training sample')} of "
-        f"{count(inspection.features, 'number')} {learned}, scaling {data.data.scaling}; "
-        f"{inspected} inspected, no network trained."
+        f"{count(inspection.features, 'number')} {learned}{f' ({listed})' if listed else ''}, "
+        f"scaling {data.data.scaling}; {inspected} inspected, no network trained."
     )
 
 
-def classes(data: DataInspection) -> str:
-    """The number of inspected samples of each class, empty without classes."""
-    names = data.data.classes
-    counts = [(names[int(index)], n) for index, n in data.inspection.classes.items()]
-    counts.sort(key=lambda pair: -pair[1])
-    if not counts:
-        return ""
-    named = ", ".join(f"{name}: {n:,}" for name, n in counts[:LISTED])
-    rest = f" and {len(counts) - LISTED} more" if len(counts) > LISTED else ""
-    return f"Samples of each class: {named}{rest}."
-
-
-def _readings(data: DataInspection) -> Iterator[Block]:
+def _readings(data: DataInspection) -> Iterator[doc.Block]:
     inspection = data.inspection
     columns = [column for column in COLUMNS if data.labelled or not column.labels]
     rows = [
         [str(reading.k), *(column.text(reading) for column in columns)]
         for reading in inspection.readings
     ]
-    yield ReportTable(["k", *(column.name for column in columns)], rows, numeric=True)
-    meanings = {column.name: column.meaning.format(alpha=inspection.alpha) for column in columns}
-    yield Bullets([f"{name.removesuffix(' %')}: {text}" for name, text in meanings.items()])
-    yield Paragraph(dimension(inspection.decay))
+    yield doc.ReportTable(["k", *(column.name for column in columns)], rows, numeric=True)
+    yield doc.Bullets(
+        [
+            f"{column.name.removesuffix(' %')}: {column.meaning.format(alpha=inspection.alpha)}"
+            for column in columns
+        ]
+    )
+    yield doc.Paragraph(dimension(inspection.decay))
     if inspection.by_labels:
-        yield Paragraph(label_cost(inspection))
         rows = [
             [f"{reading.labels:g}", percent(reading.crossing), percent(reading.ratio)]
             for reading in inspection.by_labels
         ]
-        yield ReportTable(["c", "other class %", "squared distance %"], rows, numeric=True)
+        header = ["c", "other class %", "squared distance %"]
+        yield doc.ReportTable(header, rows, label_cost(inspection), numeric=True)
 
 
 def label_cost(inspection: Inspection) -> str:
@@ -174,8 +166,7 @@ def label_cost(inspection: Inspection) -> str:
     k = inspection.by_labels[0].k
     return (
         f"Optimal(k={k}, labels=c): a pair of different classes costs c times the mean distance of "
-        "its block more. At 0 only inputs are matched; a large c crosses classes only as often as "
-        "their counts force it, c below 0 favours crossings."
+        "its block more"
     )
 
 
@@ -205,73 +196,54 @@ def dimension(decay: DistanceDecay | None) -> str:
     )
 
 
-def _couplings(data: DataInspection) -> Iterator[Block]:
+def _couplings(data: DataInspection) -> Iterator[doc.Block]:
     png, note = couplings(data)
     title = f"Matched pairs and mixed points at k = {' and k = '.join(map(str, data.compared))}"
-    yield Images([Image(title, png)], style="wide")
+    yield doc.Images([doc.Image(title, png)], style="wide")
     projected = f" The points are {note}." if note else ""
-    yield Paragraph(
+    yield doc.Paragraph(
         "Lines join partners of two random sets, dashed if their classes differ. A mixed point has "
         f"the marker of its main class and a mixture of both colours.{projected}",
         style="fine",
     )
 
 
-def _examples(data: DataInspection) -> Iterator[Block]:
+def _examples(data: DataInspection) -> Iterator[doc.Block]:
     shown = examples(data)
     matched = ""
     if len(data.compared) > 1:
         matched = f" and with their partner at k = {data.compared[-1]}, from the same second set"
-    units = "; features are those that differ most, in units of the data" if shown[0].values else ""
-    yield Paragraph(
+    units = ""
+    if isinstance(shown[0], doc.ReportTable):
+        units = "; features are those that differ most, in units of the data"
+    yield doc.Paragraph(
         f"The same samples with a random partner (k = 1){matched}. Distances are those of the "
         f"network's inputs{units}.",
         style="fine",
     )
-    for example in shown:
-        yield _pair_table(example) if example.values else _thumbnails(example)
+    yield from shown
 
 
-def _thumbnails(example: Example) -> Images:
-    images = [Image(example.label, lambda: example.picture)]
-    for mate in example.mates:
-        images.append(Image(f"k = {mate.k}: {mate.label}", lambda mate=mate: mate.picture))  # type: ignore[misc]
-        images.append(Image("half-way", lambda mate=mate: mate.halfway))  # type: ignore[misc]
-    return Images(images, style="pair")
-
-
-def _pair_table(example: Example) -> ReportTable:
-    mates = example.mates
-    rows = [["class", example.label, *(mate.label for mate in mates)]]
-    for i, feature in enumerate(example.features):
-        rows.append([feature, example.values[i], *(mate.values[i] for mate in mates)])
-    rows.append(["distance", "", *(f"{mate.distance:.3g}" for mate in mates)])
-    return ReportTable(["", "sample", *(f"k = {mate.k}" for mate in mates)], rows, numeric=True)
-
-
-def _method(data: DataInspection) -> Iterator[Block]:
-    yield Paragraph(
+def _method(data: DataInspection) -> tuple[str, list[doc.Block]]:
+    inspection = data.inspection
+    drawn = (
         "At every k two disjoint random sets of k samples were drawn, as inside a batch, and "
         f"matched with the least sum of squared distances: {readings.MATCHES:,} pairs in total, "
         f"and at least {readings.LEAST_BLOCKS} pairs of sets. ± is one standard error over these "
         "draws. The strength of mixing is xi, the root mean square distance that mixing moves a "
-        "sample; it follows from alpha and the squared distance in closed form.",
-        style="fine",
+        "sample; it follows from alpha and the squared distance in closed form. Half-way points "
+        "(lam = 1/2) and the samples of the first set are compared with the samples outside of "
+        "both sets. If k takes more than a quarter of the samples, too few remain for that."
     )
-    yield Paragraph(
-        "Half-way points (lam = 1/2) and the samples of the first set are compared with the "
-        "samples outside of both sets. If k takes more than a quarter of the samples, too few "
-        "remain for that.",
-        style="fine",
-    )
-    inspection = data.inspection
-    yield Facts(
-        {
-            "training samples": f"{inspection.samples:,}",
-            "inspected": f"{inspection.used:,}",
-            "numbers in a sample": f"{inspection.features:,}",
-            "scaling": data.data.scaling,
-            "mixup to compare with": f"alpha = {inspection.alpha:g}",
-            "seed": str(data.seed),
-        }
-    )
+    facts = {
+        "training samples": f"{inspection.samples:,}",
+        "inspected": f"{inspection.used:,}",
+        "numbers in a sample": f"{inspection.features:,}",
+        "scaling": data.data.scaling,
+        "mixup to compare with": f"alpha = {inspection.alpha:g}",
+        "seed": str(data.seed),
+    }
+    return "How it was measured", [
+        doc.Paragraph(drawn, style="fine"),
+        doc.Facts(facts | versions()),
+    ]

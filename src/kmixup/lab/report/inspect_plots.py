@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -17,22 +16,11 @@ from torch import Tensor
 
 from kmixup.inspection import Halfway, Inspection, Measured
 from kmixup.inspection.readings import FIRST_IN_FIT
-from kmixup.lab.figures.clouds import SIZE, Cloud
+from kmixup.lab.figures.clouds import SIZE, Cloud, class_handles
 from kmixup.lab.figures.couplings import PAIRS, coupling, vicinal
 from kmixup.lab.inspection import DataInspection
-from kmixup.lab.plotting import (
-    BLACK,
-    BLUE,
-    COLOURS,
-    FAINT,
-    MARKERS,
-    ORANGE,
-    k_axis,
-    panels,
-    png,
-    styled,
-)
-from kmixup.lab.report.document import Figure
+from kmixup.lab.plotting import BLACK, BLUE, FAINT, ORANGE, k_axis, panels, png, styled
+from kmixup.lab.report import document as doc
 from kmixup.matching import match
 
 NAMED = 20  # classes in a legend
@@ -40,11 +28,10 @@ MIXED = 512  # points
 PICTURES, TABLES = 6, 4  # examples of each kind
 FEATURES = 6  # rows of an example in numbers
 PIXELS = 96  # of the longer side of a picture
-Point = tuple[int, Measured]  # k, and what was measured there
-Draw = Callable[[Axes], None]
+Point = tuple[float, Measured]  # k, and what was measured there
 
 
-def figures(inspection: Inspection, decay: str) -> list[Figure]:
+def figures(inspection: Inspection, decay: str) -> list[doc.Figure]:
     """All plots that there are readings for; `decay` describes how distances fall."""
     drawn = [_distances(inspection, decay), _alphas(inspection)]
     if any(reading.crossing is not None for reading in inspection.readings):
@@ -53,15 +40,14 @@ def figures(inspection: Inspection, decay: str) -> list[Figure]:
         drawn.append(_labels(inspection))
     halves = [(reading.k, reading.halfway) for reading in inspection.readings if reading.halfway]
     if halves:
-        drawn.append(_halfway(inspection, halves))
+        drawn.append(_halfway(halves))
     if any(half.contradiction is not None for _, half in halves):
-        drawn.append(_intrusion(inspection, halves))
+        drawn.append(_intrusion(halves))
     return drawn
 
 
-def _distances(inspection: Inspection, decay: str) -> Figure:
-    points = _points((reading.k, reading.ratio) for reading in inspection.readings)
-    points = [(k, ratio) for k, ratio in points if ratio.value > 0]
+def _distances(inspection: Inspection, decay: str) -> doc.Figure:
+    points = [(r.k, r.ratio) for r in inspection.readings if r.ratio and r.ratio.value > 0]
 
     def draw(axes: Axes) -> None:
         _line(axes, points, "measured", BLUE, scale=100)
@@ -76,12 +62,13 @@ def _distances(inspection: Inspection, decay: str) -> Figure:
             axes.plot(ks, heights, color=ORANGE, ls="dashed", label=label)
         _plain_log(axes, [100 * ratio.value for _, ratio in points])
         axes.set_ylabel("% of that of random pairs")
+        k_axis(axes, [k for k, _ in points])
 
     note = f"Mean squared distance of partners, in per cent of that of random pairs. {decay}"
-    return _figure(inspection, "Distance of partners", note, draw)
+    return doc.Figure("Distance of partners", draw, note, legend=2)
 
 
-def _alphas(inspection: Inspection) -> Figure:
+def _alphas(inspection: Inspection) -> doc.Figure:
     readings = inspection.readings
     reached = [(reading.k, reading.alpha) for reading in readings if reading.reachable]
     beyond = [reading.k for reading in readings if not reading.reachable]
@@ -95,11 +82,10 @@ def _alphas(inspection: Inspection) -> Figure:
         axes.set_yscale("log")
         _plain_log(axes, [alpha for _, alpha in (*reached, *reach)])
         if beyond:
-            axes.axvspan(
-                beyond[0] / 2**0.5, beyond[-1] * 2**0.5, color=FAINT, alpha=0.35, lw=0,
-                label="out of reach",
-            )  # fmt: skip
+            span = beyond[0] / 2**0.5, beyond[-1] * 2**0.5
+            axes.axvspan(*span, color=FAINT, alpha=0.35, lw=0, label="out of reach")
         axes.set_ylabel("alpha")
+        k_axis(axes, [reading.k for reading in readings])
 
     note = (
         f"The alpha that perturbs samples as much as mixup with alpha = {inspection.alpha:g}. The "
@@ -107,94 +93,82 @@ def _alphas(inspection: Inspection) -> Figure:
     )
     if beyond:
         note += f" From k = {beyond[0]} on, partners are too close for any alpha."
-    return _figure(inspection, "The alpha that keeps the strength", note, draw)
+    return doc.Figure("The alpha that keeps the strength", draw, note, legend=2)
 
 
-def _crossing(inspection: Inspection) -> Figure:
-    readings = inspection.readings
-    points = _points((reading.k, reading.crossing) for reading in readings)
-    least = [(reading.k, 100 * reading.least) for reading in readings if reading.least is not None]
+def _crossing(inspection: Inspection) -> doc.Figure:
+    points = _points((reading.k, reading.crossing) for reading in inspection.readings)
+    least = [(r.k, 100 * r.least) for r in inspection.readings if r.least is not None]
 
     def draw(axes: Axes) -> None:
         _line(axes, points, "measured", BLUE, scale=100)
         axes.plot(*zip(*least, strict=True), color=ORANGE, ls="dashed", label="least")
-        axes.axhline(100 * points[0][1].value, color=BLACK, ls="dotted", lw=1, label="chance")
-        _from_zero(axes, "partners of another class, %")
+        random = 100 * points[0][1].value
+        axes.axhline(random, color=BLACK, ls="dotted", lw=1, label="random pairs")
+        _from_zero(axes, "partners of another class, %", points)
 
     note = (
-        "Share of partners of another class. Chance is that of random pairs; the least is that of "
-        "classes far apart, because two sets rarely hold the same number of each class. The closer "
-        "to the least, the better distances separate the classes."
+        "Share of partners of another class. The least is that of classes far apart, because two "
+        "sets rarely hold the same number of each class. The closer to the least, the better "
+        "distances separate the classes."
     )
-    return _figure(inspection, "Partners of another class", note, draw)
+    return doc.Figure("Partners of another class", draw, note, legend=2)
 
 
-def _labels(inspection: Inspection) -> Figure:
+def _labels(inspection: Inspection) -> doc.Figure:
     readings = inspection.by_labels
 
     def draw(axes: Axes) -> None:
-        weights = [reading.labels for reading in readings]
-        for label, colour, values in (
-            ("partners of another class", BLUE, [reading.crossing for reading in readings]),
-            ("squared distance, of random pairs", ORANGE, [reading.ratio for reading in readings]),
+        for label, colour, name in (
+            ("partners of another class", BLUE, "crossing"),
+            ("squared distance, of random pairs", ORANGE, "ratio"),
         ):
-            axes.errorbar(
-                weights,
-                [100 * value.value for value in values],
-                yerr=[100 * value.error for value in values],
-                label=label, color=colour, marker="o", ms=4.5, lw=1.4, capsize=2.5,
-            )  # fmt: skip
-        axes.set_xlabel("labels = c")
-        _from_zero(axes, "%")
+            points = [(reading.labels, getattr(reading, name)) for reading in readings]
+            _line(axes, points, label, colour, scale=100)
+        axes.set(xlabel="labels = c", ylabel="%")
+        axes.set_ylim(bottom=0)
 
-    return Figure("Matching with a cost of labels", draw, legend=1)
+    return doc.Figure("Matching with a cost of labels", draw, legend=1)
 
 
-def _halfway(inspection: Inspection, halves: Sequence[tuple[int, Halfway]]) -> Figure:
+def _halfway(halves: Sequence[tuple[int, Halfway]]) -> doc.Figure:
     def draw(axes: Axes) -> None:
         points = _points((k, half.distance) for k, half in halves)
         _line(axes, points, "half-way points", BLUE)
         axes.axhline(1, color=ORANGE, ls="dashed", label="samples")
-        _from_zero(axes, "distance to other samples")
+        _from_zero(axes, "distance to other samples", points)
 
     note = (
         "Distance from points half-way between partners to the nearest other sample, as a multiple "
         "of that between samples. At 1 mixed points look like samples; far above, they lie in "
         "empty space."
     )
-    return _figure(inspection, "Distance of mixed points from the data", note, draw)
+    return doc.Figure("Distance of mixed points from the data", draw, note, legend=2)
 
 
-def _intrusion(inspection: Inspection, halves: Sequence[tuple[int, Halfway]]) -> Figure:
+def _intrusion(halves: Sequence[tuple[int, Halfway]]) -> doc.Figure:
     def draw(axes: Axes) -> None:
         points = _points((k, half.contradiction) for k, half in halves)
         own = _points((k, half.disagreement) for k, half in halves)
         _line(axes, points, "half-way points", BLUE, scale=100)
         _line(axes, own, "samples", ORANGE, scale=100, marker="s", ls="dashed")
-        _from_zero(axes, "next to the wrong class, %")
+        _from_zero(axes, "next to the wrong class, %", points)
 
     note = (
         "Share of half-way points whose nearest sample is of neither partner’s class (manifold "
         "intrusion), beside the share of samples whose nearest sample is of another class."
     )
-    return _figure(inspection, "Manifold intrusion", note, draw)
+    return doc.Figure("Manifold intrusion", draw, note, legend=2)
 
 
 def _points(measured: Iterable[tuple[int, Measured | None]]) -> list[Point]:
     return [(k, value) for k, value in measured if value is not None]
 
 
-def _from_zero(axes: Axes, ylabel: str) -> None:
+def _from_zero(axes: Axes, ylabel: str, points: Sequence[Point]) -> None:
     axes.set_ylim(bottom=0)
     axes.set_ylabel(ylabel)
-
-
-def _figure(inspection: Inspection, title: str, note: str, draw: Draw) -> Figure:
-    def whole(axes: Axes) -> None:
-        draw(axes)
-        k_axis(axes, [reading.k for reading in inspection.readings])
-
-    return Figure(title, whole, note, legend=2)
+    k_axis(axes, [k for k, _ in points])
 
 
 def _line(
@@ -209,7 +183,7 @@ def _line(
 ) -> None:
     """Points with error bars of one standard error."""
     axes.errorbar(
-        [k for k, _ in points],
+        [x for x, _ in points],
         [scale * measured.value for _, measured in points],
         yerr=[scale * measured.error for _, measured in points],
         label=label, color=colour, marker=marker, ls=ls, ms=4.5, lw=1.4, capsize=2.5,
@@ -255,71 +229,22 @@ def _couplings(data: DataInspection, cloud: Cloud) -> MatplotlibFigure:
     if data.labelled:
         handles.append(Line2D([], [], color=BLACK, ls="dashed", label="different classes"))
         if len(cloud.classes) <= NAMED:
-            handles += [
-                Line2D(
-                    [], [], ls="none", marker=MARKERS[i % len(MARKERS)],
-                    color=COLOURS[i % len(COLOURS)], markeredgecolor=BLACK, markeredgewidth=0.4,
-                    label=data.data.classes[int(name)].replace("$", r"\$"),
-                )
-                for i, name in enumerate(cloud.classes)
-            ]  # fmt: skip
+            names = [data.data.classes[int(name)].replace("$", r"\$") for name in cloud.classes]
+            handles += class_handles(names)
     figure.legend(handles=handles, loc="outside lower center", ncols=3)
     return figure
 
 
-@dataclass(frozen=True)
-class Mate:
-    """The partner of a sample at one k, shown by pictures or by values.
-
-    Attributes:
-        k: of the matching.
-        label: its class.
-        distance: from the sample to it.
-        picture: the partner as a PNG file, empty if it is no image.
-        halfway: the point half-way between both, likewise.
-        values: some of its features, empty if it is an image.
-    """
-
-    k: int
-    label: str
-    distance: float
-    picture: bytes = b""
-    halfway: bytes = b""
-    values: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Example:
-    """A sample and its partners.
-
-    Attributes:
-        label: the class of the sample.
-        mates: its partners.
-        picture: the sample as a PNG file, empty if it is no image.
-        features: names of the features in `values`.
-        values: some of its features, empty if it is an image.
-    """
-
-    label: str
-    mates: tuple[Mate, ...]
-    picture: bytes = b""
-    features: tuple[str, ...] = ()
-    values: tuple[str, ...] = ()
-
-
-def examples(data: DataInspection) -> list[Example]:
-    """Some samples, each with its partner at every k that is compared."""
+def examples(data: DataInspection) -> list[doc.ReportTable | doc.Images]:
+    """Some samples, each with its partner at every k that is compared, as tables or pictures."""
     x = data.data.x_train
     images = x.dim() == 4 and x.shape[1] in (1, 3)
-    wanted = PICTURES if images else TABLES
-    firsts, partners = _matched(data, wanted)
-    shown = []
-    for i, first in enumerate(firsts):
-        mates = {k: second[i] for k, second in partners.items()}
-        shown.append(
-            _in_pictures(data, first, mates) if images else _in_numbers(data, first, mates)
-        )
-    return shown
+    firsts, partners = _matched(data, PICTURES if images else TABLES)
+    shown = _in_pictures if images else _in_numbers
+    return [
+        shown(data, first, {k: second[i] for k, second in partners.items()})
+        for i, first in enumerate(firsts)
+    ]
 
 
 def _matched(data: DataInspection, wanted: int) -> tuple[list[int], dict[int, list[int]]]:
@@ -335,47 +260,36 @@ def _matched(data: DataInspection, wanted: int) -> tuple[list[int], dict[int, li
     return first[:wanted].tolist(), partners
 
 
-def _distance(data: DataInspection, first: int, second: int) -> float:
-    return float((data.points[first] - data.points[second]).double().norm())
-
-
-def _in_numbers(data: DataInspection, first: int, mates: dict[int, int]) -> Example:
+def _in_numbers(data: DataInspection, first: int, mates: dict[int, int]) -> doc.ReportTable:
     """The features in which the sample and its partners differ most, in raw units."""
-    gap = (data.points[list(mates.values())] - data.points[first]).abs().amax(0)
+    gaps = data.points[list(mates.values())] - data.points[first]
+    gap = gaps.abs().amax(0)
     most = [j for j in gap.argsort(descending=True, stable=True)[:FEATURES].tolist() if gap[j] > 0]
-    most.sort()
-
-    def values(i: int) -> tuple[str, ...]:
-        raw = data.data.x_train[data.drawn[i]].flatten()
-        return tuple(f"{float(raw[j]):.4g}" for j in most)
-
     names = data.data.columns or [f"feature {j + 1}" for j in range(len(gap))]
-    return Example(
-        data.class_name(first),
-        tuple(
-            Mate(k, data.class_name(i), _distance(data, first, i), values=values(i))
-            for k, i in mates.items()
-        ),
-        features=tuple(names[j] for j in most),
-        values=values(first),
-    )
+    shown = [first, *mates.values()]
+    raw = data.data.x_train[data.drawn[shown]].flatten(1)
+    rows = [["class", *map(data.class_name, shown)]]
+    rows += [[names[j], *(f"{float(value):.4g}" for value in raw[:, j])] for j in sorted(most)]
+    distances = gaps.double().norm(dim=1).tolist()
+    rows.append(["distance", "", *(f"{distance:.3g}" for distance in distances)])
+    return doc.ReportTable(["", "sample", *(f"k = {k}" for k in mates)], rows, numeric=True)
 
 
-def _in_pictures(data: DataInspection, first: int, mates: dict[int, int]) -> Example:
-    images = data.data.x_train
-    low, high = data.data.pixel_range or (float(images.min()), float(images.max()))
+def _in_pictures(data: DataInspection, first: int, mates: dict[int, int]) -> doc.Images:
+    pixels = data.data.x_train
+    low, high = data.data.pixel_range or (float(pixels.min()), float(pixels.max()))
 
-    def picture(pixels: Tensor) -> bytes:
-        return _png(((pixels.double() - low) / (high - low) * 255).round().byte())
+    def image(title: str, picture: Tensor) -> doc.Image:
+        scaled = ((picture.double() - low) / (high - low) * 255).round().byte()
+        return doc.Image(title, lambda: _png(scaled))
 
-    sample = images[data.drawn[first]]
-    partners = []
+    sample = pixels[data.drawn[first]]
+    images = [image(data.class_name(first), sample)]
     for k, i in mates.items():
-        partner = images[data.drawn[i]]
-        halfway = picture((sample.double() + partner.double()) / 2)
-        distance = _distance(data, first, i)
-        partners.append(Mate(k, data.class_name(i), distance, picture(partner), halfway))
-    return Example(data.class_name(first), tuple(partners), picture=picture(sample))
+        partner = pixels[data.drawn[i]]
+        images.append(image(f"k = {k}: {data.class_name(i)}", partner))
+        images.append(image("half-way", (sample.double() + partner.double()) / 2))
+    return doc.Images(images, style="pair")
 
 
 def _png(pixels: Tensor) -> bytes:

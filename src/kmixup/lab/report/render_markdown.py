@@ -19,6 +19,8 @@ from kmixup.lab.report.document import (
     Section,
 )
 
+ARROWS = {-1: " ↓", 0: "", 1: " ↑"}
+
 
 def markdown(document: Document) -> str:
     """The document, without figures, facts and maps that repeat numbers."""
@@ -68,10 +70,11 @@ def _code(text: str) -> str:
 
 
 def heat_table(block: HeatMap, *, between: str) -> TextTable:
-    """A heat map without its colours: `between` separates the lines of a cell."""
+    """A heat map without colours: arrows are significant; `between` separates lines of a cell."""
 
     def text(box: Box) -> str:
-        return between.join(filter(None, [f"* {box.text}" if box.best else box.text, *box.small]))
+        number = f"{'* ' if box.best else ''}{box.text}{ARROWS[box.side]}"
+        return between.join(filter(None, [number, *box.small]))
 
     header = [between.join(filter(None, lines)) for lines in block.head]
     rows = [(label, *map(text, boxes)) for label, boxes in block.rows]

@@ -39,7 +39,7 @@ def show(document: Document, console: Console) -> None:
         if isinstance(block, Headline):
             console.print()
             for sentence in (block.text, *block.sentences):
-                console.print(sentence, style="bold", soft_wrap=True, **PLAIN)
+                console.print(sentence, style="bold", **PLAIN)
             if block.code:
                 console.print(f"\n  {block.code}\n", style="bold green", soft_wrap=True, **PLAIN)
 
@@ -48,7 +48,7 @@ def _shown(blocks: Iterator[Block] | Sequence[Block]) -> Iterator[RenderableType
     for block in blocks:
         match block:
             case Paragraph() if not block.style:
-                yield Text(block.text, style=STYLES[block.mood])
+                yield Text(block.text)
             case Bullets():
                 yield from (Text(item) for item in block.items)
             case ReportTable() if block.rows:

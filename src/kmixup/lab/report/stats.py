@@ -16,8 +16,8 @@ from statistics import fmean, stdev
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.stats import friedmanchisquare, rankdata, spearmanr, studentized_range
+from numpy.typing import ArrayLike
+from scipy.stats import friedmanchisquare, rankdata, studentized_range
 from scipy.stats import t as student
 
 from kmixup.lab.formatting import number, signed, with_interval
@@ -32,43 +32,27 @@ ROUNDING = 1e-6  # of a test sample: differences that agree so far are equal
 BETWEEN_HALVES = 0.36
 
 Errors = Mapping[int, float]  # by seed
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Partition:
-    """What the compared trials were tested on.
+    """What the compared trials were tested on."""
 
-    Attributes:
-        resolution: the points of error that one test sample is worth; 0 for errors that are not
-            counts of samples.
-        ratio: test samples per training sample if each trial splits the same samples anew; None
-            if trials share one test set or draw new samples.
-    """
-
-    resolution: float = 0.0
+    resolution: float = 0.0  # points of error per test sample; 0 if errors are no counts
+    # test samples per training sample if each trial splits the same samples anew, else None
     ratio: float | None = None
 
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """The mean difference of paired trials, with its 95 % confidence interval.
-
-    Attributes:
-        mean: the mean difference in points.
-        low: lower end of the interval.
-        high: upper end of the interval.
-        trials: the number of pairs.
-        p: the two-sided p-value of no difference.
-        new_data: ends of the (wider) interval for other data of the same kind; None if trials
-            don't split the same samples anew.
-    """
+    """The mean difference of paired trials in points, with its 95 % confidence interval."""
 
     mean: float
     low: float
     high: float
     trials: int
-    p: float = 1.0
+    p: float = 1.0  # two-sided
+    # the wider interval for other data of the same kind; None unless trials split anew
     new_data: tuple[float, float] | None = None
 
     @property
@@ -258,6 +242,7 @@ class Outcome(StrEnum):
     WORSE = "worse"
     NOT_SIGNIFICANT = "no significant difference"
     SIZE_RULED_OUT = "no significant difference, the paper's effect size is ruled out"
+    NOTHING_LEARNED = "nothing was learned"
     UNKNOWN = "no verdict"
 
 
@@ -267,26 +252,20 @@ MOODS: dict[Outcome, Mood] = {
     Outcome.BETTER: "good",
     Outcome.NOT_REPRODUCED: "bad",
     Outcome.WORSE: "bad",
+    Outcome.NOTHING_LEARNED: "bad",
 }
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a comparison says.
-
-    Attributes:
-        outcome: in one of a few words.
-        text: in one clause.
-        side: -1 if the new method is significantly better, 1 if it is worse, else 0.
-    """
+    """What a comparison says, in one of a few words and in one clause."""
 
     outcome: Outcome
     text: str
-    side: int = 0
+    side: int = 0  # -1 if the new method is significantly better, 1 if it is worse, else 0
 
     @property
     def mood(self) -> Mood:
-        """The colour of the verdict."""
         return MOODS.get(self.outcome, "open")
 
 
@@ -298,7 +277,8 @@ def verdict(
     p: float | None = None,
     paper: float | None = None,
     noise: float = 0.0,
-    why: str = "it takes three paired trials",
+    constant: bool = False,
+    why: str = f"it takes {LEAST_PAIRS} paired trials",
 ) -> Verdict:
     """Judge a comparison; every report uses this function.
 
@@ -309,6 +289,7 @@ def verdict(
         p: the p-value after a correction for several tests; without it the interval decides.
         paper: the paper's difference, if it prints one.
         noise: the standard error of the paper's difference.
+        constant: whether every compared network predicts a constant.
         why: the reason that there is no difference.
 
     >>> verdict(PairedDifference(-1.0, -1.5, -0.5, trials=20), "k-mixup", "mixup").text
@@ -318,8 +299,11 @@ def verdict(
     >>> verdict(PairedDifference(1.0, 0.5, 1.5, trials=9), "k-mixup", "mixup", paper=-0.7).text
     'not reproduced: k-mixup is worse than mixup'
     """
+    if constant:
+        reason = "all compared networks predict a constant"
+        return Verdict(Outcome.NOTHING_LEARNED, f"{Outcome.NOTHING_LEARNED}: {reason}")
     if difference is None:
-        return Verdict(Outcome.UNKNOWN, f"no verdict: {why}")
+        return Verdict(Outcome.UNKNOWN, f"{Outcome.UNKNOWN}: {why}")
     side = difference.side if p is None else corrected_side(difference, p)
     if not side:
         if difference.side:
@@ -330,9 +314,9 @@ def verdict(
     text = f"{new} is {'worse' if side > 0 else 'better'} than {old}"
     if not paper:
         return Verdict(Outcome.WORSE if side > 0 else Outcome.BETTER, text, side)
-    if (paper > 0) == (side > 0):
-        return Verdict(Outcome.REPRODUCED, f"reproduced: {text}", side)
-    return Verdict(Outcome.NOT_REPRODUCED, f"not reproduced: {text}", side)
+    same = (paper > 0) == (side > 0)
+    outcome = Outcome.REPRODUCED if same else Outcome.NOT_REPRODUCED
+    return Verdict(outcome, f"{outcome}: {text}", side)
 
 
 def corrected_side(difference: PairedDifference, p: float) -> int:
@@ -340,6 +324,19 @@ def corrected_side(difference: PairedDifference, p: float) -> int:
     if p > 1 - LEVEL:
         return 0
     return 1 if difference.mean > 0 else -1
+
+
+def corrected(differences: Sequence[PairedDifference | None]) -> tuple[float, ...]:
+    """p-values of one family of tests after Holm correction; 1 where there is no difference."""
+    return holm([1.0 if difference is None else difference.p for difference in differences])
+
+
+def together(verdicts: Sequence[Verdict]) -> Mood:
+    """The colour of several verdicts."""
+    moods = {verdict.mood for verdict in verdicts}
+    if "bad" in moods:
+        return "bad"
+    return "good" if moods == {"good"} else "open"
 
 
 # Ranks over data sets (Demšar 2006, "Statistical comparisons of classifiers over multiple data
@@ -351,21 +348,13 @@ LEAST_METHODS, LEAST_DATA = 3, 2  # of Friedman's test
 
 @dataclass(frozen=True)
 class Ranking:
-    """Methods by their mean rank, the best first.
-
-    Attributes:
-        names: of the methods.
-        ranks: their mean ranks; 1 is the lowest error on every data set.
-        data_sets: their number.
-        p: of Friedman's test that all methods are equal; None with too few methods or data sets.
-        critical: Nemenyi's critical difference of two mean ranks; None likewise.
-    """
+    """Methods by their mean rank, the best first; 1 is the lowest error on every data set."""
 
     names: tuple[str, ...]
     ranks: tuple[float, ...]
     data_sets: int
-    p: float | None
-    critical: float | None
+    p: float | None  # of Friedman's test; None with too few methods or data sets
+    critical: float | None  # Nemenyi's critical difference of two mean ranks; None likewise
 
     @property
     def differ(self) -> bool:
@@ -426,133 +415,3 @@ def nemenyi(methods: int, data_sets: int, level: float = LEVEL) -> float:
     """
     quantile = float(studentized_range.ppf(level, methods, math.inf)) / math.sqrt(2)
     return quantile * math.sqrt(methods * (methods + 1) / (6 * data_sets))
-
-
-# Agreement of a grid with the paper's
-
-DECIDED = 2.0  # standard errors
-
-
-@dataclass(frozen=True)
-class Fit:
-    """How close the cells of one alpha rule are to the paper's.
-
-    Attributes:
-        rule: the alpha rule.
-        distance: the root mean square difference in points.
-        rank: Spearman's rank correlation; None if all cells are equal.
-        shape: the root mean square difference after subtracting the mean of each k, which
-            compares how the error changes with alpha; None if every k has one cell.
-    """
-
-    rule: str
-    distance: float
-    rank: float | None
-    shape: float | None
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """The fits of the alpha rules, over the same cells.
-
-    Attributes:
-        fits: one for each alpha rule.
-        cells: the number of cells.
-        gap: the mean square difference of the first rule − that of the second, in standard
-            errors; None with one rule or too few trials.
-        shape_gap: the same for shapes.
-    """
-
-    fits: tuple[Fit, ...]
-    cells: int
-    gap: float | None = None
-    shape_gap: float | None = None
-
-    @property
-    def nearer(self) -> Fit:
-        return min(self.fits, key=lambda fit: fit.distance)
-
-    @property
-    def decided(self) -> bool:
-        return self.gap is not None and abs(self.gap) >= DECIDED
-
-    @property
-    def nearer_shape(self) -> Fit | None:
-        shaped = [fit for fit in self.fits if fit.shape is not None]
-        return min(shaped, key=lambda fit: fit.shape or 0.0, default=None)
-
-    @property
-    def shape_decided(self) -> bool:
-        return self.shape_gap is not None and abs(self.shape_gap) >= DECIDED
-
-
-def agreement(
-    measured: Mapping[str, Sequence[Errors]],
-    paper: Sequence[float],
-    ks: Sequence[int],
-    confidence: float | None,
-) -> Agreement:
-    """Compare the cells of every alpha rule with the paper's.
-
-    Args:
-        measured: the errors of every cell, for each rule.
-        paper: the printed error of every cell.
-        ks: the k of every cell.
-        confidence: the standard error that the paper states for its cells.
-    """
-    printed = np.array(paper, dtype=float)
-    same = np.equal.outer(ks, ks).astype(float)
-    centre = np.asarray(np.eye(len(ks)) - same / same.sum(1, keepdims=True))
-    fits = []
-    for rule, cells in measured.items():
-        means = np.array([fmean(errors.values()) for errors in cells])
-        shape = _rms(centre @ (means - printed)) if centre.any() else None
-        fits.append(Fit(rule, _rms(means - printed), _rank_correlation(means, printed), shape))
-    if len(fits) != 2:
-        return Agreement(tuple(fits), len(paper))
-    first, second = measured.values()
-    gaps = (_gap(first, second, printed, confidence, view) for view in (np.eye(len(ks)), centre))
-    return Agreement(tuple(fits), len(paper), *gaps)
-
-
-def _rms(difference: Array) -> float:
-    return float(np.sqrt(np.mean(difference**2)))
-
-
-def _rank_correlation(ours: Array, paper: Array) -> float | None:
-    if len(ours) < 3 or np.ptp(ours) == 0 or np.ptp(paper) == 0:
-        return None
-    return float(spearmanr(ours, paper).statistic)
-
-
-def _gap(
-    first: Sequence[Errors],
-    second: Sequence[Errors],
-    paper: Array,
-    confidence: float | None,
-    view: Array,
-) -> float | None:
-    """The difference of the two mean squares over its standard error, seen through `view`.
-
-    The jackknife over trials gives the noise of ours. The paper's own noise enters through
-    (a - p)² - (b - p)² = (a - b)(a + b - 2p), which is linear in p.
-    """
-    seeds = shared_seeds([*first, *second])
-    if len(seeds) < 2:
-        return None
-    a, b = (
-        np.array([[errors[seed] for errors in cells] for seed in seeds]) @ view.T
-        for cells in (first, second)
-    )
-    paper = view @ paper
-
-    def gap(a: Array, b: Array) -> float:
-        return float(np.mean((a - paper) ** 2 - (b - paper) ** 2))
-
-    n = len(seeds)
-    rest = [gap(np.delete(a, i, 0).mean(0), np.delete(b, i, 0).mean(0)) for i in range(n)]
-    a, b = a.mean(0), b.mean(0)
-    noise = math.sqrt((n - 1) * float(np.var(rest)))
-    printed = 2 * (confidence or 0.0) * float(np.linalg.norm(a - b)) / len(paper)
-    both = math.hypot(noise, printed)
-    return gap(a, b) / both if both else None

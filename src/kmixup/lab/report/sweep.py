@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,55 +16,22 @@ from kmixup.lab.experiments.rows import Row, done_of, failed_of
 from kmixup.lab.figures.surfaces import Picture
 from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import NOTHING, count, duration, number, signed, strength
-from kmixup.lab.models import MANIFOLD_LAYERS
-from kmixup.lab.paper.deviations import shrinkage
-from kmixup.lab.paper.presets import preset_of
-from kmixup.lab.paper.tables import BEST_CELLS, CLEAN, ERROR, Claim, Summary
+from kmixup.lab.paper.tables import BEST_CELLS, CLEAN, ERROR, Claim
+from kmixup.lab.report import document as doc
 from kmixup.lab.report import plots, stats
 from kmixup.lab.report.comparisons import (
-    HEURISTIC,
     CellComparison,
-    agreement,
     best_against_best,
-    by_column,
     claimed,
     column_name,
     column_tests,
     comparisons,
-    recipes,
-    shown_ks,
-    sides,
 )
-from kmixup.lab.report.document import (
-    Block,
-    Box,
-    Bullets,
-    Code,
-    Details,
-    Document,
-    Facts,
-    Figure,
-    Figures,
-    Headline,
-    HeatMap,
-    Image,
-    Images,
-    Paragraph,
-    ReportTable,
-    Section,
-)
-from kmixup.lab.report.frame import (
-    Cell,
-    Grid,
-    TableResult,
-    cells_csv,
-    results_of,
-    unplaced,
-)
+from kmixup.lab.report.frame import Cell, Grid, TableResult, cells_csv, unplaced
 from kmixup.lab.report.render_html import html
 from kmixup.lab.report.render_markdown import markdown
-from kmixup.lab.train.config import AlphaRule, variant_words
-from kmixup.lab.train.methods import METHODS
+from kmixup.lab.report.side_by_side import side_by_side
+from kmixup.lab.train.config import AlphaRule
 
 RULE: dict[AlphaRule, str] = {
     "same": "same alpha at every k",
@@ -75,25 +42,19 @@ MEASURE = {ERROR: "test error", CLEAN: "test error with recomputed batch-norm st
     name: f"test error under {shift.title}" for name, shift in SHIFTS.items()
 }
 XI = "Xi (ξ) is the strength of mixing: the root mean square distance that mixing moves a sample."
+FEW = 6  # tables that a page shows unfolded
+STANDARD_ERRORS = 2.0  # from here on a difference from the paper is shaded
 
 
 @dataclass(frozen=True)
 class Preface:
-    """What a report says about the run itself.
+    """What a report says about the run itself."""
 
-    Attributes:
-        name: the title of the report.
-        command: the command that repeats it.
-        claim: the paper's claim, in a sentence.
-        comparison: the claim in a form that grids can answer.
-        notes: how the run differs from the paper, a sentence each.
-    """
-
-    name: str
-    command: str
-    claim: str | None = None
-    comparison: Claim = BEST_CELLS
-    notes: Sequence[str] = ()
+    name: str  # the title of the report
+    command: str  # repeats it
+    claim: str | None = None  # the paper's, in a sentence
+    comparison: Claim = BEST_CELLS  # the claim in a form that grids can answer
+    notes: Sequence[str] = ()  # how the run differs from the paper, a sentence each
 
 
 def sweep_document(
@@ -101,7 +62,7 @@ def sweep_document(
     results: Sequence[TableResult],
     preface: Preface,
     pictures: Mapping[str, Sequence[Picture]] = {},
-) -> Document:
+) -> doc.Document:
     """The report of a sweep.
 
     Args:
@@ -111,19 +72,32 @@ def sweep_document(
         pictures: decision surfaces by the name of their data.
     """
     rows = sorted(rows, key=lambda row: row.id)
-    blocks: list[Block] = [_headline(rows, results, preface)]
+    judged = [
+        (result, grid, claimed(result, grid, preface.comparison))
+        for result in results
+        for grid in result.grids
+    ]
+    blocks: list[doc.Block] = [_headline(rows, results, [c for *_, found in judged for c in found])]
     if preface.claim:
-        blocks.append(Paragraph(preface.claim, style="claim"))
+        blocks.append(doc.Paragraph(preface.claim))
     if preface.notes:
-        blocks.append(Details("Protocol of this run", [Bullets(preface.notes)], open=True))
+        blocks.append(
+            doc.Details("Differences from the paper's protocol", [doc.Bullets(preface.notes)])
+        )
     if (methods := side_by_side(results)) is not None:
-        blocks.append(Section("All methods", [methods]))
-    blocks.append(Section("Verdicts", list(_verdicts(results, preface.comparison))))
-    blocks += [Section(result.title, list(_section(result))) for result in results]
+        blocks.append(doc.Section("All methods", [methods]))
+    common, titles = short_titles([result.title for result in results])
+    blocks.append(doc.Section("Verdicts", list(_verdicts(judged, titles, preface.comparison))))
+    sections = [list(_section(result)) for result in results]
+    if len(results) <= FEW:
+        blocks += map(doc.Section, [result.title for result in results], sections)
+    else:
+        folded = list(map(doc.Details, titles.values(), sections))
+        blocks.append(doc.Section(f"Tables{f': {common}' if common else ''}", folded))
     if pictures:
-        blocks.append(Section("Decision surfaces", list(_surfaces(pictures))))
-    blocks.append(Section("Protocol", list(_protocols(results))))
-    return Document(preface.name, [*blocks, *provenance(rows, preface.command)])
+        blocks.append(doc.Section("Decision surfaces", list(_surfaces(pictures))))
+    blocks.append(doc.Section("Protocol", [doc.Details("All settings", list(_protocols(results)))]))
+    return doc.Document(preface.name, [*blocks, *provenance(rows, preface.command)])
 
 
 def write_sweep(
@@ -141,7 +115,22 @@ def write_sweep(
     return folder / "report.html"
 
 
-def provenance(rows: Sequence[Row], command: str) -> Iterator[Section]:
+def short_titles(titles: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """What all titles begin with, and each title without it.
+
+    >>> short_titles(["mnist, lenet, mixup", "mnist, lenet, kmixup"])
+    ('mnist, lenet', {'mnist, lenet, mixup': 'mixup', 'mnist, lenet, kmixup': 'kmixup'})
+    """
+    parts = [title.split(", ") for title in titles]
+    shared = 0
+    if len({*titles}) > 1:
+        while all(len(p) > shared + 1 and p[shared] == parts[0][shared] for p in parts):
+            shared += 1
+    short = {title: ", ".join(p[shared:]) for title, p in zip(titles, parts, strict=True)}
+    return ", ".join(parts[0][:shared]) if parts else "", short
+
+
+def provenance(rows: Sequence[Row], command: str) -> Iterator[doc.Section]:
     """Failed trials, versions and machines, and the command: the end of every report."""
     if failed := failed_of(rows):
         labels = [
@@ -149,47 +138,39 @@ def provenance(rows: Sequence[Row], command: str) -> Iterator[Section]:
             for row in failed
             for t in [row.trial]
         ]
-        yield Section("Failed trials", [Details(count(len(failed), "trial"), [Bullets(labels)])])
-    facts: list[Block] = [
-        Facts(values, f"{count(n, 'row')}:")
-        for kind in ("versions", "machine")
-        for values, n in _tally(getattr(row, kind) for row in rows)
-    ]
+        yield doc.Section(
+            "Failed trials", [doc.Details(count(len(failed), "trial"), [doc.Bullets(labels)])]
+        )
+    facts: list[doc.Block] = []
+    for kind in ("versions", "machine"):
+        known = [json.dumps(dict(getattr(row, kind)), sort_keys=True) for row in rows]
+        tally = sorted(Counter(known).items())
+        facts += [
+            doc.Facts(json.loads(fact), f"{count(n, 'row')}:") for fact, n in tally if fact != "{}"
+        ]
     if times := [row.finished for row in rows if row.finished]:
-        facts.append(Facts({"first trial": min(times), "last trial": max(times)}))
-    yield Section("Where it was run", facts)
-    yield Section("Repeat it", [Code(command)])
-
-
-def _tally(facts: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], int]]:
-    """Every different mapping once, with the number of its occurrences."""
-    tally = Counter(json.dumps(dict(fact), sort_keys=True) for fact in facts if fact)
-    return ((json.loads(text), n) for text, n in sorted(tally.items()))
+        facts.append(doc.Facts({"first trial": min(times), "last trial": max(times)}))
+    yield doc.Section("Repeat it", [doc.Code(command), doc.Details("Versions and machines", facts)])
 
 
 # The verdicts
 
 
-def _headline(rows: Sequence[Row], results: Sequence[TableResult], preface: Preface) -> Headline:
-    judged = [
-        comparison
-        for result in results
-        for grid in result.grids
-        for comparison in claimed(result, grid, preface.comparison)
-    ]
+def _headline(
+    rows: Sequence[Row], results: Sequence[TableResult], judged: Sequence[CellComparison]
+) -> doc.Headline:
     verdicts = [comparison.verdict for comparison in judged]
-    if len(judged) == 1:
+    difference = judged[0].held_out if len(judged) == 1 else None
+    if difference is not None or len({verdict.text for verdict in verdicts}) == 1:
         text = verdicts[0].text[0].upper() + verdicts[0].text[1:]
-        if (difference := judged[0].held_out) is not None:
+        if difference is not None:
             text += f" ({difference.text} {judged[0].unit.points})"
+        elif len(judged) > 1:
+            text += f" (in all {len(judged)} comparisons)"
+    elif judged:
+        text = f"{count(len(judged), 'comparison')}: {_tally(verdicts)}"
     else:
-        tally = Counter(verdict.outcome for verdict in verdicts)
-        parts = [f"{outcome} in {tally[outcome]}" for outcome in stats.Outcome if tally[outcome]]
-        text = (
-            f"{count(len(judged), 'comparison')}: {', '.join(parts)}"
-            if parts
-            else "Nothing to compare"
-        )
+        text = "Nothing to compare"
     done, failed = done_of(rows), failed_of(rows)
     extent = (
         f"{count(len(done), 'trial')} finished, {len(failed)} failed; "
@@ -197,94 +178,78 @@ def _headline(rows: Sequence[Row], results: Sequence[TableResult], preface: Pref
     )
     if left := unplaced(rows, results):
         extent += f" {count(len(left), 'more row')} of the sweep fit no cell of these tables."
-    return Headline(f"{text}.", [extent], mood=_mood(verdicts))
+    return doc.Headline(f"{text}.", [extent], mood=stats.together(verdicts))
 
 
-def _mood(verdicts: Sequence[stats.Verdict]) -> stats.Mood:
-    moods = {verdict.mood for verdict in verdicts}
-    if "bad" in moods:
-        return "bad"
-    return "good" if moods == {"good"} else "open"
+def _tally(verdicts: Sequence[stats.Verdict]) -> str:
+    """How many verdicts have each outcome."""
+    tally = Counter(verdict.outcome for verdict in verdicts)
+    return "; ".join(
+        f"{outcome} in {tally[outcome]}" for outcome in stats.Outcome if tally[outcome]
+    )
 
 
-def _verdicts(results: Sequence[TableResult], claim: Claim) -> Iterator[Block]:
-    printed = any(result.printed for result in results)
-    how = ", as the paper does" if printed else ""
+Judged = tuple[TableResult, Grid, Sequence[CellComparison]]
+
+
+def _verdicts(
+    judged: Sequence[Judged], titles: Mapping[str, str], claim: Claim
+) -> Iterator[doc.Block]:
+    rows = [
+        [titles[result.title], *_verdict_row(result, grid, found, claim)]
+        for result, grid, found in judged
+    ]
+    moods = [stats.together([comparison.verdict for comparison in found]) for *_, found in judged]
     header = [
-        "table", "verdict", "alpha at k > 1", "compared", "difference [95 %]", "new data [95 %]",
-        f"chosen on the test error{how}", "the paper", "k and k = 1, same alpha",
+        "table", "verdict", "alpha at k > 1", "difference [95 %]", "new data [95 %]", "the paper",
+        "k > 1 against k = 1 at the same alpha",
     ]  # fmt: skip
-    rows, moods = [], []
-    for result in results:
-        for grid in result.grids:
-            judged = claimed(result, grid, claim)
-            rows.append(_verdict_row(result, grid, judged, claim))
-            moods.append(_mood([comparison.verdict for comparison in judged]))
-    yield _without_empty(ReportTable(header, rows, moods=moods, verdict=1, sentences=True))
+    yield without_empty(doc.ReportTable(header, rows, moods=moods, verdict=1, sentences=True))
+    printed = any(result.printed for result, *_ in judged)
     text = (
-        "Differences are in points of test error; below 0 is better. Best cells are chosen on "
-        "every other trial and compared on the rest, paired by trial, then the halves swap. The "
-        "interval is Student's at 95 %, widened for the correlation of the two halves. If trials "
-        "split the same samples anew it holds for these samples only; “new data” is the interval "
-        "for other samples of the same kind (Nadeau and Bengio). Choosing on the test error over "
-        f"all trials{how} favours the method with more cells to choose from. "
+        "Differences are in points of test error; below 0 is better. The best cells are chosen on "
+        "every other trial and compared on the held-out trials, paired by trial; then the halves "
+        "swap. The interval is Student's at 95 %, widened for the correlation of the two halves. "
+        "It holds for the samples at hand; “new data” is the interval for other samples of the "
+        "same kind (Nadeau and Bengio). "
     )
     if printed:
         text += (
-            "± in the column of the paper is the standard error of its difference, from the error "
-            "bar that it states, else from one as large as ours. "
+            "± is the standard error of the paper's difference, from the error bar that it states, "
+            "else from one as large as ours. "
         )
     text += (
-        "The last column counts the columns of the grid in which k has a significantly lower or "
-        "higher error than k = 1; nothing is chosen there."
+        "The last column compares all cells without a choice: it counts those that are still "
+        "significant after Holm correction for the table."
     )
-    yield Paragraph(text, style="fine")
-    if any(grid.rule == "xi" for result in results for grid in result.grids):
-        yield Paragraph(f"{XI} “{RULE['xi']}” raises alpha with k accordingly.", style="fine")
-    corrected = list(_corrected(results))
-    if corrected:
-        head = ["k and k = 1, same alpha", "tests", "lower", "higher", "not significant"]
-        yield ReportTable(head, corrected, "All tables, with Holm correction", sentences=True)
-    if readings := [(r.title, fit) for r in results if (fit := agreement(r)) is not None]:
-        yield _readings(readings)
+    if any(grid.rule == "xi" for _, grid, _ in judged):
+        text += f" {XI} “{RULE['xi']}” raises alpha with k accordingly."
+    yield doc.Details("How to read this table", [doc.Paragraph(text, style="fine")])
 
 
 def _verdict_row(
     result: TableResult, grid: Grid, judged: Sequence[CellComparison], claim: Claim
 ) -> list[str]:
-    if len(judged) == 1:
-        said = judged[0].verdict.text
-    elif judged:
-        unit = "columns" if claim.each == "column" else "levels of ε"
-        tally = Counter(comparison.verdict.outcome.value for comparison in judged)
-        counted = [f"{outcome} in {n}" for outcome, n in sorted(tally.items())]
-        said = f"of {len(judged)} {unit}: {', '.join(counted)}"
-        if len(tally) == 1 and judged[0].held_out is None:
-            said = judged[0].verdict.text
-    else:
+    verdicts = [comparison.verdict for comparison in judged]
+    if not judged:
         said = "no verdict: there is no cell"
+    elif len({verdict.text for verdict in verdicts}) == 1 and not judged[0].held_out:
+        said = verdicts[0].text
+    elif len(judged) > 1:
+        unit = "columns" if claim.each == "column" else "levels of ε"
+        said = f"of {len(judged)} {unit}: {_tally(verdicts)}"
+    else:
+        said = verdicts[0].text
     best = best_against_best(result, grid.rule) or judged
-    numbers = _numbers(best[0]) if len(best) == 1 else [NOTHING] * 4
-    compared = NOTHING
-    if best:
-        compared = "best k > 1 − best k = 1" if best[0].old != "ERM" else f"{best[0].new} − ERM"
-    rule = RULE[grid.rule] if any(k > 1 for k in result.ks) else NOTHING
-    return [result.title, said, rule, compared, *numbers, _columns(result, grid)]
-
-
-def _numbers(comparison: CellComparison) -> list[str]:
-    """The difference, for new data, chosen on the test error, and in the paper."""
-    held_out = comparison.held_out
-    difference = NOTHING if held_out is None else held_out.text
-    new_data = NOTHING if held_out is None else held_out.new_data_text or NOTHING
-    on_test = NOTHING
-    if comparison.chosen is not None:
-        new, old = comparison.chosen
-        on_test = (
-            f"{signed(comparison.on_test, new.unit.digits(new.mean))}: {cell_mean(new)} "
-            f"({cell_name(new)}) − {cell_mean(old)} ({cell_name(old)})"
-        )
-    return [difference, new_data, on_test, printed_text(comparison)]
+    held_out = best[0].held_out if len(best) == 1 else None
+    return [
+        said,
+        RULE[grid.rule] if any(k > 1 for k in result.ks) else NOTHING,
+        NOTHING if held_out is None else held_out.text,
+        NOTHING if held_out is None else held_out.new_data_text or NOTHING,
+        printed_text(best[0]) if len(best) == 1 else NOTHING,
+        _columns(grid),
+    ]
 
 
 def printed_text(comparison: CellComparison) -> str:
@@ -294,94 +259,28 @@ def printed_text(comparison: CellComparison) -> str:
     return f"{signed(comparison.paper)} ± {number(comparison.noise)}"
 
 
-def _columns(result: TableResult, grid: Grid) -> str:
-    texts = []
-    for k in shown_ks(result):
-        if not (tally := sides(grid, k)):
-            continue
-        text = f"k = {k}: {tally[-1]} lower, {tally[1]} higher, {tally[0]} not significant"
-        printed = [(new.paper, old.paper) for new, old, _ in by_column(grid, k=k)]
-        known = [new < old for new, old in printed if new is not None and old is not None]
-        if known:
-            text += f" (paper: {sum(known)} of {len(known)} lower)"
-        texts.append(text)
-    return "; ".join(texts) or NOTHING
+def _columns(grid: Grid) -> str:
+    sides = Counter(stats.corrected_side(test, p) for _, test, p in column_tests(grid))
+    if not sides:
+        return NOTHING
+    return f"of {count(sides.total(), 'cell')}: {sides[-1]} lower, {sides[1]} higher"
 
 
-def _without_empty(table: ReportTable) -> ReportTable:
-    """Leave out the columns that have nothing to show."""
+def without_empty(table: doc.ReportTable) -> doc.ReportTable:
+    """Leave out the columns that have nothing to show, except the first two."""
     kept = [
         i
         for i in range(len(table.header))
         if i < 2 or any(row[i] not in ("", NOTHING) for row in table.rows)
     ]
-    return ReportTable(
-        [table.header[i] for i in kept],
-        [[row[i] for i in kept] for row in table.rows],
-        table.title, table.moods, table.verdict, table.sentences, table.numeric,
-    )  # fmt: skip
-
-
-def _corrected(results: Sequence[TableResult]) -> Iterator[list[str]]:
-    """What is significant over all tables after Holm correction, for each k and alpha rule."""
-    families = dict.fromkeys(
-        (k, grid.rule) for result in results for k in shown_ks(result) for grid in result.grids
-    )
-    for k, rule in families:
-        tests = column_tests(results, k, rule)
-        if len(tests) < 2:
-            continue
-        named = {
-            side: "; ".join(
-                f"{test.where} ({signed(test.difference.mean)})"
-                for test in tests
-                if test.side == side
-            )
-            for side in (-1, 1)
-        }
-        rest = sum(test.side == 0 for test in tests)
-        label = f"k = {k}, {RULE[rule]}"
-        yield [label, str(len(tests)), named[-1] or "none", named[1] or "none", str(rest)]
-
-
-def _readings(readings: Sequence[tuple[str, stats.Agreement]]) -> ReportTable:
-    """Which meaning of alpha the paper's numbers agree with."""
-    rules = list(dict.fromkeys(fit.rule for _, found in readings for fit in found.fits))
-    rows = []
-    for title, found in readings:
-        fits = {fit.rule: fit for fit in found.fits}
-        numbers = [
-            " / ".join(number(value) for value in (fit.distance, fit.rank, fit.shape))
-            if (fit := fits.get(rule))
-            else NOTHING
-            for rule in rules
-        ]
-        level = shape = NOTHING
-        if len(fits) > 1:
-            level = _closer(found.nearer, decided=found.decided)
-            if found.nearer_shape is not None:
-                shape = _closer(found.nearer_shape, decided=found.shape_decided)
-        rows.append([title, str(found.cells), *numbers, level, shape])
-    header = ["table", "cells with k > 1", *(RULE[rule] for rule in rules)]  # type: ignore[index]
-    return _without_empty(
-        ReportTable(
-            [*header, "closer by level", "closer by shape"],
-            rows,
-            "Agreement with the paper's cells: RMS difference / rank correlation / RMS difference "
-            "after subtracting each row's mean",
-            sentences=True,
-        )
-    )
-
-
-def _closer(fit: stats.Fit, *, decided: bool) -> str:
-    return f"{RULE[fit.rule]}{'' if decided else ' (not significant)'}"  # type: ignore[index]
+    header = [table.header[i] for i in kept]
+    return replace(table, header=header, rows=[[row[i] for i in kept] for row in table.rows])
 
 
 # One table
 
 
-def _section(result: TableResult) -> Iterator[Block]:
+def _section(result: TableResult) -> Iterator[doc.Block]:
     table = result.table
     trials = count(result.erm[0].expected, "trial")
     text = f"Mean {subject(result)} over {trials}, ± one standard error."
@@ -391,28 +290,26 @@ def _section(result: TableResult) -> Iterator[Block]:
         )
         text += "." if table.confidence is None else f", at most ± {table.confidence:g}."
     elif table.measure == ERROR:
-        text = f"{text} {constant_sentence(row.scores for row in done_of(result.rows))}".rstrip()
-    yield Paragraph(text)
-    yield from (Paragraph(f"Note: {note}", style="fine") for note in table.notes)
-    values = [value for cell in result.cells for value in (cell.mean, cell.paper)]
-    yield from (_errors(result, grid, values) for grid in result.grids)
-    if result.printed:
-        yield _printed(result, values)
-        yield from (_differences(result, grid) for grid in result.grids)
-    if compared := comparisons(result):
-        yield Details("Best against best", [_compared(compared)], open=len(compared) < 9)
-    tried = [recipe for grid in result.grids for recipe in recipes(result, grid)]
-    if result.printed and tried:
-        yield Details("The recipes of the paper's appendix", [_compared(tried)])
+        diverged = any("Diverged" in row.reason for row in failed_of(result.rows))
+        scores = (row.scores for row in done_of(result.rows))
+        text = f"{text} {constant_sentence(scores, diverged=diverged)}".rstrip()
+    yield doc.Paragraph(text)
+    yield from (doc.Paragraph(f"Note: {note}", style="fine") for note in table.notes)
+    yield from (_errors(result, grid) for grid in result.grids)
     if drawn := _against_k(result):
-        yield Figures(drawn)
-    if drawn := _training(result):
-        yield Section("Training", [Figures(drawn)], level=3)
-    note = "Means over trials. " + XI
+        yield doc.Figures(drawn)
+    if compared := comparisons(result):
+        yield doc.Details("Best against best", [_compared(compared)])
     if result.printed:
-        note += " The values that the paper prints seem to be half of that."
-    strengths = [_strengths(result, grid) for grid in result.grids]
-    yield Details("Alpha as trained, and ξ", [Paragraph(note, style="fine"), *strengths])
+        gaps = [_differences(result, grid) for grid in result.grids]
+        yield doc.Details("Differences from the paper's numbers", gaps)
+    if drawn := _training(result):
+        yield doc.Details("Training curves", [doc.Figures(drawn)])
+    if any(cell.errors for cell in result.cells):
+        note = f"Means over trials. {XI}"
+        if result.printed:
+            note += " The values that the paper prints seem to be half of that."
+        yield doc.Details("All metrics", [_metrics(result), doc.Paragraph(note, style="fine")])
 
 
 def subject(result: TableResult) -> str:
@@ -424,135 +321,99 @@ def subject(result: TableResult) -> str:
     return f"{measure}{where} {unit.unit}, {table.data} with {table.model}"
 
 
-def cell_name(cell: Cell) -> str:
-    """Where a cell is in its grid."""
-    if cell.k == 0:
-        return "ERM"
-    place = f"α = {cell.alpha:g}"
-    return place if cell.k == 1 else f"k = {cell.k}, {place}"
+def _map(
+    result: TableResult, grid: Grid, title: str, box: Callable[[Cell], doc.Box], **options: Any
+) -> doc.HeatMap:
+    """A map of ERM and the cells of a grid."""
+    rows = [("ERM", [box(cell) for cell in result.erm_by_column])]
+    for k, cells in zip(result.ks, grid.cells, strict=True):
+        rows.append((f"k = {k}", [box(cell) for cell in cells]))
+    head = [(column_name(result, i), "") for i in range(len(result.columns))]
+    return doc.HeatMap(title, head, rows, **options)
 
 
-def cell_mean(cell: Cell) -> str:
-    """The mean in table units, or why there is none."""
-    if cell.mean is None:
-        return "failed" if cell.failed else "not run"
-    return number(cell.mean, cell.unit.digits(cell.mean))
-
-
-def cell_spread(cell: Cell) -> str:
-    """The standard error of the mean, empty if there is none."""
-    if cell.standard_error is None:
-        return ""
-    return f"± {number(cell.standard_error, cell.unit.digits(cell.mean))}"
-
-
-def cell_gaps(cell: Cell) -> str:
-    """The trials that a cell lacks, empty if it lacks none."""
-    parts = []
-    if cell.failed and cell.done:
-        parts.append(f"{cell.failed} failed")
-    if cell.missing and cell.done:
-        parts.append(f"{len(cell.done)} of {count(cell.expected, 'trial')}")
-    return ", ".join(parts)
-
-
-def _best(grid: Grid, values: Mapping[int, float | None]) -> set[int]:
-    """The ids of the cells that are best at their eps."""
+def _errors(result: TableResult, grid: Grid) -> doc.HeatMap:
+    tests = {id(cell): stats.corrected_side(test, p) for cell, test, p in column_tests(grid)}
     least: dict[float | None, float] = {}
     for cell in grid:
-        if (value := values[id(cell)]) is not None:
-            least[cell.eps] = min(value, least.get(cell.eps, value))
-    return {
-        id(cell)
-        for cell in grid
-        if values[id(cell)] is not None and values[id(cell)] == least[cell.eps]
-    }
+        if cell.mean is not None:
+            least[cell.eps] = min(cell.mean, least.get(cell.eps, cell.mean))
 
-
-def _map(
-    result: TableResult,
-    grid: Grid,
-    title: str,
-    boxes: Mapping[int, Box],
-    *,
-    erm: bool = True,
-    **options: Any,
-) -> HeatMap:
-    head = [(column_name(result, i), "") for i in range(len(result.columns))]
-    rows = [
-        (f"k = {k}", [boxes[id(cell)] for cell in cells])
-        for k, cells in zip(result.ks, grid.cells, strict=True)
-    ]
-    if erm:
-        rows.insert(0, ("ERM", [boxes[id(cell)] for cell in result.erm_by_column]))
-    return HeatMap(title, head, rows, **options)
-
-
-def _errors(result: TableResult, grid: Grid, values: Sequence[float | None]) -> HeatMap:
-    best = _best(grid, {id(cell): cell.mean for cell in grid})
-    boxes = {}
-    for cell in (*result.erm, *grid):
+    def box(cell: Cell) -> doc.Box:
         paper = "" if cell.paper is None else f"({number(cell.paper)})"
-        small = [text for text in (cell_spread(cell), paper, cell_gaps(cell)) if text]
-        boxes[id(cell)] = Box(cell_mean(cell), small, cell.mean, id(cell) in best)
+        small = [text for text in (cell.spread, paper, cell.gaps) if text]
+        best = cell.k > 0 and cell.mean is not None and cell.mean == least[cell.eps]
+        return doc.Box(cell.text, small, tests.get(id(cell), 0), best)
+
     title = f"{'Ours, ' if result.printed else ''}{RULE[grid.rule]}"
-    return _map(result, grid, title, boxes, scale="sequential", values=values)
-
-
-def _printed(result: TableResult, values: Sequence[float | None]) -> HeatMap:
-    grid = result.grids[0]
-    best = _best(grid, {id(cell): cell.paper for cell in grid})
-    boxes = {
-        id(cell): Box(number(cell.paper), (), cell.paper, id(cell) in best)
-        for cell in (*result.erm, *grid)
-    }
-    shown = _map(
-        result, grid, f"The paper, {result.table.label}", boxes,
-        erm=result.table.erm is not None, scale="sequential", values=values, repeats=True,
-    )  # fmt: skip
-    xis = [f"ξ = {column.xi:g}" if column.xi else "" for column in result.columns]
-    head = [(first, xi) for (first, _), xi in zip(shown.head, xis, strict=True)]
-    return HeatMap(**{**vars(shown), "head": head})
-
-
-def _differences(result: TableResult, grid: Grid) -> HeatMap:
-    boxes = {}
-    for cell in (*result.erm, *grid):
-        small = [] if cell.ratio is None else [f"{signed(cell.ratio, 1)} s.e."]
-        boxes[id(cell)] = Box(signed(cell.difference), small, cell.difference)
-    return _map(
-        result, grid, f"Ours − the paper's, {RULE[grid.rule]}", boxes,
-        erm=result.table.erm is not None, scale="diverging",
-        values=[cell.difference for cell in result.cells], repeats=True,
-    )  # fmt: skip
-
-
-def _strengths(result: TableResult, grid: Grid) -> HeatMap:
-    boxes = {
-        id(cell): Box(
-            f"α {strength(cell.mean_of('alpha'))},", [f"ξ {strength(cell.mean_of('xi'))}"]
+    caption = ""
+    if any(tests.values()):
+        caption = (
+            "Shaded (↓ lower, ↑ higher): significantly different from k = 1 at the same alpha, "
+            "after Holm correction. The lowest error is marked."
         )
-        for cell in grid
-    }
-    return _map(result, grid, RULE[grid.rule], boxes, erm=False)
+    return _map(result, grid, title, box, caption=caption)
 
 
-def _compared(compared: Sequence[CellComparison]) -> ReportTable:
+def _differences(result: TableResult, grid: Grid) -> doc.HeatMap:
+    def box(cell: Cell) -> doc.Box:
+        small = [] if cell.ratio is None else [f"{signed(cell.ratio, 1)} s.e."]
+        far = cell.ratio is not None and abs(cell.ratio) > STANDARD_ERRORS
+        side = int(math.copysign(1, cell.difference or 0.0)) if far else 0
+        return doc.Box(signed(cell.difference), small, side)
+
+    return _map(
+        result, grid, f"Ours − the paper's, {RULE[grid.rule]}", box, repeats=True,
+        caption=f"Shaded: more than {STANDARD_ERRORS:g} standard errors (s.e.) apart.",
+    )  # fmt: skip
+
+
+def _metrics(result: TableResult) -> doc.ReportTable:
+    """The mean of every metric in every cell, with alpha as trained and ξ."""
+    rules = {id(cell): grid.rule for grid in result.grids for cell in grid if cell.k > 1}
+    several = len(result.grids) > 1
+    rows = []
+    for cell in result.cells:
+        level = "" if cell.eps is None else f", ε = {cell.eps:g}"
+        rule = f", {RULE[rules[id(cell)]]}" if several and cell.k > 1 else ""
+        texts = [
+            NOTHING if (value := cell.mean_of(name)) is None else format(value, metric.form)
+            for name, metric in result.metrics.items()
+        ]
+        strengths = [strength(cell.mean_of(name)) for name in ("alpha", "xi")]
+        rows.append([f"{cell.name}{level}{rule}", cell.text, *texts, *strengths])
+    titles = [metric.title for metric in result.metrics.values()]
+    header = ["cell", result.unit.name, *titles, "alpha as trained", "ξ"]
+    return doc.ReportTable(header, rows, numeric=True)
+
+
+def _compared(compared: Sequence[CellComparison]) -> doc.ReportTable:
     header = [
         "comparison", "verdict", "held-out trials [95 %]", "new data [95 %]",
         "chosen on the test error", "the paper", "trials",
     ]  # fmt: skip
-    rows = [
-        [
-            _heading(comparison),
-            comparison.verdict.text,
-            *_numbers(comparison),
-            NOTHING if comparison.held_out is None else str(comparison.held_out.trials),
-        ]
-        for comparison in compared
-    ]
+    rows = []
+    for comparison in compared:
+        held_out, on_test = comparison.held_out, NOTHING
+        if comparison.chosen is not None:
+            new, old = comparison.chosen
+            on_test = (
+                f"{signed(comparison.on_test, new.unit.digits(new.mean))}: {new.text} "
+                f"({new.name}) − {old.text} ({old.name})"
+            )
+        rows.append(
+            [
+                _heading(comparison),
+                comparison.verdict.text,
+                NOTHING if held_out is None else held_out.text,
+                NOTHING if held_out is None else held_out.new_data_text or NOTHING,
+                on_test,
+                printed_text(comparison),
+                NOTHING if held_out is None else str(held_out.trials),
+            ]
+        )
     moods = [comparison.verdict.mood for comparison in compared]
-    return _without_empty(ReportTable(header, rows, moods=moods, verdict=1, sentences=True))
+    return without_empty(doc.ReportTable(header, rows, moods=moods, verdict=1, sentences=True))
 
 
 def _heading(comparison: CellComparison) -> str:
@@ -563,7 +424,7 @@ def _heading(comparison: CellComparison) -> str:
     return text if comparison.rule is None else f"{text}, {RULE[comparison.rule]}"
 
 
-def _against_k(result: TableResult) -> list[Figure]:
+def _against_k(result: TableResult) -> list[doc.Figure]:
     """Error against k for each alpha rule and in the paper, on axes of one height."""
     unit = f"{result.unit.name} {result.unit.unit}"
     # if columns differ in eps each has its own ERM
@@ -579,9 +440,9 @@ def _against_k(result: TableResult) -> list[Figure]:
     tops = [curve.top for _, curves, _ in panels for curve in curves]
     top = 1.05 * max([*tops, *(plain or 0.0 for *_, plain in panels)], default=0.0) or None
     return [
-        Figure(title, plots.against_k(curves, ylabel=unit, top=top, erm=plain), legend=3)
+        doc.Figure(title, plots.against_k(curves, ylabel=unit, top=top, erm=plain), legend=3)
         for title, curves, plain in panels
-        if any(curve.x for curve in curves)
+        if any(len(curve.x) > 1 for curve in curves)
     ]
 
 
@@ -599,7 +460,7 @@ def _by_column(result: TableResult, grid: Grid, *, ours: bool) -> list[plots.Cur
     return curves
 
 
-def _training(result: TableResult) -> list[Figure]:
+def _training(result: TableResult) -> list[doc.Figure]:
     """Training with ERM, and of the cells that are best on the test error."""
     shown: dict[str, Cell] = {"ERM": result.erm[0]}
     for grid in result.grids:
@@ -608,219 +469,42 @@ def _training(result: TableResult) -> list[Figure]:
             new, old = first.chosen
             rule = "" if len(result.grids) == 1 else f" ({grid.rule})"
             if first.old != "ERM":
-                shown[f"{first.old}, {cell_name(old)}"] = old
-            name = cell_name(new) if new.k > 1 else f"{first.new}, {cell_name(new)}"
-            shown[f"{name}{rule}"] = new
+                shown[f"{first.old}, {old.name}"] = old
+            shown[f"{new.name if new.k > 1 else f'{first.new}, {new.name}'}{rule}"] = new
     drawn = []
     for what, ylabel, title in (
         ("loss", "training loss", "Mean training loss, on mixed samples if there are any"),
         ("error", f"{result.unit.name} {result.unit.unit}", f"Mean test {result.unit.name}"),
     ):
         curves = [plots.training_curve(cell, label, what) for label, cell in shown.items()]
-        known = [curve for curve in curves if curve is not None]
-        if known:
-            drawn.append(Figure(title, plots.training(known, ylabel=ylabel), legend=2))
+        if known := [curve for curve in curves if curve is not None]:
+            drawn.append(doc.Figure(title, plots.training(known, ylabel=ylabel), legend=2))
     return drawn
-
-
-# All methods in one map
-
-MIXUP = "mixup"
-OF_METHOD = ("pairing", "layers")  # what a setting says about the method
-Place = tuple[str, float]  # a setting and an alpha
-
-
-def side_by_side(results: Sequence[TableResult]) -> HeatMap | None:
-    """All methods and k in rows, data sets and alphas in columns; None with one method only."""
-    results = [result for result in results if result.table.measure in (ERROR, CLEAN)]
-    if len({(result.method, result.setting.get("layers")) for result in results}) < 2:
-        return None
-    cells: dict[str, dict[Place, Cell]] = {}
-    variants: set[str] = set()
-    head: dict[Place, tuple[str, str]] = {}
-    for result in results:
-        for label, place, cell in _placed(result):
-            cells.setdefault(label, {})[place] = cell
-            head[place] = (f"{result.table.data}, {result.table.model}", _under(result, place))
-            if cell.k > 1 and variant_words(result.table):
-                variants.add(label)
-    columns = [_column(cells, place, variants) for place in head]
-    return HeatMap(
-        "Mean test error in per cent, and difference from mixup [95 %]",
-        _distinct_heads(head),
-        [(label, [column[label] for column in columns]) for label in cells],
-        caption="± is one standard error. Differences are paired by trial, from mixup with the "
-        "same alpha; k-mixup with a memory, with labels or on features is compared with plain "
-        "k-mixup of the same k, or of the largest k without. Nothing is chosen here.",
-        scale="sequential",
-        by_column=True,
-    )
-
-
-def _placed(result: TableResult) -> Iterator[tuple[str, Place, Cell]]:
-    """Every cell of a result with the name of its row, and its column."""
-    table = result.table
-    common = {name: value for name, value in result.setting.items() if name not in OF_METHOD}
-    if table.measure == CLEAN:
-        common["statistics"] = CLEAN
-    setting = json.dumps([table.data, table.model, common], sort_keys=True)
-    for column in result.columns:
-        yield "ERM", (setting, column.alpha), result.erm[0]
-    for grid in result.grids:
-        for k, cells in zip(result.ks, grid.cells, strict=True):
-            for cell in cells:
-                yield _label(result, k, grid.rule), (setting, cell.alpha), cell
-
-
-def _label(result: TableResult, k: int, rule: str) -> str:
-    layers = result.setting.get("layers")
-    words = [result.method, f"k = {k}"]
-    if k == 1 and result.table.baseline == MIXUP:
-        words = [MIXUP]
-    if layers not in (None, MANIFOLD_LAYERS):
-        words.append(str(layers))
-    if "pairing" in result.distinct:
-        words.append(f"pairing {result.distinct['pairing']}")
-    if rule == "xi" and k > 1:
-        words.append("equal ξ")
-    return ", ".join(words)
-
-
-def _under(result: TableResult, place: Place) -> str:
-    distinct = result.distinct.items()
-    settings = [f"{name} {value}" for name, value in distinct if name not in OF_METHOD]
-    return ", ".join([f"α = {place[1]:g}", *settings])
-
-
-def _distinct_heads(head: Mapping[Place, tuple[str, str]]) -> list[tuple[str, str]]:
-    """The headings of the columns; equal ones name the settings that differ."""
-    settings = {place: json.loads(place[0])[2] for place in head}
-    heads = []
-    for place, text in head.items():
-        alike = [settings[other] for other in head if head[other] == text and settings[other]]
-        differing = [
-            f"{name} {value}"
-            for name, value in settings[place].items()
-            if name != "test_every" and any(other.get(name) != value for other in alike)
-        ]
-        heads.append((text[0], ", ".join([text[1], *differing])))
-    return heads
-
-
-def _column(
-    cells: Mapping[str, Mapping[Place, Cell]], place: Place, variants: set[str]
-) -> dict[str, Box]:
-    column = {label: places[place] for label, places in cells.items() if place in places}
-    least = min((cell.mean for cell in column.values() if cell.mean is not None), default=None)
-    boxes = {}
-    for label in cells:
-        if label not in column:
-            boxes[label] = Box(NOTHING)
-            continue
-        cell = column[label]
-        difference = _from_plain(cell, column) if label in variants else _from_mixup(label, column)
-        small = [text for text in (cell_spread(cell), difference, cell_gaps(cell)) if text]
-        best = cell.mean is not None and cell.mean == least
-        boxes[label] = Box(cell_mean(cell), small, cell.mean, best)
-    return boxes
-
-
-def _from_mixup(label: str, column: Mapping[str, Cell]) -> str:
-    cell, base = column[label], column.get(MIXUP)
-    if base is None or label == MIXUP:
-        return ""
-    difference = stats.paired(cell.errors, base.errors, cell.partition)
-    return "" if difference is None else difference.text
-
-
-def _from_plain(cell: Cell, column: Mapping[str, Cell]) -> str:
-    """The difference of a variant from plain k-mixup, and the verdict."""
-    start = f"{METHODS['kmixup'].title}, k = "
-    plain = {other.k: other for label, other in column.items() if label.startswith(start)}
-    if not plain:
-        return ""
-    base = plain.get(cell.k) or plain[max(plain)]
-    difference = stats.paired(cell.errors, base.errors, cell.partition)
-    if difference is None:
-        return ""
-    outcome = stats.verdict(difference, "it", f"k = {base.k}").outcome
-    return f"{difference.text} from k = {base.k}, {outcome}"
 
 
 # The end of a report
 
 
-def _surfaces(pictures: Mapping[str, Sequence[Picture]]) -> Iterator[Block]:
-    yield Paragraph(
+def _surfaces(pictures: Mapping[str, Sequence[Picture]]) -> Iterator[doc.Block]:
+    yield doc.Paragraph(
         "Predictions of one network for each method over the plane, trained for this picture: blue "
         "for class 1, orange for class 0, white in between; with some of the training data.",
         style="fine",
     )
     for data, shown in pictures.items():
-        images = [Image(p.title, lambda p=p: p.png, p.caption) for p in shown]  # type: ignore[misc]
-        yield Section(data, [Images(images)], level=3)
+        images = [doc.Image(p.title, lambda p=p: p.png, p.caption) for p in shown]  # type: ignore[misc]
+        yield doc.Section(data, [doc.Images(images)], level=3)
 
 
-def _protocols(results: Sequence[TableResult]) -> Iterator[Facts]:
-    """Every setting once, with the titles of its tables and the size of their data."""
-    titles: dict[str, list[str]] = {}
+def _protocols(results: Sequence[TableResult]) -> Iterator[doc.Facts]:
+    """Every setting once, with the data sets that it was used on."""
+    used: dict[str, dict[str, None]] = {}
     for result in results:
         data = next((row.data for row in done_of(result.rows)), None)
         size = {} if data is None else {"train samples": data.train, "test samples": data.test}
         if result.setting:
             chosen = {key: value for key, value in result.setting.items() if value is not None}
             facts = {"network": result.table.model, **chosen, **size}
-            titles.setdefault(json.dumps(facts), []).append(result.title)
-    for facts_json, tables in titles.items():
-        yield Facts(json.loads(facts_json), "; ".join(tables))
-
-
-# The paper's Table 1
-
-OURS: dict[AlphaRule, str] = {"same": "ours", "xi": "ours at equal ξ"}
-
-
-def master_document(summaries: Sequence[Summary], rows: Iterable[Row]) -> Document:
-    """The paper's summary table, our numbers below each line, and the commands for them."""
-    rows, lines, notes, commands = list(rows), [], [], []
-    for summary in summaries:
-        title, network = summary.table.title, summary.architecture
-        name = title if network in title else f"{title}, {network}"
-        errors = (summary.erm, summary.mixup, summary.kmixup, summary.heuristic)
-        lines.append([name, *map(number, (*errors, summary.confidence))])
-        commands.append(f"kmixup reproduce {preset_of(summary.table).name:<15}{name}")
-        notes += [f"{name}: {note}" for note in summary.notes]
-        for result in results_of(rows, [summary.table]):
-            for grid in result.grids:
-                if all(cell.mean is None for cell in (*result.erm, *grid)):
-                    continue
-                lines.append([f"  {OURS[grid.rule]}", *_best_errors(result, grid), ""])
-                if short := shrinkage([summary.table], [row.trial for row in result.rows]):
-                    notes.append(f"{name}, ours: reduced to {'; '.join(short)}.")
-    header = ["test error in per cent", "ERM", "mixup", "k-mixup", f"{HEURISTIC}-mixup", "±"]
-    caption = (
-        f"mixup, k-mixup and {HEURISTIC}-mixup are the cells with k = 1, k > 1 and k = {HEURISTIC} "
-        "that are best on the test error, as the paper chooses them. ± is the paper's largest "
-        "standard error."
-    )
-    return Document(
-        "The paper's Table 1",
-        [
-            ReportTable(header, lines, numeric=True),
-            Paragraph(caption),
-            Bullets(list(dict.fromkeys(notes))),
-            Section("Re-run a line", [Bullets(commands)]),
-        ],
-    )
-
-
-def _best_errors(result: TableResult, grid: Grid) -> Iterator[str]:
-    """The lowest error of ERM, mixup, k-mixup and 16-mixup."""
-    for cells in (
-        result.erm,
-        [cell for cell in grid if cell.k == 1],
-        [cell for cell in grid if cell.k > 1],
-        [cell for cell in grid if cell.k == HEURISTIC],
-    ):
-        best = min(cells, key=lambda c: math.inf if c.mean is None else c.mean, default=None)
-        yield NOTHING if best is None else f"{cell_mean(best)} {cell_spread(best)}".rstrip()
+            used.setdefault(json.dumps(facts), {})[result.table.data] = None
+    for facts_json, names in used.items():
+        yield doc.Facts(json.loads(facts_json), ", ".join(names))
