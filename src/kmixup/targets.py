@@ -14,24 +14,27 @@ from kmixup.coefficient import per_sample
 Criterion = Callable[[Any, Any], Tensor]  # of logits and targets, both may be nests
 
 
-def check_targets(y: object, num_classes: object, ignore_index: int | None = None) -> None:
-    """Raise if mixing would misread targets: numbers taken for classes, one-hot integers, classes
-    out of range.
+def check_targets(
+    y: object, num_classes: object, ignore_index: int | None = None, *, numbers: bool = False
+) -> None:
+    """Raise if mixing would misread targets: numbers as classes, one-hot integers, unknown classes.
 
-    Floats of a nest may be numbers next to classes, unless they have their own `num_classes`.
+    Args:
+        y: a tensor of targets, or a nest of them.
+        num_classes: the number of classes, or a nest of numbers like `y`; None checks nothing.
+        ignore_index: the class index of what does not count.
+        numbers: whether floats may be numbers, as in a nest that shares one `num_classes`.
     """
-    if isinstance(y, Tensor):
+    if not isinstance(y, Tensor):
         if isinstance(num_classes, int):
-            _check_classes(y, num_classes, ignore_index, numbers=False)
-    elif isinstance(num_classes, int):
-        for entry in pytree.tree_leaves(y):
-            if isinstance(entry, Tensor):
-                _check_classes(entry, num_classes, ignore_index, numbers=True)
-    elif y is not None and num_classes is not None:
-        pytree.tree_map(lambda a, b: check_targets(a, b, ignore_index), y, num_classes)
-
-
-def _check_classes(y: Tensor, num_classes: int, ignore_index: int | None, *, numbers: bool) -> None:
+            for entry in pytree.tree_leaves(y):
+                if isinstance(entry, Tensor):
+                    check_targets(entry, num_classes, ignore_index, numbers=True)
+        elif y is not None and num_classes is not None:
+            pytree.tree_map(lambda a, b: check_targets(a, b, ignore_index), y, num_classes)
+        return
+    if not isinstance(num_classes, int):
+        return
     if y.is_floating_point():
         if not numbers and (y.dim() < 2 or y.shape[1] != num_classes):
             raise ValueError(

@@ -34,7 +34,8 @@ from kmixup.columns import TableEncoder
 from kmixup.integrations.skorch import MixedNet, batch_count
 from kmixup.matching import Metric
 from kmixup.methods import KMixup
-from kmixup.mixer import LamPer, Mixer, Mixing
+from kmixup.matching import LamPer
+from kmixup.mixer import Mixer, Mixing
 
 Array = NDArray[Any]
 FLOATS = (np.float64, np.float32)  # others become float64, as in scikit-learn's own networks

@@ -12,6 +12,7 @@ that happens are matched again, from centred points in float64, and then from di
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from threading import local
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,8 @@ Points = Sequence[Tensor]  # rows (n, d); several tensors are parts of the same 
 # picks columns (blocks, k), given squared distances and perhaps more, (blocks, k, k) each
 Choose = Callable[[Floats, Floats | None], Indices]
 
-CHUNK = 1 << 20  # bytes of points that are gathered at a time
+CHUNK = 1 << 21  # bytes of points that are gathered at a time
+SMALL = 1 << 16  # bytes of points up to which NumPy takes less time, since its calls are shorter
 WIDE = 512  # features that are gathered at a time at least, before fewer blocks are
 
 # Squared norms between which products neither overflow nor underflow.
@@ -181,6 +183,9 @@ def _squared_distances(
     The distances come from products, which lose digits where they are far below the norms. Given
     powers of two `(blocks,)`, the points of each block are divided by it and centred.
     """
+    x, small = first[0], len(first) == 1 and first[0].nbytes <= SMALL
+    if small and x.device.type == "cpu" and x.dtype in ORDINARY and exponent is None:
+        return _small_squared_distances(x.numpy(), second[0].numpy(), own, facing)
     totals: dict[int, tuple[Tensor, Tensor]] = {}  # products and norms of each group of blocks
     for start, blocks, points in _chunks(first, second, own, facing, dtype):
         x, y = _both_sides(points, blocks)
@@ -208,6 +213,19 @@ def _squared_distances(
     whole = torch.cat([tensor.flatten() for tensor in tensors]).cpu()  # one transfer
     arrays = whole.split([tensor.numel() for tensor in tensors])
     return [array.view(t.shape).numpy() for array, t in zip(arrays, tensors, strict=True)]
+
+
+def _small_squared_distances(
+    first: Floats, second: Floats, own: Indices, facing: Indices
+) -> tuple[Floats, Floats, Floats]:
+    with np.errstate(over="ignore", invalid="ignore"):
+        x, y = first.astype(np.float64)[own], second.astype(np.float64)[facing]
+        a, b = np.einsum("bkd,bkd->bk", x, x), np.einsum("bkd,bkd->bk", y, y)
+        cost = np.matmul(x, y.swapaxes(1, 2))
+        cost *= -2
+        cost += a[:, :, None]
+        cost += b[:, None, :]
+    return cost, a, b
 
 
 def _both_sides(rows: Tensor, blocks: int) -> tuple[Tensor, Tensor]:
@@ -238,37 +256,51 @@ def _chunks(
     The first b rows are the blocks' own points, the last b rows the points that they face. Where
     every block faces the next one, these overlap: each point is gathered once.
 
-    On the CPU a chunk has as many blocks and features as fit into `CHUNK`, in memory that the next
-    chunk reuses. Chunks of the same blocks follow one another.
+    On the CPU a chunk has as many blocks and features as fit into `CHUNK`, in memory that is kept
+    for the next chunk and the next call. Chunks of the same blocks follow one another.
     """
     device, k, within = first[0].device, own.shape[1], second is first
     chained = within and own[1:].tobytes() == facing[:-1].tobytes()
     group, largest = len(own), max(first, key=Tensor.numel)
     width = largest.shape[1]
-    if device.type == "cpu" and largest.nbytes > CHUNK // 2:
+    if device.type == "cpu":
         room = CHUNK // (k * largest.element_size())  # features of k points
         group = min(group, max(1, room // min(width, WIDE) // 2))
-        width = max(1, room // (group + 1 if chained else 2 * group))
+        width = min(width, max(1, room // (group + 1 if chained else 2 * group)))
     for start in range(0, len(own), group):
         part = slice(start, start + group)
         faced = facing[part][-1:] if chained else facing[part]
         index = torch.from_numpy(np.concatenate([own[part], faced])).view(-1).to(device)
-        blocks = len(own[part])
         for x, y in zip(first, second, strict=True):
-            d = x.shape[1]
-            if d <= width and within:
-                yield start, blocks, x.index_select(0, index).to(dtype).view(-1, k, d)
-                continue
-            memory = x.new_empty(len(index) * min(width, d))
-            for column in range(0, d, width):
-                features = column, min(width, d - column)
+            memory = _memory(x, len(index) * min(width, x.shape[1]))
+            for column in range(0, x.shape[1], width):
+                features = column, min(width, x.shape[1] - column)
                 points = memory.narrow(0, 0, len(index) * features[1]).view(len(index), -1)
                 sides = [(x, index, points)]
                 if not within:
                     sides = list(zip((x, y), index.chunk(2), points.chunk(2), strict=True))
                 for side, rows, out in sides:
                     torch.index_select(side.narrow(1, *features), 0, rows, out=out)
-                yield start, blocks, points.to(dtype).view(-1, k, features[1])
+                yield start, len(own[part]), points.to(dtype).view(-1, k, features[1])
+
+
+class _Kept(local):
+    """Memory that each thread keeps: fresh memory costs more than what is done with it."""
+
+    bytes = torch.empty(0, dtype=torch.uint8)
+
+
+_kept = _Kept()
+
+
+def _memory(like: Tensor, size: int) -> Tensor:
+    """Memory for `size` numbers, to be used before the next call."""
+    needed = size * like.element_size()
+    if like.device.type != "cpu" or needed > CHUNK:
+        return like.new_empty(size)
+    if not len(_kept.bytes):
+        _kept.bytes = torch.empty(CHUNK, dtype=torch.uint8)
+    return _kept.bytes.narrow(0, 0, needed).view(like.dtype)
 
 
 def _scale(exponent: Indices, points: Tensor) -> Tensor:
