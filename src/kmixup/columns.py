@@ -504,8 +504,17 @@ def looks_like_id(name: str, values: Array) -> bool:
         return False
     if len(np.unique(values)) < len(values):
         return False
+    return is_called_id(name) or float(np.ptp(values)) < 2 * len(values)
+
+
+def is_called_id(name: str) -> bool:
+    """Return whether a column is called like an id.
+
+    >>> is_called_id("customerId"), is_called_id("width")
+    (True, False)
+    """
     words = re.split(r"[^a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
-    return bool(ID_WORDS.intersection(words)) or float(np.ptp(values)) < 2 * len(values)
+    return bool(ID_WORDS.intersection(words))
 
 
 def label(value: Any) -> str:

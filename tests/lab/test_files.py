@@ -1,9 +1,10 @@
+import csv
 import os
 import socket
 
 import pytest
 
-from kmixup.lab.files import RATIO, ROOM, check_expansion, check_regular, digest_of
+from kmixup.lab.files import RATIO, ROOM, check_expansion, check_regular, csv_text, digest_of
 
 
 def test_an_ordinary_file_passes_and_so_does_a_link_to_one(tmp_path):
@@ -46,3 +47,14 @@ def test_a_digest_depends_on_names_and_contents_but_not_on_the_place(tmp_path):
     assert digest_of(tmp_path / "b") != whole
     (tmp_path / "a/cat/1.png").rename(tmp_path / "a/cat/2.png")
     assert digest_of(tmp_path / "a") != whole
+
+
+@pytest.mark.parametrize("text", ["=1+2", "+cmd|' /C calc'!A0", "-x", "@SUM(A1)", "\t=1"])
+def test_text_that_a_spreadsheet_would_run_gets_an_apostrophe(text):
+    (row,) = csv.reader([csv_text([["1", text]])])
+    assert row == ["1", f"'{text}"]
+
+
+def test_numbers_and_other_text_stay_as_they_are():
+    cells = ["-1", "+2.5e3", "-inf", "a=b", "", "'x"]
+    assert csv_text([cells]) == "-1,+2.5e3,-inf,a=b,,'x\n"

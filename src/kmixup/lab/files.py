@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import IO
@@ -90,6 +92,32 @@ def read_lines(path: Path) -> list[str]:
         return [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} must be plain text, byte {error.start} is not") from error
+
+
+def csv_text(rows: Iterable[Sequence[object]]) -> str:
+    """Return rows as the text of a `.csv` that is safe to open in a spreadsheet.
+
+    Text that a spreadsheet would run as a formula gets an apostrophe; numbers stay as they are.
+
+    >>> print(csv_text([["sample", "prediction"], [1, "=1+2"], [2, "-3.5"]]), end="")
+    sample,prediction
+    1,'=1+2
+    2,-3.5
+    """
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerows([_no_formula(cell) for cell in row] for row in rows)
+    return stream.getvalue()
+
+
+def _no_formula(cell: object) -> object:
+    if not isinstance(cell, str) or not cell.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return cell
+    try:
+        float(cell)
+        return cell
+    except ValueError:
+        return f"'{cell}"
 
 
 def digest_of(path: Path) -> str:

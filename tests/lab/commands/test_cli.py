@@ -63,7 +63,7 @@ def test_a_table_of_ones_own_and_a_network_of_ones_own(kmixup, here):
     assert "table.csv, nets:small, kmixup" in out
     code, out, _ = kmixup(*words)
     assert code == 0
-    assert "table.csv, mlp-phishing, kmixup k=16" in out
+    assert "table.csv, mlp-120-120-84, kmixup k=16" in out
 
 
 def test_images_get_a_network_for_images_and_robustness_is_reported(kmixup, here):
@@ -85,7 +85,7 @@ def test_defaults_follow_the_data():
 
     iris = load("iris")
     assert usual_for("iris") == ("table", "mlp-iris")
-    assert usual_for("own", iris) == ("table", "mlp-phishing")
+    assert usual_for("own", iris) == ("table", "mlp-120-120-84")
     assert usual_for("one-ring") == ("toy", "mlp-toy")
     with pytest.raises(ValueError, match="data 'own' have no name of their own: load them first"):
         usual_for("own")

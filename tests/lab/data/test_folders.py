@@ -56,14 +56,14 @@ def test_the_first_training_images_come_from_every_class_in_the_order_of_their_n
 def test_a_limit_reads_no_more_images_than_it_needs(tiny):
     (tiny / "train/n01/images/n01_9.JPEG").write_bytes(b"broken")
     assert len(read_tiny_imagenet(tiny, limit=4).x_train) == 4
-    with pytest.raises(ValueError, match=r"n01_9\.JPEG must be a whole image, could not be read"):
+    with pytest.raises(ValueError, match=r"n01_9\.JPEG must be a whole image in PNG"):
         read_tiny_imagenet(tiny)
 
 
 def test_a_truncated_image_is_named(tiny):
     path = tiny / "val/images/val_1.JPEG"
     path.write_bytes(path.read_bytes()[:-200])
-    with pytest.raises(ValueError, match=r"val_1\.JPEG must be a whole image, could not be read"):
+    with pytest.raises(ValueError, match=r"val_1\.JPEG must be a whole image in PNG"):
         read_tiny_imagenet(tiny)
 
 

@@ -81,7 +81,7 @@ def test_spectrograms_are_computed_once(commands, cache, monkeypatch):
     monkeypatch.setattr(speech, "read_wav", lambda path: pytest.fail(f"{path} was read again"))
     again = read_clips(commands, cache)
     assert torch.equal(first.x, again.x)
-    assert len(list((cache / "spectrograms").iterdir())) == 1
+    assert len(list((cache / "spectrograms").glob("*.npy"))) == 1
 
 
 def test_writing_to_cached_spectrograms_leaves_the_cache_as_it_is(commands, cache):
@@ -97,17 +97,15 @@ def test_a_clip_that_changes_is_computed_anew(commands, cache):
     assert not torch.equal(read_clips(commands, cache).x, before)
 
 
-def test_a_damaged_cache_is_computed_anew(commands, cache):
+@pytest.mark.parametrize("damage", ["cut", "a flipped bit", "a pickle"])
+def test_a_damaged_cache_is_computed_again(commands, cache, damage):
     before = read_clips(commands, cache).x.clone()
-    (file,) = (cache / "spectrograms").iterdir()
-    file.write_bytes(file.read_bytes()[:-9])
-    assert torch.equal(read_clips(commands, cache).x, before)
-
-
-def test_a_cache_of_pickles_is_never_loaded(commands, cache):
-    before = read_clips(commands, cache).x.clone()
-    (file,) = (cache / "spectrograms").iterdir()
-    np.save(file, np.array([{"any": "thing"}], dtype=object), allow_pickle=True)
+    (file,) = (cache / "spectrograms").glob("*.npy")
+    content = file.read_bytes()
+    if damage == "a pickle":
+        np.save(file, np.array([{"any": "thing"}], dtype=object), allow_pickle=True)
+    else:
+        file.write_bytes(content[:-9] if damage == "cut" else content[:-9] + b"?" + content[-8:])
     assert torch.equal(read_clips(commands, cache).x, before)
 
 
@@ -115,7 +113,7 @@ def test_a_bad_clip_leaves_nothing_in_the_cache(commands, cache):
     (commands / "yes" / "a_nohash_2.wav").write_bytes(b"RIFF")
     with pytest.raises(ValueError, match=r"a_nohash_2\.wav must be a whole wav file"):
         read_clips(commands, cache)
-    assert list((cache / "spectrograms").iterdir()) == []
+    assert [p.suffix for p in (cache / "spectrograms").iterdir()] in ([], [".lock"])
 
 
 def test_a_truncated_clip_is_named(tmp_path):

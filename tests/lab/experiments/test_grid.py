@@ -76,7 +76,7 @@ def test_data_of_ones_own_are_looked_at(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("a,way\n" + "\n".join(f"{x},{x > 0}" for x in range(-9, 9)))
     (trial,) = expand(data=str(path), target="way", limit=8)
-    assert (trial.model, trial.target, trial.limit) == ("mlp-phishing", "way", 8)
+    assert (trial.model, trial.target, trial.limit) == ("mlp-120-120-84", "way", 8)
 
 
 def test_an_edited_file_gives_other_trials(tmp_path):

@@ -50,13 +50,15 @@ SMALL = {
     "lenet, sliding": lambda: nn.Sequential(
         nn.Upsample((44, 36)), build("lenet", in_shape=(3, 44, 36), num_classes=5)
     ),
-    "preact": lambda: PreActResNet(channels=3, stem=8, widths=(8, 16, 32), blocks=2, num_classes=5),
-    "preact, wide": lambda: PreActResNet(
-        channels=3, stem=4, widths=(8, 16, 32), blocks=2, num_classes=5
+    "preact": lambda: PreActResNet(
+        in_shape=(3, 8, 8), stem=8, widths=(8, 16, 32), blocks=2, num_classes=5
     ),
-    "densenet": lambda: DenseNetBC(channels=3, depth=16, growth=4, num_classes=5),
+    "preact, wide": lambda: PreActResNet(
+        in_shape=(3, 8, 8), stem=4, widths=(8, 16, 32), blocks=2, num_classes=5
+    ),
+    "densenet": lambda: DenseNetBC(in_shape=(3, 8, 8), depth=16, growth=4, num_classes=5),
     "bottleneck": lambda: WideBottleneckResNet(
-        channels=3, blocks=(2, 1, 2, 1), num_classes=5, width=16
+        in_shape=(3, 8, 8), blocks=(2, 1, 2, 1), num_classes=5, width=16
     ),
 }
 every_small = pytest.mark.parametrize("make", SMALL.values(), ids=SMALL.keys())
@@ -194,7 +196,7 @@ def test_a_stride_halves_the_image(block):
 
 
 def test_a_dense_layer_keeps_what_came_in():
-    net = DenseNetBC(channels=1, depth=10, growth=3, num_classes=2)
+    net = DenseNetBC(in_shape=(1, 8, 8), depth=10, growth=3, num_classes=2)
     x = torch.randn(2, 6, 4, 4)
     out = net[1](x)
     assert out.shape == (2, 9, 4, 4)
@@ -260,7 +262,7 @@ def test_images_that_would_be_pooled_to_nothing_are_refused():
 @pytest.mark.parametrize(("depth", "near"), [(4, 10), (0, 10), (101, 100), (191, 190)])
 def test_a_depth_that_does_not_divide_into_blocks_is_refused(depth, near):
     with pytest.raises(ValueError, match=rf"depth must be 6n \+ 4.*got {depth}: try {near}$"):
-        DenseNetBC(channels=3, depth=depth, growth=4, num_classes=2)
+        DenseNetBC(in_shape=(3, 8, 8), depth=depth, growth=4, num_classes=2)
 
 
 # where manifold mixup mixes

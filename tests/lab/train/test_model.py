@@ -205,7 +205,7 @@ def test_rows_lists_and_files_give_the_same_inputs(clients):
     inputs = InputPipeline.of(load_data(str(clients)))
     from_file, from_rows = inputs.read(clients), inputs.read(rows_of(clients))
     assert torch.equal(from_file.x, from_rows.x)
-    assert from_file.names[:2] == ("1", "2")
+    assert from_file.names[:2] == ("C100000", "C100007")
 
 
 def test_numbers_of_a_program_are_read_like_the_text_of_the_file(tmp_path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -63,11 +61,13 @@ def predict(
 
 def table(model: Model, predictions: Predictions) -> str:
     """Predictions as the text of a .csv."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["sample", "prediction", *(f"probability of {c}" for c in model.classes)])
+    from kmixup.lab.files import csv_text
+
+    rows: list[list[object]] = [
+        ["sample", "prediction", *(f"probability of {c}" for c in model.classes)]
+    ]
     probabilities = predictions.probabilities
     for i, (name, value) in enumerate(zip(predictions.names, predictions.values, strict=True)):
         shares = [] if probabilities is None else [f"{share:.6g}" for share in probabilities[i]]
-        writer.writerow([name, value if model.classes else f"{value:.7g}", *shares])
-    return stream.getvalue()
+        rows.append([name, str(value) if model.classes else f"{value:.7g}", *shares])
+    return csv_text(rows)

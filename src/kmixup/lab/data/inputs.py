@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,6 +15,7 @@ from kmixup.lab.data.dataset import Dataset, normalise
 from kmixup.lab.data.folders import files
 from kmixup.lab.data.images import SUFFIXES, Size, read_images
 from kmixup.lab.data.own import TABLES, array_in, read_npz, tensor_of
+from kmixup.lab.data.preparation import check_representable
 from kmixup.lab.files import check_regular
 
 if TYPE_CHECKING:  # pandas loads slowly, and only tables need it
@@ -26,7 +28,8 @@ class NewSamples:
 
     Attributes:
         x: the inputs, `(n, *shape)` in float32.
-        names: the number of each sample's row, from 1, or its file.
+        names: the id of each sample (see `sample_ids`), the number of its row, from 1, or its
+            file.
         notes: what a user should know about the reading.
     """
 
@@ -108,7 +111,9 @@ class InputPipeline:
         ]
         if extra := [str(name) for name in there if name not in known]:
             notes.insert(0, f"{source} has columns that the network ignores: {', '.join(extra)}")
-        return self._scaled(torch.from_numpy(encoder.encode(values)), notes=notes)
+        x = torch.from_numpy(encoder.encode(values))
+        check_representable(x, self.mean, self.std, encoder.names)
+        return self._scaled(x, sample_ids(rows, encoder), notes)
 
     def _table(self, source: str) -> TableEncoder:
         if self.encoder is None:
@@ -198,21 +203,53 @@ class InputPipeline:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> InputPipeline:
-        """Return the pipeline that `to_dict` wrote."""
+        """Return the pipeline that `to_dict` wrote; ValueError if its parts do not fit."""
         encoder, resize = None, plain["resize"]
         if plain["table"] is not None:
             from kmixup.columns import TableEncoder
 
             encoder = TableEncoder.from_dict(plain["table"])
+        shape = tuple(map(int, plain["shape"]))
+        mean, std = (np.array(plain[name], np.float64) for name in ("mean", "std"))
+        if encoder is not None and shape != (len(encoder.names),):
+            raise ValueError(f"the shape {shape} is not that of {len(encoder.names)} columns")
+        if np.broadcast_shapes(mean.shape, std.shape, shape) != shape:
+            raise ValueError(f"mean and std must fit the shape {shape}, got {mean.shape}")
+        if not (np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()):
+            raise ValueError("mean and std must be finite, and std above 0")
         precision = torch.float64 if plain["double"] else torch.float32
         return cls(
-            tuple(plain["shape"]),
-            torch.tensor(plain["mean"], dtype=precision),
-            torch.tensor(plain["std"], dtype=precision),
+            shape,
+            torch.from_numpy(mean).to(precision),
+            torch.from_numpy(std).to(precision),
             bool(plain["pixels"]),
             encoder,
             None if resize is None else (int(resize[0]), int(resize[1])),
         )
+
+
+def sample_ids(rows: Any, encoder: TableEncoder) -> list[str] | None:
+    """Return the ids of a table's rows; None where it has no column of them.
+
+    Ids are in a column that is no input, is called like an id or holds only different texts,
+    and names each row once; or in the index of a data frame that is not a plain range.
+    """
+    import pandas as pd
+
+    from kmixup.columns import is_called_id, label
+
+    frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
+    columns = {column.name: column for column in encoder.columns}
+    for name in frame.columns:
+        column = columns.get(name)
+        unused = column is None or not column.used
+        if unused and (is_called_id(str(name)) or (column and column.kind == "category")):
+            ids = [label(cell) for cell in frame[name]]
+            if len({*ids}) == len(ids):
+                return ids
+    if isinstance(frame.index, pd.RangeIndex) or not frame.index.is_unique:
+        return None
+    return [label(cell) for cell in frame.index]
 
 
 def _are_rows(samples: Any) -> bool:

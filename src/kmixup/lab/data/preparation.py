@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
-from kmixup.lab.data.dataset import Dataset, Holdout, Parts, Samples, split
+from kmixup.lab.data.dataset import Dataset, Holdout, Parts, Samples, normalise, split
 from kmixup.lab.data.scaling import fit
 
 
@@ -107,6 +108,9 @@ def prepare(
         # a rare category would become large if it were scaled
         binary = torch.tensor(encoder.binary)
         mean, std = torch.where(binary, 0.0, mean), torch.where(binary, 1.0, std)
+    if encoder is not None:
+        for x in (parts.x_train, parts.x_test):
+            check_representable(x, mean, std, columns)
     parts, target_mean, target_std = standardise(parts)
     return Dataset(
         name, parts.x_train, parts.y_train, parts.x_test, parts.y_test, parts.classes,
@@ -115,6 +119,18 @@ def prepare(
         target_mean=target_mean, target_std=target_std, notes=parts.notes,
         split_by_seed=parts.split_by_seed,
     )  # fmt: skip
+
+
+def check_representable(x: Tensor, mean: Tensor, std: Tensor, columns: tuple[str, ...]) -> None:
+    """Raise if a scaled input of a table is beyond float32, in which networks compute."""
+    beyond = ~normalise(x, mean, std).isfinite()
+    if bool(beyond.any()):
+        row, column = beyond.nonzero()[0].tolist()
+        raise ValueError(
+            f"the column {columns[column]!r} must hold numbers that float32 can represent once "
+            f"they are scaled, one is {float(x[row, column]):g} where the training rows have "
+            f"{float(mean.expand(x.shape[1])[column]):g} on average: correct or drop it"
+        )
 
 
 def impute(parts: Parts) -> Parts:

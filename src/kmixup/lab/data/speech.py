@@ -10,20 +10,20 @@ computed once and kept in the cache folder.
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import torch
+from filelock import FileLock
 from numpy.typing import NDArray
 from torch import Tensor
 
 from kmixup.lab.data.dataset import Parts, Samples
 from kmixup.lab.data.folders import Labelled, in_turn, labelled
-from kmixup.lab.files import read_lines
+from kmixup.lab.files import digest_of, read_lines, replace_content, replace_file
 
 RATE, WINDOW, HOP = 16_000, 320, 160
 BINS, FRAMES = WINDOW // 2, RATE // HOP + 1
@@ -31,7 +31,7 @@ CHUNK = 512  # clips transformed at a time
 
 
 def read_speech_commands(folder: Path, limit: int | None, cache: Path) -> Parts:
-    """The official split; clips of `validation_list.txt` are left out of both parts."""
+    """Read the official split; clips of `validation_list.txt` are left out of both parts."""
     clips, classes = labelled(folder, [".wav"])
     tested = _listed(folder / "testing_list.txt")
     held_out = tested | _listed(folder / "validation_list.txt")
@@ -41,41 +41,61 @@ def read_speech_commands(folder: Path, limit: int | None, cache: Path) -> Parts:
             f"{folder / 'testing_list.txt'} names {absent[0]}, which is not in {folder}: "
             "the folder is incomplete"
         )
-    count = len(classes)
-    train = _every_word([by_name[name] for name in by_name if name not in held_out], count)[:limit]
-    test = _every_word([by_name[name] for name in by_name if name in tested], count)[:limit]
+    # every word in turn, so that the first clips are not all of a few words
+    train, test = (
+        in_turn([clip for clip in part if clip[1] == word] for word in range(len(classes)))[:limit]
+        for part in (
+            [clip for name, clip in by_name.items() if name not in held_out],
+            [clip for name, clip in by_name.items() if name in tested],
+        )
+    )
     if not train or not test:
         raise ValueError(
             f"{folder} must have clips to train and to test on, has {len(train)} and {len(test)}"
         )
-    x_train, x_test = (spectrograms(_paths(part), cache=cache) for part in (train, test))
-    return Parts(x_train, _labels(train), x_test, _labels(test), classes)
+    return Parts(*_spectrograms(train, cache), *_spectrograms(test, cache), classes)
 
 
 def read_clips(folder: Path, cache: Path) -> Samples:
-    """Any folder of `label/*.wav`."""
+    """Read any folder of `label/*.wav`."""
     clips, classes = labelled(folder, [".wav"])
-    return Samples(spectrograms(_paths(clips), cache=cache), _labels(clips), classes)
+    return Samples(*_spectrograms(clips, cache), classes)
+
+
+def _spectrograms(clips: Labelled, cache: Path) -> tuple[Tensor, Tensor]:
+    x = spectrograms([path for path, _ in clips], cache=cache)
+    return x, torch.tensor([label for _, label in clips])
 
 
 def spectrograms(paths: Sequence[Path], *, cache: Path) -> Tensor:
-    """Log-spectrograms `(n, 1, 160, 101)` of wav files, mapped from a file in `cache`.
+    """Return log-spectrograms `(n, 1, 160, 101)` of wav files, mapped from a file in `cache`.
 
-    The file's name is a hash of the clips' paths, sizes and times of change, and of
-    the settings, so clips that change are computed anew.
+    The file's name is a hash of the clips' paths, sizes and times of change, and of the
+    settings, so clips that change are computed again, and so is a file whose checksum is wrong.
     """
-    shape = (len(paths), 1, BINS, FRAMES)
     file = cache / "spectrograms" / f"{_key(paths)}.npy"
-    stored = _stored(file, shape)
-    if stored is None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        _compute(paths, file, shape)
-        stored = np.load(file, mmap_mode="c", allow_pickle=False)
-    return torch.from_numpy(stored)
+    seal = file.with_suffix(".sha256")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(file.with_suffix(".lock")):
+        if not (file.is_file() and seal.is_file() and seal.read_text() == digest_of(file)):
+            replace_file(file, lambda stream: _write(paths, stream))
+            replace_content(seal, digest_of(file))
+    # "c" copies on write: a tensor over the array may be changed, the file is not
+    return torch.from_numpy(np.load(file, mmap_mode="c", allow_pickle=False))
+
+
+def _write(paths: Sequence[Path], stream: IO[bytes]) -> None:
+    """Write the spectrograms as an .npy file, a chunk at a time."""
+    shape = (len(paths), 1, BINS, FRAMES)
+    header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(stream, header)
+    for start in range(0, len(paths), CHUNK):
+        waves = np.stack([read_wav(path) for path in paths[start : start + CHUNK]])
+        stream.write(log_spectrogram(torch.from_numpy(waves)).numpy().astype("<f4").tobytes())
 
 
 def log_spectrogram(waves: Tensor) -> Tensor:
-    """Waves `(n, 16000)` within [-1, 1] to `(n, 1, 160, 101)`."""
+    """Transform waves `(n, 16000)` within [-1, 1] to `(n, 1, 160, 101)`."""
     transform = torch.stft(
         waves,
         n_fft=WINDOW,
@@ -89,7 +109,7 @@ def log_spectrogram(waves: Tensor) -> Tensor:
 
 
 def read_wav(path: Path) -> NDArray[np.float32]:
-    """One second of a mono 16-bit clip at 16 kHz, padded with silence or cut."""
+    """Read one second of a mono 16-bit clip at 16 kHz, padded with silence or cut."""
     from scipy.io import wavfile  # on first use: it loads slowly
 
     with path.open("rb") as stream, warnings.catch_warnings():
@@ -113,32 +133,6 @@ def read_wav(path: Path) -> NDArray[np.float32]:
     return second
 
 
-def _compute(paths: Sequence[Path], file: Path, shape: tuple[int, ...]) -> None:
-    """Write the spectrograms to `file`, which appears only when it is whole."""
-    handle, name = tempfile.mkstemp(dir=file.parent, suffix=".part")
-    os.close(handle)
-    try:
-        out = np.lib.format.open_memmap(name, mode="w+", dtype=np.float32, shape=shape)
-        for start in range(0, len(paths), CHUNK):
-            waves = np.stack([read_wav(path) for path in paths[start : start + CHUNK]])
-            out[start : start + CHUNK] = log_spectrogram(torch.from_numpy(waves)).numpy()
-        out.flush()
-        del out
-        os.replace(name, file)
-    finally:
-        Path(name).unlink(missing_ok=True)
-
-
-def _stored(file: Path, shape: tuple[int, ...]) -> NDArray[np.float32] | None:
-    """The stored spectrograms; None where they are missing or damaged."""
-    try:
-        # "c" copies on write: a tensor over the array may be changed, the file is not
-        stored: NDArray[np.float32] = np.load(file, mmap_mode="c", allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        return None
-    return stored if stored.shape == shape and stored.dtype == np.float32 else None
-
-
 def _key(paths: Sequence[Path]) -> str:
     digest = hashlib.sha256(repr((RATE, WINDOW, HOP, "hann", "log1p")).encode())
     for path in paths:
@@ -151,16 +145,3 @@ def _listed(path: Path) -> set[str]:
     if not path.is_file():
         raise ValueError(f"{path} must list the clips of its part, one in a line, is not there")
     return {line for line in read_lines(path) if line}
-
-
-def _every_word(clips: Labelled, count: int) -> Labelled:
-    """The clips with the words in turn, so that the first ones are not all of a few words."""
-    return in_turn([clip for clip in clips if clip[1] == word] for word in range(count))
-
-
-def _paths(clips: Labelled) -> list[Path]:
-    return [path for path, _ in clips]
-
-
-def _labels(clips: Labelled) -> Tensor:
-    return torch.tensor([label for _, label in clips])

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from kmixup.lab.experiments.rows import Done, Failed, Row
-from kmixup.lab.models import MODELS
+from kmixup.lab.models import network
 from kmixup.lab.train import checkpoint, record
 from kmixup.lab.train.config import Method, Trial
 from kmixup.lab.train.fleet import train_fleet, why_alone
@@ -61,7 +61,7 @@ def units(trials: Iterable[Trial]) -> list[Unit]:
 
 def in_fleets(trial: Trial) -> bool:
     """Whether a trial is small and plain enough to be trained together with others."""
-    small = trial.model.startswith("mlp-") and trial.model in MODELS
+    small = trial.model.startswith("mlp-") and network(trial.model) is not None
     return small and why_alone(trial) is None
 
 

@@ -103,13 +103,16 @@ class DenseNetBC(nn.Sequential):
     """A convolution, three dense blocks with transitions between, an average, a linear layer.
 
     Args:
-        channels: of the image.
+        in_shape: of an image with sides of at least 4.
+        num_classes: length of the vector of logits.
         depth: number of layers with weights, 6n + 4 for n layers in each dense block.
         growth: maps added by each layer.
-        num_classes: length of the vector of logits.
     """
 
-    def __init__(self, *, channels: int, depth: int, growth: int, num_classes: int) -> None:
+    def __init__(
+        self, *, in_shape: tuple[int, ...], num_classes: int, depth: int, growth: int
+    ) -> None:
+        channels, _, _ = image_shape(in_shape, smallest=4)
         if depth < 10 or (depth - 4) % 6:
             raise ValueError(
                 f"depth must be 6n + 4 with n layers in each of three blocks, got {depth}: "
@@ -133,14 +136,6 @@ class DenseNetBC(nn.Sequential):
             nn.Linear(width, num_classes),
         )
         initialise(self)
-
-
-def densenet_bc(
-    *, in_shape: tuple[int, ...], num_classes: int, depth: int, growth: int
-) -> DenseNetBC:
-    """Build a DenseNet-BC for images with sides of at least 4."""
-    channels, _, _ = image_shape(in_shape, smallest=4)
-    return DenseNetBC(channels=channels, depth=depth, growth=growth, num_classes=num_classes)
 
 
 def _transition(channels: int) -> nn.Sequential:

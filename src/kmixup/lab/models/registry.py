@@ -1,11 +1,13 @@
 """The networks of the paper, two small ones for CPUs, and your own functions, by name.
 
-A network is one entry of `MODELS`: a function that builds it, and where its blocks end.
+A network is one entry of `MODELS`: a function that builds it, and where its blocks end. Fully
+connected networks are also known by their hidden layers: `mlp-120-84` has two.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -16,9 +18,9 @@ import torch
 from torch import Tensor, nn
 
 from kmixup.lab.imports import import_callable
-from kmixup.lab.models.convolutional import densenet_bc, lenet
+from kmixup.lab.models.convolutional import DenseNetBC, lenet
 from kmixup.lab.models.mlp import HIDDEN, mlp
-from kmixup.lab.models.residual import preact_resnet, wide_bottleneck_resnet
+from kmixup.lab.models.residual import PreActResNet, WideBottleneckResNet
 from kmixup.modes import evaluating
 
 OWN = ":"  # between module and function in the name of your own model
@@ -64,28 +66,39 @@ MODELS: Mapping[str, Network] = MappingProxyType(
         "lenet": Network(lenet, ("3", "6", "8", "11")),
         # on RGB with 10 classes: 11,172,170 parameters
         "preact-resnet18": Network(
-            partial(preact_resnet, stem=64, widths=(64, 128, 256, 512), blocks=2), FOUR_STAGES
+            partial(PreActResNet, stem=64, widths=(64, 128, 256, 512), blocks=2), FOUR_STAGES
         ),
         # halves images in its first convolution, six times faster than ResNet-20; 175,066
         "preact-resnet14": Network(
-            partial(preact_resnet, stem=16, widths=(16, 32, 64), blocks=2, stride=2), THREE_STAGES
+            partial(PreActResNet, stem=16, widths=(16, 32, 64), blocks=2, stride=2), THREE_STAGES
         ),
         # small enough for a CPU; 272,282
         "preact-resnet20": Network(
-            partial(preact_resnet, stem=16, widths=(16, 32, 64), blocks=3), THREE_STAGES
+            partial(PreActResNet, stem=16, widths=(16, 32, 64), blocks=3), THREE_STAGES
         ),
         # 25,624,430; a block ends with the last layer of each dense block
-        "densenet-bc-190": Network(partial(densenet_bc, depth=190, growth=40), ("31", "63", "95")),
+        "densenet-bc-190": Network(partial(DenseNetBC, depth=190, growth=40), ("31", "63", "95")),
         # WRN-28-10; 36,479,194
         "wide-resnet28-10": Network(
-            partial(preact_resnet, stem=16, widths=(160, 320, 640), blocks=4), THREE_STAGES
+            partial(PreActResNet, stem=16, widths=(160, 320, 640), blocks=4), THREE_STAGES
         ),
         # the wide ResNet-101 for ImageNet; 124,858,186
-        "wide-resnet101": Network(
-            partial(wide_bottleneck_resnet, blocks=(3, 4, 23, 3)), FOUR_STAGES
-        ),
+        "wide-resnet101": Network(partial(WideBottleneckResNet, blocks=(3, 4, 23, 3)), FOUR_STAGES),
     }
 )
+
+
+def network(name: str) -> Network | None:
+    """Return the network of that name, or None; the name may be a list of hidden layers.
+
+    >>> network("mlp-64-32").blocks
+    ('2', '4')
+    """
+    if name in MODELS:
+        return MODELS[name]
+    if re.fullmatch(r"mlp(-[1-9]\d{0,4})+", name):
+        return _mlp(tuple(map(int, name.split("-")[1:])))
+    return None
 
 
 def build(name: str, *, in_shape: tuple[int, ...], num_classes: int) -> nn.Module:
@@ -95,8 +108,8 @@ def build(name: str, *, in_shape: tuple[int, ...], num_classes: int) -> nn.Modul
     shape. This changes neither its weights nor the state of the generator.
 
     Args:
-        name: one of `MODELS`, or `package.module:name` for your own function, which is
-            called with `in_shape` and `num_classes` as keywords.
+        name: one of `MODELS`, hidden layers such as `mlp-120-84`, or `package.module:name` for
+            your own function, which is called with `in_shape` and `num_classes` as keywords.
         in_shape: shape of one sample, `(features,)` or `(channels, height, width)`.
         num_classes: length of the vector of logits.
 
@@ -124,11 +137,12 @@ def check_model(name: str) -> Builder:
     """Return the function that builds the network of that name; raise if there is none."""
     if OWN in name:
         return import_callable(name, "model", in_shape=(1,), num_classes=1)
-    if name not in MODELS:
+    known = network(name)
+    if known is None:
         close = difflib.get_close_matches(name.lower().replace("_", "-"), MODELS)
         hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(MODELS)}"
         raise ValueError(f"model must be a known name or package.module:name, got {name!r}: {hint}")
-    return MODELS[name].build
+    return known.build
 
 
 def _check_logits(
@@ -178,11 +192,12 @@ def layers_of(model: str, layers: str) -> tuple[str, ...]:
     if layers not in SETS:
         names = (name.strip() for name in layers.split(","))
         return tuple("" if name == INPUT else name for name in names)
-    if model not in MODELS:
+    known = network(model)
+    if known is None:
         raise ValueError(
             f"layers must name modules of the model {model!r}, whose blocks are not known, "
             f'got {layers!r}: pass e.g. "input,encoder.0"'
         )
-    blocks = MODELS[model].blocks
+    blocks = known.blocks
     first, every, deep = ("", blocks[0]), blocks, blocks[len(blocks) // 2 :]
     return dict(zip(SETS, (first, every, deep), strict=True))[layers]

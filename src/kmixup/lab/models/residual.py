@@ -66,25 +66,26 @@ class PreActResNet(nn.Module):
     an image may have any size.
 
     Args:
-        channels: of the image.
+        in_shape: of an image of any size.
+        num_classes: length of the vector of logits.
         stem: channels of the first convolution.
         widths: channels of every stage.
         blocks: number of blocks of every stage.
-        num_classes: length of the vector of logits.
         stride: of the first convolution.
     """
 
     def __init__(
         self,
         *,
-        channels: int,
+        in_shape: tuple[int, ...],
+        num_classes: int,
         stem: int,
         widths: Sequence[int],
         blocks: int,
-        num_classes: int,
         stride: int = 1,
     ) -> None:
         super().__init__()
+        channels, _, _ = image_shape(in_shape)
         self.stem = _conv3x3(channels, stem, stride)
         width = stem
         self.stages = [f"layer{i}" for i in range(1, len(widths) + 1)]
@@ -105,27 +106,6 @@ class PreActResNet(nn.Module):
             x = self.get_submodule(name)(x)
         logits: Tensor = self.linear(self.pool(self.act(x)).flatten(1))
         return logits
-
-
-def preact_resnet(
-    *,
-    in_shape: tuple[int, ...],
-    num_classes: int,
-    stem: int,
-    widths: Sequence[int],
-    blocks: int,
-    stride: int = 1,
-) -> PreActResNet:
-    """Build a pre-activation ResNet for images of any size."""
-    channels, _, _ = image_shape(in_shape)
-    return PreActResNet(
-        channels=channels,
-        stem=stem,
-        widths=widths,
-        blocks=blocks,
-        num_classes=num_classes,
-        stride=stride,
-    )
 
 
 def _activation(channels: int) -> nn.Sequential:
@@ -165,15 +145,21 @@ class WideBottleneckResNet(nn.Sequential):
     """The ImageNet network: a stem that divides the sides by 4, four stages, an average.
 
     Args:
-        channels: of the image.
-        blocks: number of bottlenecks of each stage.
+        in_shape: of an image of any size.
         num_classes: length of the vector of logits.
+        blocks: number of bottlenecks of each stage.
         width: outer channels of the first stage, doubled by each of the others.
     """
 
     def __init__(
-        self, *, channels: int, blocks: Sequence[int], num_classes: int, width: int = 256
+        self,
+        *,
+        in_shape: tuple[int, ...],
+        num_classes: int,
+        blocks: Sequence[int],
+        width: int = 256,
     ) -> None:
+        channels, _, _ = image_shape(in_shape)
         stem = width // 4
         super().__init__()
         self.stem = nn.Sequential(
@@ -192,14 +178,6 @@ class WideBottleneckResNet(nn.Sequential):
         self.flatten = nn.Flatten()
         self.linear = nn.Linear(before, num_classes)
         initialise(self)
-
-
-def wide_bottleneck_resnet(
-    *, in_shape: tuple[int, ...], num_classes: int, blocks: Sequence[int]
-) -> WideBottleneckResNet:
-    """Build a wide bottleneck ResNet for images of any size."""
-    channels, _, _ = image_shape(in_shape)
-    return WideBottleneckResNet(channels=channels, blocks=blocks, num_classes=num_classes)
 
 
 def _conv_norm(

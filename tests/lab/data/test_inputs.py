@@ -1,0 +1,83 @@
+"""New samples for a trained network: ids, damaged settings, numbers that float32 lacks."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from own_tables import imbalanced, mixed
+
+from kmixup.lab.data import load
+from kmixup.lab.data.inputs import InputPipeline
+
+
+def frame(**columns):
+    plain = {"age": [30.0, 40.0, 50.0] * 8, "target": ["x", "y", "x"] * 8}
+    return pd.DataFrame(plain | {name: list(cells) for name, cells in columns.items()})
+
+
+def pipeline(tmp_path, drop=(), **columns):
+    frame(**columns).to_csv(tmp_path / "own.csv", index=False)
+    return InputPipeline.of(load(str(tmp_path / "own.csv"), target="target", drop=drop))
+
+
+IDS = [f"C{i}" for i in range(24)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "drop", "expected"),
+    [
+        ({"customer": IDS}, (), IDS),  # all texts differ
+        ({"client_id": range(7, 55, 2)}, ["client_id"], [str(i) for i in range(7, 55, 2)]),
+        ({"client_id": range(7, 55, 2)}, (), None),  # it is an input
+        ({"client_id": [1, 1, *range(22)]}, ["client_id"], None),  # it does not tell rows apart
+        ({"notes": IDS[::-1]}, ["notes"], None),
+        ({}, (), None),
+    ],
+)
+def test_predictions_keep_the_ids_of_their_rows(tmp_path, columns, drop, expected):
+    inputs = pipeline(tmp_path, drop, **columns)
+    new = inputs.read(tmp_path / "own.csv")
+    assert list(new.names) == (expected or [str(i) for i in range(1, 25)])
+
+
+def test_the_index_of_a_data_frame_names_its_rows(tmp_path):
+    inputs = pipeline(tmp_path)
+    assert inputs.read(frame().set_axis(IDS)).names == tuple(IDS)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"shape": [10**9]},
+        {"shape": [4]},
+        {"mean": [[[[[0.0]]]]]},
+        {"mean": [0.0] * 4},
+        {"std": [0.0] * 5},
+        {"std": [float("nan")] * 5},
+        {"mean": ["x"] * 5},
+    ],
+)
+def test_settings_that_do_not_fit_each_other_are_rejected(tmp_path, change):
+    plain = InputPipeline.of(load(str(imbalanced(tmp_path / "own.csv")))).to_dict()
+    assert InputPipeline.from_dict(plain).to_dict() == plain
+    with pytest.raises(ValueError, match="shape|mean and std|convert"):
+        InputPipeline.from_dict(plain | change)
+
+
+def test_a_number_beyond_float32_once_it_is_scaled_is_named(tmp_path):
+    train, other = tmp_path / "own.csv", tmp_path / "other.csv"
+    numbers = np.linspace(0, 1e-9, 24)
+    frame(small=numbers).to_csv(train, index=False)
+    frame(small=[1e38, *numbers[1:]]).to_csv(other, index=False)
+    message = r"'small' must hold numbers that float32 .* one is 1e\+38"
+    with pytest.raises(ValueError, match=message):
+        load(str(train), target="target", test=str(other))
+    inputs = InputPipeline.of(load(str(train), target="target"))
+    with pytest.raises(ValueError, match=message):
+        inputs.read(other)
+
+
+def test_a_mixed_table_reads_alike_before_and_after_it_is_written(tmp_path):
+    path = mixed(tmp_path / "own.csv", rows=60)
+    inputs = InputPipeline.of(load(str(path)))
+    again = InputPipeline.from_dict(inputs.to_dict())
+    assert inputs.read(path).x.equal(again.read(path).x)
