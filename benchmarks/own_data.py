@@ -46,8 +46,8 @@ PEERS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
         lambda seed: HistGradientBoostingRegressor(random_state=seed),
     ),
     "scikit-learn's network": (
-        lambda seed: MLPClassifier(OWN_HIDDEN, random_state=seed),
-        lambda seed: MLPRegressor(OWN_HIDDEN, random_state=seed),
+        lambda seed: MLPClassifier(hidden_layer_sizes=OWN_HIDDEN, random_state=seed),
+        lambda seed: MLPRegressor(hidden_layer_sizes=OWN_HIDDEN, random_state=seed),
     ),
 }
 METHODS = {

@@ -15,15 +15,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image
 from torch import Tensor
 
 from kmixup.lab.files import check_expansion, check_regular
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 Images = tuple[Tensor, Tensor]  # uint8 (n, channels, height, width), int64 (n,)
 
@@ -33,6 +35,7 @@ FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP")
 SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp"}
 PIXELS = 1 << 26  # of one image: 200 MB in RGB
 WIDE = ("I", "F")  # Pillow's modes of more than 8 bits a channel start so; it clips them to 8
+BILINEAR = 2  # of Pillow's `Resampling`
 CIFAR_SHAPE = (3, 32, 32)
 SVHN_SHAPE = (32, 32, 3)
 
@@ -162,7 +165,7 @@ def read_images(
             except Exception as error:  # each format fails in its own ways on a damaged file
                 raise _damaged(path, error) from error
             if resize is not None:
-                colours = colours.resize(resize[::-1], Image.Resampling.BILINEAR)
+                colours = colours.resize(resize[::-1], BILINEAR)
             arrays.append(np.asarray(colours))
     stack = torch.from_numpy(np.stack(arrays)).permute(0, 3, 1, 2)
     return (stack[:, :1] if grey else stack).contiguous()
@@ -171,6 +174,8 @@ def read_images(
 @contextmanager
 def _opened(path: Path) -> Iterator[Image.Image]:
     """Open an image by its header, and check its size and mode."""
+    from PIL import Image  # on first use: `kmixup.lab.tune` works without the extra
+
     check_regular(path)
     with path.open("rb") as stream, warnings.catch_warnings():
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # PIXELS is stricter
