@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 import torch
 from own_tables import regression
+from training import run, same
 
 from kmixup.lab.data import load
 from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.fleet import train_fleet
-from kmixup.lab.train.loop import train
 from kmixup.lab.train.setup import DivergedError
 
 METHODS = [
@@ -32,22 +32,6 @@ def trials(data="iris", model=None, methods=METHODS, **settings):
     return [Trial(data, model, method, protocol, seed=i) for i, method in enumerate(methods)]
 
 
-def same(first, second):
-    weights = (first.net.state_dict(), second.net.state_dict())
-    return all(torch.equal(a, b) for a, b in zip(*(w.values() for w in weights), strict=True))
-
-
-@pytest.mark.slow
-def test_members_with_class_weights_equal_the_trial_run_alone():
-    fleet = trials("cancer", methods=METHODS[:5], epochs=2, rate=0.01)
-    fleet = [replace(trial, class_weights="balanced") for trial in fleet]
-    for trial, member in zip(fleet, train_fleet(fleet), strict=True):
-        single = alone(trial)
-        assert same(member, single), trial.method
-        assert member.record["result"] == single.record["result"]
-        assert_courses_agree(member, single)
-
-
 @pytest.mark.slow
 def test_members_of_a_regression_equal_the_trial_run_alone_but_for_rounding(tmp_path):
     # divisions have other inputs: a column may have blanks in one and none in another
@@ -56,7 +40,7 @@ def test_members_of_a_regression_equal_the_trial_run_alone_but_for_rounding(tmp_
     members = train_fleet(fleet)
     assert len({member.net[1].in_features for member in members}) > 1
     for trial, member in zip(fleet, members, strict=True):
-        single = alone(trial)
+        single = run(trial)
         assert member.record["result"]["error"] == pytest.approx(
             single.record["result"]["error"], rel=1e-5
         )
@@ -69,27 +53,31 @@ def assert_courses_agree(member, single):
         assert first["loss"] == pytest.approx(second["loss"], rel=1e-5)
 
 
-def alone(trial):
-    return train(trial, device="cpu", progress=False)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("data", "model"),
-    [("iris", "mlp-iris"), ("cancer", "mlp-cancer"), ("four-bars", "mlp-toy")],
+    ("data", "model", "settings"),
+    [
+        ("iris", "mlp-iris", {}),
+        ("cancer", "mlp-cancer", {}),
+        ("cancer", "mlp-cancer", {"class_weights": "balanced"}),
+        ("four-bars", "mlp-toy", {}),
+        ("iris", "mlp-iris", {"batch_size": 99}),  # of 100 samples one would be left alone
+        ("iris", "mlp-iris", {"batch_size": 33}),
+    ],
 )
-def test_a_member_equals_the_trial_run_alone(data, model):
-    fleet = trials(data, model, epochs=3, rate=0.01)
+def test_a_member_equals_the_trial_run_alone(data, model, settings):
+    batch_size = settings.get("batch_size", 32)
+    fleet = trials(data, model, epochs=3, rate=0.01, batch_size=batch_size)
+    weights = settings.get("class_weights")
+    fleet = [replace(trial, class_weights=weights) for trial in fleet]
     for trial, member in zip(fleet, train_fleet(fleet), strict=True):
-        single = alone(trial)
+        single = run(trial)
         assert same(member, single), trial.method
-        assert member.record["result"] == single.record["result"]
-        assert member.record["trial"] == single.record["trial"]
-        assert member.record["alpha"] == single.record["alpha"]
+        for key in ("result", "training", "trial", "alpha", "xi"):
+            assert member.record[key] == single.record[key]
         for first, second in zip(member.record["epochs"], single.record["epochs"], strict=True):
             assert first["error"] == second["error"]
-            assert first["loss"] == pytest.approx(second["loss"], rel=1e-6)
-            assert first["accuracy"] == pytest.approx(second["accuracy"], rel=1e-5)
+        assert_courses_agree(member, single)
 
 
 @pytest.mark.slow
@@ -102,15 +90,6 @@ def test_a_member_does_not_depend_on_the_fleet_it_is_in(size):
             assert same(first, second)
     backwards = train_fleet(trials()[::-1])
     assert all(same(first, second) for first, second in zip(backwards[::-1], together, strict=True))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("batch_size", [99, 33])
-def test_a_short_last_batch_changes_nothing(batch_size):
-    # 100 samples: batches of 99 and 33 would leave one alone
-    fleet = trials(methods=METHODS[:7], batch_size=batch_size, epochs=3)
-    for trial, member in zip(fleet, train_fleet(fleet), strict=True):
-        assert same(member, alone(trial))
 
 
 def test_members_differ_in_split_weights_and_order():

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from training import StopError, run, same, stopped_after
 
 from kmixup.coefficient import Beta
 from kmixup.importance import saliency
@@ -199,29 +200,11 @@ def test_without_alpha_manifold_mixup_is_plain_training(photos):
     assert torch.equal(y.argmax(1), classes)
 
 
-def run(this, data, **more):
-    return train(this, data=data, device="cpu", progress=False, **more)
-
-
-class StopError(Exception):
-    pass
-
-
 @pytest.mark.parametrize("name", ["cutmix", "manifold"])
 def test_a_resumed_run_draws_the_same_places(photos, tmp_path, monkeypatch, name):
-    whole, save = run(trial(name), photos), checkpoint.save
-
-    def save_and_stop(path, state):
-        save(path, state)
-        raise StopError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, "save", save_and_stop)
-        with pytest.raises(StopError):
-            run(trial(name), photos, out=tmp_path)
-    again = run(trial(name), photos, out=tmp_path, resume=True)
-    for first, second in zip(whole.net.parameters(), again.net.parameters(), strict=True):
-        assert torch.equal(first, second)
+    whole = run(trial(name), photos)
+    stopped_after(monkeypatch, 1, trial(name), photos, out=tmp_path)
+    assert same(whole, run(trial(name), photos, out=tmp_path, resume=True))
     assert whole.record["xi"] is None
 
 
@@ -243,8 +226,7 @@ def test_a_resumed_run_has_the_weights_that_its_mixer_had_learned(
     with pytest.raises(StopError):
         run(trial(name), photos, out=tmp_path / "parts")
     again = run(trial(name), photos, out=tmp_path / "parts", resume=True)
-    for left, right in zip(whole.net.parameters(), again.net.parameters(), strict=True):
-        assert torch.equal(left, right)
+    assert same(whole, again)
     for left, right in zip(states["whole"], states["parts"], strict=True):
         assert left.keys() == right.keys()
         assert all(torch.equal(left[key], right[key]) for key in left)

@@ -121,6 +121,10 @@ def test_a_trial_survives_json():
         (lambda: Protocol(milestones=(0.7, 0.5)), "milestones must be rising shares"),
         (lambda: Protocol(milestones=(100,)), "milestones must be rising shares"),
         (lambda: Protocol(precision="fp8"), "precision must be one of fp32, bf16, got 'fp8'"),
+        (lambda: Protocol(warmup=1.0), r"warmup must be a share of the epochs in \[0, 1\), got 1"),
+        (lambda: Protocol(test_every=0), "test_every must be a whole number, at least 1, got 0"),
+        (lambda: Protocol(layout="nhwc"), "layout must be one of channels_last, got 'nhwc'"),
+        (lambda: Protocol(clean_pass="no"), "clean_pass must be one of always, matched, got 'no'"),
         (
             lambda: Method("cutup"),
             "method must be one of erm, mixup, kmixup, nearest, manifold, cutmix, local, .*, got",

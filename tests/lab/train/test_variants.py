@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from training import run, same, stopped_after
 
 from kmixup.lab.data import load
 from kmixup.lab.models import MODELS, build
-from kmixup.lab.train import checkpoint, loop
+from kmixup.lab.train import checkpoint
 from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.fleet import why_alone
-from kmixup.lab.train.loop import train
 from kmixup.lab.train.match_on import (
     DECAY,
     FeatureTable,
@@ -22,7 +22,6 @@ from kmixup.lab.train.match_on import (
     penultimate,
     principal_components,
 )
-from kmixup.lab.train.setup import optimiser_of
 from kmixup.lab.train.step import Step
 from kmixup.lab.train.streams import Streams, epoch
 
@@ -43,38 +42,14 @@ def trial(**settings):
     return Trial("iris", "mlp-iris", Method(**settings), FAST)
 
 
-def run(this, **circumstances):
-    return train(this, device="cpu", progress=False, **circumstances)
-
-
-class StopError(Exception):
-    pass
-
-
 @pytest.mark.parametrize("settings", VARIANTS)
 def test_a_resumed_run_ends_in_the_same_bits(tmp_path, monkeypatch, settings):
     this = trial(**settings)
     whole = run(this)
     plain = run(trial(k=settings["k"] if "memory" not in settings else 8))
-    save, saved = checkpoint.save, []
-
-    def save_and_stop(path, state):
-        save(path, state)
-        saved.append(path)
-        if len(saved) == 3:
-            raise StopError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, "save", save_and_stop)
-        with pytest.raises(StopError):
-            run(this, out=tmp_path)
-    resumed = run(this, out=tmp_path, resume=True)
-    weights, again, other = (
-        torch.cat([value.flatten() for value in run.net.state_dict().values()])
-        for run in (whole, resumed, plain)
-    )
-    assert torch.equal(weights, again)
-    assert not torch.equal(weights, other)
+    stopped_after(monkeypatch, 3, this, out=tmp_path)
+    assert same(whole, run(this, out=tmp_path, resume=True))
+    assert not same(whole, plain)
 
 
 def test_ids_of_older_trials_stay():
@@ -215,52 +190,13 @@ def test_a_step_matches_on_the_table_and_mixes_inputs():
     assert torch.allclose(mixed.x, expected, atol=1e-6)
 
 
-def config_of(trial):
-    """What a checkpoint of two processes compares."""
-    return trial.to_dict() | {"devices": 2, "digest": None}
-
-
 SEVERAL = """
-import sys
-from kmixup.lab.train.loop import train
-from kmixup.lab.train.config import Protocol
-from kmixup.lab.train.config import Method, Trial
-
-if __name__ == "__main__":
-    method, protocol = Method(k=16, memory=32), Protocol(epochs=2, rate=0.05, batch_size=8)
-    this = Trial("iris", "mlp-iris", method, protocol)
-    train(this, device="cpu", devices=2, out=sys.argv[1], progress=False)
-"""
-
-
-@pytest.mark.slow
-def test_each_process_keeps_and_resumes_a_memory_of_its_own(tmp_path):
-    (tmp_path / "several.py").write_text(SEVERAL)
-    out = tmp_path / "out"
-    subprocess.run([sys.executable, str(tmp_path / "several.py"), str(out)], check=True)
-    this = Trial("iris", "mlp-iris", Method(k=16, memory=32), replace(FAST, epochs=2))
-    state = checkpoint.load(out / checkpoint.NAME, config_of(this))
-    kept = [rank["memory"]["rows"]["x"][0] for rank in state["ranks"]]
-    assert [rows.shape for rows in kept] == [(32, 4)] * 2
-    assert not torch.equal(*kept)
-    data = load("iris", seed=0)
-    net = build("mlp-iris", in_shape=data.shape, num_classes=3)
-    for rank in (0, 1):
-        streams = Streams(0, rank)
-        forward = Step(net, this, data, streams, 1.0)
-        optimiser = optimiser_of(net.parameters(), this.protocol)
-        loop._restore(state, forward, optimiser, rank)
-        assert torch.equal(forward.mixer.get_extra_state()["rows"]["x"][0], kept[rank])
-
-
-AVERAGED = """
 import sys
 
 from torch import nn
 
+from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.loop import train
-from kmixup.lab.train.config import Protocol
-from kmixup.lab.train.config import Method, Trial
 
 
 def net(in_shape, num_classes):
@@ -268,29 +204,35 @@ def net(in_shape, num_classes):
 
 
 if __name__ == "__main__":
-    method, protocol = Method(k=4, match_on="ema:1"), Protocol(epochs=2, rate=0.05, batch_size=8)
-    this = Trial("iris", "averaged:net", method, protocol)
+    method, protocol = Method(**eval(sys.argv[2])), Protocol(epochs=2, rate=0.05, batch_size=8)
+    this = Trial("iris", "several:net", method, protocol)
     train(this, device="cpu", devices=2, out=sys.argv[1], progress=False)
 """
 
 
 @pytest.mark.slow
-def test_each_process_resumes_a_moving_average_of_its_own(tmp_path, monkeypatch):
-    (tmp_path / "averaged.py").write_text(AVERAGED)
+@pytest.mark.parametrize("settings", [{"k": 16, "memory": 32}, {"k": 4, "match_on": "ema:1"}])
+def test_each_process_keeps_and_resumes_a_memory_and_an_average_of_its_own(
+    tmp_path, monkeypatch, settings
+):
+    (tmp_path / "several.py").write_text(SEVERAL)
     out = tmp_path / "out"
-    subprocess.run([sys.executable, str(tmp_path / "averaged.py"), str(out)], check=True)
-    method = Method(k=4, match_on="ema:1")
-    this = Trial("iris", "averaged:net", method, replace(FAST, epochs=2))
-    state = checkpoint.load(out / checkpoint.NAME, config_of(this))
-    means = [rank["features"]["average"]["module.1.running_mean"] for rank in state["ranks"]]
-    assert not torch.equal(*means)  # batch norm has seen the samples of its own process
+    command = [sys.executable, str(tmp_path / "several.py"), str(out), repr(settings)]
+    subprocess.run(command, check=True)
+    this = Trial("iris", "several:net", Method(**settings), replace(FAST, epochs=2))
+    config = this.to_dict() | {"devices": 2, checkpoint.DIGEST: None}
+    states = checkpoint.load(out / checkpoint.NAME, config)["ranks"]
     monkeypatch.syspath_prepend(tmp_path)
-    data = load("iris", seed=0)
-    for rank in (0, 1):
+    data, kept = load("iris", seed=0), []
+    for rank, state in enumerate(states):
         net = build(this.model, in_shape=data.shape, num_classes=3)
-        streams = Streams(0, rank)
-        forward = Step(net, this, data, streams, 1.0)
-        optimiser = optimiser_of(net.parameters(), this.protocol)
-        loop._restore(state, forward, optimiser, rank)
-        assert torch.equal(forward.table.average.module[1].running_mean, means[rank])
-        assert torch.equal(forward.table.rows, state["ranks"][rank]["features"]["rows"])
+        step = Step(net, this, data, Streams(0, rank), 1.0)
+        step.load_rank_state(state)
+        if step.memory is not None:
+            kept.append(step.memory.get_extra_state()["rows"]["x"][0])
+            assert torch.equal(kept[-1], state["memory"]["rows"]["x"][0])
+        else:  # batch norm has seen the samples of its own process
+            kept.append(step.table.average.module[1].running_mean)
+            assert torch.equal(kept[-1], state["features"]["average"]["module.1.running_mean"])
+            assert torch.equal(step.table.rows, state["features"]["rows"])
+    assert not torch.equal(*kept)

@@ -13,7 +13,7 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 import torch
@@ -160,14 +160,7 @@ def _epoch(
 
 
 class _Members:
-    """Data and mixers of all members.
-
-    Attributes:
-        objectives: what each member learns.
-        n: the number of training samples.
-        x, x_test: normalised inputs, `(m, n, d)`.
-        y, y_test: targets, `(m, n)`.
-    """
+    """Data of all members, `(m, n, ...)`, and a mixer for each group that pairs alike."""
 
     def __init__(
         self, trials: Sequence[Trial], data: Sequence[Dataset], alphas: Sequence[float]
@@ -183,36 +176,50 @@ class _Members:
         self.x_test = torch.stack([each.normalise(each.x_test).flatten(1) for each in data])
         self.y_test = torch.stack([each.y_test for each in data])
         self.n = self.x.shape[1]
-        self.groups = _groups(trials, alphas, self.objectives[0].num_classes)
+        self.groups: list[tuple[Tensor, Mixer, int]] = []  # members, their mixer and its k
+        mixers = [
+            cast(Mixer, mixer_of(trial.method, alpha, self.objectives[0].num_classes))
+            for trial, alpha in zip(trials, alphas, strict=True)
+        ]
+        alike: dict[object, list[int]] = defaultdict(list)
+        for i, (trial, mixer) in enumerate(zip(trials, mixers, strict=True)):
+            mixes = mixer.coefficient.mixes
+            alike[(mixer.pairing, trial.method.pairing) if mixes else None].append(i)
+        for numbers in alike.values():
+            mixer = copy(mixers[numbers[0]])
+            mixer.coefficient = PerBatch(tuple(mixers[i].coefficient for i in numbers))
+            self.groups.append((torch.tensor(numbers), mixer, mixer.k))
 
     def mix(self, steps: Sequence[BatchRows]) -> tuple[Tensor, Tensor]:
         """Return a mixed batch of every member: `(m, b, d)` and targets `(m, b, outputs)`."""
         if len(self.groups) == 1:
-            x, y = self._mix_group(self.groups[0], steps)
+            x, y = self._mix_group(*self.groups[0], steps)
         else:
             m, b = len(self.objectives), len(steps[0].first)
             x = self.x.new_empty(m, b, self.x.shape[2])
             y = self.x.new_empty(m, b, self.objectives[0].num_classes or 1)
-            for group in self.groups:
-                x[group.members], y[group.members] = self._mix_group(group, steps)
+            for members, mixer, k in self.groups:
+                x[members], y[members] = self._mix_group(members, mixer, k, steps)
         return x, y if self.class_weights is None else y * self.class_weights
 
-    def _mix_group(self, group: _Group, steps: Sequence[BatchRows]) -> tuple[Tensor, Tensor]:
-        mine, mixer = [steps[i] for i in group.members.tolist()], group.mixer
+    def _mix_group(
+        self, members: Tensor, mixer: Mixer, k: int, steps: Sequence[BatchRows]
+    ) -> tuple[Tensor, Tensor]:
+        mine = [steps[i] for i in members.tolist()]
         first = torch.stack([step.first for step in mine])
         g, b = first.shape
         other = None
         if mixer.coefficient.mixes:
             second = [step.second for step in mine if step.second is not None]
             if second:
-                other = self._rows(group.members, torch.stack(second))
+                other = self._rows(members, torch.stack(second))
             else:
                 # a batch in random order meets itself, one block on, so the blocks are disjoint
-                mixer.k = max(1, min(group.k, b // 2))
-                other = self._rows(group.members, first.roll(-mixer.k, 1))
+                mixer.k = max(1, min(k, b // 2))
+                other = self._rows(members, first.roll(-mixer.k, 1))
         source = StreamSource(torch.stack([step.u for step in mine]))
         draw = mixer.sample(b, within=False, batches=g, source=source)
-        mixed = mixer.mix(*self._rows(group.members, first), draw, other=other)
+        mixed = mixer.mix(*self._rows(members, first), draw, other=other)
         return mixed.x.view(g, b, -1), mixed.y.view(g, b, -1)
 
     def _rows(self, members: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
@@ -220,41 +227,6 @@ class _Members:
         flat = (index + self.n * members[:, None]).flatten()
         y = self.y.flatten().index_select(0, flat)
         return self.x.flatten(0, 1).index_select(0, flat), self.objectives[0].targets(y)
-
-
-@dataclass(frozen=True)
-class _Group:
-    """Members with the same pairing, whose batches are matched in one call.
-
-    Attributes:
-        members: their numbers, `(g,)`.
-        mixer: for all of them, with a distribution of lam for each.
-        k: the mixer's k in batches that are long enough.
-    """
-
-    members: Tensor
-    mixer: Mixer
-    k: int
-
-
-def _groups(
-    trials: Sequence[Trial], alphas: Sequence[float], num_classes: int | None
-) -> list[_Group]:
-    """Group members by their pairing; members that do not mix are one group."""
-    mixers = [
-        cast(Mixer, mixer_of(trial.method, alpha, num_classes))
-        for trial, alpha in zip(trials, alphas, strict=True)
-    ]
-    alike: dict[object, list[int]] = defaultdict(list)
-    for i, (trial, mixer) in enumerate(zip(trials, mixers, strict=True)):
-        mixes = mixer.coefficient.mixes
-        alike[(mixer.pairing, trial.method.pairing) if mixes else None].append(i)
-    groups = []
-    for numbers in alike.values():
-        mixer = copy(mixers[numbers[0]])
-        mixer.coefficient = PerBatch(tuple(mixers[i].coefficient for i in numbers))
-        groups.append(_Group(torch.tensor(numbers), mixer, mixer.k))
-    return groups
 
 
 def _forward(layers: Layers, x: Tensor) -> Tensor:

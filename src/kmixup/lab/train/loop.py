@@ -50,16 +50,12 @@ DEVICES = ("auto", "cpu", "cuda", "mps")
 PRECISION = {"fp32": "32-true", "bf16": "bf16-mixed"}
 TEST_BATCH = 512
 CURVES = "tensorboard"  # folder for TensorBoard, inside that of the run
+Saved = nn.Module | Optimizer  # has a state_dict
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A network and its record.
-
-    Attributes:
-        net: the trained network, on the CPU.
-        record: of the training, as `record.describe` makes it.
-    """
+    """A trained network on the CPU, and its record, as `record.describe` makes it."""
 
     net: nn.Module
     record: dict[str, Any]
@@ -101,8 +97,7 @@ def train(
         resume: continue from the checkpoint in `out`, if there is one.
         overwrite: start afresh, and delete what an earlier run left in `out`.
         device: "auto", "cpu", "cuda" or "mps".
-        devices: how many of them. Each process takes its share of every batch and pairs
-            within it.
+        devices: how many of them. Each process pairs within its share of every batch.
         progress: show a progress bar; by default if standard error is a terminal.
         tensorboard: write curves for TensorBoard into `out`.
 
@@ -112,18 +107,10 @@ def train(
     ['answers', 'auc', 'balanced_accuracy', 'baseline', 'ece', 'error', 'nll']
     """
     folder = None if out is None else Path(out).expanduser()
-    _check_options(
-        folder, device, devices, resume=resume, overwrite=overwrite, tensorboard=tensorboard
-    )
-    precision.check(trial.protocol.precision, device)
+    into_out = {"resume": resume, "overwrite": overwrite, "tensorboard": tensorboard}
+    _check_options(trial, folder, device, devices, into_out)
     data = load_data(trial) if data is None else data
     check_data(trial, data)
-    if (share := trial.protocol.batch_size // devices) < max(2, trial.method.smallest):
-        raise SettingError(
-            "batch_size",
-            f"must give each of {devices} devices at least {max(2, trial.method.smallest)} "
-            f"samples for k = {trial.method.k}, gives {share}: raise it or lower k",
-        )
     net = network(trial, data, Streams(trial.seed))
     config = trial.to_dict() | {"devices": devices, checkpoint.DIGEST: data.digest}
     with checkpoint.locked(folder):
@@ -164,10 +151,8 @@ def _train(run: _Run, fabric: Fabric) -> tuple[dict[str, Any], dict[str, Tensor]
     step = Step(fabric.setup_module(net), trial, data, streams, alpha)
     learned = [*net.parameters(), *step.learned]
     optimiser = cast(Optimizer, fabric.setup_optimizers(optimiser_of(learned, protocol)))
-    path = None if run.out is None else run.out / checkpoint.NAME
-    history: record.History = []
-    if path is not None and path.is_file():
-        history = _restore(checkpoint.load(path, run.config), step, optimiser, rank)
+    saved = {"model": net, "mixer": step.mixer, "optimiser": optimiser}
+    history = _restore(run, step, saved, rank)
 
     shown = run.progress if rank == 0 else False
     curves = run.out / CURVES if run.out and run.tensorboard and rank == 0 else None
@@ -191,8 +176,7 @@ def _train(run: _Run, fabric: Fabric) -> tuple[dict[str, Any], dict[str, Tensor]
             history.append(record.entry(number + 1, rate, loss, accuracy, error, seconds))
             if error is not None:
                 progress.epoch(history[-1])
-                if path is not None:
-                    _save(path, run, fabric, step, optimiser, history)
+                _save(run, fabric, step, saved, history)
 
     written = _results(run, fabric, step, history)
     if run.out is not None and rank == 0:
@@ -292,35 +276,28 @@ def _clean_batches(data: Dataset, trial: Trial) -> Iterator[Tensor]:
 
 
 def _save(
-    path: Path,
-    run: _Run,
-    fabric: Fabric,
-    step: Step,
-    optimiser: Optimizer,
-    history: record.History,
+    run: _Run, fabric: Fabric, step: Step, saved: Mapping[str, Saved], history: record.History
 ) -> None:
-    """Write a checkpoint with the state of every rank; only rank 0 writes."""
+    """Let rank 0 write a checkpoint with the state of every rank."""
+    if run.out is None:
+        return
     states = [step.rank_state()] * fabric.world_size
     if fabric.world_size > 1:
         torch.distributed.all_gather_object(states, states[0])
     if fabric.global_rank == 0:
-        state = {
-            "config": run.config,
-            "history": history,
-            "model": step.net.state_dict(),
-            "mixer": step.mixer.state_dict(),
-            "optimiser": optimiser.state_dict(),
-            "ranks": states,
-        }
-        checkpoint.save(path, state)
+        state = {"config": run.config, "history": history, "ranks": states}
+        state |= {name: part.state_dict() for name, part in saved.items()}
+        checkpoint.save(run.out / checkpoint.NAME, state)
 
 
-def _restore(state: dict[str, Any], step: Step, optimiser: Optimizer, rank: int) -> record.History:
-    """Continue from the state of a checkpoint; return its history."""
+def _restore(run: _Run, step: Step, saved: Mapping[str, Saved], rank: int) -> record.History:
+    """Continue from the checkpoint, if there is one; return its history."""
+    if run.out is None or not (run.out / checkpoint.NAME).is_file():
+        return []
+    state = checkpoint.load(run.out / checkpoint.NAME, run.config)
     try:
-        step.net.load_state_dict(state["model"])
-        step.mixer.load_state_dict(state["mixer"])
-        optimiser.load_state_dict(state["optimiser"])
+        for name, part in saved.items():
+            part.load_state_dict(state[name])
         step.load_rank_state(state["ranks"][rank])
     except (KeyError, IndexError, RuntimeError, ValueError) as error:
         raise checkpoint.UnusableError(
@@ -344,7 +321,9 @@ def _clear(folder: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _check_options(out: Path | None, device: str, devices: int, **into_out: bool) -> None:
+def _check_options(
+    trial: Trial, out: Path | None, device: str, devices: int, into_out: Mapping[str, bool]
+) -> None:
     check_choice("device", device, DEVICES)
     accelerators = {"cuda": torch.cuda, "mps": torch.backends.mps}
     if device in accelerators and not accelerators[device].is_available():
@@ -359,3 +338,11 @@ def _check_options(out: Path | None, device: str, devices: int, **into_out: bool
         raise SettingError("overwrite", "starts afresh, and resume continues: set one of them")
     if into_out["tensorboard"]:
         summary_writer()
+    precision.check(trial.protocol.precision, device)
+    least = max(2, trial.method.smallest)
+    if (share := trial.protocol.batch_size // devices) < least:
+        raise SettingError(
+            "batch_size",
+            f"must give each of {devices} devices at least {least} samples for "
+            f"k = {trial.method.k}, gives {share}: raise it or lower k",
+        )

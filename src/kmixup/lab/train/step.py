@@ -176,7 +176,9 @@ class Step:
         if self.table is not None:
             own = self.table[batch.first]
             features = own if facing is None else (own, self.table[facing])
-        importance = self._saliency(x, y) if self.by_saliency else None
+        importance = None
+        if self.by_saliency:  # by the network without DDP, which would wait for all gradients
+            importance = saliency(self.net, x, y, criterion=self.objective.criterion)
         checked = self.mixer.batch(x, y, other=other, features=features, importance=importance)
         mixed = self.mixer.mix_batch(checked, draw_of(batch, self.mixer, self.streams.place))
         self.mixer.remember(checked)
@@ -201,11 +203,6 @@ class Step:
             with torch.no_grad():
                 self.model(self.mixer.encode_clean(x))
         return x, y
-
-    def _saliency(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return the saliency of pixels, by the network as it is before the step."""
-        # without DDP's wrapper, which would wait for a backward pass of all parameters
-        return saliency(self.net, x, y, criterion=self.objective.criterion)
 
     def rank_state(self) -> dict[str, Any]:
         """Return what each process has for itself: generators, memory and features."""
