@@ -44,10 +44,8 @@ def entry(
     of the test samples, None if they were not tested. In a regression `accuracy` is the explained
     share of the squares of the standardised targets.
     """
-    return {
-        "epoch": epoch, "rate": rate, "loss": loss, "accuracy": accuracy, "error": error,
-        "seconds": seconds,
-    }  # fmt: skip
+    names = ("epoch", "rate", "loss", "accuracy", "error", "seconds")
+    return dict(zip(names, (epoch, rate, loss, accuracy, error, seconds), strict=True))
 
 
 def describe(
