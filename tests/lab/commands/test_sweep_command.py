@@ -349,7 +349,6 @@ def test_a_terminal_gets_a_bar(monkeypatch, capsys):
     trials = expand(data="iris", trials=2)
     with Watch() as watch:
         watch.started(trials, trials)
-        watch.training()
         assert watch._bar.tasks[0].fields["state"] == (
             "training mlp-iris on iris, 0 of 2 trials ended"
         )
@@ -457,7 +456,7 @@ class Wide(torch.nn.Module):
 
 def test_a_large_network_is_probed_with_a_small_batch_that_fits_into_memory(monkeypatch):
     trials = expand(data="iris", model=f"{__name__}:Wide", k=32, protocol={"batch_size": 32})
-    monkeypatch.setattr(estimating, "free_memory", lambda: 1e6)
+    monkeypatch.setattr(estimating, "machine_memory", lambda: 1e6)
     probed = []
     true_train = estimating.train
 

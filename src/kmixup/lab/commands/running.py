@@ -99,8 +99,6 @@ def carry_out(
                 if how.engine == "local":  # a cluster may have what this machine lacks
                     _check_at_hand(todo)
                 watch.started(trials, todo)
-                if how.engine == "ray":  # its workers are not heard from until a trial ends
-                    watch.training()
 
             return run(
                 trials,
@@ -108,7 +106,6 @@ def carry_out(
                 engine=engine or how.chosen(),
                 device=how.device,
                 started=started,
-                training=watch.training,
                 ended=watch.ended,
             )
     except KeyboardInterrupt:
@@ -203,13 +200,18 @@ def preview(trials: Sequence[Trial], how: How) -> None:
 
 def forecast(trials: Sequence[Trial], workers: int) -> None:
     """Print for how long trials would run."""
-    from kmixup.lab.experiments.estimate import estimate
+    from kmixup.lab.experiments.estimate import estimate, machine_memory
 
     expected = estimate(trials)
     if expected.seconds:
         typer.echo(
             f"about {duration(STARTUP + expected.on(workers))} on {count(workers, 'worker')} "
             "(from a few steps on this machine)"
+        )
+    if expected.memory * workers > machine_memory():
+        typer.echo(
+            f"the largest network needs about {expected.memory / 1e9:.1f} GB for each worker, "
+            f"this machine has {machine_memory() / 1e9:.1f} GB"
         )
     for name in expected.noise:
         typer.echo(f"{name} is not at hand: timed on noise of its shape")

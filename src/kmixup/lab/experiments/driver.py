@@ -47,7 +47,6 @@ def sweep(
     engine: Engine,
     device: str = "auto",
     started: Callable[[Sequence[Trial], Sequence[Trial]], object] = lambda all_, todo: None,
-    training: Callable[[], object] = lambda: None,
     ended: Callable[[Sequence[Row]], object] = lambda rows: None,
 ) -> SweepOutcome:
     """Run the trials that are not done in `folder` yet, and return the rows of all.
@@ -58,7 +57,6 @@ def sweep(
         engine: `Local` or `Ray`.
         device: what each worker trains on, as in `train`.
         started: called with all trials, and with the trials to run.
-        training: called when a worker has started.
         ended: called with new rows as soon as they are on the disk.
     """
     if device not in DEVICES:
@@ -75,9 +73,6 @@ def sweep(
         order = sorted(units(todo), key=lambda unit: (seed_block(unit[0]), -sum(map(weight, unit))))
         with closing(engine.rows(order, device=device, running=running)) as ending:
             for rows in ending:
-                if not rows:
-                    training()
-                    continue
                 store.append(rows)
                 for row in done_of(rows):
                     shutil.rmtree(running / row.id, ignore_errors=True)
@@ -96,66 +91,57 @@ def weight(trial: Trial) -> float:
 class Watch:
     """Shows the progress of a sweep: a bar on a terminal, elsewhere a line now and then.
 
-    `sweep` calls the methods `started`, `training` and `ended`.
+    `sweep` calls the methods `started` and `ended`.
 
     Args:
         quiet: show nothing.
-        news: makes words of the rows that have just ended; by default of the last row.
+        news: describes the rows that have just ended; by default the last row.
     """
 
     def __init__(
         self, *, quiet: bool = False, news: Callable[[Sequence[Row]], str] | None = None
     ) -> None:
-        self._news = news or _last
-        self.quiet, self.terminal = quiet, sys.stderr.isatty() and not quiet
+        self.quiet, self._news = quiet, news or _last
         self._bar: Any = None
         self._done = self._failed = 0
 
     def started(self, trials: Sequence[Trial], todo: Sequence[Trial]) -> None:
-        self._total = len(todo)
         self._weights = {trial.id: weight(trial) for trial in todo}
-        self._left = sum(self._weights.values())
-        self._whole = self._left
+        self._left = self._whole = sum(self._weights.values())
         self._begin = self._last = time.monotonic()
         if len(todo) < len(trials):
-            self._say(f"{len(trials) - len(todo):,} of {count(len(trials), 'trial')} done before")
-        if self.terminal and todo:
-            self._under_way = f"training {_subjects(todo)}, 0 of {count(len(todo), 'trial')} ended"
+            self._print(f"{len(trials) - len(todo):,} of {count(len(trials), 'trial')} done before")
+        if todo and sys.stderr.isatty() and not self.quiet:
             self._bar = _bar()
-            self._task = self._bar.add_task("", total=self._whole, state="starting workers")
+            state = f"training {_subjects(todo)}, 0 of {count(len(todo), 'trial')} ended"
+            self._task = self._bar.add_task("", total=self._whole, state=state)
             self._bar.start()
-
-    def training(self) -> None:
-        if self._bar is not None and not self._done:
-            self._bar.update(self._task, state=self._under_way)
 
     def ended(self, rows: Sequence[Row]) -> None:
         self._done += len(rows)
         self._failed += len(failed_of(rows))
-        news = self._news(rows)
         self._left -= sum(self._weights[row.id] for row in rows)
+        state = f"{self._state()}; {self._news(rows)}"
         now = time.monotonic()
         if self._bar is not None:
-            self._bar.update(
-                self._task, completed=self._whole - self._left, state=self._state(news)
-            )
-        elif now - self._last > INTERVAL or self._done == self._total:
+            self._bar.update(self._task, completed=self._whole - self._left, state=state)
+        elif now - self._last > INTERVAL or self._done == len(self._weights):
             self._last = now
-            self._say(self._state(news))
+            self._print(state)
 
-    def _state(self, news: str) -> str:
+    def _state(self) -> str:
         passed = max(time.monotonic() - self._begin, 1e-9)
         left = passed * self._left / (self._whole - self._left)
         words = [
-            f"{self._done:,} of {count(self._total, 'trial')}",
+            f"{self._done:,} of {count(len(self._weights), 'trial')}",
             f"{self._done / passed * 60:,.0f} a minute",
             f"{duration(left)} left",
         ]
         if self._failed:
             words.append(f"{self._failed:,} failed")
-        return f"{', '.join(words)}; {news}"
+        return ", ".join(words)
 
-    def _say(self, line: str) -> None:
+    def _print(self, line: str) -> None:
         if not self.quiet:
             print(line, file=sys.stderr, flush=True)
 

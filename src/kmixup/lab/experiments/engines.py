@@ -51,7 +51,7 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + SETTINGS + b"\0" * 5
 
 
 class Engine(Protocol):
-    """Runs units, and yields the rows of each as it ends; no rows say that a worker has started."""
+    """Runs units in parallel."""
 
     @property
     def workers(self) -> int:
@@ -59,7 +59,7 @@ class Engine(Protocol):
         ...
 
     def rows(self, units: Sequence[Unit], *, device: str, running: Path) -> Rows:
-        """Yield the rows of each unit; `running` is the folder of checkpoints."""
+        """Yield the rows of each unit as it ends; `running` is the folder of checkpoints."""
         ...
 
     def kept(self) -> AbstractContextManager[Engine]:
@@ -116,8 +116,6 @@ class Local:
                     worker = self.resting.pop() if self.resting else _Worker(self.patience)
                     pool.append(worker)
                     worker.give(*waiting.popleft(), device, running)
-                    if worker.started:
-                        yield []
                 for worker, rows in _messages(pool):
                     if rows is None:
                         pool.remove(worker)
@@ -126,9 +124,9 @@ class Local:
                             waiting.appendleft((worker.unit, worker.attempt + 1))
                             continue
                         rows = lost(worker.unit, reason, worker.attempt, memory=memory)
-                    elif rows and waiting:
+                    elif waiting:
                         worker.give(*waiting.popleft(), device, running)
-                    elif rows:
+                    else:
                         pool.remove(worker)
                         if self.resting is None:
                             worker.stop()
@@ -233,7 +231,7 @@ def _messages(pool: Sequence[_Worker]) -> Iterator[tuple[_Worker, list[Row] | No
 def _serve(connection: Connection, beat: float, idle_beats: int) -> None:
     """Run units until there are no more, or until the driver is gone.
 
-    Sends no rows when it has started, the rows of each unit, and None as a heartbeat.
+    Sends the rows of each unit, and None as a heartbeat.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sending = threading.Lock()
@@ -257,7 +255,7 @@ def _serve(connection: Connection, beat: float, idle_beats: int) -> None:
     for task in (_end_with_parent, send_heartbeats):
         threading.Thread(target=task, daemon=True).start()
     with suppress(EOFError, OSError):
-        send([])
+        send(None)
         while True:
             unit, device, running = connection.recv()
             send(run(unit, device=device, running=running))

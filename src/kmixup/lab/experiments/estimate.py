@@ -85,10 +85,10 @@ def estimate(trials: Sequence[Trial]) -> TimeEstimate:
     return TimeEstimate(total, longest, reasons, stand_ins, memory)
 
 
-def free_memory() -> float:
-    """Return the bytes of memory that are free on this machine, infinity if it does not say."""
+def machine_memory() -> float:
+    """Return the bytes of memory that this machine has, infinity if it does not say."""
     try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):  # not on every system
         return float("inf")
 
@@ -151,7 +151,7 @@ class _Probe:
         if epoch < LONG and not in_fleets(self.trial):  # the very first call is slow
             few, fixed, epoch = self._trained(first, first)
         once = 0.0
-        fits = self.memory < free_memory() / 2
+        fits = self.memory < machine_memory() / 4
         if in_fleets(self.trial) or (fits and epoch * STEPS * batch / few < LONG):
             more, around, epoch = self._trained(batch, STEPS * batch)
             if more > few:
