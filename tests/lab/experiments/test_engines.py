@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 
 import pytest
@@ -249,21 +249,19 @@ def test_no_worker_is_none():
 # Ray, imitated
 
 
+class RayError(Exception):
+    pass
+
+
 class ImitatedRay:
     """As much of Ray as the engine uses; tasks run when they are waited for."""
 
-    class exceptions:  # noqa: N801
-        class RayError(Exception):
-            pass
-
-        class RayTaskError(RayError):
-            pass
-
-        class OutOfMemoryError(RayError):
-            pass
-
-        class AuthenticationError(RayError):
-            pass
+    exceptions = SimpleNamespace(
+        RayError=RayError,
+        RayTaskError=type("RayTaskError", (RayError,), {}),
+        OutOfMemoryError=type("OutOfMemoryError", (RayError,), {}),
+        AuthenticationError=type("AuthenticationError", (RayError,), {}),
+    )
 
     def __init__(self, nodes=({"CPU": 2.0, "GPU": 1.0},), result=None):
         self._nodes, self.result = nodes, result
@@ -358,20 +356,19 @@ def test_places_of_a_cluster_are_counted_node_by_node(imitated):
     assert Ray(num_cpus=0).workers == 7
 
 
-def test_what_fits_on_no_node_is_refused_and_not_waited_for(imitated, tmp_path):
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"num_gpus": 0.5}, "num_cpus=1 and num_gpus=0.5 must fit on a node of .*, none of 2 has"),
+        ({"num_cpus": 3}, "num_cpus=3 and num_gpus=0 must fit on a node"),
+        ({"num_cpus": -1}, "num_cpus must be 0 or more, got -1"),
+        ({"num_gpus": -0.5}, "num_gpus must be 0 or more, got -0.5"),
+    ],
+)
+def test_what_fits_on_no_node_raises_and_is_not_waited_for(imitated, tmp_path, asked, message):
     imitated([{"CPU": 2.0}, {"CPU": 2.0}])
-    message = "num_cpus=1 and num_gpus=0.5 must fit on a node of the Ray cluster, none of 2 has"
     with pytest.raises(ValueError, match=message):
-        next(Ray(num_gpus=0.5).rows(many(1), device="auto", running=tmp_path))
-    with pytest.raises(ValueError, match="num_cpus=3 and num_gpus=0 must fit on a node"):
-        assert Ray(num_cpus=3).workers
-
-
-def test_less_than_nothing_is_refused():
-    with pytest.raises(ValueError, match="num_cpus must be 0 or more, got -1"):
-        Ray(num_cpus=-1)
-    with pytest.raises(ValueError, match="num_gpus must be 0 or more, got -0.5"):
-        Ray(num_gpus=-0.5)
+        next(Ray(**asked).rows(many(1), device="auto", running=tmp_path))
 
 
 def test_tasks_are_cancelled_when_nobody_wants_their_rows(imitated, tmp_path):
@@ -382,41 +379,38 @@ def test_tasks_are_cancelled_when_nobody_wants_their_rows(imitated, tmp_path):
     assert len(ray.cancelled) == 4
 
 
-def test_a_task_that_is_lost_or_raises_gives_a_row_that_says_so(imitated, tmp_path):
-    ray = imitated(result=ImitatedRay.exceptions.RayError("The node died.\nMore."))
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (
+            RayError("The node died.\nMore."),
+            "the worker's task was lost (The node died.) in each of 2 attempts, "
+            "not by an error of Python: run such a trial alone to see more",
+        ),
+        (
+            ImitatedRay.exceptions.OutOfMemoryError("Task was killed."),
+            "the worker's task was lost (Task was killed.) in each of 2 attempts, "
+            "perhaps for want of memory: try fewer workers",
+        ),
+        (
+            ImitatedRay.exceptions.RayTaskError("raised outside of a trial"),
+            "ModuleNotFoundError: No module named 'kmixup'",
+        ),
+    ],
+)
+def test_a_task_that_is_lost_or_raises_gives_a_row_with_the_reason(
+    imitated, tmp_path, error, reason
+):
+    error.cause = ModuleNotFoundError("No module named 'kmixup'")
+    imitated(result=error)
     ((row,),) = Ray(retries=1).rows(many(1), device="cpu", running=tmp_path)
-    assert row.reason == (
-        "the worker's task was lost (The node died.) in each of 2 attempts, "
-        "not by an error of Python: run such a trial alone to see more"
-    )
-    ray.result = ImitatedRay.exceptions.OutOfMemoryError("Task was killed.")
-    ((row,),) = Ray(retries=1).rows(many(1), device="cpu", running=tmp_path)
-    assert row.reason == (
-        "the worker's task was lost (Task was killed.) in each of 2 attempts, "
-        "perhaps for want of memory: try fewer workers"
-    )
-    ray.result = ImitatedRay.exceptions.RayTaskError()
-    ray.result.cause = ModuleNotFoundError("No module named 'kmixup'")
-    ((row,),) = Ray().rows(many(1), device="cpu", running=tmp_path)
-    assert row.reason == "ModuleNotFoundError: No module named 'kmixup'"
+    assert row.reason == reason
 
 
 def test_without_ray_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ValueError, match=r'not installed: pip install "kmixup\[ray\]"'):
         assert Ray().workers
-
-
-def test_a_cluster_that_is_not_there_is_one_sentence(imitated, monkeypatch):
-    ray = imitated()
-
-    def refuse(*args, **more):
-        raise ConnectionError("Could not find any running Ray instance.")
-
-    monkeypatch.setattr(ray, "init", refuse)
-    message = "address must be that of a running Ray cluster, auto does not answer: start one with"
-    with pytest.raises(ValueError, match=message):
-        assert Ray("auto").workers
 
 
 @pytest.fixture
@@ -442,15 +436,14 @@ def answering(answer):
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve():
-            client, _ = server.accept()
-            with client:
-                client.recv(100)
-                client.sendall(answer)
+            with suppress(OSError):
+                client, _ = server.accept()
+                with client:
+                    client.recv(100)
+                    client.sendall(answer)
 
-        thread = threading.Thread(target=serve)
-        thread.start()
+        threading.Thread(target=serve, daemon=True).start()
         yield server.getsockname()[1]
-        thread.join()
 
 
 @pytest.mark.parametrize("form", ["127.0.0.1:{}", "ray://127.0.0.1:{}", "localhost:{}"])
@@ -470,15 +463,17 @@ def test_another_service_at_the_address_is_rejected_at_once(imitated, answer):
 
 
 @pytest.mark.parametrize("error", [ConnectionError, ImitatedRay.exceptions.AuthenticationError])
-def test_a_cluster_that_asks_for_a_token_is_one_sentence_with_the_remedy(imitated, error):
-    ray = imitated()
-
+@pytest.mark.parametrize("address", ["auto", "127.0.0.1:{}"])
+def test_a_cluster_that_lets_nobody_in_is_one_sentence_with_the_remedy(imitated, error, address):
     def refuse(*args, **more):
         raise error("Failed to connect")
 
-    ray.init = refuse
-    with answering(GRPC) as port, pytest.raises(ValueError, match="lets nobody in: if .* a token"):
-        assert Ray(f"127.0.0.1:{port}").workers
+    imitated().init = refuse
+    sentence = "answers, but lets nobody in: if it asks for a token, set RAY_AUTH_MODE=token and"
+    if (error, address) == (ConnectionError, "auto"):
+        sentence = "running Ray cluster, auto does not answer: start one with `ray start --head`"
+    with answering(GRPC) as port, pytest.raises(ValueError, match=sentence):
+        assert Ray(address.format(port)).workers
 
 
 def test_an_address_that_swallows_packets_is_given_five_seconds(imitated, monkeypatch):

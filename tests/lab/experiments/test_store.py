@@ -11,8 +11,6 @@ import sys
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sweeping import done_row, failed_row
 
 from kmixup.lab.experiments import rows as module
@@ -23,7 +21,6 @@ from kmixup.lab.experiments.rows import (
     PUBLISHED,
     Store,
     read,
-    read_row,
     repair,
 )
 from kmixup.lab.train.config import Trial
@@ -110,34 +107,6 @@ def test_what_is_no_json_is_refused_before_a_byte_is_written(rows):
 
 
 # crashes
-
-
-@given(
-    before=st.lists(st.text(min_size=1), max_size=3),
-    fleet=st.lists(st.text(min_size=1), min_size=1, max_size=4),
-    share=st.floats(0, 1),
-)
-def test_of_a_write_that_is_cut_anywhere_the_whole_rows_remain(
-    tmp_path_factory, before, fleet, share
-):
-    folder = tmp_path_factory.mktemp("store")
-    with Store(folder) as store:
-        store.append(row(name, error=i) for i, name in enumerate(before))
-        start = (folder / NAME).stat().st_size
-        store.append(row(name, error=i) for i, name in enumerate(fleet))
-    contents = (folder / NAME).read_bytes()
-    cut = start + round(share * (len(contents) - start))
-    (folder / NAME).write_bytes(contents[:cut])
-
-    kept, end = {}, 0
-    for line in contents.splitlines(keepends=True):
-        end += len(line)
-        if end > len(line) and end - 1 <= cut:  # a row that lacks nothing but its end is whole
-            kept[json.loads(line)["id"]] = read_row(json.loads(line))
-    assert {entry.id: entry for entry in read(folder)} == kept
-    with Store(folder) as store:
-        store.append([row("after")])
-    assert {entry.id: entry for entry in read(folder)} == kept | {row("after").id: row("after")}
 
 
 def test_every_prefix_of_a_store_can_be_gone_on_with(tmp_path):
