@@ -41,12 +41,13 @@ def rows_of(path, delimiter=",", encoding="utf-8"):
 # saved and loaded
 
 
-def test_a_model_that_was_read_back_predicts_to_the_last_bit_alike(tmp_path, clients):
-    saved = untrained(load_data(str(clients)))
+@pytest.mark.parametrize("name", ["mlp-iris", "mlp-8-4"])
+def test_a_model_that_was_read_back_predicts_to_the_last_bit_alike(tmp_path, clients, name):
+    saved = untrained(load_data(str(clients)), name)
     saved.save(tmp_path / "run")
     again = load(tmp_path / "run")
     assert np.array_equal(again.predict_proba(clients), saved.predict_proba(clients))
-    assert (again.classes, again.name, again.record) == (("leaves", "stays"), "mlp-iris", {})
+    assert (again.classes, again.name, again.record) == (("leaves", "stays"), name, {})
     assert {path.name for path in (tmp_path / "run").iterdir()} == {
         "model.json",
         "model.safetensors",

@@ -23,7 +23,8 @@ from kmixup.lab.checks import SettingError
 from kmixup.lab.data import Dataset
 from kmixup.lab.data.inputs import InputPipeline
 from kmixup.lab.files import replace_content
-from kmixup.lab.models import MODELS, build
+from kmixup.lab.models import build
+from kmixup.lab.models.registry import OWN
 from kmixup.lab.train import record
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.methods import METHODS, MethodEntry
@@ -189,7 +190,7 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
             f"{path} must be a model of this version of kmixup, could not be read "
             f"({type(error).__name__}: {error}): train again, or copy it again"
         ) from error
-    if name not in MODELS and not allow_code:
+    if OWN in name and not allow_code:
         raise SettingError(
             "allow_code",
             f"must be set to load {folder}, whose network is the code {name!r}: set it if you "
@@ -234,7 +235,7 @@ def _network(
 ) -> nn.Module:
     """Build a network with the given weights; raise if they have other names or shapes."""
     # the meta device takes no memory, however large the shape is
-    device = torch.device("meta" if name in MODELS else "cpu")
+    device = torch.device("cpu" if OWN in name else "meta")
     with torch.random.fork_rng(devices=[]), device:
         net = build(name, in_shape=entry.seen_shape(shape), num_classes=outputs)
     net = net if entry.encoding is None else CleanEncoder(net, entry.encoding(shape))

@@ -7,7 +7,6 @@ unit alone if an environment variable is set before Python starts.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from functools import cache
@@ -17,7 +16,7 @@ import torch
 from kmixup.lab.checks import SettingError
 from kmixup.lab.formatting import ending
 
-WITHOUT_AMX = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}
+WITHOUT_AMX = "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
 
 PRODUCT = """
 import torch
@@ -34,26 +33,18 @@ def check(precision: str, device: str) -> None:
     """Raise if `precision` is "bf16" and `device`, as in `train`, is a CPU that dies of it."""
     accelerated = torch.cuda.is_available() or torch.backends.mps.is_available()
     on_cpu = device == "cpu" or (device == "auto" and not accelerated)
-    if precision != "bf16" or not on_cpu or not (code := _probe(with_amx=True)):
-        return
-    remedy = ""
-    if not _probe(with_amx=False):
-        (setting,) = WITHOUT_AMX.items()
-        remedy = f", or set {'='.join(setting)} before starting Python"
-    raise SettingError(
-        "precision",
-        f"must be fp32 on this CPU, a process that computed in bf16 {ending(code)}: use "
-        f"fp32{remedy}",
-    )
+    if precision == "bf16" and on_cpu and (code := _probe()):
+        raise SettingError(
+            "precision",
+            f"must be fp32 on this CPU, a process that computed in bf16 {ending(code)}: use fp32, "
+            f"or set {WITHOUT_AMX} before starting Python, which helps on some virtual machines",
+        )
 
 
 @cache
-def _probe(*, with_amx: bool) -> int:
+def _probe() -> int:
     """Return the exit code of a process that computes in bf16; negative for a signal."""
-    environment = os.environ if with_amx else os.environ | WITHOUT_AMX
     try:
-        return subprocess.run(
-            PROBE, capture_output=True, timeout=PATIENCE, env=environment
-        ).returncode
+        return subprocess.run(PROBE, capture_output=True, timeout=PATIENCE).returncode
     except subprocess.TimeoutExpired:
         return -KILLED
