@@ -113,7 +113,7 @@ def summary(data: DataInspection) -> str:
     if not data.labelled or first.crossing is None or last.crossing is None:
         return f"{text}."
     crossing, random = 100 * last.crossing.value, 100 * first.crossing.value
-    return f"{text}, and {crossing:.0f} % of them another class (random pairs: {random:.0f} %)."
+    return f"{text}, and {crossing:.0f} % are of another class (random pairs: {random:.0f} %)."
 
 
 def extent(data: DataInspection) -> str:

@@ -205,8 +205,8 @@ def _errors(standings: Standings) -> Iterator[doc.Block]:
             for title in standings.titles
         ],
         caption="Mean ± one standard error over trials; each method was tuned inside each trial on "
-        "validation samples, and tested once. The lowest error of a column is marked. Shaded "
-        "(↓ lower, ↑ higher): significantly different from mixup after Holm correction.",
+        "validation samples, and tested once. The lowest error of a column is framed (*). Blue "
+        "(↓) is significantly lower than mixup, orange (↑) higher, after Holm correction.",
     )
     if not standings.against:
         return

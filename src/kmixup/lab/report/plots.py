@@ -22,14 +22,7 @@ Draw = Callable[[Axes], None]
 
 @dataclass(frozen=True)
 class Curve:
-    """One line of a plot.
-
-    Attributes:
-        label: its name in the legend.
-        x: where its points are.
-        y: how high its points are.
-        errors: the heights of its error bars, empty for none.
-    """
+    """One line of a plot, with error bars if there are any."""
 
     label: str
     x: tuple[float, ...]
@@ -67,7 +60,7 @@ def against_alpha(curves: Sequence[Curve], *, ylabel: str) -> Draw:
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.08 * max((curve.top for curve in curves), default=1.0) or 1.0)
         axes.set(xlabel="alpha", ylabel=ylabel)
 
     return draw

@@ -63,8 +63,8 @@ def side_by_side(results: Sequence[TableResult]) -> HeatMap | None:
         [(label, [box(label, place) for place in places]) for label in cells],
         caption="± is one standard error. Differences are paired by trial, from mixup at the same "
         "alpha; k-mixup with a memory, with labels or on features is compared with k-mixup of the "
-        "same k, or of the largest k without. Shaded (↓ lower, ↑ higher): still significant after "
-        "Holm correction. Nothing is chosen here.",
+        "same k, or of the largest k without. Blue (↓) is lower, orange (↑) higher, and still "
+        "significant after Holm correction. Nothing is chosen here.",
     )
 
 

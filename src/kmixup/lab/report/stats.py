@@ -334,9 +334,7 @@ def corrected(differences: Sequence[PairedDifference | None]) -> tuple[float, ..
 def together(verdicts: Sequence[Verdict]) -> Mood:
     """The colour of several verdicts."""
     moods = {verdict.mood for verdict in verdicts}
-    if "bad" in moods:
-        return "bad"
-    return "good" if moods == {"good"} else "open"
+    return moods.pop() if len(moods) == 1 else "open"
 
 
 # Ranks over data sets (Demšar 2006, "Statistical comparisons of classifiers over multiple data

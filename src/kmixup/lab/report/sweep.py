@@ -261,7 +261,7 @@ def printed_text(comparison: CellComparison) -> str:
 
 def _columns(grid: Grid) -> str:
     sides = Counter(stats.corrected_side(test, p) for _, test, p in column_tests(grid))
-    if not sides:
+    if sides.total() < 2:
         return NOTHING
     return f"of {count(sides.total(), 'cell')}: {sides[-1]} lower, {sides[1]} higher"
 
@@ -349,8 +349,8 @@ def _errors(result: TableResult, grid: Grid) -> doc.HeatMap:
     caption = ""
     if any(tests.values()):
         caption = (
-            "Shaded (↓ lower, ↑ higher): significantly different from k = 1 at the same alpha, "
-            "after Holm correction. The lowest error is marked."
+            "Blue (↓) is significantly lower than k = 1 at the same alpha, orange (↑) higher, after "
+            "Holm correction. The lowest error is framed (*)."
         )
     return _map(result, grid, title, box, caption=caption)
 
@@ -364,7 +364,7 @@ def _differences(result: TableResult, grid: Grid) -> doc.HeatMap:
 
     return _map(
         result, grid, f"Ours − the paper's, {RULE[grid.rule]}", box, repeats=True,
-        caption=f"Shaded: more than {STANDARD_ERRORS:g} standard errors (s.e.) apart.",
+        caption=f"Coloured: more than {STANDARD_ERRORS:g} standard errors (s.e.) apart.",
     )  # fmt: skip
 
 

@@ -275,7 +275,7 @@ def surface(tuned: Tuned) -> doc.HeatMap:
         f"k-mixup: validation {measure.name} {measure.unit}",
         [(f"α {alpha:g}", "") for alpha in alphas],
         rows,
-        caption="± standard error (seeds). The winner is marked.",
+        caption="± standard error (seeds). The winner is framed (*).",
     )
 
 
