@@ -1,8 +1,8 @@
 """Pictures of published rows: `python docs/evidence.py` draws them into docs/img.
 
-`gains` has what README expects of mixup and k-mixup on every data set, `low_data` the errors
-against alpha with few training images. Every picture carries the figures that it shows as text,
-so that a test can tell whether the rows still say the same.
+`gains` has the differences between ERM, mixup and k-mixup on every data set, `low_data` the errors
+against alpha on small training sets. Every picture carries its numbers as text, so that a test can
+compare them with the rows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DATA = {
     "MNIST, 5,000": ("mnist-5000", "mnist-5000"),
     "CIFAR-10, 5,000": ("cifar10-5000", "cifar10-5000-clean"),
 }
-# panels of the pictures of few training images, by what stands behind the name of the table
+# panels for small training sets, by the suffix of the table's name
 DIGITS = {
     "test error, %": "",
     "under noise of 64/255, %": "-noise-64",
@@ -42,15 +42,15 @@ DIGITS = {
 }
 PHOTOS = {
     "test error as trained, %": "",
-    "with clean statistics, %": "-clean",
+    "with clean batch norm, %": "-clean",
     "under noise of 16/255, %": "-noise-16",
     "under FGSM of 2/255, %": "-fgsm-2",
 }
 ALPHA = 1.0
 QUESTIONS = (
-    "mixup less plain training,\nalpha = 1",
-    "k = 16 less mixup,\nalpha = 1",
-    "best k less best mixup,\nafter a search over alpha",
+    "mixup − ERM,\nalpha = 1",
+    "k = 16 − mixup,\nalpha = 1",
+    "best k − best mixup,\nafter a search over alpha",
 )
 
 
@@ -120,7 +120,7 @@ def low_data_figures(preset: str, tests: Mapping[str, str]) -> dict[str, object]
             if cell.mean is None or cell.standard_error is None:
                 raise ValueError(f"{preset} must have several trials of k = {cell.k}, has not")
             point = [round(cell.mean, 4), round(cell.standard_error, 4)]
-            label = f"k = {cell.k}" if cell.k > 1 else "mixup" if cell.k else "plain training"
+            label = f"k = {cell.k}" if cell.k > 1 else "mixup" if cell.k else "ERM"
             lines.setdefault(label, {})[f"{cell.alpha:g}"] = point
         shown[title] = lines
     return dict(shown)
@@ -139,9 +139,9 @@ def low_data(shown: Mapping[str, Mapping[str, Mapping[str, tuple[float, float]]]
 
 def _against_alpha(panel: Axes, lines: Mapping[str, Mapping[str, tuple[float, float]]]) -> None:
     curves = dict(lines)
-    ((mean, error),) = curves.pop("plain training").values()
+    ((mean, error),) = curves.pop("ERM").values()
     panel.axhspan(mean - error, mean + error, color=FAINT, alpha=0.4, linewidth=0)
-    panel.axhline(mean, color=BLACK, ls="dashed", linewidth=1.2, label="plain training")
+    panel.axhline(mean, color=BLACK, ls="dashed", linewidth=1.2, label="ERM")
     for i, (label, points) in enumerate(curves.items()):
         means, errors = zip(*points.values(), strict=True)
         panel.errorbar(

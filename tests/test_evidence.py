@@ -24,7 +24,7 @@ def test_a_picture_shows_the_figures_of_the_rows(name):
     panels = draw(shown).axes
     assert [panel.get_title() for panel in panels] == list(shown)
     for panel, content in zip(panels, shown.values(), strict=True):
-        assert len(panel.containers) == len(content) - ("plain training" in content)
+        assert len(panel.containers) == len(content) - ("ERM" in content)
 
 
 def test_the_first_picture_has_the_differences_of_readme():

@@ -6,15 +6,13 @@ import math
 import signal
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.table import Table as TerminalTable
-    from rich.text import Text
 
     from kmixup.measured import Measured
 
-Justify = Literal["left", "right"]
 NOTHING = "–"  # stands where there is no number
 
 
@@ -182,19 +180,11 @@ def escaped(text: str) -> str:
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table of text, and the ways to write it.
-
-    Attributes:
-        header: the heading of each column.
-        rows: cells from left to right; a row may end early.
-        title: stands above the table.
-        caption: stands below the table.
-    """
+    """A table of text, and the ways to write it."""
 
     header: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[str]]  # in Markdown a row may end early
     title: str = ""
-    caption: str = ""
 
     def aligned(self) -> str:
         """Markdown whose columns line up, to be read as it is. The cells must be plain text.
@@ -239,42 +229,16 @@ class TextTable:
         ]
 
     def printed(self, **look: Any) -> TerminalTable:
-        """The table for a terminal; `look` goes to `terminal_table`."""
-        return terminal_table(
-            self.header, self.rows, title=self.title, caption=self.caption, **look
-        )
+        """The table for a terminal, without markup; `look` goes to `rich.table.Table`."""
+        from rich.markup import escape
+        from rich.table import Table
 
-
-def terminal_table(
-    header: Sequence[str],
-    rows: Sequence[Sequence[str | Text]],
-    *,
-    title: str = "",
-    caption: str = "",
-    first: Justify = "left",
-    others: Justify = "right",
-    **look: Any,
-) -> TerminalTable:
-    """A table of rich, in which nothing but a `Text` has colours.
-
-    Args:
-        header: the heading of each column.
-        rows: cells from left to right.
-        title: stands above the table.
-        caption: stands below the table.
-        first: to which side the first column is aligned.
-        others: to which side the other columns are aligned.
-        look: further arguments of `rich.table.Table`.
-    """
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(title=escape(title) or None, caption=escape(caption) or None, **look)
-    for i, name in enumerate(header):
-        table.add_column(escape(name), justify=others if i else first)
-    for row in rows:
-        table.add_row(*(escape(cell) if isinstance(cell, str) else cell for cell in row))
-    return table
+        table = Table(title=escape(self.title) or None, **look)
+        for i, name in enumerate(self.header):
+            table.add_column(escape(name), justify="right" if i else "left")
+        for row in self.rows:
+            table.add_row(*map(escape, row))
+        return table
 
 
 def _lines(lines: Iterable[Sequence[str]]) -> str:

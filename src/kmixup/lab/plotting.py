@@ -120,13 +120,9 @@ def svg(figure: Figure, about: Mapping[str, str]) -> bytes:
 def png(
     figure: Figure, about: Mapping[str, str] = {}, *, dpi: float = DPI, smooth: bool = False
 ) -> bytes:
-    """A figure as a PNG file.
+    """A figure as a PNG file with texts `about` it.
 
-    Args:
-        figure: what to write.
-        about: texts to put into the file.
-        dpi: pixels to an inch.
-        smooth: keep gradients smooth; otherwise rare colours are kept true.
+    `smooth` keeps gradients smooth; otherwise rare colours are kept true.
     """
     full, small, texts = io.BytesIO(), io.BytesIO(), PngInfo()
     with in_style():
@@ -135,11 +131,8 @@ def png(
         texts.add_itxt(key, text)
     image = Image.open(full).convert("RGB")
     # in a palette a picture takes a third of the room, and looks the same
-    if smooth:
-        image = image.quantize(96, Image.Quantize.MEDIANCUT)
-    else:
-        image = image.quantize(256, Image.Quantize.MAXCOVERAGE)
-    image.save(small, format="png", optimize=True, pnginfo=texts)
+    palette = (96, Image.Quantize.MEDIANCUT) if smooth else (256, Image.Quantize.MAXCOVERAGE)
+    image.quantize(*palette).save(small, format="png", optimize=True, pnginfo=texts)
     return small.getvalue()
 
 

@@ -106,14 +106,6 @@ def test_a_row_of_a_wide_table_is_a_sentence_on_the_terminal():
     assert terminal(Document("", [table])).strip() == "Iris: better; difference: −1"
 
 
-def test_maps_that_repeat_numbers_are_on_the_page_only():
-    again = HeatMap(**{**vars(MAP), "title": "Again", "repeats": True})
-    both = Document("", [MAP, again])
-    assert "Again" in html(both)
-    assert "Again" not in markdown(both)
-    assert "Again" not in terminal(both)
-
-
 def test_only_significant_boxes_are_shaded():
     boxes = [Box("1", side=-1), Box("2", best=True), Box("3", side=1, best=True), Box("4")]
     shaded = HeatMap("", [(name, "") for name in "abcd"], [("k", boxes)])

@@ -24,25 +24,15 @@ SIZE = 512
 
 @dataclass(frozen=True, eq=False)
 class Cloud:
-    """Points that are matched and mixed in all their dimensions and shown in the plane.
-
-    Attributes:
-        title: title of their panel.
-        x: points, `(n, d)`.
-        y: indices into `classes`, `(n,)`.
-        classes: names of the classes.
-        centre: centre of the picture, `(d,)`.
-        axes: points are shown at (x - centre) @ axes, `(d, 2)`.
-        note: what the picture leaves out, for the caption.
-    """
+    """Points that are matched and mixed in all their dimensions and shown in the plane."""
 
     title: str
-    x: Array
-    y: NDArray[np.int64]
+    x: Array  # points, `(n, d)`
+    y: NDArray[np.int64]  # indices into `classes`, `(n,)`
     classes: tuple[str, ...]
-    centre: Array
-    axes: Array
-    note: str = ""
+    centre: Array  # of the picture, `(d,)`
+    axes: Array  # points are shown at (x - centre) @ axes, `(d, 2)`
+    note: str = ""  # what the picture leaves out, for the caption
 
     @classmethod
     def of(cls, title: str, x: ArrayLike, y: ArrayLike, *, note: str = "") -> Cloud:

@@ -19,19 +19,11 @@ from kmixup.lab.train.loop import train
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """How accuracy grew with one k and alpha, each in [0, 1].
-
-    Attributes:
-        k: the k of the runs.
-        alpha: their alpha.
-        train: accuracy on the mixed batches of every epoch, where each label counts by its
-            weight, `(trials, epochs)`.
-        test: accuracy on the test part after every epoch, `(trials, epochs)`.
-    """
+    """Accuracy in [0, 1] after every epoch with one k and alpha, `(trials, epochs)`."""
 
     k: int
     alpha: float
-    train: Array
+    train: Array  # on the mixed batches, where each label counts by its weight
     test: Array
 
 
@@ -104,9 +96,8 @@ def convergence(courses: Sequence[Course], title: str) -> Figure:
     count = len(courses[0].test)
     mean = f"the mean of {count} networks, with their range" if count > 1 else "one network"
     figure.set_label(
-        f"Convergence on {title}; each line is {mean}. Test accuracy is on the test part as it "
-        "is. Training accuracy is on the mixed batches of the epoch while the weights move, "
-        "a right answer counting by the weight of its label in the mix: it is lower the more "
-        "labels differ inside a pair, which at larger k they usually do less."
+        f"Convergence on {title}; each line is {mean}. Training accuracy is on the mixed batches "
+        "of the epoch, each label weighted by its share: it is lower the more labels differ "
+        "within pairs, which they usually do less at larger k."
     )
     return figure

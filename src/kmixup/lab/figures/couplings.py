@@ -196,7 +196,7 @@ def _sets(axes: Axes, cloud: Cloud, first: Array, second: Array) -> None:
     dots(axes, cloud.plane[second], cloud.shares[second], size=80)
     outline = [withStroke(linewidth=1.4, foreground=BLACK)]  # legible on every colour
     rows = range(len(first))
-    names = [_number(row) for row in rows] + [_letter(row) for row in rows]
+    names = [str(row + 1) for row in rows] + [_letter(row) for row in rows]
     for (x, y), name in zip(cloud.plane[[*first, *second]], names, strict=True):
         axes.text(
             x, y, name, color="white", fontsize=7, weight="bold", ha="center",
@@ -211,7 +211,7 @@ def _costs(axes: Axes, square: Array, column: list[int]) -> None:
     for row, at in enumerate(column):
         axes.add_patch(Rectangle((at - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=BLACK, lw=2))
     k = len(square)
-    axes.set_yticks(range(k), [_number(row) for row in range(k)])
+    axes.set_yticks(range(k), [str(row + 1) for row in range(k)])
     axes.set_xticks(range(k), [_letter(row) for row in range(k)])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
@@ -221,10 +221,6 @@ def _lines(axes: Axes, cloud: Cloud, first: Array, partner: Array) -> None:
     ends = np.stack([cloud.plane[first], cloud.plane[partner]], 1)
     axes.scatter(*xy(cloud.plane), s=2, color=FAINT, zorder=1)
     axes.add_collection(LineCollection(list(ends), colors=BLACK, linewidths=1.0, zorder=2))
-
-
-def _number(row: int) -> str:
-    return str(row + 1)
 
 
 def _letter(row: int) -> str:

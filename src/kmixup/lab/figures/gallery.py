@@ -26,27 +26,16 @@ QUICK, QUICK_SIZE = Protocol(epochs=30, rate=0.05, batch_size=32), 512
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user chose.
+    """What the user chose."""
 
-    Attributes:
-        folder: where figures are written and trained networks are cached.
-        data: a data set instead of the toys or MNIST.
-        limit: number of samples to read.
-        target: column of the classes, if the data are a table.
-        seed: seed of points, partners and networks.
-        epochs: length of training, by default 200 epochs for surfaces and 10 for convergence.
-        trials: networks for each line of convergence.
-        quick: draw with few points, samples and epochs.
-    """
-
-    folder: Path
-    data: str | None = None
-    limit: int | None = None
-    target: str | None = None
-    seed: int = 0
-    epochs: int | None = None
-    trials: int = 1
-    quick: bool = False
+    folder: Path  # where figures are written and trained networks are cached
+    data: str | None = None  # instead of the toys or MNIST
+    limit: int | None = None  # number of samples to read
+    target: str | None = None  # column of the classes, if the data are a table
+    seed: int = 0  # of points, partners and networks
+    epochs: int | None = None  # by default 200 for surfaces and 10 for convergence
+    trials: int = 1  # networks for each line of convergence
+    quick: bool = False  # draw with few points, samples and epochs
 
     def __post_init__(self) -> None:
         for name, value, least in (("seed", self.seed, 0), ("trials", self.trials, 1)):
@@ -110,7 +99,6 @@ def _convergence(s: Settings) -> Figure:
 
 
 def _over_k(s: Settings, figure: Callable[..., Figure], **quick: Any) -> Figure:
-    """Draw a figure with its defaults, or with the settings `quick`."""
     return figure(**s.pick({}, quick), seed=s.seed)
 
 

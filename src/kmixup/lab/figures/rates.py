@@ -13,19 +13,8 @@ from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from kmixup import theory
-from kmixup.lab.plotting import (
-    BLUE,
-    COLOURS,
-    DASHES,
-    GREEN,
-    MARKERS,
-    ORANGE,
-    RED,
-    Array,
-    k_axis,
-    panels,
-    styled,
-)
+from kmixup.lab import plotting
+from kmixup.lab.plotting import BLUE, DASHES, GREEN, MARKERS, ORANGE, RED, Array, k_axis, panels
 from kmixup.lab.train.streams import drawing_from
 
 PLACES = {
@@ -36,7 +25,7 @@ PLACES = {
 SMALL = 0.01  # slopes of the expansion's remainder are fitted up to this step
 
 
-@styled
+@plotting.styled
 def cross_fraction(
     ks: Sequence[int] = (1, 2, 4, 8, 16, 32, 64, 128),
     *,
@@ -95,13 +84,10 @@ def cross_fraction(
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axes.yaxis.set_minor_locator(NullLocator())
     figure.set_label(
-        f"Share of matches that join two clusters of {points:,} points each, far apart, in "
-        f"{samples} pairs of independent k-subsets (with two standard errors), beside the "
-        "expected share and the bound of Theorem 3.4, both for subsets of so many points. In a "
-        "row, where an angle is obtuse, the share exceeds the paper's bound; the corrected one "
-        "is its double, for the longest chain of two matches. The share falls like k^(-1/2), so "
-        "that the number (right) grows; "
-        f"slopes are of k ≥ {ks[upper][0]}, and the legend compares at k = {ks[-1]}."
+        f"Share of matches between distant clusters of {points:,} points, in {samples} pairs of "
+        "k-subsets (± two standard errors), beside the expected share and the bound of Theorem "
+        "3.4. In a row the share exceeds the paper's bound; the corrected bound is its double. The "
+        f"share falls like k^(-1/2), their number (right) grows. Slopes are for k ≥ {ks[upper][0]}."
     )
     return figure
 
@@ -120,7 +106,7 @@ def _cube(rng: np.random.Generator, d: int, clusters: int = 1) -> Source:
     return draw, d, clusters
 
 
-@styled
+@plotting.styled
 def matched_distance(
     ks: Sequence[int] = (4, 8, 16, 32, 64, 128, 256), *, samples: int = 150, seed: int = 0
 ) -> Figure:
@@ -137,7 +123,7 @@ def matched_distance(
     axes = grid[0, 0]
     size = np.asarray(ks, dtype=np.float64)
     upper = _upper(ks)
-    looks = zip(COLOURS, MARKERS, DASHES, strict=False)
+    looks = zip(plotting.COLOURS, MARKERS, DASHES, strict=False)
     for (name, (draw, d, clusters)), (colour, marker, dash) in zip(
         sources.items(), looks, strict=False
     ):
@@ -159,11 +145,10 @@ def matched_distance(
         title_fontsize=8,
     )  # fmt: skip
     figure.set_label(
-        f"Mean squared distance of matched points in {samples} pairs of batches of k fresh points "
-        "(with two standard errors), uniform on a unit cube in d dimensions, or on two of them. "
-        "Lines are the rates 1/k, log k / k, k^(-2/d) for d = 1, 2 and more, and k^(-1/2) "
-        f"for two clusters, of fitted height; slopes are of k ≥ {ks[upper][0]}. "
-        "In 2 and 5 dimensions k this small is still on the way to the rate."
+        f"Mean squared distance of matched points in {samples} pairs of batches of k points (± two "
+        "standard errors), uniform on one or two unit cubes. Lines are the rates 1/k, log k / k, "
+        "k^(-2/d) for d = 1, 2 and more, and k^(-1/2) for two clusters, with fitted height. Slopes "
+        f"are for k ≥ {ks[upper][0]}; in 2 and 5 dimensions such k are still far from the rate."
     )
     return figure
 
@@ -192,7 +177,7 @@ def fitted_network(X: Tensor, y: Tensor, *, steps: int = 200, seed: int = 0) -> 
     return net.requires_grad_(False)
 
 
-@styled
+@plotting.styled
 def remainder(
     X: ArrayLike,
     y: ArrayLike,

@@ -88,10 +88,9 @@ def counterexample() -> Figure:
         axes.set_title(f"{title}: {number} cross {plural}, cost {total:.2f} D²")
     grid[0, 0].legend(loc="upper left", ncols=2)
     figure.set_label(
-        "Three clusters in a row, D apart. The first batch (circles) has a point more in A than "
-        "the second (squares), and one fewer in C. A single match from A to C costs about 4D²; "
-        "two, from A to B and from B to C, cost about 2D². So an optimal matching crosses twice "
-        "where Lemma 3.3 counts one."
+        "Three clusters in a row, D apart. The first batch (circles) has one point more in A than "
+        "the second (squares), and one fewer in C. One match from A to C costs about 4D², two via "
+        "B cost about 2D²: an optimal matching crosses twice where Lemma 3.3 counts one."
     )
     return figure
 
@@ -157,10 +156,8 @@ def endpoints(
     figure.set_label(
         f"A counter-example to Theorem 3.5. The cluster A is two small discs (radius {ISLAND:g}, "
         "drawn larger), and A2 lies outside of A_ε (shaded: the points within (1 + ε) D of B). A "
-        "point too many in A2 and one too few in B are matched directly, because a detour over "
-        "A1 costs more. Right: the share of pairs of batches in which a cross match begins or "
-        "ends in A2, with two standard errors. It does not fall with k: of three equal discs, "
-        "in two thirds of all large batches one of A2 and B has too many points and one too few."
+        "surplus point in A2 is matched directly with B, because the detour over A1 costs more. "
+        "Right: the share of batches with such a match (± two standard errors) stays high."
     )
     return figure
 

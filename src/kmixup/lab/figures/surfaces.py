@@ -7,8 +7,8 @@ file, so that pictures can be drawn again without training.
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ NAME = "surfaces.npz"
 K, ALPHA = 16, 1.0
 STEPS = 160  # points of the grid along an axis
 SHOWN = 150  # training points in a picture, of each class
-# on pages: orange for class 0, white where a network is undecided, blue for class 1
+# on pages: orange for class 0, white at probability 1/2, blue for class 1
 CLASSES = LinearSegmentedColormap.from_list("classes", ["#d95f0e", "#f7f7f7", "#2166ac"])
 POINTS = ("#fdd0a2", "#c6dbef")  # the same in lighter colours, for training points
 PICTURE_DPI = 120
@@ -41,36 +41,22 @@ PICTURE_DPI = 120
 
 @dataclass(frozen=True)
 class Picture:
-    """A decision surface for a report.
+    """A decision surface for a report, as a PNG file."""
 
-    Attributes:
-        title: the method.
-        caption: its test error.
-        png: the picture as a PNG file.
-    """
-
-    title: str
-    caption: str
+    title: str  # the method
+    caption: str  # its test error
     png: bytes
 
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """Output of one network over the plane.
+    """Output of one network over the plane."""
 
-    Attributes:
-        belief: probability of class 1 on a grid `(steps, steps)`, in 255ths.
-        edge: the grid reaches from -edge to edge in both directions.
-        x: some of the training points, `(n, 2)`.
-        y: their classes, `(n,)`.
-        error: test error in per cent, NaN if training diverged.
-    """
-
-    belief: NDArray[np.uint8]
-    edge: float
-    x: NDArray[np.float32]
-    y: NDArray[np.int64]
-    error: float
+    belief: NDArray[np.uint8]  # probability of class 1 on a grid `(steps, steps)`, in 255ths
+    edge: float  # the grid reaches from -edge to edge in both directions
+    x: NDArray[np.float32]  # some of the training points, `(n, 2)`
+    y: NDArray[np.int64]  # their classes, `(n,)`
+    error: float  # test error in per cent, NaN if training diverged
 
 
 def three_methods(base: Trial, *, k: int, alpha: float) -> list[Trial]:
@@ -95,21 +81,16 @@ def toy_trials(trials: Iterable[Trial]) -> list[list[Trial]]:
 
     They use the longest protocol that was run on the toy, and its lowest seed.
     """
-    mlps: dict[str, list[Trial]] = {data: [] for data in DRAW}
-    for trial in trials:
-        if trial.data in mlps and trial.model.startswith("mlp-"):  # what a fleet can train
-            mlps[trial.data].append(trial)
-    longest = [
-        min(run, key=lambda trial: (-trial.protocol.epochs, trial.seed, repr(trial)))
-        for run in mlps.values()
-        if run
-    ]
-    return [
-        three_methods(
-            base, k=min(K, base.protocol.batch_size, base.limit or K, base.size or K), alpha=ALPHA
-        )
-        for base in longest
-    ]
+    longest: dict[str, Trial] = {}
+    for trial in sorted(trials, key=lambda t: (-t.protocol.epochs, t.seed, repr(t))):
+        if trial.data in DRAW and trial.model.startswith("mlp-"):  # what a fleet can train
+            longest.setdefault(trial.data, trial)
+    chosen = []
+    for data in filter(longest.__contains__, DRAW):
+        base = longest[data]
+        k = min(K, base.protocol.batch_size, base.limit or K, base.size or K)
+        chosen.append(three_methods(base, k=k, alpha=ALPHA))
+    return chosen
 
 
 def surfaces_of(trials: Sequence[Sequence[Trial]], folder: Path) -> list[list[Surface]]:
@@ -154,13 +135,9 @@ def _key(trials: Sequence[Sequence[Trial]]) -> str:
 def _write(
     path: Path, trials: Sequence[Sequence[Trial]], surfaces: Sequence[Sequence[Surface]]
 ) -> None:
-    flat = [surface for fleet in surfaces for surface in fleet]
-    arrays: dict[str, Any] = {
-        f"{name}-{i}": np.asarray(value)
-        for i, surface in enumerate(flat)
-        for name, value in vars(surface).items()
-    }
-    arrays["key"] = np.array(_key(trials))
+    arrays: dict[str, Any] = {"key": np.array(_key(trials))}
+    for i, surface in enumerate(surface for fleet in surfaces for surface in fleet):
+        arrays |= {f"{name}-{i}": np.asarray(value) for name, value in vars(surface).items()}
     replace_file(path, lambda stream: np.savez_compressed(stream, **arrays))
 
 
@@ -172,19 +149,15 @@ def _read(path: Path, trials: Sequence[Sequence[Trial]]) -> list[list[Surface]] 
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
             if str(stored["key"]) != _key(trials):
                 return None
-            flat = iter(
-                Surface(
-                    stored[f"belief-{i}"],
-                    float(stored[f"edge-{i}"]),
-                    stored[f"x-{i}"],
-                    stored[f"y-{i}"],
-                    float(stored[f"error-{i}"]),
-                )
-                for i in range(sum(map(len, trials)))
-            )
-            return [[next(flat) for _ in fleet] for fleet in trials]
+            numbers = iter(range(sum(map(len, trials))))
+            return [[_stored(stored, next(numbers)) for _ in fleet] for fleet in trials]
     except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile):
         return None
+
+
+def _stored(arrays: Mapping[str, NDArray[Any]], i: int) -> Surface:
+    values: dict[str, Any] = {entry.name: arrays[f"{entry.name}-{i}"] for entry in fields(Surface)}
+    return Surface(**values | {name: float(values[name]) for name in ("edge", "error")})
 
 
 @styled
@@ -239,16 +212,13 @@ def pictures(runs: Iterable[Trial], folder: Path) -> dict[str, tuple[Picture, ..
     trials = toy_trials(runs)
     if not trials:
         return {}
-    return {
-        toy[0].data: tuple(map(_picture, _titles(toy), beliefs))
-        for toy, beliefs in zip(trials, surfaces_of(trials, folder), strict=True)
-    }
-
-
-def _titles(toy: Sequence[Trial]) -> tuple[str, str, str]:
-    method = toy[-1].method
-    alpha = f"α = {method.alpha:g}"
-    return "ERM", f"mixup, {alpha}", f"k-mixup, k = {method.k}, {alpha}"
+    drawn = {}
+    for toy, surfaces in zip(trials, surfaces_of(trials, folder), strict=True):
+        method = toy[-1].method
+        alpha = f"α = {method.alpha:g}"
+        titles = ("ERM", f"mixup, {alpha}", f"k-mixup, k = {method.k}, {alpha}")
+        drawn[toy[0].data] = tuple(map(_picture, titles, surfaces))
+    return drawn
 
 
 def _picture(title: str, surface: Surface) -> Picture:

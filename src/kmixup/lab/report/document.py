@@ -2,7 +2,7 @@
 
 Builders (`sweep`, `tune`, `league`, `inspect`) return a `Document`. `render_terminal`,
 `render_markdown` and `render_html` write it. The terminal leaves out details, figures, facts and
-fine print; Markdown leaves out figures, facts and maps that only repeat numbers.
+fine print; Markdown leaves out figures and facts.
 """
 
 from __future__ import annotations
@@ -81,7 +81,6 @@ class HeatMap:
     head: Sequence[tuple[str, str]]  # two lines above every column
     rows: Sequence[tuple[str, Sequence[Box]]]  # a single box spans all columns
     caption: str = ""
-    repeats: bool = False  # whether the numbers are in another table as well
 
 
 @dataclass(frozen=True)

@@ -409,21 +409,19 @@ def partition_of(rows: Iterable[Row]) -> Partition:
 
 # Tables of your own sweep
 
-Place = tuple[str, str, str, float | None]  # data, network, measure and eps
-
 
 def tables_of(rows: Iterable[Row]) -> tuple[PaperTable, ...]:
     """One table for each data set, network, method, measure and eps that was run.
 
     Rows that differ in anything else, e.g. the protocol, are results of the same table.
     """
-    places: dict[Place, list[Trial]] = {}
+    places: dict[tuple[str, str, str, float | None], list[Trial]] = {}
     for row in rows:
         for test in tests_of(row.trial):
             places.setdefault((row.trial.data, row.trial.model, *test), []).append(row.trial)
     in_order = sorted(places, key=lambda at: (at[0], at[1], MEASURES.index(at[2]), at[3] or 0.0))
     return tuple(
-        _table(place, method, variant, places[place])
+        _table(*place, method, variant, places[place])
         for place in in_order
         for method in _methods(places[place])
         for variant in _variants(method, places[place])
@@ -445,42 +443,47 @@ def _methods(trials: Iterable[Trial]) -> list[str]:
 def _variants(name: str, trials: Iterable[Trial]) -> list[dict[str, Any]]:
     """The variants of a method, each once; the plain one if there is no other."""
     variants = {
-        tuple(getattr(trial.method, setting) for setting in VARIANTS): trial.method
+        tuple(variant_words(trial.method)): {v: getattr(trial.method, v) for v in VARIANTS}
         for trial in trials
         if name == trial.method.name
     }
-    ordered = sorted(variants, key=lambda values: variant_words(variants[values]))
-    return [dict(zip(VARIANTS, values, strict=True)) for values in ordered] or [{}]
+    return [variants[words] for words in sorted(variants)] or [NO_VARIANT]
 
 
 def _table(
-    place: Place, method: str, variant: dict[str, Any], trials: Sequence[Trial]
+    data: str,
+    model: str,
+    measure: str,
+    eps: float | None,
+    method: str,
+    variant: Mapping[str, Any],
+    trials: Sequence[Trial],
 ) -> PaperTable:
-    data, model, measure, eps = place
-    words = variant_words(SimpleNamespace(**(NO_VARIANT | variant)))
+    words = variant_words(SimpleNamespace(**variant))
     mixed = [
         trial.method
         for trial in trials
         if baseline_of(method) == trial.method.name
         or (method == trial.method.name and variant_words(trial.method) == words)
     ]
-    alphas = sorted({mixing.alpha for mixing in mixed}) or [0.0]  # a column for ERM if alone
-    name, title = [data, model, method], [data, model, " ".join([method, *words])]
-    if measure != ERROR:
-        name.append(measure)
-    if eps is not None:
-        name.append(f"{eps:g}")
-        title.append(f"{measure} {eps:g}/255")
-    elif measure == CLEAN:
+    shift = [] if measure == ERROR else [measure]
+    shift += [] if eps is None else [f"{eps:g}"]
+    title = [data, model, " ".join([method, *words])]
+    if measure == CLEAN:
         title.append("recomputed batch-norm statistics")
+    elif measure != ERROR:
+        title.append(f"{measure} {eps:g}/255")
     return PaperTable(
-        name="-".join([*name, *words]),
+        name="-".join([data, model, method, *shift, *words]),
         title=", ".join(title),
         label="your own sweep",
         data=data,
         model=model,
         ks=tuple(sorted({mixing.k for mixing in mixed})),
-        columns=tuple(PaperColumn(alpha, eps=eps) for alpha in alphas),
+        columns=tuple(  # a column for ERM if alone
+            PaperColumn(alpha, eps=eps)
+            for alpha in sorted({mixing.alpha for mixing in mixed}) or [0.0]
+        ),
         errors=None,
         erm=None,
         confidence=None,

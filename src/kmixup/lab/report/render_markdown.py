@@ -23,7 +23,7 @@ ARROWS = {-1: " ↓", 0: "", 1: " ↑"}
 
 
 def markdown(document: Document) -> str:
-    """The document, without figures, facts and maps that repeat numbers."""
+    """The document, without figures and facts."""
     parts = [f"# {escaped(document.title)}", *_parts(document.blocks)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -47,7 +47,7 @@ def _part(block: Block) -> Iterator[str]:
         case ReportTable() if block.rows:
             yield f"**{escaped(block.title)}**" if block.title else ""
             yield TextTable(block.header, block.rows).markdown()
-        case HeatMap() if not block.repeats:
+        case HeatMap():
             yield f"**{escaped(block.title)}**"
             yield heat_table(block, between=" ").markdown()
             yield escaped(block.caption)

@@ -55,7 +55,7 @@ def _shown(blocks: Iterator[Block] | Sequence[Block]) -> Iterator[RenderableType
                 if block.title:
                     yield Text(f"\n{block.title}")
                 yield from _sentences(block) if block.sentences else [_table(block)]
-            case HeatMap() if not block.repeats:
+            case HeatMap():
                 yield Text(f"\n{block.title}")
                 yield _heat(block)
                 if block.caption:

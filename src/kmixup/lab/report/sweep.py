@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from kmixup.lab.evaluate.baseline import constant_sentence
 from kmixup.lab.evaluate.shifts import SHIFTS
@@ -43,7 +42,6 @@ MEASURE = {ERROR: "test error", CLEAN: "test error with recomputed batch-norm st
 }
 XI = "Xi (ξ) is the strength of mixing: the root mean square distance that mixing moves a sample."
 FEW = 6  # tables that a page shows unfolded
-STANDARD_ERRORS = 2.0  # from here on a difference from the paper is shaded
 
 
 @dataclass(frozen=True)
@@ -300,9 +298,6 @@ def _section(result: TableResult) -> Iterator[doc.Block]:
         yield doc.Figures(drawn)
     if compared := comparisons(result):
         yield doc.Details("Best against best", [_compared(compared)])
-    if result.printed:
-        gaps = [_differences(result, grid) for grid in result.grids]
-        yield doc.Details("Differences from the paper's numbers", gaps)
     if drawn := _training(result):
         yield doc.Details("Training curves", [doc.Figures(drawn)])
     if any(cell.errors for cell in result.cells):
@@ -319,17 +314,6 @@ def subject(result: TableResult) -> str:
     where = f" of {next(iter(levels)):g}/255" if len(levels) == 1 else ""
     measure = MEASURE[table.measure].replace("error", unit.name)
     return f"{measure}{where} {unit.unit}, {table.data} with {table.model}"
-
-
-def _map(
-    result: TableResult, grid: Grid, title: str, box: Callable[[Cell], doc.Box], **options: Any
-) -> doc.HeatMap:
-    """A map of ERM and the cells of a grid."""
-    rows = [("ERM", [box(cell) for cell in result.erm_by_column])]
-    for k, cells in zip(result.ks, grid.cells, strict=True):
-        rows.append((f"k = {k}", [box(cell) for cell in cells]))
-    head = [(column_name(result, i), "") for i in range(len(result.columns))]
-    return doc.HeatMap(title, head, rows, **options)
 
 
 def _errors(result: TableResult, grid: Grid) -> doc.HeatMap:
@@ -349,23 +333,14 @@ def _errors(result: TableResult, grid: Grid) -> doc.HeatMap:
     caption = ""
     if any(tests.values()):
         caption = (
-            "Blue (↓) is significantly lower than k = 1 at the same alpha, orange (↑) higher, after "
-            "Holm correction. The lowest error is framed (*)."
+            "Blue (↓) is significantly lower than k = 1 at the same alpha, orange (↑) higher, "
+            "after Holm correction. The lowest error is framed (*)."
         )
-    return _map(result, grid, title, box, caption=caption)
-
-
-def _differences(result: TableResult, grid: Grid) -> doc.HeatMap:
-    def box(cell: Cell) -> doc.Box:
-        small = [] if cell.ratio is None else [f"{signed(cell.ratio, 1)} s.e."]
-        far = cell.ratio is not None and abs(cell.ratio) > STANDARD_ERRORS
-        side = int(math.copysign(1, cell.difference or 0.0)) if far else 0
-        return doc.Box(signed(cell.difference), small, side)
-
-    return _map(
-        result, grid, f"Ours − the paper's, {RULE[grid.rule]}", box, repeats=True,
-        caption=f"Coloured: more than {STANDARD_ERRORS:g} standard errors (s.e.) apart.",
-    )  # fmt: skip
+    rows = [("ERM", [box(cell) for cell in result.erm_by_column])]
+    for k, cells in zip(result.ks, grid.cells, strict=True):
+        rows.append((f"k = {k}", [box(cell) for cell in cells]))
+    head = [(column_name(result, i), "") for i in range(len(result.columns))]
+    return doc.HeatMap(title, head, rows, caption)
 
 
 def _metrics(result: TableResult) -> doc.ReportTable:
