@@ -187,7 +187,16 @@ def test_no_two_classes_have_the_same_name():
 
 def test_the_lab_composes_no_stage_by_hand():
     """It makes draws, and the mixers of the library do the rest; entries of methods build them."""
-    stages = {"Mixer", "Optimal", "Nearest", "Linear", "Cut", "Decay", "mix_targets", "mixed_loss"}
+    stages = {
+        "Mixer",
+        "Optimal",
+        "Nearest",
+        "Linear",
+        "Cut",
+        "Locality",
+        "mix_targets",
+        "mixed_loss",
+    }
     for path in (SOURCE / "lab").rglob("*.py"):
         if path != SOURCE / "lab" / "train" / "methods.py":
             called = {

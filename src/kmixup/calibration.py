@@ -23,7 +23,6 @@ from torch import Generator, Tensor
 
 from kmixup.coefficient import Beta
 from kmixup.matching import Metric
-from kmixup.matching.assignment import Floats
 from kmixup.measured import Measured
 from kmixup.sampling import matched_blocks
 
@@ -32,7 +31,7 @@ CHUNK = 1 << 22  # numbers of the data held in memory at a time
 
 @dataclass(frozen=True)
 class Calibration:
-    """The answer of `calibrate`.
+    """The result of `calibrate`.
 
     Attributes:
         k: of the mixer that was calibrated.
@@ -100,7 +99,7 @@ def calibrate(
     cap: float = 1e3,
     generator: Generator | None = None,
 ) -> Calibration:
-    """Find the alpha at `k` with the strength xi that `alpha` has at k = 1.
+    """Find the alpha at `k` that perturbs the data as much (xi) as `alpha` does at k = 1.
 
     Args:
         x: the data, a tensor or an array `(n, ...)`, or a data set whose items are
@@ -113,7 +112,7 @@ def calibrate(
             both.
         relative_error: standard error to reach for the mean squared distance, as a
             share of it. As many blocks are sampled as that takes.
-        cap: the largest alpha to answer with, where no alpha reaches the target.
+        cap: the largest alpha to return, where no alpha reaches the target.
         generator: source of all draws.
 
     >>> x = torch.randn(1000, 2, generator=torch.Generator().manual_seed(0))
@@ -138,19 +137,17 @@ def calibrate(
     square_distance_1 = _random_square_distance(data, disjoint)
     matched, blocks = Measured(square_distance_1, 0.0), 0
     if k > 1:
-        means = _matched_square_distances(data, k, metric, disjoint, relative_error, generator)
+        # The draws of a generator depend on this number, and so do published alphas: keep it.
+        most = CHUNK // (2 * k * data.width + k * k + (len(data) if k * k > len(data) else 0))
+        parts = matched_blocks(
+            data, k, most=max(1, most), metric=metric, relative_error=relative_error,
+            disjoint=disjoint, generator=generator,
+        )  # fmt: skip
+        means = np.concatenate([part.square_distance for part in parts])
         matched, blocks = Measured.of(means), len(means)
-    unmixed = Calibration(
-        k=int(k),
-        alpha=0.0,
-        xi=0.0,
-        target_xi=0.0,
-        square_distance_1=square_distance_1,
-        matched=matched,
-        blocks=blocks,
-        reachable=True,
+    return Calibration(int(k), 0.0, 0.0, 0.0, square_distance_1, matched, blocks, True).at(
+        alpha, cap=cap
     )
-    return unmixed.at(alpha, cap=cap)
 
 
 def alpha_for(target: float, square_distance: float, low: float, cap: float) -> tuple[float, bool]:
@@ -182,29 +179,6 @@ def _random_square_distance(data: _Samples, disjoint: bool) -> float:
         square += float(gap.square().sum())
     scatter = max(square - float(total.square().sum()) / n, 0.0)
     return 2 * scatter / (n - 1 if disjoint else n)
-
-
-def _matched_square_distances(
-    data: _Samples,
-    k: int,
-    metric: Metric,
-    disjoint: bool,
-    relative_error: float,
-    generator: Generator | None,
-) -> Floats:
-    """Mean squared distances of matched partners, `(blocks,)`, as many as the error asks for."""
-    # The draws of a generator depend on this number, and so do published alphas: keep it.
-    most = CHUNK // (2 * k * data.width + k * k + (len(data) if k * k > len(data) else 0))
-    parts = matched_blocks(
-        data,
-        k,
-        most=max(1, most),
-        metric=metric,
-        relative_error=relative_error,
-        disjoint=disjoint,
-        generator=generator,
-    )
-    return np.concatenate([part.square_distance for part in parts])
 
 
 class _Samples:

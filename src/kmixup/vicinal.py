@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,36 +17,6 @@ from kmixup.sampling import subset_pairs
 Array = NDArray[Any]
 
 
-@overload
-def vicinal_dataset(
-    X: ArrayLike,
-    y: ArrayLike,
-    *,
-    k: int = ...,
-    alpha: float = ...,
-    size: int | None = ...,
-    hard: Literal[False] = ...,
-    lam_per: LamPer = ...,
-    metric: Metric = ...,
-    seed: int | None = ...,
-) -> tuple[Array, Array]: ...
-
-
-@overload
-def vicinal_dataset(
-    X: ArrayLike,
-    y: ArrayLike,
-    *,
-    k: int = ...,
-    alpha: float = ...,
-    size: int | None = ...,
-    hard: Literal[True],
-    lam_per: LamPer = ...,
-    metric: Metric = ...,
-    seed: int | None = ...,
-) -> tuple[Array, Array, Array]: ...
-
-
 def vicinal_dataset(
     X: ArrayLike,
     y: ArrayLike,
@@ -58,17 +28,11 @@ def vicinal_dataset(
     lam_per: LamPer = "block",
     metric: Metric = "sqeuclidean",
     seed: int | None = None,
-) -> tuple[Array, Array] | tuple[Array, Array, Array]:
+) -> tuple[Array, ...]:
     """Draw a data set of k-mixed points.
 
     Each block of k points is an optimal match between two independent random k-subsets of
     the data.
-
-    Returns the points and their soft labels, with one column for each of `np.unique(y)`.
-    Float targets are interpolated. With `hard=True` every point comes twice: in the first
-    half with its own label, in the second half with its partner's. A third array then holds
-    the weights, lam and 1 - lam. Any scikit-learn estimator whose `fit` takes `sample_weight`
-    can train on that.
 
     Args:
         X: samples `(n, ...)`, numbers.
@@ -80,6 +44,12 @@ def vicinal_dataset(
         lam_per: "block" or "sample": what has a lam of its own.
         metric: cost of the match.
         seed: of all draws.
+
+    Returns:
+        The points and their soft labels, with one column for each of `np.unique(y)`; float targets
+        are interpolated. With `hard=True` three arrays, in which every point comes twice: in the
+        first half with its own label and the weight lam, in the second half with its partner's and
+        1 - lam. Any scikit-learn estimator whose `fit` takes `sample_weight` can train on them.
 
     >>> X, y = np.array([[0.], [1.], [8.], [9.]]), np.array(["a", "a", "b", "b"])
     >>> points, labels, weight = vicinal_dataset(X, y, k=2, size=6, hard=True, seed=0)

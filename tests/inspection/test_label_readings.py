@@ -5,7 +5,7 @@ import torch
 from scipy.optimize import linear_sum_assignment
 
 from kmixup import inspect
-from kmixup.inspection.labels import WEIGHTS, read_labels
+from kmixup.inspection.readings import WEIGHTS, read_labels
 from kmixup.sampling import subset_pairs
 
 

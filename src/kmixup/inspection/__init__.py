@@ -5,8 +5,7 @@
 
 from kmixup.inspection.halfway import Halfway
 from kmixup.inspection.inspecting import Inspection, inspect
-from kmixup.inspection.labels import LabelReading
-from kmixup.inspection.readings import DistanceDecay, Reading
+from kmixup.inspection.readings import DistanceDecay, LabelReading, Reading
 from kmixup.measured import Measured
 
 __all__ = [

@@ -11,8 +11,15 @@ import torch
 from torch import Generator, Tensor
 
 from kmixup.coefficient import Beta
-from kmixup.inspection.labels import LABELS_K, LabelReading, read_labels
-from kmixup.inspection.readings import DistanceDecay, Reading, decay_of, read
+from kmixup.inspection.readings import (
+    LABELS_K,
+    DistanceDecay,
+    LabelReading,
+    Reading,
+    decay_of,
+    read,
+    read_labels,
+)
 from kmixup.theory.matching import Indices
 
 NUMBERS = 1 << 25  # of the data held in memory, in float64

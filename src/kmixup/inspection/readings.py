@@ -12,17 +12,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from torch import Generator, Tensor
 
 from kmixup.calibration import alpha_for
 from kmixup.coefficient import Beta
 from kmixup.inspection.halfway import Halfway
+from kmixup.matching import Optimal
 from kmixup.measured import Measured
+from kmixup.sampling import subset_pairs
 from kmixup.theory.fraction import expected_fraction
 from kmixup.theory.manifold import expected_rate, fitted_slope
 from kmixup.theory.matching import Indices, optimal_blocks
 
 MATCHES, LEAST_BLOCKS = 8192, 32  # of each k
+WEIGHTS = (-1.0, -0.5, -0.2, 0.0, 0.2, 0.5, 1.0, 2.0)  # of labels in the match
+LABEL_MATCHES, LEAST_LABEL_BLOCKS = 2048, 4  # of each weight
+NUMBERS = 1 << 22  # in the samples that are matched at once
+LABELS_K = 16  # the k of readings by labels, if there are enough samples
 CAP = 1e3  # an alpha at which lam is practically one half
 FIRST_IN_FIT = 4  # a smaller k shows no rate
 
@@ -92,7 +99,10 @@ def read(
     square = Measured(square_1, 0.0)
     if k > 1:
         square = Measured.of(np.concatenate([part.square_distance for part in parts]))
-    least = None if labels is None else _least(labels, k)
+    # the least share that the class counts allow
+    least = None
+    if labels is not None:
+        least = expected_fraction(np.bincount(labels), k, law="disjoint").fewest
     target = Beta(alpha).mean_square_step * square_1
     most = Beta(CAP).mean_square_step * square.value
     own_alpha, reachable = (alpha, True) if k == 1 else alpha_for(target, square.value, alpha, CAP)
@@ -137,11 +147,6 @@ def decay_of(readings: Sequence[Reading]) -> DistanceDecay | None:
     return DistanceDecay(slope, min(fitting), max(fitting))
 
 
-def _least(labels: Indices, k: int) -> float:
-    """Least share of partners of another class that the class counts allow."""
-    return expected_fraction(np.bincount(labels), k, law="disjoint").fewest
-
-
 def _crossing(
     labels: Indices | None, firsts: Indices, seconds: Indices, least: float | None
 ) -> Measured | None:
@@ -151,3 +156,43 @@ def _crossing(
     if firsts.shape[1] == 1:
         return Measured(least, 0.0)
     return Measured.of((labels[firsts] != labels[seconds]).mean(1))
+
+
+@dataclass(frozen=True)
+class LabelReading:
+    """What matching with one weight of labels does, as in `Optimal(k, labels=c)`.
+
+    Attributes:
+        k: size of the matched sets.
+        labels: the cost c of a pair of different classes, in mean distances of a block.
+        crossing: share of partners of another class.
+        ratio: mean squared distance of partners, as a share of that of random pairs.
+
+    A part of an `Inspection`. Returned by `inspect`.
+    """
+
+    k: int
+    labels: float
+    crossing: Measured
+    ratio: Measured
+
+
+def read_labels(
+    points: Tensor, labels: Indices, k: int, *, generator: Generator | None
+) -> tuple[LabelReading, ...]:
+    """A reading for each of `WEIGHTS`, on the same sets of `k` samples."""
+    blocks = max(LEAST_LABEL_BLOCKS, min(LABEL_MATCHES, NUMBERS // points.shape[1]) // k)
+    first, second = subset_pairs(len(points), k, blocks, disjoint=True, generator=generator)
+    a, b = points[first.flatten()], points[second.flatten()]
+    classes = torch.from_numpy(labels)
+    y1, y2 = classes[first.flatten()], classes[second.flatten()]
+    random = float(2 * points.var(0).sum())
+    readings = []
+    for weight in WEIGHTS:
+        partner = Optimal(k, labels=weight)(a, b, targets=(y1, y2))
+        crossing = (y1 != y2[partner]).double().view(blocks, k).mean(1)
+        square = (a - b[partner]).square().sum(1).view(blocks, k).mean(1) / random
+        readings.append(
+            LabelReading(k, weight, Measured.of(crossing.tolist()), Measured.of(square.tolist()))
+        )
+    return tuple(readings)

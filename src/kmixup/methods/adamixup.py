@@ -14,7 +14,6 @@ from kmixup.coefficient import Uniform
 from kmixup.interpolation import Linear, Pair, Region
 from kmixup.layers import as_weights, passing, unwrapped
 from kmixup.matching import Metric, Optimal
-from kmixup.methods.penalty import Penalised
 from kmixup.mixed import Draw, Mixed, Unmixed
 from kmixup.mixer import Mixer
 from kmixup.nests import Nest
@@ -187,4 +186,4 @@ class AdaMixup(Mixer):
         penalty = F.binary_cross_entropy_with_logits(numbers, is_mixed)
         if not self.joint:
             mixed = replace(mixed, x=mixed.x.detach(), lam=mixed.lam.detach())
-        return beside_clean(mixed, clean.x, clean.targets[0], Penalised, extra=penalty)
+        return beside_clean(mixed, clean.x, clean.targets[0], penalty)

@@ -12,15 +12,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from kmixup.batch import Batch
-from kmixup.coefficient import Beta
 from kmixup.interpolation import Mask, Pair, rows_of
 from kmixup.layers import as_weights, check_layers, passing, unwrapped
-from kmixup.matching import Metric, Optimal
-from kmixup.methods.kmixup import Options
+from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.methods.masks import Masked
-from kmixup.methods.penalty import Penalised
 from kmixup.mixed import Draw, Mixed
-from kmixup.mixer import Mixer
 from kmixup.nests import Nest
 from kmixup.targets import Criterion
 from kmixup.wrappers.clean import beside_clean
@@ -94,7 +90,7 @@ class Attentive(Masked):
         return as_weights(self.block, h)
 
 
-class AutoMix(Mixer):
+class AutoMix(PairMixer):
     """AutoMix: a block learns the masks with which a slow copy of the network recognises both.
 
     `k=1` is AutoMix as published (Liu et al. 2022, "AutoMix: Unveiling the Power of Mixup for
@@ -125,7 +121,7 @@ class AutoMix(Mixer):
     Args:
         net: the network that is trained.
         shape: of one image, `(channels, height, width)`.
-        k, alpha, num_classes, metric, options: as in `KMixup`.
+        k, alpha, num_classes, options: those of `KMixup`, except for labels.
         layer: the name of the module that gives features; by default the last one with feature maps
             of at least a quarter of the image's height and width.
         lam_channel: whether the block sees lam, as in the paper's text. The authors'
@@ -152,8 +148,7 @@ class AutoMix(Mixer):
         lam_channel: bool = True,
         momentum: float = 0.999,
         criterion: Criterion = F.cross_entropy,
-        metric: Metric = "sqeuclidean",
-        **options: Unpack[Options],
+        **options: Unpack[PairOptions],
     ) -> None:
         if len(shape) != 3:
             raise ValueError(
@@ -172,9 +167,7 @@ class AutoMix(Mixer):
             )
         block = MixBlock(maps[name][0], lam_channel=lam_channel)
         attentive = Attentive(teacher, teacher.get_submodule(name), block)
-        super().__init__(
-            Optimal(k, metric), Beta(alpha), attentive, num_classes=num_classes, **options
-        )
+        super().__init__(attentive, k, alpha, num_classes, **options)
         self._net = (unwrapped(net),)  # a tuple hides a module from this one
         self.teacher, self.block = teacher, block
         self.shape, self.layer = tuple(shape), name
@@ -210,7 +203,7 @@ class AutoMix(Mixer):
             penalty.register_hook(self._mark)
         clean, mask = self.unmixed(batch), cast(Mask, mixed.region)
         mixed = replace(mixed, x=mixed.x.detach(), region=Mask(mask.weight.detach()))
-        return beside_clean(mixed, clean.x, clean.targets[0], Penalised, extra=penalty)
+        return beside_clean(mixed, clean.x, clean.targets[0], penalty)
 
     def _loss_of_block(self, mixed: Mixed) -> Tensor:
         """The loss of the copy on mixed images, and how far the masks are from lam."""

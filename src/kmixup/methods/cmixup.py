@@ -23,11 +23,7 @@ from kmixup.randomness import Source, uniforms
 
 @dataclass(frozen=True, eq=False)
 class KernelBlocks(Blocks):
-    """Blocks for partners that are drawn at random.
-
-    Attributes:
-        u: the quantile of every sample's partner, `(n,)`.
-    """
+    """Blocks for partners that are drawn at random, by a quantile `u` `(n,)`."""
 
     u: Tensor = field(kw_only=True)
 
@@ -41,10 +37,7 @@ class Kernel(Optimal):
     same partner, and within one batch a sample may be its own, as an outlier mostly is. With a
     larger `k` this is `Optimal`.
 
-    Attributes:
-        k: the number of samples in a block.
-        metric: the cost of a pair where `k` is larger than 1.
-        sigma: the width of the kernel. With `math.inf` all samples are equally likely.
+    With sigma = `math.inf` all samples are equally likely.
 
     >>> Kernel(1, sigma=0.1)(torch.tensor([0.0, 9.0]), torch.tensor([9.1, 0.1]))
     tensor([1, 0])

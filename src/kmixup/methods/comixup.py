@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
@@ -60,11 +60,9 @@ class SharedMixed(Mixed):
 
     @cached_property
     def y(self) -> Nest:
-        clean = Mixed(
-            None, self.targets, self.partner, torch.ones((), dtype=self.lam.dtype),
-            num_classes=self.num_classes,
-        )  # fmt: skip
-        return over(self._shared, replace(clean, targets=(self.targets[0], self.targets[0])).y)
+        own, one = (self.targets[0], self.targets[0]), torch.ones((), dtype=self.lam.dtype)
+        clean = Mixed(None, own, self.partner, one, num_classes=self.num_classes)
+        return over(self._shared, clean.y)
 
     def _shared(self, soft: Tensor) -> Tensor:
         """Σ_j shares[i, j] · soft[j] in row i."""
@@ -130,15 +128,7 @@ class CoMix(Interpolation):
     Row i of the result is the output that stands for sample i: outputs are put into the
     one-to-one order in which samples have the greatest total share of their own.
 
-    Attributes:
-        beta: the weight of smoothness.
-        gamma: the price of images that other outputs show already.
-        eta: the weight of the prior.
-        omega: how much distances between salient cells count in what others show, in [0, 1].
-        threshold: how many whole outputs of an image the others may show for free.
-        grid: the number of cells along a side.
-        group: the greatest number of images in a group.
-        rounds: how often every output is sought.
+    The attributes are arguments of `CoMixup`.
     """
 
     beta: float = 0.32
@@ -358,7 +348,8 @@ class CoMixup(Mixer):
 
     The target of an output is the mean of the targets of its cells. `SharedMixed.shares` has the
     share of every sample, `lam` that of the sample itself. Importance must be given. Partners come
-    from the batch: there is no `other`.
+    from the batch: there is no `other`. The published recipe adds the clean loss, which is
+    `WithClean(CoMixup(...))`; without it the authors lower alpha.
 
     Args:
         k: the number of samples in a block.

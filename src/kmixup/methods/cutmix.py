@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from kmixup.coefficient import Beta
 from kmixup.interpolation import Cut
-from kmixup.matching import Metric, Optimal
-from kmixup.methods.kmixup import Options
-from kmixup.mixer import Mixer
+from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.nests import Nest
 
 
-class CutMix(Mixer):
+class CutMix(PairMixer):
     """CutMix: paste a box of the partner into every image; lam is the area outside of it.
 
     `k=1` is CutMix as published (Yun et al. 2019), with random partners; with a larger
@@ -21,7 +18,7 @@ class CutMix(Mixer):
     Args:
         k: the number of samples in a block.
         alpha: 1 - lam, the share of the box, is drawn from Beta(alpha, alpha); 0 pastes nothing.
-        num_classes, metric, options: those of `KMixup`.
+        num_classes, options: those of `KMixup`, except for labels.
 
     >>> import torch
     >>> mix = CutMix(k=16, alpha=1.0, num_classes=10)
@@ -33,14 +30,6 @@ class CutMix(Mixer):
         k: int = 1,
         alpha: float = 1.0,
         num_classes: Nest = None,
-        *,
-        metric: Metric = "sqeuclidean",
-        **options: Unpack[Options],
+        **options: Unpack[PairOptions],
     ) -> None:
-        super().__init__(
-            Optimal(k, metric),
-            Beta(alpha),
-            Cut(),
-            num_classes=num_classes,
-            **options,
-        )
+        super().__init__(Cut(), k, alpha, num_classes, **options)

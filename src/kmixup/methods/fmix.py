@@ -9,12 +9,9 @@ from typing import Unpack
 import torch
 from torch import Generator, Tensor
 
-from kmixup.coefficient import Beta
 from kmixup.interpolation import Mask, Pair, image_size
-from kmixup.matching import Metric, Optimal
-from kmixup.methods.kmixup import Options
+from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.methods.masks import Masked
-from kmixup.mixer import Mixer
 from kmixup.nests import Nest
 from kmixup.randomness import uniforms
 
@@ -68,7 +65,7 @@ class LowFrequency(Masked):
         return image
 
 
-class FMix(Mixer):
+class FMix(PairMixer):
     """FMix: paste a region of any shape of the partner into every image.
 
     `k=1` is FMix as published (Harris et al. 2020, "FMix: Enhancing Mixed Sample Data
@@ -79,7 +76,7 @@ class FMix(Mixer):
     Args:
         k: the number of samples in a block.
         alpha: lam is drawn from Beta(alpha, alpha).
-        num_classes, metric, options: those of `KMixup`.
+        num_classes, options: those of `KMixup`, except for labels.
         decay: the power by which amplitudes fall with the frequency: the larger, the smoother.
 
     >>> mix = FMix(k=16, num_classes=10)
@@ -93,9 +90,6 @@ class FMix(Mixer):
         num_classes: Nest = None,
         *,
         decay: float = 3.0,
-        metric: Metric = "sqeuclidean",
-        **options: Unpack[Options],
+        **options: Unpack[PairOptions],
     ) -> None:
-        super().__init__(
-            Optimal(k, metric), Beta(alpha), LowFrequency(decay), num_classes=num_classes, **options
-        )
+        super().__init__(LowFrequency(decay), k, alpha, num_classes, **options)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import TypedDict, Unpack
 
 from torch import Generator
 
 from kmixup.coefficient import Beta
-from kmixup.interpolation import Linear
+from kmixup.interpolation import Interpolation, Linear
 from kmixup.matching import LamPer, Metric, Optimal
 from kmixup.mixer import Mixer
 from kmixup.nests import Nest
@@ -20,6 +20,29 @@ class Options(TypedDict, total=False):
     lam_per: LamPer
     prob: float
     generator: Generator | None
+
+
+class PairOptions(Options, total=False):
+    """The arguments of methods that match their pairs by distance."""
+
+    metric: Metric
+
+
+class PairMixer(Mixer):
+    """Base class of methods with optimal pairs and lam ~ Beta(alpha, alpha)."""
+
+    def __init__(
+        self,
+        interpolation: Interpolation,
+        k: int,
+        alpha: float,
+        num_classes: Nest,
+        *,
+        metric: Metric = "sqeuclidean",
+        **options: Unpack[Options],
+    ) -> None:
+        pairing = Optimal(k, metric)
+        super().__init__(pairing, Beta(alpha), interpolation, num_classes=num_classes, **options)
 
 
 class KMixup(Mixer):

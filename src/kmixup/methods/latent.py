@@ -9,18 +9,15 @@ from typing import Any, Unpack
 import torch
 
 from kmixup.batch import Batch
-from kmixup.coefficient import Beta
 from kmixup.interpolation import Linear
-from kmixup.matching import Metric, Optimal
-from kmixup.methods.kmixup import Options
+from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.mixed import Draw, Mixed
-from kmixup.mixer import Mixer
 from kmixup.nests import Nest
 
 Codec = Callable[..., Any]
 
 
-class LatentMixup(Mixer):
+class LatentMixup(PairMixer):
     """Mixup between the codes of samples: decode(lam · encode(x) + (1 - lam) · encode(x')).
 
     The idea is that of GAN-mixup (Sohn et al. 2020): new samples lie between manifolds that a
@@ -34,7 +31,7 @@ class LatentMixup(Mixer):
         conditional: whether `encode` takes the targets too, `encode(x, y)`. The code of a
             class-conditional model holds the class as a float tensor, e.g. one-hot, which is mixed
             with the rest.
-        k, alpha, num_classes, metric, options: as in `KMixup`.
+        k, alpha, num_classes, options: those of `KMixup`, except for labels.
 
     The codecs belong to a model that has been trained before. They are called without
     gradients, and the mixer neither moves them to a device nor changes their modes. A batch that
@@ -54,12 +51,9 @@ class LatentMixup(Mixer):
         num_classes: Nest = None,
         *,
         conditional: bool = False,
-        metric: Metric = "sqeuclidean",
-        **options: Unpack[Options],
+        **options: Unpack[PairOptions],
     ) -> None:
-        super().__init__(
-            Optimal(k, metric), Beta(alpha), Linear(), num_classes=num_classes, **options
-        )
+        super().__init__(Linear(), k, alpha, num_classes, **options)
         for name, codec in (("encode", encode), ("decode", decode)):
             if not callable(codec):
                 raise TypeError(f"{name} must be a function or a module, got {codec!r}")

@@ -12,14 +12,11 @@ import torch
 from torch import Generator, Tensor
 from torch.nn import functional as F
 
-from kmixup.coefficient import Beta
 from kmixup.interpolation import Mask, Pair
-from kmixup.matching import Metric, Optimal
 from kmixup.matching.assignment import Floats, Indices, solve
 from kmixup.methods.cuts import least_masks
-from kmixup.methods.kmixup import Options
+from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.methods.masks import Masked, importances_of_images
-from kmixup.mixer import Mixer
 from kmixup.nests import Nest
 from kmixup.randomness import uniforms
 
@@ -46,14 +43,7 @@ class Puzzle(Masked):
     Σ `epsilon` |way|² - (saliency of the patch)·(share of its new place that is seen), where
     the side of the image is 1. This is exact as well.
 
-    Attributes:
-        beta: the weight of smoothness.
-        gamma: the weight of colour in it, in [0, 1]: beyond, minimum cuts are not exact.
-        eta: the weight of the prior.
-        epsilon: the cost of moving a patch; infinite where patches stay.
-        patch: the greatest side of a patch, in pixels; patches are not larger than cells.
-        grids: numbers of cells along a side, of which one is drawn for every lam. Those that
-            do not divide height and width are left out.
+    The attributes are arguments of `PuzzleMix`.
     """
 
     beta: float = 1.2
@@ -212,7 +202,7 @@ def _steps(first: Tensor, second: Tensor, axis: int, cell: tuple[int, int]) -> F
     return means
 
 
-class PuzzleMix(Mixer):
+class PuzzleMix(PairMixer):
     """PuzzleMix: a mask that keeps what matters of both images, and moves it into view.
 
     `k=1` is PuzzleMix as published (Kim, Choo and Song 2020), with random partners, except
@@ -231,7 +221,7 @@ class PuzzleMix(Mixer):
         patch: the greatest side of a patch, in pixels; patches are not larger than cells.
         grids: numbers of cells along a side of the mask; one is drawn for every lam. Those that
             do not divide height and width are left out.
-        num_classes, metric, options: those of `KMixup`.
+        num_classes, options: those of `KMixup`, except for labels.
 
     >>> import torch
     >>> mix = PuzzleMix(k=1, alpha=1.0, num_classes=10)
@@ -252,9 +242,7 @@ class PuzzleMix(Mixer):
         epsilon: float = 0.8,
         patch: int = 4,
         grids: Sequence[int] = GRIDS,
-        metric: Metric = "sqeuclidean",
-        **options: Unpack[Options],
+        **options: Unpack[PairOptions],
     ) -> None:
         puzzle = Puzzle(beta, gamma, eta, epsilon, patch, tuple(grids))
-        pairing = Optimal(k, metric)
-        super().__init__(pairing, Beta(alpha), puzzle, num_classes=num_classes, **options)
+        super().__init__(puzzle, k, alpha, num_classes, **options)

@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import Unpack
 
 from kmixup.batch import Batch
-from kmixup.coefficient import Beta
 from kmixup.interpolation import Linear
-from kmixup.matching import Metric, Optimal
-from kmixup.methods.kmixup import Options
+from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.mixed import Draw, Mixed, Unmixed
-from kmixup.mixer import Mixer
 from kmixup.nests import Nest
 from kmixup.wrappers.clean import beside_clean
 
 
-class RegMixup(Mixer):
+class RegMixup(PairMixer):
     """RegMixup: the loss of the clean batch beside that of the mixed one, in one forward pass.
 
     `k=1` is RegMixup as published (Pinto et al. 2022, "RegMixup: Mixup as a Regularizer Can
@@ -28,7 +25,7 @@ class RegMixup(Mixer):
         k: the number of samples in a block.
         alpha: lam is drawn from Beta(alpha, alpha). It is large, 20 for CIFAR-10 and 10 for
             CIFAR-100 in the paper, so that lam is near 1/2.
-        num_classes, metric, options: those of `KMixup`.
+        num_classes, options: those of `KMixup`, except for labels.
 
     >>> import torch
     >>> mix = RegMixup(k=16, num_classes=10)
@@ -42,17 +39,9 @@ class RegMixup(Mixer):
         k: int = 1,
         alpha: float = 10.0,
         num_classes: Nest = None,
-        *,
-        metric: Metric = "sqeuclidean",
-        **options: Unpack[Options],
+        **options: Unpack[PairOptions],
     ) -> None:
-        super().__init__(
-            Optimal(k, metric),
-            Beta(alpha),
-            Linear(),
-            num_classes=num_classes,
-            **options,
-        )
+        super().__init__(Linear(), k, alpha, num_classes, **options)
 
     def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
         mixed = super().mix_batch(batch, draw)

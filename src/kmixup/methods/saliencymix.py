@@ -9,13 +9,10 @@ import torch
 from torch import Tensor
 
 from kmixup.batch import Batch
-from kmixup.coefficient import Beta
 from kmixup.interpolation import Cut, Pair
-from kmixup.matching import Metric, Optimal
-from kmixup.methods.kmixup import Options
+from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.methods.masks import importance_of, importances_of_images
 from kmixup.mixed import Draw, Mixed
-from kmixup.mixer import Mixer
 from kmixup.nests import Nest
 
 
@@ -34,7 +31,7 @@ class SalientCut(Cut):
         return self.box(centre, (image * (1 - lam.cpu()).sqrt().unsqueeze(-1)).long(), image)
 
 
-class SaliencyMix(Mixer):
+class SaliencyMix(PairMixer):
     """SaliencyMix: paste a box around the most salient pixel of the partner into every image.
 
     `k=1` is SaliencyMix as published (Uddin et al. 2021, "SaliencyMix: A Saliency Guided Data
@@ -47,7 +44,7 @@ class SaliencyMix(Mixer):
     Args:
         k: the number of samples in a block.
         alpha: 1 - lam, the share of the box, is drawn from Beta(alpha, alpha).
-        num_classes, metric, options: those of `KMixup`.
+        num_classes, options: those of `KMixup`, except for labels.
 
     >>> mix = SaliencyMix(k=16, num_classes=10)
     >>> x, y = mix(torch.randn(128, 3, 32, 32), torch.randint(10, (128,)))
@@ -58,13 +55,9 @@ class SaliencyMix(Mixer):
         k: int = 1,
         alpha: float = 1.0,
         num_classes: Nest = None,
-        *,
-        metric: Metric = "sqeuclidean",
-        **options: Unpack[Options],
+        **options: Unpack[PairOptions],
     ) -> None:
-        super().__init__(
-            Optimal(k, metric), Beta(alpha), SalientCut(), num_classes=num_classes, **options
-        )
+        super().__init__(SalientCut(), k, alpha, num_classes, **options)
 
     def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
         if not self.idles(batch, draw):

@@ -44,8 +44,8 @@ class SimilarMixup(Mixer):
         *,
         tau_std: float = 0.25,
         metric: Metric = "sqeuclidean",
-        ignore_index: int | None = None,
         lam_per: LamPer = "sample",
+        ignore_index: int | None = None,
         prob: float = 1.0,
         generator: Generator | None = None,
     ) -> None:

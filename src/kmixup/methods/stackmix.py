@@ -22,11 +22,7 @@ from kmixup.nests import Nest, over
 class Stack(Interpolation):
     """A sample and its partner, one after the other along an axis; unmixed samples come twice.
 
-    Images may be of any dtype, since nothing is averaged.
-
-    Attributes:
-        axis: the dimension of the inputs that becomes twice as long: -2 is the height of images,
-            -1 the width of images and the features of tables.
+    Images may be of any dtype, since nothing is averaged. `axis` is that of `StackMix`.
     """
 
     axis: int = -2

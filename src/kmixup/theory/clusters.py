@@ -1,13 +1,13 @@
 """Count matches that cross from one cluster to another, batch by batch (Lemma 3.3).
 
 Two batches hold r_i and s_i points of cluster i. The paper's lemma counts ½ Σ|r_i - s_i|
-cross-cluster matches. This is right for two clusters and in general wrong for three or more: let
-A, B, C lie in a row, D apart, and let A have one point too many and C one too few. The matches
-A → B and B → C cost 2D², the match A → C costs 4D². So two matches cross, not one.
+cross-cluster matches. This is right for two clusters and in general wrong for three or more: if
+A, B, C lie in a row, D apart, and A has one point too many and C one too few, the matches A → B
+and B → C cost 2D², and the match A → C costs 4D². So two matches cross, not one.
 
 For clusters far apart, the flow of matches between clusters is the optimal transport from the
 counts r to the counts s, under the squared distances of the centres (`transport_count`). The
-lemma's count equals this number for all r and s exactly if every angle between centres is acute
+lemma's count equals it for all r and s exactly if every angle between centres is acute
 (`lemma_condition`). `longest_chain` bounds by how much the true count can exceed the lemma's. Both
 take clusters as balls of some radius around `centres` `(m, d)`. `docs/theory.md` has the proofs.
 """
@@ -16,15 +16,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import permutations
+from typing import Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from torch import Generator
+from numpy.typing import ArrayLike
 
 from kmixup.calibration import CHUNK
 from kmixup.matching.assignment import solve
 from kmixup.measured import Measured
-from kmixup.theory.matching import Array, Data, Indices, as_points, matched_subsets
+from kmixup.theory.matching import (
+    Array,
+    Data,
+    Indices,
+    Subsets,
+    as_points,
+    check_length,
+    matched_subsets,
+)
 
 # Two flows count as equally good if their costs differ, for each match, by less than this
 # share of the largest squared distance.
@@ -33,14 +41,12 @@ TIE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class CrossMatches:
-    """Cross-cluster matches of many pairs of batches.
+    """Cross-cluster matches of many pairs of batches. Returned by `cross_matches`.
 
     Attributes:
         first: points of each cluster in the first batch, `(batches, m)`.
         second: points of each cluster in the second batch, `(batches, m)`.
         cross: matches that join two clusters, of the k matches of each pair, `(batches,)`.
-
-    Returned by `cross_matches`.
     """
 
     first: Indices
@@ -53,6 +59,11 @@ class CrossMatches:
         return int(self.first[0].sum())
 
     @property
+    def number(self) -> float:
+        """Mean number of cross-cluster matches."""
+        return float(self.cross.mean())
+
+    @property
     def fraction(self) -> float:
         """Mean share of cross-cluster matches."""
         return self.number / self.k
@@ -62,24 +73,14 @@ class CrossMatches:
         """Standard error of `fraction`."""
         return Measured.of(self.cross).error / self.k
 
-    @property
-    def number(self) -> float:
-        """Mean number of cross-cluster matches."""
-        return float(self.cross.mean())
-
 
 def cross_matches(
-    X: Data,
-    labels: ArrayLike,
-    k: int,
-    samples: int = 1000,
-    *,
-    disjoint: bool = False,
-    generator: Generator | None = None,
+    X: Data, labels: ArrayLike, k: int, samples: int = 1000, **drawing: Unpack[Subsets]
 ) -> CrossMatches:
     """Count the cross-cluster matches of `samples` pairs of random k-subsets of `X`.
 
     `labels` `(n,)` names the cluster of each point. Clusters are counted in sorted order.
+    `drawing` is `disjoint` and `generator`, as in `matched_subsets`.
 
     With five points in each of two clusters, a batch of all ten has no reason to cross:
 
@@ -88,17 +89,12 @@ def cross_matches(
     array([0, 0, 0])
     """
     points, (names, cluster) = as_points(X), np.unique(np.asarray(labels), return_inverse=True)
-    if len(cluster) != len(points):
-        raise ValueError(
-            f"X and labels must have the same length, got {len(points)} and {len(cluster)}"
-        )
-    m = len(names)
+    check_length(len(points), cluster)
     parts = []
-    for first, second in matched_subsets(
-        points, k, samples, disjoint=disjoint, generator=generator
-    ):
+    for first, second in matched_subsets(points, k, samples, **drawing):
         start, end = cluster[first], cluster[second]
-        parts.append((_tally(start, m), _tally(end, m), (start != end).sum(1)))
+        counts = (_tally(side, len(names)) for side in (start, end))
+        parts.append((*counts, (start != end).sum(1)))
     return CrossMatches(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
@@ -173,7 +169,7 @@ def _tally(cluster: Indices, m: int) -> Indices:
     return np.stack([(cluster == i).sum(1) for i in range(m)], 1)
 
 
-def _spread(counts: NDArray[np.int64], k: int) -> Indices:
+def _spread(counts: Indices, k: int) -> Indices:
     """Clusters of the k points of each batch in order, `(batches, k)`: the inverse of `_tally`."""
     ends = counts.cumsum(1)
     return np.asarray((np.arange(k)[None, :, None] >= ends[:, None, :]).sum(2))
@@ -181,13 +177,11 @@ def _spread(counts: NDArray[np.int64], k: int) -> Indices:
 
 @dataclass(frozen=True)
 class LemmaCondition:
-    """Whether the count of Lemma 3.3 is right.
+    """Whether the count of Lemma 3.3 is right. Returned by `lemma_condition`.
 
     Attributes:
         holds: whether it is right for all batches.
         margin: the least of the differences that must be positive, in squared distance.
-
-    Returned by `lemma_condition`.
     """
 
     holds: bool
@@ -209,7 +203,7 @@ def lemma_condition(centres: ArrayLike, radius: float = 0.0) -> LemmaCondition:
     >>> lemma_condition([[0., 0.], [1., 0.], [2., 0.]]).holds
     False
     """
-    c, square = _centres(centres), squared_centre_distances(centres)
+    c, square = np.asarray(centres, dtype=np.float64), squared_centre_distances(centres)
     length, m = np.sqrt(square), len(c)
     margins = [square[a, b] - 16 * radius**2 for a in range(m) for b in range(a)]
     margins += [
@@ -258,12 +252,7 @@ def longest_chain(centres: ArrayLike, radius: float = 0.0) -> int:
 
 def squared_centre_distances(centres: ArrayLike) -> Array:
     """All |centres[i] - centres[j]|², `(m, m)`."""
-    c = _centres(centres)
-    return np.asarray(np.square(c[:, None] - c[None]).sum(2))
-
-
-def _centres(centres: ArrayLike) -> Array:
     c = np.asarray(centres, dtype=np.float64)
     if c.ndim != 2:
         raise ValueError(f"centres must have the shape (m, d), got {c.shape}")
-    return c
+    return np.asarray(np.square(c[:, None] - c[None]).sum(2))

@@ -3,30 +3,23 @@
 Let the clusters A and B be D apart, with the radii R_A and R_B. A_ε is the part of A that is
 less than (1 + ε) D from B, and B_ε the part of B that is less than (1 + ε) D from A. The
 theorem: if k is large enough, then with high probability all cross-cluster matches run from
-A_ε to B_ε, with ε = max(R_A, R_B)² / D².
-
-This is false for clusters in several pieces, and `islands` is a counter-example. A has the
-pieces A1 and A2, 2 apart. B is 1 from A1 and 2.15 from A2. So D = 1, R_A = 1 and ε = 1, and A2
-lies outside of A_ε. If A2 has a point too many and B one too few, the match A2 → B costs
-2.15² = 4.62, and the detour A2 → A1, A1 → B costs 2² + 1² = 5. So points of A2 are matched
-with points of B, in most batches and for every k.
-
-For all disjoint compact clusters that are not both single points, the theorem holds with
-ε = 4 max(R_A, R_B)² / D². `docs/theory.md` has the proof.
+A_ε to B_ε, with ε = max(R_A, R_B)² / D². This is false for clusters in several pieces, and
+`islands` is a counter-example. With ε = 4 max(R_A, R_B)² / D² it holds for all disjoint compact
+clusters that are not both single points. `docs/theory.md` has the proof.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Generator
 
-from kmixup.matching import Optimal, Pairing
-from kmixup.theory.matching import Array, Data, Indices, as_points, matched_subsets
+from kmixup.theory.matching import Array, Data, Indices, Matching, as_array, matched_subsets
 
 ISLAND = 0.01  # radius of a piece of the counter-example
 # distances of centres: of A1 and A2, of A1 and B, of A2 and B
@@ -40,10 +33,14 @@ def island_centres() -> Array:
 
 
 def islands(n: int, *, generator: Generator | None = None) -> tuple[Array, Indices]:
-    """Points of the counter-example to Theorem 3.5, uniform on three small discs alike.
+    """Draw points of the counter-example to Theorem 3.5, uniform on three small discs.
 
-    Returns the points `(n, 2)` and the disc of each, `(n,)`: 0 and 1 are the pieces A1 and A2 of
-    the cluster A, and 2 is the cluster B.
+    The cluster A has the pieces A1 and A2, 2 apart. B is 1 from A1 and 2.15 from A2. So D = 1,
+    R_A = 1 and ε = 1, and A2 lies outside of A_ε. If A2 has a point too many and B one too few, the
+    match A2 → B costs 2.15² = 4.62, and the detour A2 → A1, A1 → B costs 2² + 1² = 5. So points of
+    A2 are matched with points of B, in most batches and for every k.
+
+    Returns the points `(n, 2)` and the disc of each, `(n,)`: 0 and 1 are A1 and A2, 2 is B.
 
     >>> points, disc = islands(9000)
     >>> np.bincount(disc).tolist()
@@ -58,7 +55,7 @@ def islands(n: int, *, generator: Generator | None = None) -> tuple[Array, Indic
 
 @dataclass(frozen=True, eq=False)
 class CrossEndpoints:
-    """All cross-cluster matches of many batches, between clusters A and B.
+    """Cross-cluster matches of many batches, between A and B. Returned by `cross_endpoints`.
 
     Attributes:
         gap: D, the distance of the two clusters.
@@ -70,8 +67,6 @@ class CrossEndpoints:
         length: of each match, `(matches,)`.
         batch: number of the batch that each match is from, `(matches,)`.
         batches: how many batches were drawn.
-
-    Returned by `cross_endpoints`.
     """
 
     gap: float
@@ -106,11 +101,9 @@ def cross_endpoints(
     samples: int = 1000,
     *,
     epsilon: float | None = None,
-    disjoint: bool = False,
-    pairing: type[Pairing] = Optimal,
-    generator: Generator | None = None,
+    **matching: Unpack[Matching],
 ) -> CrossEndpoints:
-    """Endpoints and lengths of the cross-cluster matches between two clusters.
+    """Measure endpoints and lengths of the cross-cluster matches between two clusters.
 
     Args:
         X: points `(n, d)`. They stand for the whole clusters, so give many.
@@ -118,11 +111,8 @@ def cross_endpoints(
         k: size of a batch.
         samples: number of pairs of batches.
         epsilon: by default that of the paper, max(R_A, R_B)² / D². A radius is the largest
-            distance from the mean of the cluster, which is at least the radius of its smallest
-            ball.
-        disjoint: whether the two batches of a pair share no point.
-        pairing: how the batches are matched.
-        generator: of all draws.
+            distance from the mean of the cluster.
+        matching: `disjoint`, `generator` and `pairing`, as in `matched_subsets`.
 
     >>> X, island = islands(300, generator=torch.Generator().manual_seed(0))
     >>> ends = cross_endpoints(X, island == 2, k=8, samples=20)
@@ -131,27 +121,24 @@ def cross_endpoints(
     """
     from scipy.spatial import KDTree  # on first use: it loads slowly
 
-    points, (names, cluster) = as_points(X), np.unique(np.asarray(labels), return_inverse=True)
-    if len(names) != 2 or len(cluster) != len(points):
+    rows, (names, cluster) = as_array(X), np.unique(np.asarray(labels), return_inverse=True)
+    if len(names) != 2 or len(cluster) != len(rows):
         raise ValueError(
-            f"labels must name two clusters for {len(points)} points, "
+            f"labels must name two clusters for {len(rows)} points, "
             f"got {len(names)} for {len(cluster)}"
         )
-    rows = points.double().cpu().numpy()
-    a, b = rows[cluster == 0], rows[cluster == 1]
+    sides = [rows[cluster == side] for side in (0, 1)]
     away = np.empty(len(rows))  # from every point to the other cluster
-    away[cluster == 0] = KDTree(b).query(a)[0]
-    away[cluster == 1] = KDTree(a).query(b)[0]
+    for side in (0, 1):
+        away[cluster == side] = KDTree(sides[1 - side]).query(sides[side])[0]
     gap = float(away.min())
     if gap == 0:
         raise ValueError("the two clusters must have no point in common, got a distance of 0")
-    radius = max(float(np.linalg.norm(c - c.mean(0), axis=1).max()) for c in (a, b))
+    radius = max(float(np.linalg.norm(side - side.mean(0), axis=1).max()) for side in sides)
     epsilon = (radius / gap) ** 2 if epsilon is None else epsilon
 
     ends, batch, start = [], [], 0
-    for first, second in matched_subsets(
-        points, k, samples, disjoint=disjoint, pairing=pairing, generator=generator
-    ):
+    for first, second in matched_subsets(X, k, samples, **matching):
         crossing = cluster[first] != cluster[second]
         pair = np.stack([first[crossing], second[crossing]], 1)
         ends.append(np.take_along_axis(pair, cluster[pair].argsort(1), 1))

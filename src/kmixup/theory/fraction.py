@@ -1,13 +1,10 @@
 """The expected share of cross-cluster matches, and a bound that holds (Theorem 3.4).
 
 The two batches hold random numbers of points of each cluster. The law of these counts depends
-on how the batches are drawn:
-
-- "iid", the paper's law: points of a distribution with masses p_i. Each count is binomial.
-- "independent": two independent k-subsets of a data set with n_i points in cluster i. Each
-  count is hypergeometric.
-- "disjoint": two k-subsets without a common point, as inside one batch. The count of both
-  together is hypergeometric, and given that, so is the count of the first.
+on how the batches are drawn: "iid" (the paper's law) from a distribution with masses p_i, so that
+counts are binomial; "independent" as two k-subsets of a data set with n_i points in cluster i, so
+that they are hypergeometric; "disjoint" as two k-subsets without a common point, as inside one
+batch: the count of both together is hypergeometric, and given that, so is the count of the first.
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ Law = Literal["iid", "independent", "disjoint"]
 
 @dataclass(frozen=True)
 class ExpectedFraction:
-    """Expected share of cross-cluster matches.
+    """Expected share of cross-cluster matches. Returned by `expected_fraction`.
 
     Attributes:
         k: size of a batch.
@@ -37,8 +34,6 @@ class ExpectedFraction:
         most: the share if they cross as often as an optimal flow can. It differs from
             `fewest` only where several flows between clusters are equally good.
         error: standard error of both, if counts had to be sampled; else 0.
-
-    Returned by `expected_fraction`.
     """
 
     k: int
@@ -83,10 +78,8 @@ def expected_fraction(
         value = sum(_mean_difference(w, i, k, law) for i in range(len(w))) / (2 * k)
         return ExpectedFraction(k, value, value, 0.0)
     counts = draw_counts(w, k, samples, law=law, generator=generator)
-    fewest, most = transport_count(*counts, centres)
-    least, greatest = (Measured.of(count) / k for count in (fewest, most))
-    error = max(least.error, greatest.error)
-    return ExpectedFraction(k, least.value, greatest.value, error)
+    fewest, most = (Measured.of(count) / k for count in transport_count(*counts, centres))
+    return ExpectedFraction(k, fewest.value, most.value, max(fewest.error, most.error))
 
 
 def fraction_bound(weights: ArrayLike, k: int, *, law: Law = "iid", chain: int = 1) -> float:
@@ -129,17 +122,15 @@ def draw_counts(
     (array([8, 8, 8]), array([8, 8, 8]))
     """
     w = _weights(weights, k, law)
-    rng = np.random.default_rng(
-        int(torch.randint(2**62, (), generator=generator, dtype=torch.int64))
-    )
+    seed = torch.randint(2**62, (), generator=generator, dtype=torch.int64)
+    rng = np.random.default_rng(int(seed))
     if law == "iid":
         return rng.multinomial(k, w, samples), rng.multinomial(k, w, samples)
-    sizes = w.astype(np.int64)
-    first = rng.multivariate_hypergeometric(sizes, k, samples)
+    draw, sizes = rng.multivariate_hypergeometric, w.astype(np.int64)
+    first = draw(sizes, k, samples)
     if law == "independent":
-        return first, rng.multivariate_hypergeometric(sizes, k, samples)
-    left = sizes - first
-    return first, np.stack([rng.multivariate_hypergeometric(row, k) for row in left])
+        return first, draw(sizes, k, samples)
+    return first, np.stack([draw(left, k) for left in sizes - first])
 
 
 def _mean_difference(w: Array, i: int, k: int, law: Law) -> float:

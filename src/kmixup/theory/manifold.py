@@ -1,10 +1,9 @@
 """How many mixed points stay near the data manifold, and how fast they get there (Prop. 3.2).
 
 The proposition: if k is large enough, any share 1 - δ of the mixed points lies within ε of the
-manifold. It means the manifold in X × Y, features with targets. But the match uses the
-features alone. Two sheets over the same features, {x} × {0, 1}, are an embedded manifold too,
-and there half of all matches join the two sheets for every k. So the share is measured both
-in X and in X × Y.
+manifold in X × Y, features with targets. But the match uses only the features: of two sheets over
+the same features, {x} × {0, 1}, half of all matches join the two for every k. So the share is
+measured both in X and in X × Y.
 
 The proof assumes that the mean matched squared distance falls like k^(-2/d) in d dimensions, which
 holds for d >= 3 on one connected piece. `expected_rate` has the rates in general.
@@ -13,23 +12,26 @@ holds for d >= 3 on one connected piece. `expected_rate` has the rates in genera
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from torch import Generator, Tensor
+from torch import Tensor
 
 from kmixup.coefficient import Beta
-from kmixup.matching.assignment import Floats
 from kmixup.measured import Measured
 from kmixup.sampling import match_rows
 from kmixup.theory.matching import (
     Array,
     Data,
     Indices,
+    Subsets,
+    as_array,
     as_points,
+    check_length,
     matched_subsets,
     optimal_blocks,
 )
@@ -40,7 +42,7 @@ Manifold = Callable[[Array], ArrayLike] | ArrayLike | Tensor
 
 @dataclass(frozen=True)
 class ManifoldFraction:
-    """Share of mixed points near the manifold.
+    """Share of mixed points near the manifold. Returned by `manifold_fraction`.
 
     Attributes:
         k: of k-mixup.
@@ -49,8 +51,6 @@ class ManifoldFraction:
         features_error: its standard error, from the spread between batches.
         joint: the share in X × Y; NaN without targets.
         joint_error: its standard error; NaN without targets.
-
-    Returned by `manifold_fraction`.
     """
 
     k: int
@@ -71,8 +71,7 @@ def manifold_fraction(
     manifold: Manifold | None = None,
     joint: Manifold | None = None,
     samples: int = 1000,
-    disjoint: bool = False,
-    generator: Generator | None = None,
+    **drawing: Unpack[Subsets],
 ) -> ManifoldFraction:
     """Mix `samples` batches of `k` points and measure how far from the manifold they fall.
 
@@ -86,8 +85,7 @@ def manifold_fraction(
             or many points of the manifold. By default `X` itself.
         joint: the manifold of features and targets side by side, `(m, d + c)`.
         samples: number of batches.
-        disjoint: whether the two subsets of a match share no point.
-        generator: of all draws.
+        drawing: `disjoint` and `generator`, as in `matched_subsets`.
 
     >>> X = np.linspace(0, 1, 50)[:, None]
     >>> manifold_fraction(X, k=8, eps=0.02, samples=10).features
@@ -95,29 +93,22 @@ def manifold_fraction(
     """
     if not eps > 0:
         raise ValueError(f"eps must be above 0, got {eps}")
-    features = as_points(X).double().cpu().numpy()
+    features = as_array(X)
     spaces = [(features, _distance(features if manifold is None else manifold))]
     if y is not None:
         both = np.concatenate([features, _targets(y, len(features))], 1)
         spaces.append((both, _distance(both if joint is None else joint)))
 
     near: list[list[Array]] = [[] for _ in spaces]
-    law = Beta(alpha)
-    for first, second in matched_subsets(
-        features, k, samples, disjoint=disjoint, generator=generator
-    ):
-        lam = law.sample((len(first), 1, 1), generator).cpu().numpy()
+    for first, second in matched_subsets(features, k, samples, **drawing):
+        lam = Beta(alpha).sample((len(first), 1, 1), drawing.get("generator")).cpu().numpy()
         for (points, distance), parts in zip(spaces, near, strict=True):
             mixed = lam * points[first] + (1 - lam) * points[second]
             inside = distance(mixed.reshape(-1, points.shape[1])) < eps
             parts.append(inside.reshape(len(first), k).mean(1))
     shares = [Measured.of(np.concatenate(parts)) for parts in near]
-    if y is None:
-        shares.append(Measured(math.nan, math.nan))
-    in_features, in_both = shares
-    return ManifoldFraction(
-        k, eps, in_features.value, in_features.error, in_both.value, in_both.error
-    )
+    one, both_spaces = (*shares, Measured(math.nan, math.nan))[:2]
+    return ManifoldFraction(k, eps, one.value, one.error, both_spaces.value, both_spaces.error)
 
 
 def _distance(manifold: Manifold) -> Callable[[Array], Array]:
@@ -126,31 +117,28 @@ def _distance(manifold: Manifold) -> Callable[[Array], Array]:
         return lambda points: np.asarray(manifold(points))
     from scipy.spatial import KDTree  # on first use: it loads slowly
 
-    tree = KDTree(as_points(manifold).double().cpu().numpy())
+    tree = KDTree(as_array(manifold))
     return lambda points: np.asarray(tree.query(points)[0])
 
 
 def _targets(y: Data, n: int) -> Array:
     """Targets as columns `(n, c)`, classes one-hot."""
     targets = torch.as_tensor(y).detach().cpu()
-    if len(targets) != n:
-        raise ValueError(f"X and y must have the same length, got {n} and {len(targets)}")
+    check_length(n, targets, "y")
     if targets.is_floating_point():
-        return as_points(targets).double().numpy()
+        return as_array(targets)
     labels = targets.numpy()
     return np.asarray(labels[:, None] == np.unique(labels), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class MatchedDistances:
-    """Mean squared distance of matched points.
+    """Mean squared distance of matched points. Returned by `matched_distances`.
 
     Attributes:
         k: sizes of the batches, `(m,)`.
         mean: mean squared distance at each k, `(m,)`.
         error: standard error of each mean, `(m,)`.
-
-    Returned by `matched_distances`.
     """
 
     k: Indices
@@ -159,18 +147,13 @@ class MatchedDistances:
 
 
 def matched_distances(
-    X: Source,
-    ks: Sequence[int],
-    samples: int = 200,
-    *,
-    disjoint: bool = False,
-    generator: Generator | None = None,
+    X: Source, ks: Sequence[int], samples: int = 200, **drawing: Unpack[Subsets]
 ) -> MatchedDistances:
-    """Mean squared distance of matched points, from `samples` batches for each k of `ks`.
+    """Measure the mean squared distance of matched points, from `samples` batches for each k.
 
     `X` is a data set `(n, d)`, of which k-subsets are drawn, or a function that draws so many
     fresh points of a distribution. The rates are those of a distribution. A data set shows
-    them for k well below n.
+    them for k well below n. `drawing` is `disjoint` and `generator`, as in `matched_subsets`.
 
     >>> distances = matched_distances(np.random.default_rng(0).random((200, 1)), (1, 16))
     >>> bool(distances.mean[1] < distances.mean[0])    # matched points are nearer
@@ -178,10 +161,20 @@ def matched_distances(
     """
     distances = []
     for k in ks:
-        draw = _fresh(X, k, samples) if callable(X) else _chosen(X, k, samples, disjoint, generator)
-        distances.append(Measured.of(np.concatenate(list(draw))))
-    means, errors = [mean.value for mean in distances], [mean.error for mean in distances]
-    return MatchedDistances(np.asarray(ks), np.asarray(means), np.asarray(errors))
+        if callable(X):
+            means = np.concatenate([_fresh_distance(X, k) for _ in range(samples)])
+        else:
+            blocks = optimal_blocks(as_points(X), k, samples, **drawing)
+            means = np.concatenate([block.square_distance for block in blocks])
+        distances.append(Measured.of(means))
+    mean, error = np.array([(one.value, one.error) for one in distances]).T
+    return MatchedDistances(np.asarray(ks), mean, error)
+
+
+def _fresh_distance(draw: Callable[[int], ArrayLike], k: int) -> Array:
+    """Mean squared distance of a matching of two batches of fresh points, `(1,)`."""
+    first, second = (as_points(draw(k)).double().cpu()[None] for _ in range(2))
+    return np.asarray(match_rows(first, second)[1].mean(1))
 
 
 def expected_rate(k: ArrayLike, dimension: int, clusters: int = 1) -> Array:
@@ -222,19 +215,3 @@ def fitted_slope(x: ArrayLike, y: ArrayLike, error: ArrayLike | None = None) -> 
         weight = up / np.asarray(error)
         fit, covariance = np.polyfit(over, np.log(up), 1, w=weight, cov="unscaled")
     return Measured(float(fit[0]), float(np.sqrt(covariance[0, 0])))
-
-
-def _chosen(
-    X: Data, k: int, samples: int, disjoint: bool, generator: Generator | None
-) -> Iterator[Floats]:
-    """Mean squared distance of each matching of k-subsets of a data set."""
-    points = as_points(X)
-    for part in optimal_blocks(points, k, samples, disjoint=disjoint, generator=generator):
-        yield part.square_distance
-
-
-def _fresh(draw: Callable[[int], ArrayLike], k: int, samples: int) -> Iterator[Floats]:
-    """Mean squared distance of each matching of two batches of fresh points."""
-    for _ in range(samples):
-        first, second = (as_points(draw(k)).double().cpu()[None] for _ in range(2))
-        yield match_rows(first, second)[1].mean(1)

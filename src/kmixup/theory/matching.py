@@ -1,16 +1,15 @@
-"""The matching distribution D_i: with whom point i is mixed, and how often.
+"""The matching distribution D_i: how often each point is the partner of point i.
 
-D_i is the law of the partner of x_i when a random k-subset that holds i is matched with
+D_i is the distribution of the partner of x_i when a random k-subset that holds i is matched with
 a second random k-subset (section 4 of the paper). There are too many subsets to enumerate, so
-matchings are drawn. Every draw gives one partner to each of its points. The rest of
-`kmixup.theory` is built on the draws of this module.
+matchings are drawn. The rest of `kmixup.theory` is built on the draws of this module.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 import torch
@@ -29,9 +28,31 @@ Indices = NDArray[np.int64]
 Data = ArrayLike | Tensor
 
 
+class Subsets(TypedDict, total=False):
+    """How two k-subsets are drawn, an option of all instruments.
+
+    Attributes:
+        disjoint: whether the two have no common point, as inside one batch; independent if False.
+        generator: source of all draws.
+    """
+
+    disjoint: bool
+    generator: Generator | None
+
+
+class Matching(Subsets, total=False):
+    """How two k-subsets are drawn and matched.
+
+    Attributes:
+        pairing: how they are matched, `Optimal` or `Nearest`.
+    """
+
+    pairing: type[Pairing]
+
+
 @dataclass(frozen=True, eq=False)
 class MatchingDistribution:
-    """D_i of one point.
+    """D_i of one point. Returned by `matching_distribution`.
 
     Attributes:
         points: the data, `(n, d)`.
@@ -39,8 +60,6 @@ class MatchingDistribution:
             partner has 0, which means less than about 3 / `samples`.
         error: standard error of each probability, `(n,)`.
         samples: number of matchings.
-
-    Returned by `matching_distribution`.
     """
 
     points: Array
@@ -61,15 +80,13 @@ class MatchingDistribution:
 
 @dataclass(frozen=True, eq=False)
 class MatchingDistributions:
-    """D_i of all points. Indexing gives the `MatchingDistribution` of one point.
+    """D_i of all points, a `MatchingDistribution` each. Returned by `matching_distributions`.
 
     Attributes:
         points: the data, `(n, d)`.
         probability: sparse, `(n, n)`. Row i is D_i.
         error: standard errors of the probabilities, in the same places.
         samples: number of matchings that each point took part in, `(n,)`.
-
-    Returned by `matching_distributions`.
     """
 
     points: Array
@@ -80,9 +97,7 @@ class MatchingDistributions:
     def __getitem__(self, i: int) -> MatchingDistribution:
         if not self.samples[i]:
             raise ValueError(f"point {i} took part in no matching: draw more samples")
-        probability, error = (
-            m[[i], :].toarray().squeeze(0) for m in (self.probability, self.error)
-        )
+        probability, error = (m[[i], :].toarray()[0] for m in (self.probability, self.error))
         return MatchingDistribution(self.points, probability, error, int(self.samples[i]))
 
     def mean(self) -> Array:
@@ -97,19 +112,16 @@ class MatchingDistributions:
 
 
 def matching_distribution(
-    X: Data,
-    i: int,
-    k: int = 32,
-    samples: int = 1000,
-    *,
-    disjoint: bool = False,
-    pairing: type[Pairing] = Optimal,
-    generator: Generator | None = None,
+    X: Data, i: int, k: int = 32, samples: int = 1000, **matching: Unpack[Matching]
 ) -> MatchingDistribution:
-    """D_i of point `i` of `X`, from `samples` matchings of subsets that hold it.
+    """Estimate D_i of point `i` of `X` from `samples` matchings of subsets that hold it.
 
-    With `disjoint` the two subsets have no common point, as inside one batch.
-    `pairing=Nearest` gives the law of the nearest neighbour instead.
+    Args:
+        X: points `(n, d)`.
+        i: the index of the point.
+        k: size of a subset.
+        samples: number of matchings.
+        matching: `disjoint`, `generator` and `pairing`; see `Matching`.
 
     >>> X = np.array([[0.], [1.], [8.], [9.]])
     >>> D = matching_distribution(X, 0, k=2, samples=200)
@@ -117,8 +129,8 @@ def matching_distribution(
     (True, np.float64(1.0))
     """
     points = as_points(X)
-    n = len(points)
-    _check(n, k, samples, disjoint)
+    n, generator = len(points), matching.get("generator")
+    check_draws(n, k, samples, disjoint := matching.get("disjoint", False))
     if not 0 <= i < n:
         raise ValueError(f"i must be the index of a point, from 0 to {n - 1}, got {i}")
     count = np.zeros(n, dtype=np.int64)
@@ -129,29 +141,23 @@ def matching_distribution(
             others, second = subsets(n - 1, 2 * k - 1, m, generator).split([k - 1, k], 1)
             second = second + (second >= i)
         else:
-            others = subsets(n - 1, k - 1, m, generator)
-            second = subsets(n, k, m, generator)
+            others, second = subsets(n - 1, k - 1, m, generator), subsets(n, k, m, generator)
         first = torch.cat([torch.full((m, 1), i), others + (others >= i)], 1)
-        partner = match_subsets(points, first, second, pairing=pairing)[:, 0]
+        partner = match_subsets(points, first, second, matching.get("pairing", Optimal))[:, 0]
         count += np.bincount(partner, minlength=n)
     probability = count / samples
     error = np.sqrt(probability * (1 - probability) / samples)
-    return MatchingDistribution(_float64(points), probability, error, samples)
+    return MatchingDistribution(as_array(points), probability, error, samples)
 
 
 def matching_distributions(
-    X: Data,
-    k: int = 32,
-    samples: int = 10_000,
-    *,
-    disjoint: bool = False,
-    pairing: type[Pairing] = Optimal,
-    generator: Generator | None = None,
+    X: Data, k: int = 32, samples: int = 10_000, **matching: Unpack[Matching]
 ) -> MatchingDistributions:
-    """D_i of all points of `X` at once, from `samples` matchings.
+    """Estimate D_i of all points of `X` at once, from `samples` matchings.
 
     A point takes part in about `samples` · k / n matchings. Memory grows with the number of
-    different pairs that are matched, at most `samples` · k.
+    different pairs that are matched, at most `samples` · k. The arguments are those of
+    `matching_distribution`.
 
     >>> X = np.array([[0.0], [1.0], [8.0], [9.0]])
     >>> D = matching_distributions(X, k=4, samples=10)    # all points: each is its own partner
@@ -163,9 +169,7 @@ def matching_distributions(
     points = as_points(X)
     n = len(points)
     count = csr_array((n, n), dtype=np.float64)
-    for first, second in matched_subsets(
-        points, k, samples, disjoint=disjoint, pairing=pairing, generator=generator
-    ):
+    for first, second in matched_subsets(points, k, samples, **matching):
         ones = np.ones(first.size)
         count = count + csr_array((ones, (first.ravel(), second.ravel())), shape=(n, n))
     total = np.asarray(count.sum(axis=1)).astype(np.int64)
@@ -173,7 +177,7 @@ def matching_distributions(
     probability, error = count.copy(), count.copy()
     probability.data = count.data / per_entry
     error.data = np.sqrt(probability.data * (1 - probability.data) / per_entry)
-    return MatchingDistributions(_float64(points), probability, error, total)
+    return MatchingDistributions(as_array(points), probability, error, total)
 
 
 def matched_subsets(
@@ -187,8 +191,8 @@ def matched_subsets(
 ) -> Iterator[tuple[Indices, Indices]]:
     """Draw `samples` pairs of k-subsets and match them, some at a time.
 
-    Yields two arrays `(m, k)` of indices into `X`. Entries in the same place are partners.
-    The m add up to `samples`.
+    Yields two arrays `(m, k)` of indices into `X`, whose m add up to `samples`. Entries in the same
+    place are partners. The arguments are those of `matching_distribution`.
 
     >>> X = np.array([[0.0], [1.0], [8.0], [9.0]])
     >>> for first, second in matched_subsets(X, k=4, samples=2):
@@ -196,40 +200,25 @@ def matched_subsets(
     True
     """
     points = as_points(X)
-    _check(len(points), k, samples, disjoint)
-    for first, second in chunked_subset_pairs(
-        len(points),
-        k,
-        samples,
-        most=_blocks_at_once(points, k),
-        disjoint=disjoint,
-        generator=generator,
-    ):
-        yield first.numpy(), match_subsets(points, first, second, pairing=pairing)
+    check_draws(len(points), k, samples, disjoint)
+    size = len(points), k, samples
+    most = _blocks_at_once(points, k)
+    draws = chunked_subset_pairs(*size, most=most, disjoint=disjoint, generator=generator)
+    for first, second in draws:
+        yield first.numpy(), match_subsets(points, first, second, pairing)
 
 
 def optimal_blocks(
-    points: Tensor,
-    k: int,
-    samples: int,
-    *,
-    disjoint: bool = False,
-    generator: Generator | None = None,
+    points: Tensor, k: int, samples: int, **drawing: Unpack[Subsets]
 ) -> Iterator[MatchedBlocks]:
-    """The same draws, matched optimally in float64, with the distances of the partners."""
-    _check(len(points), k, samples, disjoint)
-    return matched_blocks(
-        points.double().cpu(),
-        k,
-        samples,
-        most=_blocks_at_once(points, k),
-        disjoint=disjoint,
-        generator=generator,
-    )
+    """Yield the draws of `matched_subsets`, matched in float64, with the partners' distances."""
+    check_draws(len(points), k, samples, drawing.get("disjoint", False))
+    most = _blocks_at_once(points, k)
+    return matched_blocks(points.double().cpu(), k, samples, most=most, **drawing)
 
 
 def match_subsets(
-    points: Tensor, first: Tensor, second: Tensor, *, pairing: type[Pairing] = Optimal
+    points: Tensor, first: Tensor, second: Tensor, pairing: type[Pairing] = Optimal
 ) -> Indices:
     """Partner in `second[m]` of every entry of `first[m]`: indices `(m, k)` into `points`."""
     a, b = (points[index.flatten().to(points.device)] for index in (first, second))
@@ -246,7 +235,19 @@ def as_points(X: Data) -> Tensor:
     return points if points.is_floating_point() else points.double()
 
 
-def _check(n: int, k: int, samples: int, disjoint: bool) -> None:
+def as_array(X: Data) -> Array:
+    """Samples as rows `(n, d)` of a NumPy array in float64."""
+    return as_points(X).double().cpu().numpy()
+
+
+def check_length(length: int, values: object, name: str = "labels") -> None:
+    """Raise unless there is one value for each point of X."""
+    if (got := len(values)) != length:  # type: ignore[arg-type]
+        raise ValueError(f"X and {name} must have the same length, got {length} and {got}")
+
+
+def check_draws(n: int, k: int, samples: int, disjoint: bool) -> None:
+    """Raise unless `samples` pairs of k-subsets of n points can be drawn."""
     most = n // 2 if disjoint else n
     if not 1 <= k <= most:
         where = " in disjoint subsets" if disjoint else ""
@@ -259,7 +260,3 @@ def _blocks_at_once(points: Tensor, k: int) -> int:
     """How many pairs of k-subsets fit into the memory for one chunk."""
     n, d = points.shape
     return max(1, CHUNK // (2 * k * d + k * k + n))
-
-
-def _float64(points: Tensor) -> Array:
-    return points.double().cpu().numpy()

@@ -7,12 +7,10 @@ Beta(alpha, alpha). Write x̄ = E_ζ R and θ̄ = E θ. Then the mixed point is 
     x̃ = x̄ + θ̄ (x - x̄),        the point, moved towards the mean of its partners,
     δ = (θ - θ̄) x + (1 - θ) R - (1 - θ̄) x̄,        of mean zero,
 
-and the targets become ỹ + ε in the same way.
-
-The paper's lemma on E δδᵀ leaves open what its Σ is the covariance of. It is an identity exactly
-if Σ = θ̄² Cov_ζ(R), the covariance of the reverted partners of one point of γ. And x̄ is not the mean
-of D_i, as the paper says: it depends on all points of γ, because they compete for the partners.
-`local_means` shows how much it varies. `docs/theory.md` has the derivation.
+and the targets become ỹ + ε in the same way. The paper's lemma on E δδᵀ leaves open what its Σ is
+the covariance of: it is an identity exactly if Σ = θ̄² Cov_ζ(R), the covariance of the reverted
+partners of one point of γ. And x̄ is not the mean of D_i, as the paper says: it depends on all
+points of γ, which compete for the partners (`local_means`). `docs/theory.md` has the derivation.
 """
 
 from __future__ import annotations
@@ -28,19 +26,24 @@ from torch import Generator, Tensor
 from kmixup.coefficient import Beta
 from kmixup.measured import standard_error
 from kmixup.sampling import subsets
-from kmixup.theory.matching import Array, Data, as_points, match_subsets
+from kmixup.theory.matching import (
+    Array,
+    Data,
+    as_array,
+    as_points,
+    check_length,
+    match_subsets,
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Covariances:
-    """Covariances of the noise of each point of γ.
+    """Covariances of the noise of each point of γ. Returned by `mean_reversion`, as a part.
 
     Attributes:
         features: E δδᵀ, `(k, d, d)`.
         targets: E εεᵀ, `(k, c, c)`.
         mixed: E δεᵀ, `(k, d, c)`.
-
-    Part of a `MeanReversion`. Returned by `mean_reversion`.
     """
 
     features: Array
@@ -50,7 +53,7 @@ class Covariances:
 
 @dataclass(frozen=True, eq=False)
 class MeanReversion:
-    """What k-mixup does to the points of one subset γ.
+    """What k-mixup does to the points of one subset γ. Returned by `mean_reversion`.
 
     Attributes:
         x: features of the points, `(k, d)`.
@@ -58,8 +61,6 @@ class MeanReversion:
         partner_x: features of their partners in the subsets ζ, `(samples, k, d)`.
         partner_y: targets of these partners, `(samples, k, c)`.
         alpha: of k-mixup.
-
-    Returned by `mean_reversion`.
     """
 
     x: Array
@@ -86,11 +87,14 @@ class MeanReversion:
 
     def perturbations(self, theta: ArrayLike) -> tuple[Array, Array]:
         """δ `(samples, k, d)` and ε `(samples, k, c)`, for a single θ or for a θ for each ζ."""
-        t = np.asarray(theta, dtype=np.float64)
+        t, mean_t = np.asarray(theta, dtype=np.float64), self.theta
         t = t[:, None, None] if t.ndim else t
-        (mean_x, mean_y), mean_t = self.means, self.theta
-        delta = (t - mean_t) * self.x + (1 - t) * self.partner_x - (1 - mean_t) * mean_x
-        epsilon = (t - mean_t) * self.y + (1 - t) * self.partner_y - (1 - mean_t) * mean_y
+
+        def side(x: Array, partner: Array, mean: Array) -> Array:
+            return np.asarray((t - mean_t) * x + (1 - t) * partner - (1 - mean_t) * mean)
+
+        sides = zip((self.x, self.y), (self.partner_x, self.partner_y), self.means, strict=True)
+        delta, epsilon = (side(*of) for of in sides)
         return delta, epsilon
 
     def loss(
@@ -114,18 +118,15 @@ class MeanReversion:
         """The lemma's right-hand sides, with Σ = θ̄² Cov_ζ of the partners."""
         variance, theta = Beta(self.alpha).folded_variance, self.theta
         nu = variance + (1 - theta) ** 2
-        gap_x, gap_y = (r - m for r, m in zip(self.reverted, self.means, strict=True))
-        spread_x, spread_y = self.partner_x - self.means[0], self.partner_y - self.means[1]
+        gaps = [r - m for r, m in zip(self.reverted, self.means, strict=True)]
+        spreads = [self.partner_x - self.means[0], self.partner_y - self.means[1]]
 
-        def side(a: Array, b: Array, spread_a: Array, spread_b: Array) -> Array:
-            sigma = theta**2 * np.einsum("ski,skj->kij", spread_a, spread_b) / len(spread_a)
-            return np.asarray((variance * a[:, :, None] * b[:, None, :] + nu * sigma) / theta**2)
+        def side(i: int, j: int) -> Array:
+            sigma = theta**2 * np.einsum("ski,skj->kij", spreads[i], spreads[j]) / len(spreads[i])
+            square = gaps[i][:, :, None] * gaps[j][:, None, :]
+            return np.asarray((variance * square + nu * sigma) / theta**2)
 
-        return Covariances(
-            features=side(gap_x, gap_x, spread_x, spread_x),
-            targets=side(gap_y, gap_y, spread_y, spread_y),
-            mixed=side(gap_x, gap_y, spread_x, spread_y),
-        )
+        return Covariances(features=side(0, 0), targets=side(1, 1), mixed=side(0, 1))
 
     def sampled_covariances(
         self, generator: Generator | None = None
@@ -169,9 +170,8 @@ def mean_reversion(
     >>> reversion.partner_x.shape
     (50, 2, 1)
     """
-    points, targets = as_points(X), as_points(Y)
-    if len(points) != len(targets):
-        raise ValueError(f"X and Y must have the same length, got {len(points)} and {len(targets)}")
+    points, x, y = as_points(X), as_array(X), as_array(Y)
+    check_length(len(x), y, "Y")
     first = torch.as_tensor(subset, dtype=torch.int64)
     k = len(first)
     if len(first.unique()) != k:
@@ -180,22 +180,18 @@ def mean_reversion(
         second = subsets(len(points), k, samples, generator)
     else:
         second = torch.as_tensor(others, dtype=torch.int64)
-    partner = match_subsets(points, first.expand(len(second), k), second)
-    x, y = points.double().cpu().numpy(), targets.double().cpu().numpy()
-    own = first.numpy()
+    partner, own = match_subsets(points, first.expand(len(second), k), second), first.numpy()
     return MeanReversion(x[own], y[own], x[partner], y[partner], alpha)
 
 
 @dataclass(frozen=True, eq=False)
 class LocalMeans:
-    """x̄ of one point, for several subsets γ that hold it.
+    """x̄ of one point, for several subsets γ that hold it. Returned by `local_means`.
 
     Attributes:
         mean: x̄ for each subset, `(subsets, d)`. The average over subsets estimates the mean
             of D_i.
         error: standard error of each number, `(subsets, d)`.
-
-    Returned by `local_means`.
     """
 
     mean: Array
@@ -211,7 +207,7 @@ def local_means(
     samples: int = 1000,
     generator: Generator | None = None,
 ) -> LocalMeans:
-    """x̄ of point `i` for `subsets` random γ that hold it, each from `samples` matchings.
+    """Estimate x̄ of point `i` for `subsets` random γ that hold it, each from `samples` matchings.
 
     >>> X = np.arange(8.0)[:, None]
     >>> local_means(X, 0, k=2, subsets=3, samples=20, generator=torch.Generator()).mean.shape
@@ -225,10 +221,8 @@ def local_means(
     for _ in range(subsets):
         others = torch.randperm(n - 1, generator=generator)[: k - 1]
         own = torch.cat([torch.tensor([i]), others + (others >= i)])
-        reversion = mean_reversion(
-            points, points, own.numpy(), samples=samples, generator=generator
-        )
-        partner = reversion.partner_x[:, 0]
+        of = mean_reversion(points, points, own.numpy(), samples=samples, generator=generator)
+        partner = of.partner_x[:, 0]
         means.append(partner.mean(0))
         errors.append(standard_error(partner))
     return LocalMeans(np.stack(means), np.stack(errors))

@@ -27,9 +27,11 @@ class BesideClean(Mixed):
 
     Attributes:
         mixed: the n mixed samples.
+        penalty: a scalar that `loss` adds, for methods that learn.
     """
 
     mixed: Mixed = field(kw_only=True)
+    penalty: Tensor | None = field(default=None, kw_only=True, repr=False)
 
     @cached_property
     def y(self) -> Nest:
@@ -73,9 +75,7 @@ class BesideClean(Mixed):
         return Mixed(None, (y, y), itself, lam, None, self.num_classes, self.ignore_index)
 
 
-def beside_clean(
-    mixed: Mixed, x: Nest, y: Nest, kind: type[BesideClean] = BesideClean, **more: Any
-) -> BesideClean:
+def beside_clean(mixed: Mixed, x: Nest, y: Nest, penalty: Tensor | None = None) -> BesideClean:
     """Return a mixed batch with the clean batch `x`, `y` below it.
 
     Raises:
@@ -95,7 +95,7 @@ def beside_clean(
     second = len(mixed.points[1][0])
     own, their = (over(lambda *rows: torch.cat(rows), side, y) for side in mixed.targets)
     lam = mixed.lam.to(device).expand(n)
-    return kind(
+    return BesideClean(
         x=over(inputs, mixed.x, x),
         targets=(own, their),
         partner=torch.cat([mixed.partner, second + torch.arange(n, device=device)]),
@@ -104,7 +104,7 @@ def beside_clean(
         num_classes=mixed.num_classes,
         ignore_index=mixed.ignore_index,
         mixed=mixed,
-        **more,
+        penalty=penalty,
     )
 
 

@@ -25,7 +25,7 @@ from kmixup.lab.train.loop import _average, train
 from kmixup.lab.train.step import Step, StreamSource, draw_of, gather, mixer_of
 from kmixup.lab.train.streams import Streams, epoch
 from kmixup.matching import Blocks, Optimal
-from kmixup.methods.local import Decay
+from kmixup.methods.local import Locality
 from kmixup.targets import mix_targets
 
 FAST = Protocol(epochs=2, rate=0.05, batch_size=32)
@@ -128,7 +128,7 @@ def test_the_loss_of_local_mixup_is_weighted_by_distance(photos, k):
     facing, others = gather(step.second, photos, None)
     partner = matched(images, facing, k)
     assert torch.equal(x, Linear()(images, facing, partner, lam_of(step)))
-    weight = Decay()((images - facing[partner]).flatten(1).norm(dim=1))
+    weight = Locality()((images - facing[partner]).flatten(1).norm(dim=1))
     weight = weight / weight.mean()
     logits = torch.randn(len(x), 3)
     losses = F.cross_entropy(
