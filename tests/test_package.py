@@ -27,13 +27,13 @@ LEVELS = [
     {"methods"},
     {"hidden"},  # in wrappers, but KMixup is its default
 ]
-SHARED = {"cuts", "kmixup", "labellings", "masks", "penalty"}  # by several methods
+SHARED = {"cuts", "kmixup", "labellings", "masks"}  # by several methods
 THEORY = [
     {"matching"},
     {"clusters", "endpoints", "expansion", "manifold", "reversion"},
     {"fraction"},
 ]
-INSPECTION = [{"halfway", "labels"}, {"readings"}, {"inspecting"}]
+INSPECTION = [{"halfway"}, {"readings"}, {"inspecting"}]
 # folders and modules of the lab
 LAB = [
     {"checks", "files", "formatting", "imports"},
