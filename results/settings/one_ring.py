@@ -1,7 +1,7 @@
-"""The gap of One Ring, by plain training and xi alone.
+"""The gap of One Ring, from ERM and xi only.
 
 The paper draws a ring around a disc and gives its xi, which imply a mean squared distance
-of 1.13, and says that plain training is right on nearly every point. For each width of the
+of 1.13, and says that ERM is right on nearly every point. For each width of the
 gap this takes the ring, 0.2 wide, that has that distance, and trains five networks without
 any mixing. The narrowest gap with a mean error below 0.05 % is the one in `toy.py`.
 
@@ -31,7 +31,7 @@ def inner_radius(gap: float) -> float:
 
 def main() -> None:
     torch.set_num_threads(1)
-    print("gap    disc   ring           test errors of plain training, %")
+    print("gap    disc   ring           test errors of ERM, %")
     for gap in (0.01, 0.02, 0.03, 0.05, 0.075, 0.1):
         a = inner_radius(gap)
         toy.DISC, toy.RING = a - gap, (a, a + WIDTH)

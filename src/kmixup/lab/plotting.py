@@ -106,7 +106,7 @@ def k_axis(axes: Axes, ks: Sequence[float]) -> None:
 def shade(i: int, n: int) -> tuple[float, ...]:
     """The colour of line `i` of `n` that have an order, from dark to light."""
     # the light end of the scale is hard to see on white
-    return tuple(matplotlib.colormaps["viridis"](0.85 * i / max(n - 1, 1)))
+    return tuple(matplotlib.colormaps["viridis"](0.65 * i / max(n - 1, 1)))
 
 
 def svg(figure: Figure, about: Mapping[str, str]) -> bytes:

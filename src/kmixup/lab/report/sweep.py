@@ -166,7 +166,9 @@ def _headline(
         elif len(judged) > 1:
             text += f" (in all {len(judged)} comparisons)"
     elif judged:
-        text = f"{count(len(judged), 'comparison')}: {_tally(verdicts)}"
+        pairs = {f"{comparison.new} against {comparison.old}, " for comparison in judged}
+        whose = pairs.pop() if len(pairs) == 1 else ""
+        text = f"{whose}{count(len(judged), 'comparison')}: {_tally(verdicts)}"
     else:
         text = "Nothing to compare"
     done, failed = done_of(rows), failed_of(rows)
@@ -200,7 +202,7 @@ def _verdicts(
     moods = [stats.together([comparison.verdict for comparison in found]) for *_, found in judged]
     header = [
         "table", "verdict", "alpha at k > 1", "difference [95 %]", "new data [95 %]", "the paper",
-        "k > 1 against k = 1 at the same alpha",
+        "k > 1 against k = 1 at the same alpha (Holm)",
     ]  # fmt: skip
     yield without_empty(doc.ReportTable(header, rows, moods=moods, verdict=1, sentences=True))
     printed = any(result.printed for result, *_ in judged)
