@@ -1,25 +1,224 @@
-"""The door of the command `kmixup`, outside of the package.
+"""The `kmixup` command: subcommands that are imported when they run, and its error messages.
 
-Importing anything of the package imports torch first, which takes seconds. Ctrl-C in these
-seconds would be a traceback if there were nobody outside to hear it.
+It lives outside the package, because importing anything inside imports torch, which takes
+seconds: `kmixup --help` and `--version` don't, and Ctrl-C during those imports ends quietly.
 """
 
+from __future__ import annotations
+
 import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
-INTERRUPTED = 130
+if TYPE_CHECKING:
+    from cyclopts import App, ArgumentCollection, CycloptsError
+
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+
+# subcommand of kmixup.lab.commands: an example and what it does
+COMMANDS = {
+    "train": ("iris --k 16", "train one network"),
+    "predict": ("RUN new.csv", "predict new samples with a trained network"),
+    "tune": ("iris", "choose k and alpha for your data"),
+    "inspect": ("table.csv", "see what k and alpha do to your data"),
+    "league": ("iris cancer", "compare methods at an equal budget"),
+    "sweep": ("grid.toml", "train a grid of your own"),
+    "reproduce": ("toy", "re-run an experiment of the paper"),
+    "figures": ("couplings", "draw the paper's figures, or yours"),
+    "calibrate": ("mnist --k 16", "find the alpha at k that is as strong as mixup"),
+    "data": ("list", "list, describe and download data sets"),
+    "bench": ("cost", "measure what mixing costs on this machine"),
+}
+
+# optional dependencies: modules of each extra
+EXTRAS = {
+    "lab": (
+        "cyclopts", "filelock", "jinja2", "lightning_fabric", "matplotlib", "optuna", "pandas",
+        "PIL", "pooch", "requests", "rich", "safetensors", "sklearn", "tqdm",
+    ),
+    "ray": ("ray",),
+    "tensorboard": ("tensorboard",),
+    "sklearn": ("skorch",),
+    "bench": ("ot", "threadpoolctl"),
+}  # fmt: skip
+
+# how torch says that memory ran out, where it raises a plain RuntimeError
+OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
 
 
-def main() -> None:
-    """Run the command on the arguments of the process."""
+def main() -> NoReturn:
+    """Run the command line of this process and exit."""
     import signal
+    import warnings
 
-    before = signal.signal(signal.SIGINT, _leave)
-    from kmixup.lab.cli import main as run
+    warnings.showwarning = lambda message, *where, **more: _print_error(str(message))
+    before = signal.signal(signal.SIGINT, _leave_at_once)
+    try:
+        code = _run(sys.argv[1:], ready=lambda: signal.signal(signal.SIGINT, before))
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        _leave("stopped", INTERRUPTED)
+    except BrokenPipeError:  # the reader of a pipe has left, e.g. `kmixup data list | head -1`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(FAILED)
+    except ImportError as error:
+        _leave_without_extra(error)
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and not any(w in str(error) for w in OUT_OF_MEMORY):
+            raise
+        _leave(
+            "this machine has too little memory for that: use fewer samples (--limit), smaller "
+            "batches or a smaller network",
+            FAILED,
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
+    sys.exit(code)
 
-    run(ready=lambda: signal.signal(signal.SIGINT, before))
+
+def make_app() -> App:
+    """Return the app with its subcommands, none of which is imported before it runs."""
+    from importlib.metadata import version
+
+    from cyclopts import App, Parameter
+
+    width = max(len(f"{name} {example}") for name, (example, _) in COMMANDS.items())
+    lines = [
+        f"kmixup {f'{name} {example}':<{width}}  {summary}"
+        for name, (example, summary) in COMMANDS.items()
+    ]
+    app = App(
+        name="kmixup",
+        help="k-mixup: mixup along optimal-transport matchings.\n\n"
+        + "\n".join(["```", *lines, "```", "kmixup COMMAND --help has options and examples."]),
+        help_format="markdown",
+        config=_check_whole_numbers,
+        usage="Usage: kmixup COMMAND [OPTIONS]",
+        version=lambda: f"kmixup {version('kmixup')}",
+        default_parameter=Parameter(negative_iterable=(), negative_none=()),
+    )
+    for flag in ("--help", "--version"):
+        app[flag].group = "Options"
+    for name in COMMANDS:  # hidden, because a list of commands would import them all
+        app.command(f"kmixup.lab.commands.{name}:{name}", name=name, show=False)
+    return app
 
 
-def _leave(*interrupt: object) -> None:
-    """End at once: an exception might be swallowed by whatever is being imported."""
+def _check_whole_numbers(
+    app: App, commands: tuple[str, ...], arguments: ArgumentCollection
+) -> None:
+    """Raise on a fraction for a whole number, which would be cut to one silently."""
+    from cyclopts import CoercionError
+
+    for argument in arguments:
+        if int in _leaves(argument.hint) and argument.parameter.converter is None:
+            for token in argument.tokens:
+                if token.value and not token.value.lstrip("+-").replace("_", "").isdecimal():
+                    raise CoercionError(argument=argument, token=token, target_type=int)
+
+
+def _leaves(hint: Any) -> set[Any]:
+    """Return the types that a type hint is made of."""
+    parts = getattr(hint, "__args__", ())
+    return {hint}.union(*map(_leaves, parts))
+
+
+def _run(words: Sequence[str], ready: Callable[[], object]) -> int:
+    """Parse and run; `ready` is called when the subcommand's module is imported."""
+    from cyclopts import CycloptsError
+
+    app = make_app()
+    try:
+        command, bound, _ = app.parse_args(words, print_error=False, exit_on_error=False)
+        ready()
+        return command(*bound.args, **bound.kwargs) or 0
+    except CycloptsError as error:
+        _leave(_sentence(error))
+    except (ImportError, BrokenPipeError):
+        raise
+    except Exception as error:
+        from kmixup.lab.checks import SettingError
+        from kmixup.lab.train.setup import DivergedError
+
+        if isinstance(error, SettingError):
+            _leave(error.as_option(_options(app, words)))
+        if isinstance(error, (ValueError, OSError, DivergedError)):
+            _leave(str(error))
+        raise
+
+
+def _options(app: App, words: Sequence[str]) -> set[str]:
+    """Return the names of all options of the subcommand."""
+    _, apps, _ = app.parse_commands(words)
+    return {name for argument in apps[-1].assemble_argument_collection() for name in argument.names}
+
+
+def _sentence(error: CycloptsError) -> str:
+    """Return an error of parsing as one sentence: option, rule, value and remedy."""
+    from difflib import get_close_matches
+    from typing import Literal, get_args, get_origin
+
+    from cyclopts import (
+        CoercionError,
+        MissingArgumentError,
+        UnknownCommandError,
+        UnknownOptionError,
+        UnusedCliTokensError,
+    )
+
+    def hint(word: str, known: Sequence[str], otherwise: str = "") -> str:
+        close = get_close_matches(word, known, n=1, cutoff=0.7)
+        return f": did you mean {close[0]}?" if close else otherwise
+
+    see = f": see {' '.join(['kmixup', *(error.command_chain or ())])} --help"
+    if isinstance(error, UnknownCommandError):
+        word = (error.unused_tokens or [""])[0]
+        known = [name for name in error.app or () if not name.startswith("-")]
+        return f"there is no command {word!r}" + hint(word, known, f": use {', '.join(known)}")
+    if isinstance(error, UnknownOptionError):
+        word = error.token.keyword or error.token.value
+        known = [name for argument in error.argument_collection for name in argument.names]
+        return f"there is no option {word}" + hint(word, known, see)
+    if isinstance(error, UnusedCliTokensError):
+        return f"there is no argument for {(error.unused_tokens or [''])[0]!r}{see}"
+    if isinstance(error, MissingArgumentError) and error.argument is not None:
+        if error.keyword is not None or error.argument.index is None:
+            return f"{error.argument.name} needs a value{see}"
+        return f"{error.argument.name.lstrip('-').upper()} is missing{see}"
+    if isinstance(error, CoercionError) and error.token is not None:
+        option, value = error.token.keyword or "the argument", error.token.value
+        if problem := getattr(error.__cause__, "problem", None):  # a SettingError of a converter
+            return f"{option} {problem}"
+        if get_origin(error.target_type) is Literal:
+            known = [str(choice) for choice in get_args(error.target_type)]
+            rule, close = f"one of {', '.join(known)}", hint(value, known)
+        else:
+            kinds: dict[Any, str] = {int: "a whole number", float: "a number"}
+            rule, close = kinds.get(error.target_type, f"a {error.target_type}"), ""
+        return f"{option} must be {rule}, got {value!r}{close}"
+    return str(error).rstrip(".")
+
+
+def _leave_without_extra(error: ImportError) -> NoReturn:
+    """Name the extra that has a missing module; other modules keep their traceback."""
+    missing = error.__cause__ if isinstance(error.__cause__, ImportError) else error
+    for extra, modules in EXTRAS.items():
+        if missing.name and missing.name.partition(".")[0] in modules:
+            _leave(f'this needs {missing.name}, which is missing: pip install "kmixup[{extra}]"')
+    raise missing
+
+
+def _leave(sentence: str, code: int = BAD_INPUT) -> NoReturn:
+    _print_error(sentence)
+    sys.exit(code)
+
+
+def _print_error(sentence: str) -> None:
+    print(f"kmixup: {sentence}", file=sys.stderr)
+
+
+def _leave_at_once(*interrupt: object) -> None:
+    """End the process: an exception might be swallowed by whatever is being imported."""
     os.write(2, b"kmixup: stopped\n")
     os._exit(INTERRUPTED)

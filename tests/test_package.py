@@ -36,7 +36,8 @@ THEORY = [
 INSPECTION = [{"halfway"}, {"readings"}, {"inspecting"}]
 # folders and modules of the lab
 LAB = [
-    {"checks", "files", "formatting", "imports"},
+    {"checks", "formatting", "imports"},
+    {"files"},
     {"plotting"},
     {"data", "models"},
     {"evaluate"},
@@ -47,7 +48,7 @@ LAB = [
     {"inspection"},
     {"bench", "report"},
     {"commands", "python"},
-    {"cli", "__init__"},
+    {"__init__"},
 ]
 
 
@@ -238,7 +239,7 @@ import sys
 
 class Absent:
     names = {"jinja2", "lightning_fabric", "matplotlib", "optuna", "PIL", "pooch", "requests",
-             "rich", "safetensors", "sklearn", "tqdm", "typer"}
+             "rich", "safetensors", "sklearn", "tqdm", "cyclopts"}
 
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in self.names:
@@ -252,7 +253,7 @@ def test_without_the_extra_a_search_says_what_to_install():
     code = f"{WITHOUT_THE_EXTRA}\nfrom kmixup.lab import tune\ntune(lambda config: 0.1)"
     command = [sys.executable, "-c", code]
     error = subprocess.run(command, capture_output=True, text=True, check=False).stderr
-    said = 'the search needs Optuna, which is not installed: pip install "kmixup[lab]"'
+    said = 'kmixup.lab needs cyclopts, which is missing: pip install "kmixup[lab]"'
     assert error.splitlines()[-1] == f"ImportError: {said}"
 
 
@@ -262,7 +263,7 @@ def test_without_the_extra_the_command_says_what_to_install():
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == (
-        'kmixup: the lab needs typer, which is not installed: pip install "kmixup[lab]"\n'
+        'kmixup: this needs cyclopts, which is missing: pip install "kmixup[lab]"\n'
     )
 
 

@@ -5,12 +5,14 @@
 >>> x, y = mix(torch.randn(64, 8), torch.randint(10, (64,)))
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from kmixup.batch import Batch
 from kmixup.batchnorm import clean_batchnorm
 from kmixup.calibration import Calibration, calibrate
 from kmixup.coefficient import Beta, Coefficient
 from kmixup.importance import saliency, spectral_residual
-from kmixup.inspection import Inspection, inspect
 from kmixup.interpolation import Cut, Interpolation, Linear
 from kmixup.matching import Nearest, Optimal, Pairing, match
 from kmixup.methods import (
@@ -33,14 +35,17 @@ from kmixup.methods import (
 )
 from kmixup.mixed import Draw, Mixed
 from kmixup.mixer import Mixer, Mixing
-from kmixup.vicinal import vicinal_dataset
-from kmixup.wrappers.choice import Choice
 from kmixup.wrappers.clean import WithClean
 from kmixup.wrappers.hidden import HiddenMixup
 from kmixup.wrappers.memory import Memory
-from kmixup.wrappers.prefetch import Prefetch
-from kmixup.wrappers.sometimes import Sometimes
 from kmixup.wrappers.wrapper import Wrapper
+
+if TYPE_CHECKING:
+    from kmixup.inspection import Inspection, inspect
+    from kmixup.vicinal import vicinal_dataset
+    from kmixup.wrappers.choice import Choice
+    from kmixup.wrappers.prefetch import Prefetch
+    from kmixup.wrappers.sometimes import Sometimes
 
 __version__ = "0.2.0"
 
@@ -91,3 +96,19 @@ __all__ = [
     "spectral_residual",
     "vicinal_dataset",
 ]
+
+# modules that most programs don't need, imported on first use
+_LAZY = {
+    "Choice": "wrappers.choice",
+    "Inspection": "inspection",
+    "Prefetch": "wrappers.prefetch",
+    "Sometimes": "wrappers.sometimes",
+    "inspect": "inspection",
+    "vicinal_dataset": "vicinal",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(f"kmixup.{_LAZY[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,9 +6,9 @@ import pytest
 import torch
 from sealing import Sealed, own
 
-from kmixup.lab.cli import main
 from kmixup.lab.data import loading
 from kmixup.lab.data.dataset import Parts
+from kmixup_command import main
 
 
 @pytest.fixture

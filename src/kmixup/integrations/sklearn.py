@@ -32,9 +32,8 @@ from torch.utils.data import TensorDataset
 from kmixup.batchnorm import clean_batchnorm, has_batchnorm
 from kmixup.columns import TableEncoder
 from kmixup.integrations.skorch import MixedNet, batch_count
-from kmixup.matching import Metric
+from kmixup.matching import LamPer, Metric
 from kmixup.methods import KMixup
-from kmixup.matching import LamPer
 from kmixup.mixer import Mixer, Mixing
 
 Array = NDArray[Any]

@@ -36,5 +36,10 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     for home, names in _HOMES.items():
         if name in names:
-            return getattr(import_module(f"kmixup.lab.{home}"), name)
+            try:
+                return getattr(import_module(f"kmixup.lab.{home}"), name)
+            except ModuleNotFoundError as error:
+                raise ImportError(
+                    f'kmixup.lab needs {error.name}, which is missing: pip install "kmixup[lab]"'
+                ) from error
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

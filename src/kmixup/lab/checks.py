@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -16,7 +16,7 @@ class SettingError(ValueError):
     >>> error = SettingError("batch_size", "must be at least 2, got 1")
     >>> str(error)
     'batch_size must be at least 2, got 1'
-    >>> error.as_option()
+    >>> error.as_option(["--batch-size", "--k"])
     '--batch-size must be at least 2, got 1'
 
     Args:
@@ -31,9 +31,10 @@ class SettingError(ValueError):
     def __str__(self) -> str:
         return f"{self.setting} {self.problem}"
 
-    def as_option(self) -> str:
+    def as_option(self, options: Collection[str]) -> str:
         """Return the sentence with the command-line option in place of the argument."""
-        return f"--{self.setting.replace('_', '-')} {self.problem}"
+        option = f"--{self.setting.replace('_', '-')}"
+        return f"{option if option in options else self.setting} {self.problem}"
 
 
 def check_whole(name: str, value: object, *, least: int = 1) -> None:

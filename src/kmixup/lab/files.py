@@ -12,6 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
+from kmixup.lab.checks import SettingError
+
 ROOM = 1 << 30  # bytes: an archive that unpacks to less is harmless, however small it is
 RATIO = 100  # measured arrays and photographs compress to no less than a hundredth
 
@@ -27,7 +29,7 @@ _KINDS = (
 def check_folder(out: Path) -> None:
     """Raise if `out` is a file; a path that does not exist yet is fine."""
     if out.exists() and not out.is_dir():
-        raise ValueError(f"out must be a folder, {out} is a file")
+        raise SettingError("out", f"must be a folder, {out} is a file")
 
 
 def replace_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:

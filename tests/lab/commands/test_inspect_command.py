@@ -212,33 +212,3 @@ def test_an_array_with_nan_is_explained(kmixup, here):
         "kmixup: own.npz must hold finite numbers in x, sample 5 has NaN or one beyond "
         "3.4e+38: fill it in or leave the sample out (only tables may have blanks)\n"
     )
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("", "Missing argument 'DATA'"),
-        ("irsi", "there is no data set or file 'irsi': did you mean iris"),
-        ("iris --alpha 0", "alpha must be above 0, to compare strengths with, got 0"),
-        ("iris --largest-k 0", "--largest-k must be a whole number, at least 1, got 0"),
-        ("iris --size 3", "size must be a whole number, at least 4, got 3"),
-        ("iris --seed -1", "seed must be at least 0, got -1"),
-        ("iris --limit 0", "limit must be at least 1, got 0"),
-        ("iris --scaling big", "scaling must be one of paper, standard"),
-        ("iris --out file", "out must be a folder, file is a file"),
-        ("mnist", "run `kmixup data fetch mnist`"),
-    ],
-)
-def test_a_mistake_is_one_sentence(kmixup, here, words, message):
-    (here / "file").touch()
-    code, out, err = kmixup("inspect", *words.split())
-    assert (code, out) == (2, "")
-    assert message in err
-    assert err.count("\n") == 1
-
-
-def test_help_teaches_by_example(kmixup):
-    code, out, _ = kmixup("inspect", "--help")
-    assert code == 0
-    assert "kmixup inspect table.csv --target species" in out
-    assert "kmixup inspect table.csv --target species" in kmixup("--help")[1]

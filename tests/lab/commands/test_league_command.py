@@ -5,9 +5,8 @@ import re
 import pytest
 from sweeping import Fake, Inline, done_row, failed_row
 
-from kmixup.lab.commands import running as command
+from kmixup.lab.experiments import engines as command
 from kmixup.lab.experiments.rows import Store, read
-from kmixup.lab.train.methods import METHODS
 
 SMALLEST = ["--settings", "2", "--trials", "3", "--epochs", "1"]
 FEW = ["--methods", "erm,mixup,kmixup"]
@@ -21,22 +20,6 @@ def _here(monkeypatch):
 def engine(monkeypatch, fake):
     monkeypatch.setattr(command, "Local", lambda *workers: fake)
     return fake
-
-
-def test_help_teaches_by_example(kmixup):
-    code, out, _ = kmixup("league", "--help")
-    assert code == 0
-    examples = (
-        "league iris cancer\n",
-        "--methods erm,mixup,kmixup",
-        "mnist-1000 --dry-run",
-        "--so-far",
-    )
-    for example in examples:
-        assert example in out
-    for name in METHODS:
-        assert name in out
-    assert "kmixup league iris cancer" in kmixup("--help")[1]
 
 
 @pytest.mark.slow
@@ -87,50 +70,21 @@ def test_without_any_row_there_is_nothing_to_report_so_far(kmixup, monkeypatch):
 def test_a_dry_run_prints_methods_and_an_estimate_and_writes_nothing(kmixup, here):
     code, out, err = kmixup("league", "iris", *FEW, "--epochs", 1, "--trials", 2, "--dry-run")
     assert (code, err) == (0, "")
-    *lines, last = out.splitlines()
+    total, time, *lines = out.splitlines()
+    assert total == "up to 30 networks on 1 data set"
+    assert re.fullmatch(
+        r"about [\d.]+ (s|min) on 1 worker \(from a few steps on this machine\)", time
+    )
     assert lines == [
-        "iris  mlp-iris",
+        "iris  mlp-iris  2 trials: 24 networks to tune, up to 6 networks to test",
         "  ERM: 1 setting",
         "  mixup: 6 settings",
         "  k-mixup: 6 settings",
-        "  2 trials: 24 networks to tune, up to 6 networks to test",
     ]
-    assert re.fullmatch(
-        r"about [\d.]+ (s|min) on 1 worker \(from a few steps on this machine\)", last
-    )
     assert not (here / "out").exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("--methods erm,mixmax", "methods must be among erm, mixup, kmixup"),
-        ("--methods erm,cutmix", "methods must apply to every data set, cutmix does not apply to"),
-        ("--settings 5", "settings must be 2, 4, 6, got 5"),
-        ("--trials 0", "trials must be a whole number, at least 1, got 0"),
-        ("--validation 1", "validation must be a share between 0 and 1, e.g. 0.2, got 1.0"),
-        ("--samples 9", "iris must leave 16 training samples for kmixup k=16"),
-        ("--epochs 0", "epochs must be a whole number, at least 1, got 0"),
-        ("--engine slurm", "engine must be local or ray, got 'slurm'"),
-        ("irsi", "did you mean iris"),
-        ("arrhythmia", "run `kmixup data fetch arrhythmia`"),
-    ],
-)
-def test_a_mistake_is_one_sentence_and_exit_code_2(kmixup, monkeypatch, words, message):
-    engine(monkeypatch, Fake())
-    code, out, err = kmixup("league", "iris", "--quiet", *words.split())
-    assert (code, out) == (2, "")
-    assert err.startswith("kmixup: ")
-    assert message in err
-    assert err.count("\n") == 1
-
-
-def test_a_league_needs_data(kmixup):
-    code, _, err = kmixup("league")
-    assert (code, err) == (2, "kmixup: Missing argument 'DATA...'\n")
-
-
-def test_ctrl_c_says_how_to_go_on(kmixup, monkeypatch):
+def test_ctrl_c_prints_how_to_resume(kmixup, monkeypatch):
     class Stopped(Fake):
         def rows(self, units, **more):
             raise KeyboardInterrupt
@@ -140,7 +94,7 @@ def test_ctrl_c_says_how_to_go_on(kmixup, monkeypatch):
     code, _, err = kmixup("league", "iris", "--quiet")
     assert code == 130
     assert err == (
-        "stopped; what has ended is in out/league, go on with\n  kmixup league iris --quiet\n"
+        "stopped; finished trials are in out/league, resume with\n  kmixup league iris --quiet\n"
     )
 
 

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 from own_tables import mixed, regression, wide, write_csv
@@ -39,7 +37,7 @@ def test_inspect_says_what_became_of_every_column(kmixup, clients):
 @pytest.mark.slow
 def test_train_leaves_columns_out_and_writes_them_down(kmixup, here, clients):
     words = ("--target", "churn", "--drop", "row", "--drop", "currency")
-    code, _, err = kmixup("train", "--data", "clients.csv", *words, "--out", "run", *QUICK)
+    code, _, err = kmixup("train", "clients.csv", *words, "--out", "run", *QUICK)
     assert code == 0, err
     assert "looks like an id" not in err
     written = json.loads((here / "run" / "record.json").read_text())
@@ -126,8 +124,8 @@ def test_settings_of_reading_that_are_not_given_leave_the_id_of_a_trial():
     [
         ("inspect", "[/b].csv", "--largest-k", 2),
         ("calibrate", "[/b].csv", "--k", 2),
-        ("tune", "--data", "[/b].csv", "--dry-run"),
-        pytest.param(("train", "--data", "[/b].csv", "--k", 2, *QUICK), marks=pytest.mark.slow),
+        ("tune", "[/b].csv", "--dry-run"),
+        pytest.param(("train", "[/b].csv", "--k", 2, *QUICK), marks=pytest.mark.slow),
     ],
 )
 def test_a_file_whose_name_looks_like_markup_is_a_file(kmixup, here, words):
@@ -137,11 +135,3 @@ def test_a_file_whose_name_looks_like_markup_is_a_file(kmixup, here, words):
     code, out, err = kmixup(*words)
     assert code == 0, err
     assert "b].csv" in out
-
-
-def test_data_are_listed_without_fcntl(here):
-    code = "import sys; sys.modules['fcntl'] = None; sys.argv = ['kmixup', 'data', 'list']; "
-    code += "from kmixup.lab.cli import main; main()"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    assert "tiny-imagenet" in run.stdout

@@ -70,7 +70,7 @@ def test_the_settings_are_those_of_the_protocol():
     ("names", "budget", "message"),
     [
         (["erm"], 3, "settings must be 2, 4, 6, got 3"),
-        (["erm", "mixmax"], 6, "methods must be among erm, mixup, .*, got 'mixmax'"),
+        (["erm", "mixmax"], 6, "method must be one of erm, mixup, .*, got 'mixmax'"),
     ],
 )
 def test_what_cannot_take_part_is_refused(names, budget, message):

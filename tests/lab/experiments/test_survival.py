@@ -37,7 +37,7 @@ import json, multiprocessing, os, signal, sys
 import torch._dynamo  # which torch's optimisers import
 import kmixup.lab.commands
 from kmixup.lab.experiments import engines
-from kmixup.lab.cli import main
+from kmixup_command import main
 
 
 def die_in_a_write(left):
@@ -268,7 +268,7 @@ def test_ctrl_c_says_how_to_go_on_and_a_second_driver_is_refused(kmixup, here, n
     (here / "grid.toml").write_text(GRID)
     rows = here / "out" / "grid" / NAME
     process = subprocess.Popen(
-        [sys.executable, "-m", "kmixup.lab.cli", "sweep", "grid.toml", "--quiet", "--no-report"],
+        [sys.executable, "-m", "kmixup", "sweep", "grid.toml", "--quiet", "--no-report"],
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,  # Ctrl-C goes to all processes of a terminal

@@ -38,7 +38,7 @@ COMMAND = (
 def test_killed_and_resumed_a_search_ends_with_the_same_rows_and_winner(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     driver = subprocess.Popen(
-        [sys.executable, "-m", "kmixup.lab.cli", *COMMAND.split()], stdout=subprocess.DEVNULL
+        [sys.executable, "-m", "kmixup", *COMMAND.split()], stdout=subprocess.DEVNULL
     )
     rows = tmp_path / "killed" / NAME
     while not (rows.exists() and '"status"' in rows.read_text()):

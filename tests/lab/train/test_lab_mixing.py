@@ -306,6 +306,6 @@ def test_grids_take_the_methods_and_sweep_layers_of_manifold_alone():
 def test_what_is_not_in_the_paper_is_not_called_its_protocol():
     assert _extent(PRESETS["family"], ()) == "The paper has no such table."
     assert _extent(PRESETS["family"], ("3 of 5 trials",)) == (
-        "The paper has no such table; this one was shrunk: 3 of 5 trials."
+        "The paper has no such table; this run is smaller: 3 of 5 trials."
     )
     assert _extent(PRESETS["manifold"], ()) == "This is the paper's protocol in full."

@@ -66,7 +66,7 @@ def command(tmp_path):
 
     def start(*words):
         return subprocess.Popen(
-            [sys.executable, "-m", "kmixup.lab.cli", "train", "--devices", "2", *map(str, words)],
+            [sys.executable, "-m", "kmixup", "train", "--devices", "2", *map(str, words)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

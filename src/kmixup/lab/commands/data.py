@@ -1,62 +1,58 @@
-"""`kmixup data`: what data sets there are, at hand or not, and where they come from."""
+"""`kmixup data`: list, describe and download data sets."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from cyclopts import App, Parameter
 
 from kmixup.lab.data import ENTRIES, Entry, at_hand, fetch_dataset
 from kmixup.lab.formatting import TextTable
 
-app = typer.Typer(
-    help="The data sets: what there is, at hand or not, and where it comes from.\n\n"
-    "\b\nkmixup data list\nkmixup data info mnist\nkmixup data fetch mnist",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+Name = Annotated[str, Parameter(help="Name from `kmixup data list`.")]
+
+data = App(name="data", help="List, describe and download data sets.")
 
 
-@app.command("list")
+@data.command(name="list")
 def list_data() -> None:
-    """All data sets that have a name, and whether they are at hand."""
+    """List all data sets, and whether they are at hand."""
     header = ("NAME", "KIND", "TRAIN", "TEST", "CLASSES", "SHAPE", "AT HAND")
     rows = []
     for name, entry in ENTRIES.items():
         shape = "×".join(map(str, entry.shape))
         counts = (f"{entry.train:,}", f"{entry.test:,}", f"{entry.classes}")
         rows.append((name, entry.kind, *counts, shape, _presence(name)))
-    typer.echo(TextTable(header, rows).plain())
+    print(TextTable(header, rows).plain())
 
 
-@app.command("info")
-def info(name: Annotated[str, typer.Argument(help="A name from `kmixup data list`.")]) -> None:
-    """Where a data set comes from, how large it is, its checksums and its licence."""
-    at_hand(name)  # refuses a name that is none
+@data.command
+def info(name: Name, /) -> None:
+    """Describe a data set: source, size, checksums and licence."""
+    at_hand(name)  # raises on an unknown name
     entry = ENTRIES[name]
-    typer.echo(f"{entry.title} ({name})")
     shape = "×".join(map(str, entry.shape))
-    typer.echo(f"  samples  {entry.train:,} to train, {entry.test:,} to test")
-    typer.echo(f"  inputs   {shape} ({entry.kind}), {entry.classes} classes")
-    typer.echo(f"  scaling  {_scalings(entry)}")
-    typer.echo(f"  licence  {entry.licence}")
-    typer.echo(f"  source   {entry.source}")
-    typer.echo(f"  at hand  {_presence(name)}")
+    print(f"{entry.title} ({name})")
+    print(f"  samples  {entry.train:,} to train, {entry.test:,} to test")
+    print(f"  inputs   {shape} ({entry.kind}), {entry.classes} classes")
+    print(f"  scaling  {_scalings(entry)}")
+    print(f"  licence  {entry.licence}")
+    print(f"  source   {entry.source}")
+    print(f"  at hand  {_presence(name)}")
     for remote in entry.remotes:
-        typer.echo(f"  file     {remote.url} ({_bytes(remote.size)})")
-        typer.echo(f"           SHA-256 {remote.sha256}, {remote.published}")
+        print(f"  file     {remote.url} ({_bytes(remote.size)})")
+        print(f"           SHA-256 {remote.sha256}, {remote.published}")
 
 
-@app.command("fetch")
-def fetch_data(
-    name: Annotated[str, typer.Argument(help="A name from `kmixup data list`.")],
-    into: Annotated[
-        Path | None, typer.Option(help="A folder to be KMIXUP_DATA, in place of the cache.")
-    ] = None,
-) -> None:
-    """Download a data set, verify it and keep it in the cache."""
-    typer.echo(f"{name} is in {fetch_dataset(name, into=into)}")
+@data.command
+def fetch(name: Name, /, *, into: Path | None = None) -> None:
+    """Download a data set and verify it.
+
+    Args:
+        into: Folder for it, in place of the cache. Set KMIXUP_DATA to this folder.
+    """
+    print(f"{name} is in {fetch_dataset(name, into=into)}")
 
 
 def _presence(name: str) -> str:
@@ -74,7 +70,7 @@ def _bytes(size: int) -> str:
 
 
 def _scalings(entry: Entry) -> str:
-    """The default scaling, and the paper's."""
+    """Return the default scaling, and the paper's."""
     if entry.paper is None:
         return f"{entry.default_scaling}, the paper's is not known"
     if entry.default is None:

@@ -1,86 +1,87 @@
-"""`kmixup league`: which method at an equal budget."""
+"""`kmixup league`: compare methods at an equal budget."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from textwrap import fill
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-import typer
+from cyclopts import Parameter
 
-from kmixup.lab.commands.options import DrawnSamples, DryRun, Out, SoFar, grouped
-from kmixup.lab.commands.running import (
-    How,
-    carry_out,
-    ended_so_far,
+from kmixup.lab.commands.execution import (
+    announce_page,
     finish,
-    forecast,
-    say_drawing,
-    typed,
+    finished_trials,
+    make_engine,
+    print_document,
+    print_estimate,
+    run_trials,
 )
+from kmixup.lab.commands.options import Out, import_from_here, print_status, typed
+from kmixup.lab.experiments.budget import final_trials
 from kmixup.lab.experiments.driver import SweepOutcome
+from kmixup.lab.experiments.league import Contest, Result, make_contests, play, result_of
 from kmixup.lab.experiments.rows import Row
 from kmixup.lab.formatting import count
-from kmixup.lab.train.config import Trial
+from kmixup.lab.train.config import Execution, Flag, Trial
 from kmixup.lab.train.methods import METHODS
 
-if TYPE_CHECKING:
-    from kmixup.lab.experiments.league import Contest, Result
 
-HELP = f"""Train every method at an equal budget, and rank them.
-
-In each trial every method tries as many settings on validation samples as the others. What wins
-is trained on all training samples of the trial, and tested once. The page has the ranks with
-their critical difference, and every method against mixup.
-
-\b
-Data sets are names from `kmixup data list`, your own .csv, .npz or folders, or images with few
-training samples:
-  mnist-1000  mnist-5000  cifar10-5000
-Methods, those that need images or numbers as targets only where there are any:
-{fill(", ".join(METHODS), 78, initial_indent="  ", subsequent_indent="  ")}
-
-\b
-Two tables without any download, all methods that apply:
-  kmixup league iris cancer
-Some methods:
-  kmixup league iris cancer --methods erm,mixup,kmixup
-Your own table, with fewer settings and trials:
-  kmixup league table.csv --settings 4 --trials 5
-What would be run, and for how long:
-  kmixup league iris cancer mnist-1000 --dry-run
-The page of what has ended, while the rest is running or after Ctrl-C:
-  kmixup league iris cancer mnist-1000 --so-far
-Stopped? The same command goes on. More data sets or methods in the same --out train what is new.
-"""
-
-
-@grouped
 def league(
-    data: Annotated[list[str], typer.Argument(metavar="DATA...", help="Data sets.")],
-    methods: Annotated[
-        str | None, typer.Option(help="Names with commas between; by default all that apply.")
-    ] = None,
-    settings: Annotated[
-        int, typer.Option(help="Tried by each method in each trial: 2, 4 or 6.")
-    ] = 6,
-    trials: Annotated[int, typer.Option(help="Paired trials of each method.")] = 10,
-    validation: Annotated[
-        float, typer.Option(help="Share of the training samples to tune on.")
-    ] = 0.2,
-    samples: DrawnSamples = None,
-    epochs: Annotated[int | None, typer.Option(help="The rate's milestones move along.")] = None,
-    out: Out = None,
-    dry_run: DryRun = False,
-    so_far: SoFar = False,
+    data: list[str],
     *,
-    how: How,
-) -> None:
-    from kmixup.lab.experiments.league import make_contests, result_of
+    methods: Annotated[
+        str | None,
+        Parameter(
+            help="Methods with commas between, by default all that apply to the data: "
+            f"{', '.join(METHODS)}, or package.module:name of your own."
+        ),
+    ] = None,
+    settings: int = 6,
+    trials: int = 10,
+    validation: float = 0.2,
+    samples: int | None = None,
+    epochs: int | None = None,
+    out: Out = None,
+    dry_run: Flag = False,
+    so_far: Flag = False,
+    execution: Execution = Execution(),
+) -> int:
+    """Compare methods at an equal budget, and rank them.
+
+    In each trial every method tries equally many settings on validation samples. Its best
+    setting is trained on all training samples of the trial, and tested once. The page has mean
+    ranks with their critical difference, and every method against mixup. The same command
+    resumes; more data sets or methods in the same --out train only what is new.
+
+    ```
+    # two tables without any download, all methods that apply
+    kmixup league iris cancer
+    # some methods, one of them your own
+    kmixup league iris cancer --methods erm,mixup,kmixup,my_package.mixers:MyMixer
+    # your own table, with fewer settings and trials
+    kmixup league table.csv --settings 4 --trials 5
+    # small training sets of images: number of networks and expected time
+    kmixup league mnist-1000 mnist-5000 cifar10-5000 --dry-run
+    # page of the finished trials, during the run or after Ctrl-C
+    kmixup league iris cancer --so-far
+    ```
+
+    Args:
+        data: Names from `kmixup data list`, paths of your own data, or mnist-1000, mnist-5000
+            and cifar10-5000.
+        settings: Settings that each method tries in each trial, 2, 4 or 6.
+        trials: Paired trials of each method.
+        validation: Share of the training samples to choose on.
+        samples: Use only so many training samples, drawn at random.
+        epochs: Number of epochs. LR milestones scale with it.
+        dry_run: Print the number of networks and the expected time, and train nothing.
+        so_far: Train nothing, report on the finished trials.
+    """
     from kmixup.lab.paper.presets import small_experiments
 
     names = None if methods is None else [name.strip() for name in methods.split(",")]
+    import_from_here(*data, *(names or ()))
     contests = make_contests(
         data,
         methods=names,
@@ -92,63 +93,56 @@ def league(
         experiments=small_experiments(),
     )
     if dry_run:
-        _preview(contests, how)
-        return
+        _preview(contests, execution)
+        return 0
     folder = (out or Path("out") / "league").expanduser()
     if so_far:
         possible = [trial for contest in contests for trial in contest.possible_trials]
-        outcome = ended_so_far(possible, folder)
+        outcome = finished_trials(possible, folder)
         ended = {row.id: row for row in outcome.rows}
         results = [result_of(contest, ended) for contest in contests]
     else:
-        results, outcome = _play(contests, folder, how)
-    page = _report(results, folder, quiet=how.quiet)
-    finish(outcome, folder, page)
+        results, outcome = _play(contests, folder, execution)
+    return finish(outcome, folder, _report(results, folder, quiet=execution.quiet))
 
 
-def _play(contests: Sequence[Contest], folder: Path, how: How) -> tuple[list[Result], SweepOutcome]:
+def _play(
+    contests: Sequence[Contest], folder: Path, execution: Execution
+) -> tuple[list[Result], SweepOutcome]:
     """Tune and test on one data set after the other."""
-    from kmixup.lab.experiments.league import play
-
     rows: dict[str, Row] = {}
     ran = 0
 
     def run(asked: Sequence[Trial]) -> list[Row]:
         nonlocal ran
-        outcome = carry_out(asked, folder, how)
+        outcome = run_trials(asked, folder, execution)
         rows.update((row.id, row) for row in outcome.rows)
         ran += outcome.ran
         return outcome.rows
 
-    def told(sentence: str) -> None:
-        if not how.quiet:
-            typer.echo(sentence, err=True)
+    def on_status(text: str) -> None:
+        if not execution.quiet:
+            print_status(text)
 
-    results = [play(contest, run, told) for contest in contests]
+    results = [play(contest, run, on_status) for contest in contests]
     return results, SweepOutcome(list(rows.values()), ran)
 
 
 def _report(results: Sequence[Result], folder: Path, *, quiet: bool) -> Path:
-    from rich.console import Console
-
     from kmixup.lab.report.league import league_document, standings_of, write_league
-    from kmixup.lab.report.render_terminal import show
 
     standings = standings_of(results)
-    show(league_document(standings, typed()), Console())
-    say_drawing(quiet=quiet)
-    return write_league(standings, folder, typed())
+    command = typed("--so-far")
+    print_document(league_document(standings, command))
+    announce_page(quiet=quiet)
+    return write_league(standings, folder, command)
 
 
-def _preview(contests: Sequence[Contest], how: How) -> None:
+def _preview(contests: Sequence[Contest], execution: Execution) -> None:
     """Print what would be run, and for how long, as if the last settings won."""
-    from kmixup.lab.experiments.budget import final_trials
-
-    workers, asked = how.chosen().workers, list[Trial]()
+    workers, asked = make_engine(execution).workers, dict[Trial, None]()
+    lines = []
     for contest in contests:
-        typer.echo(f"{contest.name}  {contest.base.model}")
-        for entrant in contest.entrants:
-            typer.echo(f"  {entrant.title}: {count(len(entrant.settings), 'setting')}")
         tests = [
             trial
             for entrant in contest.entrants
@@ -156,9 +150,14 @@ def _preview(contests: Sequence[Contest], how: How) -> None:
                 contest.base, dict.fromkeys(range(contest.trials), entrant.settings[-1])
             )
         ]
-        typer.echo(
-            f"  {count(contest.trials, 'trial')}: {count(len(contest.tuning_trials), 'network')} "
-            f"to tune, up to {count(len(tests), 'network')} to test"
+        asked |= dict.fromkeys([*contest.tuning_trials, *tests])
+        lines.append(
+            f"{contest.name}  {contest.base.model}  {count(contest.trials, 'trial')}: "
+            f"{count(len(contest.tuning_trials), 'network')} to tune, "
+            f"up to {count(len(tests), 'network')} to test"
         )
-        asked += [*contest.tuning_trials, *tests]
-    forecast(list(dict.fromkeys(asked)), workers)
+        for entrant in contest.entrants:
+            lines.append(f"  {entrant.title}: {count(len(entrant.settings), 'setting')}")
+    print(f"up to {count(len(asked), 'network')} on {count(len(contests), 'data set')}")
+    print_estimate(list(asked), workers)
+    print("\n".join(lines))

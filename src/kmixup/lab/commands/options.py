@@ -1,147 +1,85 @@
-"""Options that several commands share, so that they are called and explained alike."""
+"""Options and small helpers that several commands share."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from dataclasses import MISSING, field, fields, is_dataclass, make_dataclass
-from functools import wraps
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
-import typer
+from cyclopts import Parameter
 
 from kmixup.lab.data import Dataset
-from kmixup.lab.evaluate.shifts import SHIFTS
+from kmixup.lab.imports import is_import_path
 
-DATA = "A name from `kmixup data list`, or a .npz, a .csv or a folder."
-
-Model = Annotated[str | None, typer.Option(help="A name, or package.module:function of your own.")]
-Limit = Annotated[int | None, typer.Option(help="Only the first samples, this many of each part.")]
-DrawnSamples = Annotated[
-    int | None,
-    typer.Option(
-        "--samples", help="So many training samples, drawn at random; the test part stays whole."
+DataName = Annotated[
+    str,
+    Parameter(
+        help="A name from `kmixup data list`, the path of a table, an .npz or a folder of images, "
+        "or package.module:name of your own."
     ),
 ]
-Epochs = Annotated[int | None, typer.Option(help="The rate's milestones move along.")]
-Rate = Annotated[float | None, typer.Option(help="The first learning rate.")]
-Scaling = Annotated[
-    str | None, typer.Option(help="paper, standard, minmax, symmetric, global, cifar or none.")
-]
-Points = Annotated[int | None, typer.Option(help="Points of a toy.")]
-Target = Annotated[
+ModelName = Annotated[
     str | None,
-    typer.Option(help="The column of a .csv to learn; by default target, label, class, y or last."),
+    Parameter(help="Network by name, or package.module:name. By default one for the data."),
 ]
-Drop = Annotated[list[str], typer.Option(help="A column of a .csv to leave out; may be repeated.")]
-Task = Annotated[
-    str | None, typer.Option(help="classes or regression; by default as the target's values tell.")
-]
-Resize = Annotated[
-    str | None,
-    typer.Option(help="Stretch the images of a folder, e.g. 64x48.", metavar="HEIGHTxWIDTH"),
-]
-Weights = Annotated[
-    str | None,
-    typer.Option("--class-weights", help="balanced: rare classes weigh as much as frequent ones."),
-]
-
-Out = Annotated[Path | None, typer.Option(help="Folder of the rows; by default one in out/.")]
-EngineName = Annotated[str, typer.Option("--engine", help="local or ray.")]
-Workers = Annotated[
-    int | None, typer.Option(help="Processes of the local engine; by default one a core.")
-]
-Address = Annotated[
-    str | None, typer.Option(help="Of a Ray cluster; by default one is started here.")
-]
-NumCpus = Annotated[float, typer.Option(help="Cores that a Ray task reserves.")]
-NumGpus = Annotated[float, typer.Option(help="GPUs that a Ray task reserves, e.g. 0.25.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps; tables train on the CPU.")]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Print the trials and an estimate of the time.")
-]
-SoFar = Annotated[
-    bool,
-    typer.Option("--so-far", help="Train nothing: report on what has ended, also during a run."),
-]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
+Out = Annotated[Path | None, Parameter(help="Folder of the rows. By default one in out/.")]
 
 
-def height_and_width(text: str | None) -> tuple[int, int] | None:
+def print_status(text: str) -> None:
+    """Print to standard error, so that standard output has results only."""
+    print(text, file=sys.stderr)
+
+
+@contextmanager
+def spinner(text: str, *, quiet: bool = False) -> Iterator[None]:
+    """Show on a terminal what the command is waiting for."""
+    from rich.console import Console
+    from rich.text import Text
+
+    with Console(stderr=True, quiet=quiet).status(Text(text)):
+        yield
+
+
+def print_columns(data: Dataset) -> None:
+    """Report how the columns of your own table were read, where that is not obvious."""
+    if data.notes or data.encoder is not None:
+        from kmixup.lab.data.tables import column_report  # imports pandas
+
+        if text := column_report(data):
+            print_status(text)
+
+
+def typed(*without: str) -> str:
+    """Return the command line, without some of its flags."""
+    return shlex.join(["kmixup", *(word for word in sys.argv[1:] if word not in without)])
+
+
+def import_from_here(*names: str | None) -> None:
+    """Let `package.module:name` be imported from the current folder, behind installed packages."""
+    if any(name is not None and is_import_path(name) for name in names):
+        sys.path.append(os.getcwd())
+
+
+def option_words(settings: Mapping[str, Any]) -> list[str]:
+    """Return settings as command-line options.
+
+    >>> option_words({"rate": 0.1, "model": None, "drop": ("id",), "resize": (6, 5)})
+    ['--rate', '0.1', '--drop', 'id', '--resize', '6x5']
+    >>> option_words({"augment": False})
+    ['--no-augment']
     """
-    >>> height_and_width("64x48"), height_and_width("64"), height_and_width(None)
-    ((64, 48), (64, 64), None)
-    """
-    if text is None:
-        return None
-    sides = text.lower().replace("×", "x").split("x")
-    if len(sides) > 2 or not all(side.isdecimal() and int(side) > 0 for side in sides):
-        raise ValueError(f"--resize must be a height and a width, e.g. 64x48, got {text!r}")
-    return int(sides[0]), int(sides[-1])
-
-
-def say_account(data: Dataset) -> None:
-    """Say what was done to the user's own data, where that is not plain."""
-    from kmixup.lab.data.tables import column_report
-
-    if text := column_report(data):
-        typer.echo(text, err=True)
-
-
-def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of a dataclass wherever a parameter is one.
-
-    The fields of the dataclass are the options; the command gets an instance made of them.
-    """
-    signature = inspect.signature(command, eval_str=True)
-    groups = {p.name: p.annotation for p in signature.parameters.values() if _is_group(p)}
-    options: list[inspect.Parameter] = []
-    for parameter in signature.parameters.values():
-        if parameter.name in groups:
-            options += _fields_of(parameter.annotation)
-        else:
-            options.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
-
-    @wraps(command)
-    def run(**values: Any) -> None:
-        for name, group in groups.items():
-            values[name] = group(**{entry.name: values.pop(entry.name) for entry in fields(group)})
-        command(**values)
-
-    run.__signature__ = signature.replace(parameters=options)  # type: ignore[attr-defined]
-    return run
-
-
-def _is_group(parameter: inspect.Parameter) -> bool:
-    return is_dataclass(parameter.annotation)
-
-
-def _fields_of(group: Any) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    return [
-        inspect.Parameter(
-            entry.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=[] if entry.default is MISSING else entry.default,
-            annotation=hints[entry.name],
-        )
-        for entry in fields(group)
-    ]
-
-
-# The options of a command that tests under shifts: one for each of `SHIFTS`.
-ShiftLevels = make_dataclass(
-    "ShiftLevels",
-    [
-        (
-            name,
-            Annotated[
-                list[float], typer.Option(help=f"Also test under {shift.summary}.", metavar="EPS")
-            ],
-            field(default_factory=list),
-        )
-        for name, shift in SHIFTS.items()
-    ],
-    frozen=True,
-)
+    words = []
+    for name, value in settings.items():
+        option = name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(f"--{option}" if value else f"--no-{option}")
+        elif name == "resize" and value is not None:
+            words += ["--resize", "x".join(map(str, value))]
+        elif value is not None:
+            for entry in value if isinstance(value, tuple) else (value,):
+                words += [f"--{option}", str(entry)]
+    return words

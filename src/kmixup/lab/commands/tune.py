@@ -1,181 +1,144 @@
-"""`kmixup tune`: which k and which alpha for a data set and a network."""
+"""`kmixup tune`: choose k and alpha for a data set and a network."""
 
 from __future__ import annotations
 
-import os
 import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Literal
 
-import typer
-
-from kmixup.lab.commands.options import (
-    DATA,
-    Drop,
-    DryRun,
-    Epochs,
-    Limit,
-    Model,
-    Out,
-    Points,
-    Rate,
-    Resize,
-    Scaling,
-    Target,
-    Task,
-    Weights,
-    grouped,
-    height_and_width,
-    say_account,
-)
-from kmixup.lab.commands.running import (
-    How,
-    carry_out,
+from kmixup.lab.commands.execution import (
+    announce_page,
     finish,
-    forecast,
-    say_drawing,
+    make_engine,
+    print_document,
+    print_estimate,
+    run_trials,
+)
+from kmixup.lab.commands.options import (
+    DataName,
+    ModelName,
+    Out,
+    import_from_here,
+    option_words,
+    print_columns,
+    print_status,
     typed,
 )
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.evaluate.scores import Scores
 from kmixup.lab.experiments.budget import Budget
 from kmixup.lab.experiments.driver import SweepOutcome
+from kmixup.lab.experiments.estimate import TimeEstimate, estimate
 from kmixup.lab.experiments.rows import DataUsed, Done, Row, TrainingCurve, has_rows, read
 from kmixup.lab.experiments.search import AllFailedError
+from kmixup.lab.experiments.strategy import StrategyName
+from kmixup.lab.experiments.tuning import (
+    STUDY,
+    Leader,
+    Plan,
+    Tuned,
+    guess_seconds,
+    make_plan,
+    tune_plan,
+)
 from kmixup.lab.formatting import count
-from kmixup.lab.train.config import Trial
+from kmixup.lab.train.config import Execution, Flag, ProtocolChanges, Trial, TrialData
 from kmixup.lab.train.setup import load_data
 
-if TYPE_CHECKING:
-    from kmixup.lab.experiments.tuning import Plan, Tuned
 
-SHARED = (
-    "--data", "--model", "--epochs", "--rate", "--batch-size", "--limit", "--scaling", "--size",
-    "--target", "--drop", "--task", "--resize", "--class-weights",
-)  # fmt: skip
-
-HELP = """Search k and alpha on validation samples, then test what won, once.
-
-Beside it ERM is tested, and mixup with an alpha that was searched with as many trials. No
-trial of a search sees the test part. The headline names the best of the three, which may be
-not to mix, with a line to copy.
-
-\b
-Strategies, the first three of the paper:
-  simple    alpha = 1, and k over powers of two
-  two-step  the best alpha of mixup, then k at that xi (the default)
-  grid      every k with every alpha
-  halving   the same; about the better half goes on with twice the seeds
-  tpe       every k at alpha = 1, then what Optuna's TPE proposes
-
-\b
-Without any download, in a minute or two:
-  kmixup tune --data iris
-  kmixup tune --data iris --strategy halving
-Your own data and network:
-  kmixup tune --data table.csv --target species --model my_package.nets:small
-Within limits, for the search of k-mixup; that of mixup gets the same again:
-  kmixup tune --data mnist --epochs 10 --budget 60
-  kmixup tune --data mnist --epochs 10 --budget 30m
-Your own list:
-  kmixup tune --data iris --strategy grid --k 4 --k 16 --alpha 0.5 --alpha 1 --trials 10
-What would be run, and for how long:
-  kmixup tune --data iris --dry-run
-Stopped? The same command goes on, and ends with the same winner.
-The search as an Optuna study:
-  optuna-dashboard sqlite:///out/tune-iris-two-step/study.db
-"""
-
-
-@grouped
 def tune(
-    data: Annotated[str, typer.Option(help=DATA)],
-    model: Model = None,
-    strategy: Annotated[
-        str, typer.Option(help="simple, two-step, grid, halving or tpe.")
-    ] = "two-step",
-    k: Annotated[
-        list[int],
-        typer.Option(help="Instead of 1, 2, 4 … 32, as far as data allow; may be repeated."),
-    ] = [],  # noqa: B006, typer copies it
-    alpha: Annotated[
-        list[float],
-        typer.Option(help="Instead of 0.1, 0.25, 1, 4, 16 (simple: 1); may be repeated."),
-    ] = [],  # noqa: B006
-    alpha_rule: Annotated[
-        str | None,
-        typer.Option(help="At k > 1 alpha as it is (same), or at equal xi (xi, as in two-step)."),
-    ] = None,
-    trials: Annotated[
-        int | None, typer.Option(help="Seeds of a setting, 5; halving begins with 2.")
-    ] = None,
-    budget: Annotated[
-        str | None, typer.Option(help="Of the search: trials, e.g. 60, or minutes, e.g. 30m.")
-    ] = None,
-    validation: Annotated[
-        float, typer.Option(help="Share of the training samples to choose on.")
-    ] = 0.2,
-    tests: Annotated[int, typer.Option(help="Seeds of the final test.")] = 10,
-    epochs: Epochs = None,
-    rate: Rate = None,
-    batch_size: Annotated[int | None, typer.Option()] = None,
-    seed: Annotated[int, typer.Option(help="Of the split, and the first of the trials.")] = 0,
-    limit: Limit = None,
-    scaling: Scaling = None,
-    size: Points = None,
-    target: Target = None,
-    drop: Drop = [],  # noqa: B006
-    task: Task = None,
-    resize: Resize = None,
-    class_weights: Weights = None,
-    out: Out = None,
-    dry_run: DryRun = False,
+    data: DataName,
     *,
-    how: How,
-) -> None:
-    from kmixup.lab.experiments.tuning import make_plan
+    model: ModelName = None,
+    strategy: StrategyName = "two-step",
+    k: list[int] | None = None,
+    alpha: list[float] | None = None,
+    alpha_rule: Literal["same", "xi"] | None = None,
+    trials: int | None = None,
+    budget: str | None = None,
+    validation: float = 0.2,
+    tests: int = 10,
+    seed: int = 0,
+    protocol: ProtocolChanges = ProtocolChanges(),
+    reading: TrialData = TrialData(),
+    out: Out = None,
+    dry_run: Flag = False,
+    execution: Execution = Execution(),
+) -> int:
+    """Search k and alpha on validation samples, then test the winner once.
 
-    sys.path.insert(0, os.getcwd())  # for models of one's own
-    given = {"epochs": epochs, "rate": rate, "batch_size": batch_size}
+    ERM and mixup are always included as baselines: mixup's alpha is searched with as many
+    trials. No trial of a search sees the test part. The headline names the best of the three,
+    with a command to copy. The same command resumes an interrupted search, and ends with the
+    same winner.
+
+    Strategies, the first three from the paper:
+
+    - simple: alpha = 1, k over powers of two
+    - two-step: the best alpha of mixup, then k at that xi
+    - grid: every k with every alpha
+    - halving: the same, the better half continues with twice the seeds
+    - tpe: every k at alpha = 1, then proposals of Optuna's TPE
+
+    ```
+    # without any download, in a minute or two
+    kmixup tune iris
+    kmixup tune iris --strategy halving
+    # your own data and network
+    kmixup tune table.csv --target species --model my_package.nets:small
+    # within a budget of trials or minutes; mixup gets the same again
+    kmixup tune mnist --epochs 10 --budget 60
+    kmixup tune mnist --epochs 10 --budget 30m
+    # your own grid
+    kmixup tune iris --strategy grid --k 4 --k 16 --alpha 0.5 --alpha 1 --trials 10
+    # the search as an Optuna study
+    optuna-dashboard sqlite:///out/tune-iris-two-step/study.db
+    ```
+
+    Args:
+        strategy: Search strategy, see above.
+        k: Values of k, in place of 1, 2, 4 … 32 as far as the data allow. May be repeated.
+        alpha: Values of alpha, in place of 0.1, 0.25, 1, 4, 16 (simple: 1). May be repeated.
+        alpha_rule: At k > 1 use alpha as it is, or at equal xi as two-step always does.
+        trials: Seeds of a setting. By default 5, halving starts with 2.
+        budget: Budget of the search: trials, e.g. 60, or minutes, e.g. 30m.
+        validation: Share of the training samples to choose on.
+        tests: Seeds of the final test.
+        seed: Seed of the split, and the first seed of the trials.
+        dry_run: Print the number of trials and the expected time, and train nothing.
+    """
+    import_from_here(data, model)
     amount = Budget.read(budget)
     plan = make_plan(
         data,
         strategy=strategy,
         model=model,
-        k=k or None,
-        alpha=alpha or None,
+        k=k,
+        alpha=alpha,
         alpha_rule=alpha_rule,
         trials=trials,
         validation=validation,
         tests=tests,
         seed=seed,
-        limit=limit,
-        scaling=scaling,
-        size=size,
-        target=target,
-        drop=drop or None,
-        task=task,
-        resize=height_and_width(resize),
-        class_weights=class_weights,  # type: ignore[arg-type]
-        protocol={name: value for name, value in given.items() if value is not None},
+        protocol=protocol.given,
+        **vars(reading),
     )
     if data not in ENTRIES:
-        say_account(load_data(plan.base))
+        print_columns(load_data(plan.base))
     if dry_run:
-        _preview(plan, amount, how)
-        return
+        _preview(plan, amount, execution)
+        return 0
     folder = out or Path("out") / f"tune-{Path(data).name}-{strategy}"
-    _carry_out(plan, amount, how, folder.expanduser())
+    same_data = [data, *option_words({"model": model, **protocol.given, **vars(reading)})]
+    return _search(plan, amount, execution, folder.expanduser(), same_data)
 
 
-def _carry_out(plan: Plan, budget: Budget, how: How, folder: Path) -> None:
-    """Search and test, show what came of it, and say how it ended."""
-    from kmixup.lab.experiments.tuning import STUDY, Leader, guess_seconds, tune_plan
-
+def _search(
+    plan: Plan, budget: Budget, execution: Execution, folder: Path, same_data: Sequence[str]
+) -> int:
+    """Search and test, and report the results; `same_data` are arguments of `kmixup train`."""
     leader = Leader(plan)
     before = read(folder) if has_rows(folder) else []
     leader(before)
@@ -183,12 +146,12 @@ def _carry_out(plan: Plan, budget: Budget, how: How, folder: Path) -> None:
     rows: dict[str, Row] = {}
     ran = 0
     page = None
-    with how.chosen().kept() as engine:
+    with make_engine(execution).kept() as engine:
         workers = engine.workers
 
         def run(trials: Sequence[Trial]) -> list[Row]:
             nonlocal ran
-            outcome = carry_out(trials, folder, how, engine=engine, news=leader)
+            outcome = run_trials(trials, folder, execution, engine=engine, news=leader)
             rows.update((row.id, row) for row in outcome.rows)
             ran += outcome.ran
             return outcome.rows
@@ -201,49 +164,29 @@ def _carry_out(plan: Plan, budget: Budget, how: How, folder: Path) -> None:
                 workers=workers,
                 study=folder / STUDY,
                 guess=lambda: 0.0 if begun else guess_seconds(plan, workers),
-                on_status=lambda sentence: None if how.quiet else typer.echo(sentence, err=True),
+                on_status=lambda text: None if execution.quiet else print_status(text),
             )
         except AllFailedError as error:
-            typer.echo(str(error), err=True)
+            print_status(str(error))
         else:
-            page = _report(tuned, folder, quiet=how.quiet)
-    finish(SweepOutcome(list(rows.values()), ran), folder, page)
+            page = _report(tuned, folder, same_data, quiet=execution.quiet)
+    return finish(SweepOutcome(list(rows.values()), ran), folder, page)
 
 
-def _report(tuned: Tuned, folder: Path, *, quiet: bool) -> Path:
-    from rich.console import Console
-
-    from kmixup.lab.report.render_terminal import show
+def _report(tuned: Tuned, folder: Path, same_data: Sequence[str], *, quiet: bool) -> Path:
     from kmixup.lab.report.tune import best_of, method_words, tune_document, write_tune
 
-    show(tune_document(tuned, typed()), Console())
+    print_document(tune_document(tuned, typed()))
     if (best := best_of(tuned)) is not None:
-        words = ["kmixup", "train", *shared_words(sys.argv[1:]), *method_words(best)]
-        typer.echo(f"To train a network with it:\n  {shlex.join(words)}\n")
-    say_drawing(quiet=quiet)
+        words = ["kmixup", "train", *same_data, *method_words(best)]
+        print(f"To train a network with it:\n  {shlex.join(words)}\n")
+    announce_page(quiet=quiet)
     return write_tune(tuned, folder, typed())
 
 
-def shared_words(words: Sequence[str]) -> list[str]:
-    """What was typed of the data and of the training, as `kmixup train` takes it too.
-
-    >>> shared_words(["tune", "--data", "own.csv", "--budget", "9", "--rate=0.1", "--k", "4"])
-    ['--data', 'own.csv', '--rate=0.1']
-    """
-    kept: list[str] = []
-    for word, after in zip_longest(words, words[1:], fillvalue=""):
-        option, equals, _ = word.partition("=")
-        if option in SHARED:
-            kept += [word] if equals else [word, after]
-    return kept
-
-
-def _preview(plan: Plan, budget: Budget, how: How) -> None:
+def _preview(plan: Plan, budget: Budget, execution: Execution) -> None:
     """Print what would be run, and for how long, as if a larger k were always better."""
-    from kmixup.lab.experiments.estimate import TimeEstimate, estimate
-    from kmixup.lab.experiments.tuning import tune_plan
-
-    workers, asked = how.chosen().workers, dict[Trial, None]()
+    workers, asked = make_engine(execution).workers, dict[Trial, None]()
     first = plan.first_trials()
     probed = estimate(first) if budget.timed else TimeEstimate(0, 0)
     each, guess = probed.seconds / len(first), probed.on(workers) / len(first)
@@ -253,19 +196,19 @@ def _preview(plan: Plan, budget: Budget, how: How) -> None:
         return [_made_up(trial, error=1 / trial.method.k, seconds=each) for trial in trials]
 
     tuned = tune_plan(plan, rehearse, budget=budget, workers=workers, guess=lambda: guess)
-    typer.echo(f"{plan.base.data}  {plan.base.model}  {plan.strategy.name}")
+    print(f"about {count(len(asked), 'trial')}, depending on the search")
+    print_estimate([replace(trial, validation=plan.validation) for trial in asked], workers)
+    print(f"{plan.base.data}  {plan.base.model}  {plan.strategy.name}")
     for part in tuned.kmixup.rounds:
         settings = count(len(part.tried), "setting")
-        typer.echo(f"{part.title}: {settings} × {part.seeds} of {count(part.planned, 'seed')}")
-    typer.echo(f"mixup: as many trials, {tuned.mixup.trials:,}, some of which may be the same")
-    typer.echo(f"ERM: {count(len(tuned.erm), 'seed')}")
-    typer.echo(f"test: 3 methods × {count(plan.tests, 'seed')}")
-    typer.echo(f"about {count(len(asked), 'trial')}, as the search goes")
-    forecast([replace(trial, validation=plan.validation) for trial in asked], workers)
+        print(f"  {part.title}: {settings} × {part.seeds} of {count(part.planned, 'seed')}")
+    print(f"  mixup: as many trials, {tuned.mixup.trials:,}, some of which may be the same")
+    print(f"  ERM: {count(len(tuned.erm), 'seed')}")
+    print(f"  test: 3 methods × {count(plan.tests, 'seed')}")
 
 
 def _made_up(trial: Trial, *, error: float, seconds: float) -> Done:
-    """The row of a trial that is not run: a search reads its error and its time alone."""
+    """Return a row for a trial that is not run: a search reads only its error and time."""
     return Done(
         trial=trial,
         alpha=trial.method.alpha,

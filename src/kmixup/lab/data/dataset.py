@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from kmixup.lab.checks import SettingError
 from kmixup.lab.data.targets import Task
 
 if TYPE_CHECKING:  # pandas loads slowly, and only your own tables need it
@@ -90,9 +91,9 @@ class Parts:
         """
         n = len(self.y_train)
         if not 1 <= samples <= n:
-            raise ValueError(
-                f"samples must be a number from 1 to {n:,}, that of the training samples, "
-                f"got {samples}"
+            raise SettingError(
+                "samples",
+                f"must be a number from 1 to {n:,}, that of the training samples, got {samples}",
             )
         order = torch.randperm(n, generator=_generator(seed, "samples"))
         if not self.y_train.is_floating_point():
@@ -122,17 +123,17 @@ class Holdout:
 
     def __post_init__(self) -> None:
         if not 0 < self.share < 1:
-            raise ValueError(
-                f"validation must be a share between 0 and 1, e.g. 0.2, got {self.share}"
+            raise SettingError(
+                "validation", f"must be a share between 0 and 1, e.g. 0.2, got {self.share}"
             )
 
     def left(self, n: int) -> int:
         """Return how many of `n` training samples remain to train on."""
         left = n - max(1, round(self.share * n))
         if left < 1:
-            raise ValueError(
-                f"validation={self.share:g} must leave a sample to train on, there are {n}: "
-                "lower it"
+            raise SettingError(
+                "validation",
+                f"must leave a sample to train on, {self.share:g} of {n} leaves none: lower it",
             )
         return left
 

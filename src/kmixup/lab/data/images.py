@@ -22,6 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from kmixup.lab.checks import SettingError
 from kmixup.lab.files import check_expansion, check_regular
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ def read_images(
         resize: the height and width that all are stretched to, whatever they have.
     """
     if resize is not None and min(resize) < 1:
-        raise ValueError(f"resize must be a height and a width of 1 or more, got {resize}")
+        raise SettingError("resize", f"must be a height and a width of 1 or more, got {resize}")
     arrays, grey, packed, declared = [], True, 0, 0
     wanted = size
     for path in paths:
@@ -217,7 +218,7 @@ def _another_size(path: Path, size: Size, wanted: Size, paths: Sequence[Path] | 
     width, height = counts[0][0]
     return ValueError(
         f"{problem}; there are images of {sizes}{more}: stretch all to one height and width "
-        f"with, for example, resize=({height}, {width})"
+        f"with, for example, --resize {height}x{width}, resize=({height}, {width}) in Python"
     )
 
 

@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from kmixup.lab.checks import SettingError
 from kmixup.lab.data import download as files
 from kmixup.lab.data.catalogue import ENTRIES, Entry, Request
 from kmixup.lab.data.dataset import Dataset, Holdout
@@ -79,17 +80,17 @@ def load(
     (100, 50, 3, 'symmetric')
     """
     if limit is not None and limit < 1:
-        raise ValueError(f"limit must be at least 1, got {limit}")
+        raise SettingError("limit", f"must be at least 1, got {limit}")
     if samples is not None and limit is not None:
         raise ValueError(
             f"samples and limit must not be given both, got {samples} and {limit}: samples draws "
             "training samples and keeps the test part, limit takes the first of both"
         )
     if scaling is not None and scaling not in SCALINGS:
-        raise ValueError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}")
+        raise SettingError("scaling", f"must be one of {', '.join(SCALINGS)}, got {scaling!r}")
     entry = ENTRIES.get(name)
     if size is not None and (entry is None or entry.kind != "toy"):
-        raise ValueError(f"size is for toys, {name} has a size of its own: set limit instead")
+        raise SettingError("size", f"is for toys, {name} has a size of its own: set limit instead")
     options = OwnOptions(target, tuple(drop or ()), task, resize, test, test_size)
     selection = Selection(limit, samples, seed, holdout)
     if entry is None:
@@ -165,7 +166,7 @@ def from_memory(
     """
     if scaling not in SCALINGS or scaling == "paper":
         known = ", ".join(word for word in SCALINGS if word != "paper")
-        raise ValueError(f"scaling must be one of {known}, got {scaling!r}")
+        raise SettingError("scaling", f"must be one of {known}, got {scaling!r}")
     options = OwnOptions(target, tuple(drop or ()), task, test_size=test_size)
     samples = samples_in_memory(data, y, "the data", options)
     parts = divide(samples, seed, test_size=test_size, stratify=True)
@@ -272,7 +273,8 @@ def _check_extent(name: str, extent: Extent, whole: Extent, limit: int | None) -
             f"fetch the whole, or set limit to {extent.train} to use a part"
         )
     if limit is not None and extent.train < min(limit, whole.train):
-        raise ValueError(
-            f"limit asks for {min(limit, whole.train):,} training samples of {name}, "
-            f"the files hold {extent.train:,}: fetch the whole, or lower the limit"
+        raise SettingError(
+            "limit",
+            f"asks for {min(limit, whole.train):,} training samples of {name}, "
+            f"the files hold {extent.train:,}: fetch the whole, or lower the limit",
         )

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from kmixup.lab.checks import SettingError
 from kmixup.lab.data.dataset import Dataset, Parts, Samples
 from kmixup.lab.data.folders import read_label_folders, suffixes_in
 from kmixup.lab.data.images import SUFFIXES, Size
@@ -55,7 +56,7 @@ class OwnOptions:
         for field in fields(self):
             value = getattr(self, field.name)
             if value and field.name not in names:
-                raise ValueError(f"{field.name} must not be given for {what}, got {value}")
+                raise SettingError(field.name, f"must not be given for {what}, got {value}")
 
 
 def read_own(path: Path, options: OwnOptions, *, cache: Path) -> Samples | Parts:

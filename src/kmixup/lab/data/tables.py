@@ -29,6 +29,7 @@ from kmixup.columns import (
     infer,
     label,
 )
+from kmixup.lab.checks import SettingError
 from kmixup.lab.data.dataset import Dataset, Parts, Samples, UnfittedTable
 from kmixup.lab.data.own import OwnOptions
 from kmixup.lab.data.targets import Task, decide
@@ -114,11 +115,12 @@ def samples_of(table: Table, options: OwnOptions, y: Any = None) -> Samples | Pa
         target, y = options.target or "y", pd.Series(np.asarray(y))
     for name in options.drop:
         if name == target:
-            raise ValueError(f"drop must leave the target, got {name!r}: name another target")
+            raise SettingError("drop", f"must leave the target, got {name!r}: name another target")
         if name not in frame:
-            raise ValueError(
-                f"drop must name columns of {table.source}, got {name!r}: "
-                f"{did_you_mean(name, table.frame.columns)}"
+            raise SettingError(
+                "drop",
+                f"must name columns of {table.source}, got {name!r}: "
+                f"{did_you_mean(name, table.frame.columns)}",
             )
     frame = frame.drop(columns=list(options.drop))
     if not len(frame.columns):

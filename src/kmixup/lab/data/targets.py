@@ -7,6 +7,8 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from kmixup.lab.checks import SettingError
+
 Task = Literal["classes", "regression"]
 TASKS: tuple[str, ...] = get_args(Task)
 
@@ -25,7 +27,7 @@ class Decision(NamedTuple):
 def check_task(task: str | None) -> None:
     """Raise on an unknown task."""
     if task is not None and task not in TASKS:
-        raise ValueError(f"task must be one of {', '.join(TASKS)}, got {task!r}")
+        raise SettingError("task", f"must be one of {', '.join(TASKS)}, got {task!r}")
 
 
 def decide(
@@ -52,9 +54,9 @@ def decide(
             "the same: there is nothing to learn, name another target"
         )
     if task == "regression" and values is None:
-        raise ValueError(
-            f"task must be classes for the target {name!r}, got regression: its values are no "
-            "numbers"
+        raise SettingError(
+            "task",
+            f"must be classes for the target {name!r}, got regression: its values are no numbers",
         )
     if task is not None:
         return Decision(task)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from kmixup.lab.checks import SettingError
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.scores import (
     PERCENT,
@@ -187,9 +188,10 @@ def objective_of(data: Dataset, weighting: ClassWeights | None = None) -> Object
     """
     if data.task == "regression":
         if weighting is not None:
-            raise ValueError(
-                f"class_weights must not be given for a regression, got {weighting!r}: "
-                f"{data.title} has no classes"
+            raise SettingError(
+                "class_weights",
+                f"must not be given for a regression, got {weighting!r}: "
+                f"{data.title} has no classes",
             )
         return Regression(data.target_std)
     counts = data.y_train.bincount(minlength=data.num_classes)

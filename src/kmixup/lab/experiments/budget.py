@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TypeVar
 
+from kmixup.lab.checks import SettingError
 from kmixup.lab.evaluate.scores import Measure
 from kmixup.lab.experiments.rows import Done, Row, done_of, measure_of
 from kmixup.lab.experiments.strategy import Setting
@@ -45,8 +46,8 @@ class Budget:
         match = re.fullmatch(r"(\d+)|(\d+(?:\.\d+)?) ?m(?:in)?", str(text).strip())
         amount = float(match[1] or match[2]) if match else 0.0
         if match is None or not amount:
-            raise ValueError(
-                f"budget must be a number of trials or of minutes, e.g. 60 or 30m, got {text!r}"
+            raise SettingError(
+                "budget", f"must be a number of trials or of minutes, e.g. 60 or 30m, got {text!r}"
             )
         return cls(seconds=60 * amount) if match[2] else cls(trials=amount)
 

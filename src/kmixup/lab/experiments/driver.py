@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kmixup.lab.checks import SettingError
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.experiments.engines import Engine
 from kmixup.lab.experiments.rows import Done, Failed, Row, Store, done_of, failed_of, read
@@ -60,7 +61,7 @@ def sweep(
         ended: called with new rows as soon as they are on the disk.
     """
     if device not in DEVICES:
-        raise ValueError(f"device must be one of {', '.join(DEVICES)}, got {device!r}")
+        raise SettingError("device", f"must be one of {', '.join(DEVICES)}, got {device!r}")
     wanted = {trial.id: trial for trial in trials}
     with Store(folder) as store:
         known = {row.id for row in done_of(read(store.folder))}

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from kmixup.lab.checks import SettingError
 from kmixup.lab.experiments.rows import Row
 from kmixup.lab.experiments.units import Unit, failed, run
 from kmixup.lab.formatting import duration, ending
@@ -93,7 +94,7 @@ class Local:
 
     def __post_init__(self) -> None:
         if self.workers < 1:
-            raise ValueError(f"workers must be at least 1, got {self.workers}")
+            raise SettingError("workers", f"must be at least 1, got {self.workers}")
 
     @contextmanager
     def kept(self) -> Iterator[Local]:
@@ -302,7 +303,7 @@ class Ray:
     def __post_init__(self) -> None:
         for name in ("num_cpus", "num_gpus"):
             if getattr(self, name) < 0:
-                raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}")
+                raise SettingError(name, f"must be 0 or more, got {getattr(self, name)}")
 
     @property
     def workers(self) -> int:

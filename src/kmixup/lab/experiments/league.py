@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from kmixup.lab.checks import check_whole
+from kmixup.lab.checks import SettingError, check_whole
 from kmixup.lab.data import ENTRIES, Holdout, load
 from kmixup.lab.data.targets import Task
 from kmixup.lab.evaluate.scores import Measure
@@ -21,7 +21,7 @@ from kmixup.lab.experiments.budget import FinalTest, Run, choose, final_trials, 
 from kmixup.lab.experiments.rows import Row, measure_of
 from kmixup.lab.train.config import Method, Trial
 from kmixup.lab.train.defaults import defaults_for
-from kmixup.lab.train.methods import METHODS
+from kmixup.lab.train.methods import METHODS, method_entry
 
 BUDGETS = (2, 4, 6)  # settings of a method: two k need an even number
 # a method that tries n of them tries the first n
@@ -47,12 +47,9 @@ def make_entrants(names: Sequence[str], budget: int) -> tuple[Entrant, ...]:
     ['erm', 'mixup', 'kmixup']
     """
     if budget not in BUDGETS:
-        raise ValueError(f"settings must be {', '.join(map(str, BUDGETS))}, got {budget}")
-    for name in names:
-        if name not in METHODS:
-            raise ValueError(f"methods must be among {', '.join(METHODS)}, got {name!r}")
+        raise SettingError("settings", f"must be {', '.join(map(str, BUDGETS))}, got {budget}")
     return tuple(
-        Entrant(name, METHODS[name].title, settings_of(name, budget))
+        Entrant(name, method_entry(name).title, settings_of(name, budget))
         for name in dict.fromkeys(names)
     )
 
@@ -65,7 +62,7 @@ def settings_of(name: str, budget: int) -> tuple[Method, ...]:
     >>> [method.k for method in settings_of("stackmix", 6)]
     [1, 2, 4, 8, 16, 32]
     """
-    entry = METHODS[name]
+    entry = method_entry(name)
     ks: tuple[int, ...] = (1,)
     alphas: tuple[float, ...] = (1.0,)
     if entry.has_k and entry.has_alpha:
@@ -257,9 +254,10 @@ def make_contests(
         fitting = tuple(e for e in entrants if e.settings[0].entry.suits(shape, task))
         for method in methods or ():
             if method not in [entrant.name for entrant in fitting]:
-                raise ValueError(
-                    f"methods must apply to every data set, {method} does not apply to {name}: "
-                    "leave it out, or run that data set apart"
+                raise SettingError(
+                    "methods",
+                    f"must apply to every data set, {method} does not apply to {name}: "
+                    "leave it out, or run that data set apart",
                 )
         contest = Contest(name, base, fitting, trials, validation, task)
         _check_size(contest, Holdout(validation).left(train))

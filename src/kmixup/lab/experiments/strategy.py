@@ -9,7 +9,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Literal, get_args
 
 from kmixup.coefficient import Beta
-from kmixup.lab.checks import check_whole
+from kmixup.lab.checks import SettingError, check_whole
 
 if TYPE_CHECKING:
     from kmixup.lab.train.config import AlphaRule
@@ -107,7 +107,7 @@ def make_strategy(
 ) -> Strategy:
     """Return a strategy by its name; the arguments are those of `kmixup.lab.tune`."""
     if name not in STRATEGIES:
-        raise ValueError(f"strategy must be one of {', '.join(STRATEGIES)}, got {name!r}")
+        raise SettingError("strategy", f"must be one of {', '.join(STRATEGIES)}, got {name!r}")
     ks = tuple(sorted(set(k or KS)))
     alphas = tuple(sorted(set(map(float, alpha or ((1.0,) if name == "simple" else ALPHAS)))))
     for size in ks:
@@ -120,12 +120,13 @@ def make_strategy(
     seeds = default if trials is None else trials
     check_whole("trials", seeds)
     if alpha_rule not in (None, "same", "xi"):
-        raise ValueError(f"alpha_rule must be same or xi, got {alpha_rule!r}")
+        raise SettingError("alpha_rule", f"must be same or xi, got {alpha_rule!r}")
     rule: AlphaRule = "xi" if alpha_rule == "xi" or name == "two-step" else "same"
     if name == "two-step":
         if alpha_rule == "same":
-            raise ValueError(
-                'alpha_rule must be "xi" in two steps, got "same": for that use the strategy grid'
+            raise SettingError(
+                "alpha_rule",
+                'must be "xi" in two steps, got "same": for that use the strategy grid',
             )
         if ks == (1,):
             raise ValueError("two-step needs a k above 1 for its second step, got 1 alone")

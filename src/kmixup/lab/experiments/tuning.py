@@ -15,10 +15,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from kmixup.lab.checks import check_whole, known_settings
+from kmixup.lab.checks import SettingError, check_whole, known_settings
 from kmixup.lab.data import ENTRIES, Holdout, at_hand, load
 from kmixup.lab.evaluate.scores import PERCENT, Measure
-from kmixup.lab.evaluate.tasks import ClassWeights
 from kmixup.lab.experiments.budget import Budget, FinalTest, Run, final_trials, validation_error
 from kmixup.lab.experiments.estimate import estimate
 from kmixup.lab.experiments.rows import Row, done_of, measure_of
@@ -91,7 +90,6 @@ def make_plan(
     validation: float = 0.2,
     tests: int = 10,
     seed: int = 0,
-    class_weights: ClassWeights | None = None,
     protocol: Mapping[str, Any] | None = None,
     **reading: Any,
 ) -> Plan:
@@ -100,14 +98,13 @@ def make_plan(
     Args:
         data: as in `kmixup.lab.data.load`.
         strategy, alpha, alpha_rule, trials: as in `make_strategy`.
-        class_weights: as in `Trial`.
         model: by default the paper's for the data set.
         k: by default the powers of two up to 32 that batches and training samples allow.
         validation: the share of the training samples that is held out in every trial.
         tests: seeds of the final test.
         seed: of the split into training and test part, and the first seed of the trials.
         protocol: settings to replace in the paper's protocol for the data set.
-        reading: how the data are read, as in `TrialData`.
+        reading: how the data are read and weighed, as in `TrialData`.
     """
     options = TrialData(**known_settings(TrialData, reading))
     holdout = Holdout(validation, seed)
@@ -115,7 +112,7 @@ def make_plan(
     if data in ENTRIES and not at_hand(data, limit=options.limit):  # a cluster may have them
         left = holdout.left(min(ENTRIES[data].train, options.limit or ENTRIES[data].train))
     else:
-        loaded = load(data, **vars(options), seed=seed, holdout=holdout)
+        loaded = load(data, **options.data_options(), seed=seed, holdout=holdout)
         left = len(loaded.x_train)
     default = defaults_for(data, loaded)
     base = Trial(
@@ -125,16 +122,16 @@ def make_plan(
         replace(default.protocol, **known_settings(Protocol, protocol or {}, "protocol.")),
         seed,
         split=seed,
-        class_weights=class_weights,
         digest=None if loaded is None else loaded.digest,
         **vars(options),
     )
     check_model(base.model)
     for given in k or ():
         if given > left:
-            raise ValueError(
-                f"k must be at most {left}, the training samples that validation leaves of {data}, "
-                f"got {given}: lower it"
+            raise SettingError(
+                "k",
+                f"must be at most {left}, the training samples that validation leaves of {data}, "
+                f"got {given}: lower it",
             )
     ks = k or [usual for usual in KS if usual <= min(left, base.protocol.batch_size)]
     chosen = make_strategy(strategy, k=ks, alpha=alpha, alpha_rule=alpha_rule, trials=trials)

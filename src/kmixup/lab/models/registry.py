@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from kmixup.lab.checks import SettingError
 from kmixup.lab.imports import import_callable
 from kmixup.lab.models.convolutional import DenseNetBC, lenet
 from kmixup.lab.models.mlp import HIDDEN, mlp
@@ -141,7 +142,9 @@ def check_model(name: str) -> Builder:
     if known is None:
         close = difflib.get_close_matches(name.lower().replace("_", "-"), MODELS)
         hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(MODELS)}"
-        raise ValueError(f"model must be a known name or package.module:name, got {name!r}: {hint}")
+        raise SettingError(
+            "model", f"must be a known name or package.module:name, got {name!r}: {hint}"
+        )
     return known.build
 
 

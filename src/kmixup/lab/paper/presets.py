@@ -22,14 +22,14 @@ class Quick:
     """The smallest version of a preset that still shows something.
 
     Attributes:
-        trials: networks of each cell.
+        trials: networks of each cell; a verdict needs 4.
         epochs: length of training.
         k: rows of the tables.
         alpha: columns of the tables, None for all of them.
         limit: number of samples of each part, None for all of them.
     """
 
-    trials: int = 1
+    trials: int = 4
     epochs: int = 2
     k: tuple[int, ...] = (1, 16)
     alpha: tuple[float, ...] | None = None

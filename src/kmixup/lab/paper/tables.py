@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.train.config import Method, PairedWith, Protocol, Shifts, variant_words
-from kmixup.lab.train.methods import METHODS, VARIANTS, baseline_of
+from kmixup.lab.train.methods import VARIANTS, baseline_of, method_entry
 
 ERROR = "error"  # the test error
 CLEAN = "clean"  # the test error with recomputed (clean) batch-norm statistics
@@ -109,7 +109,7 @@ class PaperTable:
     @property
     def method_title(self) -> str:
         """What reports call the method of the rows k > 1."""
-        return " ".join([METHODS[self.method].title, *variant_words(self)])
+        return " ".join([method_entry(self.method).title, *variant_words(self)])
 
     @property
     def variant(self) -> dict[str, Any]:

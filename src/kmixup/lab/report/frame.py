@@ -24,7 +24,7 @@ from kmixup.lab.formatting import count, number
 from kmixup.lab.paper.tables import CLEAN, ERROR, MEASURES, PaperColumn, PaperTable
 from kmixup.lab.report.stats import Partition
 from kmixup.lab.train.config import AlphaRule, Method, Trial, variant_words
-from kmixup.lab.train.methods import METHODS, NO_VARIANT, VARIANTS, baseline_of
+from kmixup.lab.train.methods import METHODS, NO_VARIANT, VARIANTS, baseline_of, method_entry
 from kmixup.measured import Measured
 
 RULES: tuple[AlphaRule, ...] = get_args(AlphaRule)
@@ -434,7 +434,7 @@ def _methods(trials: Iterable[Trial]) -> list[str]:
     ERM is in every table. If nothing was mixed it is in that of the default method.
     """
     names = {trial.method.name for trial in trials}
-    tabled = {name for name in names if METHODS[name].has_k}
+    tabled = {name for name in names if method_entry(name).has_k}
     homeless = names - {baseline_of(name) for name in tabled}
     tabled |= {name for name, entry in METHODS.items() if entry.at_one in homeless}
     return sorted(tabled or {Method().name})

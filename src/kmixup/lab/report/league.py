@@ -21,7 +21,7 @@ from kmixup.lab.report.render_html import html
 from kmixup.lab.report.render_markdown import markdown
 from kmixup.lab.report.stats import Outcome, Ranking
 from kmixup.lab.report.sweep import provenance
-from kmixup.lab.train.methods import METHODS
+from kmixup.lab.train.methods import method_entry
 
 TITLE = "League: methods compared at an equal budget"
 
@@ -268,7 +268,7 @@ def _chosen(standings: Standings) -> list[tuple[str, str, str]]:
 
 def chosen_text(score: Score) -> str:
     """How often each setting won, e.g. "k = 4, α 1 (7); k = 16, α 0.2 (3)"."""
-    entry = METHODS[score.entrant.settings[0].name]
+    entry = method_entry(score.entrant.settings[0].name)
     times = Counter(score.chosen.values())
     texts = []
     for method in score.entrant.settings:

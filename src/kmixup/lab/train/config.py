@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal, get_args
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from kmixup.coefficient import Beta
 from kmixup.lab.checks import SettingError, check_choice, check_whole, known_settings
@@ -24,7 +24,7 @@ from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.evaluate.tasks import CLASS_WEIGHTS, ClassWeights
 from kmixup.lab.models import MANIFOLD_LAYERS
 from kmixup.lab.train.match_on import MatchOn
-from kmixup.lab.train.methods import VARIANTS, MethodEntry, method_entry
+from kmixup.lab.train.methods import METHODS, VARIANTS, MethodEntry, method_entry
 
 AlphaRule = Literal["same", "xi", "root"]
 PairedWith = Literal["loaders", "batch", "reshuffle"]
@@ -35,8 +35,33 @@ CleanPass = Literal["always", "matched"]
 EngineName = Literal["local", "ray"]
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Shifts = tuple[tuple[str, tuple[float, ...]], ...]  # names of SHIFTS, each with its levels
+Flag = Annotated[bool, Parameter(negative=(), show_default=False)]  # an option without a value
 
 
+def _options(title: str, order: int, **more: Any) -> Parameter:
+    """Make every field of a dataclass an option of its own, below a title in the help."""
+    return Parameter(name="*", group=Group(title, sort_key=order), **more)
+
+
+class Given:
+    """Mixin that keeps only the settings that a user gave; the others keep their defaults.
+
+    The fields of the dataclass that it is mixed into remain the options of the command line.
+
+    >>> ProtocolChanges(epochs=3).given
+    {'epochs': 3}
+
+    Attributes:
+        given: the settings by name.
+    """
+
+    given: Mapping[str, Any]
+
+    def __init__(self, **given: Any) -> None:
+        object.__setattr__(self, "given", given)
+
+
+@_options("Training options", 2)
 @dataclass(frozen=True)
 class Protocol:
     """How a network is trained, whatever the method.
@@ -135,22 +160,12 @@ class Protocol:
         return epoch + 1 == self.epochs or (epoch + 1) % (self.test_every or 1) == 0
 
 
-class ProtocolChanges(Protocol):
-    """Protocol settings that a user gave; the others keep the data set's defaults.
-
-    >>> ProtocolChanges(epochs=3).given
-    {'epochs': 3}
-
-    Attributes:
-        given: the settings by name.
-    """
-
-    given: Mapping[str, Any]
-
-    def __init__(self, **given: Any) -> None:
-        object.__setattr__(self, "given", given)
+@_options("Training options (defaults depend on the data set)", 2, show_default=False)
+class ProtocolChanges(Given, Protocol):
+    """Protocol settings that replace those of the data set's protocol."""
 
 
+@_options("Method options", 1)
 @dataclass(frozen=True)
 class Method:
     """What training mixes: an entry of `METHODS` or a mixer of your own, and its settings.
@@ -165,9 +180,8 @@ class Method:
     ('batch', 'input+first-block')
 
     Attributes:
-        name: Mixing method, see the list below, or package.module:name of your own. A method
-            with k = 1 is as published, k > 1 adds optimal pairs.
-        k: Samples in a block.
+        name: Mixing method, an entry of `METHODS` or package.module:name of your own.
+        k: Samples in a block. At k = 1 a method is as published, k > 1 adds optimal pairs.
         alpha: lam ~ Beta(alpha, alpha). 0 mixes nothing.
         alpha_rule: "same" uses alpha as it is, "xi" the alpha that is as strong at k as alpha is
             at k = 1, "root" the alpha that the paper's public script computes, whose
@@ -189,7 +203,13 @@ class Method:
             itself ("euclidean", as in the paper's public script).
     """
 
-    name: Annotated[str, Parameter(name="--method")] = "kmixup"
+    name: Annotated[
+        str,
+        Parameter(
+            name="--method",
+            help=f"One of {', '.join(METHODS)}, or package.module:name of your own.",
+        ),
+    ] = "kmixup"
     k: int = 16
     alpha: float = 1.0
     alpha_rule: AlphaRule = "same"
@@ -294,6 +314,30 @@ class Method:
         return 2 * self.k if self.pairing == "batch" else self.k
 
 
+@_options("Method options", 1)
+class MethodChoice(Given, Method):
+    """The settings of a method that a user gave.
+
+    >>> MethodChoice(name="cutmix", k=4).method().label
+    'cutmix k=4 alpha=1'
+    >>> MethodChoice(name="mixup", k=16).method()
+    Traceback (most recent call last):
+    kmixup.lab.checks.SettingError: k is 1 in the method mixup, got 16: leave it out, or use kmixup
+    """
+
+    def method(self) -> Method:
+        """Return the method; raise on a setting that it would ignore."""
+        chosen = Method(**self.given)
+        for name, value in self.given.items():
+            if name in chosen.entry.fixed and value != getattr(chosen, name):
+                raise SettingError(
+                    name,
+                    f"is {chosen.entry.fixed[name]} in the method {chosen.name}, got {value}: "
+                    "leave it out, or use kmixup",
+                )
+        return chosen
+
+
 def variant_words(chosen: object) -> list[str]:
     """Describe the settings of the pairing that a method or a table has as attributes.
 
@@ -318,6 +362,7 @@ def _height_and_width(kind: type, tokens: Any) -> tuple[int, int]:
     return int(sides[0]), int(sides[-1])
 
 
+@_options("Data options", 3)
 @dataclass(frozen=True, kw_only=True)
 class DataOptions:
     """How data are read: arguments of `kmixup.lab.data.load`.
@@ -352,23 +397,52 @@ class DataOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialData(DataOptions):
-    """How a trial reads its data: arguments of `kmixup.lab.data.load`.
+    """How a trial reads and weighs its data.
 
     Attributes:
-        limit: Use only the first samples, this many of each part.
         samples: Use only so many training samples, drawn at random. The test part stays whole.
-        scaling: Scaling of columns or pixels. By default the data set's, "standard" for your own.
         size: Number of points of a toy data set.
-        target: Column of a table to learn. By default target, label, class, y or the last.
-        drop: Column of a table to leave out. May be repeated.
-        task: Classification or regression. By default as the target's values tell.
-        resize: Stretch the images of a folder, e.g. to 64x48.
-        test: Test part of a table or an .npz, in a file of its own.
-        test_size: Share of your own samples to test on. By default a third.
+        class_weights: "balanced" weighs the loss of a class by the inverse of its frequency in
+            the training part.
     """
 
     samples: int | None = None
     size: int | None = None
+    class_weights: ClassWeights | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.class_weights is not None:
+            check_choice("class_weights", self.class_weights, CLASS_WEIGHTS)
+
+    def data_options(self) -> dict[str, Any]:
+        """Return the arguments of `kmixup.lab.data.load`, by name."""
+        names = [field.name for field in fields(TrialData) if field.name != "class_weights"]
+        return {name: getattr(self, name) for name in names}
+
+
+@_options("Test options", 4)
+@dataclass(frozen=True)
+class ExtraTests:
+    """How a trained network is tested beside its clean test.
+
+    Attributes:
+        noise: Also test under Gaussian noise of this standard deviation, in 255ths of the range
+            of pixels. May be repeated.
+        fgsm: Also test under an FGSM attack of this size, in 255ths of the range of pixels. May
+            be repeated.
+        clean_statistics: Also test the network with batch-norm statistics recomputed on clean
+            training samples, and keep them.
+    """
+
+    noise: Annotated[tuple[float, ...], Parameter(show_default=False)] = ()
+    fgsm: Annotated[tuple[float, ...], Parameter(show_default=False)] = ()
+    clean_statistics: Flag = False
+
+    def for_trial(self) -> dict[str, Any]:
+        """Return the fields of a `Trial`."""
+        shifts = shifts_from({name: getattr(self, name) for name in SHIFTS})
+        return {"shifts": shifts, "clean_statistics": self.clean_statistics}
 
 
 @dataclass(frozen=True)
@@ -390,8 +464,6 @@ class Trial(TrialData):
         split: a seed for the division into training and test part, and for the points of a
             toy, that many trials share. By default the trial's own, so that a sample may be a
             test sample of one seed and a training sample of another.
-        class_weights: "balanced" weighs the loss of a class by the inverse of its frequency in
-            the training part.
         clean_statistics: also test the network with batch-norm statistics recomputed on clean
             training samples, and keep them.
         digest: SHA-256 of your own data's contents, so that an edited file gives another id; None
@@ -406,7 +478,6 @@ class Trial(TrialData):
     shifts: Shifts = ()
     validation: float | None = None
     split: int | None = None
-    class_weights: ClassWeights | None = None
     clean_statistics: bool | None = None
     digest: str | None = None
 
@@ -422,8 +493,6 @@ class Trial(TrialData):
             raise SettingError(
                 "validation", f"must be a share between 0 and 1, e.g. 0.2, got {self.validation}"
             )
-        if self.class_weights is not None:
-            check_choice("class_weights", self.class_weights, CLASS_WEIGHTS)
         if self.method.smallest > self.protocol.batch_size:
             twice = "twice k" if self.method.pairing == "batch" else "k"
             raise SettingError(
@@ -432,10 +501,6 @@ class Trial(TrialData):
                 f'"{self.method.pairing}", got {self.protocol.batch_size}: '
                 "lower k or raise the batch size",
             )
-
-    def data_options(self) -> dict[str, Any]:
-        """Return the arguments of `kmixup.lab.data.load`, by name."""
-        return {field.name: getattr(self, field.name) for field in fields(TrialData)}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, fit for JSON."""
@@ -520,6 +585,7 @@ def _chosen(plain: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+@_options("Execution options", 5)
 @dataclass(frozen=True)
 class Execution:
     """Where and how trials run, which does not change their results.
@@ -540,7 +606,7 @@ class Execution:
     num_cpus: float = 1
     num_gpus: float = 0
     device: Device = "auto"
-    quiet: Annotated[bool, Parameter(negative=())] = False
+    quiet: Flag = False
 
     def __post_init__(self) -> None:
         foreign: dict[str, object] = {"workers": self.workers}

@@ -1,0 +1,183 @@
+"""Shared by commands that run many trials: engines, progress, dry runs and the last lines."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from kmixup.lab.checks import SettingError
+from kmixup.lab.commands.options import print_status, spinner, typed
+from kmixup.lab.data import ENTRIES, at_hand, load
+from kmixup.lab.experiments import engines
+from kmixup.lab.experiments.driver import SweepOutcome, Watch, sweep
+from kmixup.lab.experiments.engines import Engine
+from kmixup.lab.experiments.rows import Row, read
+from kmixup.lab.formatting import count, duration
+from kmixup.lab.report.render_terminal import show
+from kmixup.lab.train.config import Execution, Protocol, Trial
+
+if TYPE_CHECKING:
+    from kmixup.lab.paper.tables import PaperTable
+    from kmixup.lab.report.document import Document
+
+FAILED, INTERRUPTED = 1, 130
+STARTUP = 5.0  # seconds for a worker to import torch and to start
+SHOWN = 20  # cells that a dry run lists
+
+
+def make_engine(execution: Execution) -> Engine:
+    """Return the engine with its options."""
+    if execution.engine == "ray":
+        return engines.Ray(execution.address, execution.num_cpus, execution.num_gpus)
+    return engines.Local() if execution.workers is None else engines.Local(execution.workers)
+
+
+def run_trials(
+    trials: Sequence[Trial],
+    folder: Path,
+    execution: Execution,
+    *,
+    engine: Engine | None = None,
+    news: Callable[[Sequence[Row]], str] | None = None,
+) -> SweepOutcome:
+    """Run the trials that have no row yet; on Ctrl-C print how to resume and exit.
+
+    Args:
+        trials: all trials of the sweep.
+        folder: of the rows.
+        execution: the options.
+        engine: by default that of `execution`; one that is kept serves several calls.
+        news: as in `Watch`.
+    """
+    try:
+        with Watch(quiet=execution.quiet, news=news) as watch:
+
+            def started(trials: Sequence[Trial], todo: Sequence[Trial]) -> None:
+                if execution.engine == "local":  # a cluster may have what this machine lacks
+                    _check_at_hand(todo)
+                watch.started(trials, todo)
+
+            return sweep(
+                trials,
+                folder,
+                engine=engine or make_engine(execution),
+                device=execution.device,
+                started=started,
+                ended=watch.ended,
+            )
+    except KeyboardInterrupt:
+        print_status(f"stopped; finished trials are in {folder}, resume with\n  {typed()}")
+        sys.exit(INTERRUPTED)
+
+
+def finished_trials(trials: Sequence[Trial], folder: Path) -> SweepOutcome:
+    """Return the rows of those trials that have ended, while others may be running."""
+    wanted = {trial.id for trial in trials}
+    rows = [row for row in read(folder) if row.id in wanted]
+    if not rows:
+        raise SettingError(
+            "out", f"must hold rows of these trials, {folder} has none: run them without --so-far"
+        )
+    return SweepOutcome(rows, ran=0)
+
+
+def _check_at_hand(trials: Sequence[Trial]) -> None:
+    """Raise on missing data before anything runs, rather than in every row."""
+    for data, limit in dict.fromkeys((trial.data, trial.limit) for trial in trials):
+        if data in ENTRIES and not at_hand(data, limit=limit):
+            load(data, limit=limit)  # raises, and says how to get them
+
+
+def print_document(document: Document) -> None:
+    """Print a report."""
+    show(document, Console())
+
+
+def report(
+    rows: Sequence[Row],
+    tables: Sequence[PaperTable] | None,
+    folder: Path,
+    *,
+    quiet: bool = False,
+    **preface: Any,
+) -> Path:
+    """Print the tables, or those that the rows define, and write the page."""
+    from kmixup.lab.figures.surfaces import pictures
+    from kmixup.lab.report.frame import results_of, tables_of
+    from kmixup.lab.report.sweep import Preface, sweep_document, write_sweep
+
+    results = results_of(rows, tables_of(rows) if tables is None else tables)
+    about = Preface(command=typed("--so-far"), **preface)
+    print_document(sweep_document(rows, results, about))
+    announce_page(quiet=quiet)
+    folder = folder.expanduser()
+    surfaces = pictures((row.trial for row in rows), folder)
+    return write_sweep(rows, results, folder, about, surfaces)
+
+
+def announce_page(*, quiet: bool) -> None:
+    """Print that a page is being drawn: many plots take up to half a minute."""
+    if not quiet:
+        print_status("drawing the page …")
+
+
+def finish(outcome: SweepOutcome, folder: Path, page: Path | None) -> int:
+    """Print how the sweep ended, and return the exit code."""
+    rows = outcome.rows
+    print(f"{count(len(rows), 'trial')}, {outcome.ran:,} of them run now: {folder}")
+    if page is not None:
+        print(f"page: {page}")
+    if not outcome.failed:
+        return 0
+    print_status(
+        f"{count(len(outcome.failed), 'trial')} failed, the same command tries them again:"
+    )
+    for reason, times in Counter(row.reason for row in outcome.failed).items():
+        print_status(f"  {times} × {reason}")
+    return FAILED
+
+
+def preview(trials: Sequence[Trial], execution: Execution) -> None:
+    """Print what would run and for how long, then the first cells."""
+    workers = make_engine(execution).workers
+    cells = Counter(replace(trial, seed=0) for trial in trials)
+    print(f"{count(len(trials), 'trial')} in {count(len(cells), 'cell')}")
+    print_estimate(trials, workers)
+    settings = [field.name for field in fields(Protocol)]
+    differ = [name for name in settings if len({getattr(c.protocol, name) for c in cells}) > 1]
+    for cell, number in list(cells.items())[:SHOWN]:
+        words = [cell.data, cell.model, cell.method.label]
+        if cell.scaling is not None:
+            words.append(f"scaling={cell.scaling}")
+        words += [f"{name}={getattr(cell.protocol, name)}" for name in differ]
+        print(f"  {'  '.join(words)}  × {number}")
+    if len(cells) > SHOWN:
+        print(f"  and {count(len(cells) - SHOWN, 'more cell')}")
+
+
+def print_estimate(trials: Sequence[Trial], workers: int) -> None:
+    """Print how long trials would run."""
+    from kmixup.lab.experiments.estimate import estimate, machine_memory
+
+    with spinner("timing a few steps of each network"):
+        expected = estimate(trials)
+    if expected.seconds:
+        print(
+            f"about {duration(STARTUP + expected.on(workers))} on {count(workers, 'worker')} "
+            "(from a few steps on this machine)"
+        )
+    if expected.memory * workers > machine_memory():
+        print(
+            f"the largest network needs about {expected.memory / 1e9:.1f} GB for each worker, "
+            f"this machine has {machine_memory() / 1e9:.1f} GB"
+        )
+    for name in expected.noise:
+        print(f"{name} is not at hand: timed on noise of its shape")
+    for reason in expected.unknown:
+        print(f"no estimate for a part: {reason}")
