@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -58,35 +59,52 @@ def mixup_by_roll(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     return next(mixed), next(mixed)
 
 
-def mixup() -> tuple[str, Callable[[Tensor, Tensor], object]]:
+def mixup() -> Callable[[Tensor, Tensor], object]:
     try:
         from torchvision.transforms import v2
     except (ImportError, RuntimeError):  # no CPU build of it, or one for another torch
-        return "mixup by roll", mixup_by_roll
-    return "torchvision MixUp", v2.MixUp(num_classes=CLASSES)
+        return mixup_by_roll
+    return v2.MixUp(num_classes=CLASSES)  # type: ignore[no-any-return]
+
+
+# Large memory that a call frees and allocates again comes back from glibc in two ways, depending on
+# what the process did before: as new pages, which fault on first use, or from its heap.
+HEAPS = {
+    "new pages": {"MALLOC_MMAP_THRESHOLD_": str(2**17)},
+    "reused heap": {"MALLOC_MMAP_THRESHOLD_": str(2**30), "MALLOC_TRIM_THRESHOLD_": str(2**30)},
+}
 
 
 def calls(seconds: float) -> None:
     """CPU time of `KMixup(k)(x, y)` relative to peers; below 1 is faster."""
-    name, plain = mixup()
     rows = []
     for shape, k in CALLS:
-        x, y = torch.rand(shape), torch.randint(CLASSES, shape[:1])
-        contenders: dict[str, Callable[[], object]] = {
-            "kmixup": partial(kmixup.KMixup(k, 1.0, CLASSES), x, y),
-            "hand": partial(by_hand, x, y, k),
-            "mixup": partial(plain, x, y),
-        }
-        timed = interleaved(contenders, seconds=seconds, clock=time.process_time)
-        ratios = [f"{timed.ratio('kmixup', peer):.2f}" for peer in ("hand", "mixup")]
-        beyond = f"{_megabytes_beyond(shape, k):.1f} MB"
-        rows.append([str(shape), str(k), stopwatch(timed.best("kmixup")), *ratios, beyond])
+        row = [str(shape), str(k)]
+        for settings in HEAPS.values():
+            row += _measured(f"ratios({shape}, {k}, {seconds / 2})", settings).split()
+        memory = float(_measured(f"peak({shape}, {k})", HEAPS["reused heap"]))
+        rows.append([*row, f"{memory:.1f} MB"])
+    name = "torchvision" if mixup() is not mixup_by_roll else "roll"
+    columns = [f"/ {peer}, {heap}" for heap in HEAPS for peer in ("by hand", f"mixup by {name}")]
     table(
-        "CPU time of one call on one thread, as a multiple of its peers', and memory beyond inputs "
-        "and outputs",
-        ["batch", "k", "kmixup", "/ by hand", f"/ {name}", "memory"],
+        "CPU time of one call of KMixup(k) on one thread, as a multiple of its peers', and memory "
+        "beyond inputs and outputs",
+        ["batch", "k", *columns, "memory"],
         rows,
     )
+
+
+def ratios(shape: tuple[int, ...], k: int, seconds: float) -> None:
+    """Print the ratios of a call's time to those of k-mixup by hand and of mixup."""
+    torch.set_num_threads(1)
+    x, y = torch.rand(shape), torch.randint(CLASSES, shape[:1])
+    contenders: dict[str, Callable[[], object]] = {
+        "kmixup": partial(kmixup.KMixup(k, 1.0, CLASSES), x, y),
+        "hand": partial(by_hand, x, y, k),
+        "mixup": partial(mixup(), x, y),
+    }
+    timed = interleaved(contenders, seconds=seconds, clock=time.process_time)
+    print(*(f"{timed.ratio('kmixup', peer):.2f}" for peer in ("hand", "mixup")))
 
 
 def growth(seconds: float) -> None:
@@ -113,11 +131,14 @@ def growth(seconds: float) -> None:
     )
 
 
-def _megabytes_beyond(shape: tuple[int, ...], k: int) -> float:
-    """Peak memory of a call beyond its inputs and outputs, in a process of its own."""
-    code = f"from benchmarks.calls import peak; peak({shape}, {k})"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return float(done.stdout)
+def _measured(call: str, settings: dict[str, str]) -> str:
+    """What a function of this module prints, in a process of its own with a given heap."""
+    code = f"from benchmarks.calls import peak, ratios; {call}"
+    environment = {**os.environ, **settings}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout
 
 
 def peak(shape: tuple[int, ...], k: int) -> None:
