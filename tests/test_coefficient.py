@@ -84,3 +84,10 @@ def test_impossible_alpha_is_refused(alpha):
 def test_per_sample_broadcasts_over_the_sample_shape():
     assert per_sample(torch.ones(4), torch.ones(4, 3, 2)).shape == (4, 1, 1)
     assert per_sample(torch.tensor(0.5), torch.ones(4, 3)).shape == ()
+
+
+def test_moments_at_the_largest_alpha_are_those_of_one_half():
+    beta = Beta(1e308)
+    assert (beta.mean_square_step, beta.folded_mean) == (0.25, 0.5)
+    assert (beta.folded_variance, beta.tilted_mean_step) == (0, 0.5)
+    assert beta.tilted_mean_square_step == 0.25

@@ -92,11 +92,7 @@ class Beta(Coefficient):
     def lam(self, u: Tensor, distance: Tensor | None = None) -> Tensor:
         if self.alpha == 0:
             return torch.ones_like(u)
-        from scipy.special import betaincinv  # on first use: scipy.special loads slowly
-
-        alpha = min(max(self.alpha, LEAST), MOST)
-        lam = betaincinv(alpha, alpha, u.cpu().numpy())
-        return torch.from_numpy(np.asarray(lam)).to(u.device)
+        return _beta_quantiles(min(max(self.alpha, LEAST), MOST), u)
 
     @property
     def mean_square_step(self) -> float:
@@ -106,7 +102,7 @@ class Beta(Coefficient):
         from scipy.special import betainc
 
         # 2 ∫₀^½ lam² dBeta: the square tilts Beta(a, a) to Beta(a + 2, a)
-        a = self.alpha
+        a = min(self.alpha, MOST)
         return float((a + 1) / (2 * a + 1) * betainc(a + 2, a, 0.5))
 
     @property
@@ -118,7 +114,7 @@ class Beta(Coefficient):
     def folded_variance(self) -> float:
         """Var[max(lam, 1 - lam)]: variance of lam folded to [1/2, 1]."""
         # |lam - 1/2| has the same variance, and nothing cancels for large alpha
-        return 0.25 / (2 * self.alpha + 1) - self._mean_deviation**2
+        return max(0.0, 0.25 / (2 * self.alpha + 1) - self._mean_deviation**2)
 
     @property
     def tilted_mean_step(self) -> float:
@@ -128,12 +124,13 @@ class Beta(Coefficient):
         the sample it belongs to the first. Its weight has this distribution. The expansion of the
         mixup loss around the data is in powers of 1 minus that weight.
         """
-        return self.alpha / (2 * self.alpha + 1)
+        alpha = min(self.alpha, MOST)
+        return alpha / (2 * alpha + 1)
 
     @property
     def tilted_mean_square_step(self) -> float:
         """E[(1 - lam)²] under Beta(alpha + 1, alpha)."""
-        return self.alpha / (2 * (2 * self.alpha + 1))
+        return self.tilted_mean_step / 2
 
     @property
     def _mean_deviation(self) -> float:
@@ -179,7 +176,7 @@ class Similarity(Coefficient):
     def lam(self, u: Tensor, distance: Tensor | None = None) -> Tensor:
         if distance is None:
             raise ValueError("Similarity needs the distances of the pairs: lam(u, distance)")
-        return _beta_quantiles(self.tau(distance).cpu().numpy(), u)
+        return _beta_quantiles(self.tau(distance).cpu().numpy().clip(LEAST, MOST), u)
 
 
 @dataclass(frozen=True)
@@ -239,7 +236,7 @@ class PerBatch(Coefficient):
         quantiles = u.reshape(-1)
         alphas = [law.alpha for law in self.batches if isinstance(law, Beta)]
         if self.mixes and len(alphas) == len(self.batches):  # all quantiles in one call
-            return _beta_quantiles(np.array(alphas), quantiles).reshape(u.shape)
+            return _beta_quantiles(np.array(alphas).clip(LEAST, MOST), quantiles).reshape(u.shape)
         each = zip(self.batches, quantiles, strict=True)
         return torch.stack([law.lam(quantile) for law, quantile in each]).reshape(u.shape)
 
@@ -254,12 +251,11 @@ def check_alpha(alpha: object) -> None:
         raise ValueError(f"alpha must be a finite number, 0 (no mixing) or more, got {alpha!r}")
 
 
-def _beta_quantiles(alphas: float | NDArray[np.float64], u: Tensor) -> Tensor:
+def _beta_quantiles(alpha: float | NDArray[np.float64], u: Tensor) -> Tensor:
     """Quantiles `u` of Beta(alpha, alpha), in float64 on the device of `u`."""
-    from scipy.special import betaincinv
+    from scipy.special import betaincinv  # on first use: scipy.special loads slowly
 
-    alpha = np.clip(np.asarray(alphas, dtype=np.float64), LEAST, MOST)
-    return torch.as_tensor(np.asarray(betaincinv(alpha, alpha, u.cpu().numpy())), device=u.device)
+    return torch.from_numpy(np.asarray(betaincinv(alpha, alpha, u.cpu().numpy()))).to(u.device)
 
 
 def per_sample(lam: Tensor, like: Tensor) -> Tensor:

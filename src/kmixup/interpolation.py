@@ -139,6 +139,9 @@ class Interpolation(ABC):
 class Linear(Interpolation):
     """lam · x[i] + (1 - lam) · other[partner[i]].
 
+    Differences between samples must not overflow: values beyond half of the largest number of
+    their dtype can become infinite.
+
     >>> x, lam = torch.tensor([[0.0], [8.0]]), torch.tensor(0.75)
     >>> Linear()(x, x, torch.tensor([1, 0]), lam)
     tensor([[2.],

@@ -1,8 +1,10 @@
 """k larger than the batch: batches that are filled up from a memory."""
 
 import io
+import time
 import warnings
 from functools import partial
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from kmixup import Choice, CutMix, HiddenMixup, KMixup, Memory, RegMixup, WithClean
+from kmixup.wrappers import memory
 
 CLASSES = 3
 
@@ -444,3 +447,31 @@ def test_what_is_no_feature_is_refused():
         KMixup(2).draw(x, None, features=1.5)
     with pytest.raises(TypeError, match="features must return one tensor .* got list"):
         KMixup(2).draw(x, None, features=lambda x: [x])
+
+
+def test_threads_that_share_a_memory_keep_inputs_and_targets_together(monkeypatch):
+    over = memory._over
+
+    def slowly(function, *rows):
+        def each(*entries):
+            time.sleep(0.001)  # another thread goes on here
+            return function(*entries)
+
+        return over(each, *rows)
+
+    monkeypatch.setattr(memory, "_over", slowly)
+    mix, apart = Memory(KMixup(k=8), size=16), []
+
+    def work(number: int) -> None:
+        for step in range(20):
+            value = torch.full((8,), 20.0 * number + step)
+            mixed = mix.draw(value[:, None], value)
+            apart.append(not torch.allclose(mixed.x[:, 0], mixed.y))
+
+    threads = [Thread(target=work, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(apart) == 40
+    assert not any(apart)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any, Unpack
 
 import torch
@@ -79,6 +80,14 @@ class Memory(Wrapper):
         """Forget all samples."""
         self._rows: Rows = {}
         self._seen = 0
+        self._lock = Lock()  # a thread must not read rows that another one replaces
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._lock = Lock()
 
     def __len__(self) -> int:
         """Return the number of samples kept now."""
@@ -119,13 +128,16 @@ class Memory(Wrapper):
                 f"draw uses samples of a memory that holds at least {int(draw.places.max()) + 1}, "
                 f"this one holds {len(self)}: use the sample of the same mixer"
             )
-        return self.mixer.mix_batch(self._filled(batch, draw.places), draw.draw)
+        with self._lock:
+            filled = self._filled(batch, draw.places)
+        return self.mixer.mix_batch(filled, draw.draw)
 
     def remember(self, batch: Batch) -> None:
         """Keep the samples of a batch; the oldest entries are evicted."""
         self.mixer.remember(batch)
         if self.training:
-            self._add(_rows_of(batch, 0, self.mixes))
+            with self._lock:
+                self._add(_rows_of(batch, 0, self.mixes))
 
     def _filled(self, batch: Batch, places: Tensor) -> Batch:
         """The batch, and the second one if there is one, with samples of the memory below."""
