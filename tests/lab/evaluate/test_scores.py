@@ -5,14 +5,13 @@ from functools import partial
 
 import pytest
 import torch
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from kmixup.lab.evaluate.scores import calibration_error, score, score_logits
-from kmixup.lab.evaluate.shifts import fgsm, score_under
-
-score_under_noise = partial(score_under, "noise")
-score_under_fgsm = partial(score_under, "fgsm")
+from kmixup.lab.evaluate import shifts
+from kmixup.lab.evaluate.scores import calibration_error, score_classes, score_logits
+from kmixup.lab.evaluate.shifts import score_under
 
 MEAN, STD = torch.tensor([0.4, 0.5, 0.6]), torch.tensor([0.2, -0.1, 0.3])
 
@@ -58,35 +57,41 @@ class Broken(nn.Module):
         raise RuntimeError("broken on purpose")
 
 
-EVALUATIONS = {
-    "clean": lambda net, x, y, **more: score(net, x, y, normalise=normalise, **more),
-    "noise": lambda net, x, y, **more: score_under_noise(
-        net, x, y, eps=8, generator=seeded(), normalise=normalise, **more
-    ),
-    "fgsm": lambda net, x, y, **more: score_under_fgsm(
-        net, x, y, eps=8, normalise=normalise, **more
-    ),
-}
-every_evaluation = pytest.mark.parametrize("evaluate", EVALUATIONS.values(), ids=EVALUATIONS.keys())
+def under_noise(net, x, y, eps=8, generator=None):
+    generator = generator or seeded()
+    return score_under("noise", net, x, y, eps=eps, generator=generator, normalise=normalise)
 
 
-# error and negative log-likelihood
+def under_fgsm(net, x, y, eps=8, normalise=normalise):
+    return score_under("fgsm", net, x, y, eps=eps, normalise=normalise)
 
 
-def test_error_is_the_fraction_of_samples_put_in_a_wrong_class(linear, pixels):
+clean = partial(under_fgsm, eps=0)
+every_evaluation = pytest.mark.parametrize("evaluate", [clean, under_noise, under_fgsm])
+
+
+# from logits
+
+
+def test_scores_agree_with_oracles(linear, pixels):
     x, y = pixels
-    wrong = sum(
-        int(linear(normalise(sample)).argmax()) != int(label)
-        for sample, label in zip(x, y, strict=True)
-    )
-    assert 0 < wrong < 200
-    assert score(linear, x, y, normalise=normalise).error == wrong / 200
+    logits = linear(normalise(x)).detach()
+    confidence, chosen = logits.double().softmax(1).max(1)
+    scores = score_classes(logits, y, majority=2)
+    assert scores.error == sum(int(a) != int(b) for a, b in zip(chosen, y, strict=True)) / 200
+    assert scores.nll == pytest.approx(cross_entropy(logits, y).item(), rel=1e-5)
+    correct = (chosen == y).tolist()
+    assert scores.ece == pytest.approx(brute_force_ece(confidence.tolist(), correct, 15), abs=1e-6)
+    assert scores.baseline == float((y != 2).double().mean())
+    assert scores.balanced_accuracy == pytest.approx(balanced_accuracy_score(y, chosen))
+    shares = logits.double().softmax(1).numpy()
+    areas = [roc_auc_score((y == label).numpy(), shares[:, label]) for label in range(4)]
+    assert scores.auc == pytest.approx(sum(areas) / 4)
+    assert scores.answers == len(set(chosen.tolist()))
 
 
-def test_nll_is_the_mean_cross_entropy(linear, pixels):
-    x, y = pixels
-    expected = cross_entropy(linear(normalise(x)), y).item()
-    assert score(linear, x, y, normalise=normalise).nll == pytest.approx(expected, rel=1e-5)
+def test_auc_is_not_defined_for_one_class():
+    assert score_classes(torch.rand(5, 2), torch.zeros(5).long(), majority=0).auc is None
 
 
 def test_nll_of_a_uniform_prediction_is_the_log_of_the_number_of_classes():
@@ -98,26 +103,24 @@ def test_nll_stays_finite_where_the_probability_of_the_true_class_underflows():
 
 
 def test_scores_are_plain_floats_that_cannot_be_changed(linear, pixels):
-    scores = score(linear, *pixels, normalise=normalise)
+    scores = clean(linear, *pixels)
     assert all(type(value) is float for value in (scores.error, scores.nll, scores.ece))
     with pytest.raises(AttributeError):
         scores.error = 0.0
 
 
-@every_evaluation
-@pytest.mark.parametrize("batch_size", [1, 7, 200, 1000])
-def test_scores_do_not_depend_on_the_batch_size(evaluate, batch_size, net, pixels):
-    parts, whole = evaluate(net, *pixels, batch_size=batch_size), evaluate(net, *pixels)
-    assert parts.error == whole.error
-    assert parts.nll == pytest.approx(whole.nll, rel=1e-6)
-    assert parts.ece == pytest.approx(whole.ece, rel=1e-5)
-
-
-@every_evaluation
-def test_images_keep_their_shape_on_the_way_to_the_network(evaluate):
-    net = nn.Sequential(nn.Conv2d(1, 2, (3, 1)), nn.Flatten(), nn.Linear(12, 2))
-    x, y = torch.rand(5, 1, 4, 3), torch.tensor([0, 1, 0, 1, 0])
-    assert 0 <= evaluate(net, x, y).error <= 1
+@pytest.mark.parametrize(
+    ("logits", "y", "message"),
+    [
+        (torch.zeros(2, 3, 1), [0, 0], r"\(n, classes\) with n = 2, got \(2, 3, 1\)"),
+        (torch.tensor([[0.0, math.nan], [0.0, 1.0]]), [0, 0], "got NaN for 1 of the 2 samples"),
+        (torch.zeros(2, 4), [0, 4], r"in 0 … 3.*got 0 … 4"),
+        (torch.zeros(2, 4), [-1, 0], r"in 0 … 3.*got -1 … 0"),
+    ],
+)
+def test_impossible_logits_and_classes_are_rejected(logits, y, message):
+    with pytest.raises(ValueError, match=message):
+        score_logits(logits, torch.tensor(y))
 
 
 # expected calibration error
@@ -144,62 +147,60 @@ def test_ece_agrees_with_a_loop_over_bins(bins):
     assert calibration_error(confidence, correct, bins=bins) == pytest.approx(expected, abs=1e-12)
 
 
-def test_ece_of_a_network_agrees_with_a_loop_over_bins(linear, pixels):
-    x, y = pixels
-    confidence, chosen = linear(normalise(x)).double().softmax(1).max(1)
-    expected = brute_force_ece(confidence.tolist(), (chosen == y).tolist(), 15)
-    assert score(linear, x, y, normalise=normalise).ece == pytest.approx(expected, abs=1e-6)
-
-
 @pytest.mark.parametrize(
-    ("confidence", "correct", "ece"),
+    ("confidence", "correct", "bins", "ece"),
     [
-        ([0.5] * 4 + [0.75] * 4, [1, 1, 0, 0, 1, 1, 1, 0], 0),
-        ([1.0] * 9, [1] * 9, 0),
-        ([1.0] * 9, [0] * 9, 1),
+        ([0.5] * 4 + [0.75] * 4, [1, 1, 0, 0, 1, 1, 1, 0], 15, 0),
+        ([1.0] * 9, [1] * 9, 15, 0),
+        ([1.0] * 9, [0] * 9, 15, 1),
+        ([0.5, 0.4], [1, 0], 2, abs(0.5 - 0.4) / 2),  # an edge belongs to the bin below
+        ([0.55, 0.95], [1, 0], 1, 0.25),  # opposite gaps cancel inside a bin
+        ([0.55, 0.95], [1, 0], 10, (0.45 + 0.95) / 2),  # and not between bins
     ],
 )
-def test_ece_is_the_gap_between_confidence_and_accuracy(confidence, correct, ece):
+def test_ece_is_the_gap_between_confidence_and_accuracy(confidence, correct, bins, ece):
     confidence = torch.tensor(confidence, dtype=torch.float64)
-    assert calibration_error(confidence, torch.tensor(correct).bool()) == ece
+    got = calibration_error(confidence, torch.tensor(correct).bool(), bins=bins)
+    assert got == pytest.approx(ece)
 
 
-def test_a_confidence_on_an_edge_belongs_to_the_bin_below():
-    confidence = torch.tensor([0.5, 0.4], dtype=torch.float64)
-    correct = torch.tensor([True, False])
-    assert calibration_error(confidence, correct, bins=2) == pytest.approx(abs(0.5 - 0.4) / 2)
+# under a shift
 
 
-def test_opposite_gaps_cancel_inside_a_bin_and_not_between_bins():
-    confidence = torch.tensor([0.55, 0.95], dtype=torch.float64)
-    correct = torch.tensor([True, False])
-    assert calibration_error(confidence, correct, bins=1) == pytest.approx(0.25)
-    assert calibration_error(confidence, correct, bins=2) == pytest.approx(0.25)
-    assert calibration_error(confidence, correct, bins=10) == pytest.approx((0.45 + 0.95) / 2)
+@every_evaluation
+@pytest.mark.parametrize("batch_size", [1, 7, 1000])
+def test_scores_do_not_depend_on_the_batch_size(evaluate, batch_size, net, pixels, monkeypatch):
+    whole = evaluate(net, *pixels)
+    monkeypatch.setattr(shifts, "BATCH", batch_size)
+    parts = evaluate(net, *pixels)
+    assert parts.error == whole.error
+    assert parts.nll == pytest.approx(whole.nll, rel=1e-6)
+    assert parts.ece == pytest.approx(whole.ece, rel=1e-5)
 
 
-# noise
-
-
-def noisy(net, x, y, *, eps, generator, batch_size=512):
-    return score_under_noise(
-        net, x, y, eps=eps, generator=generator, normalise=normalise, batch_size=batch_size
-    )
+@pytest.mark.parametrize("shift", ["noise", "fgsm"])
+def test_images_keep_their_shape_on_the_way_to_the_network(shift):
+    net = nn.Sequential(nn.Conv2d(1, 2, (3, 1)), nn.Flatten(), nn.Linear(12, 2))
+    x, y = torch.rand(5, 1, 4, 3), torch.tensor([0, 1, 0, 1, 0])
+    scores = score_under(shift, net, x, y, eps=8, normalise=as_is, generator=seeded())
+    assert 0 <= scores.error <= 1
 
 
 def test_noise_depends_on_its_generator_only(linear, pixels):
     state = torch.get_rng_state()
     generator = seeded(5)
-    first = noisy(linear, *pixels, eps=30, generator=generator)
-    assert noisy(linear, *pixels, eps=30, generator=seeded(5)) == first
-    assert noisy(linear, *pixels, eps=30, generator=seeded(6)) != first
-    assert noisy(linear, *pixels, eps=30, generator=generator) != first
+    first = under_noise(linear, *pixels, 30, generator)
+    assert under_noise(linear, *pixels, 30, seeded(5)) == first
+    assert under_noise(linear, *pixels, 30, seeded(6)) != first
+    assert under_noise(linear, *pixels, 30, generator) != first
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def test_noise_of_zero_gives_the_clean_scores(linear, pixels):
-    clean = score(linear, *pixels, normalise=normalise)
-    assert noisy(linear, *pixels, eps=0, generator=seeded()) == clean
+def test_a_shift_of_zero_gives_the_clean_scores(linear, pixels):
+    x, y = pixels
+    expected = score_logits(linear(normalise(x)).detach(), y)
+    assert under_noise(linear, x, y, eps=0) == expected
+    assert under_fgsm(linear, x, y, eps=0) == expected
 
 
 def test_noise_has_the_standard_deviation_of_eps_in_pixels_and_is_not_clipped():
@@ -210,7 +211,7 @@ def test_noise_has_the_standard_deviation_of_eps_in_pixels_and_is_not_clipped():
         return x
 
     x, y = torch.ones(50, 400), torch.zeros(50).long()
-    score_under_noise(nn.Identity(), x, y, eps=8, generator=seeded(), normalise=spy)
+    score_under("noise", nn.Identity(), x, y, eps=8, generator=seeded(), normalise=spy)
     noise = torch.cat(seen) - x
     assert float(noise.std()) == pytest.approx(8 / 255, rel=0.03)
     assert float(noise.mean()) == pytest.approx(0, abs=1e-3)
@@ -224,14 +225,9 @@ def test_error_under_noise_agrees_with_the_normal_tail():
             return torch.cat([torch.zeros_like(x), x - 0.5], dim=1)
 
     x, y = torch.full((20_000, 1), 0.5 - 10 / 255), torch.zeros(20_000).long()
-    scores = score_under_noise(
-        Threshold(), x, y, eps=10, generator=seeded(), normalise=as_is, batch_size=5000
-    )
+    scores = score_under("noise", Threshold(), x, y, eps=10, generator=seeded(), normalise=as_is)
     tail = 0.5 * math.erfc(1 / math.sqrt(2))
     assert scores.error == pytest.approx(tail, abs=5 * math.sqrt(tail / 20_000))
-
-
-# fgsm
 
 
 def attacked_by_hand(weight, bias, x, y, eps):
@@ -253,11 +249,10 @@ def attacked_by_hand(weight, bias, x, y, eps):
 def test_fgsm_on_a_linear_classifier_is_the_closed_form(eps, linear, pixels):
     x, y = pixels
     expected = attacked_by_hand(linear.weight.detach(), linear.bias.detach(), x, y, eps)
-    got = fgsm(linear, x, y, eps=eps, normalise=normalise)
+    got = shifts.SHIFTS["fgsm"].perturb(linear, normalise, eps / 255, None)(x, y)
     assert torch.allclose(got.double(), expected, atol=1e-6)
     error = float((linear(normalise(expected.float())).argmax(1) != y).double().mean())
-    scores = score_under_fgsm(linear, x, y, eps=eps, normalise=normalise)
-    assert scores.error == pytest.approx(error)
+    assert under_fgsm(linear, x, y, eps=eps).error == pytest.approx(error)
 
 
 def test_a_margin_in_pixels_decides_whom_fgsm_can_reach():
@@ -267,7 +262,7 @@ def test_a_margin_in_pixels_decides_whom_fgsm_can_reach():
     x = torch.tensor([[0.5 - 3 / 255], [0.5 - 7 / 255], [0.5 + 3 / 255], [0.5 + 7 / 255]])
     y = torch.tensor([0, 0, 1, 1])
     errors = [
-        score_under_fgsm(net, x, y, eps=eps, normalise=lambda x: (x - 0.5) / 0.25).error
+        under_fgsm(net, x, y, eps=eps, normalise=lambda x: (x - 0.5) / 0.25).error
         for eps in (0, 2, 5, 8)
     ]
     assert errors == [0, 0, 0.5, 1]
@@ -281,34 +276,19 @@ def test_the_clip_takes_its_share_of_the_attack():
     )
     x, y = torch.tensor([[1.0, 0.15]]), torch.tensor([0])
     short, enough = 10, 15  # 0.05 is 12.75/255, and twice the shorter step would cross
-    assert score_under_fgsm(net, x, y, eps=short, normalise=as_is).error == 0
-    assert score_under_fgsm(net, x, y, eps=enough, normalise=as_is).error == 1
-    assert fgsm(net, x, y, eps=enough, normalise=as_is).tolist() == [
-        pytest.approx([1.0, 0.15 + 15 / 255])
-    ]
-
-
-def test_fgsm_of_zero_gives_the_clean_scores(net, pixels):
-    clean = score(net, *pixels, normalise=normalise)
-    assert score_under_fgsm(net, *pixels, eps=0, normalise=normalise) == clean
+    assert under_fgsm(net, x, y, eps=short, normalise=as_is).error == 0
+    assert under_fgsm(net, x, y, eps=enough, normalise=as_is).error == 1
 
 
 def test_fgsm_raises_the_loss_of_a_network(net, pixels):
-    clean = score(net, *pixels, normalise=normalise)
-    assert score_under_fgsm(net, *pixels, eps=4, normalise=normalise).nll > clean.nll
+    assert under_fgsm(net, *pixels, eps=4).nll > clean(net, *pixels).nll
 
 
 def test_fgsm_needs_neither_gradients_nor_trainable_weights(linear, pixels):
-    usual = score_under_fgsm(linear, *pixels, eps=8, normalise=normalise)
+    usual = under_fgsm(linear, *pixels)
     linear.requires_grad_(False)
     with torch.no_grad():
-        assert score_under_fgsm(linear, *pixels, eps=8, normalise=normalise) == usual
-
-
-def test_fgsm_attacks_the_network_in_eval_mode(net, pixels):
-    first, second = (fgsm(net, *pixels, eps=8, normalise=normalise) for _ in range(2))
-    assert torch.equal(first, second)
-    assert net[3].training
+        assert under_fgsm(linear, *pixels) == usual
 
 
 # the network comes back as it was
@@ -351,57 +331,32 @@ def test_gradients_that_were_there_stay(evaluate, net, pixels):
     assert all(torch.equal(p.grad, torch.ones_like(p)) for p in net.parameters())
 
 
-# what is refused
+# what is rejected
 
 
-@every_evaluation
+@pytest.mark.parametrize("shift", ["noise", "fgsm"])
 @pytest.mark.parametrize(
-    ("x", "y", "error", "message"),
+    ("x", "y", "eps", "error", "message"),
     [
-        (torch.zeros(2, 3).byte(), torch.zeros(2).long(), TypeError, r"got torch.uint8: images"),
-        (torch.zeros(2, 3), torch.zeros(2), TypeError, r"integer classes, got torch.float32"),
-        (torch.zeros(0, 3), torch.zeros(0).long(), ValueError, r"at least one sample.*\(0, 3\)"),
-        (torch.zeros(2, 3), torch.zeros(3).long(), ValueError, r"each of the 2 samples.*\(3,\)"),
-        (torch.zeros(2, 3), torch.tensor([0, 4]), ValueError, r"in 0 … 3.*got 0 … 4"),
-        (torch.zeros(2, 3), torch.tensor([-1, 0]), ValueError, r"in 0 … 3.*got -1 … 0"),
+        (torch.zeros(2, 3).byte(), [0, 0], 8, TypeError, r"got torch.uint8: images"),
+        (torch.zeros(2, 3), [0.0, 0.0], 8, TypeError, r"integer classes, got torch.float32"),
+        (torch.zeros(0, 3), [], 8, (TypeError, ValueError), "y must h"),
+        (torch.zeros(2, 3), [0, 0, 0], 8, ValueError, r"got the shapes \(3,\) and \(2, 3\)"),
+        *[
+            (torch.zeros(2, 3), [0, 0], eps, ValueError, f"eps must be a finite number.*got {eps}")
+            for eps in (-1.0, math.inf, math.nan)
+        ],
     ],
 )
-def test_unfit_samples_are_refused(evaluate, x, y, error, message, linear):
+def test_impossible_samples_and_sizes_are_rejected(shift, x, y, eps, error, message, linear):
     with pytest.raises(error, match=message):
-        evaluate(linear, x, y)
-
-
-@pytest.mark.parametrize("name", ["batch_size", "bins"])
-def test_sizes_below_one_are_refused(name, linear, pixels):
-    with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
-        score(linear, *pixels, normalise=normalise, **{name: 0})
-
-
-@pytest.mark.parametrize("eps", [-1.0, math.inf, math.nan])
-def test_an_eps_that_is_no_size_is_refused(eps, linear, pixels):
-    for evaluate in (
-        lambda: noisy(linear, *pixels, eps=eps, generator=seeded()),
-        lambda: score_under_fgsm(linear, *pixels, eps=eps, normalise=normalise),
-        lambda: fgsm(linear, *pixels, eps=eps, normalise=normalise),
-    ):
-        with pytest.raises(ValueError, match=f"eps must be a finite number.*got {eps}"):
-            evaluate()
+        score_under(
+            shift, linear, x, torch.tensor(y), eps=eps, normalise=normalise, generator=seeded()
+        )
 
 
 @pytest.mark.parametrize("shift", [-1.0, 1.0, math.nan])
-def test_fgsm_refuses_what_are_not_pixels(shift, linear, pixels):
+def test_fgsm_rejects_what_are_not_pixels(shift, linear, pixels):
     x, y = pixels
     with pytest.raises(ValueError, match=r"x must be pixels in \[0, 1\]"):
-        score_under_fgsm(linear, x + shift, y, eps=1, normalise=normalise)
-
-
-@pytest.mark.parametrize(
-    ("logits", "message"),
-    [
-        (torch.zeros(2, 3, 1), r"\(n, classes\) with n = 2, got \(2, 3, 1\)"),
-        (torch.tensor([[0.0, math.nan], [0.0, 1.0]]), "got NaN for 1 of the 2 samples"),
-    ],
-)
-def test_logits_of_another_shape_or_without_numbers_are_refused(logits, message):
-    with pytest.raises(ValueError, match=message):
-        score(nn.Identity(), logits, torch.zeros(2).long(), normalise=as_is)
+        under_fgsm(linear, x + shift, y)

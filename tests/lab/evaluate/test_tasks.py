@@ -20,7 +20,6 @@ from kmixup.lab.evaluate.scores import (
     RMSE,
     NumberScores,
     Scores,
-    roc_area,
     score_classes,
     score_logits,
     score_numbers,
@@ -59,14 +58,6 @@ def test_scores_of_classes_are_those_of_scikit_learn():
     assert scores.answers == 3
     plain = score_logits(logits, y)
     assert (scores.error, scores.nll, scores.ece) == (plain.error, plain.nll, plain.ece)
-
-
-@pytest.mark.parametrize("digits", [0, 1, 6])
-def test_equal_figures_count_half_in_the_area_under_the_curve(digits):
-    logits, y = drawn(n=200, classes=2)
-    figure = logits[:, 0].round(decimals=digits)
-    area = roc_area(figure, y == 1)
-    assert area == pytest.approx(roc_auc_score(y.numpy(), figure.numpy()), abs=1e-12)
 
 
 def test_a_constant_answer_has_the_error_of_the_baseline_and_half_the_balanced_accuracy():

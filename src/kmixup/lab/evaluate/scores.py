@@ -1,11 +1,4 @@
-"""How good a trained network is.
-
-Every function takes raw samples, pixels in [0, 1] for images, and the data set's
-`normalise`, which is applied inside: perturbations are of pixels, and the attack's
-gradient goes through the normalisation. Networks are evaluated in eval mode. Afterwards,
-also after an error, every submodule is in its own mode again and no parameter has a new
-gradient.
-"""
+"""Scores of classifiers and regressions, from their outputs on test samples."""
 
 from __future__ import annotations
 
@@ -13,28 +6,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, ClassVar, TypedDict
+from statistics import fmean
+from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import cross_entropy
-
-from kmixup.modes import evaluating
-
-Transform = Callable[[Tensor], Tensor]
-Perturbation = Callable[[Tensor, Tensor], Tensor]
-
-
-class Batches(TypedDict, total=False):
-    """Arguments of `score` that seldom differ.
-
-    Attributes:
-        batch_size: how many samples go through the network at once.
-        bins: of the expected calibration error.
-    """
-
-    batch_size: int
-    bins: int
 
 
 @dataclass(frozen=True)
@@ -86,13 +63,11 @@ class ClassPredictions:
         logits: `(n, classes)` in float64.
         y: the true classes, `(n,)`.
         majority: the most frequent class of the training set; -1 if it is not known.
-        bins: of the expected calibration error.
     """
 
     logits: Tensor
     y: Tensor
     majority: int = -1
-    bins: int = 15
 
     @cached_property
     def shares(self) -> Tensor:
@@ -184,7 +159,7 @@ def _log_loss(of: ClassPredictions) -> float:
 
 
 def _calibration_error(of: ClassPredictions) -> float:
-    return calibration_error(of.shares.max(1).values, of.chosen == of.y, bins=of.bins)
+    return calibration_error(of.shares.max(1).values, of.chosen == of.y)
 
 
 def _majority_error(of: ClassPredictions) -> float:
@@ -192,16 +167,17 @@ def _majority_error(of: ClassPredictions) -> float:
 
 
 def _balanced_accuracy(of: ClassPredictions) -> float:
-    recalls = [float((of.chosen[of.y == label] == label).double().mean()) for label in of.present]
-    return sum(recalls) / len(recalls)
+    return fmean(float((of.chosen[of.y == label] == label).double().mean()) for label in of.present)
 
 
 def _auc(of: ClassPredictions) -> float | None:
     """Mean over the classes that are present of the area under their ROC curve."""
+    from sklearn.metrics import roc_auc_score  # on first use: it loads slowly
+
     if len(of.present) < 2:
         return None
-    areas = [roc_area(of.shares[:, label], of.y == label) for label in of.present]
-    return sum(areas) / len(areas)
+    shares, y = of.shares.cpu().numpy(), of.y.cpu().numpy()
+    return fmean(roc_auc_score(y == label, shares[:, label]) for label in of.present)
 
 
 def _rmse(of: NumberPredictions) -> float:
@@ -274,67 +250,20 @@ class NumberScores:
 AnyScores = Scores | NumberScores
 
 
-def score(
-    net: nn.Module,
-    x: Tensor,
-    y: Tensor,
-    *,
-    normalise: Transform,
-    perturb: Perturbation = lambda x, y: x,
-    batch_size: int = 512,
-    bins: int = 15,
-) -> Scores:
-    """Scores on the samples, as they are or perturbed.
+def score_logits(logits: Tensor, y: Tensor) -> Scores:
+    """Scores of logits `(n, classes)` against the classes `y` `(n,)`.
 
-    Args:
-        net: gives logits `(n, classes)`.
-        x: floating-point samples `(n, ...)`, before normalisation.
-        y: their classes, integers `(n,)`.
-        normalise: what turns samples into the network's inputs.
-        perturb: changes samples `(n, ...)`, given their classes.
-        batch_size: how many samples go through the network at once.
-        bins: of the expected calibration error.
-
-    >>> x, y = torch.tensor([[0.2, 0.1], [0.3, 0.4]]), torch.tensor([0, 0])
-    >>> score(nn.Identity(), x, y, normalise=lambda x: 10 * x).error
+    >>> score_logits(torch.tensor([[2.0, 1.0], [3.0, 4.0]]), torch.tensor([0, 0])).error
     0.5
     """
-    _check(x, y, batch_size)
-    device = next((p.device for p in net.parameters()), x.device)
-    logits = []
-    with evaluating(net), torch.no_grad():
-        for start in range(0, len(x), batch_size):
-            batch = slice(start, start + batch_size)
-            perturbed = perturb(x[batch].to(device), y[batch].to(device))
-            logits.append(net(normalise(perturbed)))
-    return score_logits(torch.cat(logits), y.to(device), bins=bins)
-
-
-def score_logits(logits: Tensor, y: Tensor, *, bins: int = 15) -> Scores:
-    """Scores of logits `(n, classes)` against the classes `y` `(n,)`."""
     check_logits(logits, y)
-    return Scores(**_computed(Scores, ClassPredictions(logits.double(), y, bins=bins)))
+    return Scores(**_computed(Scores, ClassPredictions(logits.double(), y)))
 
 
 def score_classes(logits: Tensor, y: Tensor, *, majority: int) -> ClassScores:
     """All scores of logits `(n, classes)`; `majority` is the most frequent class of training."""
     check_logits(logits, y)
     return ClassScores(**_computed(ClassScores, ClassPredictions(logits.double(), y, majority)))
-
-
-def roc_area(figure: Tensor, positive: Tensor) -> float:
-    """The share of pairs of a positive and a negative sample in which the positive has more.
-
-    Equal figures `(n,)` count half. This is the area under the ROC curve, from the sum of the
-    ranks of the positive samples (Mann and Whitney 1947).
-
-    >>> roc_area(torch.tensor([0.1, 0.4, 0.4, 0.8]), torch.tensor([False, True, False, True]))
-    0.875
-    """
-    _, place, counts = figure.unique(return_inverse=True, return_counts=True)
-    ranks = (counts.cumsum(0) - (counts - 1) / 2)[place].double()
-    n, hits = len(figure), int(positive.sum())
-    return (float(ranks[positive].sum()) - hits * (hits + 1) / 2) / (hits * (n - hits))
 
 
 def score_numbers(outputs: Tensor, y: Tensor, *, deviation: float) -> NumberScores:
@@ -361,8 +290,6 @@ def calibration_error(confidence: Tensor, correct: Tensor, *, bins: int = 15) ->
     >>> calibration_error(torch.tensor([0.75] * 4), torch.tensor([True, True, True, False]))
     0.0
     """
-    if bins < 1:
-        raise ValueError(f"bins must be at least 1, got {bins}")
     inner_edges = torch.linspace(0, 1, bins + 1, dtype=torch.float64)[1:-1]
     bin_of = torch.bucketize(confidence.double(), inner_edges.to(confidence.device))
     # share · |accuracy - confidence| of a bin is |sum of the differences| / n
@@ -371,23 +298,8 @@ def calibration_error(confidence: Tensor, correct: Tensor, *, bins: int = 15) ->
     return float(gaps.abs().sum() / len(confidence))
 
 
-def _check(x: Tensor, y: Tensor, batch_size: int) -> None:
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
-    if not x.is_floating_point():
-        raise TypeError(f"x must be floating point, got {x.dtype}: images as x.float() / 255")
-    if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
-        raise TypeError(f"y must hold integer classes, got {y.dtype}")
-    if x.dim() == 0 or len(x) == 0:
-        raise ValueError(f"x must hold at least one sample, got the shape {tuple(x.shape)}")
-    if y.shape != x.shape[:1]:
-        raise ValueError(
-            f"y must have one class for each of the {len(x)} samples of x, "
-            f"got the shape {tuple(y.shape)}"
-        )
-
-
 def check_logits(logits: Tensor, y: Tensor) -> None:
+    """Raise unless there is a logit for every class of every sample, and none is NaN."""
     if logits.dim() != 2 or len(logits) != len(y):
         raise ValueError(
             f"logits must have the shape (n, classes) with n = {len(y)}, got {tuple(logits.shape)}"

@@ -1,6 +1,10 @@
 """Tests under a shift of the inputs, each defined once: Gaussian noise, and an attack.
 
 A level is a number of 255ths of the range of pixels. A trial lists shifts by their names.
+Samples are raw pixels in [0, 1], and the data set's `normalise` is applied inside: perturbations
+are of pixels, and the attack's gradient goes through the normalisation. Networks are evaluated
+in eval mode. Afterwards, also after an error, every submodule is in its own mode again and no
+parameter has a new gradient.
 """
 
 from __future__ import annotations
@@ -9,22 +13,19 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Unpack
 
 import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from kmixup.lab.data import Dataset
-from kmixup.lab.evaluate.scores import (
-    Batches,
-    Perturbation,
-    Scores,
-    Transform,
-    check_logits,
-    score,
-)
+from kmixup.lab.evaluate.scores import Scores, check_logits, score_logits
 from kmixup.modes import evaluating
+
+BATCH = 512
+
+Transform = Callable[[Tensor], Tensor]
+Perturbation = Callable[[Tensor, Tensor], Tensor]
 
 
 def score_under(
@@ -36,23 +37,46 @@ def score_under(
     eps: float,
     normalise: Transform,
     generator: Generator | None = None,
-    **batches: Unpack[Batches],
 ) -> Scores:
-    """Scores under a shift, one of `SHIFTS`, at the level `eps`.
+    """Return the scores under a shift, at the level `eps`.
 
-    `x` are pixels in [0, 1]. Noise needs a `generator`. The other arguments are those of
-    `score`.
+    Args:
+        shift: one of `SHIFTS`.
+        net: gives logits `(n, classes)`.
+        x: pixels `(n, ...)` in [0, 1].
+        y: their classes, integers `(n,)`.
+        eps: size of the shift in 255ths.
+        normalise: what turns pixels into the network's inputs.
+        generator: of the noise.
     """
-    perturb = SHIFTS[shift].perturb(net, normalise, _scale(eps), generator)
-    return score(net, x, y, normalise=normalise, perturb=perturb, **batches)
+    if not 0 <= eps < math.inf:
+        raise ValueError(
+            "eps must be a finite number, 0 or more, in units of 1/255 of the pixel range, "
+            f"got {eps}"
+        )
+    if not x.is_floating_point():
+        raise TypeError(f"x must be floating point, got {x.dtype}: images as x.float() / 255")
+    if y.is_floating_point() or y.dtype == torch.bool:
+        raise TypeError(f"y must hold integer classes, got {y.dtype}")
+    if y.shape != x.shape[:1] or not len(x):
+        raise ValueError(
+            "y must have one class for each of one or more samples of x, got the shapes "
+            f"{tuple(y.shape)} and {tuple(x.shape)}"
+        )
+    perturb = SHIFTS[shift].perturb(net, normalise, eps / 255, generator)
+    device = next((p.device for p in net.parameters()), x.device)
+    logits = []
+    with evaluating(net), torch.no_grad():
+        for pixels, labels in zip(x.split(BATCH), y.split(BATCH), strict=True):
+            logits.append(net(normalise(perturb(pixels.to(device), labels.to(device)))))
+    return score_logits(torch.cat(logits), y.to(device))
 
 
 def score_test_under(
     shift: str, net: nn.Module, data: Dataset, *, eps: float, generator: Generator | None = None
 ) -> Scores:
-    """Scores on the test part of a data set of images, under a shift as in `score_under`."""
-    if data.pixel_range is None:
-        data.pixel_step(1)  # says that there are no pixels
+    """Return the scores on a data set's test images, under a shift as in `score_under`."""
+    data.pixel_step(eps)  # raises where there are no pixels
     low, high = data.pixel_range or (0.0, 1.0)
     return score_under(
         shift,
@@ -70,7 +94,7 @@ def _noise(
 ) -> Perturbation:
     """x + scale · g with g standard normal in every pixel, not clipped.
 
-    The noise depends on the generator's state alone: neither the batch size nor the scale
+    The noise depends only on the generator's state: neither the batch size nor the scale
     changes g.
     """
     if generator is None:
@@ -90,50 +114,29 @@ def _noise(
 def _attack(
     net: nn.Module, normalise: Transform, scale: float, generator: Generator | None
 ) -> Perturbation:
-    """Pixels attacked by `fgsm`, with full knowledge of the network."""
+    """x + scale · sign ∇ₓ loss(net(normalise(x)), y), clipped to [0, 1].
+
+    The fast gradient sign method (Goodfellow et al. 2015, "Explaining and Harnessing
+    Adversarial Examples"), with full knowledge of the network.
+    """
 
     def attacked(x: Tensor, y: Tensor) -> Tensor:
         if not (float(x.min()) >= 0 and float(x.max()) <= 1):
             raise ValueError(
-                f"x must be pixels in [0, 1] for an attack that is clipped to that range, got "
+                "x must be pixels in [0, 1] for an attack that is clipped to that range, got "
                 f"{float(x.min()):g} … {float(x.max()):g}: pass raw pixels, and the rest as "
                 "normalise"
             )
-        return _fgsm(net, x, y, scale, normalise)
+        with torch.enable_grad():
+            pixels = x.detach().clone().requires_grad_()
+            logits = net(normalise(pixels))
+            check_logits(logits, y)
+            # the sum: its gradient in a sample does not depend on the rest of the batch
+            loss = cross_entropy(logits, y.long(), reduction="sum")
+            (gradient,) = torch.autograd.grad(loss, pixels)  # of the pixels only
+        return (x.detach() + scale * gradient.sign()).clamp(0, 1)
 
     return attacked
-
-
-def fgsm(net: nn.Module, x: Tensor, y: Tensor, *, eps: float, normalise: Transform) -> Tensor:
-    """Pixels moved by eps/255 each, in the direction that raises the loss.
-
-    The fast gradient sign method (Goodfellow et al. 2015, "Explaining and Harnessing
-    Adversarial Examples"): x + eps/255 · sign ∇ₓ loss(net(normalise(x)), y), clipped
-    to [0, 1]. One batch `(n, ...)`, with the network in eval mode.
-    """
-    scale = _scale(eps)
-    with evaluating(net):
-        return _fgsm(net, x, y, scale, normalise)
-
-
-def _fgsm(net: nn.Module, x: Tensor, y: Tensor, scale: float, normalise: Transform) -> Tensor:
-    with torch.enable_grad():
-        pixels = x.detach().clone().requires_grad_()
-        logits = net(normalise(pixels))
-        check_logits(logits, y)
-        # the sum: its gradient in a sample does not depend on the rest of the batch
-        loss = cross_entropy(logits, y.long(), reduction="sum")
-        (gradient,) = torch.autograd.grad(loss, pixels)  # of the pixels alone
-    return (x.detach() + scale * gradient.sign()).clamp(0, 1)
-
-
-def _scale(eps: float) -> float:
-    if not 0 <= eps < math.inf:
-        raise ValueError(
-            f"eps must be a finite number, 0 or more, in units of 1/255 of the pixel range, "
-            f"got {eps}"
-        )
-    return eps / 255
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
@@ -40,68 +39,17 @@ def agreement(logits: Tensor, targets: Tensor) -> Tensor:
     return targets.gather(-1, chosen).sum((-2, -1))
 
 
-def error_rate(logits: Tensor, y: Tensor) -> Tensor:
-    """Share of wrong classes over `(..., n, classes)` and `(..., n)`, `(...)` in float64."""
-    return (logits.argmax(-1) != y).double().mean(-1)
-
-
-class Objective(ABC):
-    """What a network is trained for.
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """Cross-entropy of classes.
 
     All methods take the network's outputs `(..., n, outputs)`: in a fleet the first dimension
     is that of its members.
 
     Attributes:
-        measure: how its error is called and written.
-        num_classes: of targets that are classes, None for numbers.
-        class_weights: what the losses of the classes are multiplied by, `(classes,)`; or None.
-    """
-
-    measure: ClassVar[Measure]
-    num_classes: int | None
-    class_weights: Tensor | None
-
-    @abstractmethod
-    def targets(self, y: Tensor) -> Tensor:
-        """Targets `(n,)` of a data set as a mixer is given them."""
-
-    @abstractmethod
-    def weigh(self, targets: Tensor, weight: Tensor) -> Tensor:
-        """Mixed targets that hold the weights of their losses, `(..., n)`, as well."""
-
-    @abstractmethod
-    def loss(self, outputs: Tensor, targets: Tensor, count: float) -> Tensor:
-        """The sum of the losses over `count`, `(...)`."""
-
-    @abstractmethod
-    def criterion(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """The mean loss of outputs `(n, outputs)` against targets as `targets` gives them."""
-
-    @abstractmethod
-    def fit(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Two sums over the samples, `(...)` each, whose ratio says how well targets are met.
-
-        For classes the ratio is the accuracy. For numbers it is the share of their squares
-        that is explained.
-        """
-
-    @abstractmethod
-    def error(self, outputs: Tensor, y: Tensor) -> Tensor:
-        """The error on targets `(..., n)` as they are, `(...)` in float64."""
-
-    @abstractmethod
-    def scores(self, outputs: Tensor, y: Tensor) -> ClassScores | NumberScores:
-        """All scores of outputs `(n, outputs)` on targets `(n,)`."""
-
-
-@dataclass(frozen=True, eq=False)
-class Classes(Objective):
-    """Cross-entropy of classes.
-
-    Attributes:
-        num_classes: their number.
+        num_classes: their number; None in `Regression`.
         majority: the most frequent class of the training part.
-        class_weights: as in `Objective`.
+        class_weights: what the losses of the classes are multiplied by, `(classes,)`; or None.
     """
 
     measure: ClassVar[Measure] = PERCENT
@@ -111,31 +59,42 @@ class Classes(Objective):
     class_weights: Tensor | None = None
 
     def targets(self, y: Tensor) -> Tensor:
+        """Return the targets `(n,)` of a data set as a mixer is given them."""
         return y
 
     def weigh(self, targets: Tensor, weight: Tensor) -> Tensor:
+        """Return mixed targets that hold the weights of their losses, `(..., n)`, as well."""
         # cross-entropy is linear in its targets
         return weight.unsqueeze(-1) * targets
 
     def loss(self, outputs: Tensor, targets: Tensor, count: float) -> Tensor:
+        """Return the sum of the losses over `count`, `(...)`."""
         return soft_cross_entropy(outputs, targets, count)
 
     def criterion(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the mean loss of outputs `(n, outputs)` against what `targets` returns."""
         return F.cross_entropy(outputs, targets)
 
     def fit(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """Return two sums over the samples, `(...)` each, whose ratio says how well targets fit.
+
+        For classes the ratio is the accuracy, for numbers the share of their squares that is
+        explained.
+        """
         return agreement(outputs, targets), targets.sum((-2, -1))
 
     def error(self, outputs: Tensor, y: Tensor) -> Tensor:
-        return error_rate(outputs, y)
+        """Return the error on unmixed targets `(..., n)`, `(...)` in float64."""
+        return (outputs.argmax(-1) != y).double().mean(-1)
 
     def scores(self, outputs: Tensor, y: Tensor) -> ClassScores:
+        """Return all scores of outputs `(n, outputs)` on targets `(n,)`."""
         return score_classes(outputs, y, majority=self.majority)
 
 
 @dataclass(frozen=True, eq=False)
-class Regression(Objective):
-    """The mean squared error of standardised numbers.
+class Regression:
+    """The mean squared error of standardised numbers, with the methods of `Classes`.
 
     Mixed targets are `(..., n, 1)`, or `(..., n, 2)` where the second is the weight of the loss.
 
@@ -178,8 +137,11 @@ def _weighted(squares: Tensor, targets: Tensor) -> Tensor:
     return squares if targets.shape[-1] == 1 else targets[..., 1:] * squares
 
 
+Objective = Classes | Regression
+
+
 def objective_of(data: Dataset, weighting: ClassWeights | None = None) -> Objective:
-    """What a network learns from a data set.
+    """Return what a network learns from a data set.
 
     Args:
         data: the data set.

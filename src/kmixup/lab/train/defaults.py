@@ -47,25 +47,26 @@ class Defaults:
     protocol: Protocol
 
 
-def own_table_protocol(n: int) -> Protocol:
+def own_table_protocol(n: int, *, regression: bool = False) -> Protocol:
     """Return the protocol for your own table with `n` training rows.
 
     The paper's protocol has one step per epoch on a table of 120 rows, and too little weight
     decay for one: the network is under-trained, and overfits once it trains longer. So batches
-    are smaller, there are at least `STEPS` steps, and weight decay is 6 / n.
+    are smaller, there are at least `STEPS` steps, and weight decay falls with n (stronger for a
+    regression: there a classifier would give up rare classes; see `benchmarks/own_data.py`).
 
-    >>> small, large = own_table_protocol(118), own_table_protocol(50_000)
+    >>> small, large = own_table_protocol(100), own_table_protocol(20_000)
     >>> small.batch_size, small.epochs, small.weight_decay
-    (32, 500, 0.03)
+    (32, 500, 0.02)
     >>> large.batch_size, large.epochs, large.weight_decay
-    (128, 200, 0.00012)
+    (128, 200, 0.0001)
     """
     batch_size = next((size for size in (32, 64) if n < 32 * size), 128)
     steps_per_epoch = -(-n // batch_size)
     return Protocol(
         epochs=max(200, -(-STEPS // steps_per_epoch)),
         rate=0.01,
-        weight_decay=min(max(6 / n, 1e-4), 0.03),
+        weight_decay=min(max((6 if regression else 2) / n, 1e-4), 0.03),
         batch_size=batch_size,
     )
 
@@ -92,6 +93,8 @@ def defaults_for(name: str, data: Dataset | None = None) -> Defaults:
     else:
         model = f"mlp-{'-'.join(map(str, OWN_HIDDEN))}"
     if data is not None and name not in ENTRIES and kind == "table":
-        return Defaults(kind, model, own_table_protocol(len(data.x_train)))
+        regression = data.task == "regression"
+        protocol = own_table_protocol(len(data.x_train), regression=regression)
+        return Defaults(kind, model, protocol)
     protocol = replace(BY_NAME.get(name, BY_KIND[kind]), augment=name in CROPPED)
     return Defaults(kind, model, protocol)
