@@ -48,12 +48,6 @@ def test_the_data_folder_comes_before_the_cache_and_parts_last(tmp_path, monkeyp
     assert whole_and_parts[3:5] == [tmp_path / "a-sample", tmp_path / "a-subset"]
 
 
-def test_a_given_root_is_the_only_place(tmp_path, monkeypatch):
-    monkeypatch.setenv("KMIXUP_DATA", str(tmp_path))
-    root = tmp_path / "root"
-    assert places(("a",), root=root) == [root / "a", root]
-
-
 def test_files_are_found_only_where_all_of_them_are(tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
     for path in (one / "x", two / "inner/x", two / "y"):

@@ -40,6 +40,12 @@ def write_mnist(folder, train=6, test=3):
             (folder / f"{part}-{what}-ubyte.gz").write_bytes(gzip.compress(header + body))
 
 
+def load_from(folder, name, **options):
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("KMIXUP_DATA", str(folder))
+        return load(name, **options)
+
+
 @pytest.mark.parametrize("name", ["one-ring", "four-bars", "swiss-roll", "iris", "cancer"])
 def test_some_data_sets_need_no_files(name):
     data = load(name)
@@ -146,36 +152,36 @@ def test_a_part_is_never_the_whole_without_a_limit(tmp_path, monkeypatch):
     ):
         load("cifar10")
     with pytest.raises(FileNotFoundError, match=r"cifar10 lacks data_batch_2\.bin, data_batch_3"):
-        load("cifar10", root=tmp_path / "cifar10-sample")
+        load_from(tmp_path / "cifar10-sample", "cifar10")
     assert (at_hand("cifar10"), at_hand("cifar10", limit=10_000)) == (False, True)
 
 
 def test_a_limit_needs_only_the_files_that_hold_the_first_samples(tmp_path):
     folder = tmp_path / "cifar10" / "cifar-10-batches-bin"
     write_cifar10(folder, batches=(1, 2))
-    data = load("cifar10", root=tmp_path, limit=10_001)
+    data = load_from(tmp_path, "cifar10", limit=10_001)
     assert data.y_train[[0, -1]].tolist() == [0, 1]
     assert (len(data.x_train), len(data.x_test)) == (10_001, 10_000)
-    assert len(load("cifar10", root=folder, limit=5).x_test) == 5
+    assert len(load_from(folder, "cifar10", limit=5).x_test) == 5
     with pytest.raises(FileNotFoundError, match=r"lacks data_batch_3\.bin in"):
-        load("cifar10", root=tmp_path, limit=20_001)
+        load_from(tmp_path, "cifar10", limit=20_001)
 
 
 def test_five_short_batches_are_not_the_whole(tmp_path):
     write_cifar10(tmp_path / "cifar-10-batches-bin", batches=range(1, 6), records=2)
     with pytest.raises(ValueError, match="cifar10 must have 50,000 training and 10,000 test "
                        "samples of 10 classes, the files hold 10 training and 2 test"):  # fmt: skip
-        load("cifar10", root=tmp_path)
+        load_from(tmp_path, "cifar10")
     with pytest.raises(ValueError, match="limit asks for 11 training samples of cifar10, "
                        "the files hold 2"):  # fmt: skip
-        load("cifar10", root=tmp_path, limit=11)
+        load_from(tmp_path, "cifar10", limit=11)
 
 
 def test_a_list_of_other_classes_is_named(tmp_path):
     write_cifar10(tmp_path / "cifar-10-batches-bin")
     (tmp_path / "cifar-10-batches-bin/batches.meta.txt").write_text("cat\ndog\n")
     with pytest.raises(ValueError, match=r"batches\.meta\.txt must name 10 classes, names 2"):
-        load("cifar10", root=tmp_path, limit=1)
+        load_from(tmp_path, "cifar10", limit=1)
 
 
 def test_a_file_under_the_name_of_another_is_refused_by_its_checksum(tmp_path, monkeypatch):
@@ -257,9 +263,9 @@ def test_the_real_samples_are_refused_without_a_limit(real, name):
         load(name)
 
 
-def test_a_real_sample_given_as_root_is_refused_by_its_extent(real):
+def test_a_real_sample_in_the_place_of_the_whole_is_rejected_by_its_extent(real):
     with pytest.raises(ValueError, match="the files hold 2,000 training and 500 test samples"):
-        load("cifar100", root=real / "cifar100-sample")
+        load_from(real / "cifar100-sample", "cifar100")
 
 
 X, Y = np.arange(12.0).reshape(6, 2), np.array([5, 7, 5, 7, 7, 5])

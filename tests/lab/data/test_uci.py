@@ -1,9 +1,10 @@
 import re
+from dataclasses import replace
 
 import pytest
 import torch
 
-from kmixup.lab.data import load
+from kmixup.lab.data import ENTRIES, load
 from kmixup.lab.data.dataset import Parts
 from kmixup.lab.data.preparation import impute
 from kmixup.lab.data.uci import read_abalone, read_arrhythmia, read_bundled, read_phishing
@@ -70,8 +71,10 @@ def test_a_number_that_is_not_finite_is_named(tmp_path, monkeypatch, cell):
     message = f"must hold finite numbers, row 1 has '{re.escape(cell)}'"
     with pytest.raises(ValueError, match=message):
         read_abalone(tmp_path / "abalone.data", ordinal=True)
+    monkeypatch.setenv("KMIXUP_DATA", str(tmp_path))
+    monkeypatch.setitem(ENTRIES, "abalone", replace(ENTRIES["abalone"], remotes=()))
     with pytest.raises(ValueError, match=message):
-        load("abalone", root=tmp_path, limit=2)
+        load("abalone", limit=2)
 
 
 def test_only_a_question_mark_is_a_missing_value(tmp_path):

@@ -65,15 +65,14 @@ def data_folder() -> Path | None:
     return folder
 
 
-def places(folders: Sequence[str], *, root: Path | None = None, parts: bool = False) -> list[Path]:
+def places(folders: Sequence[str], *, parts: bool = False) -> list[Path]:
     """Return the folders to look in, the best first.
 
-    These are the `folders` inside KMIXUP_DATA and the cache, and KMIXUP_DATA itself; with
-    `root`, only the root and the folders inside it. With `parts`, folders that hold a part of a
-    data set come last.
+    These are the `folders` inside KMIXUP_DATA and the cache, and KMIXUP_DATA itself. With `parts`,
+    folders that hold a part of a data set come last.
     """
-    data = [folder for folder in (root or data_folder(),) if folder is not None]
-    bases = data if root is not None else [*data, cache_folder()]
+    data = [folder for folder in (data_folder(),) if folder is not None]
+    bases = [*data, cache_folder()]
     whole = [*(base / name for base in bases for name in folders), *data]
     partial = [base / (name + suffix) for base in bases for name in folders for suffix in PARTS]
     return whole + partial if parts else whole

@@ -35,7 +35,6 @@ def load(
     samples: int | None = None,
     scaling: Scaling | None = None,
     seed: int = 0,
-    root: str | Path | None = None,
     size: int | None = None,
     target: str | None = None,
     drop: Sequence[str] | None = None,
@@ -61,7 +60,6 @@ def load(
             "none"; by default that of the entry, else "standard".
         seed: of the random split of data without an official one, and of the toys. Your own
             classes are split alike (stratified).
-        root: the only folder to look in, in place of KMIXUP_DATA and the cache.
         size: number of training points of a toy, and of test points.
         target: the column of your table to learn; by default the one called target, label,
             class or y, else the last.
@@ -73,7 +71,7 @@ def load(
         test_size: share of your samples to test on; by default a third.
         holdout: replace the test part by a random share of the training samples, before
             anything is fitted to the rest.
-        download: fetch missing files into the cache; not with `root`.
+        download: fetch missing files into the cache.
 
     >>> iris = load("iris", seed=3)
     >>> len(iris.x_train), len(iris.x_test), iris.num_classes, iris.scaling
@@ -108,10 +106,9 @@ def load(
     options.only(f"{name}, which is prepared already")
     scaling_name = scaling or entry.default_scaling
     rule = _rule(name, scaling_name, entry.paper)
-    folder = None if root is None else Path(root).expanduser()
-    if download and folder is None and entry.remotes and not at_hand(name, limit=limit):
+    if download and entry.remotes and not at_hand(name, limit=limit):
         fetch_dataset(name)
-    request = Request(_paths(entry, folder, limit), limit, scaling_name, seed, size)
+    request = Request(_paths(entry, limit), limit, scaling_name, seed, size)
     parts = divide(entry.read(request), seed)
     whole = None
     if entry.kind != "toy":
@@ -231,15 +228,15 @@ def _rule(name: str, scaling: str, paper: str | None) -> str:
     return paper
 
 
-def _paths(entry: Entry, root: Path | None, limit: int | None) -> tuple[Path, ...]:
+def _paths(entry: Entry, limit: int | None) -> tuple[Path, ...]:
     """Return the files to read, or raise with the missing ones and how to get them."""
     if not entry.files:
         return ()
     wanted = entry.needed(limit)
-    among = files.places(entry.folders, root=root, parts=limit is not None)
+    among = files.places(entry.folders, parts=limit is not None)
     paths = files.find(wanted, among)
     if paths is None:
-        raise FileNotFoundError(_absence(entry, wanted, among, root))
+        raise FileNotFoundError(_absence(entry, wanted, among))
     # MNIST and Fashion-MNIST have files of the same names, which only their folders tell apart
     if limit is None or paths[0].parent == files.data_folder():
         remotes = {remote.name: remote for remote in entry.remotes}
@@ -249,10 +246,10 @@ def _paths(entry: Entry, root: Path | None, limit: int | None) -> tuple[Path, ..
     return tuple(paths)
 
 
-def _absence(entry: Entry, wanted: tuple[str, ...], among: list[Path], root: Path | None) -> str:
+def _absence(entry: Entry, wanted: tuple[str, ...], among: list[Path]) -> str:
     nearest = min(among, key=lambda place: len(files.missing(wanted, place)))
     absent = ", ".join(Path(name).name for name in files.missing(wanted, nearest))
-    with_parts = files.places(entry.folders, root=root, parts=True)
+    with_parts = files.places(entry.folders, parts=True)
     part = next((place for place in with_parts if place not in among and place.is_dir()), None)
     size = sum(remote.size for remote in entry.remotes) / 1e6
     url = entry.remotes[0].url
