@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from sweeping import done_row, failed_row
 
 from kmixup.lab.evaluate.scores import Scores
-from kmixup.lab.experiments.rows import PUBLISHED, Done, TrainingCurve, done_of, failed_of, read_row
+from kmixup.lab.experiments.rows import (
+    PUBLISHED,
+    Done,
+    TrainingCurve,
+    done_of,
+    failed_of,
+    read_row,
+    unfitted_sentence,
+)
 from kmixup.lab.train.config import Method, Protocol, Trial
 
 TRIAL = Trial("iris", "mlp-iris", Method("kmixup", 4), Protocol(epochs=3), seed=2)
@@ -57,6 +65,14 @@ scores = st.builds(Scores, st.floats(0, 1), figures, st.floats(0, 1))
 def test_a_row_comes_back_with_every_figure(alpha, xi, scores, shifts):
     row = done_row(TRIAL, alpha=alpha, xi=xi, scores=scores, shifts=shifts)
     assert again(row) == row
+
+
+def test_a_row_has_the_training_error_and_networks_that_have_not_fitted_are_counted():
+    fits = [{"error": error, "linear": 0.0, "fitted": error < 0.1} for error in (0.02, 0.4)]
+    rows = [done_row(TRIAL, training=fit) for fit in (*fits, None)]
+    assert [again(row).training for row in rows] == [*fits, None]
+    assert unfitted_sentence(rows).startswith("1 of 2 networks have not fitted their training data")
+    assert unfitted_sentence([rows[0], rows[2]]) == ""
 
 
 def test_a_failed_row_comes_back_with_its_reason():

@@ -38,7 +38,7 @@ from kmixup.lab.evaluate.scores import (
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.files import check_folder, replace_content, sync_folder
 from kmixup.lab.train.config import Trial
-from kmixup.lab.train.record import CLEAN
+from kmixup.lab.train.record import CLEAN, TRAINING
 
 NAME, PUBLISHED, DAMAGED = "rows.jsonl", "rows.jsonl.gz", "rows.damaged"
 VERSION = 1
@@ -119,6 +119,8 @@ class Done(TrialRow):
         shifts: the scores under each shift of the trial, by name and level.
         clean: the scores with batch-norm statistics recomputed on clean training samples; None if
             they were not requested, or the network has no batch norm.
+        training: the training error, and whether the network has fitted the training data, as in
+            the record of a run; None in older rows.
         seconds: of training.
         curve: loss and error during training.
     """
@@ -129,6 +131,7 @@ class Done(TrialRow):
     scores: AnyScores
     shifts: Mapping[str, Mapping[float, Scores]] = field(default_factory=dict)
     clean: AnyScores | None = None
+    training: Mapping[str, Any] | None = None
     seconds: float
     curve: TrainingCurve
 
@@ -150,6 +153,7 @@ class Done(TrialRow):
             scores=read_scores(record["result"]),
             shifts=shifts,
             clean=read_scores(record[CLEAN]) if CLEAN in record else None,
+            training=record.get(TRAINING),
             curve=TrainingCurve(**curves),
             **{name: record[name] for name in ("xi", "seconds", *COMMON)},
         )
@@ -181,6 +185,8 @@ class Done(TrialRow):
             ]
         if self.clean is not None:
             plain[CLEAN] = _plain_scores(self.clean)
+        if self.training is not None:
+            plain[TRAINING] = dict(self.training)
         curve = vars(self.curve).items()
         return plain | {"curves": {name: list(map(_finite, values)) for name, values in curve}}
 
@@ -205,6 +211,19 @@ class Failed(TrialRow):
 
 Row = Done | Failed
 COMMON = ("versions", "machine", "finished")
+
+
+def unfitted_sentence(rows: Iterable[Row]) -> str:
+    """Say how many networks have not fitted their training data; empty if all have."""
+    known = [row.training for row in done_of(rows) if row.training is not None]
+    unfitted = sum(not training["fitted"] for training in known)
+    if not unfitted:
+        return ""
+    return (
+        f"{unfitted} of {len(known)} networks have not fitted their training data, so differences "
+        "may only show how fast methods train: use smaller batches, more epochs or a higher "
+        "learning rate."
+    )
 
 
 def done_of(rows: Iterable[Row]) -> list[Done]:

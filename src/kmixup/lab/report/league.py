@@ -10,7 +10,7 @@ from statistics import fmean
 
 from kmixup.lab.evaluate.scores import PERCENT
 from kmixup.lab.experiments.league import MIXUP, Contest, Result, Score
-from kmixup.lab.experiments.rows import failed_of
+from kmixup.lab.experiments.rows import failed_of, unfitted_sentence
 from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import NOTHING, count, joined, number, with_error
 from kmixup.lab.report import document as doc
@@ -93,9 +93,10 @@ def league_document(standings: Standings, command: str) -> doc.Document:
     extent = (
         f"{count(len(standings.titles), 'method')} on "
         f"{count(len(standings.results), 'data set')}, {' or '.join(map(str, trials))} paired "
-        f"trials each; {count(len(rows), 'network')} trained, {len(failed_of(rows))} failed."
+        f"trials each; {count(len(rows), 'network')} trained, {len(failed_of(rows))} failed. "
     )
-    blocks: list[doc.Block] = [_headline(standings), doc.Paragraph(extent)]
+    extent += unfitted_sentence(row for result in standings.results for row in result.tested)
+    blocks: list[doc.Block] = [_headline(standings), doc.Paragraph(extent.rstrip())]
     blocks.append(doc.Section("Errors", list(_errors(standings))))
     if standings.ranking is not None:
         ranks = doc.Figures([critical_difference(standings.ranking)])

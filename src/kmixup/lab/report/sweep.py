@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kmixup.lab.evaluate.baseline import constant_sentence
 from kmixup.lab.evaluate.shifts import SHIFTS
-from kmixup.lab.experiments.rows import Row, done_of, failed_of
+from kmixup.lab.experiments.rows import Row, done_of, failed_of, unfitted_sentence
 from kmixup.lab.figures.surfaces import Picture
 from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import NOTHING, count, duration, number, signed, strength
@@ -293,6 +293,7 @@ def _section(result: TableResult) -> Iterator[doc.Block]:
         diverged = any("Diverged" in row.reason for row in failed_of(result.rows))
         scores = (row.scores for row in done_of(result.rows))
         text = f"{text} {constant_sentence(scores, diverged=diverged)}".rstrip()
+        text = f"{text} {unfitted_sentence(result.rows)}".rstrip()
     yield doc.Paragraph(text)
     yield from (doc.Paragraph(f"Note: {note}", style="fine") for note in table.notes)
     yield from (_errors(result, grid) for grid in result.grids)

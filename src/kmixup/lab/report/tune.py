@@ -12,7 +12,7 @@ from statistics import fmean
 from kmixup.lab.evaluate.baseline import all_constant, constant_sentence
 from kmixup.lab.evaluate.scores import PERCENT, Measure
 from kmixup.lab.experiments.budget import minutes
-from kmixup.lab.experiments.rows import done_of, failed_of
+from kmixup.lab.experiments.rows import done_of, failed_of, unfitted_sentence
 from kmixup.lab.experiments.search import Round, Tried
 from kmixup.lab.experiments.strategy import Setting
 from kmixup.lab.experiments.tuning import Finalist, Tuned
@@ -134,7 +134,9 @@ def headline(tuned: Tuned) -> doc.Headline:
         text = f"{best.name} is better than {joined(worse)}: test {error}."
     simplest = f"The simplest choice is as good: {NO_MIXING}." if "ERM" in alike else ""
     mood: stats.Mood = "good" if worse and not alike else "open"
-    return doc.Headline(text, [s for s in (simplest, constant) if s], line_of(best), mood)
+    unfitted = unfitted_sentence(row for finalist in tested for row in finalist.done)
+    sentences = [s for s in (simplest, constant, unfitted) if s]
+    return doc.Headline(text, sentences, line_of(best), mood)
 
 
 def best_of(tuned: Tuned) -> Finalist | None:

@@ -26,6 +26,7 @@ from kmixup.lab.train.setup import Strength
 NAME = "record.json"
 CPU_NUMBERS = {"family": "cpu family", "model": "model", "stepping": "stepping"}
 CLEAN = "clean"  # scores with clean batch-norm statistics
+TRAINING = "training"  # how well the network fits the training data
 PACKAGES = ("torch", "numpy", "scipy", "lapx", "lightning-fabric")
 
 MOST_SAMPLES = 10_000  # that the training error is measured on
@@ -80,7 +81,7 @@ def describe(
         },
         "digest": data.digest,
         "result": asdict(objective.scores(on_test, data.y_test)),
-        "training": _training_fit(on_training, data, objective),
+        TRAINING: _training_fit(on_training, data, objective),
         "seconds": sum(entry["seconds"] for entry in history),
         "epochs": [dict(entry) for entry in history],
         "versions": versions(),
@@ -119,7 +120,7 @@ def _training_fit(outputs: Tensor, data: Dataset, objective: Objective) -> dict[
 
 def training_note(record: Mapping[str, Any]) -> str | None:
     """Return a warning if the network of a record has not fitted its training data."""
-    training = record["training"]
+    training = record[TRAINING]
     if training["fitted"]:
         return None
     measure = RMSE if "r2" in record["result"] else PERCENT
