@@ -151,7 +151,7 @@ def _train(run: _Run, fabric: Fabric) -> tuple[dict[str, Any], dict[str, Tensor]
     step = Step(fabric.setup_module(net), trial, data, streams, alpha)
     learned = [*net.parameters(), *step.learned]
     optimiser = cast(Optimizer, fabric.setup_optimizers(optimiser_of(learned, protocol)))
-    saved = {"model": net, "mixer": step.mixer, "optimiser": optimiser}
+    saved: dict[str, Saved] = {"model": net, "mixer": step.mixer, "optimiser": optimiser}
     history = _restore(run, step, saved, rank)
 
     shown = run.progress if rank == 0 else False
