@@ -25,6 +25,7 @@ from benchmarks.lab import fleets
 from benchmarks.matching import dimensions, matching, mixing
 from benchmarks.methods import methods
 from benchmarks.puzzle import puzzle
+from benchmarks.sinkhorn import sinkhorn_times
 from benchmarks.tables import table
 from benchmarks.training import training
 from kmixup import Beta
@@ -83,6 +84,7 @@ SECTIONS: dict[str, Callable[[float], None]] = {
     "puzzle": puzzle,
     "integrations": integrations,
     "training": training,
+    "sinkhorn": sinkhorn_times,
     "memory": memory,
     "labels": labels,
     "prefetch": prefetch,

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import kmixup
-from benchmarks.tables import table
-from kmixup.lab.bench import cost_report
 from kmixup.lab.bench.cost import measure
+from kmixup.lab.bench.cost_report import cost_document
+from kmixup.lab.report.render_markdown import markdown
 
 
 def lenet() -> nn.Module:
@@ -60,8 +60,6 @@ def step_of(net: nn.Module, x: Tensor, y: Tensor, mix: kmixup.Mixing | None) -> 
 
 
 def training(seconds: float) -> None:
-    """The tables of `kmixup bench cost`: LeNet on MNIST."""
+    """The report of `kmixup bench cost`: LeNet on MNIST."""
     cost = measure("mnist", seconds=5 * seconds)
-    print(f"\n### The cost of mixing in training\n\n{cost_report.protocol(cost)}")
-    for part in cost_report.tables(cost):
-        table(part.title, part.header, part.rows)
+    print(markdown(cost_document(cost, "kmixup bench cost")), flush=True)

@@ -6,11 +6,9 @@ import math
 import signal
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.table import Table as TerminalTable
-
     from kmixup.measured import Measured
 
 NOTHING = "–"  # stands where there is no number
@@ -184,7 +182,6 @@ class TextTable:
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]  # in Markdown a row may end early
-    title: str = ""
 
     def aligned(self) -> str:
         """Markdown whose columns line up, to be read as it is. The cells must be plain text.
@@ -227,18 +224,6 @@ class TextTable:
         return [
             [cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in lines
         ]
-
-    def printed(self, **look: Any) -> TerminalTable:
-        """The table for a terminal, without markup; `look` goes to `rich.table.Table`."""
-        from rich.markup import escape
-        from rich.table import Table
-
-        table = Table(title=escape(self.title) or None, **look)
-        for i, name in enumerate(self.header):
-            table.add_column(escape(name), justify="right" if i else "left")
-        for row in self.rows:
-            table.add_row(*map(escape, row))
-        return table
 
 
 def _lines(lines: Iterable[Sequence[str]]) -> str:

@@ -1,8 +1,7 @@
-"""What k-mixup costs: an epoch with each method, and what each part of a step takes of it.
+"""Measure what k-mixup adds to training: an epoch with each method, and the parts of a step.
 
-Everything is timed in turns, on the same batches and on one thread of the CPU. Whole steps
-vary more from turn to turn than the methods differ, so what a method adds is also timed
-alone, part by part, and set against the step that it is added to.
+Everything is timed in turns, on the same batches and on one CPU thread. Whole steps vary more
+from turn to turn than the methods differ, so each part that a method adds is also timed alone.
 """
 
 from __future__ import annotations
@@ -16,8 +15,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kmixup.lab.bench import sinkhorn
-from kmixup.lab.bench.sinkhorn import Comparison
 from kmixup.lab.bench.timing import Timings, interleaved
 from kmixup.lab.data import ENTRIES, Dataset, at_hand, load
 from kmixup.lab.data.toy import noise
@@ -37,24 +34,16 @@ KS = (1, 2, 4, 8, 16, 32, 64)
 # ERM makes its targets one-hot as well, so that this little is counted twice.
 PARTS = ("training", "second batch", "mixing", "distance", "assignment")
 RATE = 1e-6  # the weights hardly move, so that every turn does the same work
-SINKHORN_BATCHES = 4  # it takes long
 
 
 @dataclass(frozen=True)
 class MethodCost:
-    """What a method costs.
+    """The cost of a method."""
 
-    Attributes:
-        k: of k-mixup; None for ERM.
-        epoch: seconds of an epoch, timed in whole steps.
-        over_erm: how many times as long as an epoch of ERM that is.
-        parts: seconds of each part of an epoch, timed alone.
-    """
-
-    k: int | None
-    epoch: float
-    over_erm: float
-    parts: Mapping[str, float]
+    k: int | None  # None for ERM
+    epoch: float  # seconds, timed in whole steps
+    over_erm: float  # relative to an epoch of ERM
+    parts: Mapping[str, float]  # seconds of each part of an epoch, timed alone
 
     @property
     def name(self) -> str:
@@ -75,29 +64,16 @@ class MethodCost:
 
 @dataclass(frozen=True)
 class Cost:
-    """All that was measured.
-
-    Attributes:
-        data: the name of the data set.
-        model: the name of the network.
-        samples: the number of samples in an epoch.
-        dimensions: the numbers in a sample.
-        batch_size: the samples of a batch.
-        steps: the batches in a turn of a contender.
-        turns: how many turns were timed.
-        rows: one for each method.
-        sinkhorn: the comparisons with Sinkhorn; None where POT is missing.
-    """
+    """All measurements."""
 
     data: str
     model: str
-    samples: int
-    dimensions: int
+    samples: int  # in an epoch
+    dimensions: int  # of a sample
     batch_size: int
-    steps: int
+    steps: int  # batches in a turn
     turns: int
-    rows: tuple[MethodCost, ...]
-    sinkhorn: tuple[Comparison, ...] | None
+    rows: tuple[MethodCost, ...]  # one for each method
 
     @property
     def k(self) -> int:
@@ -120,13 +96,13 @@ def measure(
     """Time ERM, mixup and k-mixup with k up to 64, or up to the size of a batch.
 
     Args:
-        name: data as `kmixup.lab.data.load` takes them. Where a data set is not at hand,
-            noise of its size takes its place.
+        name: as in `kmixup.lab.data.load`. Noise of the same size replaces data that are not
+            at hand.
         model: the network; by default the paper's for the data.
         batch_size: the lab's usual one by default.
         steps: batches in a turn of a contender.
-        seconds: to spend on the methods, three turns at least; on Sinkhorn a quarter of it.
-        say: is told what is being done.
+        seconds: to spend on the methods, three turns at least.
+        say: called with the current step.
     """
     if steps < 1:
         raise ValueError(f"steps must be at least 1, got {steps}")
@@ -144,13 +120,6 @@ def measure(
         timed = interleaved(bench.contenders(), seconds=seconds)
         per_epoch = samples / (bench.size * len(bench.steps))
         rows = [row(k, timed, per_epoch) for k in (None, *bench.ks)]
-        compared = None
-        if sinkhorn.available():
-            say("timing Sinkhorn")
-            pairs = [(x, x2) for x, _, x2, _ in bench.batches[:SINKHORN_BATCHES]]
-            ks = bench.ks[1:]  # with k = 1 there is nothing to match
-            each = [sinkhorn.compare(pairs, k, seconds=seconds / 4 / len(ks)) for k in ks]
-            compared = tuple(comparison for several in each for comparison in several)
     return Cost(
         data.title,
         trial.model,
@@ -160,7 +129,6 @@ def measure(
         len(bench.steps),
         len(timed.turns["ERM"]),
         tuple(rows),
-        compared,
     )
 
 

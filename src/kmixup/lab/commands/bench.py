@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cyclopts import App
 
-from kmixup.lab.commands.options import DataName, ModelName, import_from_here, print_status, typed
+from kmixup.lab.commands.options import DataName, ModelName, import_from_here, typed
 from kmixup.lab.files import check_folder
 
 bench = App(name="bench", help="Measure what mixing costs.")
@@ -24,10 +24,9 @@ def cost(
 ) -> None:
     """Measure what k-mixup adds to training, part by part.
 
-    Seconds per epoch of ERM, mixup and k-mixup for k = 1 … 64, the shares of distances,
-    assignment and mixing in a step, and the exact assignment against Sinkhorn (with POT: pip
-    install "kmixup[bench]"), beside the paper's numbers. On one thread, in turns. If a data set
-    is not at hand, noise of its shape takes its place.
+    Seconds per epoch of ERM, mixup and k-mixup for k = 1 … 64, and the shares of distances,
+    assignment and mixing in a step, beside the paper's numbers. On one thread, in turns. If a
+    data set is not at hand, noise of its shape takes its place.
 
     ```
     # MNIST and LeNet, about two minutes
@@ -46,12 +45,12 @@ def cost(
         seconds: Time to spend on the methods, three turns at least.
         out: Folder for cost.md and cost.json.
     """
-    from rich.box import SIMPLE
     from rich.console import Console
     from rich.text import Text
 
-    from kmixup.lab.bench import cost_report, sinkhorn
     from kmixup.lab.bench.cost import measure
+    from kmixup.lab.bench.cost_report import cost_document, write
+    from kmixup.lab.report.render_terminal import show
 
     import_from_here(data, model)
     if out is not None:
@@ -65,13 +64,7 @@ def cost(
             seconds=seconds,
             say=lambda words: status.update(Text(words)),
         )
-    console = Console()
-    for table in cost_report.tables(measured):
-        console.print(table.printed(title_justify="left", box=SIMPLE, collapse_padding=True))
-    print(cost_report.protocol(measured))
-    print(f"\n{cost_report.conclusion(measured)}")
-    if measured.sinkhorn is None:
-        print_status(sinkhorn.MISSING)
+    show(cost_document(measured, typed()), Console())
     if out is not None:
-        for path in cost_report.write(measured, out, typed()):
+        for path in write(measured, out, typed()):
             print(f"written: {path}")

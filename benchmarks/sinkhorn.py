@@ -13,43 +13,29 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from benchmarks.tables import table
 from kmixup.lab.bench.timing import interleaved
+from kmixup.lab.formatting import stopwatch
 from kmixup.matching.assignment import solve, squared_distances
 
 REGULARISATIONS = (0.1, 0.01)  # shares of the mean squared distance in a block
 TOLERANCE = 0.01  # of the marginals, a share of their Euclidean norm: generous to Sinkhorn
 ITERATIONS = 1000  # at most
-MISSING = 'comparing with Sinkhorn needs POT, at least 0.9.7: pip install "kmixup[bench]"'
+KS = (2, 4, 8, 16, 32, 64)
+BATCHES, SHAPE = 4, (128, 784)
 
 Pairs = Sequence[tuple[Tensor, Tensor]]  # inputs of a batch, and those that they are matched with
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The exact assignment and Sinkhorn on the same blocks.
-
-    Attributes:
-        k: the number of samples in a block.
-        regularisation: of Sinkhorn, as a share of the mean squared distance in a block.
-        exact: seconds that the exact assignment takes for a batch.
-        ratio: how many times as long Sinkhorn takes, for all blocks in one call.
-        excess: how much more its plan costs than the optimum, as a share.
-    """
+    """The exact assignment and Sinkhorn on the same blocks."""
 
     k: int
-    regularisation: float
-    exact: float
-    ratio: float
-    excess: float
-
-
-def available() -> bool:
-    """Whether a recent POT is installed."""
-    try:
-        import ot.batch  # noqa: F401
-    except ModuleNotFoundError:
-        return False
-    return True
+    regularisation: float  # as a share of the mean squared distance in a block
+    exact: float  # seconds that the exact assignment takes for a batch
+    ratio: float  # how many times as long Sinkhorn takes, for all blocks in one call
+    excess: float  # how much more its plan costs than the optimum, as a share
 
 
 def compare(batches: Pairs, k: int, *, seconds: float) -> list[Comparison]:
@@ -118,3 +104,24 @@ def _blocks(x: Tensor, x2: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Full blocks of both sides, `(blocks, k, d)`."""
     full = len(x) - len(x) % k
     return x[:full].reshape(full // k, k, -1), x2[:full].reshape(full // k, k, -1)
+
+
+def sinkhorn_times(seconds: float) -> None:
+    """Sinkhorn in place of the exact assignment, on noise of the size of MNIST."""
+    batches = [tuple(torch.rand(2, *SHAPE)) for _ in range(BATCHES)]
+    rows = [
+        [
+            str(rival.k),
+            stopwatch(rival.exact),
+            f"{rival.regularisation:g}",
+            f"{rival.ratio:.3g} x",
+            f"{100 * rival.excess:.1f} %",
+        ]
+        for k in KS
+        for rival in compare([(x, x2) for x, x2 in batches], k, seconds=seconds / 4)
+    ]
+    table(
+        f"Sinkhorn (POT, marginals within {TOLERANCE:.0%}) against the exact assignment",
+        ["k", "exact", "regularised", "Sinkhorn takes", "plan above the optimum"],
+        rows,
+    )
