@@ -146,7 +146,7 @@ def test_the_files_are_complete_and_the_same_each_time(tmp_path):
 def test_help_has_every_option_and_an_example(kmixup):
     code, out, _ = kmixup("bench", "cost", "--help")
     assert code == 0
-    assert "kmixup bench cost --data iris --steps 1 --seconds 1" in out
+    assert "kmixup bench cost iris --steps 1 --seconds 1" in out
     for option in ("data", "model", "batch-size", "steps", "seconds", "out"):
         assert f"--{option} " in out
 

@@ -11,7 +11,7 @@ def test_contenders_alternate_for_as_many_turns_as_asked():
         {name: lambda name=name: calls.append(name) for name in "ab"}, seconds=0, least=4
     )
     changes = [name for i, name in enumerate(calls) if i == 0 or calls[i - 1] != name]
-    assert "".join(changes) == "ab" * 5  # one round to warm up
+    assert "".join(changes) == "ab" * 6  # two rounds to warm up
     assert [len(turns) for turns in timed.turns.values()] == [4, 4]
 
 
