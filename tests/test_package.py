@@ -16,8 +16,9 @@ SOURCE = Path(kmixup.__file__).parent
 ENDS = {"__init__", "__main__"}
 # a module may import from the levels before its own
 LEVELS = [
-    {"checks", "columns", "compiling", "layers", "measured", "modes", "randomness"},
-    {"coefficient", "matching", "state"},
+    {"checks", "columns", "compiling", "measured", "networks"},
+    {"randomness"},
+    {"coefficient", "matching"},
     {"interpolation", "nests", "sampling", "targets"},
     {"features"},
     {"calibration", "importance", "mixed"},

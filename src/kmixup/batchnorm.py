@@ -19,7 +19,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from kmixup.mixer import Mixing
-from kmixup.modes import evaluating
+from kmixup.networks import evaluating
 
 Net = TypeVar("Net", bound=nn.Module)
 

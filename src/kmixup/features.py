@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from kmixup.matching.points import as_floats, check_points
-from kmixup.modes import evaluating
 from kmixup.nests import Nest, mixed_entries
+from kmixup.networks import evaluating
 
 # given per sample, for both sides, by the key of an entry, or as a function of the inputs
 Features = Tensor | tuple[Tensor, Tensor] | str | int | Callable[[Any], Tensor]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kmixup.modes import evaluating
+from kmixup.networks import evaluating
 from kmixup.targets import Criterion
 
 Importance = Tensor | tuple[Tensor, Tensor]  # of pixels (n, height, width), or of both batches

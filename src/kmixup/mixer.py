@@ -20,8 +20,7 @@ from kmixup.matching import LamPer, Pairing, warn_short
 from kmixup.matching.assignment import pair_distances
 from kmixup.mixed import Draw, Mixed, Unmixed
 from kmixup.nests import Nest, mixed_entries, over, pairs_over
-from kmixup.randomness import Source
-from kmixup.state import Resumable
+from kmixup.randomness import Resumable, Source
 from kmixup.targets import check_targets, ignored_in_both
 
 

@@ -25,7 +25,7 @@ from kmixup import (
 )
 from kmixup.lab.models import build
 from kmixup.lab.models.mlp import mlp
-from kmixup.layers import unwrapped
+from kmixup.networks import unwrapped
 from kmixup.wrappers import hidden as hidden_module
 
 

@@ -12,11 +12,11 @@ from torch.nn import functional as F
 from kmixup.batch import Batch
 from kmixup.coefficient import Uniform
 from kmixup.interpolation import Linear, Pair, Region
-from kmixup.layers import as_weights, passing, unwrapped
 from kmixup.matching import Metric, Optimal
 from kmixup.mixed import Draw, Mixed, Unmixed
 from kmixup.mixer import Mixer
 from kmixup.nests import Nest
+from kmixup.networks import as_weights, passing, unwrapped
 from kmixup.wrappers.clean import beside_clean
 
 HIDDEN, SIDE = 64, 8  # units of the default policy, and the largest image that it sees

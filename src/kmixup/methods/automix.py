@@ -13,11 +13,11 @@ from torch.nn import functional as F
 
 from kmixup.batch import Batch
 from kmixup.interpolation import Mask, Pair, rows_of
-from kmixup.layers import as_weights, check_layers, passing, unwrapped
 from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.methods.masks import Masked
 from kmixup.mixed import Draw, Mixed
 from kmixup.nests import Nest
+from kmixup.networks import as_weights, check_layers, passing, unwrapped
 from kmixup.targets import Criterion
 from kmixup.wrappers.clean import beside_clean
 

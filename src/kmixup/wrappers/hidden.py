@@ -13,12 +13,12 @@ from torch.utils import _pytree as pytree
 
 from kmixup.compiling import eager, hooks_guarded
 from kmixup.features import Features, compute_features
-from kmixup.layers import check_layers, unwrapped
 from kmixup.matching import warn_short
 from kmixup.methods import AdaMixup, AutoMix, KMixup
 from kmixup.mixed import Mixed
 from kmixup.mixer import AnyDraw, Mixing
 from kmixup.nests import Nest, batch_length
+from kmixup.networks import check_layers, unwrapped
 from kmixup.randomness import Source, device_of
 from kmixup.wrappers.memory import Memory
 from kmixup.wrappers.wrapper import SETTINGS

@@ -20,7 +20,7 @@ from torch.nn.functional import cross_entropy
 
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.scores import Scores, check_logits, score_logits
-from kmixup.modes import evaluating
+from kmixup.networks import evaluating
 
 BATCH = 512
 

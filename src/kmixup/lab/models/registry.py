@@ -22,7 +22,7 @@ from kmixup.lab.imports import import_callable
 from kmixup.lab.models.convolutional import DenseNetBC, lenet
 from kmixup.lab.models.mlp import HIDDEN, mlp
 from kmixup.lab.models.residual import PreActResNet, WideBottleneckResNet
-from kmixup.modes import evaluating
+from kmixup.networks import evaluating
 
 OWN = ":"  # between module and function in the name of your own model
 INPUT = "input"

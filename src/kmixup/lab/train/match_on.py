@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from kmixup.lab.data import Dataset
-from kmixup.modes import evaluating
+from kmixup.networks import evaluating
 
 BATCH = 512
 DECAY = 0.99  # per step, of the moving average of weights

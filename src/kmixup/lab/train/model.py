@@ -29,7 +29,7 @@ from kmixup.lab.train import record
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.methods import METHODS, MethodEntry
 from kmixup.lab.train.setup import CleanEncoder
-from kmixup.modes import evaluating
+from kmixup.networks import evaluating
 
 WEIGHTS, SETTINGS = "model.safetensors", "model.json"
 FORMAT = 3

@@ -22,10 +22,10 @@ from kmixup.lab.train.config import Layout, Method, Trial
 from kmixup.lab.train.match_on import FeatureTable, MatchOn
 from kmixup.lab.train.methods import Ingredients
 from kmixup.lab.train.streams import BatchRows, Streams, drawing_from
-from kmixup.layers import unwrapped
 from kmixup.matching.assignment import Indices
 from kmixup.mixed import Mixed
 from kmixup.mixer import AnyDraw, Mixing
+from kmixup.networks import unwrapped
 from kmixup.randomness import Source
 from kmixup.wrappers.hidden import HiddenMixup
 from kmixup.wrappers.memory import Memory

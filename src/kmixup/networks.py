@@ -1,8 +1,9 @@
-"""Layers of a network: found by name, and read during a forward pass."""
+"""Networks: their layers by name, their modes, and what passes through them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
@@ -22,7 +23,7 @@ def unwrapped(net: nn.Module) -> nn.Module:
 
 
 def check_layers(net: nn.Module, layers: Sequence[str]) -> tuple[str, ...]:
-    """Names of modules of a network, "" for its input; refuses others."""
+    """Return names of modules of a network, "" for its input; raise on any other name."""
     if isinstance(layers, str):
         raise ValueError(f"layers must be a list of names, got {layers!r}: use [{layers!r}]")
     if not layers:
@@ -63,3 +64,15 @@ def as_weights(module: nn.Module, x: Tensor) -> Tensor:
     """`x` in the precision of a module's weights."""
     weight = next(module.parameters(), None)
     return x if weight is None else x.to(weight.dtype)
+
+
+@contextmanager
+def evaluating(net: nn.Module) -> Iterator[None]:
+    """Eval mode inside, and every submodule back in its own mode outside."""
+    modes = [(module, module.training) for module in net.modules()]
+    net.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training
