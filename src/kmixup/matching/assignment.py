@@ -188,7 +188,7 @@ def _squared_distances(
         return _small_squared_distances(x.numpy(), second[0].numpy(), own, facing)
     totals: dict[int, tuple[Tensor, Tensor]] = {}  # products and norms of each group of blocks
     for start, blocks, points in _chunks(first, second, own, facing, dtype):
-        x, y = _both_sides(points, blocks)
+        x, y = points.narrow(0, 0, blocks), points.narrow(0, len(points) - blocks, blocks)
         if exponent is not None:
             scale = _scale(exponent[start : start + blocks], points)
             centre = (y * scale).mean(1, keepdim=True)
@@ -203,7 +203,8 @@ def _squared_distances(
             totals[start] = torch.bmm(x, y.mT), squares
     groups = []
     for products, norms in totals.values():
-        a, b = _both_sides(norms, len(products))
+        blocks = len(products)
+        a, b = norms.narrow(0, 0, blocks), norms.narrow(0, len(norms) - blocks, blocks)
         groups.append((products.mul_(-2).add_(a.unsqueeze(2)).add_(b.unsqueeze(1)), a, b))
     tensors: Sequence[Tensor] = groups[0]
     if len(groups) > 1:
@@ -218,6 +219,7 @@ def _squared_distances(
 def _small_squared_distances(
     first: Floats, second: Floats, own: Indices, facing: Indices
 ) -> tuple[Floats, Floats, Floats]:
+    """Squared distances and norms of few points in float64, as `_squared_distances` has them."""
     with np.errstate(over="ignore", invalid="ignore"):
         x, y = first.astype(np.float64)[own], second.astype(np.float64)[facing]
         a, b = np.einsum("bkd,bkd->bk", x, x), np.einsum("bkd,bkd->bk", y, y)
