@@ -22,7 +22,7 @@ from kmixup.lab.train.streams import Streams
 
 STEPS = 4  # of the second probe
 SMALL = 4  # samples of the first batch of a large network
-LONG = 5.0  # seconds; a network whose second probe would take longer is probed once
+LONG = 5.0  # seconds that the second probe of a large network may take
 STAND_IN = 4096  # samples of noise in place of data that are not downloaded
 PER_WEIGHT = 12  # bytes of a weight, its gradient and its momentum
 
@@ -150,10 +150,12 @@ class _Probe:
         few, fixed, epoch = self._trained(first, first)
         if epoch < LONG and not in_fleets(self.trial):  # the very first call is slow
             few, fixed, epoch = self._trained(first, first)
-        once = 0.0
-        fits = self.memory < machine_memory() / 4
-        if in_fleets(self.trial) or (fits and epoch * STEPS * batch / few < LONG):
-            more, around, epoch = self._trained(batch, STEPS * batch)
+        once, samples = 0.0, STEPS * batch
+        if not in_fleets(self.trial):
+            batch = int(min(batch, batch * machine_memory() / 4 / self.memory))
+            samples = int(min(STEPS * batch, few * LONG / epoch))
+        if samples >= 2 * few:
+            more, around, epoch = self._trained(min(batch, samples), samples)
             if more > few:
                 once = max(0.0, around - fixed) / (more - few)
             fixed, few = around - once * more, more
