@@ -1,4 +1,4 @@
-"""Trials become rows, and nothing is run twice or lost."""
+"""Sweeps run every trial once, and lose none."""
 
 import json
 import os
@@ -98,7 +98,7 @@ def test_the_rows_are_those_of_the_trials_asked_for(tmp_path):
     assert len(read(tmp_path)) == 5
 
 
-def test_what_has_a_row_is_not_run_again(tmp_path):
+def test_finished_trials_are_not_run_again(tmp_path):
     engine = Fake()
     sweep(seeds(3), tmp_path, engine=engine)
     assert sweep(seeds(5), tmp_path, engine=engine).ran == 2
@@ -106,7 +106,7 @@ def test_what_has_a_row_is_not_run_again(tmp_path):
     assert sorted(engine.ran) == sorted(trial.id for trial in seeds(5))
 
 
-def test_what_failed_is_tried_again_and_the_later_row_counts(tmp_path):
+def test_failed_trials_are_tried_again_and_the_latest_row_counts(tmp_path):
     outcome = sweep(seeds(4), tmp_path, engine=Fake(failing={1, 3}))
     assert [row.trial.seed for row in outcome.failed] == [1, 3]
     engine = Fake(failing={3})
@@ -116,17 +116,17 @@ def test_what_failed_is_tried_again_and_the_later_row_counts(tmp_path):
     assert (tmp_path / NAME).read_text().count('"status":"failed"') == 3
 
 
-def test_progress_is_told_as_rows_are_safe(tmp_path):
+def test_progress_is_reported_once_rows_are_on_disk(tmp_path):
     sweep(seeds(1), tmp_path, engine=Fake())
-    told = []
+    reported = []
     sweep(
         seeds(2),
         tmp_path,
         engine=Fake(),
-        started=lambda *both: told.append([len(each) for each in both]),
-        ended=lambda rows: told.append(([row.id for row in rows], len(read(tmp_path)))),
+        started=lambda *both: reported.append([len(each) for each in both]),
+        ended=lambda rows: reported.append(([row.id for row in rows], len(read(tmp_path)))),
     )
-    assert told == [[2, 1], ([seeds(2)[1].id], 2)]
+    assert reported == [[2, 1], ([seeds(2)[1].id], 2)]
 
 
 def test_the_heaviest_units_go_first(tmp_path):
@@ -216,7 +216,7 @@ def test_an_engine_is_stopped_when_rows_cannot_be_written(tmp_path, monkeypatch)
     del held
 
 
-def test_a_device_that_is_none_is_refused_at_once(tmp_path):
+def test_an_unknown_device_raises_at_once(tmp_path):
     with pytest.raises(ValueError, match="device must be one of auto, cpu, cuda, mps, got 'tpu'"):
         sweep(seeds(1), tmp_path, engine=Fake(), device="tpu")
     assert os.listdir(tmp_path) == []

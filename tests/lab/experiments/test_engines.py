@@ -1,4 +1,4 @@
-"""Who does the work: the same rows from anyone, whoever dies on the way."""
+"""Engines return the same rows, whichever workers are lost."""
 
 import multiprocessing
 import os
@@ -78,7 +78,7 @@ def tells_gpus(*, in_shape, num_classes):
 
 @pytest.fixture
 def nets(tmp_path, monkeypatch):
-    """A folder to work in with networks of one's own, and a place for rows."""
+    """A folder to work in with your own networks, and a place for rows."""
     (tmp_path / "nets.py").write_text(NETS)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
@@ -202,7 +202,7 @@ def test_a_kept_engine_runs_several_sweeps_with_the_same_processes(nets):
 
 
 @pytest.mark.slow
-def test_workers_are_gone_when_nobody_wants_their_rows(nets):
+def test_workers_end_when_their_rows_are_no_longer_read(nets):
     ending = Local(1).rows(units(grid("nets:small")), device="cpu", running=nets)
     next(ending)
     assert len(multiprocessing.active_children()) == 1
@@ -211,7 +211,7 @@ def test_workers_are_gone_when_nobody_wants_their_rows(nets):
 
 
 @pytest.mark.slow
-def test_a_script_without_a_guard_is_told_so(tmp_path):
+def test_a_script_without_a_main_guard_gets_a_hint(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "from kmixup.lab.experiments.engines import Local\n"
@@ -227,7 +227,7 @@ def test_a_script_without_a_guard_is_told_so(tmp_path):
     )
 
 
-def test_nothing_to_do_starts_nothing(tmp_path):
+def test_no_units_start_no_process(tmp_path):
     assert list(Local(2).rows([], device="cpu", running=tmp_path)) == []
 
 
@@ -241,7 +241,7 @@ def test_there_is_one_worker_for_each_core_that_may_be_used(monkeypatch):
     assert cores() == 1
 
 
-def test_no_worker_is_none():
+def test_zero_workers_raise():
     with pytest.raises(ValueError, match="workers must be at least 1, got 0"):
         Local(0)
 
@@ -317,7 +317,7 @@ def many(number):
     return [(trial,) for trial in expand(data="iris", trials=number)]
 
 
-def test_ray_is_not_given_everything_at_once(imitated, tmp_path):
+def test_ray_tasks_are_submitted_in_a_window(imitated, tmp_path):
     ray = imitated()
     taken = list(Ray().rows(many(3 * SUBMITTED), device="cpu", running=tmp_path))
     assert [rows[0].id for rows in taken] == [unit[0].id for unit in many(3 * SUBMITTED)]
@@ -327,7 +327,7 @@ def test_ray_is_not_given_everything_at_once(imitated, tmp_path):
     assert ray.most == 2 * SUBMITTED
 
 
-def test_ray_reserves_what_was_asked_for(imitated, tmp_path):
+def test_ray_tasks_reserve_the_requested_resources(imitated, tmp_path):
     ray = imitated()
     engine = Ray("auto", num_cpus=2, num_gpus=0.25, retries=5)
     list(engine.rows(many(1), device="cuda", running=tmp_path))
@@ -371,7 +371,7 @@ def test_what_fits_on_no_node_raises_and_is_not_waited_for(imitated, tmp_path, a
         next(Ray(**asked).rows(many(1), device="auto", running=tmp_path))
 
 
-def test_tasks_are_cancelled_when_nobody_wants_their_rows(imitated, tmp_path):
+def test_tasks_are_cancelled_when_their_rows_are_no_longer_read(imitated, tmp_path):
     ray = imitated()
     ending = Ray().rows(many(5), device="cpu", running=tmp_path)
     next(ending)
@@ -407,7 +407,7 @@ def test_a_task_that_is_lost_or_raises_gives_a_row_with_the_reason(
     assert row.reason == reason
 
 
-def test_without_ray_it_says_what_to_install(monkeypatch):
+def test_a_missing_ray_raises_with_the_extra_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ValueError, match=r'not installed: pip install "kmixup\[ray\]"'):
         assert Ray().workers
@@ -421,7 +421,7 @@ def closed_port():
 
 
 @pytest.mark.parametrize("form", ["127.0.0.1:{}", "ray://127.0.0.1:{}", "localhost:{}"])
-def test_an_address_where_nobody_listens_is_refused_at_once(imitated, closed_port, form):
+def test_an_address_where_nobody_listens_raises_at_once(imitated, closed_port, form):
     ray = imitated()
     address = form.format(closed_port)
     sentence = f"address must be that of a running Ray cluster, {address} does not answer: start"
@@ -465,10 +465,10 @@ def test_another_service_at_the_address_is_rejected_at_once(imitated, answer):
 @pytest.mark.parametrize("error", [ConnectionError, ImitatedRay.exceptions.AuthenticationError])
 @pytest.mark.parametrize("address", ["auto", "127.0.0.1:{}"])
 def test_a_cluster_that_lets_nobody_in_is_one_sentence_with_the_remedy(imitated, error, address):
-    def refuse(*args, **more):
+    def fail(*args, **more):
         raise error("Failed to connect")
 
-    imitated().init = refuse
+    imitated().init = fail
     sentence = "answers, but lets nobody in: if it asks for a token, set RAY_AUTH_MODE=token and"
     if (error, address) == (ConnectionError, "auto"):
         sentence = "running Ray cluster, auto does not answer: start one with `ray start --head`"
@@ -489,7 +489,7 @@ def test_an_address_that_swallows_packets_is_given_five_seconds(imitated, monkey
 
 
 @pytest.mark.parametrize("address", [None, "auto"])
-def test_a_cluster_that_ray_only_remembers_is_refused_with_the_place_to_forget_it(
+def test_a_cluster_that_only_ray_has_noted_raises_with_the_note_to_delete(
     imitated, closed_port, monkeypatch, tmp_path, address
 ):
     ray = imitated()
@@ -508,7 +508,7 @@ def test_a_cluster_that_ray_only_remembers_is_refused_with_the_place_to_forget_i
 
 
 @pytest.mark.parametrize("address", ["nowhere", "host:port", "ray://", ":6379"])
-def test_what_is_no_address_is_refused(imitated, address):
+def test_an_invalid_address_raises(imitated, address):
     imitated()
     with pytest.raises(ValueError, match=f'"host:port" or .* of a Ray cluster, got {address!r}'):
         assert Ray(address).workers
@@ -527,7 +527,7 @@ def test_a_system_without_signal_masks_starts_workers_too(monkeypatch):
         pass
 
 
-def test_a_task_works_where_the_driver_does(nets, monkeypatch):
+def test_a_task_runs_in_the_folder_of_the_driver(nets, monkeypatch):
     monkeypatch.chdir(nets.parent)
     monkeypatch.setattr(sys, "path", sys.path[:])
     (unit,) = units(grid("nets:small")[:1])

@@ -68,11 +68,11 @@ def test_milestones_are_one_value_or_a_list_of_lists():
     assert expand(data="iris", protocol={"milestones": []})[0].protocol.milestones == ()
 
 
-def test_what_is_named_twice_is_run_once():
+def test_values_that_are_given_twice_are_trained_once():
     assert len(expand(data=["iris", "iris"], k=[4, 4, 1], method=["kmixup", "mixup"])) == 2
 
 
-def test_data_of_ones_own_are_looked_at(tmp_path):
+def test_the_model_of_your_own_data_follows_from_their_shape(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("a,way\n" + "\n".join(f"{x},{x > 0}" for x in range(-9, 9)))
     (trial,) = expand(data=str(path), target="way", limit=8)
@@ -123,7 +123,7 @@ def test_trials_of_a_seed_share_split_weights_and_order_in_all_cells():
         ({"k": [4, 200]}, 'batch_size must be at least k = 200 with pairing "loaders", got 32'),
     ],
 )
-def test_what_makes_no_grid_is_refused(grid, message):
+def test_an_invalid_grid_raises(grid, message):
     with pytest.raises(ValueError, match=message):
         expand(**{"data": "iris"} | grid)
 
@@ -136,7 +136,7 @@ def config(folder, text):
     return folder / "grid.toml"
 
 
-def test_a_file_says_what_the_arguments_say(tmp_path):
+def test_a_file_gives_the_same_grid_as_arguments(tmp_path):
     text = 'data = "iris"\nmethod = ["erm", "kmixup"]\nk = [4, 8]\ntrials = 2\n'
     text += "noise = []\n[protocol]\nepochs = [2, 3]\nmilestones = [0.5]\n"
     assert read_config(config(tmp_path, text)) == expand(
@@ -158,7 +158,7 @@ def test_a_file_says_what_the_arguments_say(tmp_path):
         ('data = "iris"\nprotocol = 3', "grid.toml has a value of the wrong kind: "),
     ],
 )
-def test_what_is_no_grid_in_a_file_is_refused(tmp_path, text, message):
+def test_an_invalid_grid_file_raises(tmp_path, text, message):
     path = tmp_path / "grid.toml"
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(ValueError, match=message):

@@ -47,7 +47,7 @@ def rows_with(contest, error):
 
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("name", METHODS)
-def test_every_method_but_plain_training_has_the_whole_budget(name, budget):
+def test_every_method_but_erm_has_the_whole_budget(name, budget):
     settings = settings_of(name, budget)
     assert len(set(settings)) == len(settings) == (1 if name == "erm" else budget)
     assert [(m.k, m.alpha) for m in settings] == sorted((m.k, m.alpha) for m in settings)
@@ -73,7 +73,7 @@ def test_the_settings_are_those_of_the_protocol():
         (["erm", "mixmax"], 6, "method must be one of erm, mixup, .*, got 'mixmax'"),
     ],
 )
-def test_what_cannot_take_part_is_refused(names, budget, message):
+def test_unknown_methods_and_budgets_raise(names, budget, message):
     with pytest.raises(ValueError, match=message):
         make_entrants(names, budget)
 
@@ -178,7 +178,7 @@ def test_methods_that_need_images_take_part_where_there_are_any():
         ({"samples": 15}, "iris must leave 16 training samples for kmixup k=16 alpha=1, beside"),
     ],
 )
-def test_leagues_that_cannot_be_carried_out_are_refused(more, message):
+def test_an_invalid_league_raises(more, message):
     with pytest.raises(ValueError, match=message):
         contest_of(**more)
 
@@ -186,7 +186,7 @@ def test_leagues_that_cannot_be_carried_out_are_refused(more, message):
 # going on
 
 
-def test_a_league_goes_on_where_it_was_stopped(tmp_path):
+def test_a_stopped_league_resumes(tmp_path):
     contest, engine = contest_of(), Fake()
 
     class Stopping(Fake):

@@ -101,7 +101,7 @@ def test_rows_go_from_process_to_process():
         assert (there, there.to_dict()) == (row, row.to_dict())
 
 
-def test_rows_are_told_apart_by_how_their_trials_ended():
+def test_rows_are_divided_by_success():
     rows = [done_row(TRIAL), failed_row(TRIAL), done_row(TRIAL, 0.3)]
     assert [row.error for row in done_of(rows)] == [0.1, 0.3]
     assert [row.reason for row in failed_of(rows)] == ["ValueError: no"]

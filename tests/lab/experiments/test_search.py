@@ -256,7 +256,7 @@ def test_mixup_is_searched_with_as_many_trials(name, error, ks, alphas, trials, 
         assert first <= {config.alpha for config in tried}
 
 
-def test_the_default_searches_are_as_large_as_the_page_of_tuning_says():
+def test_default_searches_have_the_documented_sizes():
     by_k = {name: run(make_strategy(name), lambda c: c.k + c.alpha)[0] for name in STRATEGIES}
     trials = {name: outcome.trials for name, outcome in by_k.items()}
     assert trials.pop("halving") <= make_strategy("halving").most == 186
@@ -336,7 +336,7 @@ def test_a_budget_too_small_for_one_seed_is_an_error(name, budget, message):
         ("tpe", {"alpha": [1]}, "tpe searches between .* alpha, got one: give two, or use"),
     ],
 )
-def test_mistakes_are_named(name, more, message):
+def test_invalid_strategies_raise(name, more, message):
     with pytest.raises(ValueError, match=message):
         make_strategy(name, **more)
 
@@ -370,7 +370,7 @@ def error(config):
     return 0.2 + abs(math.log2(config.k) - 2) / 10 + abs(config.alpha - 1) / 100
 
 
-def test_a_function_of_ones_own_is_searched():
+def test_tune_searches_over_your_own_function():
     given = []
 
     def train(config):

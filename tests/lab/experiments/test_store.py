@@ -1,4 +1,4 @@
-"""Rows that last: any crash, a full disk, two writers, and files that are not ours."""
+"""Stores survive crashes, full disks, damage and second writers."""
 
 import errno
 import fcntl
@@ -100,7 +100,7 @@ def test_rows_are_forced_to_the_disk_and_so_are_new_folders(tmp_path, monkeypatc
         assert synced[4:] == [str(out / NAME)]
 
 
-def test_what_is_no_json_is_refused_before_a_byte_is_written(rows):
+def test_a_row_that_is_not_json_raises_before_a_byte_is_written(rows):
     with Store(rows) as store, pytest.raises(ValueError, match="Out of range float values"):
         store.append([row("c"), row("d", seconds=float("nan"))])
     assert read(rows) == [row("a"), row("b")]
@@ -109,7 +109,7 @@ def test_what_is_no_json_is_refused_before_a_byte_is_written(rows):
 # crashes
 
 
-def test_every_prefix_of_a_store_can_be_gone_on_with(tmp_path):
+def test_every_prefix_of_a_store_can_be_resumed(tmp_path):
     with Store(tmp_path / "whole") as store:
         store.append([row("a"), row("b")])
         store.append([row("c")])
@@ -186,7 +186,7 @@ def test_a_disk_that_cannot_even_be_cut_loses_nothing_either(rows, monkeypatch):
 
 
 def test_a_file_that_may_not_grow_is_one_sentence(rows):
-    """The system itself refuses here: a limit on the size of files."""
+    """A limit on file sizes that the system enforces."""
     code = f"""if True:
         import resource, signal
         from kmixup.lab.experiments.rows import Store, read_row
@@ -209,10 +209,10 @@ def test_a_file_that_may_not_grow_is_one_sentence(rows):
 
 @pytest.mark.parametrize("name", ["mkdir", "open"])
 def test_a_folder_that_cannot_be_written_to_is_one_sentence(tmp_path, monkeypatch, name):
-    def refuse(*args, **more):
+    def fail(*args, **more):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    monkeypatch.setattr(os, name, refuse)
+    monkeypatch.setattr(os, name, fail)
     with (
         pytest.raises(OSError, match=r"new cannot be written to \(Read-only file system\): choose"),
         Store(tmp_path / "new"),
@@ -251,7 +251,7 @@ def test_rows_are_not_written_into_a_file_that_was_taken_away(rows, replaced):
 # two writers
 
 
-def test_a_second_writer_is_refused_until_the_first_has_left(rows):
+def test_a_second_writer_raises_until_the_first_has_left(rows):
     sentence = "is being written by another sweep: wait for its end, or choose another folder"
     with Store(rows) as first:
         with pytest.raises(ValueError, match=sentence):
@@ -268,7 +268,7 @@ def test_the_lock_is_on_the_rows_and_leaves_nothing_behind(rows):
     assert os.listdir(rows) == [NAME]
 
 
-def test_where_what_is_locked_cannot_be_read_the_lock_is_beside_the_rows(rows, monkeypatch):
+def test_on_windows_the_lock_is_beside_the_rows(rows, monkeypatch):
     monkeypatch.setattr(module, "CAN_READ_LOCKED", False)
     with Store(rows):
         assert sorted(os.listdir(rows)) == [NAME, "rows.lock"]
@@ -292,15 +292,15 @@ def test_a_writer_that_is_killed_leaves_no_lock(rows):
 
 
 def test_a_disk_without_locks_is_one_sentence(rows, monkeypatch):
-    def refuse(handle, how):
+    def fail(handle, how):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
-    monkeypatch.setattr(fcntl, "flock", refuse)
+    monkeypatch.setattr(fcntl, "flock", fail)
     with pytest.raises(OSError, match=r"cannot be locked \(No locks available\): choose a folder"):
         Store(rows).__enter__()
 
 
-def test_a_refused_store_is_let_go(rows):
+def test_a_store_that_cannot_be_opened_is_unlocked(rows):
     good = (rows / NAME).read_text()
     written(rows, "not ours\n")
     with pytest.raises(ValueError, match="it holds something else"):
@@ -323,7 +323,7 @@ def test_a_refused_store_is_let_go(rows):
         ("[1]\n", "something else"),
     ],
 )
-def test_what_another_version_or_program_wrote_is_refused_and_left_alone(tmp_path, text, found):
+def test_files_of_other_versions_or_programs_raise_and_stay_unchanged(tmp_path, text, found):
     written(tmp_path, text)
     sentence = f"{NAME} must hold rows of version 1, it holds {found}: choose another folder"
     with pytest.raises(ValueError, match=sentence):
@@ -414,7 +414,7 @@ def test_a_file_without_line_ends_is_never_cut(rows, between):
         ({"data": {"colour": "red"}}, "'shape'"),
     ],
 )
-def test_a_row_that_this_version_cannot_read_is_refused_with_the_reason(tmp_path, changes, reason):
+def test_a_row_that_this_version_cannot_read_raises_with_the_reason(tmp_path, changes, reason):
     written(tmp_path, HEAD + line("a") + line("b", **changes))
     sentence = f"line 3 of .*{NAME} must be a row that this version can read, {reason}"
     with pytest.raises(ValueError, match=sentence):

@@ -105,7 +105,7 @@ def test_the_usual_ks_are_those_that_batches_and_samples_allow():
         ({"strategy": "bayes"}, "strategy must be one of"),
     ],
 )
-def test_plans_that_cannot_be_carried_out_are_refused(more, message):
+def test_an_invalid_plan_raises(more, message):
     with pytest.raises(ValueError, match=message):
         make_plan("iris", **more)
 
@@ -117,7 +117,7 @@ def test_plans_that_cannot_be_carried_out_are_refused(more, message):
         ({"split": -1}, "split must be a whole number, at least 0, got -1"),
     ],
 )
-def test_a_trial_refuses_what_is_no_division(more, message):
+def test_an_invalid_split_raises(more, message):
     with pytest.raises(ValueError, match=message):
         Trial("iris", "mlp-iris", **more)
 
@@ -141,7 +141,7 @@ def test_the_time_of_a_stage_is_that_of_its_workers():
     assert seconds_of(single, rows, 1) == 3
 
 
-def test_a_budget_of_minutes_counts_what_rows_say_and_goes_on_alike():
+def test_a_budget_of_minutes_counts_the_seconds_in_rows():
     plan = make_plan("iris", strategy="simple", k=[1, 2], tests=1)
     stages = []
 

@@ -1,4 +1,4 @@
-"""Pieces of a sweep: how trials are grouped, and that company changes no row."""
+"""Units: how trials are grouped, and that grouping changes no row."""
 
 import errno
 import os
@@ -44,7 +44,7 @@ trials = st.builds(
 
 
 @given(st.lists(trials, unique=True, max_size=60))
-def test_units_hold_every_trial_once_and_fleets_are_alike(some):
+def test_units_hold_every_trial_once_and_fleets_share_a_protocol(some):
     grouped = units(some)
     assert Counter(trial for unit in grouped for trial in unit) == Counter(some)
     for unit in grouped:
@@ -64,7 +64,7 @@ def test_only_small_networks_in_full_precision_go_together():
 # rows
 
 
-def test_a_row_says_what_a_run_alone_says():
+def test_a_row_of_a_fleet_equals_a_single_run():
     here = train(IRIS, device="cpu").record
     others = [replace(IRIS, seed=1), replace(IRIS, method=Method("erm"))]
     row, *_ = run((IRIS, *others))
@@ -97,7 +97,7 @@ def test_curves_are_short_and_end_at_the_end():
     assert min(map(len, vars(done(IRIS, record).curve).values())) == len(shown)
 
 
-def test_what_json_cannot_say_is_left_out():
+def test_infinite_scores_are_stored_as_null():
     record = train(IRIS, device="cpu").record
     record["result"]["nll"] = float("inf")
     record["noise"] = [{"eps": 8.0, "error": 0.5, "nll": float("nan"), "ece": 0.1}]
@@ -161,11 +161,11 @@ def own_net(*, in_shape, num_classes):
 
 @pytest.fixture
 def single():
-    """A trial of a network of one's own, which is trained alone."""
+    """A trial of your own network, which is trained alone."""
     return replace(IRIS, model=f"{__name__}:own_net")
 
 
-def test_an_interrupted_single_trial_goes_on_from_its_checkpoint(single, tmp_path, monkeypatch):
+def test_an_interrupted_single_trial_resumes_from_its_checkpoint(single, tmp_path, monkeypatch):
     expected = figures(run((single,), device="cpu")[0])
     true_save, saved = checkpoint.save, []
 
@@ -236,21 +236,21 @@ def test_a_disk_that_cannot_be_read_spares_the_checkpoint(single, tmp_path, monk
     path = tmp_path / single.id / checkpoint.NAME
     train(single, device="cpu", out=path.parent)
 
-    def refuse(path):
+    def fail(path):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "read_bytes", refuse)
+        patch.setattr(Path, "read_bytes", fail)
         (row,) = run((single,), device="cpu", running=tmp_path)
     assert row.reason == "OSError: [Errno 5] Input/output error"
     assert checkpoint.completed_epochs(path) == 3
 
 
 def test_a_fleet_that_cannot_start_gives_a_row_for_each(monkeypatch):
-    def refuse(some):
+    def fail(some):
         raise MemoryError("no room")
 
-    monkeypatch.setattr(module, "train_fleet", refuse)
+    monkeypatch.setattr(module, "train_fleet", fail)
     rows = run(tuple(replace(IRIS, seed=seed) for seed in range(3)))
     assert [row.reason for row in rows] == ["MemoryError: no room"] * 3
 

@@ -312,7 +312,7 @@ class _Study:
             self.seconds += seconds
             missing -= number
         if not self.trials:
-            raise ValueError(self._refusal())
+            raise ValueError(self._too_small())
         tried = tuple(Tried(one.setting, tuple(one.errors[before:])) for one in asked)
         self.rounds.append(Round(title, tried, seeds))
         for one in asked:
@@ -352,7 +352,7 @@ class _Study:
     def searched(self, candidates: Sequence[_Asked]) -> Searched:
         return Searched(self.winner(candidates).setting, tuple(self.rounds), self.seconds)
 
-    def _refusal(self) -> str:
+    def _too_small(self) -> str:
         each = self.guess() if self.budget.timed else 0.0
 
         def cost(trials: int) -> str:
@@ -385,7 +385,7 @@ def tune(
     """Search k and alpha for your own training function, in this process.
 
     Args:
-        train: trains as a `Config` says (`k`, `alpha`, `alpha_rule`, `seed`) and returns the
+        train: trains with a `Config` (`k`, `alpha`, `alpha_rule`, `seed`) and returns the
             error on a validation split, never on test data. A setting cannot win if `train`
             raises or returns anything but a finite number.
         strategy: "simple" (alpha = 1, and k), "two-step" (alpha of mixup, then k at that xi),

@@ -113,7 +113,7 @@ def make_strategy(
     for size in ks:
         check_whole("k", size)
     for value in alphas:
-        Beta(value)  # raises on what is no alpha
+        Beta(value)  # raises on an invalid alpha
         if value == 0:
             raise ValueError("alpha must be above 0 in a search, got 0: that is ERM")
     default = FIRST_SEEDS if name == "halving" else SEEDS

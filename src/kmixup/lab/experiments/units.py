@@ -51,7 +51,7 @@ def units(trials: Iterable[Trial]) -> list[Unit]:
             single.append((trial,))
     grouped: list[Unit] = []
     for members in fleets.values():
-        # neighbours that pair alike are matched in one call
+        # neighbours with equal pairings are matched in one call
         members.sort(key=lambda trial: (seed_block(trial), *_pairing(trial.method), trial.seed))
         grouped += [
             tuple(members[start : start + MEMBERS]) for start in range(0, len(members), MEMBERS)
@@ -76,7 +76,7 @@ def run(unit: Unit, *, device: str = "auto", running: Path | None = None) -> lis
     Args:
         unit: one of `units`.
         device: as in `train`; fleets run on the CPU.
-        running: folder for the checkpoints of single trials. An interrupted trial goes on
+        running: folder for the checkpoints of single trials. An interrupted trial resumes
             from its checkpoint. None are kept if the folder does not exist.
     """
     torch.set_num_threads(1)
