@@ -24,6 +24,7 @@ COMMANDS = {
     "inspect": ("table.csv", "see what k and alpha do to your data"),
     "league": ("iris cancer", "compare methods at an equal budget"),
     "sweep": ("grid.toml", "train a grid of your own"),
+    "repair": ("out/grid", "check and repair the rows of a sweep"),
     "reproduce": ("toy", "re-run an experiment of the paper"),
     "figures": ("couplings", "draw the paper's figures, or yours"),
     "calibrate": ("mnist --k 16", "find the alpha at k that is as strong as mixup"),

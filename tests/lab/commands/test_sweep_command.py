@@ -266,6 +266,19 @@ def test_a_damaged_line_is_moved_and_run_again_and_a_torn_one_too(kmixup, swept)
     assert len(read(swept.parent)) == 6
 
 
+def test_rows_are_checked_and_repaired_on_request(kmixup, swept):
+    assert kmixup("repair", "out/grid") == (0, "no line is damaged\n6 trials in out/grid\n", "")
+    swept.write_text(swept.read_text().replace('"seed":1', '"seed":2', 1))
+    code, out, err = kmixup("repair", "out/grid")
+    assert (code, err) == (0, "")
+    assert out.startswith("out/grid/rows.jsonl is damaged in line ")
+    assert out.endswith(", which was moved to out/grid/rows.damaged\n5 trials in out/grid\n")
+    code, _, err = kmixup("repair", "nowhere")
+    assert (code, err) == (
+        2, "kmixup: nowhere must be the folder of a sweep, it has no rows.jsonl\n"
+    )  # fmt: skip
+
+
 def test_a_full_disk_is_one_sentence_and_the_sweep_goes_on_later(kmixup, swept, monkeypatch):
     lines = swept.read_text().splitlines(keepends=True)
     swept.write_text("".join(lines[:4]))

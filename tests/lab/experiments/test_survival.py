@@ -337,7 +337,7 @@ def test_a_driver_that_dies_while_its_cluster_lives_costs_no_row(cluster, tmp_pa
     (tmp_path / "grid.toml").write_text(GRID)
     rows = tmp_path / "rows" / NAME
     words = f"sweep grid.toml --out rows --engine ray --address {cluster} --no-report --quiet"
-    command = [sys.executable, "-m", "kmixup.lab.cli", *words.split()]
+    command = [sys.executable, "-m", "kmixup", *words.split()]
 
     driver = subprocess.Popen(command, cwd=tmp_path)
     until(lambda: size(rows) > 100)
