@@ -29,11 +29,7 @@ LEVELS = [
     {"hidden"},  # in wrappers, but KMixup is its default
 ]
 SHARED = {"cuts", "kmixup", "labellings", "masks"}  # by several methods
-THEORY = [
-    {"matching"},
-    {"clusters", "endpoints", "expansion", "manifold", "reversion"},
-    {"fraction"},
-]
+THEORY = [{"matching"}, {"clusters", "endpoints", "expansion", "manifold", "reversion"}]
 INSPECTION = [{"halfway"}, {"readings"}, {"inspecting"}]
 # folders and modules of the lab
 LAB = [

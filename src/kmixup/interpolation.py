@@ -17,6 +17,8 @@ from kmixup.randomness import uniforms
 GROUP = 1 << 18  # bytes of large inputs that are mixed at a time
 LARGE = 1 << 22  # bytes from which inputs count as large: huge pages pay for their output
 
+Size = tuple[int, ...]
+
 
 @dataclass(frozen=True, eq=False)
 class Pair:
@@ -102,10 +104,7 @@ class Interpolation(ABC):
         """
 
     def sample(
-        self,
-        size: tuple[int, ...],
-        shape: tuple[int, ...] = (),
-        generator: Generator | None = None,
+        self, size: Size, shape: Size = (), generator: Generator | None = None
     ) -> Tensor | None:
         """Draw what the region needs beyond lam; nothing by default.
 
@@ -194,12 +193,7 @@ class Cut(Interpolation):
     >>> x, y = mix(torch.rand(16, 3, 8, 8), torch.randint(10, (16,)))
     """
 
-    def sample(
-        self,
-        size: tuple[int, ...],
-        shape: tuple[int, ...] = (),
-        generator: Generator | None = None,
-    ) -> Tensor:
+    def sample(self, size: Size, shape: Size = (), generator: Generator | None = None) -> Tensor:
         """Draw centres of the boxes `(*size, 2)`, as fractions of height and width."""
         return uniforms((*size, 2), generator)
 

@@ -1,8 +1,5 @@
 """AdaMixup: intervals of lam that a policy learns, and a critic that tells real from mixed."""
 
-import copy
-import pickle
-
 import pytest
 import torch
 from torch import nn
@@ -170,25 +167,6 @@ def test_a_network_in_float64_and_tokens_are_judged_as_well():
     m = AdaMixup(net, (5, 4), 1, 3).draw(torch.randn(6, 5, 4), torch.randint(3, (6,)))
     assert m.x.shape == (12, 5, 4)
     assert m.penalty.isfinite()
-
-
-def test_to_draw_is_to_sample_and_then_to_mix_in_copies_and_resumed_ones():
-    x, y = batch()
-    net = network()
-    mix = AdaMixup(net, (4,), 4, 3, generator=seeded())
-    nn.init.normal_(mix.policy[-1].weight)
-    others = [copy.deepcopy(mix), pickle.loads(pickle.dumps(mix))]
-    others.append(AdaMixup(net, (4,), 4, 3, generator=seeded(5)))
-    others[-1].load_state_dict(mix.state_dict())
-    wanted = [mix.draw(x, y) for _ in range(2)]
-    for other in others:
-        assert len(list(other.parameters())) == 6
-        for m in wanted:
-            found = other.mix(x, y, other.sample(12))
-            assert torch.equal(found.x, m.x)
-            assert torch.equal(found.penalty, m.penalty)
-    draw = mix.sample(12)
-    assert torch.equal(mix.mix(x, y, draw).x, mix.mix(x, y, draw).x)
 
 
 def test_an_unmixed_batch_is_neither_doubled_nor_judged():

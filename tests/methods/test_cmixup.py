@@ -65,40 +65,6 @@ def test_targets_of_several_numbers_and_features_in_their_place():
     torch.testing.assert_close(m.distance, (code - code[m.partner]).norm(dim=1))
 
 
-def test_mixed_samples_and_gradients_are_those_of_a_forward_by_hand():
-    x, y = torch.randn(12, 3), torch.randn(12)
-    m = CMixup(generator=seeded()).draw(x, y)
-    torch.testing.assert_close(m.x, m.lam * x + (1 - m.lam) * x[m.partner])
-    torch.testing.assert_close(m.y, m.lam * y + (1 - m.lam) * y[m.partner])
-    net = torch.nn.Linear(3, 1)
-    by_hand = (net(m.lam * x + (1 - m.lam) * x[m.partner])[:, 0] - m.y).square().mean()
-    found = (net(m.x)[:, 0] - m.y).square().mean()
-    torch.testing.assert_close(
-        *(torch.autograd.grad(loss, net.weight)[0] for loss in (found, by_hand))
-    )
-
-
-@pytest.mark.parametrize("k", [1, 4])
-@pytest.mark.parametrize("paired", [False, True])
-def test_to_draw_is_to_sample_and_then_to_mix_and_a_resumed_mixer_goes_on(k, paired):
-    x, y = torch.randn(12, 3), torch.randn(12)
-    other = (torch.randn(12, 3), torch.randn(12)) if paired else None
-    one, two, resumed = (CMixup(k, generator=seeded(seed)) for seed in (5, 5, 7))
-    for _ in range(3):
-        drawn = one.draw(x, y, other=other)
-        mixed = two.mix(x, y, two.sample(12, within=not paired), other=other)
-        assert torch.equal(drawn.x, mixed.x)
-        assert torch.equal(drawn.partner, mixed.partner)
-    resumed.load_state_dict(one.state_dict())
-    assert torch.equal(resumed.draw(x, y).x, two.draw(x, y).x)
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_other_precisions_and_dicts(dtype):
-    m = CMixup().draw({"a": torch.randn(9, 3, dtype=dtype)}, torch.randn(9, dtype=dtype))
-    assert m.x["a"].dtype == m.y.dtype == dtype
-
-
 def test_k_can_be_set_and_small_batches_are_whole():
     x, y = torch.randn(8, 3), torch.randn(8)
     mix = CMixup()

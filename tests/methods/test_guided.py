@@ -104,20 +104,6 @@ def test_farthest_partners_overlap_less_than_random_ones():
     assert overlap(32) < 0.8 * overlap(1)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_sample_then_mix_is_draw_to_the_bit(dtype):
-    x, y, importance = batch(dtype=dtype)
-    mixers = [GuidedMixup(4, 1.0, 5, generator=torch.Generator().manual_seed(2)) for _ in "ab"]
-    drawn = mixers[0].draw({"image": x}, y, importance=importance)
-    mixed = mixers[1].mix({"image": x}, y, mixers[1].sample(8), importance=importance)
-    assert torch.equal(drawn.x["image"], mixed.x["image"])
-    assert mixed.x["image"].dtype == dtype
-    state = mixers[1].state_dict()
-    expected = mixers[1].draw(x, y, importance=importance).partner
-    mixers[0].load_state_dict(state)
-    assert torch.equal(mixers[0].draw(x, y, importance=importance).partner, expected)
-
-
 def test_two_batches_have_two_importances():
     x, y, importance = batch()
     mixed = GuidedMixup(4, num_classes=5).draw(

@@ -143,33 +143,6 @@ def test_a_strong_prior_gives_the_most_likely_level():
         assert (share == level).all()
 
 
-@pytest.mark.parametrize("lam_per", ["batch", "block", "sample"])
-def test_sample_then_mix_is_draw_to_the_bit(lam_per):
-    x, y, importance = batch(12)
-
-    def mixer():
-        generator = torch.Generator().manual_seed(3)
-        return PuzzleMix(3, 1.0, 5, lam_per=lam_per, generator=generator)
-
-    drawn = mixer().draw(x, y, importance=importance)
-    mix = mixer()
-    mixed = mix.mix(x, y, mix.sample(12), importance=importance)
-    assert torch.equal(drawn.x, mixed.x)
-    assert torch.equal(drawn.y, mixed.y)
-    assert torch.equal(drawn.partner, mixed.partner)
-
-
-def test_a_resumed_generator_goes_on_with_the_same_grids_and_lam():
-    x, y, importance = batch()
-    mix = PuzzleMix(1, 1.0, 5, generator=torch.Generator().manual_seed(0))
-    mix.draw(x, y, importance=importance)
-    state = mix.state_dict()
-    expected = mix.draw(x, y, importance=importance).x
-    resumed = PuzzleMix(1, 1.0, 5, generator=torch.Generator())
-    resumed.load_state_dict(state)
-    assert torch.equal(resumed.draw(x, y, importance=importance).x, expected)
-
-
 def test_other_precisions_nests_videos_and_two_batches():
     x, y, importance = batch()
     seeded = {"generator": torch.Generator().manual_seed(0), "grids": (4,)}

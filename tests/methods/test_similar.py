@@ -78,12 +78,6 @@ def test_similarity_may_be_measured_in_features_and_with_any_interpolation():
         assert mix.draw(x, y).region.shape == (12, 4)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_other_precisions_are_kept(dtype):
-    m = SimilarMixup(4).draw({"a": torch.randn(16, 3, dtype=dtype)}, torch.randn(16, dtype=dtype))
-    assert m.x["a"].dtype == m.y.dtype == dtype
-
-
 def test_alpha_can_be_set_and_at_zero_nothing_is_mixed():
     x = torch.randn(8, 2)
     mix = SimilarMixup(2, 0.0)

@@ -21,7 +21,7 @@ from kmixup.inspection.halfway import Halfway
 from kmixup.matching import Optimal
 from kmixup.measured import Measured
 from kmixup.sampling import subset_pairs
-from kmixup.theory.fraction import expected_fraction
+from kmixup.theory.clusters import expected_fraction
 from kmixup.theory.manifold import expected_rate, fitted_slope
 from kmixup.theory.matching import Indices, optimal_blocks
 

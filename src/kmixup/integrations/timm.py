@@ -17,7 +17,7 @@ from torch import Generator, Tensor
 
 from kmixup.coefficient import Beta
 from kmixup.integrations.ranks import TakesRank, generator_of_rank
-from kmixup.interpolation import Cut, Linear, Pair
+from kmixup.interpolation import Cut, Linear, Pair, Size
 from kmixup.matching import Metric, Optimal
 from kmixup.randomness import Source, device_of, uniforms
 from kmixup.targets import check_targets, mix_targets
@@ -39,12 +39,7 @@ class TimmCut(Cut):
     minmax: tuple[float, float] | None = None
     correct_lam: bool = True
 
-    def sample(
-        self,
-        size: tuple[int, ...],
-        shape: tuple[int, ...] = (),
-        generator: Generator | None = None,
-    ) -> Tensor:
+    def sample(self, size: Size, shape: Size = (), generator: Generator | None = None) -> Tensor:
         """Centres of the boxes `(*size, 2)`; with `minmax` their sides and corners `(*size, 4)`."""
         return uniforms((*size, 2 if self.minmax is None else 4), generator)
 

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from kmixup.batch import Batch
 from kmixup.coefficient import Gamma, per_sample
-from kmixup.interpolation import Interpolation, Mask, Pair, Region, rows_of
+from kmixup.interpolation import Interpolation, Mask, Pair, Region, Size, rows_of
 from kmixup.matching import Metric, Optimal
 from kmixup.matching.assignment import Floats, Indices, solve
 from kmixup.methods.labellings import least_labels, promising
@@ -150,12 +150,7 @@ class CoMix(Interpolation):
             if not isinstance(value := getattr(self, name), int) or value < least:
                 raise ValueError(f"{name} must be a whole number, at least {least}, got {value!r}")
 
-    def sample(
-        self,
-        size: tuple[int, ...],
-        shape: tuple[int, ...] = (),
-        generator: Generator | None = None,
-    ) -> Tensor:
+    def sample(self, size: Size, shape: Size = (), generator: Generator | None = None) -> Tensor:
         """Uniform numbers `(*size, grid, grid)`: which image every cell shows at the start."""
         return uniforms((*size, self.grid, self.grid), generator)
 

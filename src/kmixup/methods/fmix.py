@@ -9,7 +9,7 @@ from typing import Unpack
 import torch
 from torch import Generator, Tensor
 
-from kmixup.interpolation import Mask, Pair, image_size
+from kmixup.interpolation import Mask, Pair, Size, image_size
 from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.methods.masks import Masked
 from kmixup.nests import Nest
@@ -33,12 +33,7 @@ class LowFrequency(Masked):
         if not 0 <= self.decay < math.inf:
             raise ValueError(f"decay must be a finite number, 0 or more, got {self.decay}")
 
-    def sample(
-        self,
-        size: tuple[int, ...],
-        shape: tuple[int, ...] = (),
-        generator: Generator | None = None,
-    ) -> Tensor:
+    def sample(self, size: Size, shape: Size = (), generator: Generator | None = None) -> Tensor:
         """Draw the seed of every random image, as a number in [0, 1): their size is not known."""
         return uniforms(size, generator)
 

@@ -12,7 +12,7 @@ import torch
 from torch import Generator, Tensor
 from torch.nn import functional as F
 
-from kmixup.interpolation import Mask, Pair
+from kmixup.interpolation import Mask, Pair, Size
 from kmixup.matching.assignment import Floats, Indices, solve
 from kmixup.methods.cuts import least_masks
 from kmixup.methods.kmixup import PairMixer, PairOptions
@@ -67,12 +67,7 @@ class Puzzle(Masked):
         if not self.grids or min(self.grids) < 2:
             raise ValueError(f"grids must be whole numbers, at least 2, got {list(self.grids)}")
 
-    def sample(
-        self,
-        size: tuple[int, ...],
-        shape: tuple[int, ...] = (),
-        generator: Generator | None = None,
-    ) -> Tensor:
+    def sample(self, size: Size, shape: Size = (), generator: Generator | None = None) -> Tensor:
         """A uniform number for every lam, which chooses its grid."""
         return uniforms(size, generator)
 

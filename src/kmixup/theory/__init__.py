@@ -7,8 +7,12 @@ dataclasses. `docs/theory.md` states the theorems and the paper's errors.
 from kmixup.measured import Measured
 from kmixup.theory.clusters import (
     CrossMatches,
+    ExpectedFraction,
     LemmaCondition,
     cross_matches,
+    draw_counts,
+    expected_fraction,
+    fraction_bound,
     lemma_condition,
     lemma_count,
     longest_chain,
@@ -22,12 +26,6 @@ from kmixup.theory.expansion import (
     kmixup_loss,
     relative_remainder,
     remainder,
-)
-from kmixup.theory.fraction import (
-    ExpectedFraction,
-    draw_counts,
-    expected_fraction,
-    fraction_bound,
 )
 from kmixup.theory.manifold import (
     ManifoldFraction,
