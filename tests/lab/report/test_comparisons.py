@@ -1,5 +1,7 @@
 """Comparisons of cells against loops in plain Python, scipy, and simulations."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -159,3 +161,12 @@ def test_a_column_with_fewer_than_three_common_trials_has_no_test():
     rows = [row(method(16, 1.0), 1.0, 0), row(Method("mixup"), 2.0, 0), failed(method(16, 0.1))]
     (outcome,) = results_of(rows, [table()])
     assert column_tests(outcome.grids[0]) == ()
+
+
+def test_a_report_trains_nothing():
+    code = (
+        "import sys, kmixup.lab.report.comparisons; "
+        "print({'kmixup.lab.train.loop', 'kmixup.lab.train.fleet'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as MatplotlibFigure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import LogLocator, NullFormatter
 from PIL import Image
 from torch import Tensor
 
-from kmixup.inspection import Halfway, Inspection, Measured
-from kmixup.inspection.readings import FIRST_IN_FIT
+from kmixup.inspection import Inspection, Measured
 from kmixup.lab.figures.clouds import SIZE, Cloud, class_handles
 from kmixup.lab.figures.couplings import PAIRS, coupling, vicinal
 from kmixup.lab.inspection import DataInspection
@@ -28,183 +30,140 @@ MIXED = 512  # points
 PICTURES, TABLES = 6, 4  # examples of each kind
 FEATURES = 6  # rows of an example in numbers
 PIXELS = 96  # of the longer side of a picture
-Point = tuple[float, Measured]  # k, and what was measured there
+
+
+Value = Measured | float | None
+COLOURS, DASHES = (BLUE, ORANGE, BLACK), ("solid", "dashed", "dotted")
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Readings against k, or against another number `x`, with error bars of one standard error."""
+
+    title: str
+    ylabel: str
+    lines: Mapping[str, Callable[[Any], Value]]  # the value of a reading by the line's label
+    note: str = ""
+    scale: float = 1.0
+    log: bool = False
+    x: str = "k"
+
+
+PLOTS = (
+    Plot(
+        "Distance of partners",
+        "% of that of random pairs",
+        {"measured": lambda reading: reading.ratio if reading.ratio.value > 0 else None},
+        "Mean squared distance of partners, in per cent of that of random pairs. {decay}",
+        scale=100,
+        log=True,
+    ),
+    Plot(
+        "The alpha that keeps the strength",
+        "alpha",
+        {
+            "keeps xi": lambda reading: reading.alpha if reading.reachable else None,
+            "mixup’s alpha it can match": lambda reading: reading.reach,
+        },
+        "The alpha that perturbs samples as much as mixup with alpha = {alpha:g}, as far as there "
+        "is one. The dashed line is the strongest mixup that can be matched.",
+        log=True,
+    ),
+    Plot(
+        "Partners of another class",
+        "partners of another class, %",
+        {"measured": lambda reading: reading.crossing, "least": lambda reading: reading.least},
+        "At k = 1 pairs are random. The least is that of classes far apart, because two sets "
+        "rarely hold the same number of each class. The closer to the least, the better distances "
+        "separate the classes.",
+        scale=100,
+    ),
+    Plot(
+        "Distance of mixed points from the data",
+        "distance to other samples",
+        {
+            "half-way points": lambda reading: reading.halfway and reading.halfway.distance,
+            "samples": lambda reading: reading.halfway and 1.0,
+        },
+        "Distance from points half-way between partners to the nearest other sample, as a multiple "
+        "of that between samples. At 1 mixed points look like samples; far above, they lie in "
+        "empty space.",
+    ),
+    Plot(
+        "Manifold intrusion",
+        "next to the wrong class, %",
+        {
+            "half-way points": lambda reading: reading.halfway and reading.halfway.contradiction,
+            "samples": lambda reading: reading.halfway and reading.halfway.disagreement,
+        },
+        "Share of half-way points whose nearest sample is of neither partner’s class (manifold "
+        "intrusion), beside the share of samples whose nearest sample is of another class.",
+        scale=100,
+    ),
+)
+BY_LABELS = Plot(
+    "Matching with a cost of labels",
+    "%",
+    {
+        "another class": lambda reading: reading.crossing,
+        "squared distance": lambda reading: reading.ratio,
+    },
+    "Partners of another class, and their squared distance in per cent of that of random pairs.",
+    scale=100,
+    x="labels",
+)
 
 
 def figures(inspection: Inspection, decay: str) -> list[doc.Figure]:
     """All plots that there are readings for; `decay` describes how distances fall."""
-    drawn = [_distances(inspection, decay), _alphas(inspection)]
-    if any(reading.crossing is not None for reading in inspection.readings):
-        drawn.append(_crossing(inspection))
-    if inspection.by_labels:
-        drawn.append(_labels(inspection))
-    halves = [(reading.k, reading.halfway) for reading in inspection.readings if reading.halfway]
-    if halves:
-        drawn.append(_halfway(halves))
-    if any(half.contradiction is not None for _, half in halves):
-        drawn.append(_intrusion(halves))
-    return drawn
+    shown = [(plot, _points(plot, inspection.readings)) for plot in PLOTS]
+    shown.append((BY_LABELS, _points(BY_LABELS, inspection.by_labels)))
+    return [
+        doc.Figure(
+            plot.title,
+            partial(_draw, plot, lines),
+            plot.note.format(decay=decay, alpha=inspection.alpha),
+            legend=2,
+        )
+        for plot, lines in shown
+        if all(lines.values())
+    ]
 
 
-def _distances(inspection: Inspection, decay: str) -> doc.Figure:
-    points = [(r.k, r.ratio) for r in inspection.readings if r.ratio and r.ratio.value > 0]
+Points = list[tuple[float, Measured]]
 
-    def draw(axes: Axes) -> None:
-        _line(axes, points, "measured", BLUE, scale=100)
+
+def _points(plot: Plot, readings: Iterable[object]) -> dict[str, Points]:
+    lines: dict[str, Points] = {label: [] for label in plot.lines}
+    for reading in readings:
+        for label, get in plot.lines.items():
+            value = get(reading)
+            measured = value if isinstance(value, Measured | None) else Measured(value, 0.0)
+            if measured is not None and np.isfinite(measured.value):
+                lines[label].append((getattr(reading, plot.x), measured))
+    return lines
+
+
+def _draw(plot: Plot, lines: Mapping[str, Points], axes: Axes) -> None:
+    for (label, points), colour, dash in zip(lines.items(), COLOURS, DASHES, strict=False):
+        axes.errorbar(
+            [x for x, _ in points],
+            [plot.scale * value.value for _, value in points],
+            yerr=[plot.scale * value.error for _, value in points],
+            label=label, color=colour, ls=dash, marker="o", ms=4.5, lw=1.4, capsize=2.5,
+        )  # fmt: skip
+    if plot.x == "k":
+        k_axis(axes, [k for k, _ in max(lines.values(), key=len)])
+    else:
+        axes.set_xlabel(f"{plot.x} = c")
+    if plot.log:
         axes.set_yscale("log")
-        if inspection.decay is not None:
-            fit = [(k, 100 * ratio.value) for k, ratio in points if k >= FIRST_IN_FIT]
-            ks, heights = np.array(fit).T
-            slope = inspection.decay.slope.value
-            level = np.log(heights).mean() - slope * np.log(ks).mean()
-            label = f"slope {slope:.2f}".replace("-", "−")
-            heights = np.exp(level + slope * np.log(ks))
-            axes.plot(ks, heights, color=ORANGE, ls="dashed", label=label)
-        _plain_log(axes, [100 * ratio.value for _, ratio in points])
-        axes.set_ylabel("% of that of random pairs")
-        k_axis(axes, [k for k, _ in points])
-
-    note = f"Mean squared distance of partners, in per cent of that of random pairs. {decay}"
-    return doc.Figure("Distance of partners", draw, note, legend=2)
-
-
-def _alphas(inspection: Inspection) -> doc.Figure:
-    readings = inspection.readings
-    reached = [(reading.k, reading.alpha) for reading in readings if reading.reachable]
-    beyond = [reading.k for reading in readings if not reading.reachable]
-    reach = [(reading.k, reading.reach) for reading in readings if np.isfinite(reading.reach)]
-
-    def draw(axes: Axes) -> None:
-        axes.plot(*zip(*reached, strict=True), color=BLUE, marker="o", ms=4.5, label="keeps xi")
-        if reach:
-            label = "mixup’s alpha it can match"
-            axes.plot(*zip(*reach, strict=True), color=ORANGE, ls="dashed", label=label)
-        axes.set_yscale("log")
-        _plain_log(axes, [alpha for _, alpha in (*reached, *reach)])
-        if beyond:
-            span = beyond[0] / 2**0.5, beyond[-1] * 2**0.5
-            axes.axvspan(*span, color=FAINT, alpha=0.35, lw=0, label="out of reach")
-        axes.set_ylabel("alpha")
-        k_axis(axes, [reading.k for reading in readings])
-
-    note = (
-        f"The alpha that perturbs samples as much as mixup with alpha = {inspection.alpha:g}. The "
-        "dashed line is the strongest mixup that can be matched."
-    )
-    if beyond:
-        note += f" From k = {beyond[0]} on, partners are too close for any alpha."
-    return doc.Figure("The alpha that keeps the strength", draw, note, legend=2)
-
-
-def _crossing(inspection: Inspection) -> doc.Figure:
-    points = _points((reading.k, reading.crossing) for reading in inspection.readings)
-    least = [(r.k, 100 * r.least) for r in inspection.readings if r.least is not None]
-
-    def draw(axes: Axes) -> None:
-        _line(axes, points, "measured", BLUE, scale=100)
-        axes.plot(*zip(*least, strict=True), color=ORANGE, ls="dashed", label="least")
-        random = 100 * points[0][1].value
-        axes.axhline(random, color=BLACK, ls="dotted", lw=1, label="random pairs")
-        _from_zero(axes, "partners of another class, %", points)
-
-    note = (
-        "Share of partners of another class. The least is that of classes far apart, because two "
-        "sets rarely hold the same number of each class. The closer to the least, the better "
-        "distances separate the classes."
-    )
-    return doc.Figure("Partners of another class", draw, note, legend=2)
-
-
-def _labels(inspection: Inspection) -> doc.Figure:
-    readings = inspection.by_labels
-
-    def draw(axes: Axes) -> None:
-        for label, colour, name in (
-            ("partners of another class", BLUE, "crossing"),
-            ("squared distance, of random pairs", ORANGE, "ratio"),
-        ):
-            points = [(reading.labels, getattr(reading, name)) for reading in readings]
-            _line(axes, points, label, colour, scale=100)
-        axes.set(xlabel="labels = c", ylabel="%")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    else:
         axes.set_ylim(bottom=0)
-
-    return doc.Figure("Matching with a cost of labels", draw, legend=1)
-
-
-def _halfway(halves: Sequence[tuple[int, Halfway]]) -> doc.Figure:
-    def draw(axes: Axes) -> None:
-        points = _points((k, half.distance) for k, half in halves)
-        _line(axes, points, "half-way points", BLUE)
-        axes.axhline(1, color=ORANGE, ls="dashed", label="samples")
-        _from_zero(axes, "distance to other samples", points)
-
-    note = (
-        "Distance from points half-way between partners to the nearest other sample, as a multiple "
-        "of that between samples. At 1 mixed points look like samples; far above, they lie in "
-        "empty space."
-    )
-    return doc.Figure("Distance of mixed points from the data", draw, note, legend=2)
-
-
-def _intrusion(halves: Sequence[tuple[int, Halfway]]) -> doc.Figure:
-    def draw(axes: Axes) -> None:
-        points = _points((k, half.contradiction) for k, half in halves)
-        own = _points((k, half.disagreement) for k, half in halves)
-        _line(axes, points, "half-way points", BLUE, scale=100)
-        _line(axes, own, "samples", ORANGE, scale=100, marker="s", ls="dashed")
-        _from_zero(axes, "next to the wrong class, %", points)
-
-    note = (
-        "Share of half-way points whose nearest sample is of neither partner’s class (manifold "
-        "intrusion), beside the share of samples whose nearest sample is of another class."
-    )
-    return doc.Figure("Manifold intrusion", draw, note, legend=2)
-
-
-def _points(measured: Iterable[tuple[int, Measured | None]]) -> list[Point]:
-    return [(k, value) for k, value in measured if value is not None]
-
-
-def _from_zero(axes: Axes, ylabel: str, points: Sequence[Point]) -> None:
-    axes.set_ylim(bottom=0)
-    axes.set_ylabel(ylabel)
-    k_axis(axes, [k for k, _ in points])
-
-
-def _line(
-    axes: Axes,
-    points: Sequence[Point],
-    label: str,
-    colour: str,
-    *,
-    scale: float = 1,
-    marker: str = "o",
-    ls: str = "solid",
-) -> None:
-    """Points with error bars of one standard error."""
-    axes.errorbar(
-        [x for x, _ in points],
-        [scale * measured.value for _, measured in points],
-        yerr=[scale * measured.error for _, measured in points],
-        label=label, color=colour, marker=marker, ls=ls, ms=4.5, lw=1.4, capsize=2.5,
-    )  # fmt: skip
-
-
-def _plain_log(axes: Axes, values: Sequence[float]) -> None:
-    """Label a logarithmic axis with 1, 2, 5, 10 and so on, or every power of 10 if it is long."""
-    low, high = min(values) / 1.15, max(values) * 1.15
-    ticks = list(_ticks(low, high))
-    axes.set_ylim(min(low, ticks[0]) if ticks else low, high)
-    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.yaxis.set_minor_locator(NullLocator())
-
-
-def _ticks(low: float, high: float) -> Iterator[float]:
-    steps = (1, 2, 5) if high / low < 1e3 else (1,)
-    for power in range(-6, 7):
-        for step in steps:
-            if low <= step * 10.0**power <= high:
-                yield step * 10.0**power
+    axes.set_ylabel(plot.ylabel)
 
 
 def couplings(data: DataInspection) -> tuple[Callable[[], bytes], str]:
