@@ -15,24 +15,7 @@ from kmixup.coefficient import Beta, Coefficient
 from kmixup.importance import saliency, spectral_residual
 from kmixup.interpolation import Cut, Interpolation, Linear
 from kmixup.matching import Nearest, Optimal, Pairing, match
-from kmixup.methods import (
-    AdaMixup,
-    AutoMix,
-    CMixup,
-    CoMixup,
-    CutMix,
-    FMix,
-    GuidedMixup,
-    KMixup,
-    LatentMixup,
-    LocalMixup,
-    PuzzleMix,
-    RegMixup,
-    ResizeMix,
-    SaliencyMix,
-    SimilarMixup,
-    StackMix,
-)
+from kmixup.methods.kmixup import KMixup
 from kmixup.mixed import Draw, Mixed
 from kmixup.mixer import Mixer, Mixing
 from kmixup.wrappers.clean import WithClean
@@ -42,6 +25,23 @@ from kmixup.wrappers.wrapper import Wrapper
 
 if TYPE_CHECKING:
     from kmixup.inspection import Inspection, inspect
+    from kmixup.methods import (
+        AdaMixup,
+        AutoMix,
+        CMixup,
+        CoMixup,
+        CutMix,
+        FMix,
+        GuidedMixup,
+        LatentMixup,
+        LocalMixup,
+        PuzzleMix,
+        RegMixup,
+        ResizeMix,
+        SaliencyMix,
+        SimilarMixup,
+        StackMix,
+    )
     from kmixup.vicinal import vicinal_dataset
     from kmixup.wrappers.choice import Choice
     from kmixup.wrappers.prefetch import Prefetch
@@ -97,18 +97,35 @@ __all__ = [
     "vicinal_dataset",
 ]
 
-# modules that most programs don't need, imported on first use
+# modules that few programs need, imported on first use, with their names
 _LAZY = {
-    "Choice": "wrappers.choice",
-    "Inspection": "inspection",
-    "Prefetch": "wrappers.prefetch",
-    "Sometimes": "wrappers.sometimes",
-    "inspect": "inspection",
-    "vicinal_dataset": "vicinal",
+    "inspection": ("Inspection", "inspect"),
+    "methods": (
+        "AdaMixup",
+        "AutoMix",
+        "CMixup",
+        "CoMixup",
+        "CutMix",
+        "FMix",
+        "GuidedMixup",
+        "LatentMixup",
+        "LocalMixup",
+        "PuzzleMix",
+        "RegMixup",
+        "ResizeMix",
+        "SaliencyMix",
+        "SimilarMixup",
+        "StackMix",
+    ),
+    "vicinal": ("vicinal_dataset",),
+    "wrappers.choice": ("Choice",),
+    "wrappers.prefetch": ("Prefetch",),
+    "wrappers.sometimes": ("Sometimes",),
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(import_module(f"kmixup.{_LAZY[name]}"), name)
+    for home, names in _LAZY.items():
+        if name in names:
+            return getattr(import_module(f"kmixup.{home}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,36 +11,23 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+from kmixup import methods
 from kmixup.coefficient import Beta
 from kmixup.interpolation import Linear
 from kmixup.lab.checks import SettingError
 from kmixup.lab.imports import import_callable, is_import_path
 from kmixup.matching import Metric, Nearest
-from kmixup.methods import (
-    AdaMixup,
-    AutoMix,
-    CMixup,
-    CoMixup,
-    CutMix,
-    FMix,
-    GuidedMixup,
-    KMixup,
-    LocalMixup,
-    PuzzleMix,
-    RegMixup,
-    ResizeMix,
-    SaliencyMix,
-    SimilarMixup,
-    StackMix,
-)
-from kmixup.methods.stackmix import Stack
 from kmixup.mixer import Mixer, Mixing
 from kmixup.wrappers.memory import Memory
+
+if TYPE_CHECKING:
+    from kmixup.methods.stackmix import Stack
 
 
 @dataclass(frozen=True)
@@ -139,13 +126,13 @@ class MethodEntry:
         return tuple(self.encoding(shape).twice(torch.empty(1, *shape, device="meta")).shape[1:])
 
 
-def _of(mixer: Callable[[int, float, int | None], Mixer]) -> Build:
-    """Builds a mixer of k, alpha and the number of classes alone."""
-    return lambda at: mixer(at.k, at.alpha, at.classes)
+def _of(name: str) -> Build:
+    """Build a mixer of `kmixup.methods` from k, alpha and the number of classes."""
+    return lambda at: getattr(methods, name)(at.k, at.alpha, at.classes)
 
 
 def _kmixup(at: Ingredients) -> Mixing:
-    mixer = KMixup(at.k, at.alpha, at.classes, metric=at.metric, labels=at.labels)
+    mixer = methods.KMixup(at.k, at.alpha, at.classes, metric=at.metric, labels=at.labels)
     return mixer if at.memory is None else Memory(mixer, at.memory)
 
 
@@ -154,29 +141,31 @@ def _nearest(at: Ingredients) -> Mixer:
 
 
 def _cmixup(at: Ingredients) -> Mixer:
-    return CMixup(at.k, at.alpha)
+    return methods.CMixup(at.k, at.alpha)
 
 
 def _resizemix(at: Ingredients) -> Mixer:
-    return ResizeMix(at.k, at.classes)
+    return methods.ResizeMix(at.k, at.classes)
 
 
 def _stack(shape: tuple[int, ...]) -> Stack:
     """Images one above the other, the features of tables one after the other."""
+    from kmixup.methods.stackmix import Stack
+
     return Stack(-2 if len(shape) > 1 else -1)
 
 
 def _stackmix(at: Ingredients) -> Mixer:
-    return StackMix(at.k, at.classes, axis=_stack(at.shape).axis)
+    return methods.StackMix(at.k, at.classes, axis=_stack(at.shape).axis)
 
 
 def _adamixup(at: Ingredients) -> Mixer:
-    return AdaMixup(_net(at), at.shape, at.k, at.classes)
+    return methods.AdaMixup(_net(at), at.shape, at.k, at.classes)
 
 
 def _automix(at: Ingredients) -> Mixer:
     criterion = F.mse_loss if at.classes is None else F.cross_entropy
-    return AutoMix(_net(at), at.shape, at.k, at.alpha, at.classes, criterion=criterion)
+    return methods.AutoMix(_net(at), at.shape, at.k, at.alpha, at.classes, criterion=criterion)
 
 
 def _net(at: Ingredients) -> nn.Module:
@@ -190,7 +179,7 @@ METHODS: Mapping[str, MethodEntry] = MappingProxyType(
         "erm": MethodEntry(
             "ERM",
             "nothing is mixed",
-            _of(KMixup),
+            _of("KMixup"),
             {"k": 1, "alpha": 0.0, "alpha_rule": "same", "pairing": "loaders", **NO_VARIANT},
             has_xi=True,
             plain=True,
@@ -198,7 +187,7 @@ METHODS: Mapping[str, MethodEntry] = MappingProxyType(
         "mixup": MethodEntry(
             "mixup",
             "random pairs",
-            _of(KMixup),
+            _of("KMixup"),
             {"k": 1, "alpha_rule": "same", **NO_VARIANT},  # random pairs look at nothing
             has_xi=True,
             plain=True,
@@ -223,18 +212,18 @@ METHODS: Mapping[str, MethodEntry] = MappingProxyType(
         "manifold": MethodEntry(
             "manifold mixup",
             "in a layer of the network",
-            _of(KMixup),
+            _of("KMixup"),
             {"pairing": "batch"},  # inside a network there is only one batch
             hidden=True,
         ),
         "cutmix": MethodEntry(
-            "CutMix", "boxes of images", _of(CutMix), needs_images="to cut boxes from"
+            "CutMix", "boxes of images", _of("CutMix"), needs_images="to cut boxes from"
         ),
-        "local": MethodEntry("local mixup", "the loss weighted by distance", _of(LocalMixup)),
+        "local": MethodEntry("local mixup", "the loss weighted by distance", _of("LocalMixup")),
         "puzzlemix": MethodEntry(
             "PuzzleMix",
             "by a mask that keeps what is salient",
-            _of(PuzzleMix),
+            _of("PuzzleMix"),
             {"pairing": "batch"},  # saliency of one batch is enough
             needs_images="with salient parts",
             by_saliency=True,
@@ -242,7 +231,7 @@ METHODS: Mapping[str, MethodEntry] = MappingProxyType(
         "guided": MethodEntry(
             "guided mixup",
             "pixels weighed by their saliency",
-            _of(GuidedMixup),
+            _of("GuidedMixup"),
             {"pairing": "batch"},
             needs_images="with salient parts",
             by_saliency=True,
@@ -250,14 +239,16 @@ METHODS: Mapping[str, MethodEntry] = MappingProxyType(
         "comixup": MethodEntry(
             "Co-Mixup",
             "collages of a whole group of images",
-            _of(CoMixup),
+            _of("CoMixup"),
             {"pairing": "batch"},  # groups are of one batch
             needs_images="with salient parts",
             by_saliency=True,
         ),
-        "regmixup": MethodEntry("RegMixup", "the clean batch beside the mixed one", _of(RegMixup)),
+        "regmixup": MethodEntry(
+            "RegMixup", "the clean batch beside the mixed one", _of("RegMixup")
+        ),
         "similar": MethodEntry(
-            "similarity mixup", "near pairs mixed more than far ones", _of(SimilarMixup)
+            "similarity mixup", "near pairs mixed more than far ones", _of("SimilarMixup")
         ),
         "cmixup": MethodEntry(
             "C-Mixup",
@@ -292,12 +283,12 @@ METHODS: Mapping[str, MethodEntry] = MappingProxyType(
             needs_images="to paste into each other",
         ),
         "fmix": MethodEntry(
-            "FMix", "regions of any shape", _of(FMix), needs_images="to paste into each other"
+            "FMix", "regions of any shape", _of("FMix"), needs_images="to paste into each other"
         ),
         "saliencymix": MethodEntry(
             "SaliencyMix",
             "boxes around what is salient",
-            _of(SaliencyMix),
+            _of("SaliencyMix"),
             needs_images="with salient parts",
         ),
     }
