@@ -447,6 +447,20 @@ def test_a_method_of_your_own_is_trained_swept_and_ranked(kmixup, here):
     assert name in out
 
 
+def test_the_example_of_your_own_data_network_and_method_runs(kmixup, here, monkeypatch):
+    example = Path(__file__).parents[3] / "examples" / "own_lab.py"
+    monkeypatch.chdir(example.parent)
+    commands = [
+        line.split()[1:] for line in example.read_text().splitlines() if "    kmixup " in line
+    ]
+    assert [words[0] for words in commands] == ["train", "league"]
+    for words in commands:
+        code, out, err = kmixup(*words, "--epochs", 2, "--out", here / words[0], "--quiet")
+        assert code == 0, err
+        assert "own_lab:moons" in out
+        assert "own_lab:FarMixup" in out
+
+
 def test_a_network_of_your_own_is_imported_from_a_run_only_if_allowed(kmixup, here):
     rows = [f"{x},{-x},{'up' if x > 0 else 'down'}" for x in range(-30, 30)]
     (here / "table.csv").write_text("\n".join(["a,b,way", *rows]))

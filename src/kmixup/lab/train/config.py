@@ -421,22 +421,25 @@ class TrialData(DataOptions):
         return {name: getattr(self, name) for name in names}
 
 
+def _levels(shift: str) -> Parameter:
+    """Make the option for the levels of a shift."""
+    text = f"Also test under {SHIFTS[shift].summary}. May be repeated."
+    return Parameter(help=text, metavar="EPS", show_default=False)
+
+
 @_options("Test options", 4)
 @dataclass(frozen=True)
 class ExtraTests:
     """How a trained network is tested beside its clean test.
 
     Attributes:
-        noise: Also test under Gaussian noise of this standard deviation, in 255ths of the range
-            of pixels. May be repeated.
-        fgsm: Also test under an FGSM attack of this size, in 255ths of the range of pixels. May
-            be repeated.
+        noise, fgsm: levels of tests under shift, for each of `SHIFTS`.
         clean_statistics: Also test the network with batch-norm statistics recomputed on clean
             training samples, and keep them.
     """
 
-    noise: Annotated[tuple[float, ...], Parameter(show_default=False)] = ()
-    fgsm: Annotated[tuple[float, ...], Parameter(show_default=False)] = ()
+    noise: Annotated[tuple[float, ...], _levels("noise")] = ()
+    fgsm: Annotated[tuple[float, ...], _levels("fgsm")] = ()
     clean_statistics: Flag = False
 
     def for_trial(self) -> dict[str, Any]:
