@@ -22,13 +22,13 @@ def count(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
-def joined(words: Sequence[str]) -> str:
+def joined(words: Sequence[str], conjunction: str = "and") -> str:
     """
     >>> joined(["mixup"]), joined(["k-mixup", "mixup", "ERM"])
     ('mixup', 'k-mixup, mixup and ERM')
     """
     *first, last = words
-    return f"{', '.join(first)} and {last}" if first else last
+    return f"{', '.join(first)} {conjunction} {last}" if first else last
 
 
 def duration(seconds: float) -> str:

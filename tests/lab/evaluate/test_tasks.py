@@ -200,7 +200,7 @@ def test_a_regression_that_is_no_better_than_the_mean_is_noted():
 def test_networks_that_are_no_better_than_the_constant_answer_are_counted():
     worse = NumberScores(error=6.0, baseline=5.0, r2=-0.4)
     better = NumberScores(error=3.0, baseline=5.0, r2=0.6)
-    nothing = "Nothing was learned: try more epochs or another learning rate"
+    nothing = "Try more epochs or another learning rate"
     assert constant_sentence([worse]).endswith(f"RMSE 5.000; the network is no better. {nothing}.")
     assert constant_sentence([worse, better]).endswith("; 1 of 2 networks are no better.")
     assert constant_sentence([better, better]).endswith("RMSE 5.000.")
@@ -209,7 +209,7 @@ def test_networks_that_are_no_better_than_the_constant_answer_are_counted():
 
 def test_after_divergence_only_a_lower_learning_rate_is_advised():
     worse = NumberScores(error=6.0, baseline=5.0, r2=-0.4)
-    assert constant_sentence([worse], diverged=True).endswith("try a lower learning rate.")
+    assert constant_sentence([worse], diverged=True).endswith("Try a lower learning rate.")
 
 
 def test_scores_of_earlier_versions_have_nothing_beside_them():

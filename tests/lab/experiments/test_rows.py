@@ -73,6 +73,9 @@ def test_a_row_has_the_training_error_and_networks_that_have_not_fitted_are_coun
     assert [again(row).training for row in rows] == [*fits, None]
     assert unfitted_sentence(rows).startswith("1 of 2 networks have not fitted their training data")
     assert unfitted_sentence([rows[0], rows[2]]) == ""
+    assert "a higher learning rate" in unfitted_sentence(rows)
+    diverged = failed_row(TRIAL, "DivergedError: the loss became NaN")
+    assert unfitted_sentence([*rows, diverged]).endswith("use a lower learning rate.")
 
 
 def test_a_failed_row_comes_back_with_its_reason():

@@ -264,7 +264,7 @@ def test_after_divergence_a_lower_learning_rate_is_advised(tmp_path):
     rows = [replace(done, scores=constant) for done in sweep(errors, rules=("same",))]
     rows.append(failed(method(16, 1.0), 9))
     _, text, _ = write(tmp_path, rows, tables_of(rows), claim=None, notes=[])
-    assert "try a lower learning rate or balanced class weights" in text
+    assert "Try a lower learning rate or balanced class weights" in text
 
 
 def test_a_new_metric_is_on_the_page_in_cells_and_in_the_frame(tmp_path):

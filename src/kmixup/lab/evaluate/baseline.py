@@ -7,7 +7,7 @@ from statistics import fmean
 
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.scores import AnyScores, ClassScores, NumberScores, metrics_of
-from kmixup.lab.formatting import number
+from kmixup.lab.formatting import joined, number
 
 
 def constant_answer(data: Dataset) -> str:
@@ -64,13 +64,14 @@ def constant_sentence(scores: Iterable[AnyScores], *, diverged: bool = False) ->
     text = f"{text}; {who} {problem}."
     if len(stuck) < len(known):
         return text
-    return f"{text} Nothing was learned: {remedy(regression=regression, diverged=diverged)}."
+    advice = remedy(regression=regression, diverged=diverged)
+    return f"{text} {advice[0].upper()}{advice[1:]}."
 
 
 def remedy(*, regression: bool, diverged: bool) -> str:
     """What to try if networks predict a constant."""
     ways = ["a lower learning rate"] if diverged else ["more epochs", "another learning rate"]
-    return f"try {' or '.join(ways if regression else [*ways, 'balanced class weights'])}"
+    return f"try {joined(ways if regression else [*ways, 'balanced class weights'], 'or')}"
 
 
 def figures(scores: AnyScores) -> list[str]:

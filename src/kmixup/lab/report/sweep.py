@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kmixup.lab.evaluate.baseline import constant_sentence
 from kmixup.lab.evaluate.shifts import SHIFTS
-from kmixup.lab.experiments.rows import Row, done_of, failed_of, unfitted_sentence
+from kmixup.lab.experiments.rows import Row, any_diverged, done_of, failed_of, unfitted_sentence
 from kmixup.lab.figures.surfaces import Picture
 from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import NOTHING, count, duration, number, signed, strength
@@ -290,9 +290,9 @@ def _section(result: TableResult) -> Iterator[doc.Block]:
         )
         text += "." if table.confidence is None else f", at most ± {table.confidence:g}."
     elif table.measure == ERROR:
-        diverged = any("Diverged" in row.reason for row in failed_of(result.rows))
-        scores = (row.scores for row in done_of(result.rows))
-        text = f"{text} {constant_sentence(scores, diverged=diverged)}".rstrip()
+        scores = [row.scores for row in done_of(result.rows)]
+        constant = constant_sentence(scores, diverged=any_diverged(result.rows))
+        text = f"{text} {constant}".rstrip()
         text = f"{text} {unfitted_sentence(result.rows)}".rstrip()
     yield doc.Paragraph(text)
     yield from (doc.Paragraph(f"Note: {note}", style="fine") for note in table.notes)

@@ -12,7 +12,7 @@ from statistics import fmean
 from kmixup.lab.evaluate.baseline import all_constant, constant_sentence
 from kmixup.lab.evaluate.scores import PERCENT, Measure
 from kmixup.lab.experiments.budget import minutes
-from kmixup.lab.experiments.rows import done_of, failed_of, unfitted_sentence
+from kmixup.lab.experiments.rows import any_diverged, done_of, unfitted_sentence
 from kmixup.lab.experiments.search import Round, Tried
 from kmixup.lab.experiments.strategy import Setting
 from kmixup.lab.experiments.tuning import Finalist, Tuned
@@ -102,8 +102,7 @@ def headline(tuned: Tuned) -> doc.Headline:
         return doc.Headline("Every trial of the final test failed.", mood="bad")
     tested = [finalist for finalist in tuned.tests if finalist.mean is not None]
     scores = [row.scores for finalist in tested for row in finalist.done]
-    diverged = any("Diverged" in row.reason for row in failed_of(tuned.rows))
-    constant = constant_sentence(scores, diverged=diverged)
+    constant = constant_sentence(scores, diverged=any_diverged(tuned.rows))
     if all_constant(scores):
         return doc.Headline(
             "Nothing was learned: all networks predict a constant.", [constant], mood="bad"
@@ -134,7 +133,7 @@ def headline(tuned: Tuned) -> doc.Headline:
         text = f"{best.name} is better than {joined(worse)}: test {error}."
     simplest = f"The simplest choice is as good: {NO_MIXING}." if "ERM" in alike else ""
     mood: stats.Mood = "good" if worse and not alike else "open"
-    unfitted = unfitted_sentence(row for finalist in tested for row in finalist.done)
+    unfitted = unfitted_sentence(row for finalist in tested for row in finalist.rows)
     sentences = [s for s in (simplest, constant, unfitted) if s]
     return doc.Headline(text, sentences, line_of(best), mood)
 
