@@ -88,7 +88,7 @@ def test_a_class_that_is_no_whole_number_is_named(tmp_path):
 
 
 def test_an_empty_table_is_named(tmp_path):
-    with pytest.raises(ValueError, match=r"some\.data must have a row for each sample, has none"):
+    with pytest.raises(ValueError, match=r"some\.data must have 9 values in a row, row 1 has 0"):
         read_abalone(write(tmp_path, "\n"), ordinal=True)
 
 

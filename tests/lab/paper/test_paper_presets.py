@@ -221,24 +221,6 @@ def test_the_family_is_all_methods_that_apply():
     assert {trial.seed for trial in trials} == {0, 1, 2}
 
 
-def test_the_family_shares_the_networks_of_few_images():
-    shared = set(PRESETS["family"].trials()) & set(PRESETS["mnist-1000"].trials())
-    assert {trial.method for trial in shared} == {
-        Method("erm"), Method("mixup"), Method("kmixup", 16)
-    }  # fmt: skip
-
-
-def test_a_shorter_family_says_so():
-    family = PRESETS["family"]
-    assert family.shrinkage(family.trials(epochs=5, trials=2)) == (
-        "2 of 3 trials",
-        "Four Bars: parallel bars of alternating classes: 5 of 200 epochs",
-        "MNIST: 5 of 188 epochs",
-    )
-    for table in family.tables:
-        assert table.title.endswith(METHODS[table.method].title)
-
-
 def test_the_small_images_together_are_the_trials_of_their_presets():
     together = {trial.id for trial in PRESETS["small-images"].trials()}
     each = [PRESETS[name].trials() for name in ("mnist-1000", "mnist-5000", "cifar10-5000")]

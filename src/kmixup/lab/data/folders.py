@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -22,57 +22,53 @@ Labelled = list[tuple[Path, int]]
 
 
 def read_tiny_imagenet(folder: Path, limit: int | None = None) -> Parts:
-    """Tiny ImageNet; its validation images are the test part, as its test images have no labels.
+    """Read Tiny ImageNet; its validation images are the test part: its test images have no labels.
 
-    The classes are those of `wnids.txt`, in its order, by their first name in
-    `words.txt`. Images are taken in turn from every class, so that the first ones are
-    not all of one class.
+    The classes are those of `wnids.txt`, in its order, by their first name in `words.txt`. Images
+    are taken in turn from every class, so that the first ones are not all of one class.
     """
-    ids = _filled(folder / "wnids.txt")
+    ids = [line for line in read_lines(folder / "wnids.txt") if line]
     index = {wnid: i for i, wnid in enumerate(ids)}
     words = {row[0]: row[1] for row in _columns(folder / "words.txt", 2)}
     lists = [files(folder / "train" / wnid / "images") for wnid in ids]
-    if not all(lists):
-        raise ValueError(f"{folder} must have training images of {ids[lists.index([])]}, has none")
+    if not lists or not all(lists):
+        wnid = ids[lists.index([])] if lists else "a class in wnids.txt"
+        raise ValueError(f"{folder} must have training images of {wnid}, has none")
     train = in_turn([(path, i) for path in some] for i, some in enumerate(lists))[:limit]
     annotations = folder / "val" / "val_annotations.txt"
     test: Labelled = []
-    for name, wnid, *_ in _columns(annotations, 6):
+    for name, wnid, *_ in _columns(annotations, 6)[:limit]:
+        path = folder / "val" / "images" / name
         if wnid not in index:
             raise ValueError(
                 f"{annotations} must name classes of wnids.txt, has {wnid!r} for {name}"
             )
-        test.append((_inside(folder / "val" / "images", name), index[wnid]))
-    test = test[:limit]
-    missing = next((path.name for path, _ in test if not path.is_file()), None)
-    if missing is not None:
-        raise ValueError(f"{annotations} names an image that is not there, {missing}")
-    x_train, x_test = (
-        _rgb(read_images([p for p, _ in part], size=TINY_SIZE)) for part in (train, test)
-    )
+        if Path(name).name != name or not path.is_file():
+            raise ValueError(f"{annotations} names an image that is not there, {name}")
+        test.append((path, index[wnid]))
+    (x_train, y_train), (x_test, y_test) = (_read(part, size=TINY_SIZE) for part in (train, test))
     classes = tuple(words.get(wnid, wnid).split(",")[0] for wnid in ids)
-    return Parts(x_train, _indices(train), x_test, _indices(test), classes)
+    return Parts(_rgb(x_train), y_train, _rgb(x_test), y_test, classes)
 
 
 def read_label_folders(folder: Path, resize: Size | None = None) -> Samples | Parts:
-    """`label/*.png`, or `train/label/*.png` with or without `test/label/*.png`.
+    """Read `label/*.png`, or `train/label/*.png` with or without `test/label/*.png`.
 
-    Any common image format will do; `resize` is as in `read_images`.
+    `resize` is as in `read_images`.
     """
     first = folder / "train" if (folder / "train").is_dir() else folder
     train, classes = labelled(first)
     if first == folder or not (folder / "test").is_dir():
-        x = read_images([path for path, _ in train], resize=resize)
-        return Samples(x, _indices(train), classes)
+        return Samples(*_read(train, resize=resize), classes)
     test, test_classes = labelled(folder / "test")
     if new := sorted(set(test_classes) - set(classes)):
         raise ValueError(
             f"{folder / 'test'} must have the classes of {folder / 'train'}, {new[0]!r} is not one"
         )
     test = [(path, classes.index(test_classes[i])) for path, i in test]
-    x = read_images([path for path, _ in [*train, *test]], resize=resize)
+    x, y = _read([*train, *test], resize=resize)
     n = len(train)
-    return Parts(x[:n], _indices(train), x[n:], _indices(test), classes)
+    return Parts(x[:n], y[:n], x[n:], y[n:], classes)
 
 
 def suffixes_in(folder: Path) -> set[str]:
@@ -128,29 +124,17 @@ def in_turn(lists: Iterable[Sequence[T]]) -> list[T]:
     return [item for items in rounds for item in items if item is not gap]  # type: ignore[misc]
 
 
-def _indices(items: Labelled) -> Tensor:
-    return torch.tensor([index for _, index in items])
+def _read(items: Labelled, **sizes: Any) -> tuple[Tensor, Tensor]:
+    images = read_images([path for path, _ in items], **sizes)
+    return images, torch.tensor([index for _, index in items])
 
 
 def _rgb(x: Tensor) -> Tensor:
     return x.expand(-1, 3, -1, -1).contiguous()
 
 
-def _inside(folder: Path, name: str) -> Path:
-    if Path(name).name != name:
-        raise ValueError(f"{folder} is to hold plain file names, got {name!r}")
-    return folder / name
-
-
-def _filled(path: Path) -> list[str]:
-    filled = [line for line in read_lines(path) if line]
-    if not filled:
-        raise ValueError(f"{path} must have a line for each class, is empty")
-    return filled
-
-
 def _columns(path: Path, count: int) -> list[list[str]]:
-    rows = [line.split("\t") for line in _filled(path)]
+    rows = [line.split("\t") for line in read_lines(path) if line]
     for number, row in enumerate(rows, 1):
         if len(row) != count:
             raise ValueError(

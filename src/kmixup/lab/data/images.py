@@ -33,6 +33,7 @@ Images = tuple[Tensor, Tensor]  # uint8 (n, channels, height, width), int64 (n,)
 Size = tuple[int, int]
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP")
+IMAGE = f"image in {', '.join(FORMATS)}"
 SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp"}
 PIXELS = 1 << 26  # of one image: 200 MB in RGB
 WIDE = ("I", "F")  # Pillow's modes of more than 8 bits a channel start so; it clips them to 8
@@ -73,15 +74,11 @@ def read_svhn(path: Path) -> Images:
     from scipy.io import loadmat, whosmat  # on first use: it loads slowly
 
     packed = path.stat().st_size  # a missing file is reported as such
-    try:
+    with _whole(path, "MATLAB 5 file"):
         declared = sum(math.prod(shape) for _, shape, _ in whosmat(path))
-    except Exception as error:  # its parser fails in many ways on a damaged file
-        raise _not_matlab(path, error) from error
     check_expansion(path, packed=packed, declared=declared)
-    try:
+    with _whole(path, "MATLAB 5 file"):
         arrays: dict[str, Any] = loadmat(path, variable_names=["X", "y"])
-    except Exception as error:
-        raise _not_matlab(path, error) from error
     if missing := {"X", "y"} - arrays.keys():
         raise ValueError(
             f"{path} must hold the arrays X and y, has no {' and '.join(sorted(missing))}"
@@ -97,8 +94,13 @@ def read_svhn(path: Path) -> Images:
     return torch.from_numpy(x.transpose(3, 2, 0, 1).copy()), _labels(digits, 10, path)
 
 
-def _not_matlab(path: Path, error: Exception) -> ValueError:
-    return ValueError(f"{path} must be a whole MATLAB 5 file, could not be read: {error}")
+@contextmanager
+def _whole(path: Path, what: str) -> Iterator[None]:
+    """Turn the errors of parsers, which are of many kinds on damaged files, into one."""
+    try:
+        yield
+    except Exception as error:
+        raise ValueError(f"{path} must be a whole {what}, could not be read: {error}") from error
 
 
 def _idx_array(path: Path, *, dims: int) -> NDArray[np.uint8]:
@@ -161,10 +163,8 @@ def read_images(
             declared += 3 * math.prod(resize or image.size)
             check_expansion(path.parent, packed=packed, declared=declared)
             grey = grey and image.mode in ("L", "1")
-            try:
+            with _whole(path, IMAGE):
                 colours = image.convert("RGB")
-            except Exception as error:  # each format fails in its own ways on a damaged file
-                raise _damaged(path, error) from error
             if resize is not None:
                 colours = colours.resize(resize[::-1], BILINEAR)
             arrays.append(np.asarray(colours))
@@ -181,12 +181,13 @@ def _opened(path: Path) -> Iterator[Image.Image]:
     with path.open("rb") as stream, warnings.catch_warnings():
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # PIXELS is stricter
         try:
-            # other formats are not tried: that of EPS would start Ghostscript
-            image = Image.open(stream, formats=FORMATS)
-        except Image.DecompressionBombError as error:
-            raise _too_large(path, str(error)) from error
-        except Exception as error:
-            raise _damaged(path, error) from error
+            with _whole(path, IMAGE):
+                # other formats are not tried: that of EPS would start Ghostscript
+                image = Image.open(stream, formats=FORMATS)
+        except ValueError as error:
+            if isinstance(error.__cause__, Image.DecompressionBombError):
+                raise _too_large(path, str(error.__cause__)) from error
+            raise
         if math.prod(image.size) > PIXELS:
             raise _too_large(path, f"{image.size[0]}×{image.size[1]}")
         if image.mode.startswith(WIDE):
@@ -195,12 +196,6 @@ def _opened(path: Path) -> Iterator[Image.Image]:
                 "8 bits first, or store the images as numbers in an .npz"
             )
         yield image
-
-
-def _damaged(path: Path, error: Exception) -> ValueError:
-    return ValueError(
-        f"{path} must be a whole image in {', '.join(FORMATS)}, could not be read: {error}"
-    )
 
 
 def _too_large(path: Path, size: str) -> ValueError:

@@ -67,18 +67,12 @@ def decide(
                 f"in {rows:,} rows: name another column (--target), or insist on --task classes"
             )
         return Decision("classes")
-    if not (values == np.rint(values)).all():
-        return Decision(
-            "regression", _note(name, distinct, "regression") if distinct <= FEW else None
-        )
-    if distinct > MANY and distinct > MANY_SHARE * rows:
-        return Decision("regression", _note(name, distinct, "regression"))
-    return Decision("classes", _note(name, distinct, "classes") if distinct > FEW else None)
-
-
-def _note(name: str, distinct: int, task: Task) -> str:
-    other = "classes" if task == "regression" else "regression"
-    return (
+    whole = bool((values == np.rint(values)).all())
+    many = distinct > MANY and distinct > MANY_SHARE * rows
+    task, other = ("classes", "regression") if whole and not many else ("regression", "classes")
+    note = (
         f"the target {name!r} has {distinct:,} distinct numbers and is taken for {task}: "
         f"--task {other} takes it for {other}"
     )
+    is_clear = distinct <= FEW if whole else distinct > FEW
+    return Decision(task, None if is_clear else note)

@@ -74,11 +74,9 @@ def read_phishing(path: Path) -> Samples:
 
 
 def _cells(path: Path, columns: int) -> Cells:
-    """Cells between commas, `columns` in a row."""
+    """Return the cells between commas, `columns` in a row."""
     rows = [[cell.strip() for cell in line.split(",")] for line in read_lines(path) if line]
-    if not rows:
-        raise ValueError(f"{path} must have a row for each sample, has none")
-    for number, row in enumerate(rows, 1):
+    for number, row in enumerate(rows or [[]], 1):
         if len(row) != columns:
             raise ValueError(
                 f"{path} must have {columns} values in a row, row {number} has {len(row)}"
@@ -87,14 +85,13 @@ def _cells(path: Path, columns: int) -> Cells:
 
 
 def _numbers(cells: Cells, path: Path, *, missing: str = "") -> NDArray[np.float32]:
-    """Finite numbers, and NaN for cells that are the mark `missing`."""
+    """Return finite numbers, and NaN for cells that are the mark `missing`."""
     import pandas as pd  # on first use: it loads slowly
 
     flat = pd.to_numeric(cells.ravel(), errors="coerce")
     with np.errstate(over="ignore"):
         numbers = flat.reshape(cells.shape).astype(np.float32)
-    absent = cells == missing if missing else np.zeros(cells.shape, bool)
-    for row, column in np.argwhere(~np.isfinite(numbers) & ~absent)[:1]:
+    for row, column in np.argwhere(~np.isfinite(numbers) & (cells != missing))[:1]:
         raise ValueError(
             f"{path} must hold finite numbers, row {row + 1} has {str(cells[row, column])!r}"
         )
@@ -102,7 +99,7 @@ def _numbers(cells: Cells, path: Path, *, missing: str = "") -> NDArray[np.float
 
 
 def _samples(x: NDArray[np.float32], labels: Cells, path: Path) -> Samples:
-    """The labels that occur become the classes, in their order."""
+    """Return samples whose classes are the labels that occur, in their order."""
     for row, label in enumerate(labels, 1):
         if not label.lstrip("-").isdecimal():
             raise ValueError(
