@@ -3,8 +3,10 @@
 import csv
 import io
 
+import pandas as pd
 import pytest
 from own_tables import mixed, regression
+from sklearn.metrics import confusion_matrix
 
 import kmixup.lab
 
@@ -28,7 +30,7 @@ def test_predictions_are_a_csv_with_a_line_for_every_sample(kmixup, here, run):
     assert code == 0, err
     assert "new.csv has columns that the network ignores: churn" in err
     lines = list(csv.DictReader(io.StringIO(out)))
-    assert [line["sample"] for line in lines] == [str(i) for i in range(1, 21)]
+    assert [line["sample"] for line in lines] == [f"C{100000 + 7 * i}" for i in range(20)]
     for line in lines:
         leaves, stays = (float(line[f"probability of {name}"]) for name in ("leaves", "stays"))
         assert leaves + stays == pytest.approx(1, abs=1e-5)
@@ -58,3 +60,23 @@ def test_what_cannot_be_predicted_is_said_in_a_sentence(kmixup, here):
     mixed(here / "new.csv", rows=5)
     code, _, err = kmixup("predict", "run", "new.csv")
     assert (code, "run must be the folder of a run that has ended" in err) == (2, True)
+
+
+@pytest.mark.slow
+def test_labelled_samples_are_evaluated(kmixup, here, run):
+    mixed(here / "new.csv", rows=40, seed=1)
+    code, out, err = kmixup("evaluate", "run", "new.csv")
+    assert code == 0, err
+    truth = pd.read_csv(here / "new.csv")["churn"]
+    predicted = kmixup_predictions(run, here / "new.csv")
+    matrix = confusion_matrix(truth, predicted, labels=["leaves", "stays"])
+    assert f"error {float((truth != predicted).mean()):.4g}\n" in out
+    assert [line.split() for line in out.splitlines()[-2:]] == [
+        [name, *map(str, row)] for name, row in zip(["leaves", "stays"], matrix, strict=True)
+    ]
+    code, out, _ = kmixup("evaluate", "run", "new.csv", "--threshold", 0)
+    assert out.splitlines()[-1].split() == ["stays", "0", str(int((truth == "stays").sum()))]
+    code, _, err = kmixup("evaluate", "run", "new.csv", "--threshold", 3)
+    assert (code, "threshold must be a probability in [0, 1]" in err) == (2, True)
+    code, _, err = kmixup("evaluate", "run", "new.csv", "--target", "city")
+    assert (code, "must hold one of the classes leaves, stays" in err) == (2, True)

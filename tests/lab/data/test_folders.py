@@ -99,9 +99,7 @@ def test_annotations_of_another_form_are_named(tiny):
 
 def test_an_empty_list_of_classes_is_named(tiny):
     (tiny / "wnids.txt").write_text("\n")
-    with pytest.raises(
-        ValueError, match=r"must have training images of a class in wnids\.txt, has none"
-    ):
+    with pytest.raises(ValueError, match=r"training images of a class in wnids\.txt, has none"):
         read_tiny_imagenet(tiny)
 
 

@@ -6,7 +6,7 @@ import pytest
 from own_tables import imbalanced, mixed
 
 from kmixup.lab.data import load
-from kmixup.lab.data.inputs import InputPipeline
+from kmixup.lab.data.inputs import InputPipeline, read_targets
 
 
 def frame(**columns):
@@ -74,6 +74,23 @@ def test_a_number_beyond_float32_once_it_is_scaled_is_named(tmp_path):
     inputs = InputPipeline.of(load(str(train), target="target"))
     with pytest.raises(ValueError, match=message):
         inputs.read(other)
+
+
+def test_targets_are_read_from_tables_arrays_and_folders(tmp_path):
+    path = tmp_path / "own.csv"
+    frame().to_csv(path, index=False)
+    rows, y = read_targets(path, (), ("x", "y"), None)
+    assert (rows.tolist(), y.tolist()) == (list(range(24)), [0, 1, 0] * 8)
+    np.savez(tmp_path / "own.npz", x=np.zeros((3, 2)), y=[7, 5, 7])
+    names = ("1", "2", "3")
+    assert read_targets(tmp_path / "own.npz", names, ("5", "7"), None)[1].tolist() == [1, 0, 1]
+    assert read_targets(tmp_path / "own.npz", names, (), None)[1].tolist() == [7, 5, 7]
+    assert read_targets(tmp_path, ("cat/1.png", "a/2.png"), ("a", "cat"), None)[1].tolist() == [
+        1,
+        0,
+    ]
+    with pytest.raises(ValueError, match="must have labels among 5, 8, has '7'"):
+        read_targets(tmp_path / "own.npz", names, ("5", "8"), None)
 
 
 def test_a_mixed_table_reads_alike_before_and_after_it_is_written(tmp_path):

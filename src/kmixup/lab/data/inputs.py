@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from kmixup.lab.data.dataset import Dataset, normalise
 from kmixup.lab.data.folders import files
 from kmixup.lab.data.images import SUFFIXES, Size, read_images
-from kmixup.lab.data.own import TABLES, array_in, read_npz, tensor_of
+from kmixup.lab.data.own import TABLES, array_in, class_name, read_npz, tensor_of
 from kmixup.lab.data.preparation import check_representable
 from kmixup.lab.files import check_regular
 
@@ -226,6 +227,44 @@ class InputPipeline:
             encoder,
             None if resize is None else (int(resize[0]), int(resize[1])),
         )
+
+
+def read_targets(
+    path: Path, names: Sequence[str], classes: tuple[str, ...], target: str | None
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return the numbers of the labelled samples in a file or folder, and their targets.
+
+    Args:
+        path: a table with the column `target`, an `.npz` with an array y, or a folder of images
+            in a sub-folder for each class.
+        names: of all samples, as `InputPipeline.read` returns them.
+        classes: names of the classes; empty for a regression.
+        target: the column; by default as in `kmixup.lab.data.load`.
+    """
+    if path.suffix.lower() in TABLES:
+        from kmixup.lab.data.tables import TargetReader, read_table, target_name
+
+        table = read_table(path, as_text=None if target is None else [target])
+        target = target_name(table, target, [])
+        cells = table.frame[target]
+        reader = TargetReader(target, classes)
+        if not classes:
+            reader = TargetReader.infer(cells, target, "regression", table.delimiter, [])
+        with_target, targets = reader.read(cells, str(path))
+        return with_target.numpy(), targets.numpy()
+    rows = np.arange(len(names), dtype=np.int64)
+    if path.is_dir():
+        labels = [Path(name).parent.name for name in names]
+    else:
+        y = array_in(read_npz(path), "y", path)
+        if not classes:
+            return rows, y.astype(np.float64)
+        labels = [class_name(value) for value in y.tolist()]
+    if unknown := sorted(set(labels) - set(classes)):
+        raise ValueError(
+            f"{path} must have labels among {', '.join(classes[:12])}, has {unknown[0]!r}"
+        )
+    return rows, np.array([classes.index(label) for label in labels])
 
 
 def sample_ids(rows: Any, encoder: TableEncoder) -> list[str] | None:

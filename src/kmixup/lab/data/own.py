@@ -134,7 +134,7 @@ def samples_of(arrays: Arrays, source: str, *, task: Task | None = None) -> Samp
     numbers = None if y.dtype.kind == "U" else distinct.astype(np.float64)
     decision = decide(numbers, distinct=len(distinct), rows=len(y), task=task, name="y")
     notes = () if decision.note is None else (decision.note,)
-    classes = () if decision.task == "regression" else tuple(map(_name, distinct.tolist()))
+    classes = () if decision.task == "regression" else tuple(map(class_name, distinct.tolist()))
     targets = _targets(y, distinct, decision.task, "y", source)
     if "x_test" not in arrays or "y_test" not in arrays:
         return Samples(x, targets, classes, notes=notes)
@@ -296,9 +296,10 @@ def _targets(y: NDArray[Any], distinct: NDArray[Any], task: Task, name: str, sou
     return torch.from_numpy(numbers)
 
 
-def _name(value: float | str) -> str:
-    """
-    >>> _name(3), _name(3.0), _name("cat")
+def class_name(value: float | str) -> str:
+    """Return the name of a class in an array.
+
+    >>> class_name(3), class_name(3.0), class_name("cat")
     ('3', '3', 'cat')
     """
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -109,7 +109,7 @@ def samples_of(table: Table, options: OwnOptions, y: Any = None) -> Samples | Pa
     """
     frame, notes = table.frame, list(table.notes)
     if y is None:
-        target = _target_name(table, options.target, notes)
+        target = target_name(table, options.target, notes)
         y, frame = frame[target], frame.drop(columns=target)
     else:
         target, y = options.target or "y", pd.Series(np.asarray(y))
@@ -353,7 +353,7 @@ def _values(
 # targets
 
 
-def _target_name(table: Table, target: str | None, notes: list[str]) -> str:
+def target_name(table: Table, target: str | None, notes: list[str]) -> str:
     """Return the target's name, with a note where it is a guess."""
     header = list(table.frame.columns)
     if len(header) < 2:

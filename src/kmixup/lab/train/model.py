@@ -21,7 +21,8 @@ from torch import Tensor, nn
 
 from kmixup.lab.checks import SettingError
 from kmixup.lab.data import Dataset
-from kmixup.lab.data.inputs import InputPipeline
+from kmixup.lab.data.inputs import InputPipeline, read_targets
+from kmixup.lab.evaluate.labelled import Evaluation, evaluate_classes, evaluate_numbers
 from kmixup.lab.files import replace_content
 from kmixup.lab.models import build
 from kmixup.lab.models.registry import OWN
@@ -44,7 +45,7 @@ class Predictions:
     """A network's predictions for new samples.
 
     Attributes:
-        names: the number of each sample's row, from 1, or its file.
+        names: the id of each sample, the number of its row, from 1, or its file.
         values: predicted classes by name, or numbers in the target's own unit, `(n,)`.
         probabilities: of every class, `(n, classes)`; None in a regression.
         notes: what a user should know about how the samples were read.
@@ -116,6 +117,29 @@ class Model:
         probabilities = outputs.softmax(1).numpy()
         chosen = np.array(self.classes)[probabilities.argmax(1)]
         return Predictions(new.names, chosen, probabilities, new.notes)
+
+    def evaluate(
+        self, samples: str | Path, *, target: str | None = None, threshold: float | None = None
+    ) -> Evaluation:
+        """Return error, confusion matrix and scores of each class on labelled samples.
+
+        Args:
+            samples: the path of a table, of an `.npz` with arrays x and y, or of a folder of
+                images with a sub-folder for each class.
+            target: the column of a table; by default the one that the network was trained for.
+            threshold: for two classes, the probability from which the second one is predicted.
+        """
+        path = Path(samples).expanduser()
+        predictions = self.predictions(path)
+        target = target or self.record.get("trial", {}).get("target")
+        rows, y = read_targets(path, predictions.names, self.classes, target)
+        if predictions.probabilities is not None:
+            shares = predictions.probabilities[rows]
+            return evaluate_classes(shares, y, self.classes, threshold=threshold)
+        if threshold is not None:
+            raise SettingError("threshold", f"is for two classes, got {threshold}: leave it out")
+        values = predictions.values[rows]
+        return evaluate_numbers(values, y, mean=self.target_mean, std=self.target_std)
 
     def save(self, folder: str | Path) -> None:
         """Write both files into a folder, each whole or not at all."""
