@@ -20,7 +20,7 @@ FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 COMMANDS = {
     "train": ("iris --k 16", "train one network"),
     "predict": ("RUN new.csv", "predict new samples with a trained network"),
-    "evaluate": ("RUN labelled.csv", "score a trained network on labelled samples"),
+    "evaluate": ("RUN test.csv", "score a trained network on labelled samples"),
     "tune": ("iris", "choose k and alpha for your data"),
     "inspect": ("table.csv", "see what k and alpha do to your data"),
     "league": ("iris cancer", "compare methods at an equal budget"),

@@ -288,7 +288,7 @@ def test_a_reader_that_leaves_a_pipe_is_no_traceback():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("bake", "there is no command 'bake': use train, predict, tune"),
+        ("bake", "there is no command 'bake': use train, predict, evaluate, tune"),
         ("trian iris", "there is no command 'trian': did you mean train?"),
         ("data bake", "there is no command 'bake': use list, info, fetch"),
         ("train", "DATA is missing: see kmixup train --help"),

@@ -47,17 +47,21 @@ class Defaults:
     protocol: Protocol
 
 
-def own_table_protocol(n: int, *, regression: bool = False) -> Protocol:
-    """Return the protocol for your own table with `n` training rows.
+def own_table_protocol(n: int, *, balance: float = 1.0) -> Protocol:
+    """Return the protocol for your own table.
 
     The paper's protocol has one step per epoch on a table of 120 rows, and too little weight
     decay for one: the network is under-trained, and overfits once it trains longer. So batches
-    are smaller, there are at least `STEPS` steps, and weight decay falls with n (stronger for a
-    regression: there a classifier would give up rare classes; see `benchmarks/own_data.py`).
+    are smaller, there are at least `STEPS` steps, and weight decay is 6 / n, or down to 2 / n
+    where a class is so rare that the network would give it up (see `benchmarks/own_data.py`).
 
-    >>> small, large = own_table_protocol(100), own_table_protocol(20_000)
+    Args:
+        n: number of training rows.
+        balance: size of the rarest class over the mean size; 1 for a regression.
+
+    >>> small, large = own_table_protocol(200), own_table_protocol(60_000)
     >>> small.batch_size, small.epochs, small.weight_decay
-    (32, 500, 0.02)
+    (32, 286, 0.03)
     >>> large.batch_size, large.epochs, large.weight_decay
     (128, 200, 0.0001)
     """
@@ -66,7 +70,7 @@ def own_table_protocol(n: int, *, regression: bool = False) -> Protocol:
     return Protocol(
         epochs=max(200, -(-STEPS // steps_per_epoch)),
         rate=0.01,
-        weight_decay=min(max((6 if regression else 2) / n, 1e-4), 0.03),
+        weight_decay=float(f"{min(max(6 * max(balance, 1 / 3) / n, 1e-4), 0.03):.2g}"),
         batch_size=batch_size,
     )
 
@@ -93,8 +97,9 @@ def defaults_for(name: str, data: Dataset | None = None) -> Defaults:
     else:
         model = f"mlp-{'-'.join(map(str, OWN_HIDDEN))}"
     if data is not None and name not in ENTRIES and kind == "table":
-        regression = data.task == "regression"
-        protocol = own_table_protocol(len(data.x_train), regression=regression)
-        return Defaults(kind, model, protocol)
+        n, balance = len(data.x_train), 1.0
+        if data.task == "classes":
+            balance = int(data.y_train.bincount().min()) * data.num_classes / n
+        return Defaults(kind, model, own_table_protocol(n, balance=balance))
     protocol = replace(BY_NAME.get(name, BY_KIND[kind]), augment=name in CROPPED)
     return Defaults(kind, model, protocol)
