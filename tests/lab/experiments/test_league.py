@@ -136,20 +136,6 @@ def test_no_setting_wins_before_all_have_ended():
         assert contest.chosen(mixup, others) == {}
 
 
-def test_the_possible_trials_are_what_tunes_and_a_test_of_every_setting():
-    contest = contest_of()
-    possible = contest.possible_trials
-    assert len(possible) == len(set(possible))
-    assert possible[: len(contest.tuning_trials)] == contest.tuning_trials
-    tests = {trial for trial in possible if trial.validation is None}
-    assert tests == {
-        replace(contest.base, method=method, seed=number)
-        for entrant in contest.entrants
-        for method in entrant.settings
-        for number in (0, 1)
-    }
-
-
 def test_data_and_protocol_are_those_of_the_published_tables():
     for name in SMALL:
         contest = contest_of(name, methods=["erm", "mixup"])

@@ -8,10 +8,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from kmixup.lab.checks import SettingError
 from kmixup.lab.commands.execution import (
     announce_page,
     finish,
-    finished_trials,
     make_engine,
     print_document,
     print_estimate,
@@ -21,7 +21,7 @@ from kmixup.lab.commands.options import Out, import_from_here, print_status, typ
 from kmixup.lab.experiments.budget import final_trials
 from kmixup.lab.experiments.driver import SweepOutcome
 from kmixup.lab.experiments.league import Contest, Result, make_contests, play, result_of
-from kmixup.lab.experiments.rows import Row
+from kmixup.lab.experiments.rows import Row, read
 from kmixup.lab.formatting import count
 from kmixup.lab.train.config import Execution, Flag, Trial
 from kmixup.lab.train.methods import METHODS
@@ -97,10 +97,14 @@ def league(
         return 0
     folder = (out or Path("out") / "league").expanduser()
     if so_far:
-        possible = [trial for contest in contests for trial in contest.possible_trials]
-        outcome = finished_trials(possible, folder)
-        ended = {row.id: row for row in outcome.rows}
+        ended = {row.id: row for row in read(folder)}
         results = [result_of(contest, ended) for contest in contests]
+        outcome = SweepOutcome([row for result in results for row in result.rows], ran=0)
+        if not outcome.rows:
+            raise SettingError(
+                "out",
+                f"must hold rows of these trials, {folder} has none: run them without --so-far",
+            )
     else:
         results, outcome = _play(contests, folder, execution)
     return finish(outcome, folder, _report(results, folder, quiet=execution.quiet))

@@ -79,17 +79,14 @@ def cores() -> int:
 class Local:
     """A pool of processes on this machine.
 
-    Attributes:
-        workers: number of processes, by default one for each core.
-        attempts: how often a unit is tried when its process is lost.
-        patience: seconds without a heartbeat after which a process is killed. A process that
-            computes nothing stops its heartbeats after five times as long.
-        resting: processes that wait for the next sweep; None where they end with each.
+    A process that sends no heartbeat for `patience` seconds is killed. A process that computes
+    nothing stops its heartbeats after five times as long.
     """
 
-    workers: int = field(default_factory=cores)
-    attempts: int = 3
+    workers: int = field(default_factory=cores)  # processes
+    attempts: int = 3  # how often a unit is tried when its process is lost
     patience: float = 120.0
+    # processes that wait for the next sweep; None where they end with each
     resting: list[_Worker] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -140,11 +137,7 @@ class Local:
 
 
 class _Worker:
-    """A process that runs one unit after another, and sends heartbeats.
-
-    Args:
-        patience: seconds without a heartbeat after which the process is lost.
-    """
+    """A process that runs one unit after another, and sends heartbeats."""
 
     unit: Unit
     attempt: int
@@ -287,18 +280,14 @@ def lost(unit: Unit, reason: str, attempts: int, *, memory: bool) -> list[Row]:
 class Ray:
     """A Ray cluster, with one task for each unit.
 
-    Attributes:
-        address: "auto", "host:port" or "ray://host:port" of a running cluster; None starts a
-            cluster on this machine.
-        num_cpus: cores that a task reserves, whole or in part.
-        num_gpus: GPUs that a task reserves, whole or in part.
-        retries: how often a task is given to another node when its own is lost.
+    The address is "auto", "host:port" or "ray://host:port" of a running cluster; None starts one
+    on this machine.
     """
 
     address: str | None = None
-    num_cpus: float = 1
+    num_cpus: float = 1  # that a task reserves, whole or in part
     num_gpus: float = 0
-    retries: int = 3
+    retries: int = 3  # how often a task is given to another node when its own is lost
 
     def __post_init__(self) -> None:
         for name in ("num_cpus", "num_gpus"):

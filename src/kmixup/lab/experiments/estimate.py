@@ -29,22 +29,13 @@ PER_WEIGHT = 12  # bytes of a weight, its gradient and its momentum
 
 @dataclass(frozen=True)
 class TimeEstimate:
-    """What a sweep would take on one core.
+    """What a sweep would take on one core."""
 
-    Attributes:
-        seconds: of all units together.
-        longest: seconds of the longest unit.
-        unknown: why some units could not be probed, each reason once.
-        noise: data sets that are not downloaded, which were timed on noise of their shape.
-        memory: bytes that the largest network needs to train, without its data; 0 for networks
-            that are trained as batched ensembles.
-    """
-
-    seconds: float
-    longest: float
-    unknown: tuple[str, ...] = ()
-    noise: tuple[str, ...] = ()
-    memory: int = 0
+    seconds: float  # of all units together
+    longest: float  # seconds of the longest unit
+    unknown: tuple[str, ...] = ()  # why some units could not be probed, each reason once
+    noise: tuple[str, ...] = ()  # data sets that were timed on noise, for they are not downloaded
+    memory: int = 0  # bytes to train the largest network, without its data; 0 for fleets
 
     def on(self, workers: int) -> float:
         """Return the seconds on this many workers.

@@ -9,7 +9,7 @@ chooses for itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -110,17 +110,6 @@ class Contest:
         )
         return list(dict.fromkeys(trials))
 
-    @property
-    def possible_trials(self) -> list[Trial]:
-        """All trials that may be run: those that tune, and the tests of all settings."""
-        tests = (
-            trial
-            for entrant in self.entrants
-            for method in entrant.settings
-            for trial in final_trials(self.base, dict.fromkeys(range(self.trials), method))
-        )
-        return [*self.tuning_trials, *dict.fromkeys(tests)]
-
     def chosen(self, entrant: Entrant, rows: Mapping[str, Row]) -> dict[int, Method]:
         """Return the setting with the lowest validation error, by trial.
 
@@ -128,15 +117,14 @@ class Contest:
         """
         if len(entrant.settings) == 1:
             return dict.fromkeys(range(self.trials), entrant.settings[0])
-        return dict(self._winners(entrant, rows))
-
-    def _winners(self, entrant: Entrant, rows: Mapping[str, Row]) -> Iterator[tuple[int, Method]]:
+        winners = {}
         for number in range(self.trials):
-            tried = [rows.get(trial.id) for trial in self.tuning(entrant, number)]
-            ended = [row for row in tried if row is not None]
+            tried = self.tuning(entrant, number)
+            ended = [rows[trial.id] for trial in tried if trial.id in rows]
             winner = choose({row.trial.method: [validation_error(row)] for row in ended})
             if winner is not None and len(ended) == len(tried):
-                yield number, winner
+                winners[number] = winner
+        return winners
 
     def test_trials(self, rows: Mapping[str, Row]) -> list[Trial]:
         """Return the trials that test the winners, each once."""
@@ -190,13 +178,7 @@ class Result:
 def play(
     contest: Contest, run: Run, on_status: Callable[[str], object] = lambda sentence: None
 ) -> Result:
-    """Tune on validation samples, then test.
-
-    Args:
-        contest: what to run.
-        run: trains the trials that have no row yet, and returns the rows of all.
-        on_status: called with a sentence before each part.
-    """
+    """Tune on validation samples, then test; `on_status` gets a sentence before each part."""
     rows: dict[str, Row] = {}
     on_status(f"{contest.name}: tuning on validation samples")
     rows.update((row.id, row) for row in run(contest.tuning_trials))

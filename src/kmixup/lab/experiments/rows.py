@@ -79,19 +79,12 @@ class TrainingCurve:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialRow:
-    """Base class of `Done` and `Failed`.
+    """Base class of `Done` and `Failed`."""
 
-    Attributes:
-        trial: what was run.
-        versions: of kmixup, Python and the packages that a result depends on.
-        machine: where the trial was run; empty in published rows.
-        finished: when the trial ended, in UTC and ISO 8601.
-    """
-
-    trial: Trial
-    versions: Mapping[str, str]
-    machine: Mapping[str, Any]
-    finished: str
+    trial: Trial  # what was run
+    versions: Mapping[str, str]  # of kmixup, Python and the packages that a result depends on
+    machine: Mapping[str, Any]  # where the trial was run; empty in published rows
+    finished: str  # when the trial ended, in UTC and ISO 8601
 
     @cached_property
     def id(self) -> str:
@@ -109,30 +102,18 @@ class TrialRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Done(TrialRow):
-    """The row of a trial that succeeded.
+    """The row of a trial that succeeded."""
 
-    Attributes:
-        alpha: that the network was trained with; infinite if lam was always one half.
-        xi: the strength of mixing, None if it is not known.
-        data: the data that the trial was run on.
-        scores: of the final weights, on the test samples.
-        shifts: the scores under each shift of the trial, by name and level.
-        clean: the scores with batch-norm statistics recomputed on clean training samples; None if
-            they were not requested, or the network has no batch norm.
-        training: the training error, and whether the network has fitted the training data, as in
-            the record of a run; None in older rows.
-        seconds: of training.
-        curve: loss and error during training.
-    """
-
-    alpha: float
-    xi: float | None
+    alpha: float  # that the network was trained with; infinite if lam was always one half
+    xi: float | None  # the strength of mixing, None if it is not known
     data: DataUsed
-    scores: AnyScores
-    shifts: Mapping[str, Mapping[float, Scores]] = field(default_factory=dict)
+    scores: AnyScores  # of the final weights, on the test samples
+    shifts: Mapping[str, Mapping[float, Scores]] = field(default_factory=dict)  # by name and level
+    # the scores with batch-norm statistics recomputed on clean training samples, on request
     clean: AnyScores | None = None
+    # the training error, and whether the network has fitted the training data; None in older rows
     training: Mapping[str, Any] | None = None
-    seconds: float
+    seconds: float  # of training
     curve: TrainingCurve
 
     @classmethod
@@ -193,15 +174,10 @@ class Done(TrialRow):
 
 @dataclass(frozen=True, kw_only=True)
 class Failed(TrialRow):
-    """The row of a trial that failed.
+    """The row of a trial that failed."""
 
-    Attributes:
-        reason: the error, in one line.
-        traceback: where the error was raised, empty if the worker was lost.
-    """
-
-    reason: str
-    traceback: str
+    reason: str  # the error, in one line
+    traceback: str  # where the error was raised, empty if the worker was lost
 
     def _plain(self, where: Plain) -> Plain:
         trial = self.trial.to_dict()
