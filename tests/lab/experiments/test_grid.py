@@ -117,6 +117,7 @@ def test_trials_of_a_seed_share_split_weights_and_order_in_all_cells():
         ({"data": []}, "data must have at least one value, got an empty list"),
         ({"model": []}, "model must have at least one value, got an empty list"),
         ({"protocol": {"rate": []}}, "rate must have at least one value, got an empty list"),
+        ({"protocol": {"augment": "yes"}}, "augment must be true or false, got 'yes'"),
         ({"protocol": {"speed": 1}}, "protocol.speed is not a setting: those of a Protocol are e"),
         ({"data": "irsi"}, "there is no data set or file 'irsi': did you mean iris"),
         ({"method": "cutup"}, "method must be one of erm, mixup, kmixup, nearest, manif"),

@@ -41,7 +41,7 @@ GRACE = 10.0  # seconds for a process that has closed its connection to end
 BEAT = 5.0  # seconds between two heartbeats of a worker, at most
 START = 300.0  # seconds for a worker to start, at least
 IDLE = 0.01  # share of the time that a process which computes nothing may use
-HUNG = 5  # a process that computes nothing for this many times the patience has no heartbeat
+HUNG = 15  # a process that computes nothing for this many times the patience has no heartbeat
 SUBMITTED = 100  # tasks that Ray is given ahead of their turn
 REACH = 5.0  # seconds for a Ray cluster to answer
 POLL = 1.0  # seconds between two looks at Ray's tasks, in which Ctrl-C may not be heard
@@ -80,7 +80,7 @@ class Local:
     """A pool of processes on this machine.
 
     A process that sends no heartbeat for `patience` seconds is killed. A process that computes
-    nothing stops its heartbeats after five times as long.
+    nothing stops its heartbeats after fifteen times as long, for it may wait for shared data.
     """
 
     workers: int = field(default_factory=cores)  # processes
