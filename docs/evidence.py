@@ -1,7 +1,8 @@
 """Pictures of published rows: `python docs/evidence.py` draws them into docs/img.
 
-`gains` has the differences between ERM, mixup and k-mixup on every data set, `low_data` the errors
-against alpha on small training sets. Every picture carries its numbers as text, so that a test can
+`hero` shows random and matched pairs, and errors of mixup and k-mixup against alpha; `gains` the
+differences between ERM, mixup and k-mixup on every data set; `low_data` all errors against alpha on
+small training sets. Every picture carries its numbers as text, so that a test can
 compare them with the rows.
 """
 
@@ -11,15 +12,21 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
+import torch
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
+from torch import Tensor
 
+from kmixup import KMixup
+from kmixup.lab.data.toy import DRAW
 from kmixup.lab.experiments.rows import read
 from kmixup.lab.files import replace_content
 from kmixup.lab.paper.presets import PRESETS
-from kmixup.lab.plotting import BLACK, BLUE, FAINT, panels, png, shade, styled
+from kmixup.lab.plotting import BLACK, BLUE, FAINT, ORANGE, panels, png, shade, styled
 from kmixup.lab.report.comparisons import best_against_best
 from kmixup.lab.report.frame import Cell, TableResult, results_of
 from kmixup.lab.report.stats import PairedDifference, paired
@@ -45,6 +52,11 @@ PHOTOS = {
     "with clean batch norm, %": "-clean",
     "under noise of 16/255, %": "-noise-16",
     "under FGSM of 2/255, %": "-fgsm-2",
+}
+PAIRS = {"mixup: random pairs": 1, "k-mixup: matched pairs": 64}  # k by the title of a panel
+HERO = {
+    "MNIST, 1,000 images:\ntest error, %": "",
+    "the same, test images\nwith noise of 64/255, %": "-noise-64",
 }
 ALPHA = 1.0
 QUESTIONS = (
@@ -111,7 +123,51 @@ def gains(shown: Mapping[str, Mapping[str, tuple[float, float, float]]]) -> Figu
     return figure
 
 
-def low_data_figures(preset: str, tests: Mapping[str, str]) -> dict[str, object]:
+def hero_figures() -> dict[str, Any]:
+    """Errors of ERM, mixup and the largest k; nothing for the two panels of pairs."""
+    errors = low_data_figures("mnist-1000", HERO)
+    kept = {
+        title: {name: lines[name] for name in ("ERM", "mixup", "k = 64")}
+        for title, lines in errors.items()
+    }
+    return {title: {} for title in PAIRS} | kept
+
+
+@styled
+def hero(shown: Mapping[str, Mapping[str, Mapping[str, tuple[float, float]]]]) -> Figure:
+    """Random and matched pairs of a toy, and the error against alpha."""
+    figure, axes = panels(1, len(shown), size=(2.6, 2.6))
+    points, classes = DRAW["swiss-roll"](128, torch.Generator().manual_seed(1))
+    for panel, (title, lines) in zip(axes[0], shown.items(), strict=True):
+        panel.set_title(title)
+        if title in PAIRS:
+            mix = KMixup(PAIRS[title], generator=torch.Generator().manual_seed(0))
+            _draw_pairs(panel, points, classes, mix.draw(points).partner)
+            continue
+        _against_alpha(panel, lines)
+        for bars, (name, values) in zip(panel.containers, list(lines.items())[1:], strict=True):
+            panel.annotate(
+                name, (16, values["16"][0]), xytext=(6, 0), textcoords="offset points",
+                color=bars[0].get_color(), va="center", annotation_clip=False,
+            )  # fmt: skip
+    first, lines = axes[0][len(PAIRS)], shown[next(iter(HERO))]
+    ((mean, _),) = lines["ERM"].values()
+    first.annotate("no mixup", (0.05, mean), xytext=(0, -6), textcoords="offset points", va="top")
+    return figure
+
+
+def _draw_pairs(panel: Axes, points: Tensor, classes: Tensor, partner: Tensor) -> None:
+    """Points in the colours of their classes, lines to their partners, and the mixed points."""
+    pairs = torch.stack([points, points[partner]], 1)
+    panel.add_collection(LineCollection(list(pairs.numpy()), colors=FAINT, linewidths=0.7))
+    for label, colour in enumerate((ORANGE, BLUE)):
+        panel.scatter(*points[classes == label].T.numpy(), s=12, color=colour)
+    panel.scatter(*pairs.mean(1).T.numpy(), s=5, color=BLACK)
+    panel.set_aspect("equal")
+    panel.set_axis_off()
+
+
+def low_data_figures(preset: str, tests: Mapping[str, str]) -> dict[str, Any]:
     """Mean and standard error by alpha, for ERM and every k, on every test."""
     shown = {}
     for title, test in tests.items():
@@ -154,7 +210,8 @@ def _against_alpha(panel: Axes, lines: Mapping[str, Mapping[str, tuple[float, fl
     panel.set_xlabel("alpha")
 
 
-PICTURES: Mapping[str, tuple[Callable[[], dict[str, object]], Callable[..., Figure]]] = {
+PICTURES: Mapping[str, tuple[Callable[[], dict[str, Any]], Callable[..., Figure]]] = {
+    "hero": (hero_figures, hero),
     "evidence-gains": (gains_figures, gains),
     "evidence-mnist-1000": (partial(low_data_figures, "mnist-1000", DIGITS), low_data),
     "evidence-mnist-5000": (partial(low_data_figures, "mnist-5000", DIGITS), low_data),

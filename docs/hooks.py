@@ -230,10 +230,10 @@ def notes_of_tables() -> str:
 
 
 def what_to_expect() -> str:
-    """The honest table of the README, so that there is one of it."""
+    """The table of verdicts in the README, so that there is only one."""
     _, _, rest = (ROOT / "README.md").read_text().partition("<!-- expect -->")
     expected = rest.partition("<!-- /expect -->")[0]
-    return expected.replace("[docs/results.md](docs/", "[Results](").replace("](docs/", "](")
+    return expected.replace("](docs/", "](")
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:

@@ -27,12 +27,12 @@ def test_a_picture_shows_the_figures_of_the_rows(name):
         assert len(panel.containers) == len(content) - ("ERM" in content)
 
 
-def test_the_first_picture_has_the_differences_of_readme():
-    readme = (ROOT / "README.md").read_text()
+def test_the_picture_of_gains_has_the_differences_of_the_results_page():
+    page = (ROOT / "docs/results.md").read_text()
     shown = evidence.gains_figures()
     for question in evidence.QUESTIONS[1:]:
         for difference in shown[question].values():
-            assert with_interval(*difference) in readme
+            assert with_interval(*difference) in page
 
 
 @pytest.mark.parametrize("name", evidence.PICTURES)
