@@ -154,7 +154,7 @@ def test_ctrl_c_ends_all_and_the_run_goes_on_where_it_was(command, tmp_path, sen
     send(process.pid, signal.SIGINT)
     code, _, err = ended(process)
     assert code == 130
-    assert "of 9 epochs saved in run; go on with" in err
+    assert "of 9 epochs saved in run; resume with" in err
     assert not any(alive(path.read_text()) for path in tmp_path.glob("begun-*"))
     assert 1 <= checkpoint.completed_epochs(path) < 9
     assert ended(command(*words, *WORDS, "--resume"))[0] == 0

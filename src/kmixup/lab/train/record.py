@@ -29,7 +29,7 @@ CLEAN = "clean"  # scores with clean batch-norm statistics
 TRAINING = "training"  # how well the network fits the training data
 PACKAGES = ("torch", "numpy", "scipy", "lapx", "lightning-fabric")
 
-MOST_SAMPLES = 10_000  # that the training error is measured on
+MOST_SAMPLES = 5_000  # that the training error is measured on
 MOST_INPUTS = 512  # of a linear model, which is fitted in milliseconds
 TOLERANCE = 0.1  # by which the training error may exceed a linear model's
 
