@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -92,7 +93,12 @@ class Interpolation(ABC):
 
     One that mixes a random region also overrides `sample`, which draws what the region needs, and
     `settle`, which turns that into the region and its lam. `Cut` is an example.
+
+    Attributes:
+        dense: whether targets may be one for each pixel.
     """
+
+    dense: ClassVar[bool] = True
 
     @abstractmethod
     def __call__(
@@ -131,6 +137,12 @@ class Interpolation(ABC):
         self, y: Tensor, partner_y: Tensor, region: Region, samples: Sequence[Tensor]
     ) -> tuple[Tensor, Tensor]:
         """Return the two targets of each mixed sample, which lam weighs."""
+        if not self.dense and y.dim() > 2 and y.shape[-2:] == samples[0].shape[-2:]:
+            raise ValueError(
+                f"{type(self).__name__} weighs targets by one number for each image, got one "
+                f"target for each pixel, of the shape {tuple(y.shape)}: CutMix pastes them with "
+                "their image"
+            )
         return y, partner_y
 
 

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from kmixup import AutoMix, Choice, KMixup
 from kmixup.lab.models import build
-from kmixup.methods.automix import MixBlock, feature_maps
+from kmixup.methods.automix import feature_maps
 
 EACH = nn.CrossEntropyLoss(reduction="none")
 SHAPE = (2, 8, 6)
@@ -322,14 +322,3 @@ def test_what_cannot_be_learned_from_is_refused():
         AutoMix(network(), SHAPE, layer="8")
     with pytest.raises(ValueError, match="at least a quarter of the image's height and width"):
         AutoMix(nn.Sequential(nn.Flatten(), nn.Linear(96, 3)), SHAPE)
-
-
-def test_equal_places_have_equal_weights():
-    """Attention does not know where a place is, so places with equal features are alike."""
-    block = MixBlock(3)
-    nn.init.normal_(block.query.weight)
-    nn.init.normal_(block.value.weight)
-    own, their = torch.randn(2, 3, 1, 1).expand(2, 3, 4, 5), torch.randn(2, 3, 4, 5)
-    logits = block(own, their, torch.tensor([0.2, 0.7]))
-    assert logits.shape == (2, 4, 5)
-    torch.testing.assert_close(logits, logits[:, :1, :1].expand(2, 4, 5))

@@ -7,7 +7,6 @@ from torch import nn
 from torch.nn.functional import cross_entropy, one_hot
 
 from kmixup import Choice, CoMixup, KMixup, Mixer, Optimal, WithClean
-from kmixup.interpolation import Pair
 from kmixup.methods import comixup
 from kmixup.methods.comixup import CoMix, Gamma, best_output, groups_of, repeats
 
@@ -288,10 +287,3 @@ def test_batches_that_cannot_be_mixed_are_refused():
         CoMix()(x, x, torch.arange(10), torch.ones(10))
     mixer = Choice([CoMixup(num_classes=5), KMixup(2, num_classes=5)])
     assert mixer(x, y, importance=importance)[0].shape == x.shape
-
-
-def test_a_pair_is_settled_without_a_look_at_anything_but_its_draw():
-    x, _, importance = batch()
-    pair = Pair([x], [x], torch.arange(10).roll(1), (importance, importance))
-    with pytest.raises(ValueError, match="mixes the images of one batch"):
-        CoMix().settle(torch.ones(10), CoMix().sample((10,)), pair)

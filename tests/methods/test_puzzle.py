@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from kmixup import Choice, KMixup, PuzzleMix
+from kmixup import KMixup, PuzzleMix
 from kmixup.interpolation import Pair
 from kmixup.methods.puzzle import Puzzle, best_moves, ways
 from oracles import scipy_optimum
@@ -177,13 +177,6 @@ def test_matched_partners_are_those_of_kmixup():
     )
     partners = [mix.draw(x, y, importance=importance).partner for mix in mixers]
     assert torch.equal(*partners)
-
-
-def test_a_choice_hands_importance_on():
-    x, y, importance = batch()
-    for per in ("batch", "sample"):
-        mix = Choice([PuzzleMix(1, 1.0, 5), PuzzleMix(1, 1.0, 5)], per=per)
-        assert mix.draw(x, y, importance=importance).x.shape == x.shape
 
 
 def test_images_without_importance_have_the_same_everywhere():

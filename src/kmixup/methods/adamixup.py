@@ -100,15 +100,15 @@ class AdaMixup(Mixer):
 
     `k=1` is AdaMixup as published (Guo, Mao and Zhang 2019, "MixUp as Locally Linear
     Out-Of-Manifold Regularization"), with random partners; with a larger `k` they are matched by
-    optimal transport. A policy sees the average of a pair and gives its interval: lam = a +
+    optimal transport. A policy sees the average of a pair and returns its interval: lam = a +
     delta · u, with u uniform. A critic, one unit on top of the network's features, tells mixed
-    samples from real ones. Where a mixed sample falls among the real ones it cannot, and the policy
-    learns to avoid that: both minimise the loss, together with the network. On points in the plane
+    samples from real ones. It fails where a mixed sample falls among real ones, so the policy
+    learns to avoid that: policy, critic and network minimise the same loss. On points in the plane
     this may end in lam = 0 or 1, where nothing is mixed; then try `joint=False`.
 
-    The loss is that of the clean batch, the mixed batch and the critic, half of the published sum.
-    Targets alone cannot carry the part of the critic, so it is used by `draw`. What it learns is to
-    be trained and moved with the network, by `mix.parameters()` and `mix.to(device)`:
+    The loss is that of the clean batch, the mixed batch and the critic, half of the published sum,
+    so use `draw` and `m.loss`. Train the mixer's parameters with the network, and move it with
+    `mix.to(device)`:
 
     >>> net = nn.Sequential(nn.Linear(2, 32), nn.ReLU(), nn.Linear(32, 3))
     >>> mix = AdaMixup(net, shape=(2,), num_classes=3)
@@ -117,20 +117,20 @@ class AdaMixup(Mixer):
     >>> loss = m.loss(nn.CrossEntropyLoss(reduction="none"), net(m.x)).mean()
     >>> loss.backward()
 
-    Published are two things that are not here: noise on what the policy sees, and a critic that
-    also sees real samples of other batches.
+    The published policy has the classifier's architecture and sees the average with noise, and the
+    published critic also sees real samples of other batches.
 
     Args:
         net: the network that is trained. The critic makes one more forward pass of it for each
-            batch, in the mode it is in.
-        shape: of one sample.
-        k, num_classes, metric: as in `KMixup`.
-        policy: a module for averages `(n, *shape)` that gives `(n, 3)`, in place of a small one.
-        critic: a module for samples that gives one number each, positive for mixed ones, in
-            place of one unit on top of `net`.
-        joint: whether the policy minimises the loss of the mixed samples too, as published; with
-            False it learns from the critic alone.
-        prob, generator: as in `Mixer`.
+            batch, in its current mode.
+        shape: the shape of one sample.
+        k, num_classes, metric: those of `KMixup`.
+        policy: a module that maps averages `(n, *shape)` to `(n, 3)`; a small network by default.
+        critic: a module that maps samples to one number each, positive for mixed ones; by default
+            one unit on top of `net`.
+        joint: whether the policy also minimises the loss of the mixed samples, as published; with
+            False it learns only from the critic.
+        prob, generator: those of `Mixer`.
     """
 
     needs_loss = True

@@ -1,4 +1,4 @@
-"""AutoMix: masks from a block that is trained on what a slow copy of the network says of them."""
+"""AutoMix: learned masks."""
 
 from __future__ import annotations
 
@@ -91,18 +91,17 @@ class Attentive(Masked):
 
 
 class AutoMix(PairMixer):
-    """AutoMix: a block learns the masks with which a slow copy of the network recognises both.
+    """AutoMix: a block learns masks with which a slow copy of the network recognises both images.
 
     `k=1` is AutoMix as published (Liu et al. 2022, "AutoMix: Unveiling the Power of Mixup for
     Stronger Classifiers"), with random partners; with a larger `k` they are matched by optimal
-    transport. A copy of the network follows it slowly (an exponential moving average). Its features
-    of both images, and lam, make the mask; labels play no part. The mixed images train the network
-    with the mask as it is, and the block through the copy, whose own weights stay.
+    transport. The copy is an exponential moving average of the network. Its features of both
+    images, and lam, make the mask; labels play no part. The mixed images train the network with the
+    mask held constant, and the block through the copy, whose weights stay.
 
-    The loss is that of the clean batch and the mixed one, that of the copy on the mixed one, and
-    0.1 · max(|mean of the mask - lam| - 0.1, 0): half of the published sum. Targets alone cannot
-    carry the last two, so it is used by `draw`. The block is to be trained with the network, and
-    the mixer moved with it, by `mix.to(device)`:
+    The loss is that of the clean batch, the mixed batch, the copy on the mixed batch, and
+    0.1 · max(|mean of the mask - lam| - 0.1, 0): half of the published sum. So use `draw` and
+    `m.loss`. Train the block with the network, and move the mixer with `mix.to(device)`:
 
     >>> net = nn.Sequential(
     ...     nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5)
@@ -113,21 +112,20 @@ class AutoMix(PairMixer):
     >>> loss = m.loss(nn.CrossEntropyLoss(reduction="none"), net(m.x)).mean()
     >>> loss.backward()
 
-    After each backward pass of the loss, the copy moves towards the network before the next batch
-    is mixed. Published are two draws for each step, one for the network and one for the block; one
-    draw serves both here. The mean of all gradients stays as it is, except that the block learns
-    nothing where lam or 1 - lam is 0.08 or less.
+    After each backward pass, the copy moves towards the network before the next batch is mixed.
+    One draw serves network and block, where two are published; so the block learns nothing where
+    lam or 1 - lam is 0.08 or less.
 
     Args:
         net: the network that is trained.
-        shape: of one image, `(channels, height, width)`.
+        shape: the shape of one image, `(channels, height, width)`.
         k, alpha, num_classes, options: those of `KMixup`, except for labels.
         layer: the name of the module that gives features; by default the last one with feature maps
             of at least a quarter of the image's height and width.
         lam_channel: whether the block sees lam, as in the paper's text. The authors'
             configuration for CIFAR has it off.
-        momentum: of the copy. In step t it is (t + 1) / (t + 10) where that is less, so that the
-            copy of a short run has learned something; published is 0.999, rising to 0.999999.
+        momentum: the momentum of the copy. In step t it is (t + 1) / (t + 10) where that is less;
+            published is 0.999, rising to 0.999999.
         criterion: the loss of the copy, of outputs and mixed targets.
     """
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -19,7 +18,7 @@ from kmixup.interpolation import Interpolation, Mask, Pair, Region, Size, rows_o
 from kmixup.matching import Metric, Optimal
 from kmixup.matching.assignment import Floats, Indices, solve
 from kmixup.methods.labellings import least_labels, promising
-from kmixup.methods.masks import check_not_dense, importances_of_images
+from kmixup.methods.masks import importances_of_images
 from kmixup.mixed import Draw, Mixed, Unmixed
 from kmixup.mixer import Mixer
 from kmixup.nests import Nest, over
@@ -131,6 +130,8 @@ class CoMix(Interpolation):
     The attributes are arguments of `CoMixup`.
     """
 
+    dense: ClassVar[bool] = False
+
     beta: float = 0.32
     gamma: float = 1.0
     eta: float = 0.05
@@ -234,12 +235,6 @@ class CoMix(Interpolation):
                 shown[:, output] = best_output(unary, self.beta / number, halves=turn > 0)
                 total += shown[:, output].sum((1, 2))
         return shown
-
-    def targets(
-        self, y: Tensor, partner_y: Tensor, region: Region, samples: Sequence[Tensor]
-    ) -> tuple[Tensor, Tensor]:
-        check_not_dense(y, samples, "CoMix")
-        return y, partner_y
 
     def __call__(
         self, x: Tensor, other: Tensor, partner: Tensor, lam: Tensor, region: Region = None

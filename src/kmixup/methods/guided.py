@@ -37,7 +37,7 @@ class Guided(Masked):
     """
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Mask]:
-        own, their = importances_of_images(pair, "guided mixup")
+        own, their = importances_of_images(pair, "GuidedMixup")
         weight = (own / (own + their)).nan_to_num(0.5)
         return weight.mean((1, 2)), Mask(weight)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -23,6 +23,8 @@ class Masked(Interpolation):
     height, width)` and videos. All images of a nest share the mask.
     """
 
+    dense: ClassVar[bool] = False
+
     def __call__(
         self, x: Tensor, other: Tensor, partner: Tensor, lam: Tensor, region: Region = None
     ) -> Tensor:
@@ -39,21 +41,6 @@ class Masked(Interpolation):
         weight = weight.view(len(x), *[1] * (x.dim() - 3), *weight.shape[-2:])
         dtype = torch.promote_types(x.dtype, torch.float32)
         return theirs.to(dtype).lerp_(x.to(dtype), weight.to(dtype)).to(x.dtype)
-
-    def targets(
-        self, y: Tensor, partner_y: Tensor, region: Region, samples: Sequence[Tensor]
-    ) -> tuple[Tensor, Tensor]:
-        check_not_dense(y, samples, type(self).__name__)
-        return y, partner_y
-
-
-def check_not_dense(y: Tensor, samples: Sequence[Tensor], stage: str) -> None:
-    """Raise on a target for every pixel, which one weight for the whole image would blur."""
-    if y.dim() > 2 and y.shape[-2:] == samples[0].shape[-2:]:
-        raise ValueError(
-            f"{stage} weighs targets by one number for each image, got one target for each pixel, "
-            f"of the shape {tuple(y.shape)}: CutMix pastes them with their image"
-        )
 
 
 def moved(x: Tensor, move: Tensor) -> Tensor:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Unpack, cast
+from typing import ClassVar, Unpack, cast
 
 import torch
 from torch import Tensor
@@ -13,7 +12,6 @@ from kmixup.coefficient import Half
 from kmixup.interpolation import Interpolation, Region, rows_of
 from kmixup.matching import Metric, Optimal
 from kmixup.methods.kmixup import Options
-from kmixup.methods.masks import check_not_dense
 from kmixup.mixer import Mixer
 from kmixup.nests import Nest, over
 
@@ -24,6 +22,8 @@ class Stack(Interpolation):
 
     Images may be of any dtype, since nothing is averaged. `axis` is that of `StackMix`.
     """
+
+    dense: ClassVar[bool] = False
 
     axis: int = -2
 
@@ -42,12 +42,6 @@ class Stack(Interpolation):
     def twice(self, x: Tensor) -> Tensor:
         """Return clean samples `(n, ...)` next to themselves."""
         return self._stacked(x, x)
-
-    def targets(
-        self, y: Tensor, partner_y: Tensor, region: Region, samples: Sequence[Tensor]
-    ) -> tuple[Tensor, Tensor]:
-        check_not_dense(y, samples, "Stack")
-        return y, partner_y
 
     def mixes(self, entry: object) -> bool:
         return isinstance(entry, Tensor) and (entry.is_floating_point() or entry.dim() >= 4)
