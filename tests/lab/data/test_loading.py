@@ -305,11 +305,6 @@ def test_data_say_whether_their_seed_splits_them(tmp_path):
     assert not load("four-bars").split_by_seed  # another seed draws other points
 
 
-def test_own_csv_loads_with_its_target(tmp_path):
-    path = table(tmp_path, "kind,a\n" + "".join(f"{'xy'[i % 2]},{i}\n" for i in range(9)))
-    assert load(str(path), target="kind").classes == ("x", "y")
-
-
 def test_own_folders_of_images_and_of_clips_load_by_their_path(tmp_path):
     for label in ("a", "b"):
         for folder in ("pictures/train", "clips"):
@@ -438,18 +433,19 @@ def test_a_data_set_of_the_lab_keeps_its_parts_and_classes(tmp_path):
     assert targets.mean() == pytest.approx(numbers.target_mean, abs=1e-6)
 
 
-def test_what_is_no_data_is_refused():
-    x, y = drawn()
-    with pytest.raises(ValueError, match="y must be given with arrays and tensors, got None"):
-        from_memory(x)
-    with pytest.raises(ValueError, match="y must have one target for each of the 60 samples"):
-        from_memory(x, y[:-1])
-    with pytest.raises(ValueError, match="the items of a data set must be pairs of an input and"):
-        from_memory([1, 2, 3])
-    with pytest.raises(ValueError, match="scaling must be one of standard, .*, got 'paper'"):
-        from_memory(x, y, scaling="paper")
-    with pytest.raises(ValueError, match="the data must hold finite numbers in x"):
-        from_memory(np.full((9, 2), np.nan), y[:9])
+@pytest.mark.parametrize(
+    ("x", "y", "options", "message"),
+    [
+        (drawn()[0], None, {}, "y must be given with arrays and tensors, got None"),
+        (*drawn()[:1], drawn()[1][:-1], {}, "y must have one target for each of the 60 samples"),
+        ([1, 2, 3], None, {}, "the items of a data set must be pairs of an input and"),
+        (*drawn(), {"scaling": "paper"}, "scaling must be one of standard, .*, got 'paper'"),
+        (np.full((60, 2), np.nan), drawn()[1], {}, "the data must hold finite numbers in x"),
+    ],
+)
+def test_what_is_no_data_is_rejected(x, y, options, message):
+    with pytest.raises(ValueError, match=message):
+        from_memory(x, y, **options)
 
 
 def test_the_digest_of_your_own_file_changes_with_its_contents(tmp_path):
