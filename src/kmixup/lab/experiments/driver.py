@@ -84,7 +84,7 @@ def sweep(
 
 
 def weight(trial: Trial) -> float:
-    """A number that grows with the time of a trial, to compare trials of the same network."""
+    """Return a number that grows with the time of a trial, among trials of the same network."""
     samples = ENTRIES[trial.data].train if trial.data in ENTRIES else 1000
     return trial.protocol.epochs * min(samples, trial.samples or trial.limit or samples)
 
@@ -164,7 +164,7 @@ def _bar() -> Any:
 
 
 def _subjects(trials: Sequence[Trial]) -> str:
-    """What is trained, in a few words."""
+    """Return what is trained, in a few words."""
     first, *more = dict.fromkeys(f"{trial.model} on {trial.data}" for trial in trials)
     return f"{first} and {count(len(more), 'other')}" if more else first
 

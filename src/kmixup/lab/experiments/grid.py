@@ -44,7 +44,7 @@ def expand(
     protocol: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> list[Trial]:
-    """The trials of a grid, each once. A list is swept; a single value is a list of one.
+    """Return the trials of a grid, each once. A list is swept; a single value is a list of one.
 
     Args:
         data: names, paths or `package.module:name`.
@@ -89,7 +89,7 @@ def expand(
 
 
 def read_config(path: str | Path) -> list[Trial]:
-    """The trials of a grid that a TOML file describes, with the names of `expand`."""
+    """Return the trials of a grid from a TOML file, whose keys are the arguments of `expand`."""
     path = Path(path)
     try:
         with path.open("rb") as stream:
@@ -113,14 +113,14 @@ def read_config(path: str | Path) -> list[Trial]:
 
 
 def _choices(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every combination of the values of the settings."""
+    """Yield every combination of the values of the settings."""
     values = [_values(name, value) for name, value in settings.items()]
     for chosen in product(*values):
         yield dict(zip(settings, chosen, strict=True))
 
 
 def _values(name: str, value: Any) -> list[Any]:
-    """The values that a setting is swept over."""
+    """Return the values that a setting is swept over."""
     if name in SEQUENCES and not any(isinstance(entry, (list, tuple)) for entry in _list(value)):
         return [tuple(_list(value))]
     if not (values := _list(value)):
@@ -129,7 +129,7 @@ def _values(name: str, value: Any) -> list[Any]:
 
 
 def _names(name: str, value: Any) -> list[str]:
-    """The values of a setting that names data or networks."""
+    """Return the values of a setting that names data or networks."""
     values = _values(name, value)
     for entry in values:
         if not isinstance(entry, str):

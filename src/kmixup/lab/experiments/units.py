@@ -1,7 +1,7 @@
 """Units: the pieces of a sweep that workers take, a fleet of small trials or one large trial.
 
-The rows of a trial do not depend on the worker, nor on the other trials of its unit, but for
-the time and the machine: every worker computes on one thread.
+The row of a trial depends neither on the worker nor on the other trials of its unit, except for
+time and machine: every worker computes on one thread.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Unit = tuple[Trial, ...]
 
 
 def units(trials: Iterable[Trial]) -> list[Unit]:
-    """Trials grouped for workers: small networks in twenties, all others one by one.
+    """Group trials for workers: small networks in twenties, all others one by one.
 
     >>> trials = [Trial("iris", "mlp-iris", seed=seed) for seed in range(30)]
     >>> [len(unit) for unit in units([*trials, Trial("mnist", "lenet")])]
@@ -60,13 +60,13 @@ def units(trials: Iterable[Trial]) -> list[Unit]:
 
 
 def in_fleets(trial: Trial) -> bool:
-    """Whether a trial is small and plain enough to be trained together with others."""
+    """Whether a trial can be trained in a fleet."""
     small = trial.model.startswith("mlp-") and network(trial.model) is not None
     return small and why_alone(trial) is None
 
 
 def kind_of(trial: Trial) -> Trial:
-    """A trial that is equal for trials which differ only in their seed and their method."""
+    """Return a trial that is equal for trials which differ only in seed and method."""
     return replace(trial, seed=0, method=Method("erm"))
 
 
@@ -98,7 +98,7 @@ def _fleet(unit: Unit) -> list[Row]:
             failed(trial, member) if isinstance(member, Exception) else done(trial, member.record)
             for trial, member in zip(unit, ended, strict=True)
         ]
-    half = len(unit) // 2  # what one member asks for is not the others' fault
+    half = len(unit) // 2  # an error of one member must not fail the others
     return _fleet(unit[:half]) + _fleet(unit[half:])
 
 
@@ -121,12 +121,12 @@ def _single(trial: Trial, device: str, running: Path | None) -> Row:
 
 
 def done(trial: Trial, written: Mapping[str, Any]) -> Done:
-    """The row of a trial that succeeded, from its record."""
+    """Return the row of a trial that succeeded, from its record."""
     return Done.of(trial, {**written, "curves": _curves(written["epochs"]), "finished": _now()})
 
 
 def failed(trial: Trial, error: BaseException | str) -> Failed:
-    """The row of a trial that could not be run to its end."""
+    """Return the row of a trial that failed."""
     trace = ""
     if isinstance(error, BaseException):
         trace = "".join(traceback.format_exception(error))
@@ -142,7 +142,7 @@ def failed(trial: Trial, error: BaseException | str) -> Failed:
 
 
 def _curves(epochs: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
-    """Loss and error at evenly spaced epochs, including the last, to four digits."""
+    """Return loss and error at evenly spaced epochs, including the last, to four digits."""
     epochs = [entry for entry in epochs if entry["error"] is not None]
     step = math.ceil(len(epochs) / POINTS)
     kept = epochs[(len(epochs) - 1) % step :: step]
