@@ -465,7 +465,9 @@ class Wide(torch.nn.Module):
         return self.second(self.first(x).relu())
 
 
-def test_a_large_network_is_probed_with_a_small_batch_that_fits_into_memory(monkeypatch):
+def test_a_large_network_is_probed_with_a_small_batch_that_fits_into_memory(
+    kmixup, grid, monkeypatch
+):
     trials = expand(data="iris", model=f"{__name__}:Wide", k=32, protocol={"batch_size": 32})
     monkeypatch.setattr(estimating, "machine_memory", lambda: 1e6)
     probed = []
@@ -480,6 +482,10 @@ def test_a_large_network_is_probed_with_a_small_batch_that_fits_into_memory(monk
     assert set(probed) == {(4, 2)}
     activations, weights = 32 * (1 << 20), 12 * (1 << 18) * (5 + 3)
     assert expected.memory == pytest.approx(activations + weights, rel=0.01)
+    grid(f'data = "iris"\nmodel = "{__name__}:Wide"\nk = 32\nprotocol.batch_size = 32\n')
+    code, out, _ = kmixup("sweep", "grid.toml", "--dry-run")
+    assert code == 0
+    assert "the largest network needs about 0.1 GB for each worker, this machine has 0.0 GB" in out
 
 
 def test_what_cannot_be_probed_is_named_once(here):
