@@ -54,6 +54,12 @@ def spectral_residual(x: Tensor) -> Tensor:
     >>> divmod(int(spectral_residual(x).argmax()), 32)
     (21, 9)
     """
+    if not isinstance(x, Tensor) or x.dim() < 4:
+        got = f"shape {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
+        raise TypeError(
+            "spectral_residual needs images of shape (n, channels, height, width), got "
+            f"{got}: grey images are x[:, None]"
+        )
     size = x.shape[-2:]
     seen = min(size[0], 64), min(size[1], 64)
     grey = x.detach().to(torch.promote_types(x.dtype, torch.float32)).flatten(1, -3).mean(1)

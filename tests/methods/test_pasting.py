@@ -128,6 +128,8 @@ def test_the_spectral_residual_finds_what_stands_out():
         for place in (row, column):
             assert (abs(place - side / 2 - side / 16) <= side / 8).mean() > 0.9
     assert spectral_residual(torch.zeros(1, 1, 8, 8)).isfinite().all()
+    with pytest.raises(TypeError, match=r"needs images of shape .* got shape \(8, 8\): grey"):
+        spectral_residual(torch.zeros(8, 8))
     assert spectral_residual(torch.zeros(1, 1, 8, 8, dtype=torch.uint8)).dtype == torch.float32
 
 

@@ -95,7 +95,7 @@ def inspect(
     points = _points(x if some is None else x[some])
     labels, classes = _labels(y, len(x), some)
     used, readings = len(points), []
-    for k in _powers(min(largest_k, used // 2)):
+    for k in (1 << power for power in range(min(largest_k, used // 2).bit_length())):
         watch(k)
         readings.append(read(points, labels, k, alpha=alpha, generator=generator))
     k = min(LABELS_K, readings[-1].k)
@@ -151,14 +151,6 @@ def _labels(y: Any, n: int, some: Tensor | None) -> tuple[Indices | None, dict[s
     )
     classes = dict(zip(map(str, names.tolist()), counts.tolist(), strict=True))
     return (index.astype(np.int64) if len(names) > 1 else None), classes
-
-
-def _powers(most: int) -> list[int]:
-    """
-    >>> _powers(20)
-    [1, 2, 4, 8, 16]
-    """
-    return [1 << i for i in range(most.bit_length())]
 
 
 def _check(x: Any, alpha: float, largest_k: int, size: int) -> None:

@@ -22,9 +22,6 @@ class LowFrequency(Masked):
 
     Frequency f of the random image has the amplitude f^-decay times a normal number. lam is then
     the share of the mask's pixels, which are a whole number.
-
-    Attributes:
-        decay: the larger, the smoother the mask.
     """
 
     decay: float = 3.0

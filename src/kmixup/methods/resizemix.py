@@ -24,9 +24,6 @@ class Shrink(Cut):
     The sides of the box are those of the image times a number between the two of `scale`, and it
     lies inside the image. Floats are resized bilinearly with antialiasing, integers by the nearest
     pixel.
-
-    Attributes:
-        scale: the smallest and the largest side of the box, as shares of the image.
     """
 
     scale: tuple[float, float] = (0.1, 0.8)
