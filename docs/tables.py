@@ -22,8 +22,9 @@ from kmixup.lab.experiments.rows import Done, done_of, read
 from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import number, signed
 from kmixup.lab.paper.presets import PRESETS, small_experiments
+from kmixup.lab.report.cells import Cell, TableResult
 from kmixup.lab.report.comparisons import best_against_best, comparisons
-from kmixup.lab.report.frame import Cell, TableResult, results_of
+from kmixup.lab.report.frame import results_of
 from kmixup.lab.report.stats import PairedDifference, corrected, corrected_side, paired, rank
 from kmixup.lab.report.sweep import printed_text
 from kmixup.lab.train.methods import METHODS

@@ -16,7 +16,7 @@ from kmixup.lab.evaluate.scores import PERCENT, Measure
 from kmixup.lab.experiments.budget import FinalTest
 from kmixup.lab.paper.tables import Claim
 from kmixup.lab.report import stats
-from kmixup.lab.report.frame import Cell, Grid, TableResult, partition_of
+from kmixup.lab.report.cells import Cell, Grid, TableResult, partition_of
 from kmixup.lab.report.stats import PairedDifference, Verdict
 from kmixup.lab.train.config import AlphaRule
 

@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from kmixup.lab.plotting import BLACK, BLUE, DASHES, FAINT, RED, k_axis, shade
+from kmixup.lab.report.cells import Cell
 from kmixup.lab.report.document import Figure
-from kmixup.lab.report.frame import Cell
 from kmixup.lab.report.stats import Ranking
 
 MARKERS = "osD^vPX*"  # of lines: neighbours differ most

@@ -9,8 +9,8 @@ from kmixup.lab.formatting import NOTHING
 from kmixup.lab.models import MANIFOLD_LAYERS
 from kmixup.lab.paper.tables import CLEAN, ERROR
 from kmixup.lab.report import stats
+from kmixup.lab.report.cells import Cell, TableResult
 from kmixup.lab.report.document import Box, HeatMap
-from kmixup.lab.report.frame import Cell, TableResult
 from kmixup.lab.train.config import variant_words
 from kmixup.lab.train.methods import METHODS
 

@@ -18,6 +18,7 @@ from kmixup.lab.formatting import NOTHING, count, duration, number, signed, stre
 from kmixup.lab.paper.tables import BEST_CELLS, CLEAN, ERROR, Claim
 from kmixup.lab.report import document as doc
 from kmixup.lab.report import plots, stats
+from kmixup.lab.report.cells import Cell, Grid, TableResult, cells_csv
 from kmixup.lab.report.comparisons import (
     CellComparison,
     best_against_best,
@@ -26,7 +27,7 @@ from kmixup.lab.report.comparisons import (
     column_tests,
     comparisons,
 )
-from kmixup.lab.report.frame import Cell, Grid, TableResult, cells_csv, unplaced
+from kmixup.lab.report.frame import unplaced
 from kmixup.lab.report.render_html import html
 from kmixup.lab.report.render_markdown import markdown
 from kmixup.lab.report.side_by_side import side_by_side

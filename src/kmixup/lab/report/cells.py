@@ -1,0 +1,278 @@
+"""The cells of a table: all trials of one k and alpha, their errors and how they are written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from statistics import fmean
+from typing import Any
+
+import pandas as pd
+
+from kmixup.lab.evaluate.baseline import all_constant
+from kmixup.lab.evaluate.scores import PERCENT, Measure, Metric, Scores, metrics_of
+from kmixup.lab.experiments.rows import Done, Row, done_of, measure_of
+from kmixup.lab.formatting import count, number
+from kmixup.lab.paper.tables import CLEAN, ERROR, PaperColumn, PaperTable
+from kmixup.lab.report.stats import Partition
+from kmixup.lab.train.config import AlphaRule
+from kmixup.measured import Measured
+
+
+@dataclass(frozen=True)
+class Cell:
+    """All trials of one k and alpha."""
+
+    k: int  # 0 for ERM
+    alpha: float  # of mixup, before calibration; 0 for ERM
+    eps: float | None  # the level of the shift, None for the plain test error
+    measure: str  # one of `MEASURES`
+    expected: int  # the number of trials in the fullest cell of the table
+    paper: float | None  # the error that the paper prints
+    confidence: float | None  # the standard error that the paper states
+    trials: pd.DataFrame = field(repr=False, compare=False)  # lines of the frame, one per seed
+
+    @cached_property
+    def done(self) -> tuple[Done, ...]:
+        """The rows of finished trials."""
+        return tuple(done_of(self.trials.row))
+
+    @property
+    def failed(self) -> int:
+        """The number of failed trials."""
+        return len(self.trials) - len(self.done)
+
+    @property
+    def missing(self) -> int:
+        """The number of trials that other cells have and this one lacks."""
+        return self.expected - len(self.trials)
+
+    @cached_property
+    def errors(self) -> dict[int, float]:
+        """The error of every finished trial by its seed, in table units."""
+        if not self.done:
+            return {}
+        done = self.trials[self.trials.done]
+        return dict(zip(done.seed.tolist(), done.error.tolist(), strict=True))
+
+    @property
+    def unit(self) -> Measure:
+        """How the errors are called and written."""
+        return measure_of(self.done)
+
+    @cached_property
+    def mean(self) -> float | None:
+        return fmean(self.errors.values()) if self.errors else None
+
+    @cached_property
+    def standard_error(self) -> float | None:
+        if len(self.errors) < 2:
+            return None
+        return Measured.of(list(self.errors.values())).error
+
+    @property
+    def name(self) -> str:
+        """Where the cell is in its grid."""
+        if self.k == 0:
+            return "ERM"
+        return f"α = {self.alpha:g}" if self.k == 1 else f"k = {self.k}, α = {self.alpha:g}"
+
+    @property
+    def text(self) -> str:
+        """The mean in table units, or why there is none."""
+        if self.mean is None:
+            return "failed" if self.failed else "not run"
+        return number(self.mean, self.unit.digits(self.mean))
+
+    @property
+    def spread(self) -> str:
+        """The standard error of the mean, empty if there is none."""
+        if self.standard_error is None:
+            return ""
+        return f"± {number(self.standard_error, self.unit.digits(self.mean))}"
+
+    @property
+    def gaps(self) -> str:
+        """The trials that the cell lacks, empty if it lacks none."""
+        failed = f"{self.failed} failed" if self.failed and self.done else ""
+        few = f"{len(self.done)} of {count(self.expected, 'trial')}"
+        return ", ".join(filter(None, [failed, few if self.missing and self.done else ""]))
+
+    @property
+    def paper_error(self) -> float | None:
+        """The standard error of the paper's number: as stated, else as large as ours."""
+        return self.standard_error if self.confidence is None else self.confidence
+
+    @property
+    def partition(self) -> Partition:
+        return partition_of(self.done)
+
+    @property
+    def constant(self) -> bool:
+        """Whether every network predicts a constant."""
+        return all_constant(row.scores for row in self.done)
+
+    def mean_of(self, column: str) -> float | None:
+        """The mean of a column of the frame over finished trials, ignoring unknown values."""
+        if column not in self.trials:
+            return None
+        known = self.trials[column].dropna().tolist()
+        return fmean(known) if known else None
+
+    @property
+    def difference(self) -> float | None:
+        """Ours − the paper's, in points."""
+        return None if self.mean is None or self.paper is None else self.mean - self.paper
+
+    @property
+    def ratio(self) -> float | None:
+        """The difference in standard errors of both together."""
+        if self.difference is None or self.standard_error is None or self.confidence is None:
+            return None
+        both = math.hypot(self.standard_error, self.confidence)
+        return self.difference / both if both else None
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The cells `[k][column]` of a table for one alpha rule. All grids share the row k = 1."""
+
+    rule: AlphaRule
+    cells: tuple[tuple[Cell, ...], ...]
+
+    def __iter__(self) -> Iterator[Cell]:
+        return (cell for row in self.cells for cell in row)
+
+
+@dataclass(frozen=True)
+class TableResult:
+    """A table of the paper or of your own sweep, and what was measured for it."""
+
+    table: PaperTable
+    ks: tuple[int, ...]  # of the table, and any others that were run
+    columns: tuple[PaperColumn, ...]  # of the table, and any others that were run
+    setting: Mapping[str, Any]  # all that the trials share except method, k, alpha and seed
+    distinct: Mapping[str, Any]  # where the setting differs from other results of the table
+    erm: tuple[Cell, ...]  # one for each eps
+    grids: tuple[Grid, ...]  # one for each alpha rule
+
+    @cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """Every cell once."""
+        first, *others = self.grids
+        return (*self.erm, *first, *(cell for grid in others for cell in grid if cell.k > 1))
+
+    @property
+    def erm_by_column(self) -> tuple[Cell, ...]:
+        """The ERM cell of each column, or a single cell if all columns share it."""
+        if len(self.erm) == 1:
+            return self.erm
+        by_eps = {cell.eps: cell for cell in self.erm}
+        return tuple(by_eps[column.eps] for column in self.columns)
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        return tuple(row for cell in self.cells for row in cell.trials.row)
+
+    @cached_property
+    def unit(self) -> Measure:
+        """How the errors are called and written."""
+        return measure_of(self.rows)
+
+    @cached_property
+    def metrics(self) -> dict[str, Metric]:
+        """The metrics of the cells beside the error, by name."""
+        scores = [line.scores for cell in self.cells for line in cell.done[:1]]
+        kind = type(scores[0]) if self.table.measure in (ERROR, CLEAN) and scores else Scores
+        return {name: metric for name, metric in metrics_of(kind).items() if metric.shown}
+
+    @property
+    def printed(self) -> bool:
+        """Whether the table has numbers of the paper."""
+        return self.table.errors is not None
+
+    @property
+    def method(self) -> str:
+        """What the method with k > 1 is called."""
+        return self.table.method_title
+
+    @property
+    def baseline(self) -> str:
+        """What the row k = 1 is called."""
+        own = self.table.baseline == self.table.method
+        return f"{self.table.method} with k = 1" if own else self.table.baseline
+
+    @property
+    def title(self) -> str:
+        """The title of the table, with the settings that distinguish this result."""
+        settings = ", ".join(f"{name} = {value}" for name, value in self.distinct.items())
+        return f"{self.table.title} ({settings})" if settings else self.table.title
+
+
+def partition_of(rows: Iterable[Row]) -> Partition:
+    """What trials were tested on, by the first finished one."""
+    row = next(iter(done_of(rows)), None)
+    if row is None:
+        return Partition()
+    resolution = 0.0
+    if row.measure is PERCENT and row.data.test:
+        resolution = PERCENT.factor / row.data.test
+    split_anew = row.data.split_by_seed and row.trial.split is None
+    if not split_anew or row.trial.validation is not None:
+        return Partition(resolution)
+    return Partition(resolution, row.data.test / row.data.train)
+
+
+def cells_csv(results: Iterable[TableResult]) -> str:
+    """All cells as comma-separated values; unknown values are empty."""
+    lines = [
+        _csv_line(result, method, rule, cell)
+        for result in results
+        for method, rule, cell in _named_cells(result)
+    ]
+    return str(pd.DataFrame(lines, dtype=object).to_csv(index=False, lineterminator="\n"))
+
+
+def _named_cells(result: TableResult) -> Iterator[tuple[str, str, Cell]]:
+    """Every cell once, with its method and alpha rule."""
+    table = result.table
+    yield from (("erm", "", cell) for cell in result.erm)
+    for i, grid in enumerate(result.grids):
+        for cell in grid:
+            if cell.k > 1:
+                yield table.method, grid.rule, cell
+            elif i == 0:  # k = 1 is the same in every grid
+                yield table.baseline, "", cell
+
+
+def _csv_line(result: TableResult, method: str, rule: str, cell: Cell) -> dict[str, object]:
+    table = result.table
+    numbers = {
+        "error_percent": cell.mean,
+        "standard_error": cell.standard_error,
+        "trained_alpha": cell.mean_of("alpha"),
+        "xi": cell.mean_of("xi"),
+        "paper_percent": cell.paper,
+        "paper_confidence": cell.confidence,
+        "difference": cell.difference,
+        "difference_in_standard_errors": cell.ratio,
+        **{name: cell.mean_of(name) for name in result.metrics},
+    }
+    return {
+        "table": table.name,
+        "setting": " ".join(f"{name}={value}" for name, value in result.distinct.items()),
+        "data": table.data,
+        "model": table.model,
+        "method": method,
+        "alpha_rule": rule,
+        "k": cell.k or "",
+        "alpha": cell.alpha,
+        "measure": cell.measure,
+        "eps": "" if cell.eps is None else cell.eps,
+        "trials": len(cell.done),
+        "failed": cell.failed,
+        "missing": cell.missing,
+        **{name: "" if value is None else f"{value:.6g}" for name, value in numbers.items()},
+    }
