@@ -6,16 +6,14 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from kmixup.lab.checks import known_settings
-from kmixup.lab.data import Dataset, Scaling
+from kmixup.lab.data import Dataset
 from kmixup.lab.data.loading import from_memory, write_samples
-from kmixup.lab.data.targets import Task
-from kmixup.lab.evaluate.tasks import ClassWeights
 from kmixup.lab.experiments.budget import Budget
 from kmixup.lab.experiments.driver import sweep
 from kmixup.lab.experiments.engines import Local
@@ -23,7 +21,7 @@ from kmixup.lab.experiments.rows import Row
 from kmixup.lab.experiments.tuning import STUDY, Tuned, make_plan, tune_plan
 from kmixup.lab.experiments.units import run as run_unit
 from kmixup.lab.experiments.units import units
-from kmixup.lab.train.config import Method, Protocol, Trial
+from kmixup.lab.train.config import Method, Protocol, Trial, TrialData
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.loop import train
 from kmixup.lab.train.model import Model, load
@@ -40,21 +38,16 @@ def fit(
     method: str = "kmixup",
     k: int = 16,
     alpha: float = 1.0,
-    alpha_rule: str = "same",
     model: str | None = None,
     protocol: Mapping[str, Any] | None = None,
     seed: int = 0,
-    scaling: Scaling | None = None,
-    target: str | None = None,
-    drop: Sequence[str] | None = None,
-    task: Task | None = None,
-    class_weights: ClassWeights | None = None,
     out: str | Path | None = None,
     overwrite: bool = False,
     device: str = "auto",
     progress: bool | None = None,
+    **settings: Any,
 ) -> Model:
-    """Train a network on data of one's own, with a third of the samples to test it on.
+    """Train a network on your own data, with a third of the samples to test it on.
 
     Returns a `Model`, which predicts for new samples and has the record of the test.
 
@@ -63,26 +56,20 @@ def fit(
             data set of torch or of the lab; a name from `kmixup data list`; or the path of a
             table, an `.npz` or a folder.
         y: classes or numbers `(n,)`, where `data` are inputs only.
-        method: what mixes, such as "kmixup", "mixup", "cutmix", or "erm" for plain training;
-            `kmixup train --help` lists all.
-        k: the number of samples in a block.
-        alpha: of the law of lam; 0 mixes nothing.
-        alpha_rule: "same" trains with `alpha` as it is, "xi" with the alpha that perturbs at
-            `k` as much as `alpha` does at k = 1.
-        model: a name or `package.module:function`; by default one for the shape of the data.
-        protocol: settings of the training to replace, e.g. `{"epochs": 50}`.
-        seed: of the split, the weights and all draws.
-        scaling: of the columns or pixels, "standard", "minmax", "symmetric", "global", "paper"
-            or "none"; by default that of the data set, "standard" for arrays.
-        target: the column of a table to learn; by default "target", "label", "class", "y", or
-            the last one.
-        drop: columns of a table to leave out.
-        task: "classes" or "regression", where the values of the targets do not tell.
-        class_weights: "balanced" lets rare classes weigh as much as frequent ones.
+        method: mixing method, such as "kmixup", "mixup", "cutmix", or "erm" for training without
+            mixup; `kmixup train --help` lists all.
+        k: number of samples in a block.
+        alpha: parameter of lam's distribution; 0 mixes nothing.
+        model: a name or `package.module:name`; by default one for the shape of the data.
+        protocol: training settings to replace, e.g. `{"epochs": 50}`.
+        seed: of the split, the weights and all random draws.
         out: folder for the record and the model, which `load` reads.
         overwrite: replace what an earlier run left in `out`.
         device: "auto", "cpu", "cuda" or "mps".
         progress: whether to show a bar; by default where standard error is a terminal.
+        settings: options of `kmixup train` by name, such as `alpha_rule` and `match_on` of the
+            method, or `target`, `drop`, `task`, `scaling`, `test_size` and `class_weights` of the
+            data.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(90, 4))
@@ -90,25 +77,23 @@ def fit(
     >>> model.predict_proba(x[:3]).shape
     (3, 2)
     """
-    mixing = Method(method, k, alpha, alpha_rule)  # type: ignore[arg-type]
+    names = {field.name for field in fields(Method)}
+    of_method = {key: value for key, value in settings.items() if key in names}
+    of_data = {key: value for key, value in settings.items() if key not in of_method}
+    reading = TrialData(**known_settings(TrialData, of_data))
     named = isinstance(data, str | os.PathLike)
     name = os.fspath(data) if named else getattr(data, "name", "arrays")
-    trial = Trial(
-        name, "", mixing, seed=seed, scaling=scaling, target=target, task=task,
-        drop=None if drop is None else tuple(drop), class_weights=class_weights,
-    )  # fmt: skip
+    trial = Trial(name, "", Method(method, k, alpha, **of_method), seed=seed, **vars(reading))
     if named:
         loaded = load_data(trial)
     elif isinstance(data, Dataset):
         loaded = data
     else:
-        loaded = from_memory(
-            data, y, target=target, drop=drop or (), task=task,
-            scaling=scaling or "standard", seed=seed,
-        )  # fmt: skip
+        given = {key: value for key, value in of_data.items() if key != "class_weights"}
+        loaded = from_memory(data, y, seed=seed, **given)
     usual = defaults_for(name, loaded)
-    settings = known_settings(Protocol, protocol or {}, "protocol.")
-    trial = replace(trial, model=model or usual.model, protocol=replace(usual.protocol, **settings))
+    changes = known_settings(Protocol, protocol or {}, "protocol.")
+    trial = replace(trial, model=model or usual.model, protocol=replace(usual.protocol, **changes))
     trained = train(
         trial, data=loaded, out=out, overwrite=overwrite, device=device, progress=progress
     )

@@ -35,7 +35,7 @@ NURSERY = '''
 """Runs the command in a fork for every line that comes in; tells its process and its end."""
 import json, multiprocessing, os, signal, sys
 import torch._dynamo  # which torch's optimisers import
-import kmixup.lab.commands
+import kmixup.lab.commands.sweep
 from kmixup.lab.experiments import engines
 from kmixup_command import main
 

@@ -21,12 +21,12 @@ from kmixup.lab.experiments.rows import Row, read
 from kmixup.lab.formatting import count, duration
 from kmixup.lab.report.render_terminal import show
 from kmixup.lab.train.config import Execution, Protocol, Trial
+from kmixup_command import FAILED, INTERRUPTED
 
 if TYPE_CHECKING:
     from kmixup.lab.paper.tables import PaperTable
     from kmixup.lab.report.document import Document
 
-FAILED, INTERRUPTED = 1, 130
 STARTUP = 5.0  # seconds for a worker to import torch and to start
 SHOWN = 20  # cells that a dry run lists
 
@@ -74,6 +74,32 @@ def run_trials(
     except KeyboardInterrupt:
         print_status(f"stopped; finished trials are in {folder}, resume with\n  {typed()}")
         sys.exit(INTERRUPTED)
+
+
+class TrialRunner:
+    """Runs trials in several calls, and keeps the rows of all.
+
+    Args:
+        folder: of the rows.
+        execution: the options.
+        options: `engine` and `news` as in `run_trials`.
+    """
+
+    def __init__(self, folder: Path, execution: Execution, **options: Any) -> None:
+        self._folder, self._execution, self._options = folder, execution, options
+        self._rows: dict[str, Row] = {}
+        self._ran = 0
+
+    def __call__(self, trials: Sequence[Trial]) -> list[Row]:
+        outcome = run_trials(trials, self._folder, self._execution, **self._options)
+        self._rows |= {row.id: row for row in outcome.rows}
+        self._ran += outcome.ran
+        return outcome.rows
+
+    @property
+    def outcome(self) -> SweepOutcome:
+        """The outcome of all calls."""
+        return SweepOutcome(list(self._rows.values()), self._ran)
 
 
 def finished_trials(trials: Sequence[Trial], folder: Path) -> SweepOutcome:

@@ -10,18 +10,18 @@ from cyclopts import Parameter
 
 from kmixup.lab.checks import SettingError
 from kmixup.lab.commands.execution import (
+    TrialRunner,
     announce_page,
     finish,
     make_engine,
     print_document,
     print_estimate,
-    run_trials,
 )
 from kmixup.lab.commands.options import Out, import_from_here, print_status, typed
 from kmixup.lab.experiments.budget import final_trials
 from kmixup.lab.experiments.driver import SweepOutcome
 from kmixup.lab.experiments.league import Contest, Result, make_contests, play, result_of
-from kmixup.lab.experiments.rows import Row, read
+from kmixup.lab.experiments.rows import read
 from kmixup.lab.formatting import count
 from kmixup.lab.train.config import Execution, Flag, Trial
 from kmixup.lab.train.methods import METHODS
@@ -106,30 +106,11 @@ def league(
                 f"must hold rows of these trials, {folder} has none: run them without --so-far",
             )
     else:
-        results, outcome = _play(contests, folder, execution)
+        run = TrialRunner(folder, execution)
+        on_status = (lambda text: None) if execution.quiet else print_status
+        results = [play(contest, run, on_status) for contest in contests]
+        outcome = run.outcome
     return finish(outcome, folder, _report(results, folder, quiet=execution.quiet))
-
-
-def _play(
-    contests: Sequence[Contest], folder: Path, execution: Execution
-) -> tuple[list[Result], SweepOutcome]:
-    """Tune and test on one data set after the other."""
-    rows: dict[str, Row] = {}
-    ran = 0
-
-    def run(asked: Sequence[Trial]) -> list[Row]:
-        nonlocal ran
-        outcome = run_trials(asked, folder, execution)
-        rows.update((row.id, row) for row in outcome.rows)
-        ran += outcome.ran
-        return outcome.rows
-
-    def on_status(text: str) -> None:
-        if not execution.quiet:
-            print_status(text)
-
-    results = [play(contest, run, on_status) for contest in contests]
-    return results, SweepOutcome(list(rows.values()), ran)
 
 
 def _report(results: Sequence[Result], folder: Path, *, quiet: bool) -> Path:

@@ -36,8 +36,8 @@ from kmixup.lab.train.config import (
 )
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.record import CLEAN, training_note
+from kmixup_command import INTERRUPTED
 
-INTERRUPTED = 130
 # settings that the name of a folder has already; protocol and shifts are in its checkpoint
 NAMED = ("data", "model", "method", "protocol", "shifts", "seed", "limit", "samples", "digest")
 

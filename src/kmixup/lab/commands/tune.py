@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Literal
 
 from kmixup.lab.commands.execution import (
+    TrialRunner,
     announce_page,
     finish,
     make_engine,
     print_document,
     print_estimate,
-    run_trials,
 )
 from kmixup.lab.commands.options import (
     DataName,
@@ -29,7 +29,6 @@ from kmixup.lab.commands.options import (
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.evaluate.scores import Scores
 from kmixup.lab.experiments.budget import Budget
-from kmixup.lab.experiments.driver import SweepOutcome
 from kmixup.lab.experiments.estimate import TimeEstimate, estimate
 from kmixup.lab.experiments.rows import DataUsed, Done, Row, TrainingCurve, has_rows, read
 from kmixup.lab.experiments.search import AllFailedError
@@ -143,19 +142,10 @@ def _search(
     before = read(folder) if has_rows(folder) else []
     leader(before)
     begun = {row.id for row in before} & {trial.id for trial in plan.first_trials()}
-    rows: dict[str, Row] = {}
-    ran = 0
     page = None
     with make_engine(execution).kept() as engine:
         workers = engine.workers
-
-        def run(trials: Sequence[Trial]) -> list[Row]:
-            nonlocal ran
-            outcome = run_trials(trials, folder, execution, engine=engine, news=leader)
-            rows.update((row.id, row) for row in outcome.rows)
-            ran += outcome.ran
-            return outcome.rows
-
+        run = TrialRunner(folder, execution, engine=engine, news=leader)
         try:
             tuned = tune_plan(
                 plan,
@@ -170,7 +160,7 @@ def _search(
             print_status(str(error))
         else:
             page = _report(tuned, folder, same_data, quiet=execution.quiet)
-    return finish(SweepOutcome(list(rows.values()), ran), folder, page)
+    return finish(run.outcome, folder, page)
 
 
 def _report(tuned: Tuned, folder: Path, same_data: Sequence[str], *, quiet: bool) -> Path:

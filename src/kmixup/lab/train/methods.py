@@ -66,7 +66,6 @@ class MethodEntry:
 
     Attributes:
         title: what reports call it.
-        summary: what it does, in a few words.
         build: makes the mixer. What it learns itself is trained with the network.
         fixed: settings of a `Method` that leave no choice.
         has_xi: whether the strength xi is known: inputs, mixed linearly in optimal pairs.
@@ -84,7 +83,6 @@ class MethodEntry:
     """
 
     title: str
-    summary: str
     build: Build
     fixed: Mapping[str, object] = field(default_factory=dict)
     has_xi: bool = False
@@ -140,14 +138,6 @@ def _nearest(at: Ingredients) -> Mixer:
     return Mixer(Nearest(at.k), Beta(at.alpha), Linear(), num_classes=at.classes)
 
 
-def _cmixup(at: Ingredients) -> Mixer:
-    return methods.CMixup(at.k, at.alpha)
-
-
-def _resizemix(at: Ingredients) -> Mixer:
-    return methods.ResizeMix(at.k, at.classes)
-
-
 def _stack(shape: tuple[int, ...]) -> Stack:
     """Images one above the other, the features of tables one after the other."""
     from kmixup.methods.stackmix import Stack
@@ -174,11 +164,17 @@ def _net(at: Ingredients) -> nn.Module:
     return at.net
 
 
+def _by_saliency(title: str, name: str) -> MethodEntry:
+    """Make the entry of a method whose groups and saliency are those of one batch."""
+    images = "with salient parts"
+    fixed = {"pairing": "batch"}
+    return MethodEntry(title, _of(name), fixed, needs_images=images, by_saliency=True)
+
+
 METHODS: Mapping[str, MethodEntry] = MappingProxyType(
     {
         "erm": MethodEntry(
             "ERM",
-            "nothing is mixed",
             _of("KMixup"),
             {"k": 1, "alpha": 0.0, "alpha_rule": "same", "pairing": "loaders", **NO_VARIANT},
             has_xi=True,
@@ -186,7 +182,6 @@ METHODS: Mapping[str, MethodEntry] = MappingProxyType(
         ),
         "mixup": MethodEntry(
             "mixup",
-            "random pairs",
             _of("KMixup"),
             {"k": 1, "alpha_rule": "same", **NO_VARIANT},  # random pairs look at nothing
             has_xi=True,
@@ -194,7 +189,6 @@ METHODS: Mapping[str, MethodEntry] = MappingProxyType(
         ),
         "kmixup": MethodEntry(
             "k-mixup",
-            "optimal pairs in blocks of k",
             _kmixup,
             has_xi=True,
             plain=True,
@@ -202,94 +196,46 @@ METHODS: Mapping[str, MethodEntry] = MappingProxyType(
             at_one="mixup",
             baseline="mixup",
         ),
-        "nearest": MethodEntry(
-            "nearest neighbours",
-            "the nearest in a block, the paper's counter-example",
-            _nearest,
-            plain=True,
-            baseline="mixup",
-        ),
+        "nearest": MethodEntry("nearest neighbours", _nearest, plain=True, baseline="mixup"),
         "manifold": MethodEntry(
             "manifold mixup",
-            "in a layer of the network",
             _of("KMixup"),
             {"pairing": "batch"},  # inside a network there is only one batch
             hidden=True,
         ),
-        "cutmix": MethodEntry(
-            "CutMix", "boxes of images", _of("CutMix"), needs_images="to cut boxes from"
-        ),
-        "local": MethodEntry("local mixup", "the loss weighted by distance", _of("LocalMixup")),
-        "puzzlemix": MethodEntry(
-            "PuzzleMix",
-            "by a mask that keeps what is salient",
-            _of("PuzzleMix"),
-            {"pairing": "batch"},  # saliency of one batch is enough
-            needs_images="with salient parts",
-            by_saliency=True,
-        ),
-        "guided": MethodEntry(
-            "guided mixup",
-            "pixels weighed by their saliency",
-            _of("GuidedMixup"),
-            {"pairing": "batch"},
-            needs_images="with salient parts",
-            by_saliency=True,
-        ),
-        "comixup": MethodEntry(
-            "Co-Mixup",
-            "collages of a whole group of images",
-            _of("CoMixup"),
-            {"pairing": "batch"},  # groups are of one batch
-            needs_images="with salient parts",
-            by_saliency=True,
-        ),
-        "regmixup": MethodEntry(
-            "RegMixup", "the clean batch beside the mixed one", _of("RegMixup")
-        ),
-        "similar": MethodEntry(
-            "similarity mixup", "near pairs mixed more than far ones", _of("SimilarMixup")
-        ),
+        "cutmix": MethodEntry("CutMix", _of("CutMix"), needs_images="to cut boxes from"),
+        "local": MethodEntry("local mixup", _of("LocalMixup")),
+        "puzzlemix": _by_saliency("PuzzleMix", "PuzzleMix"),
+        "guided": _by_saliency("guided mixup", "GuidedMixup"),
+        "comixup": _by_saliency("Co-Mixup", "CoMixup"),
+        "regmixup": MethodEntry("RegMixup", _of("RegMixup")),
+        "similar": MethodEntry("similarity mixup", _of("SimilarMixup")),
         "cmixup": MethodEntry(
             "C-Mixup",
-            "partners of similar targets",
-            _cmixup,
+            lambda at: methods.CMixup(at.k, at.alpha),
             needs_numbers="to compare samples by",
         ),
         "stackmix": MethodEntry(
             "StackMix",
-            "two samples side by side",
             _stackmix,
             {"alpha": 1.0},  # lam is 1/2
             encoding=_stack,
         ),
         "adamixup": MethodEntry(
             "AdaMixup",
-            "lam from an interval that is learned for each pair",
             _adamixup,
             {"alpha": 1.0},  # u is uniform
         ),
-        "automix": MethodEntry(
-            "AutoMix",
-            "by masks that are learned",
-            _automix,
-            needs_images="to learn masks for",
-        ),
+        "automix": MethodEntry("AutoMix", _automix, needs_images="to learn masks for"),
         "resizemix": MethodEntry(
             "ResizeMix",
-            "the whole partner, made smaller",
-            _resizemix,
+            lambda at: methods.ResizeMix(at.k, at.classes),
             {"alpha": 1.0},  # sides are uniform
             needs_images="to paste into each other",
         ),
-        "fmix": MethodEntry(
-            "FMix", "regions of any shape", _of("FMix"), needs_images="to paste into each other"
-        ),
+        "fmix": MethodEntry("FMix", _of("FMix"), needs_images="to paste into each other"),
         "saliencymix": MethodEntry(
-            "SaliencyMix",
-            "boxes around what is salient",
-            _of("SaliencyMix"),
-            needs_images="with salient parts",
+            "SaliencyMix", _of("SaliencyMix"), needs_images="with salient parts"
         ),
     }
 )
@@ -329,7 +275,7 @@ def _own_entry(name: str) -> MethodEntry:
             )
         return mixer
 
-    return MethodEntry(name, "your own mixer", build)
+    return MethodEntry(name, build)
 
 
 def baseline_of(name: str) -> str:
@@ -339,12 +285,3 @@ def baseline_of(name: str) -> str:
     ('mixup', 'cutmix')
     """
     return method_entry(name).baseline or name
-
-
-def choices(join: str = "or") -> str:
-    """
-    >>> choices()    # doctest: +ELLIPSIS
-    'erm, mixup, kmixup, nearest, ... or ...'
-    """
-    *names, last = METHODS
-    return f"{', '.join(names)} {join} {last}"
