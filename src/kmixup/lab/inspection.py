@@ -20,23 +20,14 @@ COMPARED = 16  # the k to show beside 1, if there are enough samples
 
 @dataclass(frozen=True, eq=False)
 class DataInspection:
-    """Samples of a data set and their inspection.
+    """Samples of a data set and their inspection."""
 
-    Attributes:
-        data: the data set; a regression with the thirds of its targets as classes.
-        drawn: indices of the training samples that were inspected, `(m,)`.
-        points: these samples as a network is given them, `(m, d)`.
-        inspection: what `kmixup.inspect` measured on them.
-        seed: the seed of all draws.
-        regression: whether the classes are thirds of numbers.
-    """
-
-    data: Dataset
-    drawn: Tensor
-    points: Tensor
+    data: Dataset  # a regression has the thirds of its targets as classes
+    drawn: Tensor  # indices of the inspected training samples, `(m,)`
+    points: Tensor  # these samples as the inputs of a network, `(m, d)`
     inspection: Inspection
-    seed: int
-    regression: bool = False
+    seed: int  # of all draws
+    regression: bool = False  # whether the classes are thirds of numbers
 
     @property
     def labels(self) -> Tensor:

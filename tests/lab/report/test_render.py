@@ -7,33 +7,16 @@ from pathlib import Path
 from page_checker import Checker
 from rich.console import Console
 
-from kmixup.lab.report import document
-from kmixup.lab.report.document import (
-    Box,
-    Bullets,
-    Code,
-    Details,
-    Document,
-    Facts,
-    Figure,
-    Figures,
-    Headline,
-    HeatMap,
-    Image,
-    Images,
-    Paragraph,
-    ReportTable,
-    Section,
-)
+from kmixup.lab.report import document as doc
 from kmixup.lab.report.render_html import html
 from kmixup.lab.report.render_markdown import heat_table, markdown
 from kmixup.lab.report.render_terminal import show
 
 EVIL = "<script>[red]x[/] | a*b"
-MAP = HeatMap(
+MAP = doc.HeatMap(
     "Errors",
     (("α = 1", ""), ("α = 2", "ξ = 3")),
-    (("k = 1", (Box("5.0", ["± 1"]), Box("4.0", best=True))), ("k = 2", (Box("6.0"),))),
+    (("k = 1", (doc.Box("5.0", ["± 1"]), doc.Box("4.0", best=True))), ("k = 2", (doc.Box("6.0"),))),
 )
 
 
@@ -45,25 +28,27 @@ def terminal(report, width=80):
 
 def everything(text):
     """A document with every kind of block, all of the same text."""
-    line = Figure(text, lambda axes: axes.plot([1, 2], label=text.strip("<>")), text, legend=1)
-    box = Box(text, [text], 1, best=True)
+    line = doc.Figure(text, lambda axes: axes.plot([1, 2], label=text.strip("<>")), text, legend=1)
+    box = doc.Box(text, [text], 1, best=True)
     blocks = [
-        Headline(text, [text], code=text, mood="good"),
-        Paragraph(text),
-        Paragraph(text, style="fine"),
-        Bullets([text]),
-        ReportTable([text, text], [[text, text]], text, ["bad"], 1),
-        ReportTable([text, text], [[text, text]], text, sentences=True),
-        ReportTable([text, text], [[text, text]], text, numeric=True),
-        HeatMap(text, [(text, text)], [(text, [box])], text),
-        Figures([line]),
-        Images([Image(text, lambda: b"png", text)]),
-        Facts({text: text}, text),
-        Code(text),
-        Details(text, [Paragraph(text)]),
+        doc.Headline(text, [text], code=text, mood="good"),
+        doc.Paragraph(text),
+        doc.Paragraph(text, style="fine"),
+        doc.Bullets([text]),
+        doc.ReportTable([text, text], [[text, text]], text, ["bad"], 1),
+        doc.ReportTable([text, text], [[text, text]], text, sentences=True),
+        doc.ReportTable([text, text], [[text, text]], text, numeric=True),
+        doc.HeatMap(text, [(text, text)], [(text, [box])], text),
+        doc.Figures([line]),
+        doc.Images([doc.Image(text, lambda: b"png", text)]),
+        doc.Facts({text: text}, text),
+        doc.Code(text),
+        doc.Details(text, [doc.Paragraph(text)]),
     ]
-    sections = [Section(f"{text} {i}", blocks if i == 0 else [Code(text)]) for i in range(3)]
-    return Document(text, sections)
+    sections = [
+        doc.Section(f"{text} {i}", blocks if i == 0 else [doc.Code(text)]) for i in range(3)
+    ]
+    return doc.Document(text, sections)
 
 
 def test_every_block_is_escaped_in_every_form():
@@ -85,13 +70,15 @@ def test_a_page_lists_its_sections_and_every_link_has_a_target():
 
 
 def test_the_terminal_leaves_out_details_and_ends_with_the_verdict():
-    report = Document(
+    report = doc.Document(
         "A title",
         [
-            Headline("The verdict."),
-            Paragraph("Some text."),
-            Paragraph("Fine print.", style="fine"),
-            Section("Hidden", [Details("More", [Paragraph("Folded.")]), Facts({"a": "b"})]),
+            doc.Headline("The verdict."),
+            doc.Paragraph("Some text."),
+            doc.Paragraph("Fine print.", style="fine"),
+            doc.Section(
+                "Hidden", [doc.Details("More", [doc.Paragraph("Folded.")]), doc.Facts({"a": "b"})]
+            ),
         ],
     )
     shown = terminal(report)
@@ -101,15 +88,20 @@ def test_the_terminal_leaves_out_details_and_ends_with_the_verdict():
 
 
 def test_a_row_of_a_wide_table_is_a_sentence_on_the_terminal():
-    table = ReportTable(["table", "verdict", "difference", "more"], [["Iris", "better", "−1", "–"]],
-                  verdict=1, sentences=True)  # fmt: skip
-    assert terminal(Document("", [table])).strip() == "Iris: better; difference: −1"
+    header, row = ["table", "verdict", "difference", "more"], ["Iris", "better", "−1", "–"]
+    table = doc.ReportTable(header, [row], verdict=1, sentences=True)
+    assert terminal(doc.Document("", [table])).strip() == "Iris: better; difference: −1"
 
 
 def test_only_significant_boxes_are_shaded():
-    boxes = [Box("1", side=-1), Box("2", best=True), Box("3", side=1, best=True), Box("4")]
-    shaded = HeatMap("", [(name, "") for name in "abcd"], [("k", boxes)])
-    page = html(Document("", [shaded]))
+    boxes = [
+        doc.Box("1", side=-1),
+        doc.Box("2", best=True),
+        doc.Box("3", side=1, best=True),
+        doc.Box("4"),
+    ]
+    shaded = doc.HeatMap("", [(name, "") for name in "abcd"], [("k", boxes)])
+    page = html(doc.Document("", [shaded]))
     cells = re.findall(r"<td([^>]*)>(\d)", page)
     assert [attributes.strip() for attributes, _ in cells] == [
         'class="lower"', 'class="best"', 'class="higher best"', "",
@@ -118,7 +110,7 @@ def test_only_significant_boxes_are_shaded():
 
 
 def test_text_on_shaded_boxes_stands_out():
-    styles = (Path(document.__file__).parent / "templates/report.css").read_text()
+    styles = (Path(doc.__file__).parent / "templates/report.css").read_text()
     light, dark, printed = (
         dict(re.findall(r"--(\w+): (#\w+)", rule))
         for rule in re.findall(r":root \{.*?\}", styles, re.S)

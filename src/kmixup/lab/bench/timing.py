@@ -12,11 +12,7 @@ TURN = 0.005  # seconds that one turn of a contender takes at least
 
 @dataclass(frozen=True)
 class Timings:
-    """What was timed.
-
-    Attributes:
-        turns: by the name of each contender, the seconds of a call in every turn.
-    """
+    """The seconds of a call in every turn, by the name of each contender."""
 
     turns: dict[str, list[float]]
 

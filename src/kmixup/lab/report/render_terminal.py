@@ -12,31 +12,22 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from kmixup.lab.formatting import NOTHING
-from kmixup.lab.report.document import (
-    Block,
-    Bullets,
-    Document,
-    Headline,
-    HeatMap,
-    Paragraph,
-    ReportTable,
-    Section,
-)
+from kmixup.lab.report import document as doc
 from kmixup.lab.report.render_markdown import heat_table
 
 STYLES = {"": "", "good": "green", "bad": "red", "open": "yellow"}
 PLAIN: dict[str, Any] = {"highlight": False, "markup": False}
 
 
-def show(document: Document, console: Console) -> None:
+def show(document: doc.Document, console: Console) -> None:
     """Print a document without details, figures, facts and fine print."""
-    for item in _shown(block for block in document.blocks if not isinstance(block, Headline)):
+    for item in _shown(block for block in document.blocks if not isinstance(block, doc.Headline)):
         if isinstance(item, Text):
             console.print(item, **PLAIN)
         else:
             console.print(item)
     for block in document.blocks:
-        if isinstance(block, Headline):
+        if isinstance(block, doc.Headline):
             console.print()
             for sentence in (block.text, *block.sentences):
                 console.print(sentence, style="bold", **PLAIN)
@@ -44,30 +35,30 @@ def show(document: Document, console: Console) -> None:
                 console.print(f"\n  {block.code}\n", style="bold green", soft_wrap=True, **PLAIN)
 
 
-def _shown(blocks: Iterator[Block] | Sequence[Block]) -> Iterator[RenderableType]:
+def _shown(blocks: Iterator[doc.Block] | Sequence[doc.Block]) -> Iterator[RenderableType]:
     for block in blocks:
         match block:
-            case Paragraph() if not block.style:
+            case doc.Paragraph() if not block.style:
                 yield Text(block.text)
-            case Bullets():
+            case doc.Bullets():
                 yield from (Text(item) for item in block.items)
-            case ReportTable() if block.rows:
+            case doc.ReportTable() if block.rows:
                 if block.title:
                     yield Text(f"\n{block.title}")
                 yield from _sentences(block) if block.sentences else [_table(block)]
-            case HeatMap():
+            case doc.HeatMap():
                 yield Text(f"\n{block.title}")
                 yield _heat(block)
                 if block.caption:
                     yield Text(block.caption, style="dim")
-            case Section():
+            case doc.Section():
                 inner = list(_shown(block.blocks))
                 if inner:
                     yield Text(f"\n{block.title}", style="bold")
                     yield from inner
 
 
-def _table(block: ReportTable) -> RichTable:
+def _table(block: doc.ReportTable) -> RichTable:
     """Rows and columns without a frame, so that it fits 80 characters."""
     justify: Any = "right" if block.numeric else "left"
     table = _frameless()
@@ -80,7 +71,7 @@ def _table(block: ReportTable) -> RichTable:
     return table
 
 
-def _sentences(block: ReportTable) -> Iterator[Text]:
+def _sentences(block: doc.ReportTable) -> Iterator[Text]:
     """Every row as a paragraph: the first cell, the verdict, then names and values."""
     for i, row in enumerate(block.rows):
         verdict = [row[block.verdict]] if block.verdict is not None else []
@@ -93,7 +84,7 @@ def _sentences(block: ReportTable) -> Iterator[Text]:
         yield Text(f"{row[0]}: {'; '.join([*verdict, *others])}", style=style)
 
 
-def _heat(block: HeatMap) -> RichTable:
+def _heat(block: doc.HeatMap) -> RichTable:
     text = heat_table(block, between="\n")
     table = _frameless()
     for i, name in enumerate(text.header):

@@ -91,7 +91,7 @@ def sweep_document(
     if len(results) <= FEW:
         blocks += map(doc.Section, [result.title for result in results], sections)
     else:
-        folded = list(map(doc.Details, titles.values(), sections))
+        folded = [doc.Details(titles[r.title], s) for r, s in zip(results, sections, strict=True)]
         blocks.append(doc.Section(f"Tables{f': {common}' if common else ''}", folded))
     if pictures:
         blocks.append(doc.Section("Decision surfaces", list(_surfaces(pictures))))
