@@ -248,9 +248,11 @@ def normalise(x: Tensor, mean: Tensor, std: Tensor) -> Tensor:
 
 
 def split(
-    samples: Samples, *, seed: int, test_size: float | None = None, stratify: bool = False
+    samples: Samples | Parts, *, seed: int, test_size: float | None = None, stratify: bool = False
 ) -> Parts:
     """Split at random, by default with a third (rounded up) for testing: 100 / 50 of Iris's 150.
+
+    Parts, which have a split of their own, are returned as they are.
 
     Only `seed` decides, so trial t of any experiment uses the split of seed t.
 
@@ -260,6 +262,13 @@ def split(
         test_size: share of the test part.
         stratify: take the same share of each class, and leave one sample of each to train on.
     """
+    if isinstance(samples, Parts):
+        if test_size is not None:
+            raise ValueError(
+                "test_size must not be given for data with a test part of their own, got "
+                f"{test_size}"
+            )
+        return samples
     n = len(samples.x)
     if n < 2:
         raise ValueError(f"a data set needs at least 2 samples to be split, got {n}")

@@ -12,7 +12,7 @@ from typing import Any
 from kmixup.lab.checks import SettingError
 from kmixup.lab.data import download as files
 from kmixup.lab.data.catalogue import ENTRIES, Entry, Request
-from kmixup.lab.data.dataset import Dataset, Holdout
+from kmixup.lab.data.dataset import Dataset, Holdout, split
 from kmixup.lab.data.own import (
     OwnOptions,
     arrays_of,
@@ -21,7 +21,7 @@ from kmixup.lab.data.own import (
     samples_in_memory,
     write_npz,
 )
-from kmixup.lab.data.preparation import Extent, Selection, divide, prepare
+from kmixup.lab.data.preparation import Extent, Selection, prepare
 from kmixup.lab.data.scaling import SCALINGS, Scaling
 from kmixup.lab.data.targets import Task
 from kmixup.lab.files import digest_of
@@ -100,7 +100,7 @@ def load(
         else:
             path = _own_path(name)
             label, own = path.name, read_own(path, options, cache=files.cache_folder())
-        parts = divide(own, seed, test_size=test_size, stratify=True)
+        parts = split(own, seed=seed, test_size=test_size, stratify=True)
         data = prepare(label, parts, selection, scaling, rule)
         return replace(data, digest=digest(name, test=test))
     options.only(f"{name}, which is prepared already")
@@ -109,7 +109,7 @@ def load(
     if download and entry.remotes and not at_hand(name, limit=limit):
         fetch_dataset(name)
     request = Request(_paths(entry, limit), limit, scaling_name, seed, size)
-    parts = divide(entry.read(request), seed)
+    parts = split(entry.read(request), seed=seed)
     whole = None
     if entry.kind != "toy":
         whole = Extent(entry.train, entry.test, entry.classes)
@@ -166,7 +166,7 @@ def from_memory(
         raise SettingError("scaling", f"must be one of {known}, got {scaling!r}")
     options = OwnOptions(target, tuple(drop or ()), task, test_size=test_size)
     samples = samples_in_memory(data, y, "the data", options)
-    parts = divide(samples, seed, test_size=test_size, stratify=True)
+    parts = split(samples, seed=seed, test_size=test_size, stratify=True)
     return prepare(name, parts, Selection(seed=seed), scaling, scaling)
 
 

@@ -1,4 +1,4 @@
-"""From samples to a data set: split, select, encode and scale.
+"""From samples to a data set: select, encode and scale.
 
 Everything is fitted to the training samples that are selected.
 """
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from kmixup.lab.data.dataset import Dataset, Holdout, Parts, Samples, normalise, split
+from kmixup.lab.data.dataset import Dataset, Holdout, Parts, normalise
 from kmixup.lab.data.scaling import fit
 
 
@@ -66,19 +66,6 @@ class Selection(NamedTuple):
         if extent.classes == whole.classes:
             return text
         return f"{text}, {extent.classes} of {whole.classes} classes"
-
-
-def divide(
-    samples: Samples | Parts, seed: int, *, test_size: float | None = None, stratify: bool = False
-) -> Parts:
-    """Split samples that have no split of their own at random, as in `split`."""
-    if isinstance(samples, Samples):
-        return split(samples, seed=seed, test_size=test_size, stratify=stratify)
-    if test_size is not None:
-        raise ValueError(
-            f"test_size must not be given for data with a test part of their own, got {test_size}"
-        )
-    return samples
 
 
 def prepare(
