@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+import lap
 import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
@@ -51,6 +52,38 @@ def by_hand(x: Tensor, y: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return x[partner].lerp_(x, lam), labels[partner].lerp_(labels, lam)
 
 
+class Bare:
+    """The arithmetic of k-mixup and nothing else, for n = bk: no checks, no precision, no options.
+
+    One gather into kept memory, norms, one batched product, the batched solver, lerp, one-hot. It
+    is the least that k-mixup can cost in Python.
+    """
+
+    def __init__(self, x: Tensor, k: int) -> None:
+        self.k, self.memory = k, torch.empty(len(x) + k, x[0].numel())
+
+    def __call__(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        n, k = len(x), self.k
+        order = torch.randperm(n)
+        index = torch.cat([order, order[:k]])
+        torch.index_select(x.view(n, -1), 0, index, out=self.memory)
+        points = self.memory.view(n // k + 1, k, -1)
+        norms = points.square().sum(2) if x.numel() < 2**16 else points.norm(dim=2).square_()
+        cost = torch.baddbmm(
+            norms[:-1, :, None] + norms[1:, None, :], points[:-1], points[1:].mT, alpha=-2
+        )
+        _, columns = lap.lapjvr_batch(cost.numpy(), return_cost=False, n_threads=1)
+        faced = torch.from_numpy(np.concatenate(columns)) + torch.arange(
+            k, n + k, k
+        ).repeat_interleave(k)
+        partner = torch.empty_like(order)
+        partner[order] = index[faced]
+        lam = np.random.beta(1.0, 1.0)
+        labels = F.one_hot(y, CLASSES).float()
+        mixed = x.index_select(0, partner).lerp_(x, lam)
+        return mixed, labels.index_select(0, partner).lerp_(labels, lam)
+
+
 def mixup_by_roll(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """Mixup as torchvision's `v2.MixUp` computes it, for when torchvision is not installed."""
     lam = np.random.beta(1.0, 1.0)
@@ -85,7 +118,8 @@ def calls(seconds: float) -> None:
         memory = float(_measured(f"peak({shape}, {k})", HEAPS["reused heap"]))
         rows.append([*row, f"{memory:.1f} MB"])
     name = "torchvision" if mixup() is not mixup_by_roll else "roll"
-    columns = [f"/ {peer}, {heap}" for heap in HEAPS for peer in ("by hand", f"mixup by {name}")]
+    peers = ("by hand", "bare", f"mixup by {name}")
+    columns = [f"/ {peer}, {heap}" for heap in HEAPS for peer in peers]
     table(
         "CPU time of one call of KMixup(k) on one thread, as a multiple of its peers', and memory "
         "beyond inputs and outputs",
@@ -101,10 +135,11 @@ def ratios(shape: tuple[int, ...], k: int, seconds: float) -> None:
     contenders: dict[str, Callable[[], object]] = {
         "kmixup": partial(kmixup.KMixup(k, 1.0, CLASSES), x, y),
         "hand": partial(by_hand, x, y, k),
+        "bare": partial(Bare(x, k), x, y),
         "mixup": partial(mixup(), x, y),
     }
     timed = interleaved(contenders, seconds=seconds, clock=time.process_time)
-    print(*(f"{timed.ratio('kmixup', peer):.2f}" for peer in ("hand", "mixup")))
+    print(*(f"{timed.ratio('kmixup', peer):.2f}" for peer in ("hand", "bare", "mixup")))
 
 
 def growth(seconds: float) -> None:
