@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -201,14 +202,8 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
         mean, std = float(target["mean"]), float(target["std"])
         method = plain["encoded_by"]
         entry = METHODS["erm" if method is None else method]
-        scales = torch.cat([inputs.mean.flatten(), inputs.std.flatten(), torch.tensor([mean, std])])
-        if not scales.isfinite().all() or not inputs.std.all():
-            raise ValueError("a mean or standard deviation that is NaN, infinite or 0")
-        if (
-            torch.broadcast_shapes(inputs.mean.shape, inputs.std.shape, inputs.shape)
-            != inputs.shape
-        ):
-            raise ValueError(f"means that do not fit inputs of the shape {inputs.shape}")
+        if not math.isfinite(mean) or not math.isfinite(std):
+            raise ValueError("a target whose mean or standard deviation is NaN or infinite")
     except UNREADABLE as error:
         raise ValueError(
             f"{path} must be a model of this version of kmixup, could not be read "
@@ -224,10 +219,8 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
     try:
         net = _network(name, inputs.shape, len(classes) or 1, entry, weights)
     except (RuntimeError, ValueError) as error:
-        raise ValueError(
-            f"{folder / WEIGHTS} must fit the network {name!r} for inputs of the shape "
-            f"{inputs.shape}: {error}"
-        ) from error
+        fit = f"must fit the network {name!r} for inputs of the shape {inputs.shape}"
+        raise ValueError(f"{folder / WEIGHTS} {fit}: {error}") from error
     return Model(net, name, inputs, classes, mean, std, _read_record(folder), method)
 
 
@@ -263,10 +256,8 @@ def _network(
     with torch.random.fork_rng(devices=[]), device:
         net = build(name, in_shape=entry.seen_shape(shape), num_classes=outputs)
     net = net if entry.encoding is None else CleanEncoder(net, entry.encoding(shape))
-    there, here = (
-        {key: value.shape for key, value in d.items()} for d in (weights, net.state_dict())
-    )
-    if there != here:
+    wanted = {key: value.shape for key, value in net.state_dict().items()}
+    if {key: value.shape for key, value in weights.items()} != wanted:
         raise ValueError("it has weights of other names or shapes")
     if device.type == "meta":
         net.to_empty(device="cpu")
