@@ -139,7 +139,7 @@ def measured(reading: Measured | None) -> str:
     if not reading.error > 0:
         return f"{reading.value:.3g}"
     digits = max(0, -math.floor(math.log10(float(f"{reading.error:.0e}"))))
-    return f"{reading.value:.{digits}f} ± {reading.error:.{digits}f}"
+    return f"{reading.value:.{digits}f} ± {reading.error:.{digits}f}".replace("-", "−")
 
 
 def percent(reading: Measured | None) -> str:

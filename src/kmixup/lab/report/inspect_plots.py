@@ -153,7 +153,7 @@ def _draw(plot: Plot, lines: Mapping[str, Points], axes: Axes) -> None:
             label=label, color=colour, ls=dash, marker="o", ms=4.5, lw=1.4, capsize=2.5,
         )  # fmt: skip
     if plot.x == "k":
-        k_axis(axes, [k for k, _ in max(lines.values(), key=len)])
+        k_axis(axes, sorted({k for points in lines.values() for k, _ in points}))
     else:
         axes.set_xlabel(f"{plot.x} = c")
     if plot.log:
