@@ -247,7 +247,7 @@ def test_rows_of_another_version_are_refused_and_left_alone(kmixup, swept):
     assert swept.read_text() == other
 
 
-@pytest.mark.filterwarnings("always:.*is damaged in line 4")
+@pytest.mark.filterwarnings("always:.*is damaged and moved")
 def test_a_damaged_line_is_moved_and_run_again_and_a_torn_one_too(kmixup, swept):
     lines = swept.read_text().splitlines(keepends=True)
     swept.write_text("".join(lines)[:-100])
@@ -258,7 +258,7 @@ def test_a_damaged_line_is_moved_and_run_again_and_a_torn_one_too(kmixup, swept)
     assert json.loads(again[-1])["result"] == json.loads(lines[-1])["result"]
 
     swept.write_text("".join([*lines[:3], lines[3][:50] + "\n", *lines[4:]]))
-    moved = "rows.jsonl is damaged in line 4, which was moved to out/grid/rows.damaged"
+    moved = "line 4 of out/grid/rows.jsonl is damaged and moved to out/grid/rows.damaged"
     code, _, err = kmixup("sweep", "grid.toml")
     assert code == 0
     assert moved in err
@@ -271,8 +271,8 @@ def test_rows_are_checked_and_repaired_on_request(kmixup, swept):
     swept.write_text(swept.read_text().replace('"seed":1', '"seed":2', 1))
     code, out, err = kmixup("repair", "out/grid")
     assert (code, err) == (0, "")
-    assert out.startswith("out/grid/rows.jsonl is damaged in line ")
-    assert out.endswith(", which was moved to out/grid/rows.damaged\n5 trials in out/grid\n")
+    assert out.startswith("line ")
+    assert out.endswith(" is damaged and moved to out/grid/rows.damaged\n5 trials in out/grid\n")
     code, _, err = kmixup("repair", "nowhere")
     assert (code, err) == (
         2, "kmixup: nowhere must be the folder of a sweep, it has no rows.jsonl\n"

@@ -354,10 +354,10 @@ def test_a_damaged_line_is_moved_to_a_file_of_its_own(tmp_path, damaged, last):
     text = HEAD + line("a") + damaged + "\n" + line("c") * (not last)
     written(tmp_path, text)
     rest = ["a"] if last else ["a", "c"]
-    with pytest.warns(UserWarning, match=f"{NAME} is damaged in line 3, which is skipped: run the"):
+    with pytest.warns(UserWarning, match=f"line 3 of .*{NAME} is damaged and skipped: run the"):
         assert names(read(tmp_path)) == rest
     assert (tmp_path / NAME).read_text() == text
-    sentence = f"{NAME} is damaged in line 3, which was moved to .*{DAMAGED}: trials without a row"
+    sentence = f"line 3 of .*{NAME} is damaged and moved to .*{DAMAGED}: trials without a row"
     with pytest.warns(UserWarning, match=sentence):
         store = Store(tmp_path).__enter__()
     with pytest.raises(ValueError, match="is being written by another sweep"):
@@ -373,7 +373,8 @@ def test_a_store_is_checked_and_repaired_on_request(rows):
     whole = (rows / NAME).read_text()
     for number in (1, 2):
         written(rows, whole.replace('"seconds":0.5', '"seconds":0.6', number))
-        assert repair(rows).startswith(f"{rows / NAME} is damaged in line 2")
+        lines = "line 2 of" if number == 1 else "lines 2, 3 of"
+        assert repair(rows).startswith(f"{lines} {rows / NAME} ")
         assert len(read(rows)) == 2 - number
         assert repair(rows) is None
     assert (rows / DAMAGED).read_text().count('"seconds":0.6') == 3
@@ -400,7 +401,7 @@ def test_a_file_without_line_ends_is_never_cut(rows, between):
     assert (rows / NAME).read_text() == text
     head, _, tail = text.partition("}")
     written(rows, f"{head}}}\n{tail}")  # all rows in one line behind a valid header
-    with pytest.warns(UserWarning, match="is damaged in line 2"), Store(rows):
+    with pytest.warns(UserWarning, match="line 2 of .* is damaged"), Store(rows):
         pass
     assert row("b").id in (rows / DAMAGED).read_text()
 
@@ -453,7 +454,7 @@ def test_published_rows_are_read_and_new_ones_go_to_a_file_beside_them(rows):
 def test_published_rows_that_are_damaged_are_one_sentence(rows):
     text = (rows / NAME).read_text()
     (rows / PUBLISHED).write_bytes(gzip.compress(text.replace("0.5", "0.6", 1).encode()))
-    with pytest.raises(ValueError, match=f"{PUBLISHED} is damaged in line 2: restore it"):
+    with pytest.raises(ValueError, match=f"line 2 of .*{PUBLISHED} is damaged: restore"):
         read(rows)
     publish(rows)
     whole = (rows / PUBLISHED).read_bytes()

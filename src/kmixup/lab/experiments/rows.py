@@ -299,10 +299,10 @@ def read(folder: str | Path) -> list[Row]:
             continue
         contents = _Contents.of(path, _bytes(path))
         if contents.damaged and path.name == PUBLISHED:
-            raise ValueError(f"{contents.problem}: restore it")
+            raise ValueError(f"{contents.problem}: restore the file")
         if contents.damaged:
             warnings.warn(
-                f"{contents.problem}, which is skipped: run the sweep again, which repairs the "
+                f"{contents.problem} and skipped: run the sweep again, which repairs the "
                 "file and trains what is missing",
                 stacklevel=2,
             )
@@ -380,7 +380,7 @@ class Store:
             before = side.read_bytes() if side.exists() else b""
             replace_content(side, before + b"".join(contents.damaged.values()))
             self._replace(whole)
-            self.repaired = f"{contents.problem}, which was moved to {side}"
+            self.repaired = f"{contents.problem} and moved to {side}"
             warnings.warn(f"{self.repaired}: trials without a row are run again", stacklevel=3)
         elif len(whole) < len(data):
             os.ftruncate(self._file, len(whole))
@@ -509,7 +509,10 @@ class _Contents:
     @property
     def problem(self) -> str:
         """Which lines are damaged."""
-        return f"{self.path} is damaged in line {', '.join(map(str, self.damaged))}"
+        numbers = ", ".join(map(str, self.damaged))
+        several = len(self.damaged) > 1
+        lines, are = (f"lines {numbers}", "are") if several else (f"line {numbers}", "is")
+        return f"{lines} of {self.path} {are} damaged"
 
 
 def _parsed(line: bytes) -> Plain:
