@@ -43,7 +43,8 @@ LAB = [
     {"paper"},
     {"figures"},
     {"inspection"},
-    {"bench", "report"},
+    {"report"},
+    {"bench"},
     {"commands", "python"},
     {"__init__"},
 ]
