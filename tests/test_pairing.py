@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from kmixup import Nearest, Optimal, match
 from kmixup.matching import Blocks
-from kmixup.matching.pairing import _warn_once
+from kmixup.matching.pairing import _warned
 from kmixup.matching.points import as_rows
 from oracles import brute_force_optimum, exact_costs, scipy_optimum, squared_differences
 
@@ -111,9 +111,11 @@ def test_at_two_blocks_the_second_match_is_the_inverse_of_the_first():
 
 
 def test_a_short_batch_cuts_k_and_says_so_once():
-    _warn_once.cache_clear()
-    with pytest.warns(UserWarning, match=r"a batch of 9 is too small for k=16.*using k=4") as seen:
-        [match(torch.randn(9, 2), k=16) for _ in range(3)]
+    _warned.clear()
+    with pytest.warns(
+        UserWarning, match=r"a batch of 9 .* k=16.*using k=4.*Memory\(mixer, 128\)"
+    ) as seen:
+        [match(torch.randn(n, 2), k=16) for n in (9, 9, 5)]
     assert Optimal(16).draw(9).k == 4
     assert len(seen) == 1
 

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset, default_collate
 
 from kmixup import Beta, Choice, CutMix, HiddenMixup, KMixup, Linear, LocalMixup, Mixer, Optimal
-from kmixup.matching.pairing import _warn_once
+from kmixup.matching.pairing import _warned
 
 
 def seeded(seed=0):
@@ -407,7 +407,7 @@ def test_features_of_a_hidden_mixer_are_matched_and_not_handed_to_the_network():
 
 @pytest.mark.parametrize("paired", [False, True])
 def test_the_warning_of_a_short_batch_names_the_line_of_the_user(paired):
-    _warn_once.cache_clear()
+    _warned.clear()
     x, y = torch.randn(3, 2), torch.randn(3)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

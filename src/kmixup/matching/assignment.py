@@ -266,7 +266,8 @@ def _chunks(
     group, largest = len(own), max(first, key=Tensor.numel)
     width = largest.shape[1]
     if device.type == "cpu":
-        room = CHUNK // (k * largest.element_size())  # features of k points
+        size = max(largest.element_size(), dtype.itemsize)
+        room = CHUNK // (k * size)  # features of k points
         group = min(group, max(1, room // min(width, WIDE) // 2))
         width = min(width, max(1, room // (group + 1 if chained else 2 * group)))
     for start in range(0, len(own), group):

@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cache
 from typing import Literal, SupportsFloat, get_args
 
 import numpy as np
@@ -368,15 +367,15 @@ def _check_targets(own: Tensor, facing: Tensor, n: int) -> None:
 
 
 def warn_short(n: int, k: int, *, within: bool = True) -> None:
-    """Warn if a batch is too short for blocks of `k`, once for each size."""
+    """Warn if a batch is too short for blocks of `k`, once for each k."""
     needed = 2 * k if within else k
-    if needed > n > int(within):
-        _warn_once(n, k, needed, n // 2 if within else n)
+    if needed > n > int(within) and (k, within) not in _warned:
+        _warned.add((k, within))
+        warn_user(
+            f"a batch of {n} is too small for k={k}, which needs {needed} samples: using "
+            f"k={n // 2 if within else n} for it. Avoid a short last batch with drop_last=True in "
+            f"the loader; if all batches are small, lower k, or keep it with Memory(mixer, {8 * k})"
+        )
 
 
-@cache  # the last batch of every epoch is as short
-def _warn_once(n: int, k: int, needed: int, used: int) -> None:
-    warn_user(
-        f"a batch of {n} is too small for k={k}, which needs {needed} samples: using k={used} "
-        "for it (drop_last=True in the loader avoids short batches)"
-    )
+_warned: set[tuple[int, bool]] = set()

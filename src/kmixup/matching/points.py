@@ -21,8 +21,8 @@ def as_rows(x: Tensor) -> Tensor:
 
 
 def as_floats(x: Tensor) -> Tensor:
-    """Return samples as rows of floats, integers converted."""
-    return as_rows(x) if x.is_floating_point() else as_rows(x).float()
+    """Return samples as rows of floats, or of bytes, which matching converts a few at a time."""
+    return as_rows(x) if x.is_floating_point() or x.dtype == torch.uint8 else as_rows(x).float()
 
 
 def check_points(x1: Tensor, x2: Tensor | None = None) -> None:
