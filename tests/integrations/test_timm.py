@@ -1,8 +1,5 @@
 """timm's Mixup and FastCollateMixup, with optimal pairs."""
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
 import timm
@@ -12,9 +9,10 @@ from scipy import stats
 from timm import data
 from timm.loss import SoftTargetCrossEntropy
 from timm.optim import create_optimizer_v2
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
-import kmixup
-from kmixup.integrations.timm import FastCollateMixup, Mixup
+from kmixup.integrations.timm import FastCollateMixup, Mixup, NaFlexMixup
 
 MODES = ["batch", "pair", "elem"]
 # as timm's training script puts them together
@@ -56,17 +54,18 @@ def test_the_defaults_are_those_of_timm():
 
 
 @pytest.mark.parametrize("kind", ["mixup", "cutmix"])
-def test_one_batch_is_mixed_as_by_the_stages(kind):
+def test_images_and_targets_are_mixed_by_one_lam_along_one_matching(kind):
     x, y = batch_of()
     alphas = {"mixup": (1.0, 0.0), "cutmix": (0.0, 1.0)}[kind]
-    generator = torch.Generator().manual_seed(4)
-    mixed, soft = Mixup(*alphas, label_smoothing=0.0, num_classes=10, k=8, generator=generator)(
-        x, y
-    )
-    partner = kmixup.match(x, k=8, generator=torch.Generator().manual_seed(4))
+
+    def seeded():
+        generator = torch.Generator().manual_seed(4)
+        return Mixup(*alphas, label_smoothing=0.0, num_classes=10, k=8, generator=generator)
+
+    mixed, soft = seeded()(x, y)
+    record = seeded().mixer.draw(x, y)
+    partner, lam = record.partner, float(record.lam)
     one_hot = torch.eye(10)[y]
-    pairs = (y != y[partner]).nonzero().squeeze(1)
-    lam = float(soft[pairs[0], y[pairs[0]]])
     assert 0 < lam < 1
     torch.testing.assert_close(soft, lam * one_hot + (1 - lam) * one_hot[partner])
     if kind == "mixup":
@@ -163,12 +162,12 @@ def test_wrong_arguments_are_refused():
         Mixup(mode="half")
     with pytest.raises(ValueError, match="one of mixup_alpha, cutmix_alpha and cutmix_minmax"):
         Mixup(0.0, 0.0)
-    with pytest.raises(ValueError, match="cutmix_minmax must be two shares.*got \\(0.8, 0.2\\)"):
+    with pytest.raises(ValueError, match="cutmix_minmax must be two fractions.*got \\(0.8, 0.2\\)"):
         Mixup(cutmix_minmax=(0.8, 0.2))
     with pytest.raises(ValueError, match="k must be a whole number"):
         Mixup(k=0)
     with pytest.raises(ValueError, match="y must be class indices"):
-        Mixup(num_classes=10)(torch.rand(8, 3, 4, 4), torch.rand(8))
+        Mixup(num_classes=10, k=4)(torch.rand(8, 3, 4, 4), torch.rand(8))
 
 
 def test_ranks_draw_differently(monkeypatch):
@@ -180,35 +179,6 @@ def test_ranks_draw_differently(monkeypatch):
         torch.manual_seed(0)
         soft.append(Mixup(num_classes=10)(x, y)[1])
     assert not torch.equal(*soft)
-
-
-@pytest.mark.parametrize("kind", [Mixup, FastCollateMixup])
-def test_the_rank_is_taken_to_workers_that_cannot_ask(kind, monkeypatch):
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    stored = []
-    for rank in "01":
-        monkeypatch.setenv("RANK", rank)
-        stored.append(pickle.dumps(kind(num_classes=10, k=4)))
-    monkeypatch.delenv("RANK")
-    monkeypatch.delenv("WORLD_SIZE")
-    soft, batch = [], batch_of() if kind is Mixup else (list(Bytes(32, 10)),)
-    for copied in map(pickle.loads, stored):
-        torch.manual_seed(0)
-        soft.append(copied(*batch)[1])
-    assert not torch.equal(*soft)
-
-
-def test_copies_draw_alike():
-    mix = Mixup(num_classes=10, generator=torch.Generator().manual_seed(2))
-    copies = [copy.deepcopy(mix), pickle.loads(pickle.dumps(mix)), mix]
-    first, *others = [m(*map(torch.clone, batch_like())) for m in copies]
-    for other in others:
-        assert torch.equal(first[0], other[0])
-
-
-def batch_like():
-    generator = torch.Generator().manual_seed(9)
-    return torch.rand(32, 3, 8, 8, generator=generator), torch.arange(32) % 10
 
 
 class Bytes(torch.utils.data.Dataset):
@@ -251,6 +221,37 @@ def test_mixed_bytes_are_rounded_and_not_cut_off():
     assert int(collate([(np.full((1, 2, 2), 255, np.uint8), 0)] * 4)[0].min()) == 255
 
 
+class LargestFloats(TorchDispatchMode):
+    """Records the number of entries in the largest floating-point tensor."""
+
+    largest = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        for entry in pytree.tree_leaves(result):
+            if isinstance(entry, torch.Tensor) and entry.is_floating_point():
+                self.largest = max(self.largest, entry.numel())
+        return result
+
+
+@pytest.mark.parametrize("alphas", [(1.0, 0.0), (0.0, 1.0)], ids=["mixup", "cutmix"])
+def test_bytes_are_never_converted_to_floats_all_at_once(alphas):
+    images = np.random.default_rng(0).integers(0, 256, (64, 3, 160, 160), dtype=np.uint8)
+    samples = [(image, number % 10) for number, image in enumerate(images)]
+    with LargestFloats() as floats:
+        FastCollateMixup(*alphas, num_classes=10, k=8)(samples)
+    assert floats.largest <= images.size / 4
+
+
+def test_bytes_have_the_partners_of_floats():
+    images = torch.randint(0, 256, (64, 3, 16, 16), dtype=torch.uint8)
+    partners = []
+    for x in (images, images.double()):
+        torch.manual_seed(0)
+        partners.append(Mixup(num_classes=10, k=8).mixer.draw(x, None).partner)
+    assert torch.equal(*partners)
+
+
 def test_half_a_batch_takes_its_partners_from_the_other_half():
     samples = list(Bytes(32, 32))
     collate = FastCollateMixup(mode="half", label_smoothing=0.0, num_classes=32, k=4)
@@ -284,7 +285,7 @@ def data_set_of_images():
 
         def __getitem__(self, index):
             image = Image.fromarray(np.full((16, 16, 3), 8 * index, np.uint8))
-            return self.transform(image), index
+            return self.transform(image) if self.transform else image, index
 
     return Images()
 
@@ -385,3 +386,59 @@ def test_at_k_1_lam_and_box_have_the_law_of_timm(name, mode):
     assert stats.ks_2samp(theirs[:, 0], ours[:, 0]).pvalue > 1e-3
     for side in range(1, 5):
         assert same_counts(theirs[:, side], ours[:, side]) > 1e-3
+
+
+def flexible(n=24):
+    """Images of n / 2 grey values and of many sizes, and their classes."""
+    sizes = [(32, 48), (48, 32), (40, 40), (16, 64)]
+    return [torch.full((3, *sizes[i % 4]), float(i // 2)) for i in range(n)], torch.arange(n)
+
+
+def test_images_of_different_sizes_are_mixed_with_near_ones():
+    def gap(mix):
+        images, classes = flexible()
+        mixed, soft = mix(images, classes)
+        assert [image.shape for image in mixed] == [image.shape for image in images]
+        soft = torch.stack(soft)
+        torch.testing.assert_close(soft.sum(1), torch.ones(24))
+        own = soft.diagonal()
+        partner = (soft - torch.diag(own)).argmax(1)
+        assert torch.equal(partner[partner], classes)
+        for i, (image, lam) in enumerate(zip(mixed, own, strict=True)):
+            value = lam * (i // 2) + (1 - lam) * (partner[i] // 2)
+            assert float(image.mean()) == pytest.approx(float(value), abs=1e-3)
+        return float((partner // 2 - classes // 2).abs().float().mean())
+
+    options = {"num_classes": 24, "mixup_alpha": 1e4, "cutmix_alpha": 0.0}
+    ours, theirs = NaFlexMixup(**options, k=12), data.NaFlexMixup(**options)
+    assert sum(gap(ours) for _ in range(9)) < 0.6 * sum(gap(theirs) for _ in range(9))
+
+
+def test_images_of_different_sizes_stay_where_mixing_is_off_or_impossible():
+    images, classes = flexible(5)
+    mix = NaFlexMixup(num_classes=10, k=2, mixup_off_epoch=3)
+    soft = torch.stack(mix(images, classes.tolist())[1])
+    assert (soft == torch.eye(10)[:5]).all(1).tolist() == [False] * 4 + [True]
+    mix.set_epoch(3)
+    assert all(map(torch.equal, mix(images, classes)[0], images))
+    assert torch.equal(torch.stack(mix(images, classes)[1]), torch.eye(10)[:5])
+
+
+def test_the_naflex_loader_takes_the_class():
+    loader = data.create_naflex_loader(
+        data_set_of_images(),
+        patch_size=8,
+        train_seq_lens=[4],
+        max_seq_len=4,
+        batch_size=8,
+        is_training=True,
+        mixup_fn=NaFlexMixup(num_classes=32, k=2, label_smoothing=0.1),
+        num_workers=0,
+        use_prefetcher=False,
+        pin_memory=False,
+        device=torch.device("cpu"),
+        persistent_workers=False,
+    )
+    batch, soft = next(iter(loader))
+    assert soft.shape == (len(batch["patches"]), 32)
+    assert float(soft.max()) < 0.91

@@ -1,7 +1,7 @@
-"""`Mixup` and `FastCollateMixup` of timm, with optimal pairs.
+"""timm's `Mixup`, `FastCollateMixup` and `NaFlexMixup`, with optimal pairs.
 
-The classes extend those of `timm.data`, take their arguments and stand in for them in timm's
-training script. They draw from torch's generators, where timm draws from NumPy's.
+The classes extend those of `timm.data`, take their arguments and replace them in timm's training
+script. They draw from torch's generators, where timm draws from NumPy's.
 """
 
 from __future__ import annotations
@@ -10,80 +10,150 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from timm import data
+from timm.data.naflex_mixup import mix_batch_variable_size, pairwise_mixup_target
 from torch import Generator, Tensor
+from torch.nn import functional as F
+from torchvision.transforms.functional import center_crop
 
-from kmixup.coefficient import Beta
-from kmixup.integrations.ranks import TakesRank, generator_of_rank
-from kmixup.interpolation import Cut, Linear, Pair, Size
-from kmixup.matching import Metric, Optimal
-from kmixup.randomness import Source, device_of, uniforms
-from kmixup.targets import check_targets, mix_targets
+from kmixup.coefficient import Beta, Coefficient, per_sample
+from kmixup.integrations.ranks import TakesRank, draws_of_rank
+from kmixup.interpolation import GROUP, Cut, Linear, Pair, Region, Size
+from kmixup.matching import Blocks, Metric, Optimal
+from kmixup.matching.assignment import Points
+from kmixup.matching.pairing import Targets
+from kmixup.mixer import Mixer
+from kmixup.randomness import uniforms
 
 Images = tuple[Tensor, Tensor]  # mixed images and soft targets
 Samples = Sequence[tuple[Any, int]]  # images of bytes and their classes
 
 
 @dataclass(frozen=True)
-class TimmCut(Cut):
-    """`Cut` with timm's box, whose odd sides are one pixel longer, and timm's two options.
+class Mutual(Optimal):
+    """`Optimal` between two random halves of a batch, so that partners have each other."""
+
+    def partners(
+        self, first: Points, second: Points, blocks: Blocks, targets: Targets | None = None
+    ) -> Tensor:
+        a, b = torch.as_tensor(blocks.order, device=first[0].device).chunk(2)
+        own, their = ([part.index_select(0, half) for part in first] for half in (a, b))
+        b = b[super().partners(own, their, Blocks(len(a), min(self.k, len(a))))]
+        partner = torch.empty_like(torch.cat([a, b]))
+        partner[a], partner[b] = b, a
+        return partner
+
+
+class Quantile(Coefficient):
+    """The quantile itself: `MixupOrCutMix` turns it into lam."""
+
+    def lam(self, u: Tensor, distance: Tensor | None = None) -> Tensor:
+        return u
+
+
+@dataclass(frozen=True)
+class MixupOrCutMix(Cut):
+    """Mixup or CutMix, chosen at random for each lam.
 
     Attributes:
-        minmax: least and greatest side of the box, as shares of the image. Then the box does
-            not depend on lam and lies inside the image.
-        correct_lam: whether lam becomes the true share outside of the box.
+        options: the `Mixup` whose attributes are read for every batch.
     """
 
-    minmax: tuple[float, float] | None = None
-    correct_lam: bool = True
+    options: data.Mixup
 
     def sample(self, size: Size, shape: Size = (), generator: Generator | None = None) -> Tensor:
-        """Centres of the boxes `(*size, 2)`; with `minmax` their sides and corners `(*size, 4)`."""
-        return uniforms((*size, 2 if self.minmax is None else 4), generator)
+        """Draw for each lam whether to mix, whether to cut, and the box, `(*size, 6)`."""
+        return uniforms((*size, 6), generator)
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Tensor]:
-        if self.minmax is None or spot is None:
-            share, box = super().settle(lam, spot, pair)
-            return (share if self.correct_lam else lam), box
-        image = torch.tensor(pair.samples[0].shape[-2:], device=lam.device)
-        least, most = ((image * bound).long() for bound in self.minmax)
+        """Return lam for the quantiles `lam`, and boxes `(..., 4)`, -1 where none is cut."""
+        options = self.options
+        if spot is None:
+            raise ValueError("MixupOrCutMix needs a spot: use that of its sample")
+        if options.mode == "pair":
+            partner = pair.partner.cpu()
+            one = torch.minimum(partner, torch.arange(len(partner)))  # one draw for both samples
+            lam, spot = lam[one], spot[one]
+        both = options.mixup_alpha > 0 and options.cutmix_alpha > 0
+        share = options.switch_prob if both else float(options.cutmix_alpha > 0)
+        # the mixer itself leaves whole batches unmixed, before they are matched
+        mixes = (spot[..., 0] < options.mix_prob) | (options.mode == "batch")
+        cut = spot[..., 1] < share
+        cutmix, mixup = (
+            Beta(max(alpha, 0.0)).lam(lam) for alpha in (options.cutmix_alpha, options.mixup_alpha)
+        )
+        lam, cut = torch.where(mixes, torch.where(cut, cutmix, mixup), 1.0), cut & mixes
+        outside, box = self._box(lam, spot[..., 2:], pair)
+        return torch.where(cut, outside, lam), torch.where(cut[..., None], box, -1)
+
+    def _box(self, lam: Tensor, spot: Tensor, pair: Pair) -> tuple[Tensor, Tensor]:
+        if self.options.cutmix_minmax is None:
+            outside, box = super().settle(lam, spot[..., :2], pair)
+            return (outside if self.options.correct_lam else lam), box
+        image = torch.tensor(pair.samples[0].shape[-2:])
+        least, most = ((image * bound).long() for bound in self.options.cutmix_minmax)
         side = least + (spot[..., :2] * (most - least)).long()
         start = (spot[..., 2:] * (image - side + 1)).long()
         return 1 - side.prod(-1) / image.prod().double(), torch.cat([start, start + side], -1)
 
     def box(self, centre: Tensor, side: Tensor, image: Tensor) -> tuple[Tensor, Tensor]:
+        """Return lam and the box; in timm odd sides are rounded up, not down."""
         start = (centre - side // 2).clamp(min=0)
         stop = torch.minimum(centre + (side + 1) // 2, image)
         share = (stop - start).prod(-1) / image.prod().double()
         return 1 - share, torch.cat([start, stop], -1)
 
+    def __call__(
+        self, x: Tensor, other: Tensor, partner: Tensor, lam: Tensor, region: Region = None
+    ) -> Tensor:
+        assert isinstance(region, Tensor)
+        cut = region[..., 0] >= 0
+        weight = torch.where(cut, 1.0, lam)
+        if (weight < 1).any():
+            x = _blend(x, other, partner, weight)
+        return super().__call__(x, other, partner, lam, region) if cut.any() else x
+
+
+def _blend(x: Tensor, other: Tensor, partner: Tensor, lam: Tensor) -> Tensor:
+    """Mix images linearly; bytes a few images at a time, which stay in the cache, and rounded."""
+    if x.is_floating_point():
+        return Linear()(x, other, partner, lam)
+    mixed = torch.empty_like(x)
+    step = max(1, GROUP // x[:1].nbytes)
+    for start in range(0, len(x), step):
+        rows = slice(start, start + step)
+        own, their = x[rows].float(), other.index_select(0, partner[rows]).float()
+        weight = per_sample(lam if lam.dim() == 0 else lam[rows], own)
+        mixed[rows] = their.lerp_(own, weight).round_()
+    return mixed
+
 
 class Mixup(TakesRank, data.Mixup):
     """`timm.data.Mixup` with partners matched inside blocks of `k`.
 
-    `k=1` takes random partners; then lam and box have the law of timm's. Batches may be odd
-    except in mode "pair", where both samples of a pair share lam and box. Nothing is changed
-    in place.
+    `k=1` takes random partners; lam and box then have timm's distribution. Batches may be odd
+    except in mode "pair", where both samples of a pair share lam and box. Nothing is changed in
+    place.
 
     Args:
-        mixup_alpha: of lam ~ Beta(alpha, alpha) in mixup; 0 is no mixup.
-        cutmix_alpha: of lam in CutMix; 0 is no CutMix.
-        cutmix_minmax: least and greatest side of a box as shares of the image, instead of
+        mixup_alpha: lam ~ Beta(alpha, alpha) in mixup; 0 is no mixup.
+        cutmix_alpha: the same for CutMix; 0 is no CutMix.
+        cutmix_minmax: smallest and largest side of a box as fractions of the image, instead of
             `cutmix_alpha`.
-        prob: the chance that a batch, pair or element is mixed at all.
-        switch_prob: the chance of CutMix where both are active.
+        prob: the probability that a batch, pair or element is mixed at all.
+        switch_prob: the probability of CutMix where both are active.
         mode: one lam for each "batch", "pair" or "elem".
-        correct_lam: whether lam becomes the true share outside of the box.
+        correct_lam: whether lam becomes the true area outside of the box.
         label_smoothing: of the soft targets.
         num_classes: number of classes.
-        k: size of the blocks that are matched.
+        k: the number of samples in a block.
         metric: that of `kmixup.Optimal`.
         generator: source of all randomness, torch's global one by default.
 
     Attributes:
-        mixup_enabled: False hands out unmixed images and smoothed one-hot targets.
+        mixup_enabled: False returns unmixed images and smoothed one-hot targets.
+        mixer: the `kmixup.Mixer` that draws and mixes.
 
     >>> import torch
     >>> mixup = Mixup(mixup_alpha=0.8, cutmix_alpha=1.0, num_classes=10, k=4)
@@ -119,7 +189,7 @@ class Mixup(TakesRank, data.Mixup):
             )
         if cutmix_minmax is not None and not _ordered(cutmix_minmax):
             raise ValueError(
-                "cutmix_minmax must be two shares of the image, the smaller first, "
+                "cutmix_minmax must be two fractions of the image, the smaller first, "
                 f"got {cutmix_minmax}: use e.g. (0.2, 0.8)"
             )
         super().__init__(
@@ -133,102 +203,42 @@ class Mixup(TakesRank, data.Mixup):
             label_smoothing=label_smoothing,
             num_classes=num_classes,
         )
-        self.pairing = Optimal(k, metric)
-        self._source = Source(generator)
+        self.mixer = Mixer(
+            (Mutual if mode == "pair" else Optimal)(k, metric),
+            Quantile(),
+            MixupOrCutMix(self),
+            num_classes=num_classes,
+            lam_per="batch" if mode == "batch" else "sample",
+            generator=generator,
+        )
 
     def __call__(self, x: Tensor, target: Tensor) -> Images:
-        """Mixed images `(n, channels, height, width)` and soft targets `(n, num_classes)`."""
-        return self._mixed(x, target)
-
-    def _mixed(self, x: Tensor, target: Tensor) -> Images:
-        check_targets(target, self.num_classes)
-        n = len(x) // 2 if self.mode == "half" else len(x)
-        partner, lam = torch.arange(n, device=x.device), torch.ones(())
-        mixed = x[:n]
-        if self.mixup_enabled:
-            generator = generator_of_rank(self._source, self.rank)
-            partner, row = self._pair(x, generator)
-            mixed, lam = self._mix(mixed, x, partner, row, generator)
-        index = partner.to(target.device)
-        soft = mix_targets(target[:n], target.index_select(0, index), lam, self.num_classes)
-        smooth = self.label_smoothing
-        return mixed, (soft * (1 - smooth) + smooth / self.num_classes).float()
-
-    def _pair(self, x: Tensor, generator: Generator | None) -> tuple[Tensor, Tensor | None]:
-        """The partner of every mixed sample, and which lam it has; None is one for the batch."""
-        n = len(x)
-        if self.mode == "batch":
-            return self.pairing(x, generator=generator), None
-        if self.mode == "elem":
-            return self.pairing(x, generator=generator), torch.arange(n)
-        if n % 2:
+        """Return mixed images `(n, channels, height, width)` and targets `(n, num_classes)`."""
+        other = None
+        if self.mode in ("pair", "half") and len(x) % 2:
             raise ValueError(
-                f"mode {self.mode!r} needs an even number of samples, got {n}: use drop_last=True"
+                f"mode {self.mode!r} needs an even number of samples, got {len(x)}: use "
+                "drop_last=True"
             )
-        draw = torch.arange(n // 2)
         if self.mode == "half":
-            first, second = x.chunk(2)
-            return n // 2 + self.pairing(first, second), draw
-        order = torch.randperm(n, generator=generator, device=device_of(generator)).to(x.device)
-        a, b = order.chunk(2)
-        b = b[self.pairing(x.index_select(0, a), x.index_select(0, b))]
-        partner, row = torch.empty_like(order), torch.empty(n, dtype=torch.long)
-        partner[a], partner[b] = b, a
-        row[a.cpu()] = row[b.cpu()] = draw
-        return partner, row
-
-    def _mix(
-        self,
-        own: Tensor,
-        x: Tensor,
-        partner: Tensor,
-        row: Tensor | None,
-        generator: Generator | None,
-    ) -> tuple[Tensor, Tensor]:
-        """Samples `own` mixed with their partners in `x`, and lam."""
-        size = () if row is None else (int(row.max()) + 1,)
-        lam, cut, box = self._strength(size, x, generator)
-        if row is not None:
-            lam, cut, box = (value[row].to(x.device) for value in (lam, cut, box))
-        lam = lam.to(torch.promote_types(x.dtype, torch.float32))
-        blended = torch.where(cut, 1.0, lam)
-        if (blended < 1).any():
-            own = Linear()(own, x, partner, blended)
-        if cut.any():
-            own = Cut()(own, x, partner, lam, box)
-        return own, lam
-
-    def _strength(
-        self, size: tuple[int, ...], x: Tensor, generator: Generator | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """lam, whether it is that of a box, and the box `(*size, 4)`, empty where there is none."""
-        mixes, switch, u = (uniforms(size, generator).cpu() for _ in range(3))
-        both = self.mixup_alpha > 0 and self.cutmix_alpha > 0
-        share = self.switch_prob if both else float(self.cutmix_alpha > 0)
-        applies, cut = mixes < self.mix_prob, switch < share
-        of_cutmix, of_mixup = (
-            Beta(max(alpha, 0.0)).lam(u) for alpha in (self.cutmix_alpha, self.mixup_alpha)
-        )
-        lam = torch.where(cut, of_cutmix, of_mixup)
-        lam, cut = torch.where(applies, lam, 1.0), cut & applies
-        if not cut.any():
-            return lam, cut, torch.zeros((*size, 4), dtype=torch.long)
-        minmax = None if self.cutmix_minmax is None else tuple(self.cutmix_minmax)
-        cutting = TimmCut(minmax, self.correct_lam)
-        share_outside, box = cutting.settle(
-            lam, cutting.sample(size, generator=generator).cpu(), Pair.of([x])
-        )
-        return torch.where(cut, share_outside, lam), cut, box * cut[..., None]
+            (x, second), (target, second_target) = x.chunk(2), target.chunk(2)
+            other = second, second_target
+        self.mixer.train(self.mixup_enabled)
+        self.mixer.prob = self.mix_prob if self.mode == "batch" else 1.0
+        with draws_of_rank(self.mixer, self.rank):
+            mixed = self.mixer.draw(x, target, other=other)
+        smooth = self.label_smoothing
+        return mixed.x, (mixed.y * (1 - smooth) + smooth / self.num_classes).float()
 
 
 class FastCollateMixup(Mixup, data.FastCollateMixup):
     """`timm.data.FastCollateMixup` with partners matched inside blocks of `k`.
 
-    The `collate_fn` of `timm.data.create_loader` with the prefetcher: samples are pairs of
-    an image of bytes and a class, and images are mixed before they are normalised. They are
-    matched in the same form. Mode "half" mixes the first half of a batch with partners from
-    the second half, and returns that. Unlike timm's, `mixup_enabled` reaches workers that run
-    already. The arguments are those of `Mixup`.
+    The `collate_fn` of `timm.data.create_loader` with the prefetcher: samples are pairs of an image
+    of bytes and a class. Images are matched and mixed as bytes, before they are normalised. Mode
+    "half" mixes the first half of a batch with partners from the second half, and returns only
+    that. Unlike timm's, `mixup_enabled` reaches running workers. The arguments are those of
+    `Mixup`.
 
     >>> import numpy as np
     >>> collate = FastCollateMixup(mixup_alpha=0.8, num_classes=10, k=4)
@@ -251,11 +261,62 @@ class FastCollateMixup(Mixup, data.FastCollateMixup):
         self._enabled.fill_(enabled)
 
     def __call__(self, batch: Samples, _: object = None) -> Images:  # type: ignore[override]
-        """Mixed images of bytes `(n, channels, height, width)`, and soft targets."""
-        images = [torch.from_numpy(x) if isinstance(x, np.ndarray) else x for x, _ in batch]
-        target = torch.tensor([label for _, label in batch], dtype=torch.int64)
-        mixed, soft = self._mixed(torch.stack(images).float(), target)
-        return mixed.round().byte(), soft
+        """Return mixed images of bytes `(n, channels, height, width)`, and soft targets."""
+        images = torch.stack([torch.as_tensor(image) for image, _ in batch])
+        return Mixup.__call__(self, images, torch.tensor([label for _, label in batch]))
+
+
+class NaFlexMixup(data.NaFlexMixup):
+    """`timm.data.NaFlexMixup` with partners matched inside blocks of `k`.
+
+    For `--naflex-loader`, whose batches have images of different sizes. As in timm, only the
+    overlap of two images that are laid centre on centre is mixed. That is also how they are
+    matched: their distance is that of the images averaged over 8 x 8 pixels, with zeros beyond
+    their borders. Every pair draws its own lam; in timm a batch shares it.
+
+    Args:
+        k: the number of samples in a block.
+        options: those of `timm.data.NaFlexMixup`, except `local_shuffle`.
+
+    >>> import torch
+    >>> mixup = NaFlexMixup(num_classes=10, k=2)
+    >>> images = [torch.rand(3, 16, 16 + 8 * number) for number in range(4)]
+    >>> mixed, targets = mixup(images, torch.arange(4))
+    >>> [image.shape == own.shape for image, own in zip(mixed, images)], targets[0].shape
+    ([True, True, True, True], torch.Size([10]))
+    """
+
+    def __init__(self, *, k: int = 16, **options: Any) -> None:
+        super().__init__(**options)
+        self.pairing = Mutual(k)
+
+    def __call__(self, imgs: list[Tensor], targets: Any) -> tuple[list[Tensor], Sequence[Tensor]]:
+        """Return mixed images `(channels, height, width)` and their soft targets."""
+        targets = torch.as_tensor(targets)
+        if not self.mixup_enabled or torch.rand(()) >= self.prob or len(imgs) < 2:
+            soft = pairwise_mixup_target(
+                targets, {}, [], num_classes=self.num_classes, smoothing=self.smoothing
+            )
+            return imgs, soft.unbind(0)
+        small = [F.avg_pool2d(image, 8, ceil_mode=True) for image in imgs]
+        canvas = [max(image.shape[side] for image in small) for side in (1, 2)]
+        even = len(imgs) // 2 * 2  # the last of an odd number stays as it is
+        rows = torch.stack([center_crop(image, canvas).flatten() for image in small[:even]])
+        partner = self.pairing(rows)
+        mixed, lam, pairs = list(imgs), [1.0] * len(imgs), {}
+        for i, j in enumerate(partner.tolist()):
+            if i < j:
+                (mixed[i], mixed[j]), (lam[i], lam[j]), _ = mix_batch_variable_size(
+                    [imgs[i], imgs[j]],
+                    mixup_alpha=self.mixup_alpha,
+                    cutmix_alpha=self.cutmix_alpha,
+                    switch_prob=self.switch_prob,
+                )
+                pairs[i], pairs[j] = j, i
+        soft = pairwise_mixup_target(
+            targets, pairs, lam, num_classes=self.num_classes, smoothing=self.smoothing
+        )
+        return mixed, soft.unbind(0)
 
 
 def _ordered(minmax: Sequence[float]) -> bool:
