@@ -100,7 +100,7 @@ def test_the_loss_of_a_mixed_batch_is_the_cross_entropy_of_soft_labels(tmp_path)
     batch = batch_of(images())
     training.model.train()
     torch.manual_seed(5)
-    loss = training.compute_loss(training.model, dict(batch))
+    loss = training.training_step(training.model, dict(batch))
     torch.manual_seed(5)
     x, y = KMixup(k=4, num_classes=3)(batch["pixel_values"], batch["labels"])
     logits = training.model(x).logits
@@ -180,7 +180,7 @@ def test_a_clean_batch_beside_the_mixed_one_does_not_double_the_loss(tmp_path):
     training = trainer(tmp_path, vision(), images(), mixer=RegMixup(k=4))
     training.model.train()
     torch.manual_seed(5)
-    loss = training.compute_loss(training.model, dict(batch), num_items_in_batch=24)
+    loss = training.training_step(training.model, dict(batch), num_items_in_batch=24)
     torch.manual_seed(5)
     x, y = RegMixup(k=4, num_classes=3)(batch["pixel_values"], batch["labels"])
     torch.testing.assert_close(loss, F.cross_entropy(training.model(x).logits, y))
@@ -203,7 +203,7 @@ def decoder():
 def test_a_decoder_reads_the_last_token_so_that_its_texts_are_padded_on_the_left(tmp_path):
     right = sentences()
     training = trainer(tmp_path, decoder(), right)
-    message = "GPT2ForSequenceClassification.*reads its answer at the last position.*on the left"
+    message = "GPT2ForSequenceClassification.*predicts from the last position.*on the left"
     with pytest.raises(ValueError, match=message):
         training.train()
     left = [{k: v.flip(0) if k != "labels" else v for k, v in row.items()} for row in right]
@@ -272,7 +272,7 @@ def test_text_is_mixed_as_embeddings_under_the_union_of_the_masks(tmp_path, kind
     batch = batch_of(sentences())
     model.train()
     torch.manual_seed(5)
-    training.compute_loss(model, dict(batch))
+    training.training_step(model, dict(batch))
     embedded = model.get_input_embeddings()(batch["input_ids"])
     embedded = embedded * batch["attention_mask"][:, :, None]
     torch.manual_seed(5)
@@ -282,7 +282,7 @@ def test_text_is_mixed_as_embeddings_under_the_union_of_the_masks(tmp_path, kind
     assert torch.equal(seen[-1]["attention_mask"], mask)
     assert mask.sum() > batch["attention_mask"].sum()
     # the embedding is trained through the mixed embeddings
-    training.compute_loss(model, dict(batch)).backward()
+    training.training_step(model, dict(batch))
     assert model.get_input_embeddings().weight.grad.abs().sum() > 0
     assert "eval_loss" in training.evaluate()
 
@@ -302,7 +302,7 @@ def test_numbers_and_several_labels_have_losses_of_their_own(tmp_path):
     numbers.model.train()
     batch["labels"] = torch.randn(24, 3)
     torch.manual_seed(5)
-    loss = numbers.compute_loss(numbers.model, dict(batch))
+    loss = numbers.training_step(numbers.model, dict(batch))
     torch.manual_seed(5)
     x, y = KMixup(k=4)(batch["pixel_values"], batch["labels"])
     assert torch.equal(loss, F.mse_loss(numbers.model(x).logits, y))
@@ -310,7 +310,7 @@ def test_numbers_and_several_labels_have_losses_of_their_own(tmp_path):
     several.model.train()
     batch["labels"] = (batch["labels"] > 0).float()
     torch.manual_seed(5)
-    loss = several.compute_loss(several.model, dict(batch))
+    loss = several.training_step(several.model, dict(batch))
     torch.manual_seed(5)
     x, y = KMixup(k=4)(batch["pixel_values"], batch["labels"])
     wanted = F.binary_cross_entropy_with_logits(several.model(x).logits, y)
@@ -340,6 +340,31 @@ def test_a_loss_of_the_user_is_given_soft_labels(tmp_path):
     assert [labels.shape for labels in seen] == [(8, 3)] * 3
 
 
+class Weighted(MixTrainer):
+    """The documented recipe for class weights: `compute_loss` is overridden."""
+
+    seen: list
+
+    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
+        labels = inputs.pop("labels")
+        self.seen.append(labels)
+        outputs = model(**inputs)
+        loss = F.cross_entropy(outputs.logits, labels, weight=torch.tensor([1.0, 2.0, 3.0]))
+        return (loss, outputs) if return_outputs else loss
+
+
+def test_a_subclass_that_overrides_compute_loss_mixes(tmp_path):
+    training = trainer(tmp_path, vision(), images(), Weighted)
+    training.seen = []
+    training.train()
+    assert len(training.seen) == 3
+    for labels in training.seen:
+        assert labels.shape == (8, 3)
+        assert ((labels > 0) & (labels < 1)).any()
+    training.evaluate()
+    assert all(labels.dtype == torch.int64 for labels in training.seen[3:])
+
+
 def test_a_resumed_run_goes_on_as_it_would_have(tmp_path):
     settings = {"max_steps": 4, "save_strategy": "steps", "save_steps": 2}
     whole = trainer(tmp_path, text(), sentences(), **settings)
@@ -367,7 +392,7 @@ def test_a_mixer_in_eval_mode_ends_the_mixing(tmp_path):
     mixer.eval()
     batch = batch_of(images())
     training.model.train()
-    loss = training.compute_loss(training.model, dict(batch))
+    loss = training.training_step(training.model, dict(batch))
     logits = training.model(batch["pixel_values"]).logits
     assert torch.equal(loss, F.cross_entropy(logits, batch["labels"]))
 

@@ -1,8 +1,7 @@
-"""The Trainer of Hugging Face transformers, with mixed training batches.
+"""A `Trainer` of Hugging Face transformers that mixes training batches.
 
-A model that is handed soft labels guesses its loss from their type: an image classifier then
-trains one binary cross-entropy per class. So the model never sees the labels here; its logits
-are compared with them outside.
+Models that get soft labels guess their loss from the labels' type: an image classifier then trains
+one binary cross-entropy per class. Here models never see the labels; the loss is computed outside.
 """
 
 from __future__ import annotations
@@ -24,23 +23,27 @@ from kmixup.mixer import Mixing
 class MixTrainer(Trainer):
     """A `transformers.Trainer` that mixes every training batch and evaluates on clean ones.
 
-    Images, audio and other numbers are mixed as they are. Token ids are looked up in the
-    embedding of the model: embeddings are mixed and handed over as `inputs_embeds`. A position
-    counts if the attention mask of either sample has it. Decoders read their answer at the last
-    position, so that their texts must be padded on the left.
+    Images, audio and other numbers are mixed as they are. Token ids are looked up in the model's
+    embedding; the embeddings are mixed and passed on as `inputs_embeds`. A position counts if the
+    attention mask of either sample has it. Decoders predict from the last position, so their texts
+    must be padded on the left.
+
+    Batches are mixed before `compute_loss` is called, which gets soft labels `(n, num_labels)`,
+    also in a subclass that overrides it.
 
     Args:
         args, options: those of `Trainer`.
-        mixer: e.g. `KMixup(k=16)`; the number of classes is that of the model. Without a
-            generator of its own it draws from torch's, whose state is part of the Trainer's
-            checkpoints. In a distributed job every rank draws differently.
-        clean_batchnorm: compute the statistics of batch norm afresh at the end of `train`, on
-            the training batches as they are (see `kmixup.clean_batchnorm`).
+        mixer: e.g. `KMixup(k=16)`; the model sets the number of classes. Without its own generator
+            it draws from torch's, whose state is part of the Trainer's checkpoints. In a
+            distributed job every rank draws differently.
+        clean_batchnorm: recompute batch-norm statistics at the end of `train`, on unmixed training
+            batches (see `kmixup.clean_batchnorm`).
 
-    The loss follows from `model.config`: mean squared error where `problem_type` is
-    "regression" or there is one label, binary cross-entropy for "multi_label_classification",
-    cross-entropy otherwise, with `label_smoothing_factor`. A `compute_loss_func` of the user
-    takes its place and is given soft labels. Labels are one per sample: a class, numbers, or
+    `model.config` determines the loss: mean squared error if `problem_type` is "regression" or
+    there is one label, binary cross-entropy for "multi_label_classification", cross-entropy
+    otherwise, with `label_smoothing_factor`. Your own `compute_loss_func` or `compute_loss`
+    replaces it. With accumulated gradients it must divide by `num_items_in_batch`, or set
+    `loss_is_scaled_for_ga = False`. There is one label per sample: a class, numbers, or
     probabilities of the classes.
 
     >>> from kmixup import KMixup
@@ -57,15 +60,15 @@ class MixTrainer(Trainer):
         check_mixer(mixer)
         mixer.check_targets_suffice()
         if options.get("compute_loss_func") is None:
-            # with a function of our own the Trainer keeps the labels from the model, and
-            # scales the loss for accumulated gradients and for several devices
+            # with such a function the Trainer keeps the labels from the model, and scales the loss
+            # for accumulated gradients and for several devices
             options["compute_loss_func"] = self._loss
         super().__init__(*args, **options)
         self.mixer = mixer
         self.clean_batchnorm = clean_batchnorm
 
     def train(self, *args: Any, **options: Any) -> Any:
-        """`Trainer.train`, with clean statistics of batch norm at its end if asked for."""
+        """Train as `Trainer.train` does, then recompute batch-norm statistics if asked to."""
         if self.clean_batchnorm:
             check_batchnorm(self.model)
         trained = super().train(*args, **options)
@@ -77,28 +80,29 @@ class MixTrainer(Trainer):
         inputs = self._prepare_inputs(batch)
         self.model(**{name: value for name, value in inputs.items() if name != "labels"})
 
-    def compute_loss(
+    def training_step(
         self,
         model: nn.Module,
         inputs: dict[str, Any],
-        return_outputs: bool = False,
         num_items_in_batch: Tensor | int | None = None,
-    ) -> Any:
-        """The Trainer's loss, of a mixed batch while the model trains."""
-        bare, labels = self.accelerator.unwrap_model(model), inputs.get("labels")
-        if model.training and self.mixer.training:
+    ) -> Tensor:
+        """Mix a batch, and train on it as `Trainer.training_step` does."""
+        bare = self.accelerator.unwrap_model(model)
+        inputs = self._prepare_inputs(inputs)
+        labels = inputs.get("labels")
+        if self.mixer.training:
             inputs = self._mixed(bare, inputs)
         if num_items_in_batch is not None and isinstance(labels, Tensor):
             # the Trainer has counted the entries of the labels, before they were mixed
-            losses = _loss_count(bare, inputs["labels"])
-            if losses != labels.numel():
-                share = losses / labels.numel()
+            share = _loss_count(bare, inputs["labels"]) / labels.numel()
+            if share != 1:
                 num_items_in_batch = torch.as_tensor(num_items_in_batch) * share
-        return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+        loss: Tensor = super().training_step(model, inputs, num_items_in_batch)
+        return loss
 
     @torch.no_grad()
     def _targets(self, model: PreTrainedModel, inputs: dict[str, Any]) -> Tensor:
-        """Labels as floats, classes as one-hot."""
+        """Return labels as floats, classes as one-hot."""
         if "labels" not in inputs:
             raise ValueError(f'a batch needs "labels" to be mixed, got {sorted(inputs)}')
         labels: Tensor = inputs["labels"]
@@ -125,7 +129,7 @@ class MixTrainer(Trainer):
             mask = torch.ones_like(x) if mask is None else mask
             _check_last_position(model, mask)
             x = model.get_input_embeddings()(x)
-            # padding stands for no token, and must not be mixed in as if it were one
+            # padding is not a token, and must not be mixed in as one
             x = x * mask.unsqueeze(-1).to(x.dtype)
         elif x.dim() > 3:
             mask = None  # images have no positions that a mask could count
@@ -133,7 +137,7 @@ class MixTrainer(Trainer):
         with draws_of_rank(self.mixer, current_rank()):
             mixed = self.mixer.draw(entries, targets, features=given)
         changed = dict(mixed.x)
-        if mask is not None:  # what has a share in the mixture counts
+        if mask is not None:  # a position counts if either sample has it
             changed["attention_mask"] = (changed["attention_mask"] > 0).to(mask.dtype)
         kept = {key: value for key, value in inputs.items() if key != name}
         return kept | changed | {"labels": mixed.y}
@@ -141,7 +145,7 @@ class MixTrainer(Trainer):
     def _loss(
         self, outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None
     ) -> Tensor:
-        """Loss of logits and labels, hard or soft; the mean over all accumulated batches."""
+        """Return the loss for hard or soft labels, the mean over all accumulated batches."""
         logits: Tensor = outputs["logits"] if isinstance(outputs, dict) else outputs[0]
         kind = _kind(self.accelerator.unwrap_model(self.model))
         if kind == "regression":
@@ -160,7 +164,7 @@ class MixTrainer(Trainer):
 
 
 def _kind(model: PreTrainedModel) -> str:
-    """What the model predicts, in the words of its configuration."""
+    """Return the `problem_type` of a model."""
     stated: str | None = model.config.problem_type
     if stated is not None:
         return stated
@@ -168,7 +172,7 @@ def _kind(model: PreTrainedModel) -> str:
 
 
 def _loss_count(model: PreTrainedModel, labels: Tensor) -> int:
-    """How many losses a batch has: one per sample for classes, else one per number."""
+    """Return the number of losses in a batch: one per sample for classes, else one per number."""
     return len(labels) if _kind(model) == "single_label_classification" else labels.numel()
 
 
@@ -184,14 +188,14 @@ def _check_probabilities(model: PreTrainedModel, labels: Tensor) -> None:
 
 
 def _check_last_position(model: PreTrainedModel, mask: Tensor) -> None:
-    """Refuse padding at the end of texts where the model reads its answer there.
+    """Raise if texts are padded at the end where the model predicts from the last position.
 
-    A decoder finds the last token by the token ids. Without them it takes the last position.
+    A decoder finds the last token by its token id. Given embeddings, it takes the last position.
     """
     bare = model.get_base_model() if hasattr(model, "get_base_model") else model  # of peft
     decodes = "past_key_values" in inspect.signature(bare.forward).parameters
     if decodes and not mask[..., -1].all():
         raise ValueError(
-            f"texts of {type(bare).__name__}, which reads its answer at the last position, must "
+            f"texts of {type(bare).__name__}, which predicts from the last position, must "
             'be padded on the left to be mixed: set tokenizer.padding_side = "left"'
         )
