@@ -24,7 +24,7 @@ class MixedBatches(keras.utils.PyDataset):
         super().__init__()
         self.images = images
         self.labels = labels
-        self.mix = KMixUp(k=16, alpha=0.4, seed=0)
+        self.mix = KMixUp(alpha=0.4, k=16, seed=0)
         self.random = np.random.default_rng(0)
         self.on_epoch_end()
 

@@ -1,15 +1,28 @@
-"""The layer beside keras.layers.MixUp, with the torch backend."""
+"""The layers beside keras.layers.MixUp and CutMix, on the backend that KERAS_BACKEND names."""
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
 
 import keras
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 from torch.utils.data import DataLoader
 
-from kmixup import KMixup
-from kmixup.integrations.keras import KMixUp
+import kmixup
+from kmixup.integrations.keras import KCutMix, KMixUp
 
 N = 32
+BACKEND = keras.backend.backend()
+BOTH = pytest.mark.parametrize("kind", [KMixUp, KCutMix])
+torch_only = pytest.mark.skipif(BACKEND != "torch", reason="loaders of torch")
+# what JAX says of the integers of Keras' own layer, and TensorFlow of NumPy
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Explicitly requested dtype", "ignore::UserWarning:tensorflow"
+)
 
 
 def batch(n=N):
@@ -19,16 +32,36 @@ def batch(n=N):
 
 
 def numbers(tensor):
-    return keras.ops.convert_to_numpy(tensor)
+    return np.asarray(keras.ops.convert_to_numpy(tensor))
+
+
+def drawn(layer, data=None, **options):
+    """lam and partners of a batch."""
+    chance = layer.get_random_transformation(batch() if data is None else data, **options)
+    return numbers(chance["mix_weight"]).reshape(-1), numbers(chance["permutation_order"])
+
+
+@pytest.mark.parametrize("backend", ["jax", "tensorflow"])
+def test_another_backend_passes_these_tests(backend):
+    if BACKEND != "torch" or find_spec(backend) is None:
+        pytest.skip(f"{backend} is not installed, or this is its run")
+    command = [sys.executable, "-m", "pytest", "-q", "--integrations", "-p", "no:xdist", __file__]
+    done = subprocess.run(
+        command,
+        env={**os.environ, "KERAS_BACKEND": backend},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout
 
 
 def test_images_and_labels_are_mixed_along_a_matching():
-    data, layer = batch(), KMixUp(k=8, alpha=1.0, seed=1)
-    chance = layer.get_random_transformation(data)
-    lam, partner = chance["mix_weight"].numpy(), chance["permutation_order"].numpy()
+    data = batch()
+    lam, partner = drawn(KMixUp(1.0, k=8, seed=1))
     assert sorted(partner) == list(range(N))
     assert len(set(lam.tolist())) == N
-    mixed = KMixUp(k=8, alpha=1.0, seed=1)(data)
+    mixed = KMixUp(1.0, k=8, seed=1)(batch())
     weight = lam[:, None]
     labels = weight * data["labels"] + (1 - weight) * data["labels"][partner]
     assert numbers(mixed["labels"]) == pytest.approx(labels, abs=1e-6)
@@ -37,33 +70,39 @@ def test_images_and_labels_are_mixed_along_a_matching():
     assert numbers(mixed["images"]) == pytest.approx(images, abs=1e-5)
 
 
-def test_partners_are_nearer_than_those_of_mixup():
+def test_boxes_are_pasted_from_the_partner():
+    data = batch()
+    lam, partner = drawn(KCutMix(k=8, seed=1))
+    mixed = KCutMix(k=8, seed=1)(batch())
+    images = numbers(mixed["images"])
+    theirs = data["images"][partner]
+    assert ((images == data["images"]) | (images == theirs)).all()
+    labels = lam[:, None] * data["labels"] + (1 - lam[:, None]) * data["labels"][partner]
+    assert numbers(mixed["labels"]) == pytest.approx(labels, abs=1e-6)
+
+
+@BOTH
+def test_partners_are_optimal_in_blocks_of_the_permutation_of_keras(kind):
+    own = getattr(keras.layers, kind.__name__[1:])(seed=1)
+    _, order = drawn(own)
+    _, partner = drawn(kind(k=8, seed=1))
     images = torch.from_numpy(batch()["images"]).flatten(1)
-
-    def distance(layer):
-        partner = layer.get_random_transformation(batch())["permutation_order"]
-        return (images - images[partner.long()]).norm(dim=1)
-
-    matched = torch.stack([distance(KMixUp(k=16, seed=seed)) for seed in range(20)])
-    alone = torch.stack([distance(KMixUp(k=1, seed=seed)) for seed in range(20)])
-    assert matched.mean() < 0.97 * alone.mean()
+    for start in range(0, N, 8):
+        rows, facing = order[start : start + 8], np.roll(order, -8)[start : start + 8]
+        best = kmixup.match(images[rows], images[facing], k=8)
+        assert partner[rows].tolist() == facing[best].tolist()
 
 
-def test_lam_has_the_law_of_keras():
-    chances = [
-        torch.cat([layer.get_random_transformation(batch())["mix_weight"].cpu() for _ in range(60)])
-        for layer in (KMixUp(k=1, alpha=0.4, seed=1), keras.layers.MixUp(alpha=0.4, seed=1))
-    ]
-    ours, theirs = (chance.double().sort().values for chance in chances)
-    grid = torch.linspace(0.01, 0.99, 99, dtype=torch.float64)
-    gap = (torch.searchsorted(ours, grid) - torch.searchsorted(theirs, grid)).abs().max() / 1920
-    assert gap < 1.95 * (2 / 1920) ** 0.5  # Kolmogorov–Smirnov, 0.1 %
-    assert len(ours) == len(theirs) == 1920
+@BOTH
+def test_lam_is_that_of_keras(kind):
+    own = getattr(keras.layers, kind.__name__[1:])(seed=1)
+    assert np.array_equal(drawn(own)[0], drawn(kind(k=8, seed=1))[0])
 
 
-def test_a_seed_repeats_all_batches_and_batches_differ():
+@BOTH
+def test_a_seed_repeats_all_batches_and_batches_differ(kind):
     def run(**seed):
-        layer = KMixUp(k=8, **seed)
+        layer = kind(k=8, **seed)
         return [numbers(layer(batch())["labels"]) for _ in range(3)]
 
     first, again = run(seed=3), run(seed=3)
@@ -83,10 +122,10 @@ class Collate:
         self.layer = layer
 
     def __call__(self, samples):
-        data = {key: torch.as_tensor(value) for key, value in batch(len(samples)).items()}
-        return self.layer.get_random_transformation(data)["mix_weight"]
+        return torch.as_tensor(drawn(self.layer, batch(len(samples)))[0])
 
 
+@torch_only
 @pytest.mark.parametrize("persistent", [False, True])
 def test_workers_and_epochs_draw_differently_and_a_seed_repeats_them(persistent):
     def lams():
@@ -95,88 +134,102 @@ def test_workers_and_epochs_draw_differently_and_a_seed_repeats_them(persistent)
             range(64),
             batch_size=8,
             num_workers=2,
-            collate_fn=Collate(KMixUp(k=2, alpha=1.0, seed=1)),
+            collate_fn=Collate(KMixUp(1.0, k=2, seed=1)),
             persistent_workers=persistent,
         )
         return torch.cat([lam for _ in range(2) for lam in loader])
 
-    drawn = lams()
-    assert len(drawn.unique()) == len(drawn) == 128
-    assert torch.equal(drawn, lams())
+    first = lams()
+    assert len(first.unique()) == len(first) == 128
+    assert torch.equal(first, lams())
 
 
-def test_ranks_draw_differently_from_one_seed(monkeypatch):
+@pytest.mark.parametrize("seed", [1, None])
+def test_ranks_draw_differently_from_one_seed(monkeypatch, seed):
     monkeypatch.setenv("WORLD_SIZE", "2")
-    drawn = []
+    lams = []
     for rank in "01":
         monkeypatch.setenv("RANK", rank)
-        drawn.append(
-            KMixUp(k=4, alpha=1.0, seed=1).get_random_transformation(batch())["mix_weight"]
-        )
-    assert len(torch.cat(drawn).unique()) == 2 * N
+        keras.utils.set_random_seed(5)
+        layer = KMixUp(1.0, k=4, seed=seed)
+        assert layer.get_config()["seed"] == seed
+        lams.append(drawn(layer)[0])
+    assert len(np.unique(lams)) == 2 * N
 
 
-def test_a_number_is_a_seed_too():
-    first, again = (KMixUp(k=4).get_random_transformation(batch(), seed=3) for _ in range(2))
-    assert torch.equal(first["mix_weight"], again["mix_weight"])
-
-
-def test_nothing_is_mixed_outside_of_training_or_alone():
-    data, layer = batch(), KMixUp(k=8, alpha=1.0, seed=1)
-    rested = layer(data, training=False)
+@BOTH
+def test_nothing_is_mixed_outside_of_training_or_alone(kind):
+    data, layer = batch(), kind(k=8, seed=1)
+    rested = layer(batch(), training=False)
     assert np.array_equal(numbers(rested["images"]), data["images"])
     assert np.array_equal(numbers(rested["labels"]), data["labels"])
     single = {"images": data["images"][0], "labels": data["labels"][0]}
-    assert np.array_equal(numbers(layer(single)["images"]), single["images"])
+    assert numbers(layer(dict(single))["images"]) == pytest.approx(single["images"], abs=1e-6)
     assert not np.array_equal(numbers(layer(data["images"])), data["images"])
+    if kind is KMixUp:
+        assert np.array_equal(numbers(KMixUp(0.0)(batch())["images"]), data["images"])
+
+
+@BOTH
+def test_class_indices_raise(kind):
+    with pytest.raises(ValueError, match=r"labels must be one-hot or soft.*got shape \(32,\)"):
+        kind(k=8)({"images": batch()["images"], "labels": np.arange(N) % 4})
 
 
 def test_bytes_are_matched_as_numbers():
     images = np.random.default_rng(0).integers(0, 255, (N, 8, 8, 3)).astype("uint8")
-    mixed = KMixUp(k=8, alpha=1.0, seed=1)({"images": images, "labels": batch()["labels"]})
+    mixed = KMixUp(1.0, k=8, seed=1)({"images": images, "labels": batch()["labels"]})
     assert numbers(mixed["images"]).dtype == np.float32
     assert numbers(mixed["images"]).max() <= 255
 
 
-def test_a_layer_is_saved_and_rebuilt():
-    layer = KMixUp(k=4, alpha=0.3, seed=2)
+@BOTH
+def test_a_layer_is_saved_and_rebuilt(kind):
+    layer = kind(0.3, k=4, seed=2)
     rebuilt = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(layer))
-    assert (rebuilt.k, rebuilt.alpha, rebuilt.seed) == (4, 0.3, 2)
+    assert (rebuilt.k, rebuilt.seed) == (4, 2)
     assert np.array_equal(numbers(layer(batch())["labels"]), numbers(rebuilt(batch())["labels"]))
 
 
-def test_a_model_trains_on_mixed_batches():
-    data, layer = batch(), KMixUp(k=8, alpha=0.2, seed=1)
+@BOTH
+def test_the_first_positional_argument_is_that_of_keras_and_k_is_a_keyword(kind):
+    assert kind(1).k == 16
+    assert kind(0.3).get_config() | {"name": "", "k": 0} == getattr(
+        keras.layers, kind.__name__[1:]
+    )(0.3).get_config() | {"name": "", "k": 0}
+    with pytest.raises(ValueError, match="k must be"):
+        kind(k=0)
+    with pytest.raises(TypeError, match="positional"):
+        kind(0.2, None, None, 16)
+
+
+@BOTH
+def test_a_compiled_model_trains_through_the_layer(kind):
+    data = batch()
     data["images"] += 3 * data["labels"].argmax(1)[:, None, None, None]
-
-    class Batches(keras.utils.PyDataset):
-        def __len__(self):
-            return 4
-
-        def __getitem__(self, index):
-            mixed = layer(data)
-            return mixed["images"], mixed["labels"]
-
     keras.utils.set_random_seed(0)
-    model = keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(4, "softmax")])
+    layers = [kind(k=8, seed=1), keras.layers.Flatten(), keras.layers.Dense(4, "softmax")]
+    model = keras.Sequential(layers)
     model.compile(keras.optimizers.Adam(0.01), "categorical_crossentropy")
-    losses = model.fit(Batches(), epochs=5, verbose=0).history["loss"]
+    losses = model.fit(data["images"], data["labels"], epochs=60, verbose=0).history["loss"]
     assert losses[-1] < losses[0]
 
 
-def test_impossible_settings_are_refused_at_once(monkeypatch):
-    with pytest.raises(ValueError, match="k must be"):
-        KMixUp(k=0)
-    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
-    with pytest.raises(RuntimeError, match="needs the torch backend of Keras, got 'jax'"):
-        KMixUp()
-
-
-def test_lam_and_partners_are_those_of_the_mixer():
-    layer = KMixUp(k=8, alpha=1.0, seed=1)
-    generator = KMixUp(k=8, alpha=1.0, seed=1)._seeded(None)
-    images = torch.from_numpy(batch()["images"])
-    mixed = KMixup(8, 1.0, lam_per="sample", generator=generator).draw(images, None)
-    chance = layer.get_random_transformation(batch())
-    assert torch.equal(chance["permutation_order"], mixed.partner)
-    assert torch.equal(chance["mix_weight"], mixed.lam)
+@BOTH
+def test_a_pipeline_of_tf_data_maps_the_layer(kind):
+    tf = pytest.importorskip("tensorflow")
+    pipeline = tf.data.Dataset.from_tensor_slices(batch()).repeat(20).batch(N)
+    mixed = list(pipeline.map(kind(k=8, seed=1)).as_numpy_iterator())
+    assert mixed[0]["labels"].shape == (N, 4)
+    assert not np.array_equal(mixed[0]["labels"], mixed[1]["labels"])
+    own = pipeline.map(getattr(keras.layers, kind.__name__[1:])(seed=1)).as_numpy_iterator()
+    ours, theirs = (
+        np.concatenate([part["labels"].max(1) for part in side]) for side in (mixed, own)
+    )
+    assert stats.ks_2samp(ours, theirs).pvalue > 1e-3
+    moved = {
+        k: np.mean([np.abs(part["images"] - batch()["images"]).mean() for part in mapped])
+        for k in (1, 16)
+        for mapped in [pipeline.map(KMixUp(1e4, k=k, seed=1)).as_numpy_iterator()]
+    }
+    assert moved[16] < 0.97 * moved[1]

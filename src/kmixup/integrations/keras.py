@@ -1,83 +1,157 @@
-"""A layer for Keras with the torch backend, in the manner of its MixUp."""
+"""Keras layers `MixUp` and `CutMix` with optimal pairs, on every backend and inside `tf.data`."""
 
 from __future__ import annotations
 
-import hashlib
+import os
+import random
 from typing import Any
 
 import keras
+import numpy as np
 import torch
-from torch import Generator, Tensor
+from numpy.typing import NDArray
+from torch.utils.data import get_worker_info
 
-from kmixup.integrations.ranks import current_rank
-from kmixup.methods import KMixup
+from kmixup.integrations.ranks import current_rank, seed_from
+from kmixup.matching import Blocks, Optimal, warn_short
+
+
+class _Matched:
+    """Replaces the random partners of a Keras layer by matched ones.
+
+    Keras draws everything: the layer's random permutation becomes the order in which blocks are
+    formed. Images are matched on the host, from a compiled function through a callback.
+    """
+
+    backend: Any
+    generator: Any
+    seed: int | None
+    k: int
+
+    def __init__(self, *args: Any, k: int, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.k = Optimal(k).k
+        self._worker: tuple[int, int] | None = None
+        self._given_seed = self.seed
+        rank = current_rank()
+        if rank is not None:  # with one seed, the ranks of a distributed job would draw alike
+            start = random.randint(1, 10**9) if self.seed is None else self.seed
+            self.seed = seed_from(start, rank) >> 32
+            self.generator = keras.random.SeedGenerator(self.seed)
+
+    def get_random_transformation(
+        self, data: Any, training: bool = True, seed: Any = None
+    ) -> dict[str, Any] | None:
+        """Return what Keras draws for a batch, with matched partners."""
+        if not training:
+            return None
+        self._reseed_in_worker()
+        images = self.backend.convert_to_tensor(data["images"] if isinstance(data, dict) else data)
+        drawn: dict[str, Any] | None = super().get_random_transformation(images, training, seed)  # type: ignore[misc]
+        if drawn is None or len(images.shape) < 4:  # a single image has no partner
+            return drawn
+        return {**drawn, "permutation_order": self._partners(images, drawn["permutation_order"])}
+
+    def transform_labels(self, labels: Any, transformation: Any, training: bool = True) -> Any:
+        """Mix labels; class indices raise, which Keras would turn into `(n, n)` numbers."""
+        if training and len(labels.shape) < 2:
+            raise ValueError(
+                "labels must be one-hot or soft, of shape (n, classes), got shape "
+                f"{tuple(labels.shape)}: use keras.ops.one_hot(labels, classes)"
+            )
+        return super().transform_labels(labels, transformation, training)  # type: ignore[misc]
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "k": self.k, "seed": self._given_seed}  # type: ignore[misc]
+
+    def _partners(self, images: Any, order: Any) -> Any:
+        if self.backend.name == "tensorflow":
+            import tensorflow as tf
+
+            partner = tf.numpy_function(self._match, [images, order], order.dtype)
+            return tf.ensure_shape(partner, order.shape)
+        if self.backend.name == "jax":
+            import jax
+
+            shape = jax.ShapeDtypeStruct(order.shape, order.dtype)
+            return jax.pure_callback(self._match, shape, images, order)
+        arrays = map(self.backend.convert_to_numpy, (images, order))
+        return self.backend.convert_to_tensor(self._match(*arrays))
+
+    def _match(self, images: Any, order: Any) -> NDArray[np.int64]:
+        points = [torch.from_numpy(np.array(images, np.float32)).flatten(1)]
+        order = np.asarray(order)
+        warn_short(len(order), self.k)
+        blocks = Blocks(len(order), max(1, min(self.k, len(order) // 2)), order.astype(np.int64))
+        return Optimal(self.k).partners(points, points, blocks).numpy().astype(order.dtype)
+
+    def _reseed_in_worker(self) -> None:
+        """Draw differently in each worker of a torch data loader, whose copies start alike."""
+        worker = get_worker_info()
+        place = None if worker is None else (os.getpid(), worker.seed)
+        if place is not None and place != self._worker:
+            self._worker = place
+            state = keras.ops.convert_to_numpy(self.generator.state).tolist()
+            self.generator.state.assign([seed_from(state, place[1]) >> 32, 0])
 
 
 @keras.saving.register_keras_serializable(package="kmixup")
-class KMixUp(keras.layers.MixUp):
-    """`keras.layers.MixUp` whose partners are matched in blocks of `k`.
+class KMixUp(_Matched, keras.layers.MixUp):
+    """`keras.layers.MixUp` with partners matched inside blocks of `k`.
 
-    It is called as MixUp is, with images or with a dict of `"images"`, `"labels"` and what
-    else MixUp takes. Labels are one-hot floats, and every image has its own lam. All chance
-    comes from the layer's `keras.random.SeedGenerator`. In the workers of a data loader, and in
-    the processes of a distributed job, draws differ all the same.
+    It is called like `MixUp`, with images or with a dict of `"images"`, `"labels"` and others, also
+    in `tf.data.Dataset.map`. Labels are one-hot floats, and every image has its own lam. Keras'
+    own `SeedGenerator` draws everything. Loader workers and the ranks of a distributed job draw
+    differently.
 
     Args:
-        k: size of the blocks; 1 is MixUp.
-        alpha: lam is drawn from Beta(alpha, alpha).
+        alpha: lam is drawn from Beta(alpha, alpha); 0 mixes nothing.
         data_format, seed, options: those of `keras.layers.MixUp`.
-
-    Images of any number of channels, and any batch of one size, can be matched. A single
-    image, without a batch, comes back as it is.
+        k: the number of samples in a block; 1 takes random partners.
 
     >>> import torch
     >>> images, labels = torch.rand(16, 8, 8, 3), torch.eye(10)[torch.arange(16) % 10]
-    >>> mixed = KMixUp(k=4, alpha=0.2, seed=0)({"images": images, "labels": labels})
+    >>> mixed = KMixUp(0.2, k=4, seed=0)({"images": images, "labels": labels})
     >>> mixed["images"].shape, mixed["labels"].shape
     (torch.Size([16, 8, 8, 3]), torch.Size([16, 10]))
     """
 
     def __init__(
         self,
-        k: int = 16,
         alpha: float = 0.2,
         data_format: str | None = None,
         seed: int | None = None,
+        *,
+        k: int = 16,
         **options: Any,
     ) -> None:
-        if keras.backend.backend() != "torch":
-            raise RuntimeError(
-                f"KMixUp needs the torch backend of Keras, got {keras.backend.backend()!r}: set "
-                "KERAS_BACKEND=torch before keras is imported"
-            )
-        super().__init__(alpha=alpha, data_format=data_format, seed=seed, **options)
-        self.k = k
-        KMixup(k, alpha)  # refuses impossible settings now, not at the first batch
+        super().__init__(alpha, data_format, seed, k=k, **options)
 
-    def get_random_transformation(
-        self, data: Any, training: bool = True, seed: Any = None
-    ) -> dict[str, Tensor] | None:
-        """lam and the partner of every image, in the words of MixUp."""
-        if not training:
-            return None
-        images = keras.ops.convert_to_tensor(data["images"] if isinstance(data, dict) else data)
-        batch = images if images.dim() == 4 else images.unsqueeze(0)
-        mixer = KMixup(self.k, self.alpha, lam_per="sample", generator=self._seeded(seed))
-        # MixUp itself mixes the images: here they are only matched
-        mixed = mixer.draw(torch.zeros(len(batch), 1), None, features=batch.float())
-        return {"mix_weight": mixed.lam.to(images.device), "permutation_order": mixed.partner}
+    def call(self, data: Any, training: bool = True) -> Any:
+        return super().call(data, training=training and self.alpha > 0)
 
-    def _seeded(self, seed: Any) -> Generator:
-        """A generator that starts from the next state of Keras' own, or from a number."""
-        source = self.generator if seed is None else seed
-        start = self._next(source) if isinstance(source, keras.random.SeedGenerator) else source
-        digest = hashlib.sha256(str(start).encode()).digest()
-        return Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)
 
-    def _next(self, source: keras.random.SeedGenerator) -> Any:
-        """What no other batch or rank starts from; the mixer knows of workers by itself."""
-        state, rank = source.next().tolist(), current_rank()
-        return state if rank is None else (state, rank)
+@keras.saving.register_keras_serializable(package="kmixup")
+class KCutMix(_Matched, keras.layers.CutMix):
+    """`keras.layers.CutMix` with partners matched inside blocks of `k`.
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "k": self.k}
+    Args:
+        factor, seed, data_format, options: those of `keras.layers.CutMix`.
+        k: the number of samples in a block; 1 takes random partners.
+
+    >>> import torch
+    >>> images, labels = torch.rand(16, 8, 8, 3), torch.eye(10)[torch.arange(16) % 10]
+    >>> KCutMix(k=4, seed=0)({"images": images, "labels": labels})["labels"].shape
+    torch.Size([16, 10])
+    """
+
+    def __init__(
+        self,
+        factor: float | tuple[float, float] = 1.0,
+        seed: int | None = None,
+        data_format: str | None = None,
+        *,
+        k: int = 16,
+        **options: Any,
+    ) -> None:
+        super().__init__(factor, seed, data_format, k=k, **options)
