@@ -1,6 +1,8 @@
 """The estimators against scikit-learn: its checks, its pipelines and its searches."""
 
 import pickle
+import subprocess
+import sys
 from functools import partial
 
 import numpy as np
@@ -8,15 +10,18 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
-from sklearn.datasets import load_diabetes, load_iris
+from sklearn.datasets import load_diabetes, load_iris, make_classification
+from sklearn.metrics import recall_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import check_estimator
+from skorch.helper import SliceDict
 from torch import nn
 
 from kmixup import Choice, KMixup, LocalMixup
 from kmixup.integrations.sklearn import KMixupClassifier, KMixupRegressor
+from kmixup.integrations.skorch import MixedNetClassifier, MixedNetRegressor
 
 X, y = load_iris(return_X_y=True)
 EXPECTED = {
@@ -51,7 +56,7 @@ def test_every_check_of_scikit_learn_passes_but_the_one_that_is_listed(estimator
 def test_iris_is_learned_with_the_defaults():
     fitted = KMixupClassifier(random_state=0).fit(X[::2], y[::2])
     assert fitted.score(X[1::2], y[1::2]) > 0.9
-    assert fitted.n_iter_ == len(fitted.loss_curve_) == 200
+    assert fitted.n_iter_ == len(fitted.loss_curve_) == 500  # 1,000 steps of two batches
     assert fitted.loss_curve_[-1] < fitted.loss_curve_[0] / 2
 
 
@@ -73,7 +78,7 @@ def test_a_seed_gives_the_same_network_and_leaves_the_generators_of_others_alone
 
 def test_mixing_is_what_alpha_says():
     plain, mixed = quick(mixer__alpha=0).fit(X, y), quick(mixer__alpha=1.0).fit(X, y)
-    assert plain.net_.mixer.alpha == 0
+    assert plain.net_.mixer_.alpha == 0
     assert plain.loss_curve_[-1] < mixed.loss_curve_[-1]
 
 
@@ -82,8 +87,8 @@ def test_a_grid_finds_parameters_of_the_mixer_inside_of_a_pipeline():
     grid = {"kmixupclassifier__mixer__k": [1, 8], "kmixupclassifier__mixer__alpha": [0.2, 2.0]}
     search = GridSearchCV(pipeline, grid, cv=2).fit(X, y)
     best = search.best_estimator_[-1]
-    assert best.net_.mixer.k == search.best_params_["kmixupclassifier__mixer__k"]
-    assert best.net_.mixer.alpha == search.best_params_["kmixupclassifier__mixer__alpha"]
+    assert best.net_.mixer_.k == search.best_params_["kmixupclassifier__mixer__k"]
+    assert best.net_.mixer_.alpha == search.best_params_["kmixupclassifier__mixer__alpha"]
 
 
 def test_parameters_survive_a_clone_and_are_named_in_a_refusal():
@@ -92,6 +97,83 @@ def test_parameters_survive_a_clone_and_are_named_in_a_refusal():
     assert {name: copied.get_params()[name] for name in settings} == settings
     with pytest.raises(ValueError, match="no parameter mixer__size: it has .*mixer__k"):
         copied.set_params(mixer__size=3)
+    with pytest.raises(TypeError, match="^KMixupClassifier.*argument 'size'"):
+        KMixupClassifier(size=3)
+
+
+def test_small_tables_get_batches_of_at_least_2k_and_enough_steps():
+    fitted = KMixupClassifier(random_state=0, mixer__alpha=0).fit(X[:118], y[:118])
+    assert fitted.net_.batch_size == 40
+    assert fitted.n_iter_ == 334
+    assert fitted.net_.mixer_.k == 16
+
+
+def test_balanced_weights_find_the_rare_class():
+    rare, labels = make_classification(600, weights=[0.95], class_sep=0.7, random_state=0)
+    found = [
+        recall_score(
+            labels, quick(class_weight=weight, max_iter=30).fit(rare, labels).predict(rare)
+        )
+        for weight in (None, "balanced", {1: 20.0})
+    ]
+    assert found[1] > found[0] + 0.2
+    assert found[2] > found[0] + 0.2
+    with pytest.raises(TypeError, match="^KMixupRegressor.*argument 'class_weight'"):
+        KMixupRegressor(class_weight="balanced")
+
+
+@pytest.mark.parametrize("name", ["sklearn", "skorch"])
+def test_a_missing_extra_is_one_sentence_with_the_line_that_installs_it(name):
+    code = f"import sys; sys.modules['skorch'] = None; import kmixup.integrations.{name}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert 'needs skorch, which is not installed: pip install "kmixup[sklearn]"' in done.stderr
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_a_net_takes_any_module_and_inputs_in_a_search_for_k(alpha):
+    class Both(nn.Module):
+        def __init__(self, width=4):
+            super().__init__()
+            self.image, self.number = nn.LazyLinear(width), nn.LazyLinear(width)
+            self.last = nn.Linear(width, 3)
+
+        def forward(self, image, number):
+            return self.last(self.image(image.flatten(1)) + self.number(number))
+
+    images = np.random.default_rng(0).normal(size=(150, 1, 3, 3)).astype(np.float32)
+    inputs = SliceDict(image=images, number=X.astype(np.float32))
+    net = MixedNetClassifier(
+        Both,
+        criterion=nn.CrossEntropyLoss,
+        criterion__reduction="none",
+        optimizer=torch.optim.Adam,
+        lr=0.02,
+        max_epochs=30,
+        verbose=0,
+        mixer__alpha=alpha,
+        mixer__lam_per="sample",
+    )
+    grid = {"mixer__k": [1, 8], "module__width": [8]}
+    search = GridSearchCV(net, grid, cv=3, scoring="accuracy").fit(inputs, y)
+    assert search.best_estimator_.mixer_.k == search.best_params_["mixer__k"]
+    assert search.best_score_ > 0.8
+
+
+def test_a_net_trains_on_the_loss_of_both_targets_and_validates_on_clean_batches():
+    seen = []
+
+    class Recording(KMixup):
+        def draw(self, *batch):
+            seen.append(super().draw(*batch))
+            return seen[-1]
+
+    net = MixedNetRegressor(
+        nn.Linear(4, 1), max_epochs=2, batch_size=60, verbose=0, mixer=Recording
+    )
+    net.fit(X.astype(np.float32), y[:, None].astype(np.float32))
+    assert len(seen) == 4  # of 120 rows that train
+    assert not net.mixer_.training
+    assert np.isfinite(net.history[:, "valid_loss"]).all()
 
 
 @pytest.mark.parametrize(
@@ -113,9 +195,9 @@ def test_impossible_settings_are_refused_in_fit(settings, message):
 
 
 def test_k_is_cut_to_half_of_the_smallest_batch():
-    assert quick().fit(X, y).net_.mixer.k == 16  # batches of 50
-    assert quick(batch_size=20).fit(X, y).net_.mixer.k == 9  # 150 = 6 · 19 + 2 · 18
-    assert quick().fit(X[:1], y[:1]).net_.mixer.k == 1
+    assert quick().fit(X, y).net_.mixer_.k == 16  # batches of 50
+    assert quick(batch_size=20).fit(X, y).net_.mixer_.k == 9  # 150 = 6 · 19 + 2 · 18
+    assert quick().fit(X[:1], y[:1]).net_.mixer_.k == 1
 
 
 @pytest.mark.parametrize(
@@ -153,7 +235,7 @@ def test_categories_of_a_data_frame_are_found_and_learned():
     frame, labels = table()
     fitted = quick(max_iter=30, learning_rate_init=0.01).fit(frame, labels)
     assert list(fitted.feature_names_in_) == list(frame)
-    assert fitted.columns_.transform(frame).shape == (200, 2 + 3 + 2)
+    assert fitted.encoder_.transform(frame).shape == (200, 2 + 3 + 2)
     assert fitted.score(frame, labels) > 0.95
     unknown = frame.assign(colour="purple")
     assert np.isfinite(fitted.predict_proba(unknown)).all()
@@ -213,7 +295,7 @@ def test_early_stopping_holds_out_samples_and_keeps_the_best_weights(capsys):
     assert "train_loss" in printed
     assert "valid_loss" in printed
     # columns are standardised by the samples that train
-    assert stopped.scaler_.n_samples_seen_ == 135
+    assert stopped.encoder_.named_transformers_["numbers"].n_samples_seen_ == 135
 
 
 def test_nothing_is_printed_unless_asked_for(capsys):
@@ -229,9 +311,9 @@ def test_any_mixer_and_any_network_can_be_used():
         return nn.Sequential(nn.Linear(inputs, 3), nn.Tanh(), nn.Linear(3, outputs))
 
     fitted = quick(mixer=partial(LocalMixup, scale=1.0), network=narrow).fit(X, y)
-    assert isinstance(fitted.net_.mixer, LocalMixup)
+    assert isinstance(fitted.net_.mixer_, LocalMixup)
     assert isinstance(fitted.net_.module_[1], nn.Tanh)
-    assert isinstance(quick(mixer=both, mixer__k=2).fit(X, y).net_.mixer, Choice)
+    assert isinstance(quick(mixer=both, mixer__k=2).fit(X, y).net_.mixer_, Choice)
 
 
 def test_float32_stays_float32_and_pickles_predict_the_same():

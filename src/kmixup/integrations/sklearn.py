@@ -1,4 +1,4 @@
-"""Estimators for scikit-learn: small networks that are trained on mixed batches, with skorch.
+"""Estimators for scikit-learn: small networks trained on mixed batches, with skorch.
 
 >>> from sklearn.datasets import load_iris
 >>> from sklearn.model_selection import GridSearchCV
@@ -10,18 +10,31 @@ dict_keys(['mixer__k'])
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-import pandas as pd
 import torch
 from numpy.typing import ArrayLike, NDArray
+
+from kmixup.integrations import require
+
+require("skorch", extra="sklearn")
+
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
+from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import train_test_split
-from sklearn.preprocessing import LabelEncoder, StandardScaler
-from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
+from sklearn.preprocessing import LabelEncoder, OneHotEncoder, StandardScaler
+from sklearn.utils import (
+    _safe_indexing,
+    check_array,
+    check_consistent_length,
+    check_random_state,
+    column_or_1d,
+)
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 from skorch.callbacks import EarlyStopping
@@ -30,21 +43,54 @@ from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
 from kmixup.batchnorm import clean_batchnorm, has_batchnorm
-from kmixup.columns import TableEncoder
-from kmixup.integrations.skorch import MixedNet, batch_count
+from kmixup.integrations.skorch import MixedNet
 from kmixup.matching import LamPer, Metric
 from kmixup.methods import KMixup
 from kmixup.mixer import Mixer, Mixing
 
 Array = NDArray[Any]
 FLOATS = (np.float64, np.float32)  # others become float64, as in scikit-learn's own networks
+STEPS = 1000  # training steps that small tables get at least, if max_iter is "auto"
 
 
-class _Estimator(BaseEstimator):
-    """Base of both estimators: columns, weights, the validation part, and the network.
+class WeightedNet(MixedNet):
+    """`MixedNet` for a `TensorDataset` of inputs, targets and sample weights.
 
-    `mixer__k` and its like are parameters by themselves, so that a grid finds them although
-    `mixer` is a class and not an estimator.
+    The loss at each of the two targets has the weight of its own sample.
+    """
+
+    def get_iterator(self, dataset: TensorDataset, training: bool = False) -> Batches:
+        return Batches(dataset, self.batch_size, shuffle=training)
+
+    def get_loss(self, y_pred: Any, y_true: Any, X: Any = None, training: bool = False) -> Tensor:
+        target, weight = (part.to(self.device) for part in y_true)
+        losses: Tensor = self.criterion_(y_pred, target)
+        weighted: Tensor = weight * losses.reshape(len(losses), -1).mean(1)
+        return weighted if training else weighted.mean()
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Batches of nearly equal size, so that none is too short for its blocks of k."""
+
+    data: TensorDataset
+    size: int
+    shuffle: bool
+
+    def __iter__(self) -> Iterator[Any]:
+        n = len(self.data)
+        order = torch.randperm(n) if self.shuffle else torch.arange(n)
+        for rows in order.tensor_split(-(-n // self.size)):
+            x, y, weight = self.data[rows]
+            yield x, (y, weight)
+
+
+@dataclass(repr=False, eq=False)
+class KMixupEstimator(BaseEstimator):
+    """Base class of both estimators; `KMixupClassifier` documents the parameters.
+
+    `mixer__k` and the like are parameters of their own, so that a grid finds them although `mixer`
+    is a class and not an estimator.
 
     Attributes:
         criterion: the loss that the network is trained with.
@@ -52,48 +98,26 @@ class _Estimator(BaseEstimator):
 
     criterion: ClassVar[type[nn.Module]]
 
-    def __init__(
-        self,
-        hidden_layer_sizes: int | Sequence[int] = (100,),
-        *,
-        mixer: Callable[..., Mixing] = KMixup,
-        mixer__k: int = 16,
-        mixer__alpha: float = 1.0,
-        mixer__metric: Metric = "sqeuclidean",
-        mixer__lam_per: LamPer = "batch",
-        mixer__prob: float = 1.0,
-        network: Callable[[int, int], nn.Module] | None = None,
-        categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
-        learning_rate_init: float = 1e-3,
-        weight_decay: float = 1e-4,
-        batch_size: int = 64,
-        max_iter: int = 200,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        device: str = "cpu",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.mixer = mixer
-        self.mixer__k = mixer__k
-        self.mixer__alpha = mixer__alpha
-        self.mixer__metric = mixer__metric
-        self.mixer__lam_per = mixer__lam_per
-        self.mixer__prob = mixer__prob
-        self.network = network
-        self.categorical_features = categorical_features
-        self.learning_rate_init = learning_rate_init
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
+    hidden_layer_sizes: int | Sequence[int] = (100,)
+    _: KW_ONLY
+    mixer: Callable[..., Mixing] = KMixup
+    mixer__k: int = 16
+    mixer__alpha: float = 1.0
+    mixer__metric: Metric = "sqeuclidean"
+    mixer__lam_per: LamPer = "batch"
+    mixer__prob: float = 1.0
+    network: Callable[[int, int], nn.Module] | None = None
+    categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype"
+    learning_rate_init: float = 1e-3
+    weight_decay: float = 1e-4
+    batch_size: int | Literal["auto"] = "auto"
+    max_iter: int | Literal["auto"] = "auto"
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 10
+    device: str = "cpu"
+    random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name, those of the mixer among them."""
@@ -110,20 +134,18 @@ class _Estimator(BaseEstimator):
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on samples `(n, d)`; samples of weight 0 count as absent."""
         self._check_settings()
-        frame = self._checked_inputs(X, y)
-        targets = self._checked_targets(y)
-        weight = _check_sample_weight(
-            sample_weight, frame, dtype=np.float64, ensure_non_negative=True
-        )
+        self._categories = self._categorical(X)
+        X, targets = self._checked(X, y=y), self._checked_targets(y)
+        self._dtype = torch.float32 if getattr(X, "dtype", None) == np.float32 else torch.float64
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         kept = np.flatnonzero(weight)
-        frame, targets, weight = frame.iloc[kept], targets[kept], weight[kept]
+        X, targets, weight = _safe_indexing(X, kept), targets[kept], weight[kept]
+        weight = weight * self._class_weights(targets)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         train, valid = self._split(targets, seed)
-        encoder = TableEncoder.infer(frame)
-        self.columns_ = encoder.fit(encoder.read(frame.iloc[train]))
-        self.scaler_ = StandardScaler().fit(self.columns_.transform(frame.iloc[train]))
+        self.encoder_ = self._encoder().fit(_safe_indexing(X, train))
         data = TensorDataset(
-            self._tensor(frame),
+            self._tensor(X),
             self._encoded(targets, train),
             torch.from_numpy(weight / weight[train].mean()).to(self._dtype),
         )
@@ -136,17 +158,23 @@ class _Estimator(BaseEstimator):
         return self
 
     def _trained(self, train: TensorDataset, valid: TensorDataset) -> MixedNet:
+        n, batch_size = len(train), self.batch_size
+        if batch_size == "auto":
+            at_least = min(64, max(32, n // 16))
+            batch_size = -(-n // max(1, n // at_least))
+        batches = -(-n // batch_size)
+        epochs = max(200, -(-STEPS // batches)) if self.max_iter == "auto" else self.max_iter
         stops = EarlyStopping(patience=self.n_iter_no_change, load_best=True)
-        net = MixedNet(
+        net = WeightedNet(
             self._network(train.tensors[0].shape[1]).to(self._dtype),
             self.criterion,
             criterion__reduction="none",
-            mixer=self._mixer(len(train)),
+            mixer=self._mixer(n // batches),
             optimizer=torch.optim.AdamW,
             optimizer__weight_decay=self.weight_decay,
             lr=self.learning_rate_init,
-            max_epochs=self.max_iter,
-            batch_size=self.batch_size,
+            max_epochs=epochs,
+            batch_size=batch_size,
             train_split=predefined_split(valid) if len(valid) else None,
             callbacks=[stops] if len(valid) else None,
             device=self.device,
@@ -154,16 +182,16 @@ class _Estimator(BaseEstimator):
         )
         net.fit(train)
         if has_batchnorm(net.module_):
-            shuffled = train.tensors[0][torch.randperm(len(train))]
-            batches = shuffled.tensor_split(batch_count(len(train), self.batch_size))
-            clean_batchnorm(net.module_, batches, device=self.device)
+            shuffled = train.tensors[0][torch.randperm(n)]
+            clean_batchnorm(net.module_, shuffled.tensor_split(batches), device=self.device)
         net.train_split = None  # it would keep the validation samples in pickles
         return net
 
     def _check_settings(self) -> None:
         for name in ("batch_size", "max_iter", "n_iter_no_change"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+            value = getattr(self, name)
+            if value != "auto" and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
         if min(self._widths(), default=1) < 1:
             raise ValueError(
                 "hidden_layer_sizes must be widths of at least 1, got "
@@ -174,30 +202,23 @@ class _Estimator(BaseEstimator):
                 f"validation_fraction must be between 0 and 1, got {self.validation_fraction}"
             )
 
-    def _checked_inputs(self, X: Any, y: Any) -> pd.DataFrame:
-        """Check the inputs of `fit`, and return them as a data frame."""
-        self._categories = self._categorical(X)
-        if self._categories:
-            validate_data(self, X, y, skip_check_array=True)
-            check_consistent_length(X, y)
-        else:
-            X = validate_data(self, X, y, multi_output=True, dtype=FLOATS)[0]
-        self._dtype = torch.float32 if getattr(X, "dtype", None) == np.float32 else torch.float64
-        return self._frame(X)
+    def _checked(self, X: Any, **targets: Any) -> Any:
+        """Return inputs with numbers that are finite; with targets `y`, those of `fit`."""
+        if not self._categories:
+            options = {"multi_output": True} if targets else {"reset": False}
+            checked = validate_data(self, X, **targets, **options, dtype=FLOATS)
+            return checked[0] if targets else checked
+        validate_data(self, X, **targets or {"reset": False}, skip_check_array=True)
+        check_consistent_length(X, *targets.values())
+        if numbers := self._numbers():
+            check_array(_safe_indexing(X, numbers, axis=1), input_name="X", dtype=FLOATS)
+        return X
 
-    def _frame(self, X: Any) -> pd.DataFrame:
-        """Return checked inputs as a data frame of floats and categories."""
-        names = list(map(str, getattr(self, "feature_names_in_", range(self.n_features_in_))))
-        frame = pd.DataFrame(X).reset_index(drop=True).set_axis(names, axis=1)
-        categories = [names[i] for i in self._categories]
-        numbers = [name for name in names if name not in categories]
-        if numbers:
-            floats = check_array(frame[numbers], input_name="X", dtype=FLOATS)
-            frame = frame.drop(columns=numbers).join(pd.DataFrame(floats, columns=numbers))
-        return frame[names].astype(dict.fromkeys(categories, "category"))
+    def _numbers(self) -> list[int]:
+        return [i for i in range(self.n_features_in_) if i not in self._categories]
 
     def _categorical(self, X: Any) -> list[int]:
-        """Positions of the columns that hold categories."""
+        """Return the positions of the columns that hold categories."""
         chosen: Any = self.categorical_features
         if isinstance(chosen, str) and chosen == "from_dtype":
             framed = hasattr(X, "select_dtypes")
@@ -215,8 +236,17 @@ class _Estimator(BaseEstimator):
                 )
         return [names.index(label) if label in names else label for label in labels.tolist()]
 
+    def _encoder(self) -> ColumnTransformer:
+        one_hot = OneHotEncoder(handle_unknown="ignore", max_categories=100, sparse_output=False)
+        return ColumnTransformer(
+            [
+                ("numbers", StandardScaler(), self._numbers()),
+                ("categories", one_hot, self._categories),
+            ]
+        )
+
     def _split(self, targets: Array, seed: int) -> tuple[Array, Array]:
-        """Rows to train on, and rows for early stopping."""
+        """Return the rows to train on, and the rows for early stopping."""
         rows = np.arange(len(targets))
         if not self.early_stopping:
             return rows, rows[:0]
@@ -228,18 +258,12 @@ class _Estimator(BaseEstimator):
         )
         return train, valid
 
-    def _tensor(self, frame: pd.DataFrame) -> Tensor:
-        """Return a network's inputs: numbers are standardised, categories are one-hot."""
-        x = self.columns_.transform(frame)
-        x = np.where(self.columns_.binary, x, self.scaler_.transform(x))
-        return torch.from_numpy(x).to(self._dtype)
-
-    def _mixer(self, n: int) -> Mixing:
-        """The mixer for `n` samples; its k is at most half of the smallest batch."""
+    def _mixer(self, smallest: int) -> Mixing:
+        """Return the mixer; its k is at most half of the smallest batch."""
         names = ("k", "alpha", "metric", "lam_per", "prob")
         mixer = self.mixer(**{name: getattr(self, f"mixer__{name}") for name in names})
         if isinstance(mixer, Mixer):
-            mixer.k = min(mixer.k, max(1, n // batch_count(n, self.batch_size) // 2))
+            mixer.k = min(mixer.k, max(1, smallest // 2))
         return mixer
 
     def _widths(self) -> list[int]:
@@ -255,16 +279,19 @@ class _Estimator(BaseEstimator):
         return nn.Sequential(*layers, nn.Linear(widths[-1], self._outputs))
 
     def _forward(self, X: Any) -> Tensor:
-        """Outputs of the network for new samples, `(n, outputs)`."""
+        """Return the network's outputs for new samples, `(n, outputs)`."""
         check_is_fitted(self)
-        if self._categories:
-            validate_data(self, X, reset=False, skip_check_array=True)
-        else:
-            X = validate_data(self, X, reset=False, dtype=FLOATS)
-        inputs = self._tensor(self._frame(X))
+        inputs = self._tensor(self._checked(X))
         none = torch.empty(len(inputs), 0)
         outputs: Tensor = self.net_.forward(TensorDataset(inputs, none, none))
         return outputs
+
+    def _tensor(self, X: Any) -> Tensor:
+        return torch.from_numpy(self.encoder_.transform(X)).to(self._dtype)
+
+    def _class_weights(self, targets: Array) -> Any:
+        """Return the factor of each sample's weight; regressors have none."""
+        return 1.0
 
     @property
     def _outputs(self) -> int:
@@ -272,58 +299,60 @@ class _Estimator(BaseEstimator):
         raise NotImplementedError
 
     def _checked_targets(self, y: ArrayLike) -> Array:
-        """Targets as an array that can be trained on."""
+        """Return targets as an array that can be trained on."""
         raise NotImplementedError
 
     def _encoded(self, targets: Array, train: Array) -> Tensor:
-        """Targets as the criterion takes them; what is to be fitted is fitted to `train`."""
+        """Return targets for the criterion; encoders are fitted to the rows `train`."""
         raise NotImplementedError
 
 
-class KMixupClassifier(ClassifierMixin, _Estimator):
-    """A network that is trained on mixed batches, as an estimator of classes.
+@dataclass(repr=False, eq=False)
+class KMixupClassifier(ClassifierMixin, KMixupEstimator):
+    """A classifier: a network trained on mixed batches.
 
     Args:
         hidden_layer_sizes: widths of the hidden layers, with ReLU after each.
-        mixer: what makes the mixer, a class or a function of the arguments `mixer__...`.
-        mixer__k: size of the blocks; it is cut to half of a batch where samples are few.
-        mixer__alpha: lam is drawn from Beta(alpha, alpha); 0 is plain training.
-        mixer__metric: cost of the match.
-        mixer__lam_per: what has a lam of its own: "batch", "block" or "sample".
-        mixer__prob: the chance that a batch is mixed.
-        network: a function of the numbers of inputs and outputs, in place of the hidden
-            layers. It returns a module whose outputs are logits. If it has batch norm, the
-            statistics are computed once more on unmixed samples after training, as
-            `kmixup.clean_batchnorm` does.
+        class_weight: weights of the classes by label, or "balanced" for weights inversely
+            proportional to their frequencies. They multiply the sample weights.
+        mixer: a class or function that makes the mixer from the arguments `mixer__...`.
+        mixer__k: the number of samples in a block, cut to half of a batch for few samples.
+        mixer__alpha: lam is drawn from Beta(alpha, alpha); 0 trains without mixing (ERM).
+        mixer__metric: the cost of a pair.
+        mixer__lam_per: one lam for each "batch", "block" or "sample".
+        mixer__prob: the probability that a batch is mixed.
+        network: a function of the numbers of inputs and outputs, in place of the hidden layers.
+            It returns a module whose outputs are logits. If it has batch norm, its statistics are
+            recomputed on unmixed samples after training, as `kmixup.clean_batchnorm` does.
         categorical_features: which columns are categories: positions, names or a mask. With
-            "from_dtype" these are the columns of a data frame that hold categories, objects
-            or strings. Categories become one-hot as in the lab: at most the 100 most frequent
-            ones, zeros for unknown ones, and an indicator if some are missing. Other columns
-            are standardised.
+            "from_dtype" these are the columns of a data frame that hold categories, objects or
+            strings. They become one-hot: the 99 most frequent ones and one column for the rest if
+            there are more than 100, zeros for unknown ones; a missing value is a category. Other
+            columns are standardised.
         learning_rate_init: learning rate of AdamW.
         weight_decay: weight decay of AdamW.
-        batch_size: upper bound of the size of a batch; all batches are of nearly equal size.
-        max_iter: number of epochs, at most.
-        early_stopping: whether to hold out samples, to stop when their loss does not improve,
-            and to keep the best weights.
+        batch_size: upper bound of the batch size; all batches are of nearly equal size. "auto" is
+            about a sixteenth of the samples, between 32 and 128.
+        max_iter: the number of epochs, at most. "auto" is 200, or as many as 1,000 steps need.
+        early_stopping: hold out samples, stop when their loss does not improve, and keep the best
+            weights.
         validation_fraction: share of the samples that early stopping holds out.
         n_iter_no_change: number of epochs without improvement before early stopping.
         device: where to train, e.g. "cuda".
-        random_state: seed of the weights, of the batches, of the mixing and of the split.
+        random_state: seed of the weights, the batches, the mixing and the split.
         verbose: whether to print a line per epoch.
 
     Attributes:
         classes_: labels of the classes, sorted.
         n_features_in_: number of columns seen in `fit`.
-        feature_names_in_: names of the columns, where all are strings.
-        columns_: the fitted `kmixup.columns.TableEncoder`.
-        scaler_: the fitted `StandardScaler` of the encoder's numbers.
-        net_: the fitted network, a `skorch.NeuralNet` with `module_` and `history`.
+        feature_names_in_: names of the columns, if all are strings.
+        encoder_: the fitted `ColumnTransformer` of the inputs.
+        net_: the fitted `kmixup.integrations.skorch.MixedNet` with `module_` and `history`.
         n_iter_: number of epochs that were trained.
         loss_curve_: training loss of every epoch, on mixed batches.
 
-    Float32 inputs are computed with in float32, all others in float64. Sample weights scale
-    the loss at the label of each sample; samples of weight 0 are left out.
+    Float32 inputs are computed with in float32, all others in float64. Sample weights scale the
+    loss at the label of each sample; samples of weight 0 are left out.
 
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
@@ -334,6 +363,9 @@ class KMixupClassifier(ClassifierMixin, _Estimator):
 
     criterion = nn.CrossEntropyLoss
 
+    _: KW_ONLY
+    class_weight: dict[Any, float] | Literal["balanced"] | None = None
+
     @property
     def _outputs(self) -> int:
         return len(self.classes_)
@@ -343,28 +375,33 @@ class KMixupClassifier(ClassifierMixin, _Estimator):
         check_classification_targets(labels)
         return labels
 
+    def _class_weights(self, targets: Array) -> Array:
+        weights: Array = compute_sample_weight(self.class_weight, targets)
+        return weights
+
     def _encoded(self, targets: Array, train: Array) -> Tensor:
         encoder = LabelEncoder().fit(targets)
         self.classes_ = encoder.classes_
         return torch.from_numpy(encoder.transform(targets)).long()
 
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes, `(n, classes)`."""
+        """Return the probabilities of the classes, `(n, classes)`."""
         probabilities: Array = self._forward(X).softmax(1).numpy()
         return probabilities
 
     def predict(self, X: Any) -> Array:
-        """The most probable class of every sample, `(n,)`."""
+        """Return the most probable class of every sample, `(n,)`."""
         chosen = self._forward(X).argmax(1).numpy()
         labels: Array = self.classes_[chosen]
         return labels
 
 
-class KMixupRegressor(RegressorMixin, _Estimator):
-    """A network that is trained on mixed batches, as an estimator of numbers.
+@dataclass(repr=False, eq=False)
+class KMixupRegressor(RegressorMixin, KMixupEstimator):
+    """A regressor: a network trained on mixed batches.
 
-    Targets are standardised inside. Parameters and attributes are those of
-    `KMixupClassifier`, without `classes_`; `network` returns a module of numbers.
+    Targets are standardised inside. Parameters and attributes are those of `KMixupClassifier`,
+    without `class_weight` and `classes_`; `network` returns a module whose outputs are numbers.
 
     >>> from sklearn.datasets import load_diabetes
     >>> X, y = load_diabetes(return_X_y=True)
@@ -389,7 +426,7 @@ class KMixupRegressor(RegressorMixin, _Estimator):
         return torch.from_numpy(self._scale.transform(columns)).to(self._dtype)
 
     def predict(self, X: Any) -> Array:
-        """The predicted numbers, `(n,)` or `(n, outputs)` like the targets."""
+        """Return the predicted numbers, `(n,)` or `(n, outputs)` like the targets."""
         outputs = self._forward(X).numpy()
         predicted: Array = self._scale.inverse_transform(outputs)
         return predicted[:, 0] if self._flat else predicted

@@ -1,73 +1,89 @@
-"""The training loop behind the estimators: a network of skorch that is fed mixed batches."""
+"""skorch networks that train on mixed batches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
-import torch
-from skorch import NeuralNet
+from kmixup.integrations import require
+
+require("skorch", extra="sklearn")
+
+from skorch import NeuralNet, NeuralNetClassifier, NeuralNetRegressor
+from skorch.dataset import unpack_data
 from skorch.utils import to_tensor
 from torch import Tensor
-from torch.utils.data import TensorDataset
 
+from kmixup.methods import KMixup
 from kmixup.mixer import Mixing
 
-Batch = tuple[Tensor, tuple[Tensor, Tensor]]  # inputs; targets and weights
 
+class MixedTraining:
+    """Mixin for `skorch.NeuralNet` and its subclasses: training steps are on mixed batches.
 
-class MixedNet(NeuralNet):
-    """A network whose training steps are on mixed batches.
+    Targets are not mixed: the criterion is computed at the targets of every sample and of its
+    partner, and averaged with the weights lam and 1 - lam. So it may take class indices, as
+    `nn.NLLLoss` and `nn.CrossEntropyLoss` do. Inputs are any nest of tensors. Validation and
+    prediction are on clean batches. The mixer is a component of the net like `module`:
+    `mixer__k` and the like can be set, searched and cloned, and `mixer_` is the initialised one.
 
-    The data are a `TensorDataset` of inputs, targets and weights of the samples, and the
-    criterion returns a loss per sample. Targets are not mixed: the loss is taken at both of
-    them, each with the weight of its own sample. Other arguments are those of `NeuralNet`.
+    Args:
+        args, options: those of the net.
+        mixer: a class or function that makes the mixer from `mixer__...`, or a mixer. With
+            `lam_per="sample"`, or weights as in `LocalMixup`, the criterion must return one loss
+            per sample: `criterion__reduction="none"`.
     """
 
-    def __init__(self, *args: Any, mixer: Mixing, **options: Any) -> None:
-        self.mixer = mixer  # before the rest: later skorch would take it for a network to train
+    def __init__(
+        self, *args: Any, mixer: Callable[..., Mixing] | Mixing = KMixup, **options: Any
+    ) -> None:
+        self.mixer = mixer  # first: later skorch raises on modules that it has not initialised
         super().__init__(*args, **options)
 
-    def get_iterator(self, dataset: TensorDataset, training: bool = False) -> Batches:
-        return Batches(dataset, self.batch_size, shuffle=training)
+    def initialize_module(self) -> Any:
+        """Initialise the module, and the mixer beside it."""
+        super().initialize_module()  # type: ignore[misc]
+        net: Any = self
+        self.mixer_ = net.initialized_instance(self.mixer, net.get_params_for("mixer"))
+        return self
 
-    def train_step_single(self, batch: Batch, **fit_params: Any) -> dict[str, Tensor]:
-        self._set_training(True)
-        mixed = self.mixer.draw(*batch)
-        output = self.infer(mixed.x, **fit_params)
-        loss = mixed.loss(self._losses, output).mean()
+    def train_step_single(self, batch: Any, **fit_params: Any) -> dict[str, Tensor]:
+        net: Any = self
+        net._set_training(True)
+        x, y = (to_tensor(part, device=net.device) for part in unpack_data(batch))
+        mixed = self.mixer_.draw(x, y)
+        output = net.infer(mixed.x, **fit_params)
+        loss = mixed.loss(
+            lambda logits, targets: net.get_loss(logits, targets, X=mixed.x, training=True), output
+        ).mean()
         loss.backward()
         return {"loss": loss, "y_pred": output}
 
-    def get_loss(
-        self, y_pred: Tensor, y_true: Any, X: Any = None, training: bool = False
-    ) -> Tensor:
-        return self._losses(y_pred, y_true).mean()
-
-    def _losses(self, output: Tensor, targets: Any) -> Tensor:
-        """Weighted loss of every sample, `(n,)`."""
-        target, weight = to_tensor(targets, device=self.device)
-        losses: Tensor = self.criterion_(output, target)
-        weighted: Tensor = weight * losses.reshape(len(losses), -1).mean(1)
-        return weighted
+    def get_loss(self, y_pred: Any, y_true: Any, X: Any = None, training: bool = False) -> Tensor:
+        """Return the criterion's loss, averaged in validation."""
+        loss: Tensor = super().get_loss(y_pred, y_true, X, training)  # type: ignore[misc]
+        return loss if training else loss.mean()
 
 
-class Batches:
-    """Batches of nearly equal size, so that none is too short for its blocks of k."""
-
-    def __init__(self, data: TensorDataset, size: int, *, shuffle: bool) -> None:
-        self.data = data
-        self.size = size
-        self.shuffle = shuffle
-
-    def __iter__(self) -> Iterator[Batch]:
-        n = len(self.data)
-        order = torch.randperm(n) if self.shuffle else torch.arange(n)
-        for rows in order.tensor_split(batch_count(n, self.size)):
-            x, y, weight = self.data[rows]
-            yield x, (y, weight)
+class MixedNet(MixedTraining, NeuralNet):
+    """`skorch.NeuralNet` that trains on mixed batches; see `MixedTraining`."""
 
 
-def batch_count(n: int, size: int) -> int:
-    """The number of batches of at most `size` that `n` samples fill."""
-    return -(-n // size)
+class MixedNetClassifier(MixedTraining, NeuralNetClassifier):
+    """`skorch.NeuralNetClassifier` that trains on mixed batches; see `MixedTraining`.
+
+    >>> import torch
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> x, y = torch.randn(64, 1, 4, 4).numpy(), torch.arange(64).numpy() % 2
+    >>> net = MixedNetClassifier(
+    ...     torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(16, 2)),
+    ...     criterion=torch.nn.CrossEntropyLoss, max_epochs=1, verbose=0,
+    ... )
+    >>> search = GridSearchCV(net, {"mixer__k": [1, 4]}, cv=2).fit(x, y)
+    >>> search.best_estimator_.mixer_.k == search.best_params_["mixer__k"]
+    True
+    """
+
+
+class MixedNetRegressor(MixedTraining, NeuralNetRegressor):
+    """`skorch.NeuralNetRegressor` that trains on mixed batches; see `MixedTraining`."""
