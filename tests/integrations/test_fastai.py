@@ -186,6 +186,12 @@ def test_weights_of_local_mixup_reach_the_loss_or_are_refused():
         fit(learning)
 
 
+def test_alpha_is_the_first_argument_as_in_fastai_and_k_is_a_keyword():
+    assert (KMixUp(1).mixer.alpha, KMixUp(1).mixer.k) == (1, 16)
+    with pytest.raises(TypeError, match="positional"):
+        KMixUp(0.4, 16)
+
+
 def test_mixers_that_cannot_be_used_are_refused():
     with pytest.raises(TypeError, match="mixer must mix inputs.*got int"):
         KMixUp(mixer=16)

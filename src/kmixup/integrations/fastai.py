@@ -1,4 +1,4 @@
-"""A callback for fastai, in the manner of its MixUp."""
+"""A callback for fastai's `Learner`, like its `MixUp`."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ from kmixup.mixer import Mixing
 
 
 class KMixUp(MixHandler):
-    """Mixes training batches of a `Learner`; validation batches stay as they are.
+    """Mix a `Learner`'s training batches; validation batches stay clean.
 
-    As in fastai's `MixUp`, every sample has its own lam, and the loss is taken at both
-    targets where it takes class indices (`y_int`), such as `CrossEntropyLossFlat`. Other
-    losses are given interpolated targets. In a distributed job every rank draws differently.
+    As in fastai's `MixUp`, every sample has its own lam, and a loss that takes class indices
+    (`y_int`), such as `CrossEntropyLossFlat`, is computed at both targets. Other losses get
+    interpolated targets. In a distributed job every rank draws differently.
 
-    Attributes:
-        mixer: what mixes; by default `KMixup` with `k` and `alpha`.
-        clean_batchnorm: whether the statistics of batch norm are computed afresh when a fit
-            ends, on the training batches as they are (see `kmixup.clean_batchnorm`).
+    Args:
+        alpha: lam is drawn from Beta(alpha, alpha); 0 mixes nothing.
+        k: the number of samples in a block; 1 takes random partners.
+        mixer: any mixer, in place of `KMixup` with `alpha` and `k`.
+        clean_batchnorm: recompute batch-norm statistics at the end of a fit, on unmixed training
+            batches (see `kmixup.clean_batchnorm`).
 
     >>> import torch
     >>> from fastai.basics import CrossEntropyLossFlat, DataLoader, DataLoaders, Learner
@@ -37,31 +39,29 @@ class KMixUp(MixHandler):
 
     def __init__(
         self,
-        k: int = 16,
         alpha: float = 0.4,
         *,
+        k: int = 16,
         mixer: Mixing | None = None,
         clean_batchnorm: bool = False,
     ) -> None:
-        super(MixHandler, self).__init__()  # MixHandler's own would refuse alpha = 0
+        super(MixHandler, self).__init__()  # MixHandler's own raises on alpha = 0
         self.mixer = KMixup(k, alpha, lam_per="sample") if mixer is None else mixer
         check_mixer(self.mixer)
         self.clean_batchnorm = clean_batchnorm
         self._mixed: Mixed | None = None
 
     def before_fit(self) -> None:
-        """Refuse a model whose statistics cannot be cleaned, before it is trained."""
         if self.clean_batchnorm:
             check_batchnorm(self.learn.model)
 
     def before_train(self) -> None:
-        """Decide how targets are mixed: in the loss, or by themselves."""
         super().before_train()
         if not self.stack_y:
             self.mixer.check_targets_suffice()
 
     def before_batch(self) -> None:
-        """Mix the inputs; and the targets, unless the loss does."""
+        """Mix the inputs, and the targets unless the loss does."""
         with draws_of_rank(self.mixer, current_rank()):
             self._mixed = self.mixer.draw(self.xb, self.yb)
         self.learn.xb = self._mixed.x
@@ -69,22 +69,20 @@ class KMixUp(MixHandler):
             self.learn.yb = self._mixed.y
 
     def lf(self, pred: Any, *yb: Any) -> Any:
-        """The loss of the learner, at the targets of every sample and of its partner."""
+        """Return the learner's loss at the targets of every sample and of its partner."""
         if not self.training or self._mixed is None:
             return self.old_lf(pred, *yb)
         with NoneReduce(self.old_lf) as loss:
             losses = self._mixed.loss(lambda output, targets: loss(output, *targets), pred)
         return reduce_loss(losses, getattr(self.old_lf, "reduction", "mean"))
 
+    def after_batch(self) -> None:
+        self._mixed = None
+
     def after_fit(self) -> None:
-        """Clean the statistics of batch norm, where that was asked for."""
         if self.clean_batchnorm:
             clean_batchnorm(self.learn.model, self.dls.train, call=self._run_unmixed)
 
     def _run_unmixed(self, batch: Any) -> None:
         inputs = getattr(self.dls, "n_inp", len(batch) - 1)  # as the learner splits a batch
         self.learn.model(*batch[:inputs])
-
-    def after_batch(self) -> None:
-        """Let go of the batch."""
-        self._mixed = None

@@ -1,7 +1,4 @@
-"""`MixUp` and `CutMix` of torchvision's transforms.v2, with optimal pairs.
-
-The classes extend those of `torchvision.transforms.v2` and are called like them.
-"""
+"""`MixUp` and `CutMix` of `torchvision.transforms.v2`, with optimal pairs."""
 
 from __future__ import annotations
 
@@ -25,14 +22,12 @@ LabelsGetter = Callable[[Any], Any] | str | None
 
 
 class _Matched(TakesRank, v2.Transform):
-    """What the two transforms share: partners are matched, and all that follows from them.
+    """What the two transforms share.
 
-    The base class of torchvision finds images and labels and refuses what cannot be mixed.
-    It asks `make_params` for all that is drawn, then calls `transform` on every entry.
+    torchvision's base class finds and checks images and labels, and calls `transform` on each.
     """
 
     interpolation: ClassVar[Interpolation]
-    alpha: float
     num_classes: int | None
     _check_image_or_video: Callable[..., None]
 
@@ -46,8 +41,11 @@ class _Matched(TakesRank, v2.Transform):
         metric: Metric = "sqeuclidean",
         **options: Unpack[Options],
     ) -> None:
-        super().__init__(alpha=alpha, num_classes=num_classes, labels_getter=labels_getter)
-        self.mixer = Mixer(Optimal(k, metric), Beta(alpha), self.interpolation, **options)
+        coefficient = Beta(alpha)
+        # torchvision raises on alpha = 0; what it would draw is not used
+        super().__init__(alpha=alpha or 1.0, num_classes=num_classes, labels_getter=labels_getter)
+        self.alpha = float(alpha)
+        self.mixer = Mixer(Optimal(k, metric), coefficient, self.interpolation, **options)
 
     @property
     def k(self) -> int:
@@ -55,23 +53,22 @@ class _Matched(TakesRank, v2.Transform):
         return self.mixer.k
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        images = [entry for entry in flat_inputs if isinstance(entry, Tensor)]
-        for image in images:  # torchvision compares their length with that of the labels
-            self._check_image_or_video(image, batch_size=len(image))
-        with draws_of_rank(self.mixer, self.rank):
-            mixed = self.mixer.draw([image.as_subclass(Tensor) for image in images], None)
-        return {"mixed": mixed, "images": images}
+        return {"images": [entry for entry in flat_inputs if isinstance(entry, Tensor)]}
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        images = params["images"]
+        if "mixed" not in params:  # at the first entry, when the number of labels is known
+            for image in images:
+                self._check_image_or_video(image, batch_size=params["batch_size"])
+            with draws_of_rank(self.mixer, self.rank):
+                params["mixed"] = self.mixer.draw([x.as_subclass(Tensor) for x in images], None)
         mixed = params["mixed"]
         if inpt is params["labels"]:
             soft = F.one_hot(inpt, self.num_classes or -1) if inpt.ndim == 1 else inpt
             soft = soft if soft.is_floating_point() else soft.float()
             partner = mixed.partner.to(soft.device)
             return mix_targets(soft, soft.index_select(0, partner), mixed.lam)
-        self._check_image_or_video(inpt, batch_size=params["batch_size"])
-        position = next(i for i, image in enumerate(params["images"]) if image is inpt)
-        output = mixed.x[position]
+        output = mixed.x[next(i for i, image in enumerate(images) if image is inpt)]
         if isinstance(inpt, (tv_tensors.Image, tv_tensors.Video)):
             return tv_tensors.wrap(output, like=inpt)
         return output
@@ -83,12 +80,12 @@ class _Matched(TakesRank, v2.Transform):
 class MixUp(_Matched, v2.MixUp):
     """`torchvision.transforms.v2.MixUp` with partners matched inside blocks of `k`.
 
-    `k=1` takes random partners; then lam has the law of torchvision's. In `.eval()` mode
-    images come back as they are, and labels one-hot.
+    `k=1` takes random partners; lam then has torchvision's distribution. In `.eval()` mode images
+    are returned unchanged, and labels one-hot.
 
     Args:
-        k: size of the blocks that are matched.
-        alpha: lam ~ Beta(alpha, alpha).
+        k: the number of samples in a block.
+        alpha: lam ~ Beta(alpha, alpha); 0 mixes nothing.
         num_classes: needed for labels that are class indices.
         labels_getter: how to find the labels, as in torchvision.
         metric: that of `kmixup.Optimal`.
@@ -107,8 +104,8 @@ class MixUp(_Matched, v2.MixUp):
 class CutMix(_Matched, v2.CutMix):
     """`torchvision.transforms.v2.CutMix` with partners matched inside blocks of `k`.
 
-    `k=1` takes random partners; then box and lam have the law of torchvision's. The other
-    arguments are those of `MixUp`.
+    `k=1` takes random partners; box and lam then have torchvision's distribution. The arguments
+    are those of `MixUp`.
 
     >>> import torch
     >>> mix = CutMix(k=4, num_classes=10)
