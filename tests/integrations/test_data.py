@@ -218,6 +218,13 @@ def test_a_collate_function_takes_its_rank_to_workers_that_cannot_ask(monkeypatc
     assert not torch.equal(MixCollate(KMixup(4, num_classes=4))(samples)[1], of_rank)
 
 
+def test_transforms_and_collate_functions_of_frameworks_take_their_rank_too():
+    from kmixup.integrations import timm, torchvision
+
+    for kind in (timm.Mixup, timm.FastCollateMixup, torchvision.MixUp, torchvision.CutMix):
+        assert issubclass(kind, ranks.TakesRank)
+
+
 def test_what_the_process_group_says_goes_before_what_was_told(monkeypatch):
     collate = MixCollate(KMixup(4, num_classes=4))
     collate._told = 3

@@ -180,6 +180,21 @@ def test_the_seed_of_lightning_repeats_a_run_without_a_generator(tmp_path):
     assert not torch.equal(seen(1), seen(2))
 
 
+def test_every_new_callback_draws_differently_and_a_seed_repeats_all_of_them(tmp_path):
+    def members():
+        L.seed_everything(1, verbose=False)
+        lams = []
+        for _ in range(2):
+            net = Net()
+            trainer_of(tmp_path, MixCallback(KMixup(4, 1.0, CLASSES))).fit(net, data_of())
+            lams.append(torch.cat([batch[1].max(1).values for batch in net.seen]))
+        return lams
+
+    first, second = members()
+    assert not torch.equal(first, second)
+    assert all(map(torch.equal, (first, second), members()))
+
+
 def test_the_trainer_is_as_it_was_afterwards_also_after_an_error(tmp_path):
     class Failing(Net):
         def training_step(self, batch, batch_idx):

@@ -1,4 +1,4 @@
-"""Batches of a data loader mixed as they are collated, or by hand: tuples, lists and dicts."""
+"""Batches mixed by hand, or as a data loader collates them: tuples, lists and dicts."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Key = int | str
 def mix_batch(
     mixer: Mixing, batch: Batch, *, input_key: Key = 0, target_key: Key | None = 1
 ) -> Batch:
-    """`batch` with its inputs mixed and its targets soft; other entries stay as they are.
+    """Return a batch with mixed inputs and soft targets; other entries pass through.
 
     Args:
-        mixer: e.g. `KMixup(k=16, num_classes=10)`; in `.eval()` mode the batch comes back as
-            it is, or as `mixer.encode_clean` returns its inputs.
+        mixer: e.g. `KMixup(k=16, num_classes=10)`. In `.eval()` mode inputs are those of
+            `mixer.encode_clean`, for most mixers the same, and targets are unchanged.
         batch: a tuple, a list, a dict or another mapping. It is not changed.
         input_key: where the inputs are.
-        target_key: where the targets are; None mixes inputs alone.
+        target_key: where the targets are; None mixes only inputs.
 
     >>> import torch
     >>> from kmixup import KMixup
@@ -37,60 +37,23 @@ def mix_batch(
     (torch.Size([8, 8]), True)
     """
     if not mixer.training:
-        return _rested(mixer, batch, input_key)
+        clean: Batch = _encoded_clean(mixer, batch, input_key)
+        return clean
     mixer.check_targets_suffice()
-    return draw_batch(mixer, batch, input_key=input_key, target_key=target_key)[0]
-
-
-def check_mixer(mixer: Mixing, *, evaluates: bool = True) -> None:
-    """Refuse what is no mixer, and mixers that targets alone cannot follow.
-
-    A framework that `evaluates` clean batches by itself does not know what unmixed inputs must
-    look like to the network.
-    """
-    if not isinstance(mixer, Mixing):
-        raise TypeError(
-            f"mixer must mix inputs, such as KMixup or CutMix, got {type(mixer).__name__}"
-        )
-    if evaluates and mixer.encodes_clean:
-        raise ValueError(
-            f"mixer must leave unmixed inputs as they are, got {type(mixer).__name__}, which "
-            "changes them in evaluation too: use collate_fn=MixCollate(mixer) to train, and "
-            "MixCollate(copy.deepcopy(mixer).eval()) to evaluate"
-        )
-
-
-def draw_batch(
-    mixer: Mixing,
-    batch: Batch,
-    *,
-    input_key: Key = 0,
-    target_key: Key | None = 1,
-    rank: int | None = None,
-) -> tuple[Batch, Mixed]:
-    """The mixed batch, and the account of it; `rank` is that of this process where known."""
-    x = _entry(batch, input_key, "input_key")
-    y = None if target_key is None else _entry(batch, target_key, "target_key")
-    with draws_of_rank(mixer, current_rank() if rank is None else rank):
-        mixed = mixer.draw(x, y)
-    entries = {input_key: mixed.x}
-    if target_key is not None:
-        entries[target_key] = mixed.y
-    return _replaced(batch, entries), mixed
+    return draw_batch(mixer, batch, input_key, target_key)[0]
 
 
 class MixCollate(TakesRank):
-    """Collates samples, then mixes the batch: the `collate_fn` of a data loader.
+    """Collate samples, then mix the batch: the `collate_fn` of a data loader.
 
-    The workers of the loader do the matching. They have a copy of the mixer: what is set on
-    the mixer later does not reach workers that run already. In a distributed job every rank
-    draws differently.
+    The loader's workers do the matching. They have a copy of the mixer: what is set on the mixer
+    later does not reach running workers. In a distributed job every rank draws differently.
 
-    Attributes:
+    Args:
         mixer: e.g. `KMixup(k=16, num_classes=10)`.
         collate: makes a batch of samples.
         input_key: where the inputs of a batch are.
-        target_key: where the targets are; None mixes inputs alone.
+        target_key: where the targets are; None mixes only inputs.
 
     >>> import torch
     >>> from kmixup import KMixup
@@ -120,34 +83,63 @@ class MixCollate(TakesRank):
     def __call__(self, samples: list[Any]) -> Any:
         batch = self.collate(samples)
         if not self.mixer.training:
-            return _rested(self.mixer, batch, self.input_key)
-        mixed, _ = draw_batch(
-            self.mixer,
-            batch,
-            input_key=self.input_key,
-            target_key=self.target_key,
-            rank=self.rank,
+            return _encoded_clean(self.mixer, batch, self.input_key)
+        return draw_batch(self.mixer, batch, self.input_key, self.target_key, rank=self.rank)[0]
+
+
+def check_mixer(mixer: Mixing, *, evaluates: bool = True) -> None:
+    """Raise on what is not a mixer.
+
+    A framework that `evaluates` clean batches itself cannot encode them for the network: mixers
+    that need that raise as well.
+    """
+    if not isinstance(mixer, Mixing):
+        raise TypeError(
+            f"mixer must mix inputs, such as KMixup or CutMix, got {type(mixer).__name__}"
         )
-        return mixed
+    if evaluates and mixer.encodes_clean:
+        raise ValueError(
+            f"mixer must leave unmixed inputs as they are, got {type(mixer).__name__}, which "
+            "changes them in evaluation too: use collate_fn=MixCollate(mixer) to train, and "
+            "MixCollate(copy.deepcopy(mixer).eval()) to evaluate"
+        )
 
 
-def _rested(mixer: Mixing, batch: Batch, input_key: Key) -> Batch:
-    """The batch with its inputs as a network must see them unmixed."""
+def draw_batch(
+    mixer: Mixing,
+    batch: Batch,
+    input_key: Key = 0,
+    target_key: Key | None = 1,
+    *,
+    rank: int | None = None,
+) -> tuple[Batch, Mixed]:
+    """Return a mixed batch and its `Mixed` record; `rank` is that of this process, if known."""
+    x = _entry(batch, input_key, "input_key")
+    y = None if target_key is None else _entry(batch, target_key, "target_key")
+    with draws_of_rank(mixer, current_rank() if rank is None else rank):
+        mixed = mixer.draw(x, y)
+    entries = {input_key: mixed.x}
+    if target_key is not None:
+        entries[target_key] = mixed.y
+    return _replaced(batch, entries), mixed
+
+
+def _encoded_clean(mixer: Mixing, batch: Any, input_key: Key) -> Any:
+    """Return the batch with clean inputs as the network must see them."""
     if not mixer.encodes_clean:
         return batch
     x = mixer.encode_clean(_entry(batch, input_key, "input_key"))
-    rested: Batch = _replaced(batch, {input_key: x})
-    return rested
+    return _replaced(batch, {input_key: x})
 
 
 def _entry(batch: Any, key: Key, name: str) -> Any:
-    if not _holds_entries(batch):
+    if not isinstance(batch, (tuple, list, Mapping)):
         raise TypeError(
             "batch must be a tuple, a list or a mapping of inputs and targets, "
             f"got {type(batch).__name__}: use mixer(x, y)"
         )
     try:
-        return batch[key]
+        return batch[key]  # type: ignore[index]
     except (KeyError, IndexError, TypeError) as error:
         entries = list(batch) if isinstance(batch, Mapping) else f"{len(batch)} entries"
         raise ValueError(
@@ -155,18 +147,11 @@ def _entry(batch: Any, key: Key, name: str) -> Any:
         ) from error
 
 
-def _holds_entries(batch: object) -> bool:
-    return isinstance(batch, (tuple, list, Mapping))
-
-
 def _replaced(batch: Any, entries: dict[Key, Any]) -> Any:
-    """A shallow copy of `batch`, of its type, with other `entries`."""
-    if isinstance(batch, tuple):
-        values: Any = list(batch)
-        for key, value in entries.items():
-            values[key] = value
-        return type(batch)(*values) if hasattr(batch, "_fields") else tuple(values)
-    changed = copy.copy(batch)
+    """Return a shallow copy of `batch`, of its type, with other `entries`."""
+    changed: Any = list(batch) if isinstance(batch, tuple) else copy.copy(batch)
     for key, value in entries.items():
         changed[key] = value
-    return changed
+    if not isinstance(batch, tuple):
+        return changed
+    return type(batch)(*changed) if hasattr(batch, "_fields") else tuple(changed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -21,32 +20,33 @@ Transfer = Callable[..., Any]
 
 
 class MixCallback(Callback):
-    """Mixes every training batch on its device, before `training_step` sees it.
+    """Mix every training batch on its device, before `training_step` sees it.
 
-    `training_step` gets soft targets; `F.cross_entropy` takes them as they are. Batches of
-    validation, test and prediction are left alone. lam and the mean distance of partners are
-    logged as `kmixup/lam` and `kmixup/distance`.
+    `training_step` gets soft targets, which `F.cross_entropy` takes. Batches for validation, test
+    and prediction stay clean. `kmixup/lam` and `kmixup/distance`, the mean distance of partners,
+    are logged.
 
-    A mixer without a generator gets one, seeded from torch's seed (`seed_everything`). The
-    state of the generator is saved with every checkpoint, so that a resumed run goes on as it
-    would have. In a distributed job every rank draws differently.
+    A mixer without a generator gets one when training starts, seeded with a random number from
+    torch's: `seed_everything` repeats a run, and the members of an ensemble differ. The state of
+    the generator is saved with every checkpoint, so that a resumed run continues bit for bit. In a
+    distributed job every rank draws differently.
 
-    The batch is mixed where the strategy has moved it to its device, after all hooks of the
-    module and the data module that transfer it. A `training_step` that takes the iterator of
-    the loader moves its batches itself; they are not mixed.
+    The batch is mixed once the strategy has moved it to its device, after all transfer hooks of the
+    module and the data module. A `training_step` that takes the loader's iterator moves its batches
+    itself; they are not mixed.
 
     Args:
         mixer: e.g. `KMixup(k=16, num_classes=10)`.
         input_key: where the inputs of a batch are.
-        target_key: where the targets are; None mixes inputs alone.
-        off_epoch: the epoch, counted from 0, from which on batches are not mixed; their
-            targets are one-hot then.
-        clean_batchnorm: compute the statistics of batch norm afresh when training ends, on the
-            training batches as they are, by the `forward` of the module (see
-            `kmixup.clean_batchnorm`). Checkpoints that were written before do not have them.
+        target_key: where the targets are; None mixes only inputs.
+        off_epoch: the epoch, counted from 0, at which mixing stops; targets are one-hot from then
+            on.
+        clean_batchnorm: recompute batch-norm statistics when training ends, by the module's
+            `forward` on unmixed training batches (see `kmixup.clean_batchnorm`). Checkpoints that
+            were written before do not have them.
 
     Attributes:
-        mixed: the account of the last training batch, with its `accuracy` and `loss`.
+        mixed: the `Mixed` record of the last training batch, with its `accuracy` and `loss`.
 
     >>> from kmixup import KMixup
     >>> import lightning as L
@@ -80,15 +80,11 @@ class MixCallback(Callback):
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         if stage != "fit":
             return
-        unseeded = [
-            module
-            for module in self.mixer.modules()
-            if isinstance(module, Mixing) and module.generator is None
-        ]
+        modules = [module for module in self.mixer.modules() if isinstance(module, Mixing)]
+        unseeded = [module for module in modules if module.generator is None]
         if unseeded:
-            # hashed: torch's own generator starts from the same seed
-            digest = hashlib.sha256(f"kmixup {torch.initial_seed()}".encode()).digest()
-            seed = int.from_bytes(digest[:8], "big") >> 1
+            # the same on all ranks, so that one checkpoint resumes all of them
+            seed = trainer.strategy.broadcast(int(torch.randint(2**62, ())))
             source = Source(Generator().manual_seed(seed))
             for module in unseeded:
                 module._source = source
@@ -119,7 +115,7 @@ class MixCallback(Callback):
         if self.mixed is None or not trainer.loggers:
             return
         pl_module.log("kmixup/lam", self.mixed.lam.mean())
-        # measuring distances costs half as much as mixing: it is left out where nobody reads them
+        # distances cost half as much as mixing, so they are only measured when they are logged
         several = len(trainer.optimizers) > 1  # each of them counts steps
         if several or (trainer.global_step + 1) % trainer.log_every_n_steps == 0:
             pl_module.log("kmixup/distance", self.mixed.distance.mean())
@@ -129,7 +125,7 @@ class MixCallback(Callback):
             return
 
         def call(batch: Any) -> None:
-            # the transfer of the class, which mixes nothing
+            # that of the class does not mix
             batch = type(trainer.strategy).batch_to_device(trainer.strategy, batch)
             pl_module(batch[self.input_key])
 
@@ -142,7 +138,7 @@ class MixCallback(Callback):
         self.mixer.load_state_dict(state_dict["mixer"])
 
     def _mixing(self, trainer: Trainer, transfer: Transfer) -> Transfer:
-        """`transfer` of a batch to its device, which mixes training batches afterwards."""
+        """Return `transfer`, which moves a batch to its device, followed by mixing."""
 
         @wraps(transfer)
         def transfer_and_mix(batch: Any, *more: Any, **named: Any) -> Any:

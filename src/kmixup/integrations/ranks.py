@@ -1,4 +1,4 @@
-"""Different draws in the processes of a distributed job that all have the same seed."""
+"""Different random draws in the processes of a distributed job that share one seed."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import torch
 from torch import Generator, distributed, nn
 
 from kmixup.mixer import Mixing
-from kmixup.randomness import Source, device_of
+from kmixup.randomness import Source
 
 
 def current_rank(told: int | None = None) -> int | None:
-    """Rank of this process in its distributed job; None where there is one process.
+    """Return the rank of this process in its distributed job; None if there is one process.
 
-    The workers of a data loader that are not forked do not belong to the process group. They
-    are `told` their rank, or know it from the environment that `torchrun` sets up.
+    Loader workers that are not forked do not belong to the process group. They are `told` their
+    rank, or find it in the environment that `torchrun` sets up.
     """
     if distributed.is_available() and distributed.is_initialized():
         rank, size = distributed.get_rank(), distributed.get_world_size()
@@ -31,7 +31,7 @@ def current_rank(told: int | None = None) -> int | None:
 
 
 class TakesRank:
-    """Takes the rank of its process along where it is pickled, as to the workers of a loader."""
+    """Keeps the rank of its process when it is pickled, as it is for loader workers."""
 
     _told: int | None = None
 
@@ -43,31 +43,22 @@ class TakesRank:
         return {**self.__dict__, "_told": self.rank}
 
 
-def generator_of_rank(source: Source, rank: int | None) -> Generator | None:
-    """Generator for the next batch: that of the source, or one for this rank alone.
-
-    With a rank, one number is taken from the source, and a new generator is seeded with the
-    number and the rank. Sources that start alike stay alike on all ranks. So the state of
-    the source on one rank is enough to resume all of them.
-    """
-    generator = source.here()
-    if rank is None:
-        return generator
-    device = device_of(generator)
-    number = int(torch.randint(2**62, (), generator=generator, device=device))
-    digest = hashlib.sha256(f"{number} {rank}".encode()).digest()
-    return Generator(device).manual_seed(int.from_bytes(digest[:8], "big") >> 1)
-
-
 @contextmanager
 def draws_of_rank(mixer: nn.Module, rank: int | None) -> Iterator[None]:
-    """Within this context `mixer` draws its next batch for this rank; None changes nothing."""
+    """Make `mixer` draw its next batch for one rank; None changes nothing.
+
+    One number is taken from the mixer's source, and a new generator is seeded with the number and
+    the rank. Sources that start alike stay alike on all ranks, so that the state of one rank is
+    enough to resume all of them.
+    """
     if rank is None:
         yield
         return
     modules = [module for module in mixer.modules() if isinstance(module, Mixing)]
     sources = [module._source for module in modules]
-    own = Source(generator_of_rank(sources[0], rank))
+    device = sources[0].device
+    number = torch.randint(2**62, (), generator=sources[0].here(), device=device).item()
+    own = Source(Generator(device).manual_seed(seed_from(number, rank)))
     try:
         for module in modules:
             module._source = own
@@ -75,3 +66,8 @@ def draws_of_rank(mixer: nn.Module, rank: int | None) -> Iterator[None]:
     finally:
         for module, source in zip(modules, sources, strict=True):
             module._source = source
+
+
+def seed_from(*parts: object) -> int:
+    """Return a seed of 63 bits that differs wherever the parts do."""
+    return int.from_bytes(hashlib.sha256(str(parts).encode()).digest()[:8], "big") >> 1
