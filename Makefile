@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: reproduce test integrations survival lint bench docs dist clean
+.PHONY: reproduce test integrations versions survival lint bench docs dist clean
 
 reproduce: .venv/ready  ## the paper's toy tables in full, beside its figures, as a page to look at
 	$(BIN)/kmixup reproduce toy --alpha-rule same
@@ -12,6 +12,9 @@ test: .venv/ready  ## the whole test suite
 
 integrations: .venv/integrations  ## the tests against timm, torchvision, Lightning and the others
 	$(BIN)/python -m pytest -n auto --integrations tests/integrations src/kmixup/integrations
+
+versions: .venv/integrations  ## the same with the lowest and the newest versions, for some minutes
+	$(BIN)/python tests/integrations/versions.py
 
 survival: .venv/ready  ## the tests that kill drivers, workers and Ray nodes, for some minutes
 	$(BIN)/python -m pytest -m survival

@@ -1,18 +1,22 @@
-"""What the way through a framework costs beside the direct call, and beside the framework's own."""
+"""The cost of mixing through a framework, beside the direct call and the framework's own mixup."""
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from io import BytesIO
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
 from torch.nn import functional as F
-from torch.utils.data import default_collate
+from torch.utils.data import Dataset, default_collate
 
 from benchmarks.tables import table
 from kmixup import KMixup
@@ -137,7 +141,7 @@ def fastai(x: Tensor, y: Tensor) -> Route:
         return before_batch
 
     direct = KMixup(K, 0.4, CLASSES, lam_per="sample")
-    return Route(step(KMixUp(K, 0.4)), partial(direct.draw, x, y), step(MixUp(0.4)))
+    return Route(step(KMixUp(0.4, k=K)), partial(direct.draw, x, y), step(MixUp(0.4)))
 
 
 def keras(x: Tensor, y: Tensor) -> Route:
@@ -148,7 +152,7 @@ def keras(x: Tensor, y: Tensor) -> Route:
 
     batch = {"images": x.permute(0, 2, 3, 1).contiguous(), "labels": F.one_hot(y, CLASSES).float()}
     direct = KMixup(K, 0.2, lam_per="sample")
-    layer: Any = KMixUp(K, 0.2, seed=0)
+    layer: Any = KMixUp(0.2, k=K, seed=0)
     return Route(
         partial(layer, batch),
         partial(direct, batch["images"], batch["labels"]),
@@ -193,3 +197,74 @@ def integrations(seconds: float) -> None:
     )
     for sentence in missing:
         print(sentence)
+    loaders(seconds)
+
+
+class Pictures(Dataset[tuple[Any, int]]):
+    """Smooth random JPEGs in memory, a seventh larger than `side`."""
+
+    transform: Callable[[Image.Image], Any] | None = None
+
+    def __init__(self, n: int, side: int) -> None:
+        random, size = np.random.default_rng(0), side * 8 // 7
+        self.files = []
+        for _ in range(n):
+            small = random.integers(0, 256, (9, 9, 3), dtype=np.uint8)
+            file = BytesIO()
+            Image.fromarray(small).resize((size, size), Image.Resampling.BICUBIC).save(file, "JPEG")
+            self.files.append(file.getvalue())
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        image = Image.open(BytesIO(self.files[index])).convert("RGB")
+        return self.transform(image) if self.transform else image, index % CLASSES
+
+
+def loaders(seconds: float) -> None:
+    """timm's loader with its FastCollateMixup and with ours: decoding, augmenting and mixing."""
+    try:
+        from timm import data
+
+        from kmixup.integrations.timm import FastCollateMixup
+    except ImportError as error:
+        print(f"timm's loader is left out: {error}. `make integrations` installs it.")
+        return
+    rows = []
+    for side in (32, 224):
+        pictures = Pictures(SHAPE[0], side)
+        options: dict[str, Any] = {"mixup_alpha": 0.8, "num_classes": CLASSES}
+        kinds = {
+            "timm": data.FastCollateMixup(**options),
+            "k = 1": FastCollateMixup(**options, k=1),
+            "k = 16": FastCollateMixup(**options, k=K),
+        }
+        loading = {
+            name: data.create_loader(
+                pictures,
+                input_size=(3, side, side),
+                batch_size=SHAPE[0],
+                is_training=True,
+                collate_fn=collate_fn,
+                num_workers=0,
+                persistent_workers=False,
+                pin_memory=False,
+                device=torch.device("cpu"),
+            )
+            for name, collate_fn in kinds.items()
+        }
+        samples = [pictures[index] for index in range(len(pictures))]  # the loader set a transform
+        collating: dict[str, Call] = {
+            name: partial(collate_fn, samples) for name, collate_fn in kinds.items()
+        }
+        whole: dict[str, Call] = {name: partial(list, loader) for name, loader in loading.items()}
+        for what, contenders in (("collate", collating), ("loader", whole)):
+            timed = interleaved(contenders, seconds=seconds, clock=time.process_time)
+            ratios = [f"{timed.ratio(name, 'timm'):.2f} x" for name in ("k = 1", "k = 16")]
+            rows.append([f"{side}²", what, stopwatch(timed.best("timm")), *ratios])
+    table(
+        f"A batch of {SHAPE[0]} JPEGs in timm's loader, mixed, in CPU time",
+        ["image", "what", "timm", "k = 1 : timm", "k = 16 : timm"],
+        rows,
+    )

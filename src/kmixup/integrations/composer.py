@@ -1,0 +1,48 @@
+"""An `Algorithm` for MosaicML's Composer."""
+
+from __future__ import annotations
+
+from composer.core import Algorithm, Event, State
+from composer.loggers import Logger
+
+from kmixup.integrations.data import Key, check_mixer
+from kmixup.integrations.ranks import current_rank, draws_of_rank
+from kmixup.mixed import Mixed
+from kmixup.mixer import Mixing
+
+
+class MixAlgorithm(Algorithm):
+    """Mix training batches, as Composer's `MixUp` does: `Trainer(..., algorithms=[...])`.
+
+    The model's `forward` gets mixed inputs, and its `loss` soft targets. Training metrics are
+    computed with the labels of the samples themselves. In a distributed job every rank draws
+    differently.
+
+    Args:
+        mixer: e.g. `KMixup(k=16, num_classes=10)`.
+        input_key: where the inputs of a batch are.
+        target_key: where the targets are.
+    """
+
+    def __init__(self, mixer: Mixing, *, input_key: Key = 0, target_key: Key = 1) -> None:
+        check_mixer(mixer)
+        mixer.check_targets_suffice()
+        self.mixer = mixer
+        self.input_key = input_key
+        self.target_key = target_key
+        self._mixed: Mixed | None = None
+
+    def match(self, event: Event, state: State) -> bool:
+        """Run before the forward pass, and before the loss."""
+        return event in (Event.BEFORE_FORWARD, Event.BEFORE_LOSS)
+
+    def apply(self, event: Event, state: State, logger: Logger) -> None:
+        """Mix the inputs before the forward pass, and set soft targets before the loss."""
+        if event == Event.BEFORE_FORWARD:
+            x, y = (state.batch_get_item(key) for key in (self.input_key, self.target_key))
+            with draws_of_rank(self.mixer, current_rank()):
+                self._mixed = self.mixer.draw(x, y)
+            state.batch_set_item(self.input_key, self._mixed.x)
+        elif self._mixed is not None:
+            state.batch_set_item(self.target_key, self._mixed.y)
+            self._mixed = None
