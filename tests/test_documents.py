@@ -123,6 +123,7 @@ def test_the_targets_of_the_makefile_are_explained():
     targets = re.findall(r"^(\w+):.*##", (ROOT / "Makefile").read_text(), re.M)
     assert sorted(targets) == [
         "bench", "dist", "docs", "integrations", "lint", "reproduce", "survival", "test",
+        "versions",
     ]  # fmt: skip
     explained = (ROOT / "CONTRIBUTING.md").read_text()
     assert all(f"| `make {target}` |" in explained for target in targets)

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from kmixup.lab.figures import NAMES
+from kmixup.matching import pairing
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -32,6 +33,7 @@ def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(
     if page in ELSEWHERE:
         return
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(pairing, "_warned", set())  # a page shows a warning that is given once
     names = {}
     for kind, block in blocks(page):
         if kind == "python":
