@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Any, Unpack
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from kmixup.batch import Batch
@@ -65,6 +65,7 @@ class Memory(Wrapper):
         self.size = check_whole("size", size)
         self.device = None if device is None else torch.device(device)
         self.remembers = True
+        self._lock = Lock()  # a thread must not read rows that another one replaces
         self._check_size()
         self.clear()
 
@@ -80,13 +81,12 @@ class Memory(Wrapper):
         """Forget all samples."""
         self._rows: Rows = {}
         self._seen = 0
-        self._lock = Lock()  # a thread must not read rows that another one replaces
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_lock"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
+        nn.Module.__setstate__(self, state)
         self._lock = Lock()
 
     def __len__(self) -> int:
