@@ -185,9 +185,10 @@ def _headline(
 def _tally(verdicts: Sequence[stats.Verdict]) -> str:
     """How many verdicts have each outcome."""
     tally = Counter(verdict.outcome for verdict in verdicts)
-    return "; ".join(
-        f"{outcome} in {tally[outcome]}" for outcome in stats.Outcome if tally[outcome]
-    )
+    ruled_out = tally.pop(stats.Outcome.SIZE_RULED_OUT, 0)
+    tally[stats.Outcome.NOT_SIGNIFICANT] += ruled_out
+    text = "; ".join(f"{word} in {tally[word]}" for word in stats.Outcome if tally[word])
+    return f"{text} (the paper's effect size is ruled out in {ruled_out})" if ruled_out else text
 
 
 Judged = tuple[TableResult, Grid, Sequence[CellComparison]]
