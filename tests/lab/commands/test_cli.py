@@ -11,15 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 import kmixup_command
 from kmixup import __version__
-from kmixup.lab.data import load
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.train import checkpoint
 from kmixup.lab.train.config import ExtraTests
-from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.methods import METHODS
 
 NET = """
@@ -138,24 +135,6 @@ def test_images_get_a_network_for_images_and_robustness_is_reported(kmixup, here
     assert "grey.npz, lenet" in out
     assert "under Gaussian noise of 8/255: error" in out
     assert "under FGSM of 4/255: error" in out
-
-
-def test_defaults_follow_the_data():
-    def usual_for(name, data=None):
-        usual = defaults_for(name, data)
-        return usual.kind, usual.model
-
-    iris = load("iris")
-    assert usual_for("iris") == ("table", "mlp-iris")
-    assert usual_for("own", iris) == ("table", "mlp-120-120-84")
-    assert usual_for("one-ring") == ("toy", "mlp-toy")
-    with pytest.raises(ValueError, match="data 'own' have no name of their own: load them first"):
-        usual_for("own")
-    shape = {"x_train": torch.zeros(2, 3, 32, 32), "pixel_range": (0.0, 255.0)}
-    photos = type(iris)(**vars(iris) | shape)
-    assert usual_for("cifar10") == usual_for("own", photos) == ("image", "preact-resnet18")
-    clips = type(iris)(**vars(iris) | {"x_train": torch.zeros(2, 1, 160, 101)})
-    assert usual_for("own", clips) == ("speech", "lenet")
 
 
 @pytest.mark.filterwarnings("default")

@@ -98,16 +98,6 @@ def test_the_page_is_written_where_it_is_said(kmixup, here):
     assert "kmixup inspect own.csv --largest-k 1 --out deep/er" in page
 
 
-def test_a_single_class_is_refused(kmixup, here):
-    table(here, [f"{row.rpartition(',')[0]},only" for row in two_clusters(90)], "a,b,target")
-    code, out, err = kmixup("inspect", "own.csv")
-    assert (code, out) == (2, "")
-    assert err == (
-        "kmixup: the target 'target' must have two different values or more, all 90 rows have the "
-        "same: there is nothing to learn, name another target\n"
-    )
-
-
 def test_a_constant_column_and_a_single_class_of_a_part_are_no_obstacle(kmixup, here):
     rows = two_clusters(90)
     arrays = np.array([[*map(float, row.split(",")[:2]), 5.0] for row in rows], np.float32)
@@ -163,24 +153,6 @@ def test_images_are_shown_as_images(kmixup, here):
 # mistakes
 
 
-@pytest.mark.parametrize("cell", ["inf", "red"])
-def test_a_cell_that_is_no_number_is_named(kmixup, here, cell):
-    table(here, [*two_clusters(20), f"1,{cell},x"])
-    code, out, err = kmixup("inspect", "own.csv")
-    assert (code, out) == (2, "")
-    assert err == (
-        f"kmixup: own.csv: the column 'b' must hold finite numbers, row 21 has '{cell}': correct "
-        "it or leave it blank, or leave the column out (--drop)\n"
-    )
-
-
-@pytest.mark.parametrize("cell", ["", "NaN", "?"])
-def test_a_blank_cell_is_filled(kmixup, here, cell):
-    table(here, [*two_clusters(20), *[f"1,{cell},x"] * 7])
-    code, out, _ = kmixup("inspect", "own.csv", "--largest-k", 1, "--no-page")
-    assert (code, "own.csv: 18 training samples of 3 numbers" in out) == (0, True)
-
-
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
@@ -200,15 +172,3 @@ def test_rows_that_cannot_be_inspected_are_explained(kmixup, here, rows, message
     assert (code, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1
-
-
-def test_an_array_with_nan_is_explained(kmixup, here):
-    x = np.zeros((9, 2))
-    x[5, 1] = np.nan
-    np.savez(here / "own.npz", x=x, y=np.arange(9) % 2)
-    code, out, err = kmixup("inspect", "own.npz")
-    assert (code, out) == (2, "")
-    assert err == (
-        "kmixup: own.npz must hold finite numbers in x, sample 5 has NaN or one beyond "
-        "3.4e+38: fill it in or leave the sample out (only tables may have blanks)\n"
-    )

@@ -84,20 +84,6 @@ def test_a_dry_run_prints_methods_and_an_estimate_and_writes_nothing(kmixup, her
     assert not (here / "out").exists()
 
 
-def test_ctrl_c_prints_how_to_resume(kmixup, monkeypatch):
-    class Stopped(Fake):
-        def rows(self, units, **more):
-            raise KeyboardInterrupt
-            yield
-
-    engine(monkeypatch, Stopped())
-    code, _, err = kmixup("league", "iris", "--quiet")
-    assert code == 130
-    assert err == (
-        "stopped; finished trials are in out/league, resume with\n  kmixup league iris --quiet\n"
-    )
-
-
 def test_failed_trials_are_counted_and_the_rest_is_shown(kmixup, here, monkeypatch):
     class Failing(Fake):
         def row(self, trial):

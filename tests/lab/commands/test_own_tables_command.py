@@ -112,13 +112,6 @@ def test_a_grid_has_the_settings_of_reading(here, clients):
     assert alone.drop == ("row",)
 
 
-def test_settings_of_reading_that_are_not_given_leave_the_id_of_a_trial():
-    trial = Trial("iris", "mlp-iris")
-    assert trial.id == Trial("iris", "mlp-iris", drop=(), task=None, resize=None).id
-    assert trial.id != Trial("iris", "mlp-iris", drop=("a",)).id
-    assert trial.id != Trial("iris", "mlp-iris", task="classes").id
-
-
 @pytest.mark.parametrize(
     "words",
     [

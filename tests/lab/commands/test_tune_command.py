@@ -80,21 +80,6 @@ def test_a_dry_run_with_a_budget_of_minutes_measures_first(kmixup, here):
     assert "every setting: 2 settings × 5 of 5 seeds" in out
 
 
-def test_ctrl_c_prints_how_to_resume(kmixup, monkeypatch):
-    class Stopped(Fake):
-        def rows(self, units, **more):
-            raise KeyboardInterrupt
-            yield
-
-    monkeypatch.setattr(command, "Local", lambda *workers: Stopped())
-    code, _, err = kmixup("tune", "iris", "--quiet")
-    assert code == 130
-    assert err == (
-        "stopped; finished trials are in out/tune-iris-two-step, resume with\n"
-        "  kmixup tune iris --quiet\n"
-    )
-
-
 class Failing(Fake):
     """Rows as of a training, failed where `fails` says so of a trial."""
 

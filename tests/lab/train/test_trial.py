@@ -4,7 +4,9 @@ import json
 from dataclasses import replace
 
 import pytest
+import torch
 
+from kmixup.lab.data import load
 from kmixup.lab.train.config import Method, Protocol, Trial, shifts_from
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.step import mixer_of
@@ -161,3 +163,21 @@ def test_a_trial_survives_json():
 def test_what_makes_no_run_is_refused_in_one_sentence(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_defaults_follow_the_data():
+    def usual_for(name, data=None):
+        usual = defaults_for(name, data)
+        return usual.kind, usual.model
+
+    iris = load("iris")
+    assert usual_for("iris") == ("table", "mlp-iris")
+    assert usual_for("own", iris) == ("table", "mlp-120-120-84")
+    assert usual_for("one-ring") == ("toy", "mlp-toy")
+    with pytest.raises(ValueError, match="data 'own' have no name of their own: load them first"):
+        usual_for("own")
+    shape = {"x_train": torch.zeros(2, 3, 32, 32), "pixel_range": (0.0, 255.0)}
+    photos = type(iris)(**vars(iris) | shape)
+    assert usual_for("cifar10") == usual_for("own", photos) == ("image", "preact-resnet18")
+    clips = type(iris)(**vars(iris) | {"x_train": torch.zeros(2, 1, 160, 101)})
+    assert usual_for("own", clips) == ("speech", "lenet")
