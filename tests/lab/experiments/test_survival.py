@@ -232,7 +232,7 @@ def test_orphaned_workers_end_by_themselves(nursery, tmp_path, end):
     assert read(tmp_path / "out" / "grid") == []
 
 
-def test_a_large_network_goes_on_from_its_checkpoint(nursery, tmp_path, monkeypatch):
+def test_a_large_network_resumes_from_its_checkpoint(nursery, tmp_path, monkeypatch):
     (tmp_path / "nets.py").write_text(
         "from torch import nn\n"
         "def small(*, in_shape, num_classes):\n"
@@ -264,7 +264,7 @@ def test_a_large_network_goes_on_from_its_checkpoint(nursery, tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("moment", ["starting", "working"])
-def test_ctrl_c_says_how_to_go_on_and_a_second_driver_is_refused(kmixup, here, nursery, moment):
+def test_ctrl_c_prints_how_to_resume_and_a_second_driver_raises(kmixup, here, nursery, moment):
     (here / "grid.toml").write_text(GRID)
     rows = here / "out" / "grid" / NAME
     process = subprocess.Popen(
@@ -284,7 +284,7 @@ def test_ctrl_c_says_how_to_go_on_and_a_second_driver_is_refused(kmixup, here, n
     _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert err == (
-        "stopped; what has ended is in out/grid, go on with\n"
+        "stopped; finished trials are in out/grid, resume with\n"
         "  kmixup sweep grid.toml --quiet --no-report\n"
     )
     before = rows.read_text()
