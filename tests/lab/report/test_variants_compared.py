@@ -119,3 +119,9 @@ def test_a_sweep_of_ones_own_has_a_table_for_each_variant(rows):
         "mnist, lenet, kmixup with memory=512",
     ]
     assert not unplaced(rows, results_of(rows, tables_of(rows)))
+
+
+def test_notes_name_a_data_set_once():
+    for name, preset in PRESETS.items():
+        for note in preset.deviations:
+            assert note.count("training images") <= 2 * len({t.data for t in preset.tables}), name

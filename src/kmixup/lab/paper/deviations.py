@@ -10,6 +10,8 @@ from kmixup.lab.paper.tables import PaperTable
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.defaults import defaults_for
 
+LISTED = 2  # tables of a data set that are named by their titles
+
 
 def shrinkage(tables: Sequence[PaperTable], trials: Iterable[Trial]) -> tuple[str, ...]:
     """In which ways `trials` fall short of the tables, a few words each; empty for no way."""
@@ -38,12 +40,16 @@ def _merged(tables: Sequence[PaperTable], notes: Sequence[Sequence[str]]) -> tup
 
 
 def _names(some: Sequence[PaperTable], tables: Sequence[PaperTable]) -> str:
-    """Titles of some of the tables; a data set is named once if all its tables are among them."""
-    names = {}
-    for table in some:
-        of_data = [other for other in tables if other.data == table.data]
-        whole = len(of_data) > 1 and all(other in some for other in of_data)
-        names[ENTRIES[table.data].title if whole else table.title] = True
+    """Titles of some of the tables; a data set with three tables or more is named once."""
+    names = []
+    for data in dict.fromkeys(table.data for table in some):
+        mine, every = ([t for t in group if t.data == data] for group in (some, tables))
+        if len(mine) > 1 and len(mine) == len(every):
+            names.append(ENTRIES[data].title)
+        elif len(mine) > LISTED:
+            names.append(f"{ENTRIES[data].title} ({len(mine)} of {len(every)} tables)")
+        else:
+            names += [table.title for table in mine]
     return "; ".join(names)
 
 
