@@ -207,7 +207,9 @@ def _leave_without_extra(error: ImportError) -> NoReturn:
     missing = error.__cause__ if isinstance(error.__cause__, ImportError) else error
     for extra, modules in EXTRAS.items():
         if missing.name and missing.name.partition(".")[0] in modules:
-            _leave(f'this needs {missing.name}, which is missing: pip install "kmixup[{extra}]"')
+            _leave(
+                f'this needs {missing.name}, which is not installed: pip install "kmixup[{extra}]"'
+            )
     raise missing
 
 

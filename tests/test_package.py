@@ -251,7 +251,7 @@ def test_without_the_extra_a_search_says_what_to_install():
     code = f"{WITHOUT_THE_EXTRA}\nfrom kmixup.lab import tune\ntune(lambda config: 0.1)"
     command = [sys.executable, "-c", code]
     error = subprocess.run(command, capture_output=True, text=True, check=False).stderr
-    said = 'kmixup.lab needs cyclopts, which is missing: pip install "kmixup[lab]"'
+    said = 'kmixup.lab needs cyclopts, which is not installed: pip install "kmixup[lab]"'
     assert error.splitlines()[-1] == f"ImportError: {said}"
 
 
@@ -261,7 +261,7 @@ def test_without_the_extra_the_command_says_what_to_install():
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == (
-        'kmixup: this needs cyclopts, which is missing: pip install "kmixup[lab]"\n'
+        'kmixup: this needs cyclopts, which is not installed: pip install "kmixup[lab]"\n'
     )
 
 

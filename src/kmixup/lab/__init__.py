@@ -40,6 +40,7 @@ def __getattr__(name: str) -> Any:
                 return getattr(import_module(f"kmixup.lab.{home}"), name)
             except ModuleNotFoundError as error:
                 raise ImportError(
-                    f'kmixup.lab needs {error.name}, which is missing: pip install "kmixup[lab]"'
+                    f"kmixup.lab needs {error.name}, which is not installed: "
+                    'pip install "kmixup[lab]"'
                 ) from error
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -369,7 +369,7 @@ def test_a_missing_extra_is_named_with_its_pip_line(kmixup, monkeypatch, module)
     monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.delitem(sys.modules, "kmixup.lab.train.loop", raising=False)
     code, _, err = kmixup("train", "iris", "--epochs", 1)
-    sentence = f'kmixup: this needs {module}, which is missing: pip install "kmixup[lab]"\n'
+    sentence = f'kmixup: this needs {module}, which is not installed: pip install "kmixup[lab]"\n'
     assert (code, err) == (2, sentence)
 
 

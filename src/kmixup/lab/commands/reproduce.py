@@ -66,7 +66,7 @@ def reproduce(
     # the summary, with the published rows
     kmixup reproduce master --out results
     # what two cores can do in an hour
-    kmixup reproduce mnist --epochs 12 --trials 4 --k 1 --k 16 --alpha 1 --alpha 10
+    kmixup reproduce mnist --epochs 12 --trials 4 --k 1 --k 16 --alpha 1
     # number of trials and expected time
     kmixup reproduce cifar10 --dry-run
     # report on the finished trials, during the run or after Ctrl-C

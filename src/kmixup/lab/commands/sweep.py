@@ -29,16 +29,15 @@ def sweep(
     A grid is a TOML file. Lists are swept, everything else is one value:
 
     ```
-    data = ["iris", "table.csv"]         # names, .npz, tables, folders or package.module:name
-    method = ["erm", "mixup", "kmixup"]  # see kmixup train --help, or package.module:name
+    data = ["iris", "table.csv"]         # as in kmixup train
+    method = ["erm", "mixup", "kmixup"]  # or package.module:name
     k = [4, 16]
     alpha = [0.1, 1.0]
     alpha_rule = ["same", "xi"]
     trials = 20
-    target = "species"                   # of a table; by default target, label, class, y or last
-    drop = ["id"]                        # columns to leave out
-    class_weights = "balanced"           # all options of kmixup train have the same names here
-    [protocol]                           # training options that differ from the data set's
+    target = "species"                   # data and method options
+    drop = ["id"]                        # are those of kmixup train
+    [protocol]                           # and so are training options
     epochs = 100
     batch_size = [32, 128]
     ```
