@@ -145,7 +145,7 @@ def test_quickstart_draws_its_picture(tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_quickstart_refuses_impossible_settings():
+def test_quickstart_rejects_impossible_settings():
     command = [sys.executable, ROOT / "examples/quickstart.py", "--epochs", "0"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
@@ -160,7 +160,7 @@ def test_benchmarks_print_a_table():
     assert done.stdout.count("(128, 1, 28, 28)") == 1
 
 
-def test_benchmarks_refuse_an_unknown_section():
+def test_benchmarks_reject_an_unknown_section():
     command = [sys.executable, "-m", "benchmarks", "speed"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 2

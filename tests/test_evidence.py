@@ -16,7 +16,7 @@ spec.loader.exec_module(evidence)
 
 
 @pytest.mark.parametrize("name", evidence.PICTURES)
-def test_a_picture_shows_the_figures_of_the_rows(name):
+def test_a_picture_shows_the_numbers_of_the_rows(name):
     figures, draw = evidence.PICTURES[name]
     with Image.open(ROOT / f"docs/img/{name}.png") as picture:
         shown = json.loads(picture.info["Figures"])

@@ -107,7 +107,7 @@ def test_parts_of_a_row_come_from_the_times_of_an_epoch():
         ({"batch_size": 1}, "batch_size must be a whole number, at least 2, got 1"),
     ],
 )
-def test_impossible_settings_are_refused(given, message):
+def test_impossible_settings_raise(given, message):
     with pytest.raises(ValueError, match=message):
         measure("iris", **given)
 

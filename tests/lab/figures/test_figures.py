@@ -53,7 +53,7 @@ def test_every_figure_is_drawn_and_twice_the_same(name, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_glimpse_shows_networks_that_tell_the_classes_apart(tmp_path):
+def test_a_quick_run_shows_networks_that_separate_the_classes(tmp_path):
     figure = gallery.DRAW["surfaces"](Settings(tmp_path, quick=True))
     errors = [float(error) for error in re.findall(r"([\d.]+) % error", labels(figure))]
     assert len(errors) == 9
@@ -117,7 +117,7 @@ def test_large_data_are_thinned_out_and_it_is_said():
 
 
 @pytest.mark.parametrize(("x", "y"), [([[0.0], [1.0]], [0, 1]), ([0.0] * 5, [0] * 5)])
-def test_what_is_no_cloud_is_refused(x, y):
+def test_malformed_clouds_raise(x, y):
     with pytest.raises(ValueError, match=r"x must have the shape \(n, d\) with n at least 4"):
         Cloud.of("none", x, y)
 
@@ -290,7 +290,7 @@ def test_named_figures_are_written_in_order(kmixup, tmp_path):
 
 @pytest.mark.parametrize("d", [2, 5])
 @pytest.mark.parametrize("kind", ["npz", "csv"])
-def test_ones_own_data_are_drawn(kmixup, tmp_path, d, kind):
+def test_your_own_data_are_drawn(kmixup, tmp_path, d, kind):
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(60, d)), np.arange(60) % 3
     if kind == "npz":
@@ -335,7 +335,7 @@ def test_a_mistake_is_one_sentence(kmixup, tmp_path, words, message):
     assert message in err.splitlines()[-1]
 
 
-def test_all_figures_but_those_of_training_are_for_ones_own_data():
+def test_all_figures_without_training_accept_your_own_data():
     assert chosen((), own_data=False) == list(figures.NAMES)
     assert chosen((), own_data=True) == ["couplings", "matching", "nearest", "steps"]
     assert chosen(["convergence"], own_data=True) == ["convergence"]

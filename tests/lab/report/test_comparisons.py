@@ -67,7 +67,7 @@ def test_a_real_difference_is_reproduced_and_its_opposite_is_not():
     assert by_pair["k-mixup", "ERM", "same"].verdict.outcome == "reproduced"
 
 
-def test_no_difference_at_all_is_undecided():
+def test_equal_errors_are_no_significant_difference():
     comparison = compare("new", [cell([0.0] * 5)], "old", [cell([0.0] * 5, k=1)])
     assert comparison.held_out.low < 0 < comparison.held_out.high
     assert comparison.verdict.outcome == "no significant difference"

@@ -94,7 +94,7 @@ def test_rows_of_different_settings_are_never_averaged():
     assert (short.title, long.title) == ("Iris (epochs = 3)", "Iris (epochs = 9)")
 
 
-def test_erm_stands_beside_every_way_of_pairing():
+def test_erm_is_beside_every_way_of_pairing():
     ways = [Method("kmixup", k=16, pairing=pairing) for pairing in ("loaders", "batch")]
     rows = [row(Method("erm"), 5.0), *(row(way, 3.0) for way in ways)]
     found = results_of(rows, [table()])
@@ -171,7 +171,7 @@ def test_the_order_of_rows_changes_nothing(seed):
     assert cells_csv(results_of(mixed, [table()])) == cells_csv(results_of(rows, [table()]))
 
 
-def test_a_sweep_of_ones_own_has_a_table_for_each_data_set_method_and_level():
+def test_your_own_sweep_has_a_table_for_each_data_set_method_and_level():
     rows = sweep(lambda *_: 1.0, trials=2)
     rows += [row(method(4, 0.5), 1.0, base=replace(BASE, data="cancer", model="mlp-cancer"))]
     rows += [row(Method("nearest", k=8), 1.0), row(method(16, 1.0), 1.0, noise={8: 3.0})]

@@ -1,4 +1,4 @@
-"""The page of an X-ray: whole, escaped, the same from the same data, and true to what was found."""
+"""The page of an inspection is complete, escaped, reproducible and correct."""
 
 import re
 from dataclasses import replace
@@ -179,7 +179,7 @@ def test_dimensions_in_words(low, high, words):
     assert "cannot be estimated" in dimension(None)
 
 
-def test_samples_that_cannot_be_inspected_are_refused(inspected):
+def test_samples_that_cannot_be_inspected_raise(inspected):
     few = replace(
         inspected.data, x_train=inspected.data.x_train[:3], y_train=inspected.data.y_train[:3]
     )

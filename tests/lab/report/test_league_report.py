@@ -82,7 +82,7 @@ def test_the_page_has_ranks_errors_comparisons_and_the_protocol(html):
     assert "kmixup league iris cancer four-bars" in text
 
 
-def test_intervals_for_new_data_stand_beside_those_of_tables_that_are_split_anew(standings):
+def test_tables_that_are_split_anew_have_intervals_for_new_data(standings):
     lines = markdown(standings, command="").splitlines()
     against, *_ = (line for line in lines if line.startswith("| iris | RegMixup |"))
     test = next(t for t in standings.against if (t.data, t.new) == ("iris", "RegMixup"))
@@ -142,7 +142,7 @@ def test_one_data_set_gives_an_order_and_no_test():
     assert "No comparison with mixup" in text_of(page(standings, command="kmixup league"))
 
 
-def test_the_diagram_of_one_data_set_has_no_bars_and_tells_of_none(html):
+def test_the_diagram_of_one_data_set_has_no_bars(html):
     alone = text_of(page(league(data=("iris",)), command="kmixup league"))
     assert "1 is the lowest error on every data set." in alone
     assert "Black bars" not in alone
@@ -159,7 +159,7 @@ def test_methods_that_share_the_best_rank_are_all_named():
     assert headline(equal)[0] == "All 5 methods have the same mean rank on 1 data set."
 
 
-def test_an_order_that_chance_explains_is_not_the_headline():
+def test_an_order_that_is_not_significant_is_not_the_headline():
     def alike(trial):
         names = sorted(LEVEL)
         return 0.1 + (names.index(trial.method.name) + DATA.index(trial.data)) % 5 / 100
@@ -207,7 +207,7 @@ def test_a_league_in_which_all_fails_has_a_page_that_says_so():
     assert "5 methods on 1 data set" in text_of(page(standings, command="kmixup league"))
 
 
-def test_a_regression_is_told_apart():
+def test_a_regression_is_labelled_with_its_metric():
     def numbers(trial):
         return done_row(trial, scores=NumberScores(error(trial), 1.0, 0.5))
 

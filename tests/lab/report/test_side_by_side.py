@@ -117,7 +117,7 @@ def test_layers_are_rows_of_their_own_and_never_averaged():
     assert found.erm[0].mean == pytest.approx(4.0)
 
 
-def test_pairings_and_both_readings_of_alpha_are_told_apart():
+def test_pairings_and_both_readings_of_alpha_have_rows_of_their_own():
     batch = [row(Method("kmixup", 16, 1.0, pairing="batch"), 3.0)]
     others = [row(method(16, 1.0, rule), 2.0) for rule in ("same", "xi")]
     nearest = [row(Method("nearest", 16), 6.0), row(Method("mixup"), 5.0)]

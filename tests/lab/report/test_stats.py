@@ -97,7 +97,7 @@ def test_a_single_data_set_is_ranked_without_a_test():
     assert rank(["a", "b", "c"], [[3.0, 1.0, 2.0]]).p is None
 
 
-def test_errors_of_another_shape_are_refused():
+def test_errors_of_another_shape_raise():
     with pytest.raises(ValueError, match=r"errors must have a row for each data set and 2 columns"):
         rank(["a", "b"], [[1.0, 2.0, 3.0]])
 
@@ -145,7 +145,7 @@ def test_p_of_equal_differences_is_that_of_their_interval(mean):
 
 
 @pytest.mark.parametrize("n", [3, 5, 6, 10])
-def test_a_sample_in_every_trial_is_beyond_chance_as_a_sign_test_has_it(n):
+def test_one_sample_in_every_trial_is_significant_if_a_sign_test_is(n):
     partition = Partition(resolution=2.0, ratio=0.5)
     difference = interval([2.0] * n, partition=partition)
     assert difference.p == pytest.approx(stats.binomtest(n, n, 0.5).pvalue)

@@ -147,7 +147,7 @@ def test_a_claim_about_every_column_is_counted_by_column(tmp_path):
     )
 
 
-def test_a_sweep_of_ones_own_is_reported_without_a_paper(tmp_path):
+def test_your_own_sweep_is_reported_without_the_paper(tmp_path):
     rows = sweep(errors)
     page, text, _ = write(tmp_path, rows, tables_of(rows), claim=None, notes=[])
     Checker(page)

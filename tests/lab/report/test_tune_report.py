@@ -159,7 +159,7 @@ def test_methods_without_a_significant_difference_are_said_to_be_so():
     assert same.code == "ERM (alpha=0)"  # of equal ones the simplest
 
 
-def test_erm_stands_above_the_surface_of_the_search(searched):
+def test_erm_is_above_the_surface_of_the_search(searched):
     drawn = surface(searched)
     assert drawn.rows[0][0] == "ERM"
     assert drawn.rows[0][1][0].text == "10.10"

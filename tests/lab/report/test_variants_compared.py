@@ -107,7 +107,7 @@ def test_a_variant_is_in_no_plain_cell(rows):
     assert len(unplaced(rows, plain)) == 45
 
 
-def test_a_sweep_of_ones_own_has_a_table_for_each_variant(rows):
+def test_your_own_sweep_has_a_table_for_each_variant(rows):
     tables = [table for table in tables_of(rows) if table.measure == "error"]
     assert sorted(table.title for table in tables) == [
         "mnist, lenet, kmixup",
