@@ -164,7 +164,7 @@ def test_without_k_1_there_is_no_mixup():
 def test_quick_is_small_and_what_is_given_goes_before_it(name):
     preset = PRESETS[name]
     trials = preset.trials(quick=True)
-    assert len(trials) <= 212
+    assert len(trials) <= 240
     assert preset.shrinkage(trials)
     assert all(trial.protocol.epochs <= 50 for trial in trials)
     short = preset.trials(quick=True, trials=1, epochs=1, k=[4], alpha=[0.3], limit=64)
