@@ -291,6 +291,10 @@ def test_a_reader_that_leaves_a_pipe_is_no_traceback():
         ("train iris --method erm --alpha 1", "--alpha is 0.0 in the method erm, got 1.0"),
         ("train iris --method local --alpha-rule xi", '--alpha-rule must be "same" for the method'),
         ("train iris --method local --k 4 --labels 1", "--labels is a setting of kmixup"),
+        (
+            "train iris --layers all-blocks",
+            "--layers is a setting of manifold, got the method kmix",
+        ),
         ("train iris --method manifold --layers hidden", "layers must name modules of the network"),
         ("train iris --k 0", "--k must be a whole number, at least 1, got 0"),
         ("train iris --k 200", "--batch-size must be at least k = 200"),

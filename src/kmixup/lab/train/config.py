@@ -328,6 +328,10 @@ class MethodChoice(Given, Method):
     def method(self) -> Method:
         """Return the method; raise on a setting that it would ignore."""
         chosen = Method(**self.given)
+        if self.given.get("layers") and not chosen.entry.hidden:
+            raise SettingError(
+                "layers", f"is a setting of manifold, got the method {chosen.name}: leave it out"
+            )
         for name, value in self.given.items():
             if name in chosen.entry.fixed and value != getattr(chosen, name):
                 raise SettingError(
