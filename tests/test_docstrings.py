@@ -17,7 +17,7 @@ PUBLIC = {
     for name in import_module(package).__all__
 }
 # what nobody makes by hand names the call that it comes from
-ORIGIN = re.compile(r"(?:Returned by|Raised by|Given by|Passed by|answer of|result of) `([\w.]+)`")
+ORIGIN = re.compile(r"(?:(?:returned|raised|passed) by|(?:answer|result) of) `([\w.]+)`", re.I)
 # a class of the library may leave arguments to the class that explains them
 ELSEWHERE = re.compile(r"arguments (?:are )?(?:those )?of `(\w+)`")
 

@@ -57,7 +57,12 @@ class Setting:
 
 @dataclass(frozen=True)
 class Config(Setting):
-    """Argument of a training function, passed by `tune`: a `Setting` with the seed of a trial."""
+    """Argument of a training function, passed by `tune`: a `Setting` with the seed of a trial.
+
+    Attributes:
+        k, alpha, alpha_rule: as in `Setting`.
+        seed: of the trial.
+    """
 
     seed: int = 0
 

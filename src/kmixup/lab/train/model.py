@@ -60,7 +60,7 @@ class Predictions:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A trained network with everything that prediction needs, as `fit` and `load` return it.
+    """A trained network with everything that prediction needs; returned by `fit` and `load`.
 
     Attributes:
         net: the network, on the CPU.
