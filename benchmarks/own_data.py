@@ -3,7 +3,9 @@
 `python -m benchmarks.own_data` prints a table. Each number is a mean over splits into a training
 and a test part, ± its standard error; all columns have the same splits and the same inputs.
 scikit-learn's estimators have their defaults (more iterations for logistic regression, and the
-lab's hidden layers for the network), the lab's networks the defaults for your own tables.
+lab's hidden layers for the network), the lab's networks the defaults for your own tables. These
+defaults were chosen with the test errors of other splits of these tables, so the comparison
+favours the lab; the tables marked as held out took no part in the choice.
 """
 
 from __future__ import annotations
@@ -18,7 +20,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.datasets import load_diabetes, load_digits, load_wine
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_diabetes,
+    load_digits,
+    load_wine,
+    make_friedman1,
+)
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.neural_network import MLPClassifier, MLPRegressor
@@ -35,7 +43,7 @@ from kmixup.lab.train.setup import computing_on, load_data
 from kmixup.measured import Measured
 from tests.lab.own_tables import imbalanced, mixed, regression, wide
 
-SEEDS = 5
+SEEDS = range(100, 105)  # of the splits; the lab's defaults were chosen on seeds 0 to 4
 PEERS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "linear model": (
         lambda seed: LogisticRegression(max_iter=2000),
@@ -78,6 +86,11 @@ def _bundled(load: Callable[..., Any]) -> Callable[[Path], Path]:
     return write
 
 
+def _friedman(return_X_y: bool) -> tuple[Any, Any]:
+    x, y = make_friedman1(n_samples=500, noise=1.0, random_state=0)
+    return x, y
+
+
 REGRESSION = ("RMSE", "R² in %")
 RARE = ("error in %", "balanced accuracy in %", "AUC in %")
 CASES = {
@@ -91,6 +104,10 @@ CASES = {
     "balanced": Case("machines, balanced weights", imbalanced, RARE, {"class_weights": "balanced"}),
     "genes": Case("genes: 400 columns, 32 rows", wide),
     "rents": Case("rents: a regression", regression, REGRESSION),
+    "cancer": Case("breast cancer: 569 rows (held out)", _bundled(load_breast_cancer)),
+    "friedman": Case(
+        "friedman1: a regression, 500 rows (held out)", _bundled(_friedman), REGRESSION
+    ),
 }
 
 
@@ -141,13 +158,13 @@ def measure(case: Case, folder: Path) -> list[list[str]]:
     first = replace(first, model=usual.model, protocol=usual.protocol)
     weights = case.settings.get("class_weights")
     by_column: dict[str, list[Numbers]] = {name: [] for name in HEADS[2:]}
-    for seed in range(SEEDS):
+    for seed in SEEDS:
         data = load_data(replace(first, seed=seed))
         by_column["constant"].append(constant(data))
         for name in PEERS:
             by_column[name].append(peer(name, data, seed, weights))
     for name, method in METHODS.items():
-        trials = [replace(first, seed=seed, method=method) for seed in range(SEEDS)]
+        trials = [replace(first, seed=seed, method=method) for seed in SEEDS]
         for trained in train_fleet(trials):
             assert isinstance(trained, Trained), trained
             by_column[name].append(numbers_of(trained.record["result"]))

@@ -98,6 +98,7 @@ def test_differences_on_ones_own_table_have_an_interval_for_new_data(kmixup, her
 def test_the_commands_and_the_code_of_the_page_run(kmixup, here):
     mixed(here / "clients.csv", rows=90)
     mixed(here / "new.csv", rows=9, seed=1)
+    mixed(here / "labelled.csv", rows=30, seed=2)
     regression(here / "rents.csv", rows=60)
     for block in re.findall(r"```sh\n(.*?)```", PAGE, re.S):
         for line in block.splitlines():
