@@ -9,14 +9,14 @@ from kmixup.lab.train.config import Protocol
 
 SPEECH = Protocol(epochs=30, rate=3e-3, milestones=(1 / 3, 2 / 3))
 # Batch sizes are nowhere in the paper. Those of the UCI tables are the ones, of 16, 32, 64 and
-# 128, at which plain training comes nearest to its error in the paper (results/settings).
+# 128, at which the error of ERM comes nearest to the paper's (results/settings).
 UCI = Protocol(rate=0.005)
-# The largest rate, of 0.1, 0.05 and 0.02, at which plain training learns all three toys with
+# The largest learning rate, of 0.1, 0.05 and 0.02, at which ERM learns all three toys with
 # every batch size tried (results/settings).
 TOY = Protocol(rate=0.02)
-# LeNet on digits in [0, 1] did not always start to learn at the rate 0.1. Mean training loss
-# of the first epoch of plain training, seeds 0, 1, 2: 2.31 (chance is ln 10 = 2.30), 0.56
-# and 0.55 at 0.1; 0.39, 0.96 and 0.48 at half of it. On another make of CPU seed 0 came to
+# LeNet on digits in [0, 1] did not always start to learn at the learning rate 0.1. Mean
+# training loss in the first epoch of ERM, seeds 0, 1, 2: 2.31 (chance is ln 10 = 2.30), 0.56
+# and 0.55 at 0.1; 0.39, 0.96 and 0.48 at half of it. On another CPU model seed 0 came to
 # 1.67, and all of eight seeds learned (results/settings/mnist).
 DIGITS = Protocol(rate=0.05)
 BY_KIND = {"toy": TOY, "table": UCI, "image": Protocol(), "speech": SPEECH}

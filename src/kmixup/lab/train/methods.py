@@ -108,7 +108,7 @@ class MethodEntry:
 
     @property
     def mixes(self) -> bool:
-        """Whether anything can be mixed: all but plain training do."""
+        """Whether anything can be mixed: all methods but ERM do."""
         return self.fixed.get("alpha") != 0
 
     def suits(self, shape: tuple[int, ...], task: str) -> bool:
