@@ -1,10 +1,10 @@
-"""ERM, mixup and k-mixup on two interleaved spirals: what each network believes.
+"""ERM, mixup and k-mixup on two interleaved spirals: decision surfaces.
 
     python examples/quickstart.py [--alpha 1] [--epochs 200] [--out out/quickstart.png]
 
-Trains the same small network three times, from the same weights and in the same order
-of batches, and draws the probability of the blue arm over the plane. Mixup averages
-points across the arms and blurs them; k-mixup moves along them.
+Trains a small network three times, with the same initial weights and batch order, and plots
+the probability of the blue arm. Mixup averages points across the arms and blurs them;
+k-mixup moves points along the arms. ERM is training without mixup.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ORANGE, WHITE, BLUE = "#d95f0e", "#f7f7f7", "#2166ac"
 
 
 def spirals(n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Two arms r = 1.4 t, t from π/2 to 3π, with noise; `(n, 2)` and `(n,)`."""
+    """Return points `(n, 2)` and classes `(n,)` of two noisy arms, r = 1.4 t, t from π/2 to 3π."""
     y = torch.arange(n) % 2
     low, high = (math.pi / 2) ** 2, (3 * math.pi) ** 2
     t = (low + (high - low) * torch.rand(n, generator=generator)).sqrt()
@@ -35,7 +35,7 @@ def spirals(n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
 
 
 def train(mix: kmixup.KMixup, x: Tensor, y: Tensor, epochs: int) -> nn.Module:
-    """A plain loop; the line with `mix` is all that k-mixup adds."""
+    """Train a network; k-mixup adds only the line with `mix`."""
     torch.manual_seed(0)
     net = nn.Sequential(
         nn.Linear(2, 130), nn.ReLU(), nn.Linear(130, 120), nn.ReLU(), nn.Linear(120, 2)
@@ -54,7 +54,7 @@ def train(mix: kmixup.KMixup, x: Tensor, y: Tensor, epochs: int) -> nn.Module:
 
 
 def draw(panels: list[tuple[str, nn.Module]], x: Tensor, y: Tensor, out: Path) -> None:
-    """One decision surface for each network, with some of the data."""
+    """Plot each network's decision surface with some of the data."""
     edge = float(x.abs().max()) + 1
     axis = torch.linspace(-edge, edge, 300)
     grid = torch.stack(torch.meshgrid(axis, axis, indexing="xy"), 2).view(-1, 2)
@@ -63,9 +63,9 @@ def draw(panels: list[tuple[str, nn.Module]], x: Tensor, y: Tensor, out: Path) -
     axes = figure.subplots(1, len(panels))
     for axes_, (title, net) in zip(axes, panels, strict=True):
         with torch.no_grad():
-            belief = net(grid).softmax(1)[:, 1].view(300, 300)
+            prob = net(grid).softmax(1)[:, 1].view(300, 300)
         image = axes_.imshow(
-            belief, origin="lower", extent=(-edge, edge, -edge, edge), cmap=colours, vmin=0, vmax=1
+            prob, origin="lower", extent=(-edge, edge, -edge, edge), cmap=colours, vmin=0, vmax=1
         )
         for arm, marker, colour in ((0, "o", "#fdd0a2"), (1, "^", "#c6dbef")):
             points = x[y == arm][:150]
@@ -80,14 +80,14 @@ def draw(panels: list[tuple[str, nn.Module]], x: Tensor, y: Tensor, out: Path) -
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="ERM, mixup and k-mixup on two spirals.")
-    parser.add_argument("--out", type=Path, default=Path("out/quickstart.png"), help="the picture")
-    parser.add_argument("--epochs", type=int, default=200, help="of training, for each network")
-    parser.add_argument("--alpha", type=float, default=1.0, help="of mixup and k-mixup")
+    parser.add_argument("--out", type=Path, default=Path("out/quickstart.png"), help="picture file")
+    parser.add_argument("--epochs", type=int, default=200, help="training epochs per network")
+    parser.add_argument("--alpha", type=float, default=1.0, help="alpha of mixup and k-mixup")
     arguments = parser.parse_args()
     if arguments.epochs < 1 or not arguments.alpha > 0:
         parser.error("--epochs must be at least 1, and --alpha more than 0")
 
-    torch.set_num_threads(1)  # tensors this small run fastest on one
+    torch.set_num_threads(1)  # fastest for small tensors
     x, y = spirals(2048, torch.Generator().manual_seed(0))
     x_test, y_test = spirals(10_000, torch.Generator().manual_seed(1))
     panels = []
