@@ -1,13 +1,13 @@
-"""Four Bars: which mixed samples fall on a bar of the wrong class, and what AdaMixup learns of it.
+"""Manifold intrusion on Four Bars: mixed samples on a bar of the wrong class.
 
     python examples/intrusion.py [--epochs 100] [--trials 3] [--out out/intrusion.png]
 
-The middle of two bars of one class lies on a bar of the other: a mixed sample there has a label
-that the data contradict, "manifold intrusion". Trains a small network with mixup and k-mixup, lam
-uniform for each pair and the clean batch beside them, and with AdaMixup, whose policy learns with
-the whole loss, as published, or from its critic alone. Draws the mixed samples of the first trial,
-crosses where they intrude, and the learned intervals by the place of the average of a pair. The
-figures of all trials go into a table beside the picture.
+Midway between two bars of one class lies a bar of the other: the data contradict the label of a
+mixed sample there ("manifold intrusion"). Trains a small network with mixup and k-mixup, each with
+uniform lam per pair and the clean batch added, and with AdaMixup, whose policy learns from the
+whole loss, as published, or from its critic only. Plots the mixed samples of the first trial, with
+crosses where they intrude, and the learned intervals by the pair's average. Writes the numbers of
+all trials to a CSV beside the picture.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ MIXERS: dict[str, Callable[[nn.Module], kmixup.Mixer]] = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """One trained network.
+    """Result of one trained network.
 
     Attributes:
         mixer: its name.
         trial: its seed.
-        intrusion: the share of mixed samples on a bar whose class has less than half of the label.
-        step: the mean of min(lam, 1 - lam), how much is mixed.
-        error: on the test part.
+        intrusion: share of mixed samples on a bar whose class has less than half of the label.
+        step: mean of min(lam, 1 - lam), the strength of mixing.
+        error: test error.
     """
 
     mixer: str
@@ -61,14 +61,14 @@ class Outcome:
 
 
 def class_at(x: Tensor) -> Tensor:
-    """The class of the bar that a point lies on, -1 beside the bars."""
+    """Return the class of the bar at each point, or -1 off the bars."""
     bar = (x[:, 0] / BAR_DISTANCE + 1.5).round().clamp(0, 3)
     beside = (x[:, 0] - BAR_DISTANCE * (bar - 1.5)).abs() > BAR_WIDTH / 2
     return torch.where(beside | (x[:, 1].abs() > BAR_LENGTH / 2), -1, bar.long() % 2)
 
 
 def intrudes(mixed: kmixup.Mixed, n: int) -> Tensor:
-    """Whether each of the first `n` mixed samples lies on a bar of the other class, `(n,)`."""
+    """Return whether each of the first `n` mixed samples lies on a bar of the other class."""
     there = class_at(mixed.x[:n])
     share: Tensor = mixed.y[:n].gather(1, there.clamp(min=0)[:, None])[:, 0]
     return (there >= 0) & (share < 0.5)
@@ -77,7 +77,7 @@ def intrudes(mixed: kmixup.Mixed, n: int) -> Tensor:
 def train(
     name: str, trial: int, x: Tensor, y: Tensor, epochs: int
 ) -> tuple[nn.Module, kmixup.Mixer]:
-    """A plain loop, which trains what the mixer learns as well."""
+    """Train a network together with the mixer's parameters."""
     torch.manual_seed(trial)
     net = nn.Sequential(
         nn.Linear(2, 130), nn.ReLU(), nn.Linear(130, 120), nn.ReLU(), nn.Linear(120, 2)
@@ -123,7 +123,7 @@ def draw_mixed(axes: Axes, title: str, x: Tensor, mixed: kmixup.Mixed) -> None:
 
 @torch.no_grad()
 def draw_intervals(axes: Axes, mix: kmixup.Mixer) -> None:
-    """The interval of lam by the place of the average of a pair, halfway up the bars."""
+    """Plot the interval of lam by the pair's average, halfway up the bars."""
     across = torch.linspace(-6, 6, 241)
     points = torch.stack([across, torch.zeros(241)], 1)
     a, delta = mix.interpolation.of(Pair.of([points]))  # type: ignore[attr-defined]
@@ -162,7 +162,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Manifold intrusion on Four Bars.")
     parser.add_argument("--epochs", type=int, default=100)
     parser.add_argument("--trials", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=Path("out/intrusion.png"), help="the picture")
+    parser.add_argument("--out", type=Path, default=Path("out/intrusion.png"), help="picture file")
     options = parser.parse_args()
     if min(options.epochs, options.trials) < 1:
         parser.error("--epochs and --trials must be at least 1")

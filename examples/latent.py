@@ -1,13 +1,13 @@
-"""Mixing across manifolds: a small class-conditional generator, and mixup between its codes.
+"""Latent mixup: mix the codes of a small class-conditional generator.
 
     python examples/latent.py [--data moons] [--steps 1000] [--out out/latent.png]
     python examples/latent.py --data mnist --limit 10000 --steps 2000
 
 Trains a conditional variational autoencoder: E(x, y) is a code z, D(z, c) an input, where c is
-the class, one-hot. `LatentMixup` averages both, so that two samples of one class meet on the
-manifold of that class, and two of different classes on one in between. Draws where mixup, k-mixup
-and latent mixup put their samples on two half-moons, or what they make of digits, and prints how
-far mixed samples of one class are from the nearest sample of that class.
+the one-hot class. `LatentMixup` averages both, so two samples of one class mix on that class's
+manifold, and two of different classes on one in between. Plots the samples of mixup, k-mixup and
+latent mixup on two half-moons or on digits, and prints the distance from mixed samples of one
+class to the nearest sample of that class.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from kmixup.lab.data import load
 ORANGE, GREY, BLUE = "#d95f0e", "#999999", "#2166ac"
 COLOURS = LinearSegmentedColormap.from_list("classes", [ORANGE, GREY, BLUE])
 K = 16
-LATENT = {"moons": 1, "mnist": 16}  # dimensions of a code; a moon has one
+LATENT = {"moons": 1, "mnist": 16}  # code dimensions; a moon has one
 
 Code = dict[str, Tensor]
 
 
 class Generator(nn.Module):
-    """A conditional variational autoencoder with two hidden layers on each side.
+    """Conditional variational autoencoder with two hidden layers on each side.
 
     Args:
-        shape: of one input.
-        classes: their number.
+        shape: shape of one input.
+        classes: number of classes.
         latent: dimensions of a code.
-        noise: the standard deviation of inputs around what is decoded.
+        noise: standard deviation of inputs around the decoded ones.
     """
 
     def __init__(self, shape: tuple[int, ...], classes: int, latent: int, noise: float) -> None:
@@ -61,7 +61,7 @@ class Generator(nn.Module):
         )  # fmt: skip
 
     def encode(self, x: Tensor, y: Tensor) -> Code:
-        """The mean of the code, and the class."""
+        """Return the mean of the code and the one-hot class."""
         return {"z": self._posterior(x, y)[0], "class": self._class(y)}
 
     def decode(self, code: Code) -> Tensor:
@@ -70,7 +70,7 @@ class Generator(nn.Module):
         return inputs
 
     def loss(self, x: Tensor, y: Tensor) -> Tensor:
-        """The negative evidence lower bound, up to a constant."""
+        """Return the negative evidence lower bound, up to a constant."""
         mean, spread = self._posterior(x, y)
         z = mean + spread.exp() * torch.randn_like(mean)
         gap = (self.decode({"z": z, "class": self._class(y)}) - x) / self.noise
@@ -88,7 +88,7 @@ class Generator(nn.Module):
 
 
 def samples(name: str, limit: int | None) -> tuple[Tensor, Tensor]:
-    """Inputs and classes of a data set."""
+    """Return the inputs and classes of a data set."""
     if name == "moons":
         points, classes = make_moons(limit or 1000, noise=0.05, random_state=0)
         return torch.tensor(points, dtype=torch.float32), torch.tensor(classes)
@@ -97,7 +97,7 @@ def samples(name: str, limit: int | None) -> tuple[Tensor, Tensor]:
 
 
 def learned(x: Tensor, y: Tensor, latent: int, steps: int) -> Generator:
-    """A generator of such samples, trained for some seconds."""
+    """Return a generator trained on the samples, in a few seconds."""
     torch.manual_seed(0)
     noise = 0.1 if x.dim() == 2 else 0.5
     generator = Generator(tuple(x.shape[1:]), int(y.max()) + 1, latent, noise)
@@ -113,7 +113,7 @@ def learned(x: Tensor, y: Tensor, latent: int, steps: int) -> Generator:
 
 
 def mixers(generator: Generator) -> dict[str, kmixup.Mixer]:
-    """Mixup, k-mixup and latent mixup, with a lam for each pair."""
+    """Return mixup, k-mixup and latent mixup, with one lam per pair."""
     classes = generator.classes
 
     def seeded() -> torch.Generator:
@@ -133,7 +133,7 @@ def mixers(generator: Generator) -> dict[str, kmixup.Mixer]:
 
 
 def off_manifold(mixed: kmixup.Mixed, x: Tensor, y: Tensor) -> float:
-    """Mean distance of mixed samples of one class to the nearest sample of that class."""
+    """Return the mean distance from mixed samples of one class to its nearest sample."""
     own, partner = mixed.targets
     distances = [
         torch.cdist(mixed.x[rows].flatten(1), x[y == label].flatten(1)).amin(1)
@@ -144,7 +144,7 @@ def off_manifold(mixed: kmixup.Mixed, x: Tensor, y: Tensor) -> float:
 
 
 def draw_points(axes: Axes, x: Tensor, y: Tensor, mixed: kmixup.Mixed) -> None:
-    """The data, a line for each pair, and the mixed points in the colours of their labels."""
+    """Plot the data, a line per pair, and the mixed points in the colours of their labels."""
     axes.scatter(x[:, 0], x[:, 1], s=3, c=COLOURS(y.float().numpy()), alpha=0.25, linewidths=0)
     n = len(mixed.x)
     lines = torch.stack([x[:n], x[mixed.partner]], 1).numpy()
@@ -155,7 +155,7 @@ def draw_points(axes: Axes, x: Tensor, y: Tensor, mixed: kmixup.Mixed) -> None:
 
 
 def draw_digits(axes: Axes, x: Tensor, mixed: kmixup.Mixed) -> None:
-    """Eight digits, the partner of each, and what becomes of them."""
+    """Show eight digits, their partners and the mixed images."""
     rows = torch.cat([x[:8], x[mixed.partner[:8]], mixed.x[:8]])
     tiles = F.pad(rows[:, 0], (1, 1, 1, 1), value=float(x.max()))
     height, width = tiles.shape[-2:]
@@ -165,7 +165,7 @@ def draw_digits(axes: Axes, x: Tensor, mixed: kmixup.Mixed) -> None:
 
 
 def picture(x: Tensor, y: Tensor, generator: Generator) -> tuple[Figure, dict[str, float]]:
-    """The picture, and for each mixer the distance of its mixed samples from the data."""
+    """Return the picture and, for each mixer, the distance of mixed samples from the data."""
     figure = Figure(figsize=(12, 2.3), layout="constrained")
     panels = figure.subplots(1, 4)
     far = {}
@@ -181,11 +181,11 @@ def picture(x: Tensor, y: Tensor, generator: Generator) -> tuple[Figure, dict[st
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Mixing across the manifolds of a generator.")
+    parser = argparse.ArgumentParser(description="Mix the codes of a generator.")
     parser.add_argument("--data", choices=LATENT, default="moons")
-    parser.add_argument("--steps", type=int, default=1000, help="of the generator's training")
+    parser.add_argument("--steps", type=int, default=1000, help="training steps of the generator")
     parser.add_argument("--limit", type=int, help="use only the first samples")
-    parser.add_argument("--out", type=Path, default=Path("out/latent.png"), help="the picture")
+    parser.add_argument("--out", type=Path, default=Path("out/latent.png"), help="picture file")
     options = parser.parse_args()
     if options.steps < 1:
         parser.error(f"--steps must be at least 1, got {options.steps}")
@@ -194,7 +194,7 @@ def main() -> None:
     options.out.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(options.out, dpi=110)
     for name, distance in far.items():
-        print(f"{name}: from mixed samples of one class to the nearest of the class {distance:.3f}")
+        print(f"{name}: distance from mixed samples to the nearest of their class {distance:.3f}")
     print(f"picture: {options.out.resolve()}")
 
 

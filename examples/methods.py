@@ -1,13 +1,13 @@
-"""Every mixing method in one picture: who is mixed with whom, where, and what it counts.
+"""Every mixing method in one picture: partners, mixed samples and weights.
 
     python examples/methods.py [--out out/methods.png]
 
-Points: four bars of two classes, alternating. A line joins a point with its partner, and the dot
-on it is the mixed sample, in the colour of its soft label. Local mixup shows weights as the
-strength of lines and dots. AdaMixup has learned its lam. Manifold mixup is seen in the first hidden
-layer of a network that has learned the bars, along its two main directions. Latent mixup mixes
-the radius and angle of one ring, C-Mixup a curve of numbers. Images: small digits, with masks
-from the saliency of a network that has learned them. A name that ends in .svg gives that format.
+Points: four bars of two alternating classes. A line joins a point with its partner; the dot on it
+is the mixed sample, in the colour of its soft label. For local mixup, opacity shows weights.
+AdaMixup's lam is learned. Manifold mixup is shown in the first hidden layer of a trained network,
+along its two principal directions. Latent mixup mixes the radius and angle of one ring, C-Mixup a
+regression curve. Images: small digits, with masks from the saliency of a trained network. A name
+that ends in .svg gives that format.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def seeded() -> torch.Generator:
 
 
 def draw_points(axes: Axes, title: str, x: Tensor, y: Tensor, *, alpha: float = 0.35) -> None:
-    """The data, round for one class and square for the other."""
+    """Plot the data, round for one class and square for the other."""
     for label, marker in ((0, "o"), (1, "s")):
         points, colour = x[y == label], COLOURS(float(label))
         axes.scatter(
@@ -56,11 +56,11 @@ def draw_points(axes: Axes, title: str, x: Tensor, y: Tensor, *, alpha: float = 
 def draw_pairs(
     axes: Axes, title: str, x: Tensor, mixed: kmixup.Mixed, at: Tensor | None = None
 ) -> None:
-    """Lines between partners in the plane, and the mixed samples `at` them."""
+    """Plot lines between partners, and the mixed samples at `at`."""
     at = mixed.x if at is None else at
     draw_points(axes, title, x, mixed.targets[0])
     weight = torch.ones(len(x)) if mixed.weight is None else mixed.weight
-    strength = (weight / weight.max()).square().numpy()  # squared: so that the eye sees it
+    strength = (weight / weight.max()).square().numpy()  # squared, to make differences visible
     lines = torch.stack([x, x[mixed.partner]], 1).numpy()
     axes.add_collection(
         LineCollection(list(lines), colors="black", linewidths=0.5, alpha=0.45 * strength)
@@ -72,7 +72,7 @@ def draw_pairs(
 
 
 def fitted(net: nn.Sequential, x: Tensor, y: Tensor, mix: kmixup.Mixer | None = None) -> None:
-    """Train a network on a batch, together with what a mixer learns."""
+    """Train a network on a batch, together with the mixer's parameters."""
     own = [] if mix is None else [one for one in mix.parameters() if one.requires_grad]
     optimiser = torch.optim.Adam([*net.parameters(), *own], lr=0.01)
     for _ in range(300 if mix is None else 150):
@@ -87,7 +87,7 @@ def fitted(net: nn.Sequential, x: Tensor, y: Tensor, mix: kmixup.Mixer | None = 
 
 
 def plain() -> nn.Sequential:
-    """A network for points in the plane, the same whenever asked for."""
+    """Return a network for points in the plane, always with the same weights."""
     torch.manual_seed(0)
     return nn.Sequential(
         nn.Linear(2, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2)
@@ -95,7 +95,7 @@ def plain() -> nn.Sequential:
 
 
 def convolutional() -> nn.Sequential:
-    """A network for digits of 8 x 8 pixels."""
+    """Return a network for digits of 8 x 8 pixels."""
     torch.manual_seed(0)
     return nn.Sequential(
         nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
@@ -104,7 +104,7 @@ def convolutional() -> nn.Sequential:
 
 
 def draw_hidden(axes: Axes, title: str, x: Tensor, y: Tensor) -> None:
-    """Manifold mixup after the first activation, along the two main directions there."""
+    """Plot manifold mixup after the first activation, along its two principal directions."""
     net = plain()
     fitted(net, x, y)
     mix = kmixup.KMixup(K, 1.0, 2, lam_per="sample", generator=seeded())
@@ -117,7 +117,7 @@ def draw_hidden(axes: Axes, title: str, x: Tensor, y: Tensor) -> None:
 
 
 def draw_adapted(axes: Axes, title: str, x: Tensor, y: Tensor) -> None:
-    """AdaMixup after some steps: which lam its pairs may take."""
+    """Plot AdaMixup with its learned lam, after some steps."""
     net = plain()
     mix = kmixup.AdaMixup(net, (2,), 1, 2, joint=False, generator=seeded())
     fitted(net, x, y, mix)
@@ -126,13 +126,13 @@ def draw_adapted(axes: Axes, title: str, x: Tensor, y: Tensor) -> None:
 
 
 def first_half(mixed: kmixup.Mixed) -> kmixup.Mixed:
-    """The mixed samples of a batch that holds clean ones below them."""
+    """Return only the mixed samples of a batch with clean ones appended."""
     assert isinstance(mixed, BesideClean)
     return replace(mixed.mixed, x=mixed.x[: len(mixed.mixed.partner)])
 
 
 def draw_latent(axes: Axes, title: str) -> None:
-    """Samples of one ring, mixed by radius and angle."""
+    """Plot samples of one ring, mixed by radius and angle."""
     data = load("one-ring", size=128, seed=1)
     x, y = data.x_train.float(), data.y_train
 
@@ -147,7 +147,7 @@ def draw_latent(axes: Axes, title: str) -> None:
 
 
 def draw_regression(axes: Axes, title: str) -> None:
-    """Numbers along a curve, mixed with others of similar value."""
+    """Plot points on a curve, mixed with points of similar target."""
     x = torch.rand(96, 1, generator=seeded())
     y = torch.sin(7 * x[:, 0])
     mixed = kmixup.CMixup(1, 2.0, sigma=0.1, lam_per="sample", generator=seeded()).draw(x, y)
@@ -161,7 +161,7 @@ def draw_regression(axes: Axes, title: str) -> None:
 
 
 def draw_digits(axes: Axes, title: str, mixed: kmixup.Mixed, x: Tensor) -> None:
-    """Four digits, the partner of each unless they are many, and what becomes of them."""
+    """Show four digits, their partners (if one each) and the mixed images."""
     rows = [x[:4], mixed.x[:4]] if isinstance(mixed, SharedMixed) else [
         x[:4], x[mixed.partner[:4]], mixed.x[:4]
     ]  # fmt: skip
@@ -186,7 +186,7 @@ def draw_images(panels: Sequence[Axes]) -> None:
     automix = kmixup.AutoMix(net, (1, 8, 8), 1, 2.0, 10, generator=seeded())
     fitted(net, x, y, automix)
     importance = kmixup.saliency(net, x, y)
-    place = torch.Generator().manual_seed(5)  # a box that is neither tiny nor all
+    place = torch.Generator().manual_seed(5)  # gives a box of medium size
     mixers = {
         "CutMix": kmixup.CutMix(1, 1.0, 10, generator=place),
         f"CutMix, k = {K}": kmixup.CutMix(K, 1.0, 10, generator=place.clone_state()),
@@ -235,7 +235,7 @@ def picture() -> Figure:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Every mixing method in one picture.")
-    parser.add_argument("--out", type=Path, default=Path("out/methods.png"), help="the picture")
+    parser.add_argument("--out", type=Path, default=Path("out/methods.png"), help="picture file")
     out = parser.parse_args().out
     out.parent.mkdir(parents=True, exist_ok=True)
     picture().savefig(out, dpi=85)

@@ -1,6 +1,6 @@
-"""Data, a network and a mixing method of your own on the command line.
+"""Use your own data, network and mixing method on the command line.
 
-Each is named by package.module:name. From this folder:
+Name each as package.module:name. From this folder:
 
     kmixup train own_lab:moons --method own_lab:FarMixup --model own_lab:small --k 4
     kmixup league own_lab:moons --methods erm,mixup,own_lab:FarMixup --settings 2 --trials 4
@@ -24,7 +24,7 @@ def moons() -> tuple[Tensor, Tensor]:
 
 
 def small(*, in_shape: tuple[int, ...], num_classes: int) -> nn.Module:
-    """Return a network for inputs of a shape."""
+    """Return a network for inputs of shape `in_shape`."""
     return nn.Sequential(nn.Linear(in_shape[0], 32), nn.ReLU(), nn.Linear(32, num_classes))
 
 
@@ -36,7 +36,7 @@ class Farthest(kmixup.Pairing):
 
 
 class FarMixup(kmixup.Mixer):
-    """Mixup with the farthest sample of k, the opposite of k-mixup."""
+    """Mixup with the farthest of k samples, the opposite of k-mixup."""
 
     def __init__(self, k: int, alpha: float, num_classes: int | None) -> None:
         super().__init__(Farthest(k), kmixup.Beta(alpha), kmixup.Linear(), num_classes=num_classes)

@@ -1,9 +1,9 @@
-"""k-mixup in the workers of a data loader, on small digits.
+"""k-mixup in data-loader workers, on small digits.
 
     python examples/with_data_loader.py [--epochs 10]
 
-The line with `MixCollate` is all that k-mixup adds: the workers match and mix the batches, and
-the loop gets soft targets.
+Only the line with `MixCollate` is new: the workers match and mix the batches, and the loop gets
+soft targets.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from kmixup.integrations.data import MixCollate
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="k-mixup in the workers of a data loader.")
-    parser.add_argument("--epochs", type=int, default=10, help="of training")
+    parser = argparse.ArgumentParser(description="k-mixup in data-loader workers.")
+    parser.add_argument("--epochs", type=int, default=10, help="training epochs")
     epochs = parser.parse_args().epochs
 
     torch.manual_seed(0)
@@ -39,7 +39,7 @@ def main() -> None:
         drop_last=True,
         num_workers=2,
         persistent_workers=True,
-        collate_fn=MixCollate(KMixup(k=16, alpha=1.0, num_classes=10)),
+        collate_fn=MixCollate(KMixup(k=16, alpha=0.2, num_classes=10)),
     )
     net = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
     optimiser = torch.optim.Adam(net.parameters(), lr=3e-3)

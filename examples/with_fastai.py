@@ -1,8 +1,8 @@
-"""k-mixup as a callback of fastai, on small digits.
+"""k-mixup as a fastai callback, on small digits.
 
     python examples/with_fastai.py [--epochs 5]
 
-`cbs=KMixUp(k=16)` in place of fastai's `cbs=MixUp()`.
+`cbs=KMixUp(k=16)` replaces fastai's `cbs=MixUp()`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from kmixup.integrations.fastai import KMixUp
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="k-mixup as a callback of fastai.")
-    parser.add_argument("--epochs", type=int, default=5, help="of training")
+    parser = argparse.ArgumentParser(description="k-mixup as a fastai callback.")
+    parser.add_argument("--epochs", type=int, default=5, help="training epochs")
     epochs = parser.parse_args().epochs
 
     torch.manual_seed(0)

@@ -1,8 +1,8 @@
-"""k-mixup as a layer of Keras with the torch backend, on small digits.
+"""k-mixup as a Keras layer with the torch backend, on small digits.
 
     KERAS_BACKEND=torch python examples/with_keras.py [--epochs 10]
 
-`KMixUp(k=16)` in place of `keras.layers.MixUp()`, where batches are prepared.
+`KMixUp(k=16)` replaces `keras.layers.MixUp()` where batches are prepared.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from kmixup.integrations.keras import KMixUp
 
 
 class MixedBatches(keras.utils.PyDataset):
-    """Shuffled batches of 64, mixed."""
+    """Shuffled and mixed batches of 64."""
 
     def __init__(self, images: np.ndarray, labels: np.ndarray) -> None:
         super().__init__()
         self.images = images
         self.labels = labels
-        self.mix = KMixUp(alpha=0.4, k=16, seed=0)
+        self.mix = KMixUp(alpha=0.2, k=16, seed=0)
         self.random = np.random.default_rng(0)
         self.on_epoch_end()
 
@@ -41,8 +41,8 @@ class MixedBatches(keras.utils.PyDataset):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="k-mixup as a layer of Keras.")
-    parser.add_argument("--epochs", type=int, default=10, help="of training")
+    parser = argparse.ArgumentParser(description="k-mixup as a Keras layer.")
+    parser.add_argument("--epochs", type=int, default=10, help="training epochs")
     epochs = parser.parse_args().epochs
 
     keras.utils.set_random_seed(0)

@@ -1,9 +1,9 @@
-"""k-mixup as a callback of Lightning, on small digits.
+"""k-mixup as a Lightning callback, on small digits.
 
     python examples/with_lightning.py [--epochs 10]
 
-The module knows nothing of mixing: `F.cross_entropy` takes classes and soft targets. The
-callback mixes training batches only, and the last two epochs are left unmixed.
+The module needs no change: `F.cross_entropy` takes classes and soft targets. The callback mixes
+training batches only, and skips the last two epochs.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Classifier(L.LightningModule):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="k-mixup as a callback of Lightning.")
-    parser.add_argument("--epochs", type=int, default=10, help="of training")
+    parser = argparse.ArgumentParser(description="k-mixup as a Lightning callback.")
+    parser.add_argument("--epochs", type=int, default=10, help="training epochs")
     epochs = parser.parse_args().epochs
 
     L.seed_everything(0, verbose=False)
@@ -50,7 +50,7 @@ def main() -> None:
     order = torch.randperm(len(x))
     train, test = (TensorDataset(x[part], y[part]) for part in (order[:1400], order[1400:]))
 
-    mixer = KMixup(k=16, alpha=1.0, num_classes=10)
+    mixer = KMixup(k=16, alpha=0.2, num_classes=10)
     trainer = L.Trainer(
         max_epochs=epochs,
         accelerator="cpu",

@@ -1,10 +1,10 @@
-"""k-mixup as an estimator of scikit-learn: a table with categories, a pipeline, a search.
+"""k-mixup as a scikit-learn estimator: categorical columns, a pipeline and a grid search.
 
     python examples/with_sklearn.py [--epochs 60]
 
-The table has numbers and two columns of categories. The estimator finds the latter by their
-type and encodes them; missing numbers are filled in before it. The search chooses k and alpha
-by cross-validation.
+The table has two numeric and two categorical columns. The estimator detects the latter by dtype
+and encodes them; the pipeline imputes missing numbers. The search chooses k and alpha by
+cross-validation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kmixup.integrations.sklearn import KMixupClassifier
 
 
 def penguins(n: int) -> tuple[pd.DataFrame, np.ndarray]:
-    """Made-up birds of three species: size, weight and island say which, each a little."""
+    """Return synthetic penguins: bill, mass and island each predict the species weakly."""
     random = np.random.default_rng(0)
     species = random.integers(0, 3, n)
     bill = random.normal([39, 47, 49], [2.5, 3, 3.5], (n, 3))[np.arange(n), species]
@@ -41,8 +41,8 @@ def penguins(n: int) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="k-mixup as an estimator of scikit-learn.")
-    parser.add_argument("--epochs", type=int, default=60, help="of training")
+    parser = argparse.ArgumentParser(description="k-mixup as a scikit-learn estimator.")
+    parser.add_argument("--epochs", type=int, default=60, help="training epochs")
     epochs = parser.parse_args().epochs
 
     frame, species = penguins(400)

@@ -1,9 +1,9 @@
-"""k-mixup and k-CutMix in a training run of timm, on small digits.
+"""k-mixup and k-CutMix in timm training, on small digits.
 
     python examples/with_timm.py [--epochs 6] [--mixup-off-epoch 4]
 
-The arguments, the loader with its prefetcher, the loss and the switch for the last epochs are
-those of timm's training script. The only change is where `FastCollateMixup` is imported from.
+Arguments, loader with prefetcher, loss and the switch-off epoch are those of timm's training
+script. Only the import of `FastCollateMixup` changes.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Digits(Dataset[tuple[Any, int]]):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="k-mixup in a training run of timm.")
-    parser.add_argument("--epochs", type=int, default=6, help="of training")
-    parser.add_argument("--mixup-off-epoch", type=int, default=4, help="no mixing from here on")
+    parser = argparse.ArgumentParser(description="k-mixup in timm training.")
+    parser.add_argument("--epochs", type=int, default=6, help="training epochs")
+    parser.add_argument("--mixup-off-epoch", type=int, default=4, help="first epoch without mixing")
     arguments = parser.parse_args()
 
     torch.manual_seed(0)

@@ -1,11 +1,10 @@
-"""k-mixup in a plain loop on several processes, on small digits.
+"""k-mixup with DistributedDataParallel, on small digits.
 
     torchrun --nproc-per-node 2 examples/with_torchrun.py [--epochs 10]
 
-Pairs are matched inside the batch of each rank: k-subsets of it are k-subsets of the data, so
-that nothing is exchanged. All ranks have one seed, for the same weights and the same order of
-samples. The generator of the mixer is seeded with the rank as well; with one seed all ranks
-would draw the same lam.
+Pairs are matched within each rank's batch: its k-subsets are k-subsets of the data, so ranks
+exchange nothing. All ranks share one seed, for the same weights and sample order. The mixer's
+generator is seeded with the rank; otherwise all ranks would draw the same lam.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ from kmixup import KMixup
 
 
 def gathered(values: Tensor) -> list[Tensor]:
-    """The values of all ranks, on every rank."""
+    """Return the values of all ranks, on every rank."""
     rows = [torch.empty_like(values) for _ in range(distributed.get_world_size())]
     distributed.all_gather(rows, values)
     return rows
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="k-mixup on several processes.")
-    parser.add_argument("--epochs", type=int, default=10, help="of training")
+    parser = argparse.ArgumentParser(description="k-mixup with DistributedDataParallel.")
+    parser.add_argument("--epochs", type=int, default=10, help="training epochs")
     epochs = parser.parse_args().epochs
 
     distributed.init_process_group("gloo")
@@ -49,7 +48,7 @@ def main() -> None:
     loader = DataLoader(data, batch_size=64, sampler=sampler, drop_last=True)
 
     generator = torch.Generator().manual_seed(1000 + rank)
-    mix = KMixup(k=16, alpha=1.0, num_classes=10, generator=generator)
+    mix = KMixup(k=16, alpha=0.2, num_classes=10, generator=generator)
     net = DistributedDataParallel(nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10)))
     optimiser = torch.optim.Adam(net.parameters(), lr=3e-3)
     strengths = []

@@ -1,9 +1,9 @@
-"""k-mixup or CutMix for each batch, as transforms of torchvision, on small digits.
+"""k-mixup or CutMix for each batch, as torchvision transforms, on small digits.
 
     python examples/with_torchvision.py [--epochs 5]
 
-The recipe is that of torchvision's guide to its own MixUp and CutMix. The only change is where
-the two transforms are imported from.
+The recipe is from torchvision's guide to MixUp and CutMix. Only the import of the two transforms
+changes.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from kmixup.integrations.torchvision import CutMix, MixUp
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="k-mixup as a transform of torchvision.")
-    parser.add_argument("--epochs", type=int, default=5, help="of training")
+    parser = argparse.ArgumentParser(description="k-mixup as a torchvision transform.")
+    parser.add_argument("--epochs", type=int, default=5, help="training epochs")
     epochs = parser.parse_args().epochs
 
     torch.manual_seed(0)

@@ -1,9 +1,9 @@
-"""k-mixup in the Trainer of Hugging Face transformers: a small vision transformer on digits.
+"""k-mixup in the Hugging Face Trainer: a small vision transformer on digits.
 
     python examples/with_transformers.py [--epochs 20]
 
-The model has random weights, so that nothing is downloaded. `MixTrainer` in place of `Trainer`,
-and `mixer=...`, are all that k-mixup adds.
+The model has random weights, so nothing is downloaded. k-mixup only replaces `Trainer` by
+`MixTrainer` and adds `mixer=...`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def accuracy(prediction: Any) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="k-mixup in the Trainer of transformers.")
-    parser.add_argument("--epochs", type=int, default=20, help="of training")
+    parser = argparse.ArgumentParser(description="k-mixup in the Hugging Face Trainer.")
+    parser.add_argument("--epochs", type=int, default=20, help="training epochs")
     epochs = parser.parse_args().epochs
 
     torch.manual_seed(0)
@@ -68,7 +68,7 @@ def main() -> None:
             train_dataset=data[:1400],
             eval_dataset=data[1400:1750],
             compute_metrics=accuracy,
-            mixer=KMixup(k=16, alpha=0.4),
+            mixer=KMixup(k=16, alpha=0.2),
         )
         trainer.train()
         scores = trainer.evaluate()
