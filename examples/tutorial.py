@@ -145,8 +145,8 @@ for axes, (name, net) in zip(figure.subplots(1, 3), networks.items(), strict=Tru
 
 # %% [markdown]
 # At this large alpha mixup blurs the arms; k-mixup keeps them. Mixing does not beat ERM on this
-# task. At a small alpha, or on data without such a shape, the three hardly differ: try `alpha = 0.2`
-# above.
+# task. At a small alpha, or on data without such a shape, the three hardly differ: try
+# `alpha = 0.2` above.
 #
 # Next: [the guide](guide/index.md), [frameworks](frameworks.md), or your own data on the command
 # line, `kmixup inspect table.csv`.
