@@ -47,7 +47,7 @@ def test_the_code_on_the_page_of_the_theory_prints_what_the_page_shows(capsys):
 
 def test_the_code_on_the_page_of_tuning_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    page = (ROOT / "docs/tuning.md").read_text().partition("## Searching")[0]
+    page = (ROOT / "docs/tuning.md").read_text().partition("## Search k and alpha")[0]
     names = {}
     for block in re.findall(r"```python\n(.*?)```", page, re.S):
         exec(compile(block, "docs/tuning.md", "exec"), names)
