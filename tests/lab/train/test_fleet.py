@@ -115,7 +115,7 @@ def test_a_member_that_diverges_disturbs_no_other():
     assert same(ended[0], healthy[0])
     assert same(ended[2], healthy[2])
     assert isinstance(ended[1], DivergedError)
-    assert "the loss became NaN or infinite in epoch 1, at the rate 0.05" in str(ended[1])
+    assert "the loss became NaN or infinite in epoch 1, at the learning rate 0.05" in str(ended[1])
 
 
 def test_the_seconds_of_a_fleet_are_shared_out():

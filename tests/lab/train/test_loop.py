@@ -299,7 +299,8 @@ def test_a_file_of_other_contents_is_no_checkpoint(tmp_path):
 def test_a_loss_that_leaves_the_numbers_stops_with_epoch_rate_and_advice():
     protocol = Protocol(epochs=5, rate=1e6, batch_size=32)
     message = (
-        "the loss became NaN or infinite in epoch 1, at the rate 1e.06: try a lower rate, e.g. 1000"
+        "the loss became NaN or infinite in epoch 1, at the learning rate 1e.06: "
+        "try a lower one, e.g. 1000"
     )
     with pytest.raises(DivergedError, match=message):
         run(trial(protocol=protocol))

@@ -29,8 +29,8 @@ class DivergedError(RuntimeError):
 def diverged(epoch: int, rate: float) -> DivergedError:
     """Return the error for a run that diverged in `epoch`, counted from 0."""
     return DivergedError(
-        f"the loss became NaN or infinite in epoch {epoch + 1}, at the rate {rate:g}: "
-        f"try a lower rate, e.g. {rate / 10:g}, or another scaling of the inputs"
+        f"the loss became NaN or infinite in epoch {epoch + 1}, at the learning rate {rate:g}: "
+        f"try a lower one, e.g. {rate / 10:g}, or another scaling of the inputs"
     )
 
 
