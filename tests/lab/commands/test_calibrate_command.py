@@ -25,8 +25,9 @@ def test_the_table_has_the_calibrated_alpha_of_every_k(kmixup):
 
 
 def test_pairs_inside_a_batch_are_calibrated_as_such(kmixup):
-    _, out, _ = kmixup("calibrate", "iris", "--k", 4, "--alpha", 0.2, "--disjoint")
+    _, out, _ = kmixup("calibrate", "iris", "--k", 4, "--alpha", 0.2, "--pairing", "batch")
     assert f"| {found(4, 0.2, disjoint=True).alpha:.3g} " in out
+    assert "partners from the same batch" in out
 
 
 def test_what_is_out_of_reach_is_said_once(kmixup):
@@ -41,6 +42,6 @@ def test_images_that_training_crops_are_cropped_first(kmixup, tmp_path):
     plain, cropped = (
         kmixup("calibrate", "own.npz", "--k", 4, *more)[1] for more in ((), ("--augment",))
     )
-    assert "randomly cropped and flipped: mixup" in cropped
+    assert "randomly cropped and flipped, partners" in cropped
     assert "cropped" not in plain
     assert plain.splitlines()[-1] != cropped.splitlines()[-1]

@@ -448,7 +448,11 @@ def test_the_lab_itself_is_light():
 
 @pytest.mark.slow
 def test_the_code_on_the_page_of_tuning_runs(capsys):
-    page = (Path(__file__).parents[3] / "docs/tuning.md").read_text().partition("## Search k and alpha")[2]
+    page = (
+        (Path(__file__).parents[3] / "docs/tuning.md")
+        .read_text()
+        .partition("## Search k and alpha")[2]
+    )
     (block,) = re.findall(r"```python\n(.*?)```", page, re.S)
     names = {}
     exec(compile(block, "docs/tuning.md", "exec"), names)

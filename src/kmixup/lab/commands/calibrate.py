@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Annotated
+from typing import Annotated, Literal
 
 import torch
 from cyclopts import Parameter
@@ -13,7 +13,7 @@ from kmixup.calibration import calibrate as find
 from kmixup.lab.commands.options import DataName, import_from_here, spinner
 from kmixup.lab.data import load
 from kmixup.lab.formatting import TextTable
-from kmixup.lab.train.config import DataOptions, Flag
+from kmixup.lab.train.config import DataOptions
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.setup import Inputs, check_augment
 
@@ -23,7 +23,7 @@ def calibrate(
     *,
     k: Annotated[tuple[int, ...], Parameter(show_default=True)] = (2, 4, 8, 16, 32),
     alpha: float = 1.0,
-    disjoint: Flag = False,
+    pairing: Literal["loaders", "batch"] = "loaders",
     augment: bool | None = None,
     seed: int = 0,
     reading: DataOptions = DataOptions(),
@@ -39,13 +39,13 @@ def calibrate(
     # for one k and your own table
     kmixup calibrate table.csv --target species --k 16
     # with partners from the same batch in place of a second loader
-    kmixup calibrate iris --k 16 --disjoint
+    kmixup calibrate iris --k 16 --pairing batch
     ```
 
     Args:
         k: Samples in a block. May be repeated.
         alpha: Alpha of mixup.
-        disjoint: Pair within a batch, not with a second loader.
+        pairing: Source of partners, as in kmixup train: a second loader, or the same batch.
         augment: Crop and flip images first. By default as training does.
         seed: Seed of the split and of the sampling.
     """
@@ -63,11 +63,12 @@ def calibrate(
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the table says what is out of reach
                 calibrations.append(
-                    find(inputs, size, alpha, disjoint=disjoint, generator=generator)
+                    find(inputs, size, alpha, disjoint=pairing == "batch", generator=generator)
                 )
     print(
         f"{loaded.title}, {len(loaded.x_train):,} training samples, scaling {loaded.scaling}"
-        f"{', randomly cropped and flipped' if augment else ''}: "
+        f"{', randomly cropped and flipped' if augment else ''}, "
+        f"partners from {'a second loader' if pairing == 'loaders' else 'the same batch'}: "
         f"mixup with alpha = {alpha:g} has xi = {calibrations[0].target_xi:.4g}"
     )
     header = ["k", "alpha", "xi", "squared distance, as a share of random pairs'"]

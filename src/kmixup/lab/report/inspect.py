@@ -39,8 +39,8 @@ COLUMNS = (
     ),
     ReadingColumn(
         "alpha",
-        f"the alpha that perturbs as much as mixup with alpha = {{alpha:g}}; {OUT_OF_REACH} if "
-        "none does",
+        f"the alpha that perturbs as much as mixup with alpha = {{alpha:g}}, for partners from the "
+        f"same batch (kmixup calibrate has it for a second loader); {OUT_OF_REACH} if none does",
         lambda reading: f"{reading.alpha:.3g}" if reading.reachable else OUT_OF_REACH,
     ),
     ReadingColumn(
