@@ -332,7 +332,7 @@ def _memory(like: Tensor, size: int) -> Tensor:
     if like.device.type != "cpu" or needed > CHUNK:
         return like.new_empty(size)
     if not len(_kept.bytes):
-        _kept.bytes = torch.empty(CHUNK, dtype=torch.uint8)
+        _kept.bytes = torch.empty(CHUNK, dtype=torch.uint8, device="cpu")
     return _kept.bytes.narrow(0, 0, needed).view(like.dtype)
 
 
