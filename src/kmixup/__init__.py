@@ -15,6 +15,7 @@ from kmixup.coefficient import Beta, Coefficient
 from kmixup.importance import saliency, spectral_residual
 from kmixup.interpolation import Cut, Interpolation, Linear
 from kmixup.matching import Nearest, Optimal, Pairing, match
+from kmixup.methods import __all__ as _METHODS
 from kmixup.methods.kmixup import KMixup
 from kmixup.mixed import Draw, Mixed
 from kmixup.mixer import Mixer, Mixing
@@ -100,23 +101,7 @@ __all__ = [
 # modules that few programs need, imported on first use, with their names
 _LAZY = {
     "inspection": ("Inspection", "inspect"),
-    "methods": (
-        "AdaMixup",
-        "AutoMix",
-        "CMixup",
-        "CoMixup",
-        "CutMix",
-        "FMix",
-        "GuidedMixup",
-        "LatentMixup",
-        "LocalMixup",
-        "PuzzleMix",
-        "RegMixup",
-        "ResizeMix",
-        "SaliencyMix",
-        "SimilarMixup",
-        "StackMix",
-    ),
+    "methods": tuple(_METHODS),
     "vicinal": ("vicinal_dataset",),
     "wrappers.choice": ("Choice",),
     "wrappers.prefetch": ("Prefetch",),
