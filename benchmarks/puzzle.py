@@ -10,8 +10,8 @@ import numpy as np
 from benchmarks.tables import table
 from kmixup.lab.bench.timing import interleaved
 from kmixup.lab.formatting import stopwatch
-from kmixup.methods.cuts import energy, least_masks
-from tests.oracles import puzzles, swap_moves
+from kmixup.methods.cuts import least_masks
+from tests.oracles import energy, puzzles, swap_moves
 
 GRIDS = (2, 4, 8, 16)
 COUNT = 200  # pairs of images for each grid

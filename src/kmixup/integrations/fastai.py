@@ -10,7 +10,7 @@ from fastai.layers import NoneReduce
 from kmixup.batchnorm import check_batchnorm, clean_batchnorm
 from kmixup.integrations.data import check_mixer
 from kmixup.integrations.ranks import current_rank, draws_of_rank
-from kmixup.methods import KMixup
+from kmixup.methods.kmixup import KMixup
 from kmixup.mixed import Mixed
 from kmixup.mixer import Mixing
 

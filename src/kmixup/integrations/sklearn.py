@@ -45,7 +45,7 @@ from torch.utils.data import TensorDataset
 from kmixup.batchnorm import clean_batchnorm, has_batchnorm
 from kmixup.integrations.skorch import MixedNet
 from kmixup.matching import LamPer, Metric
-from kmixup.methods import KMixup
+from kmixup.methods.kmixup import KMixup
 from kmixup.mixer import Mixer, Mixing
 
 Array = NDArray[Any]

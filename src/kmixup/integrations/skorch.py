@@ -14,7 +14,7 @@ from skorch.dataset import unpack_data
 from skorch.utils import to_tensor
 from torch import Tensor
 
-from kmixup.methods import KMixup
+from kmixup.methods.kmixup import KMixup
 from kmixup.mixer import Mixing
 
 
