@@ -7,7 +7,7 @@ import torch
 from sealing import Sealed, own
 
 from kmixup.lab.data import loading
-from kmixup.lab.data.dataset import Parts
+from kmixup.lab.data.dataset import Samples
 from kmixup_command import main
 
 
@@ -45,7 +45,7 @@ def sealed(tmp_path, monkeypatch):
     own(path, shift=0.0)
     x_test, y_test = (part.clone().as_subclass(Sealed) for part in (x, y))
     monkeypatch.setattr(
-        loading, "read_own", lambda *a, **kw: Parts(x, y, x_test, y_test, ("a", "b"))
+        loading, "read_own", lambda *a, **kw: Samples(x, y, ("a", "b"), x_test, y_test)
     )
     monkeypatch.setattr(Sealed, "opened", False)
     return str(path)

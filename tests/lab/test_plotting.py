@@ -96,8 +96,16 @@ def test_the_callers_settings_come_back():
         assert matplotlib.rcParams["font.size"] == 31
 
 
-def test_shades_of_few_lines_differ_and_are_not_too_light():
-    shades = [plotting.shade(i, 5) for i in range(5)]
-    assert len(set(shades)) == 5
-    assert np.mean(shades[-1][:3]) < 0.7
+def test_shades_of_few_lines_differ_and_are_readable_on_white_and_on_dark_pages():
+    def luminance(colour):
+        linear = [c / 12.92 if c <= 0.04 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
+        return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+
+    dark = luminance((0x1E / 255, 0x21 / 255, 0x29 / 255))  # the site's dark theme
+    for count in range(2, 8):
+        shades = [plotting.shade(i, count) for i in range(count)]
+        assert len(set(shades)) == count
+        for light in map(luminance, shades):
+            assert 1.05 / (light + 0.05) >= 3
+            assert (light + 0.05) / (dark + 0.05) >= 3
     assert plotting.shade(0, 1) == shades[0]

@@ -1,40 +1,14 @@
-"""Checks of settings, and the error that they raise."""
+"""Checks of settings, which raise `SettingError`."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
+from kmixup.checks import SettingError
 
-class SettingError(ValueError):
-    """A setting has a value that it cannot have.
-
-    The setting is kept apart from the rest of the sentence, so that the command line can name
-    its option instead.
-
-    >>> error = SettingError("batch_size", "must be at least 2, got 1")
-    >>> str(error)
-    'batch_size must be at least 2, got 1'
-    >>> error.as_option(["--batch-size", "--k"])
-    '--batch-size must be at least 2, got 1'
-
-    Args:
-        setting: name of the argument.
-        problem: the rest of the sentence: rule, value and remedy.
-    """
-
-    def __init__(self, setting: str, problem: str) -> None:
-        super().__init__(setting, problem)
-        self.setting, self.problem = setting, problem
-
-    def __str__(self) -> str:
-        return f"{self.setting} {self.problem}"
-
-    def as_option(self, options: Collection[str]) -> str:
-        """Return the sentence with the command-line option in place of the argument."""
-        option = f"--{self.setting.replace('_', '-')}"
-        return f"{option if option in options else self.setting} {self.problem}"
+__all__ = ["SettingError", "check_choice", "check_whole", "known_settings"]
 
 
 def check_whole(name: str, value: object, *, least: int = 1) -> None:

@@ -7,7 +7,8 @@ import hashlib
 import io
 import os
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import IO
@@ -85,6 +86,17 @@ def check_expansion(path: Path, *, packed: int, declared: int) -> None:
             f"{path} must not unpack to more than {RATIO} times its size, {_size(packed)} of it "
             f"declare {_size(declared)}: store it without compression if that is what it holds"
         )
+
+
+@contextmanager
+def parsing(path: Path, what: str) -> Iterator[None]:
+    """Turn a parser's errors, which are of many kinds on damaged files, into one ValueError."""
+    try:
+        yield
+    except ImportError:
+        raise
+    except Exception as error:
+        raise ValueError(f"{path} must be a whole {what}, could not be read: {error}") from error
 
 
 def read_lines(path: Path) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -15,6 +16,7 @@ from kmixup.lab.data import Dataset
 
 FEWEST = 4
 THIRDS = ("lowest third", "middle third", "highest third")
+PairedBy = Literal["loaders", "batch"]
 COMPARED = 16  # the k to show beside 1, if there are enough samples
 
 
@@ -27,6 +29,7 @@ class DataInspection:
     points: Tensor  # these samples as the inputs of a network, `(m, d)`
     inspection: Inspection
     seed: int  # of all draws
+    pairing: PairedBy = "loaders"
     regression: bool = False  # whether the classes are thirds of numbers
 
     @property
@@ -55,13 +58,15 @@ def inspect_data(
     alpha: float = 1.0,
     largest_k: int = LARGEST_K,
     size: int = SIZE,
+    pairing: PairedBy = "loaders",
     seed: int = 0,
     watch: Callable[[int], object] = lambda k: None,
 ) -> DataInspection:
     """Inspect the training part of a data set; the arguments are those of `kmixup.inspect`.
 
-    It inspects the samples that `kmixup.inspect` would draw from all of them with a
-    generator of this seed; only these are turned into floats.
+    Partners are drawn as `kmixup train` does with this `pairing`. It inspects the samples that
+    `kmixup.inspect` would draw from all of them with a generator of this seed; only these are
+    turned into floats.
     """
     regression = data.task == "regression"
     if regression:
@@ -78,9 +83,10 @@ def inspect_data(
         )
     inspection = inspect(
         points, data.y_train[drawn], alpha=alpha, largest_k=largest_k, size=size,
-        generator=generator, watch=watch,
+        disjoint=pairing == "batch", generator=generator, watch=watch,
     )  # fmt: skip
-    return DataInspection(data, drawn, points, replace(inspection, samples=n), seed, regression)
+    whole = replace(inspection, samples=n)
+    return DataInspection(data, drawn, points, whole, seed, pairing, regression)
 
 
 def in_thirds(data: Dataset) -> Dataset:

@@ -20,6 +20,7 @@ import matplotlib
 import numpy as np
 from markupsafe import Markup
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 from numpy.typing import NDArray
@@ -38,6 +39,7 @@ COLOURS = (ORANGE, BLUE, GREEN, PURPLE, SKY, RED, YELLOW, BLACK)
 MARKERS = "o^sDvP*"  # one fewer than colours, so that 56 classes look different
 DASHES = ("solid", "dashed", "dashdot", "dotted", (0, (6, 1, 1, 1, 1, 1)))
 SCALE = "cividis_r"  # light for 0, dark for 1, as are the first two classes
+ORDERED = LinearSegmentedColormap.from_list("ordered", ["#d55e00", "#b5579f", "#3f7fd0", "#008f6c"])
 FAINT = "#bbbbbb"
 STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
@@ -104,9 +106,8 @@ def k_axis(axes: Axes, ks: Sequence[float]) -> None:
 
 
 def shade(i: int, n: int) -> tuple[float, ...]:
-    """The colour of line `i` of `n` that have an order, from dark to light."""
-    # the light end of the scale is hard to see on white
-    return tuple(matplotlib.colormaps["viridis"](0.65 * i / max(n - 1, 1)))
+    """The colour of line `i` of `n` that have an order, readable on white and on dark pages."""
+    return tuple(ORDERED(i / max(n - 1, 1)))
 
 
 def svg(figure: Figure, about: Mapping[str, str]) -> bytes:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from own_tables import mixed
 
 import kmixup_command
 from kmixup import __version__
@@ -172,7 +173,7 @@ def test_a_run_is_resumed_only_when_asked_to(kmixup, here):
     assert err == "run has no checkpoint: starting from the beginning\n"
     code, _, err = kmixup(*words)
     assert code == 2
-    assert "--out must be a new folder, run holds a run with 2 epochs done: set resume" in err
+    assert "--out must be a new folder, run holds a run with 2 epochs done: resume it" in err
     assert kmixup(*words, "--resume")[0] == 0
     for more in ((), ("--resume",)):  # one answer, which names what differs
         code, _, err = kmixup(*words, "--seed", 3, *more)
@@ -504,3 +505,40 @@ def test_fetch_says_where_the_data_are(kmixup, here):
         (folder / f"{part}_32x32.mat").touch()
     code, out, _ = kmixup("data", "fetch", "svhn", "--into", here / "into")
     assert (code, out) == (0, f"svhn is in {folder}\n")
+
+
+@pytest.mark.parametrize("command", ["train", "tune", "calibrate", "inspect"])
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--k", 0), ("--alpha", -1), ("--epochs", 0), ("--batch-size", 1), ("--rate", 0),
+     ("--test-size", 2)],
+)  # fmt: skip
+def test_an_impossible_value_names_its_option(kmixup, here, command, option, value):
+    mixed(here / "own.csv", rows=60)
+    code, out, err = kmixup(command, "own.csv", option, value)
+    assert (code, out) == (2, "")
+    assert err.splitlines()[-1].startswith(
+        (f"kmixup: {option} must", f"kmixup: there is no option {option}")
+    )
+
+
+@pytest.mark.parametrize(
+    "setting", ["k = 0", "alpha = -1.0", "test_size = 2.0", "[protocol]\nepochs = 0"]
+)
+def test_an_impossible_value_in_a_grid_names_its_setting(kmixup, here, setting):
+    mixed(here / "own.csv", rows=60)
+    (here / "grid.toml").write_text(f'data = "own.csv"\n{setting}\n')
+    code, out, err = kmixup("sweep", "grid.toml", "--dry-run")
+    assert (code, out) == (2, "")
+    assert f"kmixup: {setting.split()[-3]} must" in err
+
+
+def test_evaluate_notes_ignored_columns_but_not_the_target(kmixup, here):
+    mixed(here / "own.csv", rows=60)
+    words = ("own.csv", "--target", "churn", "--epochs", 1, "--k", 2, "--out", "run", "--quiet")
+    kmixup("train", *words)
+    header, *rows = (here / "own.csv").read_text().splitlines()
+    (here / "new.csv").write_text("\n".join([f"{header},shoe", *(f"{row},9" for row in rows)]))
+    code, _, err = kmixup("evaluate", "run", "new.csv")
+    assert code == 0
+    assert "new.csv has columns that the network ignores: shoe\n" in err

@@ -1,5 +1,6 @@
 """`kmixup inspect` on data of all kinds: an answer and a page, or one sentence."""
 
+import math
 import re
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import torch
 from page_checker import Checker
 from PIL import Image
+from sklearn.datasets import load_wine
 
 import kmixup as library
 from kmixup.lab.data import load
@@ -42,7 +44,7 @@ def test_the_answer_is_printed_with_every_reading(kmixup, here):
     assert (code, err) == (0, "")
     data = load("iris")
     inspection = library.inspect(
-        data.normalise(data.x_train), data.y_train, largest_k=16,
+        data.normalise(data.x_train), data.y_train, largest_k=16, disjoint=False,
         generator=torch.Generator().manual_seed(0),
     )  # fmt: skip
     printed = lines(out)
@@ -65,7 +67,7 @@ def test_a_sample_of_many_rows_is_called_one_and_is_that_of_the_library(kmixup, 
     assert "a random 150 of them inspected" in " ".join(out.split())
     data = load("own.csv", seed=3)
     inspection = library.inspect(
-        data.normalise(data.x_train), data.y_train, size=150, largest_k=4,
+        data.normalise(data.x_train), data.y_train, size=150, largest_k=4, disjoint=False,
         generator=torch.Generator().manual_seed(3),
     )  # fmt: skip
     assert lines(out)[4][0] == f"{100 * inspection.at(4).ratio.value:.1f}"
@@ -79,6 +81,27 @@ def test_options_reach_the_measurement(kmixup):
     assert "scaling none" in said
     assert "as much as mixup with alpha = 0.2" in said
     assert list(lines(out)) == [1, 2, 4, 8]
+
+
+def test_alpha_is_that_of_calibrate_for_the_same_pairing(kmixup, here):
+    load_wine(as_frame=True).frame.to_csv(here / "wine.csv", index=False)
+    found = {}
+    for pairing, source in (("loaders", "a second loader"), ("batch", "the same batch")):
+        words = ("wine.csv", "--pairing", pairing, "--alpha", 0.2)
+        _, inspected, _ = kmixup("inspect", *words, "--largest-k", 16, "--no-page")
+        assert f"partners from {source}" in " ".join(inspected.split())
+        _, calibrated, _ = kmixup("calibrate", *words, "--k", 16)
+        percent, _, error, alpha, *_ = lines(inspected)[16]
+        _, expected, _, share, _, its_error = (
+            calibrated.splitlines()[-1].replace("|", "").split()[:6]
+        )
+        gap = abs(float(percent) / 100 - float(share))
+        assert gap < 4 * math.hypot(float(error) / 100, float(its_error))
+        assert float(alpha) == pytest.approx(float(expected), rel=0.05)
+        found[pairing] = float(alpha)
+    assert found["loaders"] > 1.08 * found["batch"]  # no sampling error
+    _, default, _ = kmixup("inspect", "wine.csv", "--alpha", 0.2, "--largest-k", 16, "--no-page")
+    assert float(lines(default)[16][3]) == found["loaders"]  # as in kmixup train
 
 
 # pages

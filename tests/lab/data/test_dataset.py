@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kmixup.lab.data import Holdout, load
-from kmixup.lab.data.dataset import Dataset, Parts, Samples, split
+from kmixup.lab.data.dataset import Dataset, Samples, split
 
 
 def numbered(n):
@@ -22,7 +22,7 @@ def images(**changes):
 
 def test_split_uses_every_sample_once_with_its_own_label():
     parts = split(numbered(31), seed=0)
-    x, y = torch.cat([parts.x_train, parts.x_test]), torch.cat([parts.y_train, parts.y_test])
+    x, y = torch.cat([parts.x, parts.x_test]), torch.cat([parts.y, parts.y_test])
     assert sorted(x.flatten().tolist()) == list(range(31))
     assert torch.equal(x.flatten().long() % 2, y)
 
@@ -30,15 +30,15 @@ def test_split_uses_every_sample_once_with_its_own_label():
 @pytest.mark.parametrize(("n", "sizes"), [(150, (100, 50)), (569, (379, 190)), (2, (1, 1))])
 def test_a_third_rounded_up_is_for_testing(n, sizes):
     parts = split(numbered(n), seed=0)
-    assert (len(parts.x_train), len(parts.x_test)) == sizes
+    assert (len(parts.x), len(parts.x_test)) == sizes
 
 
 def test_split_depends_on_its_seed_alone():
     torch.manual_seed(1)
     first = split(numbered(30), seed=4)
     torch.manual_seed(2)
-    assert torch.equal(first.x_train, split(numbered(30), seed=4).x_train)
-    assert not torch.equal(first.x_train, split(numbered(30), seed=5).x_train)
+    assert torch.equal(first.x, split(numbered(30), seed=4).x)
+    assert not torch.equal(first.x, split(numbered(30), seed=5).x)
 
 
 @pytest.mark.parametrize("test_size", [None, 0.1, 0.5, 0.9])
@@ -47,7 +47,7 @@ def test_a_stratified_split_has_the_same_share_of_each_class(sizes, test_size):
     y = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
     samples = Samples(torch.arange(len(y)), y, tuple("abc"))
     parts = split(samples, seed=1, test_size=test_size, stratify=True)
-    assert sorted(torch.cat([parts.x_train, parts.x_test]).tolist()) == list(range(len(y)))
+    assert sorted(torch.cat([parts.x, parts.x_test]).tolist()) == list(range(len(y)))
     assert torch.equal(parts.y_test, y[parts.x_test])
     for size, tested in zip(sizes, parts.y_test.bincount(minlength=3).tolist(), strict=True):
         assert tested <= size - 1
@@ -69,8 +69,8 @@ def test_a_single_sample_cannot_be_split():
 
 def test_first_cuts_each_part_to_the_limit():
     x = torch.arange(5)
-    parts = Parts(x, x, x[:2], x[:2], ("a",)).first(3)
-    assert [len(parts.x_train), len(parts.y_train), len(parts.x_test)] == [3, 3, 2]
+    parts = Samples(x, x, ("a",), x[:2], x[:2]).first(3)
+    assert [len(parts.x), len(parts.y), len(parts.x_test)] == [3, 3, 2]
 
 
 def test_normalise_maps_raw_pixels_and_raw_floats_alike():
@@ -108,7 +108,7 @@ def test_shape_and_number_of_classes_describe_one_input():
 
 def numbered_parts(n):
     x, y = torch.arange(float(n))[:, None], torch.arange(n)
-    return Parts(x, y, -x, -y, ("a",))
+    return Samples(x, y, ("a",), -x, -y)
 
 
 @given(st.integers(2, 200), st.floats(0.01, 0.99), st.integers(0, 10**6))
@@ -120,10 +120,10 @@ def test_training_and_validation_divide_the_training_part(n, share, seed):
         assert round(share * n) >= n
         return
     parts = holdout.of(numbered_parts(n))
-    assert len(parts.x_train) == left
+    assert len(parts.x) == left
     assert len(parts.x_test) == n - left >= 1
-    assert sorted([*parts.y_train.tolist(), *parts.y_test.tolist()]) == list(range(n))
-    assert torch.equal(parts.x_train[:, 0].long(), parts.y_train)
+    assert sorted([*parts.y.tolist(), *parts.y_test.tolist()]) == list(range(n))
+    assert torch.equal(parts.x[:, 0].long(), parts.y)
     assert torch.equal(parts.x_test[:, 0].long(), parts.y_test)
 
 
@@ -135,8 +135,8 @@ def test_the_seed_alone_decides_what_is_held_out():
 
 def test_a_limit_counts_before_samples_are_held_out():
     parts = Holdout(0.25).of(numbered_parts(100), limit=8)
-    assert (len(parts.x_train), len(parts.x_test)) == (6, 2)
-    assert max(*parts.y_train.tolist(), *parts.y_test.tolist()) == 7
+    assert (len(parts.x), len(parts.x_test)) == (6, 2)
+    assert max(*parts.y.tolist(), *parts.y_test.tolist()) == 7
 
 
 def test_the_division_of_the_data_stays_and_its_test_samples_are_nowhere():
@@ -177,22 +177,22 @@ def test_a_sample_must_be_left_to_train_on():
 def parts(counts, test=5):
     y = torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(counts))
     x = torch.arange(len(y)).float()[:, None]
-    return Parts(x, y, x[:test], y[:test], tuple("abcdef"[: len(counts)]))
+    return Samples(x, y, tuple("abcdef"[: len(counts)]), x[:test], y[:test])
 
 
 @pytest.mark.parametrize(("samples", "expected"), [(9, [3, 3, 3]), (30, [10, 10, 10])])
 def test_all_classes_get_alike_many(samples, expected):
     drawn = parts([50, 10, 200]).drawn(samples, seed=0)
-    assert drawn.y_train.bincount().tolist() == expected
+    assert drawn.y.bincount().tolist() == expected
 
 
 def test_a_class_with_too_few_samples_gives_all_and_the_others_fill_up():
     drawn = parts([50, 2, 200]).drawn(32, seed=0)
-    assert drawn.y_train.bincount().tolist() == [15, 2, 15]
+    assert drawn.y.bincount().tolist() == [15, 2, 15]
 
 
 def test_a_remainder_goes_to_some_classes_by_chance():
-    counts = [parts([40, 40, 40]).drawn(4, seed=seed).y_train.bincount(minlength=3).tolist()
+    counts = [parts([40, 40, 40]).drawn(4, seed=seed).y.bincount(minlength=3).tolist()
               for seed in range(20)]  # fmt: skip
     assert all(sorted(some) == [1, 1, 2] for some in counts)
     assert len({tuple(some) for some in counts}) == 3
@@ -201,17 +201,17 @@ def test_a_remainder_goes_to_some_classes_by_chance():
 def test_samples_are_drawn_by_the_seed_without_repetition_and_keep_their_targets():
     whole = parts([50, 60, 70])
     first, again, other = (whole.drawn(60, seed=seed) for seed in (0, 0, 1))
-    assert torch.equal(first.x_train, again.x_train)
-    assert not torch.equal(first.x_train, other.x_train)
-    assert len(first.x_train.unique()) == 60
-    assert torch.equal(whole.y_train[first.x_train[:, 0].long()], first.y_train)
+    assert torch.equal(first.x, again.x)
+    assert not torch.equal(first.x, other.x)
+    assert len(first.x.unique()) == 60
+    assert torch.equal(whole.y[first.x[:, 0].long()], first.y)
     assert torch.equal(first.x_test, whole.x_test)
 
 
 def test_numbers_are_drawn_without_regard_to_their_values():
     x = torch.arange(100.0)[:, None]
-    whole = Parts(x, torch.arange(100.0) // 50, x, x[:, 0], ())
-    assert len(whole.drawn(10, seed=0).y_train) == 10
+    whole = Samples(x, torch.arange(100.0) // 50, (), x, x[:, 0])
+    assert len(whole.drawn(10, seed=0).y) == 10
 
 
 def test_a_data_set_says_what_was_drawn_and_scales_by_it():

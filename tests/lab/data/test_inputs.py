@@ -6,7 +6,7 @@ import pytest
 from own_tables import imbalanced, mixed
 
 from kmixup.lab.data import load
-from kmixup.lab.data.inputs import InputPipeline, read_targets
+from kmixup.lab.data.inputs import InputPipeline, read_targets, target_in
 
 
 def frame(**columns):
@@ -79,7 +79,7 @@ def test_a_number_beyond_float32_once_it_is_scaled_is_named(tmp_path):
 def test_targets_are_read_from_tables_arrays_and_folders(tmp_path):
     path = tmp_path / "own.csv"
     frame().to_csv(path, index=False)
-    rows, y = read_targets(path, (), ("x", "y"), None)
+    rows, y = read_targets(path, (), ("x", "y"), target_in(path, None))
     assert (rows.tolist(), y.tolist()) == (list(range(24)), [0, 1, 0] * 8)
     np.savez(tmp_path / "own.npz", x=np.zeros((3, 2)), y=[7, 5, 7])
     names = ("1", "2", "3")

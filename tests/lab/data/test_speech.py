@@ -65,15 +65,15 @@ def test_short_clips_are_padded_with_silence_and_long_ones_cut(tmp_path):
 def test_the_official_split_leaves_validation_and_noise_out(commands, cache):
     parts = read_speech_commands(commands, None, cache)
     assert parts.classes == ("no", "yes")
-    assert parts.y_train.tolist() == [0, 1, 0, 1, 1]
+    assert parts.y.tolist() == [0, 1, 0, 1, 1]
     assert parts.y_test.tolist() == [0, 1]
-    assert parts.x_train.shape == (5, 1, 160, 101)
-    assert parts.x_train.dtype == torch.float32
+    assert parts.x.shape == (5, 1, 160, 101)
+    assert parts.x.dtype == torch.float32
 
 
 def test_a_limit_takes_the_first_clips_of_every_word(commands, cache):
     parts = read_speech_commands(commands, 2, cache)
-    assert sorted(parts.y_train.tolist()) == [0, 1]
+    assert sorted(parts.y.tolist()) == [0, 1]
 
 
 def test_spectrograms_are_computed_once(commands, cache, monkeypatch):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from kmixup.lab.data import load
-from kmixup.lab.data.dataset import Parts
+from kmixup.lab.data.dataset import Samples, split
 from kmixup.lab.data.preparation import impute
 from kmixup.lab.data.uci import read_abalone, read_arrhythmia, read_bundled, read_phishing
 
@@ -89,8 +89,8 @@ def test_a_question_mark_is_a_missing_value(tmp_path):
 def test_missing_values_take_the_training_median_of_their_column():
     train = torch.tensor([[1.0, NAN], [2.0, NAN], [9.0, NAN], [NAN, NAN]])
     test = torch.tensor([[NAN, 5.0], [100.0, NAN]])
-    parts = impute(Parts(train, torch.zeros(4), test, torch.zeros(2), ("a",)))
-    assert parts.x_train.tolist() == [[1, 0], [2, 0], [9, 0], [2, 0]]
+    parts = impute(Samples(train, torch.zeros(4), ("a",), test, torch.zeros(2)))
+    assert parts.x.tolist() == [[1, 0], [2, 0], [9, 0], [2, 0]]
     assert parts.x_test.tolist() == [[2, 5], [100, 0]]
 
 
@@ -126,8 +126,9 @@ def test_the_real_arrhythmia_has_the_mean_squared_distance_of_the_papers_xi(real
     table = read_arrhythmia(real / "uci/arrhythmia.data")
     assert (table.x.shape, len(table.classes)) == ((452, 279), 13)
     assert int(table.x.isnan().sum()) == 408
-    whole = impute(Parts(table.x, table.y, table.x, table.y, table.classes))
-    assert mean_squared_distance(whole.x_train) == pytest.approx(8.9e4, abs=500)
+    whole = impute(split(table, seed=0))
+    x = torch.cat([whole.x, whole.x_test])
+    assert mean_squared_distance(x) == pytest.approx(8.9e4, abs=500)
 
 
 def test_the_real_phishing_has_the_mean_squared_distance_of_the_papers_xi(real):

@@ -60,6 +60,12 @@ def test_network_and_protocol_are_the_papers_unless_given():
     assert [trial.model for trial in own] == ["mlp-toy", "nets:small"]
 
 
+def test_a_grid_can_test_on_validation_samples_to_choose_settings():
+    (trial,) = expand(data="iris", validation=0.2)
+    assert trial.validation == 0.2
+    assert len(load_data(trial).x_test) == 20
+
+
 def test_milestones_are_one_value_or_a_list_of_lists():
     single = expand(data="iris", protocol={"milestones": [0.3, 0.6]})
     assert [trial.protocol.milestones for trial in single] == [(0.3, 0.6)]

@@ -43,7 +43,7 @@ def test_recipes_choose_on_one_half_and_compare_on_the_other():
         for of, alpha in enumerate((1.0, mixup)):
             k = min((4, 16), key=lambda k: errors[k, alpha][half].mean())
             expected[of] += list(errors[k, alpha][rest] - errors[1, mixup][rest])
-    means = [simple.held_out.mean, steps.held_out.mean]
+    means = [simple.difference.mean, steps.difference.mean]
     assert means == pytest.approx(np.mean(expected, 1).tolist())
     assert (simple.paper, steps.paper) == pytest.approx((4.0 - 6.0, 3.0 - 6.0))
 

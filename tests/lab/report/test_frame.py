@@ -123,7 +123,7 @@ def test_noise_and_attacks_are_read_at_the_eps_of_the_column():
     outcome = only(rows, of)
     assert cell(outcome, 16, 1.0, eps=4).errors == {0: pytest.approx(10.0)}
     assert cell(outcome, 16, 1.0, eps=8).errors == {0: pytest.approx(20.0)}
-    assert [entry.mean for entry in outcome.erm_by_column] == [30.0, pytest.approx(40.0)]
+    assert [entry.mean for entry in outcome.erm] == [30.0, pytest.approx(40.0)]
 
 
 def test_a_trial_that_was_run_twice_for_other_tests_counts_once():

@@ -35,8 +35,7 @@ def everything(text):
         doc.Paragraph(text),
         doc.Paragraph(text, style="fine"),
         doc.Bullets([text]),
-        doc.ReportTable([text, text], [[text, text]], text, ["bad"], 1),
-        doc.ReportTable([text, text], [[text, text]], text, sentences=True),
+        doc.ReportTable([text, text], [[text, text]], text, ["bad"]),
         doc.ReportTable([text, text], [[text, text]], text, numeric=True),
         doc.HeatMap(text, [(text, text)], [(text, [box])], text),
         doc.Figures([line]),
@@ -85,12 +84,6 @@ def test_the_terminal_leaves_out_details_and_ends_with_the_verdict():
     assert shown.split() == ["Some", "text.", "The", "verdict."]
     assert "Folded." in markdown(report)
     assert "Fine print." in markdown(report)
-
-
-def test_a_row_of_a_wide_table_is_a_sentence_on_the_terminal():
-    header, row = ["table", "verdict", "difference", "more"], ["Iris", "better", "−1", "–"]
-    table = doc.ReportTable(header, [row], verdict=1, sentences=True)
-    assert terminal(doc.Document("", [table])).strip() == "Iris: better; difference: −1"
 
 
 def test_only_significant_boxes_are_shaded():

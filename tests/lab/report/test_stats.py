@@ -11,6 +11,7 @@ from scipy import stats
 
 from kmixup.lab.report.stats import (
     BETWEEN_HALVES,
+    Comparison,
     Outcome,
     PairedDifference,
     Partition,
@@ -18,11 +19,10 @@ from kmixup.lab.report.stats import (
     friedman,
     holm,
     interval,
-    lowest,
+    mood_of,
     nemenyi,
     rank,
     split_choice,
-    verdict,
 )
 
 # AUC of C4.5 with four ways of choosing m and cf on 14 data sets, Demšar 2006, table 6; the last
@@ -91,15 +91,6 @@ def test_errors_that_differ_by_rounding_share_a_rank():
     ranking = rank(["a", "b"], [[0.1 + 0.2, 0.3], [1.0, 1.0]])
     assert ranking.ranks == (1.5, 1.5)
     assert (ranking.p, ranking.critical, ranking.differ) == (None, None, False)
-
-
-def test_a_single_data_set_is_ranked_without_a_test():
-    assert rank(["a", "b", "c"], [[3.0, 1.0, 2.0]]).p is None
-
-
-def test_errors_of_another_shape_raise():
-    with pytest.raises(ValueError, match=r"errors must have a row for each data set and 2 columns"):
-        rank(["a", "b"], [[1.0, 2.0, 3.0]])
 
 
 @given(st.lists(st.tuples(st.integers(0, 999), st.integers(0, 999)), min_size=2, max_size=30))
@@ -195,8 +186,12 @@ def test_holm_is_the_closure_of_bonferronis_tests(values):
     assert holm(values) == pytest.approx(expected)
 
 
+def judged(difference, **options):
+    return Comparison(new="k-mixup", old="mixup", difference=difference, **options)
+
+
 def outcome(difference, **options):
-    return verdict(difference, "k-mixup", "mixup", **options).outcome
+    return judged(difference, **options).outcome
 
 
 def test_an_effect_size_is_ruled_out_only_beyond_the_papers_own_noise():
@@ -219,15 +214,16 @@ def test_better_needs_significance_after_the_correction():
     better = PairedDifference(-1.0, -1.5, -0.5, trials=20, p=0.03)
     assert outcome(better) is Outcome.BETTER
     assert outcome(better, p=0.04) is Outcome.BETTER
-    corrected = verdict(better, "k-mixup", "mixup", p=0.06)
+    corrected = judged(better, p=0.06)
     assert (corrected.outcome, corrected.side) == (Outcome.NOT_SIGNIFICANT, 0)
-    assert corrected.mood == "open"
-    assert "better" not in corrected.text
+    assert mood_of([corrected]) == mood_of([judged(better), corrected]) == "open"
+    assert mood_of([judged(better)]) == "good"
+    assert "better" not in corrected.verdict
 
 
 def test_without_enough_trials_there_is_no_verdict():
-    unknown = verdict(None, "k-mixup", "mixup", why="ERM was not run")
-    assert (unknown.outcome, unknown.text) == (Outcome.UNKNOWN, "no verdict: ERM was not run")
+    unknown = judged(None, why="ERM was not run")
+    assert (unknown.outcome, unknown.verdict) == (Outcome.UNKNOWN, "no verdict: ERM was not run")
 
 
 def chosen(new, old):
@@ -235,8 +231,8 @@ def chosen(new, old):
     families = [[dict(enumerate(errors)) for errors in family] for family in (new, old)]
 
     def choose(seeds):
-        best = [family[lowest(family, seeds)] for family in families]
-        return best[0], best[1]
+        new, old = (min(f, key=lambda e: sum(e[seed] for seed in seeds)) for f in families)
+        return new, old
 
     return split_choice(families, choose)
 

@@ -81,7 +81,9 @@ def test_the_record_says_what_was_run_and_its_result_is_the_last_epochs(tmp_path
     assert json.loads((tmp_path / "record.json").read_text()) == written
     assert Trial.from_dict(written["trial"]) == this
     assert [entry["epoch"] for entry in written["epochs"]] == [1, 2, 3, 4, 5, 6]
-    assert [entry["rate"] for entry in written["epochs"]] == list(this.protocol.rates())
+    assert [entry["rate"] for entry in written["epochs"]] == [
+        this.protocol.rate_at(i) for i in range(6)
+    ]
     errors = [entry["error"] for entry in written["epochs"]]
     assert written["result"]["error"] == errors[-1]
     assert set(written["result"]) >= {"error", "nll", "ece"}
@@ -238,7 +240,7 @@ def test_killed_at_any_moment_and_resumed_the_weights_are_the_same_bits(tmp_path
 
 def test_a_folder_with_a_run_is_not_overwritten(tmp_path):
     run(trial(), out=tmp_path)
-    with pytest.raises(ValueError, match="holds a run with 4 epochs done: set resume"):
+    with pytest.raises(ValueError, match="holds a run with 4 epochs done: resume it"):
         run(trial(), out=tmp_path)
 
 
@@ -317,8 +319,8 @@ def test_weights_that_overflow_in_the_last_step_are_noticed(monkeypatch):
     [
         ({"device": "tpu"}, "device must be one of auto, cpu, cuda, mps, got 'tpu'"),
         ({"devices": 0}, "devices must be a whole number, at least 1, got 0"),
-        ({"resume": True}, "resume needs the folder of the run: set out"),
-        ({"tensorboard": True}, "tensorboard needs the folder of the run: set out"),
+        ({"resume": True}, "resume needs a folder: set out"),
+        ({"tensorboard": True}, "tensorboard needs a folder: set out"),
         ({"out": __file__}, "out must be a folder, .*test_loop.py is a file"),
         (
             {"devices": 9},
@@ -333,7 +335,7 @@ def test_circumstances_that_cannot_be_are_refused(circumstances, message):
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is one")
 def test_a_device_that_is_not_there_is_refused():
-    with pytest.raises(ValueError, match="device 'cuda' is not there on this machine"):
+    with pytest.raises(ValueError, match="device must be one that this machine has, got 'cuda'"):
         train(trial(), device="cuda")
 
 

@@ -13,7 +13,7 @@ from kmixup.lab.experiments.units import done, in_fleets
 from kmixup.lab.train import checkpoint, loop
 from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.fleet import train_fleet
-from kmixup.lab.train.setup import network, strengths
+from kmixup.lab.train.setup import network, optimiser_of, strengths
 from kmixup.lab.train.step import Step, gather
 from kmixup.lab.train.streams import Streams, epoch
 
@@ -29,19 +29,51 @@ def photo_trial(method=None, protocol=FAST, model="preact-resnet14", **settings)
 
 def test_the_new_settings_at_their_defaults_leave_the_id_as_it_was():
     plain = Trial("iris", "mlp-iris")
-    off = Protocol(warmup=0, drop_last=False)
+    off = Protocol(warmup=0, drop_last=False, schedule="step", nesterov=False)
     assert Trial("iris", "mlp-iris", protocol=off, clean_statistics=False).id == plain.id
     for setting in (
         {"warmup": 0.1}, {"test_every": 2}, {"layout": "channels_last"}, {"drop_last": True},
-        {"clean_pass": "matched"},
+        {"clean_pass": "matched"}, {"schedule": "cosine"}, {"nesterov": True},
     ):  # fmt: skip
         assert Trial("iris", "mlp-iris", protocol=Protocol(**setting)).id != plain.id
 
 
 def test_the_rate_rises_in_equal_steps_and_then_falls_at_its_milestones():
-    rates = Protocol(epochs=20, rate=0.1, warmup=0.2).rates()
-    assert rates[:5] == pytest.approx((0.025, 0.05, 0.075, 0.1, 0.1))
-    assert rates[4:] == Protocol(epochs=20, rate=0.1).rates()[4:]
+    warm, plain = Protocol(epochs=20, rate=0.1, warmup=0.2), Protocol(epochs=20, rate=0.1)
+    assert [warm.rate_at(i) for i in range(5)] == pytest.approx((0.025, 0.05, 0.075, 0.1, 0.1))
+    assert all(warm.rate_at(i) == plain.rate_at(i) for i in range(4, 20))
+    # within an epoch the learning rate is constant
+    assert [warm.rate_at(i, steps=3) for i in range(60)] == [
+        warm.rate_at(i // 3) for i in range(60)
+    ]
+
+
+def test_a_warmup_of_whole_steps_rises_within_the_epoch():
+    protocol = Protocol(epochs=2, rate=0.1, warmup=4, milestones=())
+    rising = [protocol.rate_at(i, steps=5) for i in range(10)]
+    assert rising == pytest.approx([0.025, 0.05, 0.075] + [0.1] * 7)
+    assert Protocol(warmup=4) == Protocol(warmup=4.0)
+
+
+def test_the_cosine_schedule_is_that_of_torch_and_has_no_milestones():
+    protocol = Protocol(epochs=3, rate=0.2, schedule="cosine")
+    assert protocol.milestones == ()
+    optimiser = optimiser_of([torch.zeros(1, requires_grad=True)], protocol)
+    annealing = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, T_max=12)
+    for step in range(12):
+        assert protocol.rate_at(step, steps=4) == pytest.approx(annealing.get_last_lr()[0])
+        optimiser.step()
+        annealing.step()
+
+
+@pytest.mark.parametrize("setting", [{"schedule": "cosine", "warmup": 3}, {"nesterov": True}])
+def test_a_fleet_trains_by_the_schedule_and_momentum_of_its_members_alone(setting):
+    trial = Trial("iris", "mlp-iris", protocol=replace(FAST, **setting))
+    (member,), alone = train_fleet([trial]), run(trial)
+    torch.testing.assert_close(member.net.state_dict(), alone.net.state_dict())
+    assert not same(alone, run(replace(trial, protocol=FAST)))
+    rates = [entry["rate"] for entry in alone.record["epochs"]]
+    assert rates == [entry["rate"] for entry in member.record["epochs"]]
 
 
 # rarer tests

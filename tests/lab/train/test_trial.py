@@ -13,28 +13,31 @@ from kmixup.lab.train.step import mixer_of
 from kmixup.matching import Nearest, Optimal
 
 
+def rates(protocol):
+    return [protocol.rate_at(epoch) for epoch in range(protocol.epochs)]
+
+
 def test_the_defaults_are_those_of_the_paper():
-    rates = Protocol().rates()
-    assert len(rates) == 200
-    assert [rates[i] for i in (0, 99, 100, 149, 150, 199)] == pytest.approx(
+    assert [Protocol().rate_at(i) for i in (0, 99, 100, 149, 150, 199)] == pytest.approx(
         [0.1, 0.1, 0.01, 0.01, 0.001, 0.001]
     )
     assert (Protocol().momentum, Protocol().weight_decay) == (0.9, 1e-4)
 
 
 def test_epochs_scale_the_milestones():
-    assert Protocol(epochs=8).rates() == pytest.approx([0.1] * 4 + [0.01] * 2 + [0.001] * 2)
-    assert Protocol(epochs=3).rates() == pytest.approx([0.1, 0.1, 0.01])
-    assert Protocol(epochs=1).rates() == (0.1,)
+    assert rates(Protocol(epochs=8)) == pytest.approx([0.1] * 4 + [0.01] * 2 + [0.001] * 2)
+    assert rates(Protocol(epochs=3)) == pytest.approx([0.1, 0.1, 0.01])
+    assert rates(Protocol(epochs=1)) == [0.1]
 
 
 @pytest.mark.parametrize("epochs", [3, 6, 30, 300])
 def test_speech_divides_the_rate_at_every_third(epochs):
     protocol = defaults_for("speech-commands").protocol
     assert (protocol.epochs, protocol.rate) == (30, 3e-3)
-    rates = Protocol(epochs=epochs, rate=3e-3, milestones=protocol.milestones).rates()
     third = epochs // 3
-    assert rates == pytest.approx([3e-3] * third + [3e-4] * third + [3e-5] * third)
+    assert rates(replace(protocol, epochs=epochs)) == pytest.approx(
+        [3e-3] * third + [3e-4] * third + [3e-5] * third
+    )
 
 
 def test_tables_get_the_rate_of_uci_and_only_cifar_is_cropped():
@@ -123,7 +126,10 @@ def test_a_trial_survives_json():
         (lambda: Protocol(milestones=(0.7, 0.5)), "milestones must be rising shares"),
         (lambda: Protocol(milestones=(100,)), "milestones must be rising shares"),
         (lambda: Protocol(precision="fp8"), "precision must be one of fp32, bf16, got 'fp8'"),
-        (lambda: Protocol(warmup=1.0), r"warmup must be a share of the epochs in \[0, 1\), got 1"),
+        (lambda: Protocol(warmup=1.5), r"warmup must be a share .* or a whole number .*, got 1.5"),
+        (lambda: Protocol(warmup=-1), r"warmup must be a share of the epochs in \[0, 1\) or"),
+        (lambda: Protocol(schedule="sine"), "schedule must be one of step, cosine, got 'sine'"),
+        (lambda: Protocol(momentum=0, nesterov=True), "nesterov needs a momentum above 0, got"),
         (lambda: Protocol(test_every=0), "test_every must be a whole number, at least 1, got 0"),
         (lambda: Protocol(layout="nhwc"), "layout must be one of channels_last, got 'nhwc'"),
         (lambda: Protocol(clean_pass="no"), "clean_pass must be one of always, matched, got 'no'"),

@@ -229,8 +229,8 @@ def test_each_process_keeps_and_resumes_a_memory_and_an_average_of_its_own(
         step = Step(net, this, data, Streams(0, rank), 1.0)
         step.load_rank_state(state)
         if step.memory is not None:
-            kept.append(step.memory.get_extra_state()["rows"]["x"][0])
-            assert torch.equal(kept[-1], state["memory"]["rows"]["x"][0])
+            kept.append(step.memory.get_extra_state()["rows"]["x"])
+            assert torch.equal(kept[-1], state["memory"]["rows"]["x"])
         else:  # batch norm has seen the samples of its own process
             kept.append(step.table.average.module[1].running_mean)
             assert torch.equal(kept[-1], state["features"]["average"]["module.1.running_mean"])

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from kmixup.calibration import Calibration
 from kmixup.calibration import calibrate as find
+from kmixup.lab.checks import check_whole
 from kmixup.lab.commands.options import DataName, import_from_here, spinner
 from kmixup.lab.data import load
 from kmixup.lab.formatting import TextTable
@@ -49,6 +50,7 @@ def calibrate(
         augment: Crop and flip images first. By default as training does.
         seed: Seed of the split and of the sampling.
     """
+    check_whole("seed", seed, least=0)
     import_from_here(data)
     with spinner(f"matching samples of {data}"):
         loaded = load(data, seed=seed, **vars(reading))

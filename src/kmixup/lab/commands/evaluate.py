@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+from kmixup.lab.commands.options import print_status
 from kmixup.lab.train.config import Flag
 from kmixup.lab.train.model import load
 
@@ -41,4 +42,8 @@ def evaluate(
         raise ValueError(f"there is no file or folder {samples!r} to evaluate on")
     if allow_code:
         sys.path.append(os.getcwd())
-    print(load(run, allow_code=allow_code).evaluate(samples, target=target, threshold=threshold))
+    model = load(run, allow_code=allow_code)
+    evaluation = model.evaluate(samples, target=target, threshold=threshold)
+    for note in evaluation.notes:
+        print_status(note)
+    print(evaluation)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from kmixup.lab.checks import check_whole
 from kmixup.lab.commands.options import DataName, import_from_here, print_columns, typed
@@ -17,6 +18,7 @@ def inspect(
     alpha: float = 1.0,
     largest_k: int = 256,
     size: int = 10_000,
+    pairing: Literal["loaders", "batch"] = "loaders",
     seed: int = 0,
     reading: DataOptions = DataOptions(),
     out: Path | None = None,
@@ -47,6 +49,7 @@ def inspect(
         alpha: Alpha of mixup, to compare strengths with.
         largest_k: Largest k, in powers of two.
         size: Number of samples to inspect, drawn at random where there are more.
+        pairing: Source of partners, as in kmixup train: a second loader, or the same batch.
         seed: Seed of the split and of all random draws.
         out: Folder of the page. By default one in out/inspect.
         page: Write inspect.html.
@@ -70,6 +73,7 @@ def inspect(
             alpha=alpha,
             largest_k=largest_k,
             size=size,
+            pairing=pairing,
             seed=seed,
             watch=lambda k: status.update(Text(f"matching samples of {data} at k = {k}")),
         )

@@ -5,35 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 
 from kmixup.lab.data import download, folders, images, speech, toy, uci
-from kmixup.lab.data.dataset import Dataset, Parts, Samples
+from kmixup.lab.data.dataset import Dataset, Samples
 from kmixup.lab.data.download import Remote
 from kmixup.lab.files import read_lines
 
 Kind = Literal["toy", "table", "image", "speech"]
 
 
-@dataclass(frozen=True)
-class Request:
-    """What a reader is asked for.
+class Request(NamedTuple):
+    """What a reader is asked for."""
 
-    Attributes:
-        paths: the files of the entry, in its order.
-        limit: how many samples of each part are needed; None for all.
-        scaling: the name of the scaling; Abalone's columns depend on it.
-        seed: of a toy's points.
-        size: the number of a toy's points; None for the usual one.
-    """
-
-    paths: tuple[Path, ...]
-    limit: int | None
-    scaling: str
-    seed: int
-    size: int | None
+    paths: tuple[Path, ...]  # files of the entry, in its order
+    limit: int | None  # how many samples of each part are needed; None for all
+    scaling: str  # Abalone's columns depend on it
+    seed: int  # of a toy's points
+    size: int | None  # the number of a toy's points; None for the usual one
 
 
 @dataclass(frozen=True)
@@ -66,7 +57,7 @@ class Entry:
     shape: tuple[int, ...]
     licence: str
     source: str
-    read: Callable[[Request], Samples | Parts]
+    read: Callable[[Request], Samples]
     paper: str | None = None
     default: str | None = None
     remotes: tuple[Remote, ...] = ()
@@ -105,8 +96,9 @@ def _toy(name: str, title: str) -> Entry:
 
 def _idx(name: str, title: str, url: str, licence: str, source: str, paper: str | None,
          classes: tuple[str, ...], remotes: dict[str, tuple[int, str]]) -> Entry:  # fmt: skip
-    def read(r: Request) -> Parts:
-        return Parts(*images.read_idx(*r.paths[:2]), *images.read_idx(*r.paths[2:]), classes)
+    def read(r: Request) -> Samples:
+        x, y = images.read_idx(*r.paths[:2])
+        return Samples(x, y, classes, *images.read_idx(*r.paths[2:]))
 
     return Entry(
         name, "image", title, 60_000, 10_000, 10, (1, 28, 28), licence, source,
@@ -125,23 +117,21 @@ def _uci(name: str, title: str, rows: int, classes: int, columns: int, source: s
     )  # fmt: skip
 
 
-def _cifar(r: Request, *, label_bytes: int, classes: int) -> Parts:
-    names, test, *train = r.paths
-    read = [images.read_cifar(p, label_bytes=label_bytes, classes=classes) for p in [test, *train]]
-    x_train, y_train = (torch.cat(batches) for batches in zip(*read[1:], strict=True))
-    return Parts(x_train, y_train, *read[0], _names(names, classes))
+def _cifar(r: Request, *, label_bytes: int, classes: int) -> Samples:
+    first, *paths = r.paths
+    names = tuple(line for line in read_lines(first) if line)
+    if len(names) != classes:
+        raise ValueError(f"{first} must name {classes} classes, names {len(names)}")
+    test, *train = (
+        images.read_cifar(path, label_bytes=label_bytes, classes=classes) for path in paths
+    )
+    x, y = (torch.cat(batches) for batches in zip(*train, strict=True))
+    return Samples(x, y, names, *test)
 
 
-def _names(path: Path, count: int) -> tuple[str, ...]:
-    names = tuple(line for line in read_lines(path) if line)
-    if len(names) != count:
-        raise ValueError(f"{path} must name {count} classes, names {len(names)}")
-    return names
-
-
-def _svhn(r: Request) -> Parts:
-    (x_train, y_train), (x_test, y_test) = map(images.read_svhn, r.paths)
-    return Parts(x_train, y_train, x_test, y_test, DIGITS)
+def _svhn(r: Request) -> Samples:
+    (x, y), test = map(images.read_svhn, r.paths)
+    return Samples(x, y, DIGITS, *test)
 
 
 def _batches(count: int) -> tuple[str, ...]:

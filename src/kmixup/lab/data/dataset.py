@@ -16,95 +16,59 @@ if TYPE_CHECKING:  # pandas loads slowly, and only your own tables need it
     from kmixup.columns import TableEncoder
 
 
-@dataclass(frozen=True, eq=False)
-class UnfittedTable:
-    """Your own table before it is split.
-
-    Attributes:
-        encoder: the kinds of its columns; it is fitted to the training rows later.
-        values: a data frame of values, as the encoder reads them.
-    """
-
-    encoder: TableEncoder
-    values: Any
+EMPTY = torch.empty(0)
 
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Inputs with one target each, not split yet.
+    """Raw inputs and targets, as a reader returns them.
 
-    Attributes:
-        x: inputs `(n, ...)`; with a `table`, the numbers `(n,)` of its rows.
-        y: class indices `(n,)`, or the numbers of a regression.
-        classes: names of the classes; empty for a regression.
-        table: your own table.
-        notes: what a user should know about the reading.
-        columns: names of the inputs of a published table.
+    Without a test part of their own, `x_test` is empty until `split`. With an `encoder`, for
+    your own tables, inputs are the numbers of rows in `frame`.
     """
 
-    x: Tensor
-    y: Tensor
-    classes: tuple[str, ...]
-    table: UnfittedTable | None = None
-    notes: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-
-    def divided(self, train: Tensor, test: Tensor) -> Parts:
-        """Return the parts with these indices."""
-        x, y, common = self.x, self.y, (self.table, self.notes, self.columns)
-        return Parts(x[train], y[train], x[test], y[test], self.classes, *common)
-
-
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """A training and a test part, each as in `Samples`.
-
-    Attributes:
-        x_train, x_test: raw inputs `(n, ...)`.
-        y_train, y_test: targets `(n,)`.
-        classes, table, notes, columns: as in `Samples`.
-        split_by_seed: whether a seed decided which sample is in which part.
-    """
-
-    x_train: Tensor
-    y_train: Tensor
-    x_test: Tensor
-    y_test: Tensor
-    classes: tuple[str, ...]
-    table: UnfittedTable | None = None
-    notes: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
+    x: Tensor  # (n, ...)
+    y: Tensor  # class indices (n,), or the numbers of a regression
+    classes: tuple[str, ...]  # empty for a regression
+    x_test: Tensor = EMPTY
+    y_test: Tensor = EMPTY
+    encoder: TableEncoder | None = None  # fitted to the training rows in `prepare`
+    frame: Any = None  # a data frame of values, as the encoder reads them
+    notes: tuple[str, ...] = ()  # what a user should know about the reading
+    columns: tuple[str, ...] = ()  # names of the inputs of a published table
     split_by_seed: bool = False
 
-    def first(self, limit: int | None) -> Parts:
-        """Return the first `limit` samples of each part, or all of it where it has fewer."""
-        x, y, x_test, y_test = self.x_train, self.y_train, self.x_test, self.y_test
-        return replace(
-            self, x_train=x[:limit], y_train=y[:limit], x_test=x_test[:limit], y_test=y_test[:limit]
-        )
+    def divided(self, train: Tensor, test: Tensor) -> Samples:
+        """Return the samples with these indices as training and test part."""
+        x, y = self.x, self.y
+        return replace(self, x=x[train], y=y[train], x_test=x[test], y_test=y[test])
 
-    def drawn(self, samples: int, seed: int) -> Parts:
+    def first(self, limit: int | None) -> Samples:
+        """Return the first `limit` samples of each part, or all of it where it has fewer."""
+        names = ("x", "y", "x_test", "y_test")
+        return replace(self, **{name: getattr(self, name)[:limit] for name in names})
+
+    def drawn(self, samples: int, seed: int) -> Samples:
         """Draw training samples at random, and keep the whole test part.
 
         Every class gets the same number of samples, as far as it has so many. Targets of a
         regression are not considered.
         """
-        n = len(self.y_train)
+        n = len(self.y)
         if not 1 <= samples <= n:
             raise SettingError(
                 "samples",
                 f"must be a number from 1 to {n:,}, that of the training samples, got {samples}",
             )
         order = torch.randperm(n, generator=_generator(seed, "samples"))
-        if not self.y_train.is_floating_point():
+        if not self.y.is_floating_point():
             # the first of every class, then the second of every class, and so on
             turn = torch.empty_like(order)
-            for label in self.y_train.unique():
-                own = (self.y_train[order] == label).nonzero().flatten()
+            for label in self.y.unique():
+                own = (self.y[order] == label).nonzero().flatten()
                 turn[own] = torch.arange(len(own))
             order = order[turn.argsort(stable=True)]
-        chosen = order[:samples]
-        return replace(self, x_train=self.x_train[chosen], y_train=self.y_train[chosen])
+        return replace(self, x=self.x[order[:samples]], y=self.y[order[:samples]])
 
 
 @dataclass(frozen=True)
@@ -137,19 +101,18 @@ class Holdout:
             )
         return left
 
-    def of(self, parts: Parts, limit: int | None = None) -> Parts:
+    def of(self, samples: Samples, limit: int | None = None) -> Samples:
         """Divide the first `limit` training samples into a training and a validation part.
 
         >>> x, y = torch.arange(10.0)[:, None], torch.zeros(10, dtype=torch.long)
-        >>> parts = Holdout(0.2).of(Parts(x, y, x, y, ("a",)))
-        >>> len(parts.x_train), len(parts.x_test)
+        >>> held_out = Holdout(0.2).of(Samples(x, y, ("a",)))
+        >>> len(held_out.x), len(held_out.x_test)
         (8, 2)
         """
-        x, y = parts.x_train[:limit], parts.y_train[:limit]
-        held = len(x) - self.left(len(x))
-        order = torch.randperm(len(x), generator=_generator(self.seed, "validation"))
-        samples = Samples(x, y, parts.classes, parts.table, parts.notes, parts.columns)
-        return samples.divided(train=order[held:], test=order[:held])
+        n = len(samples.x[:limit])
+        held = n - self.left(n)
+        order = torch.randperm(n, generator=_generator(self.seed, "validation"))
+        return replace(samples.divided(order[held:], order[:held]), split_by_seed=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,13 +211,12 @@ def normalise(x: Tensor, mean: Tensor, std: Tensor) -> Tensor:
 
 
 def split(
-    samples: Samples | Parts, *, seed: int, test_size: float | None = None, stratify: bool = False
-) -> Parts:
+    samples: Samples, *, seed: int, test_size: float | None = None, stratify: bool = False
+) -> Samples:
     """Split at random, by default with a third (rounded up) for testing: 100 / 50 of Iris's 150.
 
-    Parts, which have a split of their own, are returned as they are.
-
-    Only `seed` decides, so trial t of any experiment uses the split of seed t.
+    Samples with a test part of their own are returned as they are. Only `seed` decides, so trial
+    t of any experiment uses the split of seed t.
 
     Args:
         samples: what to split.
@@ -262,11 +224,11 @@ def split(
         test_size: share of the test part.
         stratify: take the same share of each class, and leave one sample of each to train on.
     """
-    if isinstance(samples, Parts):
+    if len(samples.x_test):
         if test_size is not None:
-            raise ValueError(
-                "test_size must not be given for data with a test part of their own, got "
-                f"{test_size}"
+            raise SettingError(
+                "test_size",
+                f"must not be given for data with a test part of their own, got {test_size}",
             )
         return samples
     n = len(samples.x)
@@ -290,7 +252,7 @@ def split(
                 f"a data set needs a class of two samples or more to be split, got {n} samples of "
                 f"{len(by_class)} classes: add samples, or pass a test part (--test)"
             )
-    return replace(samples.divided(train=train, test=test), split_by_seed=True)
+    return replace(samples.divided(train, test), split_by_seed=True)
 
 
 def _generator(seed: int, purpose: str) -> torch.Generator:

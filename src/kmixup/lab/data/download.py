@@ -16,26 +16,19 @@ from urllib.parse import unquote
 
 from filelock import FileLock
 
-from kmixup.lab.files import digest_of
+from kmixup.lab.files import digest_of, parsing
 
 PARTS = ("-sample", "-subset")  # suffixes of folders that hold a part of a data set
 
 
 @dataclass(frozen=True)
 class Remote:
-    """A file to download; an archive is unpacked afterwards.
-
-    Attributes:
-        url: where it is.
-        size: its bytes.
-        sha256: its checksum.
-        published: where the checksum was published.
-    """
+    """A file to download; an archive is unpacked afterwards."""
 
     url: str
-    size: int
+    size: int  # in bytes
     sha256: str
-    published: str = "published in tensorflow_datasets"
+    published: str = "published in tensorflow_datasets"  # where the checksum comes from
 
     @property
     def name(self) -> str:
@@ -78,18 +71,23 @@ def places(folders: Sequence[str], *, parts: bool = False) -> list[Path]:
     return whole + partial if parts else whole
 
 
+def present(wanted: Sequence[str], place: Path) -> dict[str, Path]:
+    """Return those of the `wanted` files that are in `place`, or in its archive's inner folder."""
+    paths = {}
+    for name in wanted:
+        for path in (place / Path(name).name, place / name):
+            if path.is_file():
+                paths[name] = path
+    return paths
+
+
 def find(wanted: Sequence[str], among: Sequence[Path]) -> list[Path] | None:
     """Return the `wanted` files, all in the first place that has every one of them."""
     for place in among:
-        paths = [_in(place, name) for name in wanted]
-        if None not in paths:
-            return [path for path in paths if path is not None]
+        paths = present(wanted, place)
+        if len(paths) == len(wanted):
+            return list(paths.values())
     return None
-
-
-def missing(wanted: Sequence[str], place: Path) -> list[str]:
-    """Return those of the `wanted` files that `place` lacks."""
-    return [name for name in wanted if _in(place, name) is None]
 
 
 def verify(path: Path, remote: Remote) -> None:
@@ -100,14 +98,6 @@ def verify(path: Path, remote: Remote) -> None:
             f"{path} must have the SHA-256 {remote.sha256} ({remote.published}), has {actual}: "
             f"it is damaged or another file; fetch it again from {remote.url}"
         )
-
-
-def _in(place: Path, name: str) -> Path | None:
-    """Return `name` in `place`, or in the folder inside an archive if `place` is that folder."""
-    for path in (place / name, place / Path(name).name):
-        if path.is_file():
-            return path
-    return None
 
 
 SILENCE = 30  # seconds without a byte after which a connection is closed
@@ -126,44 +116,35 @@ def download(
     part = into.with_name(f".{into.name}.part")
     with FileLock(into.with_name(f".{into.name}.lock")):
         shutil.rmtree(part, ignore_errors=True)  # of a process that was killed
-        if not missing(wanted, into):
+        if find(wanted, [into]):
             return
         try:
             for remote in remotes:
-                if not (into / remote.name).is_file():
-                    _download(remote, part, into, progress)
+                if remote.is_archive and into.exists():
+                    raise ValueError(
+                        f"{into} must not exist before {remote.name} is unpacked there: move it "
+                        "away"
+                    )
+                if (into / remote.name).is_file():
+                    continue
+                file = _retrieve(remote, part, progress)
+                if remote.is_archive:
+                    unpack(file, part / "unpacked")
+                    os.replace(part / "unpacked", into)
+                else:
+                    into.mkdir(exist_ok=True)
+                    os.replace(file, into / remote.name)
         finally:
             shutil.rmtree(part, ignore_errors=True)
-
-
-def _download(remote: Remote, part: Path, into: Path, progress: bool) -> None:
-    if remote.is_archive and into.exists():
-        raise ValueError(
-            f"{into} must not exist before {remote.name} is unpacked there: move it away"
-        )
-    file = _retrieve(remote, part, progress)
-    if remote.is_archive:
-        unpack(file, part / "unpacked")
-        os.replace(part / "unpacked", into)
-    else:
-        into.mkdir(exist_ok=True)
-        os.replace(file, into / remote.name)
 
 
 def unpack(archive: Path, into: Path) -> None:
     """Unpack a tar or zip archive into the new folder `into`; nothing can escape from it."""
     into.mkdir(parents=True)
-    try:
-        if archive.suffix == ".zip":  # skips paths that lead outside, and makes no links
-            shutil.unpack_archive(archive, into)
-        else:
-            shutil.unpack_archive(archive, into, filter="data")
-    except Exception as error:  # a damaged archive fails in many ways
-        shutil.rmtree(into)
-        raise ValueError(
-            f"{archive} must be a whole archive that stays in its folder, could not be unpacked: "
-            f"{error}"
-        ) from error
+    # the module for zip skips paths that lead outside and makes no links, and takes no filter
+    options: dict[str, Any] = {} if archive.suffix == ".zip" else {"filter": "data"}
+    with parsing(archive, "archive that stays in its folder"):
+        shutil.unpack_archive(archive, into, **options)
 
 
 def _retrieve(remote: Remote, folder: Path, progress: bool) -> Path:
@@ -181,12 +162,9 @@ def _retrieve(remote: Remote, folder: Path, progress: bool) -> Path:
                 f"it must have {remote.size:,} bytes, {size:,} came; it may be a login page"
             )
 
+    checksum = f"sha256:{remote.sha256}"
     try:
-        return Path(
-            pooch.retrieve(
-                remote.url, f"sha256:{remote.sha256}", remote.name, folder, downloader=fetch
-            )
-        )
+        return Path(pooch.retrieve(remote.url, checksum, remote.name, folder, downloader=fetch))
     except ValueError as error:
         raise ValueError(
             f"{remote.url} must have the SHA-256 {remote.sha256} ({remote.published}), the "
@@ -214,22 +192,21 @@ def _chunks(remote: Remote, progress: bool) -> Iterator[bytes]:
         tqdm(total=remote.size, disable=not progress, **look) as bar,
     ):
         response.raise_for_status()
-        start, count, whole = time.monotonic(), 0, 0
+        start, before, count = time.monotonic(), 0, 0
         try:
-            while whole <= remote.size and (
+            while count <= remote.size and (
                 chunk := response.raw.read1(1 << 16, decode_content=True)
             ):
                 yield chunk
                 bar.update(len(chunk))
-                whole += len(chunk)
                 count += len(chunk)
                 waited = time.monotonic() - start
                 if waited >= PATIENCE:
-                    if count < PATIENCE * SLOWEST:
+                    if count - before < PATIENCE * SLOWEST:
                         raise ConnectionError(
-                            f"only {count:,} bytes came in {waited:.0f} s, fewer than "
+                            f"only {count - before:,} bytes came in {waited:.0f} s, fewer than "
                             f"{SLOWEST:,} a second"
                         )
-                    start, count = time.monotonic(), 0
+                    start, before = time.monotonic(), count
         except HTTPError as error:
             raise ConnectionError(str(error)) from error

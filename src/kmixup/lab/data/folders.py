@@ -3,72 +3,72 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from itertools import zip_longest
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from kmixup.lab.data.dataset import Parts, Samples
+from kmixup.lab.data.dataset import Samples
 from kmixup.lab.data.images import SUFFIXES, Size, read_images
 from kmixup.lab.files import check_regular, read_lines
 
 TINY_SIZE = (64, 64)
 
-T = TypeVar("T")
 Labelled = list[tuple[Path, int]]
 
 
-def read_tiny_imagenet(folder: Path, limit: int | None = None) -> Parts:
+def read_tiny_imagenet(folder: Path, limit: int | None = None) -> Samples:
     """Read Tiny ImageNet; its validation images are the test part: its test images have no labels.
 
-    The classes are those of `wnids.txt`, in its order, by their first name in `words.txt`. Images
-    are taken in turn from every class, so that the first ones are not all of one class.
+    The classes are those of `wnids.txt`, in its order, by their first name in `words.txt`.
     """
     ids = [line for line in read_lines(folder / "wnids.txt") if line]
-    index = {wnid: i for i, wnid in enumerate(ids)}
     words = {row[0]: row[1] for row in _columns(folder / "words.txt", 2)}
-    lists = [files(folder / "train" / wnid / "images") for wnid in ids]
-    if not lists or not all(lists):
-        wnid = ids[lists.index([])] if lists else "a class in wnids.txt"
+    train: Labelled = []
+    for i, wnid in enumerate(ids):
+        train += [(path, i) for path in files(folder / "train" / wnid / "images")]
+    if missing := set(range(len(ids) or 1)) - {label for _, label in train}:
+        wnid = ids[min(missing)] if ids else "a class in wnids.txt"
         raise ValueError(f"{folder} must have training images of {wnid}, has none")
-    train = in_turn([(path, i) for path in some] for i, some in enumerate(lists))[:limit]
     annotations = folder / "val" / "val_annotations.txt"
     test: Labelled = []
     for name, wnid, *_ in _columns(annotations, 6)[:limit]:
         path = folder / "val" / "images" / name
-        if wnid not in index:
+        if wnid not in ids:
             raise ValueError(
                 f"{annotations} must name classes of wnids.txt, has {wnid!r} for {name}"
             )
         if Path(name).name != name or not path.is_file():
             raise ValueError(f"{annotations} names an image that is not there, {name}")
-        test.append((path, index[wnid]))
-    (x_train, y_train), (x_test, y_test) = (_read(part, size=TINY_SIZE) for part in (train, test))
+        test.append((path, ids.index(wnid)))
+    (x, y), (x_test, y_test) = (
+        _read(part, size=TINY_SIZE) for part in (in_turn(train)[:limit], test)
+    )
     classes = tuple(words.get(wnid, wnid).split(",")[0] for wnid in ids)
-    return Parts(_rgb(x_train), y_train, _rgb(x_test), y_test, classes)
+    return Samples(_rgb(x), y, classes, _rgb(x_test), y_test)
 
 
-def read_label_folders(folder: Path, resize: Size | None = None) -> Samples | Parts:
+def read_label_folders(folder: Path, resize: Size | None = None) -> Samples:
     """Read `label/*.png`, or `train/label/*.png` with or without `test/label/*.png`.
 
     `resize` is as in `read_images`.
     """
     first = folder / "train" if (folder / "train").is_dir() else folder
     train, classes = labelled(first)
-    if first == folder or not (folder / "test").is_dir():
-        return Samples(*_read(train, resize=resize), classes)
-    test, test_classes = labelled(folder / "test")
-    if new := sorted(set(test_classes) - set(classes)):
-        raise ValueError(
-            f"{folder / 'test'} must have the classes of {folder / 'train'}, {new[0]!r} is not one"
-        )
-    test = [(path, classes.index(test_classes[i])) for path, i in test]
+    test: Labelled = []
+    if first != folder and (folder / "test").is_dir():
+        test, test_classes = labelled(folder / "test")
+        if new := sorted(set(test_classes) - set(classes)):
+            raise ValueError(
+                f"{folder / 'test'} must have the classes of {first}, {new[0]!r} is not one"
+            )
+        test = [(path, classes.index(test_classes[i])) for path, i in test]
     x, y = _read([*train, *test], resize=resize)
     n = len(train)
-    return Parts(x[:n], y[:n], x[n:], y[n:], classes)
+    return Samples(x[:n], y[:n], classes, x[n:], y[n:])
 
 
 def suffixes_in(folder: Path) -> set[str]:
@@ -79,15 +79,16 @@ def suffixes_in(folder: Path) -> set[str]:
 def labelled(folder: Path, suffixes: Iterable[str] = SUFFIXES) -> tuple[Labelled, tuple[str, ...]]:
     """Files of each sub-folder with the index of its name, taken in turn, and the names."""
     names = _labels(folder)
-    by_label = [files(folder / name, suffixes) for name in names]
-    if len(names) < 2 or not all(by_label):
-        empty = next((name for name, some in zip(names, by_label, strict=True) if not some), None)
+    by_label = {name: files(folder / name, suffixes) for name in names}
+    empty = [name for name in names if not by_label[name]]
+    if len(names) < 2 or empty:
         raise ValueError(
             f"{folder} must have a sub-folder of {'/'.join(sorted(suffixes))} files for each of "
             f"two or more classes, has {len(names)} sub-folders"
-            + (f" and no such file in {empty!r}" if empty else "")
+            + (f" and no such file in {empty[0]!r}" if empty else "")
         )
-    return in_turn([(path, i) for path in some] for i, some in enumerate(by_label)), tuple(names)
+    items = [(path, i) for i, paths in enumerate(by_label.values()) for path in paths]
+    return in_turn(items), tuple(names)
 
 
 def files(folder: Path, suffixes: Iterable[str] = SUFFIXES) -> list[Path]:
@@ -113,15 +114,17 @@ def _labels(folder: Path) -> list[str]:
     )
 
 
-def in_turn(lists: Iterable[Sequence[T]]) -> list[T]:
-    """The first of every list, then the second of every list, and so on.
+def in_turn(items: Labelled) -> Labelled:
+    """The first file of every class, then the second of every class, and so on.
 
-    >>> in_turn([[1, 2, 3], [4]])
-    [1, 4, 2, 3]
+    So the first files are not all of one class.
     """
-    gap = object()
-    rounds = zip_longest(*lists, fillvalue=gap)
-    return [item for items in rounds for item in items if item is not gap]  # type: ignore[misc]
+    turns, seen = [], Counter[int]()
+    for path, label in items:
+        turns.append((seen[label], label, path))
+        seen[label] += 1
+    turns.sort(key=lambda turn: turn[:2])
+    return [(path, label) for _, label, path in turns]
 
 
 def _read(items: Labelled, **sizes: Any) -> tuple[Tensor, Tensor]:

@@ -10,10 +10,9 @@ import gzip
 import math
 import os
 import warnings
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from kmixup.lab.checks import SettingError
-from kmixup.lab.files import check_expansion, check_regular
+from kmixup.lab.files import check_expansion, check_regular, parsing
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -74,10 +73,10 @@ def read_svhn(path: Path) -> Images:
     from scipy.io import loadmat, whosmat  # on first use: it loads slowly
 
     packed = path.stat().st_size  # a missing file is reported as such
-    with _whole(path, "MATLAB 5 file"):
+    with parsing(path, "MATLAB 5 file"):
         declared = sum(math.prod(shape) for _, shape, _ in whosmat(path))
     check_expansion(path, packed=packed, declared=declared)
-    with _whole(path, "MATLAB 5 file"):
+    with parsing(path, "MATLAB 5 file"):
         arrays: dict[str, Any] = loadmat(path, variable_names=["X", "y"])
     if missing := {"X", "y"} - arrays.keys():
         raise ValueError(
@@ -94,34 +93,23 @@ def read_svhn(path: Path) -> Images:
     return torch.from_numpy(x.transpose(3, 2, 0, 1).copy()), _labels(digits, 10, path)
 
 
-@contextmanager
-def _whole(path: Path, what: str) -> Iterator[None]:
-    """Turn the errors of parsers, which are of many kinds on damaged files, into one."""
-    try:
-        yield
-    except Exception as error:
-        raise ValueError(f"{path} must be a whole {what}, could not be read: {error}") from error
-
-
 def _idx_array(path: Path, *, dims: int) -> NDArray[np.uint8]:
     """The array of a gzipped IDX file; no more is unpacked than its header declares."""
     header = 4 + 4 * dims
     magic = bytes([0, 0, 8, dims])  # 8: unsigned bytes
-    try:
-        with gzip.open(path) as stream:
+    with gzip.open(path) as stream:
+        with parsing(path, "gzip file"):
             start = stream.read(header)
-            if start[:4] != magic or len(start) < header:
-                raise ValueError(
-                    f"{path} must be an IDX file of bytes in {dims} dimensions "
-                    f"(magic {magic.hex()}), starts with {start[:4].hex() or 'nothing'}"
-                )
-            shape = tuple(int(size) for size in np.frombuffer(start, ">u4", dims, offset=4))
-            size = math.prod(shape)
-            check_expansion(path, packed=path.stat().st_size, declared=size)
-            body = stream.read(size)
-            more = stream.read(1)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} must be a whole gzip file, could not be read: {error}") from error
+        if start[:4] != magic or len(start) < header:
+            raise ValueError(
+                f"{path} must be an IDX file of bytes in {dims} dimensions "
+                f"(magic {magic.hex()}), starts with {start[:4].hex() or 'nothing'}"
+            )
+        shape = tuple(int(size) for size in np.frombuffer(start, ">u4", dims, offset=4))
+        size = math.prod(shape)
+        check_expansion(path, packed=path.stat().st_size, declared=size)
+        with parsing(path, "gzip file"):
+            body, more = stream.read(size), stream.read(1)
     if len(body) != size or more:
         raise ValueError(
             f"{path} must hold {size} bytes after its header, for the shape {shape}, "
@@ -145,10 +133,8 @@ def read_images(
 ) -> Tensor:
     """Read images as uint8 `(n, channels, height, width)`: grey if all of them are, else RGB.
 
-    Args:
-        paths: the files, in the order of the result.
-        size: the width and height that all must have; by default the first image's.
-        resize: the height and width that all are stretched to, whatever they have.
+    All must have the width and height `size`, by default the first image's, or are stretched to
+    the height and width `resize`.
     """
     if resize is not None and min(resize) < 1:
         raise SettingError("resize", f"must be a height and a width of 1 or more, got {resize}")
@@ -158,12 +144,13 @@ def read_images(
         with _opened(path) as image:
             wanted = wanted or image.size
             if resize is None and image.size != wanted:
-                raise _another_size(path, image.size, wanted, None if size else paths)
+                problem = f"{path} must be {_by(wanted)} as the others, is {_by(image.size)}"
+                raise ValueError(problem + ("" if size else _remedy(paths)))
             packed += os.path.getsize(path)
             declared += 3 * math.prod(resize or image.size)
             check_expansion(path.parent, packed=packed, declared=declared)
             grey = grey and image.mode in ("L", "1")
-            with _whole(path, IMAGE):
+            with parsing(path, IMAGE):
                 colours = image.convert("RGB")
             if resize is not None:
                 colours = colours.resize(resize[::-1], BILINEAR)
@@ -181,15 +168,18 @@ def _opened(path: Path) -> Iterator[Image.Image]:
     with path.open("rb") as stream, warnings.catch_warnings():
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # PIXELS is stricter
         try:
-            with _whole(path, IMAGE):
-                # other formats are not tried: that of EPS would start Ghostscript
+            # other formats are not tried: that of EPS would start Ghostscript
+            with parsing(path, IMAGE):
                 image = Image.open(stream, formats=FORMATS)
+            size = _by(image.size) if math.prod(image.size) > PIXELS else ""
         except ValueError as error:
-            if isinstance(error.__cause__, Image.DecompressionBombError):
-                raise _too_large(path, str(error.__cause__)) from error
-            raise
-        if math.prod(image.size) > PIXELS:
-            raise _too_large(path, f"{image.size[0]}×{image.size[1]}")
+            if not isinstance(error.__cause__, Image.DecompressionBombError):
+                raise
+            size = str(error.__cause__)
+        if size:
+            raise ValueError(
+                f"{path} must have at most {PIXELS:,} pixels, is larger ({size}): shrink it"
+            )
         if image.mode.startswith(WIDE):
             raise ValueError(
                 f"{path} must have 8 bits a channel, has Pillow's mode {image.mode}: scale it to "
@@ -198,28 +188,20 @@ def _opened(path: Path) -> Iterator[Image.Image]:
         yield image
 
 
-def _too_large(path: Path, size: str) -> ValueError:
-    return ValueError(f"{path} must have at most {PIXELS:,} pixels, is larger ({size}): shrink it")
+def _by(size: Size) -> str:
+    return f"{size[0]}×{size[1]}"
 
 
-def _another_size(path: Path, size: Size, wanted: Size, paths: Sequence[Path] | None) -> ValueError:
-    """The sizes of all `paths` and the remedy; without them, the one image that differs."""
-    problem = f"{path} must be {wanted[0]}×{wanted[1]} as the others, is {size[0]}×{size[1]}"
-    if paths is None:
-        return ValueError(problem)
-    counts = Counter(filter(None, map(_size_of, paths))).most_common()
-    sizes = ", ".join(f"{width}×{height} ({count:,})" for (width, height), count in counts[:5])
+def _remedy(paths: Sequence[Path]) -> str:
+    """Count the sizes of all images, and say how to make them one."""
+    counts: Counter[Size] = Counter()
+    for path in paths:
+        with suppress(ValueError), _opened(path) as image:
+            counts[image.size] += 1
+    sizes = ", ".join(f"{_by(size)} ({count:,})" for size, count in counts.most_common(5))
     more = f" and {len(counts) - 5:,} other sizes" if len(counts) > 5 else ""
-    width, height = counts[0][0]
-    return ValueError(
-        f"{problem}; there are images of {sizes}{more}: stretch all to one height and width "
+    width, height = counts.most_common(1)[0][0]
+    return (
+        f"; there are images of {sizes}{more}: stretch all to one height and width "
         f"with, for example, --resize {height}x{width}, resize=({height}, {width}) in Python"
     )
-
-
-def _size_of(path: Path) -> Size | None:
-    try:
-        with _opened(path) as image:
-            return image.size
-    except ValueError:
-        return None

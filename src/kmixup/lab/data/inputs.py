@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,40 +23,24 @@ if TYPE_CHECKING:  # pandas loads slowly, and only tables need it
     from kmixup.columns import TableEncoder
 
 
-@dataclass(frozen=True, eq=False)
-class NewSamples:
-    """New samples as a network takes them.
+class NewSamples(NamedTuple):
+    """New samples as a network takes them."""
 
-    Attributes:
-        x: the inputs, `(n, *shape)` in float32.
-        names: the id of each sample (see `sample_ids`), the number of its row, from 1, or its
-            file.
-        notes: what a user should know about the reading.
-    """
-
-    x: Tensor
-    names: tuple[str, ...]
-    notes: tuple[str, ...] = ()
+    x: Tensor  # inputs `(n, *shape)` in float32
+    names: tuple[str, ...]  # ids (see `sample_ids`), numbers of rows from 1, or files
+    notes: tuple[str, ...] = ()  # what a user should know about the reading
 
 
 @dataclass(frozen=True, eq=False)
 class InputPipeline:
-    """How new samples become a network's inputs, with everything that training fitted.
+    """How new samples become a network's inputs, with everything that training fitted."""
 
-    Attributes:
-        shape: of one input.
-        mean, std: of the map from raw inputs to a network's, as in `Dataset`.
-        pixels: whether raw inputs are images of bytes.
-        encoder: how the columns of a table become inputs; None for other data.
-        resize: height and width that images are stretched to; None to raise on other sizes.
-    """
-
-    shape: tuple[int, ...]
-    mean: Tensor
+    shape: tuple[int, ...]  # of one input
+    mean: Tensor  # of the map from raw inputs to a network's, as in `Dataset`
     std: Tensor
-    pixels: bool = False
-    encoder: TableEncoder | None = None
-    resize: Size | None = None
+    pixels: bool = False  # whether raw inputs are images of bytes
+    encoder: TableEncoder | None = None  # of a table's columns
+    resize: Size | None = None  # height and width that images are stretched to
 
     @classmethod
     def of(cls, data: Dataset, resize: Size | None = None) -> InputPipeline:
@@ -64,21 +48,22 @@ class InputPipeline:
         pixels = data.x_train.dtype == torch.uint8
         return cls(data.shape, data.mean, data.std, pixels, data.encoder, resize)
 
-    def read(self, samples: Any) -> NewSamples:
+    def read(self, samples: Any, *, target: str | None = None) -> NewSamples:
         """Return the inputs of new samples.
 
         Args:
             samples: the path of a table, of an `.npz` with an array x or of a folder of images;
                 an array or a tensor of raw inputs `(n, *shape)`; for a table also a data frame,
                 or a list of rows by column name.
+            target: a column of a table that is read elsewhere.
         """
         if isinstance(samples, str | Path):
-            return self._of_path(Path(samples).expanduser())
+            return self._of_path(Path(samples).expanduser(), target)
         if hasattr(samples, "columns") or _are_rows(samples):
             return self._of_rows(samples, "X")
         return self._of_array(samples, "X")
 
-    def _of_path(self, path: Path) -> NewSamples:
+    def _of_path(self, path: Path, target: str | None) -> NewSamples:
         if path.is_dir():
             return self._of_images(path)
         check_regular(path)
@@ -86,24 +71,23 @@ class InputPipeline:
         if kind == ".npz":
             return self._of_array(array_in(read_npz(path), "x", path), str(path))
         if kind in TABLES:
-            from kmixup.columns import KINDS
             from kmixup.lab.data.tables import read_table
 
             columns = self._table(str(path)).columns
-            texts = [column.name for column in columns if KINDS[column.kind].is_text]
-            return self._of_rows(read_table(path, as_text=texts).frame, str(path))
+            texts = [column.name for column in columns if column.kind == "category"]
+            return self._of_rows(read_table(path, as_text=texts).frame, str(path), target)
         raise ValueError(
             f"{path} must be a table ({', '.join(TABLES)}), an .npz or a folder of images, is a "
             f"{path.suffix or 'nameless'} file"
         )
 
-    def _of_rows(self, rows: Any, source: str) -> NewSamples:
+    def _of_rows(self, rows: Any, source: str, target: str | None = None) -> NewSamples:
+        from kmixup.lab.data.tables import named
+
         encoder = self._table(source)
-        try:
+        with named(source):
             values = encoder.read(rows)
-        except ValueError as error:
-            raise ValueError(f"{source}: {error}") from None
-        known = {column.name for column in encoder.columns}
+        known = {target, *(column.name for column in encoder.columns)}
         there = rows.columns if hasattr(rows, "columns") else rows[0]
         notes = [
             f"{count:,} rows of {source} have a category of {name!r} that training did not have: "
@@ -193,13 +177,13 @@ class InputPipeline:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, fit for JSON."""
         return {
-            "shape": list(self.shape),
+            "shape": self.shape,
             "mean": self.mean.tolist(),
             "std": self.std.tolist(),
             "double": self.mean.dtype == torch.float64,
             "pixels": self.pixels,
-            "table": None if self.encoder is None else self.encoder.to_dict(),
-            "resize": None if self.resize is None else list(self.resize),
+            "table": self.encoder and self.encoder.to_dict(),
+            "resize": self.resize,
         }
 
     @classmethod
@@ -229,6 +213,15 @@ class InputPipeline:
         )
 
 
+def target_in(path: Path, target: str | None) -> str | None:
+    """Return the column of a table to predict, by default as `load` does; None for other data."""
+    if path.suffix.lower() not in TABLES:
+        return None
+    from kmixup.lab.data.tables import read_table, target_name
+
+    return target_name(read_table(path), target, [])
+
+
 def read_targets(
     path: Path, names: Sequence[str], classes: tuple[str, ...], target: str | None
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
@@ -239,18 +232,18 @@ def read_targets(
             in a sub-folder for each class.
         names: of all samples, as `InputPipeline.read` returns them.
         classes: names of the classes; empty for a regression.
-        target: the column; by default as in `kmixup.lab.data.load`.
+        target: the column.
     """
-    if path.suffix.lower() in TABLES:
-        from kmixup.lab.data.tables import TargetReader, read_table, target_name
+    if target is not None:
+        from kmixup.columns import Column
+        from kmixup.lab.data.tables import infer_target, read_table, read_target
 
-        table = read_table(path, as_text=None if target is None else [target])
-        target = target_name(table, target, [])
+        table = read_table(path, as_text=[target])
         cells = table.frame[target]
-        reader = TargetReader(target, classes)
+        column = Column(target, "category", "", classes)
         if not classes:
-            reader = TargetReader.infer(cells, target, "regression", table.delimiter, [])
-        with_target, targets = reader.read(cells, str(path))
+            column = infer_target(cells, target, "regression", table.delimiter, [])
+        with_target, targets = read_target(column, cells, str(path))
         return with_target.numpy(), targets.numpy()
     rows = np.arange(len(names), dtype=np.int64)
     if path.is_dir():

@@ -9,7 +9,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from kmixup.lab.checks import SettingError
+import numpy as np
+
+from kmixup.lab.checks import SettingError, check_choice
 from kmixup.lab.data import download as files
 from kmixup.lab.data.catalogue import ENTRIES, Entry, Request
 from kmixup.lab.data.dataset import Dataset, Holdout, split
@@ -24,7 +26,7 @@ from kmixup.lab.data.own import (
 from kmixup.lab.data.preparation import Extent, Selection, prepare
 from kmixup.lab.data.scaling import SCALINGS, Scaling
 from kmixup.lab.data.targets import Task
-from kmixup.lab.files import digest_of
+from kmixup.lab.files import digest_of, replace_file
 from kmixup.lab.imports import import_callable, is_import_path
 
 
@@ -84,37 +86,40 @@ def load(
             f"samples and limit must not be given both, got {samples} and {limit}: samples draws "
             "training samples and keeps the test part, limit takes the first of both"
         )
-    if scaling is not None and scaling not in SCALINGS:
-        raise SettingError("scaling", f"must be one of {', '.join(SCALINGS)}, got {scaling!r}")
+    if scaling is not None:
+        check_choice("scaling", scaling, SCALINGS)
     entry = ENTRIES.get(name)
     if size is not None and (entry is None or entry.kind != "toy"):
-        raise SettingError("size", f"is for toys, {name} has a size of its own: set limit instead")
+        raise SettingError(
+            "size", f"is for toys, {name} has a size of its own: use limit (--limit) instead"
+        )
+    scaling_name = scaling or (entry.default_scaling if entry else "standard")
+    rule = (entry.paper if entry else None) if scaling_name == "paper" else scaling_name
+    if rule is None:
+        known = ", ".join(SCALINGS[1:])
+        raise ValueError(f"the paper's scaling of {name} is not known: use one of {known}")
     options = OwnOptions(target, tuple(drop or ()), task, resize, test, test_size)
     selection = Selection(limit, samples, seed, holdout)
     if entry is None:
-        scaling = scaling or "standard"
-        rule = _rule(name, scaling, None)
         if is_import_path(name):
             label = name
             own = samples_in_memory(import_callable(name, "data")(), None, name, options)
         else:
             path = _own_path(name)
             label, own = path.name, read_own(path, options, cache=files.cache_folder())
-        parts = split(own, seed=seed, test_size=test_size, stratify=True)
-        data = prepare(label, parts, selection, scaling, rule)
+        own = split(own, seed=seed, test_size=test_size, stratify=True)
+        data = prepare(label, own, selection, scaling_name, rule)
         return replace(data, digest=digest(name, test=test))
     options.only(f"{name}, which is prepared already")
-    scaling_name = scaling or entry.default_scaling
-    rule = _rule(name, scaling_name, entry.paper)
     if download and entry.remotes and not at_hand(name, limit=limit):
         fetch_dataset(name)
     request = Request(_paths(entry, limit), limit, scaling_name, seed, size)
-    parts = split(entry.read(request), seed=seed)
+    named = split(entry.read(request), seed=seed)
     whole = None
     if entry.kind != "toy":
         whole = Extent(entry.train, entry.test, entry.classes)
-        _check_extent(name, Extent.of(parts), whole, limit)
-    return prepare(name, parts, selection, scaling_name, rule, whole)
+        _check_extent(name, Extent.of(named), whole, limit)
+    return prepare(name, named, selection, scaling_name, rule, whole)
 
 
 def digest(name: str, *, test: str | None = None) -> str | None:
@@ -161,22 +166,24 @@ def from_memory(
     >>> from_memory(x, x[:, 0] > 0).classes
     ('0', '1')
     """
-    if scaling not in SCALINGS or scaling == "paper":
-        known = ", ".join(word for word in SCALINGS if word != "paper")
-        raise SettingError("scaling", f"must be one of {known}, got {scaling!r}")
+    check_choice("scaling", scaling, SCALINGS[1:])
     options = OwnOptions(target, tuple(drop or ()), task, test_size=test_size)
     samples = samples_in_memory(data, y, "the data", options)
-    parts = split(samples, seed=seed, test_size=test_size, stratify=True)
-    return prepare(name, parts, Selection(seed=seed), scaling, scaling)
+    samples = split(samples, seed=seed, test_size=test_size, stratify=True)
+    return prepare(name, samples, Selection(seed=seed), scaling, scaling)
 
 
 def write_samples(data: Any, y: Any, folder: Path) -> Path:
-    """Write samples in memory into a file that `load` reads: a data frame as Parquet."""
+    """Write samples in memory into a file that `load` reads: a data frame as Parquet.
+
+    The targets of a data frame become its column "target".
+    """
     if not is_frame(data):
         return write_npz(arrays_of(data, y), folder / "data.npz")
-    from kmixup.lab.data import tables
-
-    return tables.write_table(data, y, folder / "data.parquet")
+    frame = data if y is None else data.assign(target=np.asarray(y))
+    path = folder / "data.parquet"
+    replace_file(path, lambda stream: frame.to_parquet(stream, index=False))
+    return path
 
 
 def fetch_dataset(name: str, *, into: str | Path | None = None, progress: bool = True) -> Path:
@@ -218,16 +225,6 @@ def _entry(name: str) -> Entry:
     raise ValueError(f"there is no data set or file {name!r}: {hint}")
 
 
-def _rule(name: str, scaling: str, paper: str | None) -> str:
-    """Return the scaling itself, or what "paper" means for a data set."""
-    if scaling != "paper":
-        return scaling
-    if paper is None:
-        known = ", ".join(rule for rule in SCALINGS if rule != "paper")
-        raise ValueError(f"the paper's scaling of {name} is not known: use one of {known}")
-    return paper
-
-
 def _paths(entry: Entry, limit: int | None) -> tuple[Path, ...]:
     """Return the files to read, or raise with the missing ones and how to get them."""
     if not entry.files:
@@ -247,8 +244,9 @@ def _paths(entry: Entry, limit: int | None) -> tuple[Path, ...]:
 
 
 def _absence(entry: Entry, wanted: tuple[str, ...], among: list[Path]) -> str:
-    nearest = min(among, key=lambda place: len(files.missing(wanted, place)))
-    absent = ", ".join(Path(name).name for name in files.missing(wanted, nearest))
+    nearest = max(among, key=lambda place: len(files.present(wanted, place)))
+    there = files.present(wanted, nearest)
+    absent = ", ".join(Path(name).name for name in wanted if name not in there)
     with_parts = files.places(entry.folders, parts=True)
     part = next((place for place in with_parts if place not in among and place.is_dir()), None)
     size = sum(remote.size for remote in entry.remotes) / 1e6
@@ -258,7 +256,7 @@ def _absence(entry: Entry, wanted: tuple[str, ...], among: list[Path]) -> str:
     return (
         f"{entry.name} lacks {absent} in {nearest}: run `kmixup data fetch {entry.name}` "
         f"({size:,.1f} MB), or put the files of {url} into a folder and set KMIXUP_DATA to it"
-        + (f"; a part is in {part}, set limit to use its first samples" if part else "")
+        + (f"; a part is in {part}, use its first samples (--limit)" if part else "")
     )
 
 
@@ -267,7 +265,7 @@ def _check_extent(name: str, extent: Extent, whole: Extent, limit: int | None) -
     if limit is None and extent != whole:
         raise ValueError(
             f"{name} must have {whole}, the files hold {extent}: "
-            f"fetch the whole, or set limit to {extent.train} to use a part"
+            f"fetch the whole, or use the first {extent.train} (--limit)"
         )
     if limit is not None and extent.train < min(limit, whole.train):
         raise SettingError(

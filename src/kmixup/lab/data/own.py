@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from kmixup.lab.checks import SettingError
-from kmixup.lab.data.dataset import Dataset, Parts, Samples
+from kmixup.lab.data.dataset import Dataset, Samples
 from kmixup.lab.data.folders import read_label_folders, suffixes_in
 from kmixup.lab.data.images import SUFFIXES, Size
 from kmixup.lab.data.speech import read_clips
 from kmixup.lab.data.targets import Task, check_task, decide
-from kmixup.lab.files import check_expansion, check_regular, replace_file
+from kmixup.lab.files import check_expansion, check_regular, parsing, replace_file
 
 TABLES = (".csv", ".tsv", ".xlsx", ".parquet")
 LAYOUTS = (
@@ -46,9 +46,11 @@ class OwnOptions:
 
     def __post_init__(self) -> None:
         check_task(self.task)
+        if self.test is not None and not Path(self.test).expanduser().exists():
+            raise SettingError("test", f"must be a file, there is no {self.test!r}")
         if self.test_size is not None and not 0 < self.test_size < 1:
-            raise ValueError(
-                f"test_size must be a share between 0 and 1, e.g. 0.25, got {self.test_size}"
+            raise SettingError(
+                "test_size", f"must be a share between 0 and 1, e.g. 0.25, got {self.test_size}"
             )
 
     def only(self, what: str, *names: str) -> None:
@@ -59,7 +61,7 @@ class OwnOptions:
                 raise SettingError(field.name, f"must not be given for {what}, got {value}")
 
 
-def read_own(path: Path, options: OwnOptions, *, cache: Path) -> Samples | Parts:
+def read_own(path: Path, options: OwnOptions, *, cache: Path) -> Samples:
     """Read the data at `path`, by their kind."""
     if path.is_dir():
         return _read_folder(path, options, cache)
@@ -70,25 +72,21 @@ def read_own(path: Path, options: OwnOptions, *, cache: Path) -> Samples | Parts
         arrays = read_npz(path)
         if options.test is not None:
             test = read_npz(Path(options.test).expanduser())
-            arrays |= {
-                "x_test": array_in(test, "x", options.test),
-                "y_test": array_in(test, "y", options.test),
-            }
+            arrays |= {f"{name}_test": array_in(test, name, options.test) for name in ("x", "y")}
         return samples_of(arrays, str(path), task=options.task)
     if kind in TABLES:
         from kmixup.lab.data import tables  # on first use: pandas loads slowly
 
         options.only(f"a {kind}", "target", "drop", "task", "test", "test_size")
         as_text = None if options.target is None else [options.target]
-        table = tables.read_table(path, as_text=as_text)
-        return tables.samples_of(table, options)
+        return tables.samples_of(tables.read_table(path, as_text=as_text), options)
     raise ValueError(
         f"{path} must be an .npz, a table ({', '.join(TABLES)}), or a folder of {LAYOUTS}, is a "
         f"{path.suffix or 'nameless'} file"
     )
 
 
-def _read_folder(folder: Path, options: OwnOptions, cache: Path) -> Samples | Parts:
+def _read_folder(folder: Path, options: OwnOptions, cache: Path) -> Samples:
     options.only("a folder", "resize", "test_size")
     suffixes = suffixes_in(folder)
     if (folder / "train").is_dir() or suffixes & SUFFIXES:
@@ -103,7 +101,7 @@ def _read_folder(folder: Path, options: OwnOptions, cache: Path) -> Samples | Pa
     )
 
 
-def samples_in_memory(data: Any, y: Any, source: str, options: OwnOptions) -> Samples | Parts:
+def samples_in_memory(data: Any, y: Any, source: str, options: OwnOptions) -> Samples:
     """Return samples in memory: as in `from_memory`, or a dict of the arrays of an `.npz`."""
     if isinstance(data, tuple) and len(data) == 2 and y is None:
         data, y = data
@@ -121,25 +119,30 @@ def is_frame(data: Any) -> bool:
     return hasattr(data, "columns") and hasattr(data, "iloc")
 
 
-def samples_of(arrays: Arrays, source: str, *, task: Task | None = None) -> Samples | Parts:
+def samples_of(arrays: Arrays, source: str, *, task: Task | None = None) -> Samples:
     """Return arrays x `(n, ...)` and y `(n,)` as samples; x_test and y_test are a test part.
 
     uint8 inputs are images, `(n, channels, height, width)` or grey `(n, height, width)`. Targets
     are classes (whole numbers or strings) or numbers, as `decide` infers or as `task` says. The
     classes are those that occur in y.
     """
-    x, y = _inputs(array_in(arrays, "x", source), "x", source), array_in(arrays, "y", source)
-    _check_targets(x, y, "y", source)
+    x, y = _part(arrays, "x", "y", source)
     distinct = np.unique(y)
     numbers = None if y.dtype.kind == "U" else distinct.astype(np.float64)
     decision = decide(numbers, distinct=len(distinct), rows=len(y), task=task, name="y")
     notes = () if decision.note is None else (decision.note,)
     classes = () if decision.task == "regression" else tuple(map(class_name, distinct.tolist()))
-    targets = _targets(y, distinct, decision.task, "y", source)
+
+    def encoded(targets: NDArray[Any]) -> Tensor:
+        if not classes:
+            return torch.from_numpy(targets.astype(np.float64))
+        if len(new := np.setdiff1d(targets, distinct)):
+            raise ValueError(f"{source} must have in y_test only classes of y, has {new[0]}")
+        return torch.from_numpy(np.searchsorted(distinct, targets))
+
     if "x_test" not in arrays or "y_test" not in arrays:
-        return Samples(x, targets, classes, notes=notes)
-    x_test, y_test = _inputs(arrays["x_test"], "x_test", source), arrays["y_test"]
-    _check_targets(x_test, y_test, "y_test", source)
+        return Samples(x, encoded(y), classes, notes=notes)
+    x_test, y_test = _part(arrays, "x_test", "y_test", source)
     if x.is_floating_point() and x_test.is_floating_point():
         x_test = x_test.to(x.dtype)
     if x_test.shape[1:] != x.shape[1:] or x_test.dtype != x.dtype:
@@ -147,29 +150,24 @@ def samples_of(arrays: Arrays, source: str, *, task: Task | None = None) -> Samp
             f"{source} must have x_test like x, {x.dtype} {tuple(x.shape[1:])}, "
             f"has {x_test.dtype} {tuple(x_test.shape[1:])}"
         )
-    if decision.task == "classes" and len(new := np.setdiff1d(y_test, distinct)):
-        raise ValueError(f"{source} must have in y_test only classes of y, has {new[0]}")
-    targets_test = _targets(y_test, distinct, decision.task, "y_test", source)
-    return Parts(x, targets, x_test, targets_test, classes, notes=notes)
+    return Samples(x, encoded(y), classes, x_test, encoded(y_test), notes=notes)
 
 
 def arrays_of(data: Any, y: Any = None) -> dict[str, NDArray[Any]]:
     """Return samples in memory as the arrays of an `.npz`; a `Dataset` keeps its test part.
 
-    Args:
-        data: inputs `(n, ...)` as an array or a tensor, with their targets `y` `(n,)`; a torch
-            data set whose items are pairs of both; a `Dataset`; or a dict of arrays.
-        y: classes (whole numbers or strings) or numbers to learn.
+    `data` and `y` are as in `from_memory`, or `data` is a `Dataset` or a dict of arrays.
     """
     if isinstance(data, Mapping):
         return {name: _array(values) for name, values in data.items()}
     if isinstance(data, Dataset):
-        return {
-            "x": data.x_train.numpy(),
-            "y": _own_targets(data, data.y_train),
-            "x_test": data.x_test.numpy(),
-            "y_test": _own_targets(data, data.y_test),
-        }
+        arrays = {"x": data.x_train.numpy(), "x_test": data.x_test.numpy()}
+        for name, part in (("y", data.y_train), ("y_test", data.y_test)):
+            if data.classes:
+                arrays[name] = np.array(data.classes)[part.numpy()]
+            else:
+                arrays[name] = data.unscale(part.double()).numpy()
+        return arrays
     if y is None:
         data, y = _pairs(data)
     x, targets = _array(data), _array(y)
@@ -194,20 +192,15 @@ def write_npz(arrays: Arrays, path: Path) -> Path:
 def read_npz(path: Path) -> dict[str, NDArray[Any]]:
     """Read the arrays of `NAMES`; others are not unpacked."""
     check_regular(path)
+    what = ".npz of plain arrays"
     with path.open("rb") as stream:
-        try:
-            if not zipfile.is_zipfile(stream):
-                raise ValueError("it is no zip archive")
+        with parsing(path, what):
             declared = _declared(stream)
-        except Exception as error:  # a damaged archive fails in many ways
-            raise _not_whole(path, error) from error
         check_expansion(path, packed=path.stat().st_size, declared=declared)
         stream.seek(0)
-        try:
+        with parsing(path, what):
             stored = np.load(stream, allow_pickle=False)
             return {name: stored[name] for name in NAMES if name in stored.files}
-        except Exception as error:
-            raise _not_whole(path, error) from error
 
 
 def tensor_of(values: Any, name: str) -> Tensor:
@@ -249,8 +242,17 @@ def _declared(stream: IO[bytes]) -> int:
     return total
 
 
-def _not_whole(path: Path, error: Exception) -> ValueError:
-    return ValueError(f"{path} must be a whole .npz of plain arrays, could not be read: {error}")
+def _part(arrays: Arrays, x: str, y: str, source: str) -> tuple[Tensor, NDArray[Any]]:
+    """Return inputs and targets of one part, checked."""
+    inputs, targets = _inputs(array_in(arrays, x, source), x, source), array_in(arrays, y, source)
+    if targets.shape != (len(inputs),) or targets.dtype.kind not in "iufU":
+        raise ValueError(
+            f"{source} must hold {y} of shape ({len(inputs)},), numbers or strings, "
+            f"has {targets.dtype} {targets.shape}"
+        )
+    if targets.dtype.kind == "f":
+        _check_finite(targets, y, source)
+    return inputs, targets
 
 
 def _inputs(x: NDArray[Any], name: str, source: str) -> Tensor:
@@ -263,37 +265,18 @@ def _inputs(x: NDArray[Any], name: str, source: str) -> Tensor:
         )
     wide = x.ndim == 2 and x.dtype not in (np.float16, np.float32)
     floats = x.astype(np.float64 if wide else np.float32, copy=False)
-    if not (np.abs(floats) <= LARGEST).all():
-        bad = np.argwhere(~(np.abs(floats) <= LARGEST))[0, 0]
-        raise ValueError(
-            f"{source} must hold finite numbers in {name}, sample {bad} has NaN or one beyond "
-            f"{LARGEST:.1e}: fill it in or leave the sample out (only tables may have blanks)"
-        )
+    _check_finite(floats, name, source)
     return torch.from_numpy(floats)
 
 
-def _check_targets(x: Tensor, y: NDArray[Any], name: str, source: str) -> None:
-    if y.shape != (len(x),) or y.dtype.kind not in "iufU":
+def _check_finite(values: NDArray[Any], name: str, source: str) -> None:
+    beyond = ~(np.abs(values) <= LARGEST)
+    if beyond.any():
         raise ValueError(
-            f"{source} must hold {name} of shape ({len(x)},), numbers or strings, "
-            f"has {y.dtype} {y.shape}"
+            f"{source} must hold finite numbers up to {LARGEST:.1e} in {name}, sample "
+            f"{np.argwhere(beyond)[0, 0]} has {values[beyond][0]}: fill it in, change the unit, or "
+            "leave the sample out (only tables may have blanks)"
         )
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        bad = np.flatnonzero(~np.isfinite(y))[0]
-        raise ValueError(f"{source} must hold finite numbers in {name}, sample {bad} has {y[bad]}")
-
-
-def _targets(y: NDArray[Any], distinct: NDArray[Any], task: Task, name: str, source: str) -> Tensor:
-    """Return numbers, or positions among the `distinct` values."""
-    if task == "classes":
-        return torch.from_numpy(np.searchsorted(distinct, y))
-    numbers = y.astype(np.float64)
-    for bad in np.flatnonzero(np.abs(numbers) > LARGEST)[:1]:
-        raise ValueError(
-            f"{source} must hold numbers up to {LARGEST:.1e} in {name}, sample {bad} has "
-            f"{y[bad]}: change the unit"
-        )
-    return torch.from_numpy(numbers)
 
 
 def class_name(value: float | str) -> str:
@@ -303,12 +286,6 @@ def class_name(value: float | str) -> str:
     ('3', '3', 'cat')
     """
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _own_targets(data: Dataset, y: Tensor) -> NDArray[Any]:
-    if data.task == "regression":
-        return np.asarray(data.unscale(y.double()).numpy())
-    return np.asarray(np.array(data.classes)[y.numpy()])
 
 
 def _array(values: Any) -> NDArray[Any]:

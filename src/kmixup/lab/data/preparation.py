@@ -6,12 +6,12 @@ Everything is fitted to the training samples that are selected.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from kmixup.lab.data.dataset import Dataset, Holdout, Parts, normalise
+from kmixup.lab.data.dataset import Dataset, Holdout, Samples, normalise
 from kmixup.lab.data.scaling import fit
 
 
@@ -23,8 +23,8 @@ class Extent(NamedTuple):
     classes: int
 
     @classmethod
-    def of(cls, parts: Parts) -> Extent:
-        return cls(len(parts.x_train), len(parts.x_test), len(parts.classes))
+    def of(cls, samples: Samples) -> Extent:
+        return cls(len(samples.x), len(samples.x_test), len(samples.classes))
 
     def __str__(self) -> str:
         return f"{self.train:,} training and {self.test:,} test samples of {self.classes} classes"
@@ -38,10 +38,10 @@ class Selection(NamedTuple):
     seed: int = 0
     holdout: Holdout | None = None
 
-    def of(self, parts: Parts) -> Parts:
+    def of(self, samples: Samples) -> Samples:
         if self.samples is not None:
-            parts = parts.drawn(self.samples, self.seed)
-        return self.holdout.of(parts, self.limit) if self.holdout else parts.first(self.limit)
+            samples = samples.drawn(self.samples, self.seed)
+        return self.holdout.of(samples, self.limit) if self.holdout else samples.first(self.limit)
 
     def in_words(self, extent: Extent, whole: Extent) -> str | None:
         """Describe the part, or return None for all samples.
@@ -50,8 +50,6 @@ class Selection(NamedTuple):
         'the first 100 of 60,000 training and 50 of 10,000 test samples'
         >>> Selection(holdout=Holdout(0.2)).in_words(Extent(80, 20, 3), Extent(100, 50, 3))
         '80 of 100 training samples, and 20 others of them in the place of the test part'
-        >>> Selection(samples=10).in_words(Extent(10, 50, 3), Extent(100, 50, 3))
-        '10 of 100 training samples, drawn at random'
         """
         if extent == whole:
             return None
@@ -70,7 +68,7 @@ class Selection(NamedTuple):
 
 def prepare(
     name: str,
-    parts: Parts,
+    samples: Samples,
     selection: Selection,
     scaling: str,
     rule: str,
@@ -79,32 +77,30 @@ def prepare(
     """Select samples, encode and scale them.
 
     `rule` is what the scaling "paper" means for these data, and `whole` the extent of the whole
-    data set, by default that of the parts.
+    data set, by default that of the samples.
     """
-    whole = whole or Extent.of(parts)
-    parts = selection.of(parts)
-    encoder, columns = None, parts.columns
-    if parts.table is not None:
-        parts, encoder = _encoded(parts)
-        columns = encoder.names
-    elif parts.x_train.is_floating_point() and parts.x_train.dim() == 2:
-        parts = impute(parts)
-    pixel_range = (0.0, 255.0) if parts.x_train.dtype == torch.uint8 else None
-    mean, std = fit(rule, parts.x_train, pixel_range)
-    if encoder is not None and any(encoder.binary):
-        # a rare category would become large if it were scaled
-        binary = torch.tensor(encoder.binary)
-        mean, std = torch.where(binary, 0.0, mean), torch.where(binary, 1.0, std)
-    if encoder is not None:
-        for x in (parts.x_train, parts.x_test):
-            check_representable(x, mean, std, columns)
-    parts, target_mean, target_std = standardise(parts)
+    whole = whole or Extent.of(samples)
+    samples = selection.of(samples)
+    if samples.encoder is not None:
+        samples = _encoded(samples)
+    elif samples.x.is_floating_point() and samples.x.dim() == 2:
+        samples = impute(samples)
+    pixel_range = (0.0, 255.0) if samples.x.dtype == torch.uint8 else None
+    mean, std = fit(rule, samples.x, pixel_range)
+    if samples.encoder is not None:
+        if any(samples.encoder.binary):
+            # a rare category would become large if it were scaled
+            binary = torch.tensor(samples.encoder.binary)
+            mean, std = torch.where(binary, 0.0, mean), torch.where(binary, 1.0, std)
+        for x in (samples.x, samples.x_test):
+            check_representable(x, mean, std, samples.columns)
+    samples, target_mean, target_std = standardise(samples)
     return Dataset(
-        name, parts.x_train, parts.y_train, parts.x_test, parts.y_test, parts.classes,
+        name, samples.x, samples.y, samples.x_test, samples.y_test, samples.classes,
         mean=mean, std=std, scaling=scaling, pixel_range=pixel_range,
-        part=selection.in_words(Extent.of(parts), whole), columns=columns, encoder=encoder,
-        target_mean=target_mean, target_std=target_std, notes=parts.notes,
-        split_by_seed=parts.split_by_seed,
+        part=selection.in_words(Extent.of(samples), whole), columns=samples.columns,
+        encoder=samples.encoder, target_mean=target_mean, target_std=target_std,
+        notes=samples.notes, split_by_seed=samples.split_by_seed,
     )  # fmt: skip
 
 
@@ -120,45 +116,46 @@ def check_representable(x: Tensor, mean: Tensor, std: Tensor, columns: tuple[str
         )
 
 
-def impute(parts: Parts) -> Parts:
+def impute(samples: Samples) -> Samples:
     """Fill missing values with the median of their column over the training part.
 
     A column without any value there becomes 0.
     """
-    if not any(x.isnan().any() for x in (parts.x_train, parts.x_test)):
-        return parts
-    median = parts.x_train.nanmedian(0).values.nan_to_num(0.0)
-    x_train, x_test = (torch.where(x.isnan(), median, x) for x in (parts.x_train, parts.x_test))
-    return replace(parts, x_train=x_train, x_test=x_test)
+    parts = (samples.x, samples.x_test)
+    if not any(x.isnan().any() for x in parts):
+        return samples
+    median = samples.x.nanmedian(0).values.nan_to_num(0.0)
+    x, x_test = (torch.where(part.isnan(), median, part) for part in parts)
+    return replace(samples, x=x, x_test=x_test)
 
 
-def standardise(parts: Parts) -> tuple[Parts, float, float]:
+def standardise(samples: Samples) -> tuple[Samples, float, float]:
     """Scale the targets of a regression to mean 0 and standard deviation 1 in the training part.
 
-    Returns the parts, and the mean and the deviation that were taken out.
+    Returns the samples, and the mean and the deviation that were taken out.
     """
-    if not parts.y_train.is_floating_point():
-        return parts, 0.0, 1.0
-    training = parts.y_train.double()
+    if not samples.y.is_floating_point():
+        return samples, 0.0, 1.0
+    training = samples.y.double()
     mean, std = float(training.mean()), float(training.std(correction=0))
     if std == 0:
         raise ValueError(
             f"the targets of a regression must differ, all {len(training):,} training samples have "
             f"{mean:g}: name another target"
         )
-    y_train, y_test = (((y.double() - mean) / std).float() for y in (parts.y_train, parts.y_test))
-    return replace(parts, y_train=y_train, y_test=y_test), mean, std
+    y, y_test = (((part.double() - mean) / std).float() for part in (samples.y, samples.y_test))
+    return replace(samples, y=y, y_test=y_test), mean, std
 
 
-def _encoded(parts: Parts) -> tuple[Parts, Any]:
-    """Return the parts of a table as inputs, and the encoder, fitted to the training part."""
-    assert parts.table is not None
-    values = parts.table.values
-    train, test = (values.iloc[rows.numpy()] for rows in (parts.x_train, parts.x_test))
-    encoder = parts.table.encoder.fit(train)
+def _encoded(samples: Samples) -> Samples:
+    """Return the rows of a table as inputs, with an encoder that is fitted to the training rows."""
+    assert samples.encoder is not None
+    train, test = (samples.frame.iloc[rows.numpy()] for rows in (samples.x, samples.x_test))
+    encoder = samples.encoder.fit(train)
     remarks = {
         name: f"{count:,} test rows have another category"
         for name, count in encoder.unseen(test).items()
     }
-    x_train, x_test = (torch.from_numpy(encoder.encode(part)) for part in (train, test))
-    return replace(parts, x_train=x_train, x_test=x_test), encoder.with_remarks(remarks)
+    x, x_test = (torch.from_numpy(encoder.encode(part)) for part in (train, test))
+    encoder = encoder.with_remarks(remarks)
+    return replace(samples, x=x, x_test=x_test, encoder=encoder, columns=encoder.names)

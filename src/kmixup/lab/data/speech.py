@@ -21,16 +21,16 @@ from filelock import FileLock
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kmixup.lab.data.dataset import Parts, Samples
+from kmixup.lab.data.dataset import Samples
 from kmixup.lab.data.folders import Labelled, in_turn, labelled
-from kmixup.lab.files import digest_of, read_lines, replace_content, replace_file
+from kmixup.lab.files import digest_of, parsing, read_lines, replace_content, replace_file
 
 RATE, WINDOW, HOP = 16_000, 320, 160
 BINS, FRAMES = WINDOW // 2, RATE // HOP + 1
 CHUNK = 512  # clips transformed at a time
 
 
-def read_speech_commands(folder: Path, limit: int | None, cache: Path) -> Parts:
+def read_speech_commands(folder: Path, limit: int | None, cache: Path) -> Samples:
     """Read the official split; clips of `validation_list.txt` are left out of both parts."""
     clips, classes = labelled(folder, [".wav"])
     tested = _listed(folder / "testing_list.txt")
@@ -41,19 +41,16 @@ def read_speech_commands(folder: Path, limit: int | None, cache: Path) -> Parts:
             f"{folder / 'testing_list.txt'} names {absent[0]}, which is not in {folder}: "
             "the folder is incomplete"
         )
-    # every word in turn, so that the first clips are not all of a few words
     train, test = (
-        in_turn([clip for clip in part if clip[1] == word] for word in range(len(classes)))[:limit]
-        for part in (
-            [clip for name, clip in by_name.items() if name not in held_out],
-            [clip for name, clip in by_name.items() if name in tested],
-        )
+        in_turn([by_name[name] for name in by_name if name in part])[:limit]
+        for part in (by_name.keys() - held_out, tested)
     )
     if not train or not test:
         raise ValueError(
             f"{folder} must have clips to train and to test on, has {len(train)} and {len(test)}"
         )
-    return Parts(*_spectrograms(train, cache), *_spectrograms(test, cache), classes)
+    x, y = _spectrograms(train, cache)
+    return Samples(x, y, classes, *_spectrograms(test, cache))
 
 
 def read_clips(folder: Path, cache: Path) -> Samples:
@@ -116,12 +113,8 @@ def read_wav(path: Path) -> NDArray[np.float32]:
         warnings.simplefilter("error", wavfile.WavFileWarning)
         # chunks of notes beside the sound are allowed
         warnings.filterwarnings("ignore", "Chunk", wavfile.WavFileWarning)
-        try:
+        with parsing(path, "wav file"):
             rate, wave = wavfile.read(stream)
-        except Exception as error:  # its parser fails in many ways on a damaged file
-            raise ValueError(
-                f"{path} must be a whole wav file, could not be read: {error}"
-            ) from error
     if rate != RATE or wave.dtype != np.int16 or wave.ndim != 1 or not len(wave):
         channels = 1 if wave.ndim == 1 else wave.shape[1]
         raise ValueError(

@@ -9,7 +9,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -22,18 +22,18 @@ from kmixup.columns import (
     BLANKS,
     CONTROLS,
     KINDS,
-    LARGEST,
     POINT,
     REPORT_HEAD,
+    Column,
     TableEncoder,
     infer,
     label,
 )
 from kmixup.lab.checks import SettingError
-from kmixup.lab.data.dataset import Dataset, Parts, Samples, UnfittedTable
+from kmixup.lab.data.dataset import Dataset, Samples
 from kmixup.lab.data.own import OwnOptions
 from kmixup.lab.data.targets import Task, decide
-from kmixup.lab.files import check_expansion, check_regular, replace_content
+from kmixup.lab.files import check_expansion, check_regular, parsing
 from kmixup.lab.formatting import TextTable, count
 
 USUAL = ("target", "label", "class", "y")  # names of targets, tried in this order
@@ -44,19 +44,12 @@ LISTED = 12  # column names in an error message
 
 @dataclass(frozen=True)
 class Table:
-    """A table as it was read.
+    """A table as it was read."""
 
-    Attributes:
-        frame: its cells, as text where pandas finds no type.
-        source: its name in messages.
-        delimiter: between the cells of a text file.
-        notes: what a user should know about the reading.
-    """
-
-    frame: pd.DataFrame
-    source: str
-    delimiter: str = ","
-    notes: tuple[str, ...] = ()
+    frame: pd.DataFrame  # cells, as text where pandas finds no type
+    source: str  # its name in messages
+    delimiter: str = ","  # between the cells of a text file
+    notes: tuple[str, ...] = ()  # what a user should know about the reading
 
     def __post_init__(self) -> None:
         if not len(self.frame):
@@ -70,14 +63,19 @@ def read_table(path: Path, *, as_text: Sequence[str] | None = None) -> Table:
     read as they are written; by default this is every column that may be the target.
     """
     check_regular(path)
-    if path.suffix.lower() in (".csv", ".tsv"):
+    suffix = path.suffix.lower()
+    if suffix in (".csv", ".tsv"):
         return _read_text(path, as_text)
-    package, size, read = BINARY[path.suffix.lower()]
-    with _whole(path, package):
-        declared = size(path)
-    check_expansion(path, packed=path.stat().st_size, declared=declared)
-    with _whole(path, package):
-        frame = read(path)
+    package, size, read = BINARY[suffix]
+    try:
+        with parsing(path, f"{suffix} file"):
+            declared = size(path)
+        check_expansion(path, packed=path.stat().st_size, declared=declared)
+        with parsing(path, f"{suffix} file"):
+            frame = read(path)
+    except ImportError as error:
+        message = f"{path} needs the package {package}: run `pip install {package}`"
+        raise ValueError(message) from error
     names = ["" if str(name).startswith("Unnamed: ") else name for name in frame.columns]
     return table_of(frame.set_axis(names, axis=1), str(path))
 
@@ -88,24 +86,10 @@ def table_of(frame: pd.DataFrame, source: str) -> Table:
     return Table(frame.reset_index(drop=True), source)
 
 
-def write_table(frame: pd.DataFrame, y: Any, path: Path) -> Path:
-    """Write a data frame, and its targets as the column "target", whole or not at all."""
-    if y is not None:
-        frame = frame.assign(target=np.asarray(y))
-    stream = io.BytesIO()
-    with _whole(path, "pyarrow"):
-        frame.to_parquet(stream, index=False)
-    replace_content(path, stream.getvalue())
-    return path
-
-
-def samples_of(table: Table, options: OwnOptions, y: Any = None) -> Samples | Parts:
+def samples_of(table: Table, options: OwnOptions, y: Any = None) -> Samples:
     """Return the samples of a table, without rows that have no target.
 
-    Args:
-        table: as `read_table` returns it.
-        options: target, columns to drop, task, and the path of a test part.
-        y: the targets, where they are not a column of the table.
+    The targets are `y`, or else a column of the table.
     """
     frame, notes = table.frame, list(table.notes)
     if y is None:
@@ -128,24 +112,34 @@ def samples_of(table: Table, options: OwnOptions, y: Any = None) -> Samples | Pa
             f"{table.source} must have a column beside its target to learn from, has none"
         )
     encoder = TableEncoder.infer(frame, delimiter=table.delimiter)
-    values = _values(encoder, frame, table.source, ", or leave the column out (--drop)")
-    reader = TargetReader.infer(y, target, options.task, table.delimiter, notes)
-    rows, targets = reader.read(y, table.source)
+    with named(table.source, ", or leave the column out (--drop)"):
+        values = encoder.read(frame)
+    column = infer_target(y, target, options.task, table.delimiter, notes)
+    rows, targets = read_target(column, y, table.source)
+    samples = Samples(
+        rows, targets, column.categories, encoder=encoder, frame=values, notes=tuple(notes)
+    )
     if options.test is None:
-        unfitted = UnfittedTable(encoder, values)
-        return Samples(rows, targets, reader.classes, unfitted, tuple(notes))
+        return samples
     test = read_table(Path(options.test).expanduser(), as_text=[target])
     if target not in test.frame:
         raise ValueError(
             f"{test.source} must have the target {target!r}, has no such column: "
             f"{did_you_mean(target, test.frame.columns)}"
         )
-    test_rows, test_targets = reader.read(test.frame[target], test.source)
-    both = pd.concat([values, _values(encoder, test.frame, test.source)], ignore_index=True)
-    return Parts(
-        rows, targets, len(values) + test_rows, test_targets, reader.classes,
-        UnfittedTable(encoder, both), tuple(notes),
-    )  # fmt: skip
+    test_rows, y_test = read_target(column, test.frame[target], test.source)
+    with named(test.source):
+        both = pd.concat([values, encoder.read(test.frame)], ignore_index=True)
+    return replace(samples, frame=both, x_test=len(values) + test_rows, y_test=y_test)
+
+
+@contextmanager
+def named(source: str, remedy: str = "") -> Iterator[None]:
+    """Name the table in the errors of its columns."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}{remedy}") from None
 
 
 def column_report(data: Dataset) -> str:
@@ -314,20 +308,6 @@ BINARY: dict[str, tuple[str, Callable[[Path], int], Callable[[Path], pd.DataFram
 }
 
 
-@contextmanager
-def _whole(path: Path, package: str) -> Iterator[None]:
-    try:
-        yield
-    except ImportError as error:
-        raise ValueError(
-            f"{path} needs the package {package}: run `pip install {package}`"
-        ) from error
-    except Exception as error:  # a damaged file fails in many ways
-        raise ValueError(
-            f"{path} must be a whole {path.suffix} file, could not be read: {error}"
-        ) from error
-
-
 def _header(names: Sequence[str], source: str) -> list[str]:
     """Name columns without a name after their place; ValueError if a name occurs twice."""
     names = [name.translate(CONTROLS).strip() for name in names]
@@ -339,15 +319,6 @@ def _header(names: Sequence[str], source: str) -> list[str]:
             "them, or add a header if the first line is none"
         )
     return header
-
-
-def _values(
-    encoder: TableEncoder, frame: pd.DataFrame, source: str, remedy: str = ""
-) -> pd.DataFrame:
-    try:
-        return encoder.read(frame)
-    except ValueError as error:
-        raise ValueError(f"{source}: {error}{remedy}") from None
 
 
 # targets
@@ -363,9 +334,10 @@ def target_name(table: Table, target: str | None, notes: list[str]) -> str:
         )
     if target is not None:
         if target not in header:
-            raise ValueError(
-                f"{table.source} must have the column {target!r} as its target, has no "
-                f"such: {did_you_mean(target, header)}"
+            raise SettingError(
+                "target",
+                f"must name a column of {table.source}, got {target!r}: "
+                f"{did_you_mean(target, header)}",
             )
         return target
     lower = [name.lower() for name in header]
@@ -378,79 +350,59 @@ def target_name(table: Table, target: str | None, notes: list[str]) -> str:
     return usual
 
 
-@dataclass(frozen=True)
-class TargetReader:
-    """How the cells of a target become class indices or numbers.
+def infer_target(
+    cells: pd.Series, name: str, task: Task | None, delimiter: str, notes: list[str]
+) -> Column:
+    """Infer from all cells whether a target is classes or numbers, with notes on a guess.
 
-    Attributes:
-        name: of the column.
-        classes: names of the classes; empty for a regression.
-        form: how numbers are written, see `kmixup.columns`.
+    Returns a column of kind "category" with its classes, or of kind "number".
     """
+    text = _as_text(cells)
+    blank = text.str.lower().isin(BLANKS)
+    form, numbers = infer(text.rename(name), delimiter=delimiter).form, None
+    if form in KINDS["number"].forms and not blank.all():
+        parsed = KINDS["number"].forms[form](text.where(~blank))
+        numbers = parsed if (np.isnan(parsed) == blank).all() else None
+    # among numbers "NA" is a blank, among words it may be a class
+    present = text != "" if numbers is None else ~blank
+    rows = int(present.sum())
+    if not rows:
+        raise ValueError(f"a row must have a value of the target {name!r}, none has")
+    if rows < len(text):
+        notes.append(f"{len(text) - rows:,} rows without a {name!r} are left out")
+    classes = tuple(sorted(text[present].unique()))
+    distinct = None if numbers is None else np.unique(numbers[present])
+    decision = decide(distinct, distinct=len(classes), rows=rows, task=task, name=name)
+    if decision.note:
+        notes.append(decision.note)
+    if decision.task == "classes":
+        return Column(name, "category", "", classes)
+    if form != POINT:
+        notes.append(f"the numbers of the target {name!r} are read like {form}")
+    return Column(name, "number", form)
 
-    name: str
-    classes: tuple[str, ...]
-    form: str = POINT
 
-    @classmethod
-    def infer(
-        cls, cells: pd.Series, name: str, task: Task | None, delimiter: str, notes: list[str]
-    ) -> TargetReader:
-        """Infer the reader from all cells, with notes where it is a guess."""
+def read_target(column: Column, cells: pd.Series, source: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the numbers of the rows that have a target, and their targets."""
+    if column.kind == "number":
+        with named(source):
+            values = column.read(cells)
+        blank = np.isnan(values)
+    else:
         text = _as_text(cells)
-        blank = text.str.lower().isin(BLANKS)
-        column = infer(text.rename(name), delimiter=delimiter)
-        numbers = None
-        if column.kind == "number" and not blank.all():
-            numbers = _numbers(text, column.form)
-            if (numbers.isna() & ~blank).any():
-                numbers = None
-        # among numbers "NA" is a blank, among words it may be a class
-        present = text != "" if numbers is None else numbers.notna()
-        rows = int(present.sum())
-        if not rows:
-            raise ValueError(f"a row must have a value of the target {name!r}, none has")
-        if rows < len(text):
-            notes.append(f"{len(text) - rows:,} rows without a {name!r} are left out")
-        classes = tuple(sorted(text[present].unique()))
-        distinct = None if numbers is None else np.unique(numbers[present])
-        decision = decide(distinct, distinct=len(classes), rows=rows, task=task, name=name)
-        if decision.note:
-            notes.append(decision.note)
-        if decision.task == "classes":
-            return cls(name, classes)
-        if column.form != POINT:
-            notes.append(f"the numbers of the target {name!r} are read like {column.form}")
-        return cls(name, (), column.form)
-
-    def read(self, cells: pd.Series, source: str) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the numbers of the rows that have a target, and their targets."""
-        text = _as_text(cells)
-        blank = (text == "") | (text.str.lower().isin(BLANKS) & ~text.isin(self.classes))
-        if self.classes:
-            values = text.map({name: i for i, name in enumerate(self.classes)})
-            wrong = values.isna() & ~blank
-            rule = f"one of the classes {', '.join(self.classes[:LISTED])} of the training rows"
-        else:
-            values = _numbers(text, self.form)
-            wrong = (values.isna() & ~blank) | (values.abs() > LARGEST)
-            rule = f"finite numbers up to {LARGEST:.1e}"
-        if wrong.any():
-            row = int(wrong.argmax())
+        values = pd.Index(column.categories).get_indexer(pd.Index(text))
+        blank = (values < 0) & text.str.lower().isin(BLANKS).to_numpy()
+        if ((values < 0) > blank).any():
+            row = int(((values < 0) > blank).argmax())
             raise ValueError(
-                f"the target {self.name!r} of {source} must hold {rule}, row {row + 1} has "
-                f"{text[row]!r}: correct it" + ("" if self.classes else ", or change the unit")
+                f"the target {column.name!r} of {source} must hold one of the classes "
+                f"{', '.join(column.categories[:LISTED])} of the training rows, row {row + 1} has "
+                f"{text[row]!r}: correct it"
             )
-        rows = np.flatnonzero(~blank)
-        kind = np.int64 if self.classes else np.float64
-        return torch.from_numpy(rows), torch.from_numpy(values[rows].to_numpy().astype(kind))
+    rows = np.flatnonzero(~blank)
+    return torch.from_numpy(rows), torch.from_numpy(values[rows])
 
 
 def _as_text(cells: pd.Series) -> pd.Series:
     cells = cells.reset_index(drop=True).astype(object)
     return cells.map(lambda cell: "" if pd.isna(cell) else label(cell))
-
-
-def _numbers(text: pd.Series, form: str) -> pd.Series:
-    blank = text.str.lower().isin(BLANKS)
-    return pd.Series(KINDS["number"].forms[form](text.where(~blank)))

@@ -35,12 +35,8 @@ def decide(
 ) -> Decision:
     """Classes or regression, of a target called `name` with `distinct` values in `rows` rows.
 
-    Args:
-        values: the distinct values as numbers; None where some are none.
-        distinct: how many there are.
-        rows: how many samples there are.
-        task: what the user says; None to decide by the values.
-        name: of the target, for the sentences.
+    `values` are the distinct values as numbers, None where some are none; `task` is what the user
+    says.
 
     >>> decide(np.array([0.5, 1.25]), distinct=2, rows=100, task=None, name="y").task
     'regression'

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import torch
 from torch import Generator, Tensor
 
-from kmixup.lab.data.dataset import Dataset, Parts
+from kmixup.lab.data.dataset import Dataset, Samples
 
 SIZE = {"one-ring": 1024, "four-bars": 1024, "swiss-roll": 2048}
 
@@ -61,40 +61,27 @@ DRAW: dict[str, Callable[[int, Generator], Points]] = {
 }
 
 
-def draw(name: str, *, size: int | None = None, seed: int = 0) -> Parts:
+def draw(name: str, *, size: int | None = None, seed: int = 0) -> Samples:
     """`size` training points of the toy called `name`, and as many to test on.
 
-    >>> draw("four-bars", size=8, seed=1).x_train.shape
+    >>> draw("four-bars", size=8, seed=1).x.shape
     torch.Size([8, 2])
     """
-    if name not in DRAW:
-        raise ValueError(f"the toys are {', '.join(DRAW)}, got {name!r}")
     size = SIZE[name] if size is None else size
     if size < 4:
         raise ValueError(f"size must be at least 4, one point of every bar, got {size}")
     generator = torch.Generator().manual_seed(seed)
-    (x_train, y_train), (x_test, y_test) = (DRAW[name](size, generator) for _ in range(2))
-    return Parts(x_train.float(), y_train, x_test.float(), y_test, ("0", "1"))
+    (x, y), (x_test, y_test) = (DRAW[name](size, generator) for _ in range(2))
+    return Samples(x.float(), y, ("0", "1"), x_test.float(), y_test)
 
 
 def noise(
-    name: str,
-    n: int,
-    shape: tuple[int, ...],
-    classes: int,
-    *,
-    test: int = 1,
-    pixels: bool = True,
+    name: str, n: int, shape: tuple[int, ...], classes: int, *, test: int = 1, pixels: bool = True
 ) -> Dataset:
     """Return random inputs and classes: to time a network where its data are missing.
 
-    Args:
-        name: of the data set.
-        n: number of training samples.
-        shape: of one input.
-        classes: number of classes.
-        test: number of test samples, at most `n`: they are the first training samples.
-        pixels: whether inputs are pixels in uint8, or normal draws.
+    The test samples are the first `test` of the `n` training samples. Inputs are pixels in
+    uint8, or else normal draws.
     """
     generator = Generator().manual_seed(0)
     if pixels:

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from kmixup.lab.data.dataset import Samples
-from kmixup.lab.files import check_regular, read_lines
+from kmixup.lab.files import check_regular, parsing, read_lines
 
 # The paper's xi imply a mean squared distance of 1.96: with the sexes as 0, 1, 2, only
 # this order and its reverse, males in the middle, give that; the others 2.05 and 2.06.
@@ -24,10 +24,10 @@ def read_bundled(name: str) -> Samples:
     from sklearn.datasets import load_breast_cancer, load_iris
 
     bunch = {"iris": load_iris, "cancer": load_breast_cancer}[name]()
-    x, y = torch.from_numpy(bunch.data).float(), torch.from_numpy(bunch.target).long()
     classes, columns = (
         tuple(map(str, names)) for names in (bunch.target_names, bunch.feature_names)
     )
+    x, y = torch.from_numpy(bunch.data).float(), torch.from_numpy(bunch.target).long()
     return Samples(x, y, classes, columns=columns)
 
 
@@ -59,13 +59,9 @@ def read_phishing(path: Path) -> Samples:
     from scipy.io import arff  # on first use: it loads slowly
 
     check_regular(path)
-    try:
+    with parsing(path, "ARFF file of nominal attributes"):
         rows, attributes = arff.loadarff(path)
         cells = np.array(rows.tolist()).astype(str)
-    except Exception as error:  # its parser fails in many ways on a damaged file
-        raise ValueError(
-            f"{path} must be a whole ARFF file of nominal attributes, could not be read: {error}"
-        ) from error
     if len(attributes.names()) != PHISHING_COLUMNS:
         raise ValueError(
             f"{path} must have {PHISHING_COLUMNS} attributes, has {len(attributes.names())}"
@@ -106,6 +102,4 @@ def _samples(x: NDArray[np.float32], labels: Cells, path: Path) -> Samples:
                 f"{path} must end a row in a whole number, row {row} has {str(label)!r}"
             )
     names, y = np.unique(labels.astype(np.int64), return_inverse=True)
-    return Samples(
-        torch.from_numpy(x), torch.from_numpy(y.astype(np.int64)), tuple(map(str, names.tolist()))
-    )
+    return Samples(torch.from_numpy(x), torch.from_numpy(y), tuple(map(str, names.tolist())))

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from kmixup.lab.checks import SettingError
 from kmixup.lab.evaluate.scores import score_classes, score_numbers
 from kmixup.lab.formatting import TextTable
 
@@ -24,12 +25,14 @@ class Evaluation:
         classes: names of the classes; empty for a regression.
         confusion: number of samples of each true class (rows) by predicted class (columns).
         per_class: a row for each class, under the heads `PER_CLASS`.
+        notes: what a user should know about the reading.
     """
 
     metrics: dict[str, float]
     classes: tuple[str, ...] = ()
     confusion: NDArray[np.int64] | None = None
     per_class: tuple[tuple[str, int, float, float, float], ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         lines = [f"{title} {value:.4g}" for title, value in self.metrics.items()]
@@ -72,9 +75,10 @@ def evaluate_classes(
     chosen = probabilities.argmax(1)
     if threshold is not None:
         if len(classes) != 2 or not 0 <= threshold <= 1:
-            raise ValueError(
-                "threshold must be a probability in [0, 1] for a network with two classes, got "
-                f"{threshold} for {len(classes)}"
+            raise SettingError(
+                "threshold",
+                "must be a probability in [0, 1] for a network with two classes, got "
+                f"{threshold} for {len(classes)}",
             )
         chosen = (probabilities[:, 1] >= threshold).astype(np.int64)
     logits, targets = torch.from_numpy(np.log(probabilities.clip(1e-300))), torch.from_numpy(y)

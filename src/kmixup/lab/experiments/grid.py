@@ -22,12 +22,7 @@ from kmixup.lab.train.setup import load_data
 
 METHOD = ("method", *(field.name for field in fields(Method) if field.name != "name"))
 SEQUENCES = ("milestones", "drop", "resize")  # one value is a list already
-SET_BY_GRID = (
-    "shifts",
-    "validation",
-    "split",
-    "digest",
-)  # fields of a trial that a grid sets itself
+SET_BY_GRID = ("shifts", "split", "digest")  # fields of a trial that a grid sets itself
 TRIAL = tuple(
     field.name
     for field in fields(Trial)

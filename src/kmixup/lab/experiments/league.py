@@ -230,6 +230,7 @@ def make_contests(
     for name in dict.fromkeys(data):
         base, shape, train, task = _subject(name, validation, experiments or {})
         if samples is not None:
+            check_whole("samples", samples, least=2)
             base, train = replace(base, samples=samples), min(samples, train)
         if epochs is not None:
             base = replace(base, protocol=replace(base.protocol, epochs=epochs))

@@ -15,7 +15,7 @@ from kmixup.lab.figures.clouds import bare, xy
 from kmixup.lab.formatting import count as number_of
 from kmixup.lab.plotting import BLUE, FAINT, ORANGE, SKY, Array, k_axis, panels, styled
 from kmixup.theory import cross_endpoints, islands
-from kmixup.theory.endpoints import ISLAND, island_centres
+from kmixup.theory.clusters import ISLAND, island_centres
 
 WAIST = 0.5  # half the width of the curve where it is narrowest
 APART = 10.0  # from cluster to cluster, each of radius 1

@@ -23,12 +23,13 @@ from kmixup.measured import Measured
 
 @dataclass(frozen=True)
 class Cell:
-    """All trials of one k and alpha."""
+    """All trials of one method, k and alpha."""
 
+    method: str  # its name in the registry
     k: int  # 0 for ERM
     alpha: float  # of mixup, before calibration; 0 for ERM
+    rule: AlphaRule  # what alpha means at k > 1
     eps: float | None  # the level of the shift, None for the plain test error
-    measure: str  # one of `MEASURES`
     expected: int  # the number of trials in the fullest cell of the table
     paper: float | None  # the error that the paper prints
     confidence: float | None  # the standard error that the paper states
@@ -52,9 +53,7 @@ class Cell:
     @cached_property
     def errors(self) -> dict[int, float]:
         """The error of every finished trial by its seed, in table units."""
-        if not self.done:
-            return {}
-        done = self.trials[self.trials.done]
+        done = self.trials[self.trials.done.astype(bool)]
         return dict(zip(done.seed.tolist(), done.error.tolist(), strict=True))
 
     @property
@@ -68,9 +67,7 @@ class Cell:
 
     @cached_property
     def standard_error(self) -> float | None:
-        if len(self.errors) < 2:
-            return None
-        return Measured.of(list(self.errors.values())).error
+        return Measured.of(list(self.errors.values())).error if len(self.errors) > 1 else None
 
     @property
     def name(self) -> str:
@@ -101,11 +98,6 @@ class Cell:
         return ", ".join(filter(None, [failed, few if self.missing and self.done else ""]))
 
     @property
-    def paper_error(self) -> float | None:
-        """The standard error of the paper's number: as stated, else as large as ours."""
-        return self.standard_error if self.confidence is None else self.confidence
-
-    @property
     def partition(self) -> Partition:
         return partition_of(self.done)
 
@@ -116,9 +108,7 @@ class Cell:
 
     def mean_of(self, column: str) -> float | None:
         """The mean of a column of the frame over finished trials, ignoring unknown values."""
-        if column not in self.trials:
-            return None
-        known = self.trials[column].dropna().tolist()
+        known = self.trials[column].dropna().tolist() if column in self.trials else []
         return fmean(known) if known else None
 
     @property
@@ -164,14 +154,6 @@ class TableResult:
         first, *others = self.grids
         return (*self.erm, *first, *(cell for grid in others for cell in grid if cell.k > 1))
 
-    @property
-    def erm_by_column(self) -> tuple[Cell, ...]:
-        """The ERM cell of each column, or a single cell if all columns share it."""
-        if len(self.erm) == 1:
-            return self.erm
-        by_eps = {cell.eps: cell for cell in self.erm}
-        return tuple(by_eps[column.eps] for column in self.columns)
-
     @cached_property
     def rows(self) -> tuple[Row, ...]:
         return tuple(row for cell in self.cells for row in cell.trials.row)
@@ -184,7 +166,7 @@ class TableResult:
     @cached_property
     def metrics(self) -> dict[str, Metric]:
         """The metrics of the cells beside the error, by name."""
-        scores = [line.scores for cell in self.cells for line in cell.done[:1]]
+        scores = [row.scores for row in done_of(self.rows)[:1]]
         kind = type(scores[0]) if self.table.measure in (ERROR, CLEAN) and scores else Scores
         return {name: metric for name, metric in metrics_of(kind).items() if metric.shown}
 
@@ -227,27 +209,11 @@ def partition_of(rows: Iterable[Row]) -> Partition:
 
 def cells_csv(results: Iterable[TableResult]) -> str:
     """All cells as comma-separated values; unknown values are empty."""
-    lines = [
-        _csv_line(result, method, rule, cell)
-        for result in results
-        for method, rule, cell in _named_cells(result)
-    ]
+    lines = [_csv_line(result, cell) for result in results for cell in result.cells]
     return str(pd.DataFrame(lines, dtype=object).to_csv(index=False, lineterminator="\n"))
 
 
-def _named_cells(result: TableResult) -> Iterator[tuple[str, str, Cell]]:
-    """Every cell once, with its method and alpha rule."""
-    table = result.table
-    yield from (("erm", "", cell) for cell in result.erm)
-    for i, grid in enumerate(result.grids):
-        for cell in grid:
-            if cell.k > 1:
-                yield table.method, grid.rule, cell
-            elif i == 0:  # k = 1 is the same in every grid
-                yield table.baseline, "", cell
-
-
-def _csv_line(result: TableResult, method: str, rule: str, cell: Cell) -> dict[str, object]:
+def _csv_line(result: TableResult, cell: Cell) -> dict[str, object]:
     table = result.table
     numbers = {
         "error_percent": cell.mean,
@@ -265,12 +231,12 @@ def _csv_line(result: TableResult, method: str, rule: str, cell: Cell) -> dict[s
         "setting": " ".join(f"{name}={value}" for name, value in result.distinct.items()),
         "data": table.data,
         "model": table.model,
-        "method": method,
-        "alpha_rule": rule,
+        "method": cell.method,
+        "alpha_rule": cell.rule if cell.k > 1 else "",
         "k": cell.k or "",
         "alpha": cell.alpha,
-        "measure": cell.measure,
-        "eps": "" if cell.eps is None else cell.eps,
+        "measure": table.measure,
+        "eps": cell.eps,
         "trials": len(cell.done),
         "failed": cell.failed,
         "missing": cell.missing,

@@ -1,4 +1,4 @@
-"""Comparisons between the cells of a table, and the paper's claims about them.
+"""Comparisons between the cells of a table, and the table that shows comparisons of any report.
 
 The paper chooses its best cells on the test error that it then reports. So best cells are
 compared twice: as the paper does, and with cells chosen on half of the trials and compared on
@@ -8,36 +8,46 @@ the other half (`stats.split_choice`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from statistics import fmean
 
 from kmixup.lab.evaluate.baseline import all_constant
-from kmixup.lab.evaluate.scores import PERCENT, Measure
 from kmixup.lab.experiments.budget import FinalTest
+from kmixup.lab.formatting import NOTHING, number, signed
 from kmixup.lab.paper.tables import Claim
 from kmixup.lab.report import stats
 from kmixup.lab.report.cells import Cell, Grid, TableResult, partition_of
-from kmixup.lab.report.stats import PairedDifference, Verdict
+from kmixup.lab.report.document import ReportTable
+from kmixup.lab.report.stats import Comparison
 from kmixup.lab.train.config import AlphaRule
 
 HEURISTIC = 16  # the k that the paper recommends without a search
+RULE: dict[AlphaRule, str] = {
+    "same": "same alpha at every k",
+    "xi": "alpha calibrated to keep ξ",
+    "root": "alpha times the ratio of distances",
+}
 Choose = Callable[[Sequence[int] | None], tuple[Cell, Cell]]
 
 
-@dataclass(frozen=True)
-class CellComparison:
-    """A new method against an old one, each the best of some cells. Below 0 is better."""
+@dataclass(frozen=True, kw_only=True)
+class CellComparison(Comparison):
+    """The best of some cells against the best of others."""
 
-    new: str
-    old: str
-    rule: AlphaRule | None  # what alpha means at k > 1; None if neither side has such cells
-    k: int | None  # of the new method, None if it may choose among several
-    eps: float | None  # the level of the shift, None for the plain test error
-    paper: float | None  # the difference between the best printed cells
-    noise: float | None  # the standard error of that: as stated, else as large as ours
-    chosen: tuple[Cell, Cell] | None  # best on the test error over all trials, as in the paper
-    held_out: PairedDifference | None  # on held-out trials, None with too few trials
-    why: str = ""  # the reason that there is none
+    rule: AlphaRule | None = None  # what alpha means at k > 1; None if there are no such cells
+    k: int | None = None  # of the new method, None if it may choose among several
+    eps: float | None = None  # the level of the shift, None for the plain test error
+    chosen: tuple[Cell, Cell] | None = None  # best on the test error over all trials
+
+    @property
+    def label(self) -> str:
+        """What is compared with what."""
+        which = "" if self.k is None else f" with k = {self.k}"
+        level = "" if self.eps is None else f" at ε = {self.eps:g}/255"
+        rule = "" if self.rule is None else f", {RULE[self.rule]}"
+        return f"{self.new}{which} − {self.old}{level}{rule}"
 
     @property
     def on_test(self) -> float | None:
@@ -47,43 +57,23 @@ class CellComparison:
         new, old = (cell.mean for cell in self.chosen)
         return None if new is None or old is None else new - old
 
-    @property
-    def unit(self) -> Measure:
-        """How the errors are called and written."""
-        return PERCENT if self.chosen is None else self.chosen[0].unit
-
-    @property
-    def verdict(self) -> Verdict:
-        constant = self.chosen is not None and all(cell.constant for cell in self.chosen)
-        return stats.verdict(
-            self.held_out, self.new, self.old, paper=self.paper, noise=self.noise or 0.0,
-            constant=constant, why=self.why,
-        )  # fmt: skip
-
 
 def comparisons(result: TableResult) -> tuple[CellComparison, ...]:
     """k-mixup, mixup and ERM against one another, for each eps and alpha rule."""
-    return tuple(
-        comparison
-        for erm in result.erm
-        for comparison in _at_level(result, erm)
-        if comparison.chosen is not None or comparison.paper is not None
-    )
-
-
-def _at_level(result: TableResult, erm: Cell) -> list[CellComparison]:
-    """The comparisons among the cells with the eps of `erm`."""
-    grids = {grid.rule: [cell for cell in grid if cell.eps == erm.eps] for grid in result.grids}
-    mixup = [cell for cell in next(iter(grids.values())) if cell.k == 1]
     compared = []
-    for rule, cells in grids.items():
-        several = [cell for cell in cells if cell.k > 1]
-        heuristic = [cell for cell in cells if cell.k == HEURISTIC]
-        name, baseline = result.method, result.baseline
-        compared.append(compare(name, several, baseline, mixup, rule=rule))
-        compared.append(compare(name, heuristic, baseline, mixup, rule=rule, k=HEURISTIC))
-        compared.append(compare(name, several, "ERM", [erm], rule=rule))
-    return [*compared, compare(result.baseline, mixup, "ERM", [erm])]
+    for erm in result.erm:
+        mixup = [cell for cell in result.grids[0] if cell.k == 1 and cell.eps == erm.eps]
+        for grid in result.grids:
+            several = [cell for cell in grid if cell.k > 1 and cell.eps == erm.eps]
+            heuristic = [cell for cell in several if cell.k == HEURISTIC]
+            against = partial(compare, new=result.method, rule=grid.rule)
+            compared += [
+                against(several, mixup, old=result.baseline),
+                against(heuristic, mixup, old=result.baseline, k=HEURISTIC),
+                against(several, [erm], old="ERM"),
+            ]
+        compared.append(compare(mixup, [erm], new=result.baseline, old="ERM"))
+    return tuple(c for c in compared if c.chosen is not None or c.paper is not None)
 
 
 def best_against_best(result: TableResult, rule: AlphaRule) -> tuple[CellComparison, ...]:
@@ -101,7 +91,7 @@ def claimed(result: TableResult, grid: Grid, claim: Claim) -> tuple[CellComparis
     if not result.printed and several != single:  # your own sweep without k = 1, or without k > 1
         new, rule = (result.method, grid.rule) if several else (result.baseline, None)
         return tuple(
-            compare(new, [cell for cell in grid if cell.eps == erm.eps], "ERM", [erm], rule=rule)
+            compare([c for c in grid if c.eps == erm.eps], [erm], new=new, old="ERM", rule=rule)
             for erm in result.erm
         )
     groups: dict[object, list[Cell]] = {}
@@ -110,10 +100,10 @@ def claimed(result: TableResult, grid: Grid, claim: Claim) -> tuple[CellComparis
         groups.setdefault(column, []).append(cell)
     return tuple(
         compare(
-            result.method,
             [cell for cell in cells if cell.k > 1 and claim.k in (None, cell.k)],
-            result.baseline,
             [cell for cell in cells if cell.k == 1],
+            new=result.method,
+            old=result.baseline,
             rule=grid.rule,
             k=claim.k,
         )
@@ -122,11 +112,11 @@ def claimed(result: TableResult, grid: Grid, claim: Claim) -> tuple[CellComparis
 
 
 def compare(
-    new: str,
     new_cells: Sequence[Cell],
-    old: str,
     old_cells: Sequence[Cell],
     *,
+    new: str,
+    old: str,
     rule: AlphaRule | None = None,
     k: int | None = None,
 ) -> CellComparison:
@@ -139,20 +129,27 @@ def compare(
         [cell for cell in cells if cell.errors and not cell.failed]
         for cells in (new_cells, old_cells)
     ]
-    eps = next((cell.eps for cell in (*new_cells, *old_cells)), None)
-    paper = printed_difference(new_cells, old_cells)
+    paper, noise = printed_difference(new_cells, old_cells)
+    comparison = CellComparison(
+        new=new,
+        old=old,
+        difference=None,
+        paper=paper,
+        noise=noise,
+        rule=rule,
+        k=k,
+        eps=next((cell.eps for cell in (*new_cells, *old_cells)), None),
+    )
     if all(families):
 
         def choose(seeds: Sequence[int] | None) -> tuple[Cell, Cell]:
             return best_of(families[0], seeds), best_of(families[1], seeds)
 
-        return chosen_by(
-            choose, families, CellComparison(new, old, rule, k, eps, *paper, None, None)
-        )
+        return chosen_by(choose, families, comparison)
     name, cells = (old, old_cells) if families[0] else (new, new_cells)
     run = any(len(cell.trials) for cell in cells)
     why = f"every setting of {name} has failed trials" if run else f"{name} was not run"
-    return CellComparison(new, old, rule, k, eps, *paper, None, None, why)
+    return replace(comparison, why=why)
 
 
 def chosen_by(
@@ -165,95 +162,139 @@ def chosen_by(
         first, second = choose(seeds)
         return first.errors, second.errors
 
-    difference, why = stats.split_choice(candidates, errors, families[0][0].partition), ""
-    if difference is None:
-        shared = len(stats.shared_seeds([errors for family in candidates for errors in family]))
-        why = f"it takes {stats.LEAST_TRIALS} trials of every cell, there are {shared}"
-    return replace(comparison, chosen=choose(None), held_out=difference, why=why)
+    chosen = choose(None)
+    shared = len(stats.shared_seeds([errors for family in candidates for errors in family]))
+    return replace(
+        comparison,
+        chosen=chosen,
+        difference=stats.split_choice(candidates, errors, families[0][0].partition),
+        constant=all(cell.constant for cell in chosen),
+        why=f"it takes {stats.LEAST_TRIALS} trials of every cell, there are {shared}",
+    )
 
 
 def best_of(cells: Sequence[Cell], seeds: Sequence[int] | None = None) -> Cell:
-    """The cell with the lowest mean error; the first of equal ones."""
-    return cells[stats.lowest([cell.errors for cell in cells], seeds)]
+    """The cell with the lowest mean error over `seeds` or all; the first of equal ones."""
+    return min(
+        cells,
+        key=lambda cell: fmean(cell.errors[s] for s in (cell.errors if seeds is None else seeds)),
+    )
 
 
 def printed_difference(
     new: Sequence[Cell], old: Sequence[Cell]
 ) -> tuple[float | None, float | None]:
-    """The difference of the best printed cells, and its standard error if known."""
-    best = []
-    for cells in (new, old):
-        printed = [cell for cell in cells if cell.paper is not None]
-        if not printed:
-            return None, None
-        best.append(min(printed, key=lambda cell: cell.paper or 0.0))
-    first, second = best
-    errors = first.paper_error, second.paper_error
-    noise = None if None in errors else math.hypot(*(error or 0.0 for error in errors))
-    return (first.paper or 0.0) - (second.paper or 0.0), noise
+    """The difference of the best printed cells, and its standard error if known.
+
+    The standard error of a printed number is the one that the paper states, else as large as ours.
+    """
+    printed = [[(c.paper, c) for c in cells if c.paper is not None] for cells in (new, old)]
+    if not all(printed):
+        return None, None
+    (first, new_cell), (second, old_cell) = (min(pairs, key=lambda p: p[0]) for pairs in printed)
+    errors = [
+        cell.standard_error if cell.confidence is None else cell.confidence
+        for cell in (new_cell, old_cell)
+    ]
+    known = [error for error in errors if error is not None]
+    return first - second, math.hypot(*known) if len(known) == 2 else None
 
 
-# k against k = 1 in the same column: nothing is chosen, so all trials count
-
-ColumnTest = tuple[Cell, PairedDifference, float]  # a cell, its difference from k = 1, and its p
+# Comparisons without a choice, in which all trials count
 
 
-def column_tests(grid: Grid) -> tuple[ColumnTest, ...]:
-    """Every cell with k > 1 against k = 1 at the same alpha, with Holm correction for all."""
+def column_tests(grid: Grid) -> dict[tuple[int, float, float | None], Comparison]:
+    """k > 1 against k = 1 at the same alpha, by k, alpha and eps, with Holm correction for all."""
     base = {(cell.alpha, cell.eps): cell for cell in grid if cell.k == 1}
-    tested = []
+    tested = {}
     for cell in grid:
         old = base.get((cell.alpha, cell.eps))
         if cell.k > 1 and old is not None and not (cell.constant and old.constant):
             difference = stats.paired(cell.errors, old.errors, cell.partition)
             if difference is not None:
-                tested.append((cell, difference))
-    corrected = stats.corrected([difference for _, difference in tested])
-    return tuple((*test, p) for test, p in zip(tested, corrected, strict=True))
+                found = Comparison(new=cell.name, old=old.name, difference=difference)
+                tested[cell.k, cell.alpha, cell.eps] = found
+    return dict(zip(tested, holm_corrected(tested.values()), strict=True))
 
 
-def column_name(result: TableResult, i: int) -> str:
-    """What distinguishes a column from the others of its grid."""
-    column = result.columns[i]
-    alpha, eps = f"α = {column.alpha:g}", f"ε = {column.eps or 0:g}"
-    if len({other.eps for other in result.columns}) == 1:
-        return alpha
-    return eps if len({other.alpha for other in result.columns}) == 1 else f"{eps}, {alpha}"
-
-
-# Methods in a final test: nothing is chosen on the test samples
-
-
-@dataclass(frozen=True)
-class FinalComparison:
-    """Two methods in a final test, corrected for all tests of its family (Holm)."""
-
-    data: str
-    new: str
-    old: str
-    difference: PairedDifference | None
-    p: float
-    constant: bool  # whether every compared network predicts a constant
-
-    @property
-    def verdict(self) -> Verdict:
-        return stats.verdict(self.difference, self.new, self.old, p=self.p, constant=self.constant)
-
-
-FinalPair = tuple[str, str, FinalTest, str, FinalTest]  # data, new, its test, old, its test
-
-
-def compare_tests(pairs: Sequence[FinalPair]) -> tuple[FinalComparison, ...]:
-    """Compare methods in pairs, with Holm correction for all of them."""
-    differences = [
-        stats.paired(new.errors, old.errors, partition_of([*new.rows, *old.rows]))
-        for _, _, new, _, old in pairs
-    ]
+def holm_corrected(compared: Iterable[Comparison]) -> tuple[Comparison, ...]:
+    """The same comparisons with p-values corrected for all of them."""
+    compared = tuple(compared)
+    p = stats.corrected(comparison.difference for comparison in compared)
     return tuple(
-        FinalComparison(
-            data, name, base, difference, p, all_constant(r.scores for r in (*new.done, *old.done))
-        )
-        for (data, name, new, base, old), difference, p in zip(
-            pairs, differences, stats.corrected(differences), strict=True
-        )
+        replace(comparison, p=value) for comparison, value in zip(compared, p, strict=True)
     )
+
+
+FinalPair = tuple[str, FinalTest, str, FinalTest]  # new, its test, old, its test
+
+
+def compare_tests(pairs: Sequence[FinalPair]) -> tuple[Comparison, ...]:
+    """Compare methods in final tests, in pairs, with Holm correction for all of them."""
+    return holm_corrected(
+        Comparison(
+            new=name,
+            old=base,
+            difference=stats.paired(new.errors, old.errors, partition_of([*new.rows, *old.rows])),
+            constant=all_constant(row.scores for row in (*new.done, *old.done)),
+        )
+        for name, new, base, old in pairs
+    )
+
+
+# The table
+
+HEADER = (
+    "verdict", "difference [95 %]", "new data [95 %]", "p (Holm)", "chosen on the test error",
+    "the paper", "trials",
+)  # fmt: skip
+
+
+def comparison_table(
+    compared: Iterable[tuple[str, Sequence[Comparison]]],
+    first: str = "comparison",
+    leave_out: Sequence[str] = (),
+) -> ReportTable:
+    """A row for each label: the verdict on its comparison, or the tally of several.
+
+    Columns that have nothing to show are left out, and those of `leave_out`.
+    """
+    compared = [(label, found) for label, found in compared if found]
+    rows = [[label, *_cells(found)] for label, found in compared]
+    header = [first, *HEADER]
+    kept = [
+        i
+        for i, name in enumerate(header)
+        if name not in leave_out and (i < 2 or any(row[i] != NOTHING for row in rows))
+    ]
+    return ReportTable(
+        [header[i] for i in kept],
+        [[row[i] for i in kept] for row in rows],
+        moods=[stats.mood_of(found) for _, found in compared],
+    )
+
+
+def _cells(found: Sequence[Comparison]) -> list[str]:
+    if len(found) > 1:
+        return [f"{len(found)} comparisons: {stats.tally(found)}", *[NOTHING] * (len(HEADER) - 1)]
+    (comparison,) = found
+    difference, on_test = comparison.difference, NOTHING
+    if isinstance(comparison, CellComparison) and comparison.chosen is not None:
+        new, old = comparison.chosen
+        change = signed(comparison.on_test, new.unit.digits(new.mean))
+        on_test = f"{change}: {new.text} ({new.name}) − {old.text} ({old.name})"
+    return [
+        comparison.verdict,
+        NOTHING if difference is None else difference.text,
+        NOTHING if difference is None else difference.new_data_text or NOTHING,
+        NOTHING if difference is None or comparison.p is None else stats.p_text(comparison.p),
+        on_test,
+        printed_text(comparison),
+        NOTHING if difference is None else str(difference.trials),
+    ]
+
+
+def printed_text(comparison: Comparison) -> str:
+    """The paper's difference, with its standard error if known."""
+    noise = "" if comparison.noise is None else f" ± {number(comparison.noise)}"
+    return f"{signed(comparison.paper)}{noise}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +21,6 @@ Mood = Literal["", "good", "bad", "open"]  # a colour
 class Headline:
     """The verdict of the report in one sentence, and what else to know at a glance."""
 
-    kind: ClassVar = "headline"
     text: str
     sentences: Sequence[str] = ()
     code: str = ""  # a line to copy
@@ -32,7 +31,6 @@ class Headline:
 class Paragraph:
     """Running text, or fine print."""
 
-    kind: ClassVar = "paragraph"
     text: str
     style: Literal["", "fine"] = ""
 
@@ -41,7 +39,6 @@ class Paragraph:
 class Bullets:
     """A list of sentences."""
 
-    kind: ClassVar = "bullets"
     items: Sequence[str]
 
 
@@ -49,13 +46,10 @@ class Bullets:
 class ReportTable:
     """A table of text."""
 
-    kind: ClassVar = "table"
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     title: str = ""
-    moods: Sequence[Mood] = ()  # the colour of each row's verdict
-    verdict: int | None = None  # the index of the column with verdicts
-    sentences: bool = False  # a row is one paragraph on the terminal, too wide for a line
+    moods: Sequence[Mood] = ()  # the colour of each row's verdict, which is in the second column
     numeric: bool = False  # all columns but the first are aligned to the right
 
 
@@ -76,7 +70,6 @@ class HeatMap:
     All maps have the same two colours, so that they can be compared with one another.
     """
 
-    kind: ClassVar = "heatmap"
     title: str
     head: Sequence[tuple[str, str]]  # two lines above every column
     rows: Sequence[tuple[str, Sequence[Box]]]  # a single box spans all columns
@@ -107,7 +100,6 @@ class Image:
 class Figures:
     """Plots side by side."""
 
-    kind: ClassVar = "figures"
     figures: Sequence[Figure]
 
 
@@ -115,7 +107,6 @@ class Figures:
 class Images:
     """Pictures side by side: squares, one of the full width, or thumbnails."""
 
-    kind: ClassVar = "images"
     images: Sequence[Image]
     style: Literal["surface", "wide", "pair"] = "surface"
 
@@ -124,7 +115,6 @@ class Images:
 class Facts:
     """Settings and where they come from, as names and values."""
 
-    kind: ClassVar = "facts"
     values: Mapping[str, Any]
     title: str = ""
 
@@ -133,7 +123,6 @@ class Facts:
 class Code:
     """Something to copy."""
 
-    kind: ClassVar = "code"
     text: str
 
 
@@ -141,7 +130,6 @@ class Code:
 class Details:
     """Blocks that are folded away on a page."""
 
-    kind: ClassVar = "details"
     summary: str
     blocks: Sequence[Block]
 
@@ -150,7 +138,6 @@ class Details:
 class Section:
     """Blocks under a heading."""
 
-    kind: ClassVar = "section"
     title: str
     blocks: Sequence[Block]
     level: int = 2

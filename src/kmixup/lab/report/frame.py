@@ -7,10 +7,12 @@ tables: of the paper's, or of tables that the rows themselves define (`tables_of
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, get_args
 
+import numpy as np
 import pandas as pd
 
 from kmixup.lab.evaluate.scores import AnyScores
@@ -23,10 +25,12 @@ from kmixup.lab.train.methods import METHODS, NO_VARIANT, VARIANTS, baseline_of,
 RULES: tuple[AlphaRule, ...] = get_args(AlphaRule)
 # fields of a trial that a table shows, rather than holds fixed
 SHOWN = ("data", "model", "method", "protocol", "seed", "shifts", "clean_statistics")
-Key = tuple[str, int, float, str]  # name, k, alpha and alpha rule of a method
+Key = tuple[str, int, float, AlphaRule]  # name, k, alpha and alpha rule of a method
 ERM: Key = ("erm", 1, 0.0, "same")
-Test = tuple[str, float | None]  # a measure, and the level of a shift
-NO_TRIALS = pd.DataFrame(columns=["row", "done", "seed", "error", "eps"])
+NO_LINES = pd.DataFrame(
+    columns=["id", "data", "model", "key", "seed", "setting", "mixing", "measure", "eps", "done",
+             "row", "error"]
+)  # fmt: skip
 
 
 def frame_of(rows: Iterable[Row]) -> pd.DataFrame:
@@ -38,37 +42,35 @@ def frame_of(rows: Iterable[Row]) -> pd.DataFrame:
     table units, `alpha` (as trained), `xi`, and every further metric under its own name.
     """
     ordered = sorted(rows, key=lambda row: row.id)
-    return pd.DataFrame([line for row in ordered for line in _lines(row)])
+    return pd.DataFrame([line for row in ordered for line in _lines(row)]) if ordered else NO_LINES
 
 
-def tests_of(trial: Trial) -> list[Test]:
-    """What a trained network is tested on."""
-    plain: list[Test] = [(ERROR, None)]
-    if trial.clean_statistics:
-        plain.append((CLEAN, None))
-    return plain + [(name, eps) for name, levels in trial.shifts for eps in levels]
+def tests_of(trial: Trial) -> list[tuple[str, float | None]]:
+    """What a trained network is tested on: a measure, and the level of a shift."""
+    clean = [(CLEAN, None)] if trial.clean_statistics else []
+    return [(ERROR, None), *clean, *((name, e) for name, levels in trial.shifts for e in levels)]
 
 
 def _lines(row: Row) -> Iterator[dict[str, Any]]:
     trial, method = row.trial, row.trial.method
+    setting = {name: value for name, value in vars(trial).items() if name not in SHOWN}
     common = {
         "id": row.id,
         "data": trial.data,
         "model": trial.model,
         "key": (method.name, method.k, method.alpha, method.alpha_rule),
         "seed": trial.seed,
-        "setting": json.dumps(_setting(trial), sort_keys=True),
+        "setting": json.dumps(trial.to_dict()["protocol"] | setting, sort_keys=True),
         "mixing": json.dumps([method.pairing, method.layers]) if method.entry.mixes else "",
         "done": isinstance(row, Done),
         "row": row,
     }
     for measure, eps in tests_of(trial):
-        line = {**common, "measure": measure, "eps": eps}
+        line = {**common, "measure": measure, "eps": eps, "error": math.nan}
         if isinstance(row, Done):
-            scores = _scores(row, measure, eps)
-            metrics = {name: value for name, value in vars(scores).items() if name != "error"}
-            error = row.measure.factor * scores.error
-            line |= {"error": error, "alpha": row.alpha, "xi": row.xi, **metrics}
+            scores = vars(_scores(row, measure, eps))
+            error = row.measure.factor * scores["error"]
+            line |= {"alpha": row.alpha, "xi": row.xi, **scores, "error": error}
         yield line
 
 
@@ -77,12 +79,6 @@ def _scores(row: Done, measure: str, eps: float | None) -> AnyScores:
         # a network without batch norm is the same with any statistics
         return row.scores if row.clean is None else row.clean
     return row.scores if eps is None else row.shifts[measure][eps]
-
-
-def _setting(trial: Trial) -> dict[str, Any]:
-    """What trials of one table must share, except pairing and layers."""
-    plain = trial.to_dict()
-    return {**plain["protocol"], **{k: v for k, v in vars(trial).items() if k not in SHOWN}}
 
 
 def results_of(rows: Iterable[Row], tables: Iterable[PaperTable]) -> tuple[TableResult, ...]:
@@ -107,16 +103,11 @@ def unplaced(rows: Iterable[Row], results: Iterable[TableResult]) -> tuple[Row, 
 
 
 def _of_table(frame: pd.DataFrame, table: PaperTable, left: Sequence[Row]) -> list[TableResult]:
-    mine = frame
-    if len(frame):
-        alike = (frame.data == table.data) & (frame.model == table.model)
-        mine = frame[alike & (frame.measure == table.measure)]
-        mine = mine[[_fits(row.trial, table) for row in mine.row]]
-    wider = {row.id for row in left}
-    methods = [row.trial.method for row in (mine.row if len(mine) else ()) if row.id in wider]
-    ks, columns = _widened(table, methods)
-    if mine.empty:
-        return [_result(mine, table, ks, columns, {}, {})]
+    alike = (frame.data == table.data) & (frame.model == table.model)
+    mine = frame[alike & (frame.measure == table.measure)]
+    mine = mine[np.array([_fits(row.trial, table) for row in mine.row], dtype=bool)]
+    wider = mine[mine.id.isin([row.id for row in left])]
+    ks, columns = _widened(table, [row.trial.method for row in wider.row])
     groups: list[tuple[dict[str, Any], pd.DataFrame]] = []
     for setting, lines in mine.groupby("setting", sort=True):
         # ERM has no pairing: its rows go with every pairing, and alone only if nothing was mixed
@@ -128,7 +119,7 @@ def _of_table(frame: pd.DataFrame, table: PaperTable, left: Sequence[Row]) -> li
     differing = [str(name) for name in settings if settings[name].nunique() > 1]
     return [
         _result(lines, table, ks, columns, setting, {name: setting[name] for name in differing})
-        for setting, lines in groups
+        for setting, lines in groups or [({}, mine)]
     ]
 
 
@@ -162,24 +153,23 @@ def _result(
     setting: Mapping[str, Any],
     distinct: Mapping[str, Any],
 ) -> TableResult:
-    by_key: dict[Key, pd.DataFrame] = {}
-    if len(lines):
-        by_key = dict(list(lines.groupby("key", sort=False)))  # type: ignore[arg-type]
+    by_key: dict[Any, pd.DataFrame] = dict(list(lines.groupby("key", sort=False)))
     expected = max((group.seed.nunique() for group in by_key.values()), default=0)
 
-    def cell(key: Key, column: PaperColumn, paper: float | None) -> Cell:
-        k, trials = 0 if key == ERM else key[1], _by_seed(by_key.get(key, NO_TRIALS), column.eps)
-        return Cell(k, key[2], column.eps, table.measure, expected, paper, table.confidence, trials)
+    def cell(key: Key, eps: float | None, paper: float | None) -> Cell:
+        name, k, alpha, rule = key
+        trials = _by_seed(by_key.get(key, NO_LINES), eps)
+        k = 0 if key == ERM else k
+        return Cell(name, k, alpha, rule, eps, expected, paper, table.confidence, trials)
 
     def row_of(k: int, rule: AlphaRule) -> tuple[Cell, ...]:
         name, rule = (table.baseline, "same") if k == 1 else (table.method, rule)
         return tuple(
-            cell((name, k, column.alpha, rule), column, table.error_at(k, column))
+            cell((name, k, column.alpha, rule), column.eps, table.error_at(k, column))
             for column in columns
         )
 
-    levels = dict.fromkeys(column.eps for column in columns)
-    erm = tuple(cell(ERM, PaperColumn(0.0, eps=eps), table.erm) for eps in levels)
+    erm = tuple(cell(ERM, eps, table.erm) for eps in dict.fromkeys(c.eps for c in columns))
     run = {rule for name, k, _, rule in by_key if name == table.method and k > 1}
     rules = [rule for rule in RULES if rule in run] or RULES[:1]
     grids = tuple(Grid(rule, tuple(row_of(k, rule) for k in ks)) for rule in rules)
@@ -255,24 +245,19 @@ def _table(
         if baseline_of(method) == trial.method.name
         or (method == trial.method.name and variant_words(trial.method) == words)
     ]
-    shift = [] if measure == ERROR else [measure]
-    shift += [] if eps is None else [f"{eps:g}"]
-    title = [data, model, " ".join([method, *words])]
-    if measure == CLEAN:
-        title.append("recomputed batch-norm statistics")
-    elif measure != ERROR:
-        title.append(f"{measure} {eps:g}/255")
+    alphas = sorted({mixing.alpha for mixing in mixed}) or [0.0]  # a column for ERM if alone
+    level = "" if eps is None else f"{eps:g}"
+    shift = "" if measure == ERROR else measure
+    tested = {ERROR: "", CLEAN: "recomputed batch-norm statistics"}
+    title = [data, model, " ".join([method, *words]), tested.get(measure, f"{measure} {level}/255")]
     return PaperTable(
-        name="-".join([data, model, method, *shift, *words]),
-        title=", ".join(title),
+        name="-".join(filter(None, [data, model, method, shift, level, *words])),
+        title=", ".join(filter(None, title)),
         label="your own sweep",
         data=data,
         model=model,
         ks=tuple(sorted({mixing.k for mixing in mixed})),
-        columns=tuple(  # a column for ERM if alone
-            PaperColumn(alpha, eps=eps)
-            for alpha in sorted({mixing.alpha for mixing in mixed}) or [0.0]
-        ),
+        columns=tuple(PaperColumn(alpha, eps=eps) for alpha in alphas),
         errors=None,
         erm=None,
         confidence=None,

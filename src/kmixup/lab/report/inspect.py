@@ -18,6 +18,11 @@ from kmixup.lab.train.record import versions
 OUT_OF_REACH = "out of reach"
 LISTED = 12  # classes by name
 MANY = 100  # dimensions that cannot be distinguished from more
+SOURCES = {"loaders": "a second loader", "batch": "the same batch"}
+SETS = {
+    "loaders": "independent random sets of k samples were drawn, as from two loaders",
+    "batch": "disjoint random sets of k samples were drawn, as inside a batch",
+}
 ADVICE = "Choose k and alpha on validation samples with kmixup tune."
 
 
@@ -39,8 +44,7 @@ COLUMNS = (
     ),
     ReadingColumn(
         "alpha",
-        f"the alpha that perturbs as much as mixup with alpha = {{alpha:g}}, for partners from the "
-        f"same batch (kmixup calibrate has it for a second loader); {OUT_OF_REACH} if none does",
+        "the alpha that perturbs as much as mixup with alpha = {alpha:g}, if there is one",
         lambda reading: f"{reading.alpha:.3g}" if reading.reachable else OUT_OF_REACH,
     ),
     ReadingColumn(
@@ -133,7 +137,8 @@ def extent(data: DataInspection) -> str:
     return (
         f"{data.data.title}: {count(inspection.samples, 'training sample')} of "
         f"{count(inspection.features, 'number')} {learned}{f' ({listed})' if listed else ''}, "
-        f"scaling {data.data.scaling}; {inspected} inspected, no network trained."
+        f"scaling {data.data.scaling}; {inspected} inspected, with partners from "
+        f"{SOURCES[data.pairing]}; no network trained."
     )
 
 
@@ -227,7 +232,7 @@ def _examples(data: DataInspection) -> Iterator[doc.Block]:
 def _method(data: DataInspection) -> tuple[str, list[doc.Block]]:
     inspection = data.inspection
     drawn = (
-        "At every k two disjoint random sets of k samples were drawn, as inside a batch, and "
+        f"At every k two {SETS[data.pairing]}, and "
         f"matched with the least sum of squared distances: {readings.MATCHES:,} pairs in total, "
         f"and at least {readings.LEAST_BLOCKS} pairs of sets. ± is one standard error over these "
         "draws. The strength of mixing is xi, the root mean square distance that mixing moves a "

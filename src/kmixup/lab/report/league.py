@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -15,15 +15,32 @@ from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import NOTHING, count, joined, number, with_error
 from kmixup.lab.report import document as doc
 from kmixup.lab.report import stats
-from kmixup.lab.report.comparisons import FinalComparison, compare_tests
+from kmixup.lab.report.comparisons import compare_tests, comparison_table
 from kmixup.lab.report.plots import critical_difference
 from kmixup.lab.report.render_html import html
 from kmixup.lab.report.render_markdown import markdown
-from kmixup.lab.report.stats import Outcome, Ranking
+from kmixup.lab.report.stats import Comparison, Outcome, Ranking
 from kmixup.lab.report.sweep import provenance
 from kmixup.lab.train.methods import method_entry
 
 TITLE = "League: methods compared at an equal budget"
+RULES = (
+    "All methods share the split, initial weights and sample order of a trial. Every setting of a "
+    "method is scored on held-out training samples; of equal settings the smaller k wins, then the "
+    "smaller alpha. The winner is trained on all training samples of the trial and tested once."
+)
+CAPTION = (
+    "Mean ± one standard error over trials; each method was tuned inside each trial on validation "
+    "samples, and tested once. The lowest error of a column is framed (*). Blue (↓) is "
+    "significantly lower than mixup, orange (↑) higher, after Holm correction."
+)
+AGAINST = (
+    "Differences are paired by trial; below 0 is better. Each 95 % interval is for the samples at "
+    "hand; p-values are corrected for all tests of this table (Holm), and verdicts follow them. "
+    "“New data” is the interval for other samples of the same kind, if trials split the same "
+    "samples anew (Nadeau and Bengio)."
+)
+Place = tuple[str, str]  # a data set and a method's title
 
 
 @dataclass(frozen=True)
@@ -33,95 +50,89 @@ class Standings:
     results: tuple[Result, ...]  # one for each data set
     titles: tuple[str, ...]  # of the methods: by mean rank, then those without a rank
     ranking: Ranking | None  # of methods with all trials on all data; None with fewer than two
-    against: tuple[FinalComparison, ...]  # every method against mixup on every data set
+    against: Mapping[Place, Comparison]  # every method against mixup on every data set
 
     @property
     def gaps(self) -> tuple[str, ...]:
         """Which methods are not ranked, and why, a sentence each."""
         sentences = []
+        scores = _scores(self.results)
         for title in self.titles:
-            where = [
-                f"{result.contest.name} ({_reached(result, title)})"
-                for result in self.results
-                if not _complete(result, title)
-            ]
+            where = []
+            for result in self.results:
+                score = scores.get((result.contest.name, title))
+                if score is None:
+                    where.append(f"{result.contest.name} (does not apply)")
+                elif not score.complete:
+                    reached = f"{len(score.errors)} of {score.trials} trials"
+                    where.append(f"{result.contest.name} ({reached})")
             if where:
                 sentences.append(f"{title} is not ranked: incomplete on {', '.join(where)}.")
         return tuple(sentences)
 
 
+def _scores(results: Sequence[Result]) -> dict[Place, Score]:
+    return {(r.contest.name, score.entrant.title): score for r in results for score in r.scores}
+
+
 def standings_of(results: Sequence[Result]) -> Standings:
     """Rank the methods, and compare them with mixup."""
-    entrants = dict.fromkeys(score.entrant.title for result in results for score in result.scores)
-    whole = [title for title in entrants if all(_complete(result, title) for result in results)]
-    errors = [
-        [fmean(score.errors.values()) for score in result.scores if score.entrant.title in whole]
-        for result in results
-    ]
-    ranking = stats.rank(whole, errors) if len(whole) > 1 else None
-    first = ranking.names if ranking is not None else tuple(whole)
-    titles = (*first, *(title for title in entrants if title not in first))
-    pairs = [
-        (result.contest.name, title, score, MIXUP, mixup)
-        for result in results
-        if (mixup := result.score(MIXUP)) is not None and len(mixup.errors) >= stats.LEAST_PAIRS
-        for title in titles
-        if (score := score_by(result, title)) is not None and score.complete and score != mixup
-    ]
-    return Standings(tuple(results), titles, ranking, compare_tests(pairs))
-
-
-def score_by(result: Result, title: str) -> Score | None:
-    """The score of a method by its title, None if it does not take part."""
-    return next((score for score in result.scores if score.entrant.title == title), None)
-
-
-def _complete(result: Result, title: str) -> bool:
-    score = score_by(result, title)
-    return score is not None and score.complete
-
-
-def _reached(result: Result, title: str) -> str:
-    score = score_by(result, title)
-    return "does not apply" if score is None else f"{len(score.errors)} of {score.trials} trials"
+    complete = {place: score for place, score in _scores(results).items() if score.complete}
+    entrants = list(dict.fromkeys(score.entrant.title for r in results for score in r.scores))
+    data = [result.contest.name for result in results]
+    whole = [title for title in entrants if all((name, title) in complete for name in data)]
+    ranking = None
+    if len(whole) > 1:
+        errors = [[fmean(complete[name, t].errors.values()) for t in whole] for name in data]
+        ranking = stats.rank(whole, errors)
+        whole = list(ranking.names)
+    titles = (*whole, *(title for title in entrants if title not in whole))
+    pairs = {}
+    for result in results:
+        mixup = result.score(MIXUP)
+        if mixup is None or len(mixup.errors) < stats.LEAST_PAIRS:
+            continue
+        for title in titles:
+            score = complete.get((result.contest.name, title))
+            if score is not None and score != mixup:
+                pairs[result.contest.name, title] = (title, score, MIXUP, mixup)
+    against = dict(zip(pairs, compare_tests(list(pairs.values())), strict=True))
+    return Standings(tuple(results), titles, ranking, against)
 
 
 def league_document(standings: Standings, command: str) -> doc.Document:
     """The report of a league."""
-    rows = [row for result in standings.results for row in result.rows]
-    trials = dict.fromkeys(result.contest.trials for result in standings.results)
+    results = standings.results
+    rows = [row for result in results for row in result.rows]
+    trials = dict.fromkeys(result.contest.trials for result in results)
     extent = (
-        f"{count(len(standings.titles), 'method')} on "
-        f"{count(len(standings.results), 'data set')}, {' or '.join(map(str, trials))} paired "
-        f"trials each; {count(len(rows), 'network')} trained, {len(failed_of(rows))} failed. "
+        f"{count(len(standings.titles), 'method')} on {count(len(results), 'data set')}, "
+        f"{' or '.join(map(str, trials))} paired trials each; {count(len(rows), 'network')} "
+        f"trained, {len(failed_of(rows))} failed. "
     )
-    extent += unfitted_sentence(row for result in standings.results for row in result.tested)
-    blocks: list[doc.Block] = [_headline(standings), doc.Paragraph(extent.rstrip())]
-    blocks.append(doc.Section("Errors", list(_errors(standings))))
+    extent += unfitted_sentence(row for result in results for row in result.tested)
+    blocks: list[doc.Block] = [
+        _headline(standings),
+        doc.Paragraph(extent.rstrip()),
+        doc.Section("Errors", list(_errors(standings))),
+    ]
     if standings.ranking is not None:
-        ranks = doc.Figures([critical_difference(standings.ranking)])
-        blocks.append(doc.Section("Ranks", [ranks]))
-    chosen = doc.ReportTable(["data", "method", "setting (trials that it won)"], _chosen(standings))
-    blocks.append(
-        doc.Section(
-            "Protocol",
-            [
-                doc.Paragraph(
-                    "All methods share the split, initial weights and sample order of a trial. "
-                    "Every setting of a method is scored on held-out training samples; of equal "
-                    "settings the smaller k wins, then the smaller alpha. The winner is trained on "
-                    "all training samples of the trial and tested once."
-                ),
-                doc.Details("Settings that won on validation samples", [chosen]),
-                doc.Details(
-                    "All settings",
-                    [doc.Facts(_settings(r.contest), r.contest.name) for r in standings.results],
-                ),
-            ],
-        )
-    )
+        blocks.append(doc.Section("Ranks", [doc.Figures([critical_difference(standings.ranking)])]))
+    chosen = [
+        (data, title, chosen_text(score))
+        for (data, title), score in _scores(results).items()
+        if len(score.entrant.settings) > 1
+    ]
+    won = doc.ReportTable(["data", "method", "setting (trials that it won)"], chosen)
+    settings = [doc.Facts(_settings(result.contest), result.contest.name) for result in results]
+    protocol: list[doc.Block] = [
+        doc.Paragraph(RULES),
+        doc.Details("Settings that won on validation samples", [won]),
+        doc.Details("All settings", settings),
+    ]
     ordered = sorted(rows, key=lambda row: row.id)
-    return doc.Document(TITLE, [*blocks, *provenance(ordered, command)])
+    blocks += [doc.Section("Protocol", protocol), *provenance(ordered, command)]
+    return doc.Document(TITLE, blocks)
 
 
 def write_league(standings: Standings, folder: Path, command: str) -> Path:
@@ -133,24 +144,23 @@ def write_league(standings: Standings, folder: Path, command: str) -> Path:
 
 
 def _headline(standings: Standings) -> doc.Headline:
-    ranking, against = standings.ranking, against_sentence(standings)
+    ranking, against, gaps = standings.ranking, against_sentence(standings), standings.gaps
     if ranking is None:
         text = "No two methods have finished all trials on all data sets."
-        return doc.Headline(text, standings.gaps, mood="open")
-    if standings.against and all(test.constant for test in standings.against):
+        return doc.Headline(text, gaps, mood="open")
+    if standings.against and all(test.constant for test in standings.against.values()):
         text = "Nothing was learned: all networks predict a constant."
-        return doc.Headline(text, standings.gaps, mood="bad")
-    methods, sets = len(ranking.names), count(ranking.data_sets, "data set")
+        return doc.Headline(text, gaps, mood="bad")
+    sets = count(ranking.data_sets, "data set")
     first = ranking.names[: ranking.ranks.count(ranking.ranks[0])]
-    if len(first) == methods:
-        text = f"All {methods} methods have the same mean rank on {sets}."
-        return doc.Headline(text, [against, *standings.gaps], mood="open")
+    if len(first) == len(ranking.names):
+        text = f"All {len(first)} methods have the same mean rank on {sets}."
+        return doc.Headline(text, [against, *gaps], mood="open")
     best = f"Best mean rank on {sets}: {joined(first)}, {number(ranking.ranks[0])}."
     tested = friedman_sentence(ranking)
     # if the ranks don't differ significantly, say so before the order
     text, rest = (best, tested) if ranking.p is None or ranking.differ else (tested, best)
-    mood: stats.Mood = "good" if ranking.differ else "open"
-    return doc.Headline(text, [rest, against, *standings.gaps], mood=mood)
+    return doc.Headline(text, [rest, against, *gaps], mood="good" if ranking.differ else "open")
 
 
 def friedman_sentence(ranking: Ranking) -> str:
@@ -179,92 +189,50 @@ def against_sentence(standings: Standings) -> str:
         )
     parts = []
     for outcome in (Outcome.BETTER, Outcome.WORSE):
-        chosen = [f"{t.new} on {t.data}" for t in tests if t.verdict.outcome is outcome]
-        if chosen:
-            parts.append(f"{outcome}: {', '.join(chosen)}")
-    rest = Counter(test.verdict.outcome for test in tests)
-    parts += [
-        f"{o} in {rest[o]}" for o in (Outcome.NOT_SIGNIFICANT, Outcome.NOTHING_LEARNED) if rest[o]
-    ]
+        places = [f"{new} on {data}" for (data, new), t in tests.items() if t.outcome is outcome]
+        if places:
+            parts.append(f"{outcome}: {', '.join(places)}")
+    if rest := [test for test in tests.values() if not test.side]:
+        parts.append(stats.tally(rest))
     return f"Against mixup, {count(len(tests), 'test')} with Holm correction: {'; '.join(parts)}."
 
 
 def _errors(standings: Standings) -> Iterator[doc.Block]:
     """Methods in rows, data sets in columns, and the mean rank last; then all comparisons."""
-    columns = [_column(result, standings) for result in standings.results]
-    ranking = standings.ranking
+    results, ranking, scores = standings.results, standings.ranking, _scores(standings.results)
     ranks = {} if ranking is None else dict(zip(ranking.names, ranking.ranks, strict=True))
-    head = [
-        (result.contest.name, "" if result.measure is PERCENT else result.measure.name)
-        for result in standings.results
-    ]
-    yield doc.HeatMap(
-        "Test error in per cent, unless stated otherwise",
-        [*head, ("mean rank", "")],
-        [
-            (title, [*(column[title] for column in columns), doc.Box(number(ranks.get(title)))])
-            for title in standings.titles
-        ],
-        caption="Mean ± one standard error over trials; each method was tuned inside each trial on "
-        "validation samples, and tested once. The lowest error of a column is framed (*). Blue "
-        "(↓) is significantly lower than mixup, orange (↑) higher, after Holm correction.",
-    )
-    if not standings.against:
-        return
-    rows = [
-        (
-            test.data,
-            test.new,
-            NOTHING if test.difference is None else test.difference.text,
-            (test.difference and test.difference.new_data_text) or NOTHING,
-            stats.p_text(test.p),
-            test.verdict.text,
-        )
-        for test in standings.against
-    ]
-    header = ["data", "method", "− mixup [95 %]", "new data [95 %]", "p (Holm)", "verdict"]
-    moods = [test.verdict.mood for test in standings.against]
-    note = (
-        "Differences are paired by trial; below 0 is better. Each 95 % interval is for the samples "
-        "at hand; p-values are corrected for all tests of this table (Holm), and verdicts follow "
-        "them. “New data” is the interval for other samples of the same kind, if trials split the "
-        "same samples anew (Nadeau and Bengio)."
-    )
-    table = doc.ReportTable(header, rows, moods=moods, verdict=5)
-    yield doc.Details("Every method against mixup", [table, doc.Paragraph(note, style="fine")])
+    least: dict[str, float] = {}  # without means over part of the trials
+    for (data, _), score in scores.items():
+        if score.complete and score.mean is not None:
+            mean = round(score.mean, stats.RANK_DIGITS)
+            least[data] = min(mean, least.get(data, mean))
 
-
-def _column(result: Result, standings: Standings) -> dict[str, doc.Box]:
-    # a mean over part of the trials is not compared with those over all
-    whole = [score.measured for score in result.scores if score.complete]
-    least = min((round(f.value, stats.RANK_DIGITS) for f in whole if f), default=None)
-    sides = {
-        test.new: test.verdict.side
-        for test in standings.against
-        if test.data == result.contest.name
-    }
-    boxes = {}
-    for title in standings.titles:
-        score = score_by(result, title)
+    def box(data: str, title: str) -> doc.Box:
+        score = scores.get((data, title))
         if score is None or score.mean is None:
-            boxes[title] = doc.Box(NOTHING)
-            continue
+            return doc.Box(NOTHING)
         text, _, spread = with_error(score.mean, score.standard_error).partition(" ")
         missing = score.trials - len(score.errors)
-        small = [line for line in (spread, f"{missing} missing" if missing else "") if line]
-        best = score.complete and round(score.mean, stats.RANK_DIGITS) == least
-        boxes[title] = doc.Box(text, small, sides.get(title, 0), best)
-    return boxes
+        small = list(filter(None, [spread, f"{missing} missing" if missing else ""]))
+        best = score.complete and round(score.mean, stats.RANK_DIGITS) == least[data]
+        test = standings.against.get((data, title))
+        return doc.Box(text, small, 0 if test is None else test.side, best)
 
-
-def _chosen(standings: Standings) -> list[tuple[str, str, str]]:
-    """How often each setting won, for every method with something to choose."""
-    return [
-        (result.contest.name, score.entrant.title, chosen_text(score))
-        for result in standings.results
-        for score in result.scores
-        if len(score.entrant.settings) > 1
-    ]
+    names = [result.contest.name for result in results]
+    units = ["" if result.measure is PERCENT else result.measure.name for result in results]
+    yield doc.HeatMap(
+        "Test error in per cent, unless stated otherwise",
+        [*zip(names, units, strict=True), ("mean rank", "")],
+        [
+            (title, [*(box(data, title) for data in names), doc.Box(number(ranks.get(title)))])
+            for title in standings.titles
+        ],
+        CAPTION,
+    )
+    if standings.against:
+        tests = [(f"{data}, {new}", [test]) for (data, new), test in standings.against.items()]
+        table = comparison_table(tests, "data and method − mixup")
+        yield doc.Details("Every method against mixup", [table, doc.Paragraph(AGAINST, "fine")])
 
 
 def chosen_text(score: Score) -> str:
@@ -281,12 +249,12 @@ def chosen_text(score: Score) -> str:
 
 
 def _settings(contest: Contest) -> dict[str, object]:
-    base = {key: value for key, value in contest.base.to_dict().items() if value not in (None, [])}
-    of_protocol = {key: value for key, value in base["protocol"].items() if value is not None}
+    base = contest.base
     return {
-        "network": base["model"],
-        **of_protocol,
-        **{key: base[key] for key in ("samples", "scaling") if key in base},
+        "network": base.model,
+        **base.to_dict()["protocol"],
+        "samples": base.samples,
+        "scaling": base.scaling,
         "trials": contest.trials,
         "held out to tune on": f"{100 * contest.validation:g} %",
     }

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from kmixup.lab.formatting import setting
 from kmixup.lab.plotting import data_uri, inline
-from kmixup.lab.report.document import Block, Document, Figure
+from kmixup.lab.report.document import Block, Document, Figure, HeatMap
 
 
 def html(document: Document) -> str:
@@ -30,6 +30,7 @@ def html(document: Document) -> str:
     )
     environment.filters |= {
         "across": across, "anchor": anchor, "runs": runs, "setting": setting, "svg": svg,
+        "kind": lambda block: type(block).__name__,
         "source": lambda image: data_uri(image.png()),
     }  # fmt: skip
     return environment.get_template("report.html").render(document=document).lstrip()
@@ -54,5 +55,5 @@ def anchor(title: str) -> str:
 
 def runs(blocks: Sequence[Block]) -> list[tuple[bool, list[Block]]]:
     """Neighbouring heat maps, and neighbouring blocks of other kinds."""
-    grouped = groupby(blocks, key=lambda block: block.kind == "heatmap")
+    grouped = groupby(blocks, key=lambda block: isinstance(block, HeatMap))
     return [(is_map, list(run)) for is_map, run in grouped]

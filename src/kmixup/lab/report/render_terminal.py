@@ -11,7 +11,6 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from kmixup.lab.formatting import NOTHING
 from kmixup.lab.report import document as doc
 from kmixup.lab.report.render_markdown import heat_table
 
@@ -45,7 +44,7 @@ def _shown(blocks: Iterator[doc.Block] | Sequence[doc.Block]) -> Iterator[Render
             case doc.ReportTable() if block.rows:
                 if block.title:
                     yield Text(f"\n{block.title}")
-                yield from _sentences(block) if block.sentences else [_table(block)]
+                yield _table(block)
             case doc.HeatMap():
                 yield Text(f"\n{block.title}")
                 yield _heat(block)
@@ -69,19 +68,6 @@ def _table(block: doc.ReportTable) -> RichTable:
         style = STYLES[block.moods[i]] if block.moods else ""
         table.add_row(*map(escape, row), style=style)
     return table
-
-
-def _sentences(block: doc.ReportTable) -> Iterator[Text]:
-    """Every row as a paragraph: the first cell, the verdict, then names and values."""
-    for i, row in enumerate(block.rows):
-        verdict = [row[block.verdict]] if block.verdict is not None else []
-        others = [
-            f"{name}: {text}"
-            for j, (name, text) in enumerate(zip(block.header, row, strict=True))
-            if j not in (0, block.verdict) and text not in ("", NOTHING)
-        ]
-        style = STYLES[block.moods[i]] if block.moods else ""
-        yield Text(f"{row[0]}: {'; '.join([*verdict, *others])}", style=style)
 
 
 def _heat(block: doc.HeatMap) -> RichTable:

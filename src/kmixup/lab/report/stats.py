@@ -9,11 +9,11 @@ A new statistic is one function here; reports call it where they show it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean, stdev
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,7 @@ from scipy.stats import friedmanchisquare, rankdata, studentized_range
 from scipy.stats import t as student
 
 from kmixup.lab.formatting import number, signed, with_interval
+from kmixup.lab.report.document import Mood
 
 LEVEL = 0.95  # of confidence
 LEAST_PAIRS = 3  # two differences have an interval of 25 standard errors
@@ -160,16 +161,6 @@ def paired(
     return interval([new[seed] - old[seed] for seed in seeds], partition=partition)
 
 
-def lowest(candidates: Sequence[Errors], seeds: Sequence[int] | None = None) -> int:
-    """The index of the lowest mean error, over `seeds` or all; the first of equal ones."""
-
-    def mean(i: int) -> float:
-        errors = candidates[i]
-        return fmean(errors.values() if seeds is None else [errors[seed] for seed in seeds])
-
-    return min(range(len(candidates)), key=mean)
-
-
 def split_choice(
     families: Sequence[Sequence[Errors]],
     choose: Callable[[Sequence[int]], tuple[Errors, Errors]],
@@ -215,11 +206,10 @@ def holm(values: Sequence[float]) -> tuple[float, ...]:
     >>> holm([0.01, 0.04, 0.03])
     (0.03, 0.06, 0.06)
     """
-    corrected, worst = [1.0] * len(values), 0.0
-    for rank, i in enumerate(sorted(range(len(values)), key=values.__getitem__)):
-        worst = max(worst, min(1.0, (len(values) - rank) * values[i]))
-        corrected[i] = worst
-    return tuple(corrected)
+    order = np.argsort(values)
+    corrected = np.empty(len(values))
+    corrected[order] = np.maximum.accumulate(np.sort(values) * range(len(values), 0, -1))
+    return tuple(corrected.clip(max=1.0).tolist())
 
 
 def p_text(p: float) -> str:
@@ -246,77 +236,69 @@ class Outcome(StrEnum):
     UNKNOWN = "no verdict"
 
 
-Mood = Literal["good", "bad", "open"]
-MOODS: dict[Outcome, Mood] = {
-    Outcome.REPRODUCED: "good",
-    Outcome.BETTER: "good",
-    Outcome.NOT_REPRODUCED: "bad",
-    Outcome.WORSE: "bad",
-    Outcome.NOTHING_LEARNED: "bad",
-}
+GOOD = (Outcome.REPRODUCED, Outcome.BETTER)
+BAD = (Outcome.NOT_REPRODUCED, Outcome.WORSE, Outcome.NOTHING_LEARNED)
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """What a comparison says, in one of a few words and in one clause."""
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """A new method against an old one, and the verdict on them that every report shows.
 
-    outcome: Outcome
-    text: str
-    side: int = 0  # -1 if the new method is significantly better, 1 if it is worse, else 0
+    >>> better = PairedDifference(-1.0, -1.5, -0.5, trials=20)
+    >>> Comparison(new="k-mixup", old="mixup", difference=better).verdict
+    'k-mixup is better than mixup'
+    >>> Comparison(new="k-mixup", old="mixup", difference=better, paper=0.7).verdict
+    'not reproduced: k-mixup is better than mixup'
+    """
+
+    new: str
+    old: str
+    difference: PairedDifference | None  # new − old; None if it cannot be computed
+    p: float | None = None  # corrected for several tests; without it the interval decides
+    paper: float | None = None  # the paper's difference, if it prints one
+    noise: float | None = None  # the standard error of the paper's difference
+    constant: bool = False  # whether every compared network predicts a constant
+    why: str = f"it takes {LEAST_PAIRS} paired trials"  # the reason that there is no difference
 
     @property
-    def mood(self) -> Mood:
-        return MOODS.get(self.outcome, "open")
+    def side(self) -> int:
+        """-1 if the new method is significantly better, 1 if it is worse, else 0."""
+        if self.difference is None or self.constant:
+            return 0
+        if self.p is None:
+            return self.difference.side
+        return corrected_side(self.difference, self.p)
 
+    @property
+    def outcome(self) -> Outcome:
+        if self.constant:
+            return Outcome.NOTHING_LEARNED
+        if self.difference is None:
+            return Outcome.UNKNOWN
+        if self.side and self.paper:
+            same = (self.paper > 0) == (self.side > 0)
+            return Outcome.REPRODUCED if same else Outcome.NOT_REPRODUCED
+        if self.side:
+            return Outcome.WORSE if self.side > 0 else Outcome.BETTER
+        compatible = self.paper is None or self.difference.is_compatible_with(
+            self.paper, self.noise or 0.0
+        )
+        return Outcome.NOT_SIGNIFICANT if compatible else Outcome.SIZE_RULED_OUT
 
-def verdict(
-    difference: PairedDifference | None,
-    new: str,
-    old: str,
-    *,
-    p: float | None = None,
-    paper: float | None = None,
-    noise: float = 0.0,
-    constant: bool = False,
-    why: str = f"it takes {LEAST_PAIRS} paired trials",
-) -> Verdict:
-    """Judge a comparison; every report uses this function.
-
-    Args:
-        difference: new − old; None if it cannot be computed.
-        new: the name of the first method.
-        old: the name of the second method.
-        p: the p-value after a correction for several tests; without it the interval decides.
-        paper: the paper's difference, if it prints one.
-        noise: the standard error of the paper's difference.
-        constant: whether every compared network predicts a constant.
-        why: the reason that there is no difference.
-
-    >>> verdict(PairedDifference(-1.0, -1.5, -0.5, trials=20), "k-mixup", "mixup").text
-    'k-mixup is better than mixup'
-    >>> verdict(PairedDifference(0.4, -0.5, 1.3, trials=20), "k-mixup", "mixup").text
-    'no significant difference'
-    >>> verdict(PairedDifference(1.0, 0.5, 1.5, trials=9), "k-mixup", "mixup", paper=-0.7).text
-    'not reproduced: k-mixup is worse than mixup'
-    """
-    if constant:
-        reason = "all compared networks predict a constant"
-        return Verdict(Outcome.NOTHING_LEARNED, f"{Outcome.NOTHING_LEARNED}: {reason}")
-    if difference is None:
-        return Verdict(Outcome.UNKNOWN, f"{Outcome.UNKNOWN}: {why}")
-    side = difference.side if p is None else corrected_side(difference, p)
-    if not side:
-        if difference.side:
-            return Verdict(Outcome.NOT_SIGNIFICANT, "not significant after Holm correction")
-        ruled_out = paper is not None and not difference.is_compatible_with(paper, noise)
-        outcome = Outcome.SIZE_RULED_OUT if ruled_out else Outcome.NOT_SIGNIFICANT
-        return Verdict(outcome, outcome.value)
-    text = f"{new} is {'worse' if side > 0 else 'better'} than {old}"
-    if not paper:
-        return Verdict(Outcome.WORSE if side > 0 else Outcome.BETTER, text, side)
-    same = (paper > 0) == (side > 0)
-    outcome = Outcome.REPRODUCED if same else Outcome.NOT_REPRODUCED
-    return Verdict(outcome, f"{outcome}: {text}", side)
+    @property
+    def verdict(self) -> str:
+        """The outcome in one clause."""
+        outcome = self.outcome
+        if self.side:
+            text = f"{self.new} is {'worse' if self.side > 0 else 'better'} than {self.old}"
+            return f"{outcome}: {text}" if self.paper else text
+        if outcome is Outcome.UNKNOWN:
+            return f"{outcome}: {self.why}"
+        if outcome is Outcome.NOTHING_LEARNED:
+            return f"{outcome}: all compared networks predict a constant"
+        if self.difference is not None and self.difference.side:
+            return "not significant after Holm correction"
+        return outcome.value
 
 
 def corrected_side(difference: PairedDifference, p: float) -> int:
@@ -326,15 +308,26 @@ def corrected_side(difference: PairedDifference, p: float) -> int:
     return 1 if difference.mean > 0 else -1
 
 
-def corrected(differences: Sequence[PairedDifference | None]) -> tuple[float, ...]:
+def corrected(differences: Iterable[PairedDifference | None]) -> tuple[float, ...]:
     """p-values of one family of tests after Holm correction; 1 where there is no difference."""
     return holm([1.0 if difference is None else difference.p for difference in differences])
 
 
-def together(verdicts: Sequence[Verdict]) -> Mood:
-    """The colour of several verdicts."""
-    moods = {verdict.mood for verdict in verdicts}
-    return moods.pop() if len(moods) == 1 else "open"
+def mood_of(compared: Iterable[Comparison]) -> Mood:
+    """The colour of comparisons: "open" unless all went well or all went badly."""
+    outcomes = {comparison.outcome for comparison in compared}
+    if outcomes and outcomes.issubset(GOOD):
+        return "good"
+    return "bad" if outcomes and outcomes.issubset(BAD) else "open"
+
+
+def tally(compared: Sequence[Comparison]) -> str:
+    """How many comparisons have each outcome."""
+    times = Counter(comparison.outcome for comparison in compared)
+    ruled_out = times.pop(Outcome.SIZE_RULED_OUT, 0)
+    times[Outcome.NOT_SIGNIFICANT] += ruled_out
+    text = "; ".join(f"{outcome} in {times[outcome]}" for outcome in Outcome if times[outcome])
+    return f"{text} (the paper's effect size is ruled out in {ruled_out})" if ruled_out else text
 
 
 # Ranks over data sets (Demšar 2006, "Statistical comparisons of classifiers over multiple data
@@ -381,11 +374,6 @@ def rank(names: Sequence[str], errors: ArrayLike) -> Ranking:
     (('b', 'c', 'a'), (1.25, 1.75, 3.0))
     """
     table = np.round(np.asarray(errors, dtype=np.float64), RANK_DIGITS)
-    if table.shape != (len(table), len(names)) or not len(table):
-        raise ValueError(
-            f"errors must have a row for each data set and {len(names)} columns, one for each "
-            f"method, got the shape {table.shape}"
-        )
     data_sets, methods = table.shape
     means = rankdata(table, axis=1).mean(0)
     order = np.argsort(means, kind="stable")

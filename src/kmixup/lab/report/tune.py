@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
@@ -19,10 +17,9 @@ from kmixup.lab.experiments.tuning import Finalist, Tuned
 from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import NOTHING, count, joined, number, strength, with_error
 from kmixup.lab.report import document as doc
-from kmixup.lab.report import stats
-from kmixup.lab.report.comparisons import FinalComparison, compare_tests
-from kmixup.lab.report.plots import Curve, against_alpha, against_k
+from kmixup.lab.report.comparisons import compare_tests, comparison_table
 from kmixup.lab.report.render_html import html
+from kmixup.lab.report.stats import Comparison
 from kmixup.lab.report.sweep import XI, provenance
 
 RECIPES = {
@@ -35,38 +32,63 @@ RECIPES = {
     "tpe": "every k at one alpha, then the settings that Optuna's TPE proposes",
 }
 NO_MIXING = "ERM (alpha=0)"
+TEST_NOTE = (
+    "The test set was used once, after both searches. Differences are paired by seed, with "
+    "Student's 95 % interval; below 0 is better. Verdicts are corrected for three tests (Holm). "
+    "All trials share one split: the interval covers initial weights and sample order, not other "
+    "splits."
+)
+ROUNDS_NOTE = (
+    "Settings are compared by their mean validation error on the seeds that all of them have. Of "
+    "equal settings the smaller k wins, then the smaller alpha; a setting with a failed trial "
+    "cannot win. The map has the means over all seeds of a setting, so one with fewer seeds may "
+    f"look better than the winner. {XI}"
+)
 
 
 def tune_document(tuned: Tuned, command: str) -> doc.Document:
     """The report of a search and its final test."""
-    plan = tuned.plan
-    name = plan.strategy.name
-    rules = (
-        "Settings are compared by their mean validation error on the seeds that all of them have. "
-        "Of equal settings the smaller k wins, then the smaller alpha; a setting with a failed "
-        "trial cannot win. The map has the means over all seeds of a setting, so one with fewer "
-        "seeds may look better than the winner."
-    )
-    if name == "two-step":
-        rules += f" {XI}"
+    plan, measure = tuned.plan, tuned.measure
     protocol = (
         "Training and test set were split once, by the seed. Every trial of the searches held out "
         f"{100 * plan.validation:g} % of the training set for validation, drawn by its own seed, "
         "and fitted the scaling to the rest. The winners and ERM were then trained on the whole "
         "training set."
     )
-    search: list[doc.Block] = [
-        surface(tuned),
-        doc.Paragraph(f"Strategy {name}: {RECIPES[name]}. {reach(tuned)}"),
-        doc.Figures(_curves(tuned)),
-        doc.Details("All rounds", [_rounds(tuned), doc.Paragraph(rules, style="fine")]),
+    header = ["method", "chosen on validation samples", f"test {measure.name} {measure.unit}",
+              "trials", "trained with"]  # fmt: skip
+    errors = [
+        [
+            tested.name,
+            name_of(tested.setting),
+            with_error(tested.mean, tested.standard_error),
+            str(len(tested.errors)),
+            trained_with(tested),
+        ]
+        for tested in tuned.tests
     ]
+    compared = [(f"{found.new} − {found.old}", [found]) for found in comparisons(tuned)]
+    name = plan.strategy.name
     return doc.Document(
         f"k and alpha for {Path(plan.base.data).name}",
         [
             headline(tuned),
-            doc.Section("Final test", _test(tuned)),
-            doc.Section("Search", search),
+            doc.Section(
+                "Final test",
+                [
+                    doc.ReportTable(header, errors),
+                    comparison_table(compared, f"difference, {measure.points}"),
+                    doc.Paragraph(TEST_NOTE, style="fine"),
+                ],
+            ),
+            doc.Section(
+                "Search",
+                [
+                    surface(tuned),
+                    doc.Paragraph(f"Strategy {name}: {RECIPES[name]}. {reach(tuned)}"),
+                    doc.Details("All rounds", [_rounds(tuned), doc.Paragraph(ROUNDS_NOTE, "fine")]),
+                ],
+            ),
             doc.Section(
                 "Protocol",
                 [
@@ -85,14 +107,13 @@ def write_tune(tuned: Tuned, folder: Path, command: str) -> Path:
     return folder / "tune.html"
 
 
-# The verdict
+# The final test
 
 
-def comparisons(tuned: Tuned) -> tuple[FinalComparison, ...]:
+def comparisons(tuned: Tuned) -> tuple[Comparison, ...]:
     """k-mixup against mixup, k-mixup against ERM, and mixup against ERM, with Holm correction."""
-    data = tuned.plan.base.data
     pairs = combinations(tuned.tests, 2)
-    return compare_tests([(data, new.name, new, old.name, old) for new, old in pairs])
+    return compare_tests([(new.name, new, old.name, old) for new, old in pairs])
 
 
 def headline(tuned: Tuned) -> doc.Headline:
@@ -104,38 +125,28 @@ def headline(tuned: Tuned) -> doc.Headline:
     scores = [row.scores for finalist in tested for row in finalist.done]
     constant = constant_sentence(scores, diverged=any_diverged(tuned.rows))
     if all_constant(scores):
-        return doc.Headline(
-            "Nothing was learned: all networks predict a constant.", [constant], mood="bad"
-        )
+        text = "Nothing was learned: all networks predict a constant."
+        return doc.Headline(text, [constant], mood="bad")
     unit = " %" if best.measure is PERCENT else ""
-    error = f"{best.measure.name} {with_error(best.mean, best.standard_error)}{unit}"
+    error = f"test {best.measure.name} {with_error(best.mean, best.standard_error)}{unit}"
     # the same tests as in the table below
-    names, sides = [finalist.name for finalist in tested], {}
-    for found in comparisons(tuned):
-        if found.new == best.name and found.old in names:
-            sides[found.old] = found.verdict.side
-        elif found.old == best.name and found.new in names:
-            sides[found.new] = -found.verdict.side
-    worse = [name for name, side in sides.items() if side < 0]
-    alike = [name for name, side in sides.items() if side >= 0]
-    if not sides:
-        text = f"Only {best.name} finished the final test: test {error}."
+    better = {(found.new, found.old): found.side for found in comparisons(tuned)}
+    better |= {(old, new): -side for (new, old), side in better.items()}
+    others = [finalist.name for finalist in tested if finalist is not best]
+    worse = [name for name in others if better[best.name, name] < 0]
+    alike = [name for name in others if name not in worse]
+    if not others:
+        text = f"Only {best.name} finished the final test: {error}."
     elif not worse:
-        text = (
-            f"No significant difference between {joined(names)}; lowest test {error}, {best.name}."
-        )
-    elif alike:
-        text = (
-            f"{best.name} is better than {worse[0]}, with no significant difference from "
-            f"{alike[0]}: test {error}."
-        )
+        names = joined([finalist.name for finalist in tested])
+        text = f"No significant difference between {names}; lowest {error}, {best.name}."
     else:
-        text = f"{best.name} is better than {joined(worse)}: test {error}."
+        rest = f", with no significant difference from {alike[0]}" if alike else ""
+        text = f"{best.name} is better than {joined(worse)}{rest}: {error}."
     simplest = f"The simplest choice is as good: {NO_MIXING}." if "ERM" in alike else ""
-    mood: stats.Mood = "good" if worse and not alike else "open"
     unfitted = unfitted_sentence(row for finalist in tested for row in finalist.rows)
-    sentences = [s for s in (simplest, constant, unfitted) if s]
-    return doc.Headline(text, sentences, line_of(best), mood)
+    sentences = list(filter(None, (simplest, constant, unfitted)))
+    return doc.Headline(text, sentences, line_of(best), "good" if worse and not alike else "open")
 
 
 def best_of(tuned: Tuned) -> Finalist | None:
@@ -165,50 +176,6 @@ def method_words(finalist: Finalist) -> list[str]:
 
 def _alpha(finalist: Finalist, setting: Setting) -> float:
     return fmean(row.alpha for row in finalist.done) if finalist.done else setting.alpha
-
-
-# The final test
-
-
-def _test(tuned: Tuned) -> list[doc.Block]:
-    measure, compared = tuned.measure, comparisons(tuned)
-    errors = doc.ReportTable(
-        [
-            "method", "chosen on validation samples", f"test {measure.name} {measure.unit}",
-            "trials", "trained with",
-        ],
-        [
-            [
-                tested.name,
-                name_of(tested.setting),
-                with_error(tested.mean, tested.standard_error),
-                str(len(tested.errors)),
-                trained_with(tested),
-            ]
-            for tested in tuned.tests
-        ],
-    )  # fmt: skip
-    differences = doc.ReportTable(
-        ["difference", f"{measure.points} [95 %]", "p (Holm)", "verdict"],
-        [
-            [
-                f"{found.new} − {found.old}",
-                NOTHING if found.difference is None else found.difference.text,
-                NOTHING if found.difference is None else stats.p_text(found.p),
-                found.verdict.text,
-            ]
-            for found in compared
-        ],
-        moods=[found.verdict.mood for found in compared],
-        verdict=3,
-    )
-    note = (
-        "The test set was used once, after both searches. Differences are paired by seed, with "
-        "Student's 95 % interval; below 0 is better. Verdicts are corrected for three tests "
-        "(Holm). All trials share one split: the interval covers initial weights and sample order, "
-        "not other splits."
-    )
-    return [errors, differences, doc.Paragraph(note, style="fine")]
 
 
 def name_of(setting: Setting | None) -> str:
@@ -243,19 +210,14 @@ def reach(tuned: Tuned) -> str:
     if not budget.limited:
         return f"{ran}, the whole strategy."
     used = f"{minutes(search.seconds)} of " if budget.timed else ""
-    cut = [
-        f"“{part.title}” had {part.seeds} of {count(part.planned, 'seed')}"
-        for part in search.rounds
-        if part.seeds < part.planned
-    ]
-    return f"{': '.join([f'{ran}, from {used}a budget of {budget.text} for each', *cut])}."
+    return f"{ran}, from {used}a budget of {budget.text} for each."
 
 
 def surface(tuned: Tuned) -> doc.HeatMap:
     """Validation errors by k and alpha, and of ERM."""
     search, measure = tuned.kmixup, tuned.measure
     places = {(tried.setting.k, tried.setting.alpha): tried for tried in search.table}
-    alphas = sorted({alpha for _, alpha in places})
+    ks, alphas = (sorted(set(values)) for values in zip(*places, strict=True))
 
     def box(tried: Tried | None) -> doc.Box:
         if tried is None:
@@ -267,11 +229,8 @@ def surface(tuned: Tuned) -> doc.HeatMap:
         small += [f"{tried.failed} failed"] if tried.failed else []
         return doc.Box(number(mean, digits), [" ".join(small)], best=tried.setting == search.winner)
 
-    rows = [("ERM", [box(Tried(Setting(1, 0.0), tuple(tuned.erm)))])] if tuned.erm else []
-    rows += [
-        (f"k = {k}", [box(places.get((k, alpha))) for alpha in alphas])
-        for k in sorted({k for k, _ in places})
-    ]
+    rows = [("ERM", [box(Tried(Setting(1, 0.0), tuple(tuned.erm)))])]
+    rows += [(f"k = {k}", [box(places.get((k, alpha))) for alpha in alphas]) for k in ks]
     return doc.HeatMap(
         f"k-mixup: validation {measure.name} {measure.unit}",
         [(f"α {alpha:g}", "") for alpha in alphas],
@@ -283,34 +242,6 @@ def surface(tuned: Tuned) -> doc.HeatMap:
 def scaled(error: float, measure: Measure) -> float | None:
     """An error in table units, None for NaN."""
     return measure.factor * error if math.isfinite(error) else None
-
-
-def _curves(tuned: Tuned) -> list[doc.Figure]:
-    """Validation error against k for every alpha, and of mixup against alpha."""
-    measure = tuned.measure
-    axis = f"{measure.name} {measure.unit}"
-    by_alpha: dict[float, list[Tried]] = defaultdict(list)
-    for tried in tuned.kmixup.table:
-        by_alpha[tried.setting.alpha].append(tried)
-    kmixup = [_curve(f"α {alpha:g}", by_alpha[alpha], measure) for alpha in sorted(by_alpha)]
-    of_mixup = sorted(tuned.mixup.table, key=lambda tried: tried.setting.alpha)
-    mixup = _curve("mixup", of_mixup, measure, k=False)
-    of_k = against_k(kmixup, erm=scaled(fmean(tuned.erm), measure), ylabel=axis)
-    title = f"validation {measure.name} against"
-    return [
-        doc.Figure(f"k-mixup, {title} k", of_k, legend=3),
-        doc.Figure(f"mixup, {title} alpha", against_alpha([mixup], ylabel=axis), legend=3),
-    ]
-
-
-def _curve(label: str, points: Sequence[Tried], measure: Measure, *, k: bool = True) -> Curve:
-    known = [tried for tried in points if tried.ended]
-    return Curve(
-        label,
-        tuple(tried.setting.k if k else tried.setting.alpha for tried in known),
-        tuple(measure.factor * tried.mean for tried in known),
-        tuple(scaled(tried.standard_error, measure) or 0.0 for tried in known),
-    )
 
 
 def _rounds(tuned: Tuned) -> doc.ReportTable:
@@ -330,17 +261,14 @@ def _leader(part: Round, measure: Measure) -> tuple[str, str]:
     if not whole:
         return NOTHING, NOTHING
     best = min(whole, key=lambda tried: (tried.mean, tried.setting.k, tried.setting.alpha))
-    return name_of(best.setting), _error(best, measure)
-
-
-def _error(tried: Tried, measure: Measure) -> str:
-    return with_error(scaled(tried.mean, measure), scaled(tried.standard_error, measure))
+    error = with_error(*(scaled(value, measure) for value in (best.mean, best.standard_error)))
+    return name_of(best.setting), error
 
 
 def _protocol(tuned: Tuned) -> dict[str, object]:
     """All that a reader needs to repeat it."""
     plan = tuned.plan
-    base = {key: value for key, value in plan.base.to_dict().items() if value not in (None, [])}
+    base = plan.base.to_dict()
     # there is such a row, or nothing would have won
     held = next(row.data for row in done_of(tuned.rows) if row.trial.validation is not None)
     tested = [row.data.test for finalist in tuned.tests for row in finalist.done]

@@ -61,8 +61,8 @@ def check(folder: Path, config: Mapping[str, Any], *, resume: bool) -> None:
         if not resume:
             raise SettingError(
                 "out",
-                f"must be a new folder, {folder} holds a run with {done} done: set resume to "
-                "continue it, or overwrite to start afresh",
+                f"must be a new folder, {folder} holds a run with {done} done: resume it "
+                "(--resume), or overwrite it (--overwrite)",
             )
 
 
@@ -88,7 +88,7 @@ def load(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     if differing == [DIGEST]:
         raise UnusableError(
             f"{config['data']} has changed since {path} was written: restore it, choose another "
-            "folder, or set overwrite to start afresh"
+            "folder, or overwrite it (--overwrite)"
         )
     if differing:
         changes = [
@@ -98,7 +98,7 @@ def load(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
         ]
         raise UnusableError(
             f"{path} must be of the same run, it has {', '.join(changes)}: use the same settings, "
-            "choose another folder, or set overwrite to start afresh"
+            "choose another folder, or overwrite it (--overwrite)"
         )
     return state
 

@@ -31,6 +31,7 @@ PairedWith = Literal["loaders", "batch", "reshuffle"]
 MatchMetric = Literal["sqeuclidean", "euclidean"]
 Precision = Literal["fp32", "bf16"]
 Layout = Literal["channels_last"]
+Schedule = Literal["step", "cosine"]
 CleanPass = Literal["always", "matched"]
 EngineName = Literal["local", "ray"]
 Device = Literal["auto", "cpu", "cuda", "mps"]
@@ -66,28 +67,32 @@ class Given:
 class Protocol:
     """How a network is trained, whatever the method.
 
-    >>> Protocol(epochs=4).rates()
-    (0.1, 0.1, 0.01, 0.001)
-    >>> Protocol(epochs=4, warmup=0.5, milestones=()).rates()
-    (0.05, 0.1, 0.1, 0.1)
+    >>> [Protocol(epochs=4).rate_at(epoch) for epoch in range(4)]
+    [0.1, 0.1, 0.01, 0.001]
+    >>> [Protocol(epochs=4, warmup=0.5, milestones=()).rate_at(epoch) for epoch in range(4)]
+    [0.05, 0.1, 0.1, 0.1]
 
     Attributes:
         epochs: Number of epochs. LR milestones scale with it.
         rate: Initial learning rate, divided by 10 at each milestone.
-        milestones: Shares of the epochs at which the learning rate drops, e.g. 0.5 and 0.75.
+        milestones: Shares of the epochs at which the learning rate drops, e.g. 0.5 and 0.75. The
+            cosine schedule has none.
         momentum: Momentum of SGD.
         weight_decay: Weight decay of SGD.
         batch_size: Samples per step.
         augment: Random crops (after padding by 4) and random flips of images.
         precision: "bf16" trains in mixed precision.
-        warmup: Share of the epochs in which the learning rate rises linearly to its initial
-            value.
+        warmup: Share of the epochs, or number of steps if it is 1 or more, in which the learning
+            rate rises linearly to its initial value.
         test_every: Epochs between tests, each with a checkpoint. The last epoch is always tested.
         layout: "channels_last" is faster for images on most CPUs. Results round differently.
         drop_last: Skip the last batch of an epoch where it is short.
         clean_pass: Run each batch through the network unmixed before its step, in training mode,
             which updates batch-norm statistics only: "always", or for "matched" pairs (k > 1),
             as the paper's public script does.
+        schedule: "step" divides the learning rate by 10 at each milestone, "cosine" lowers it to
+            0 along half a cosine, at every step.
+        nesterov: Nesterov momentum.
     """
 
     epochs: int = 200
@@ -104,6 +109,8 @@ class Protocol:
     layout: Layout | None = None
     drop_last: bool | None = None
     clean_pass: CleanPass | None = None
+    schedule: Schedule | None = None
+    nesterov: bool | None = None
 
     def __post_init__(self) -> None:
         check_whole("epochs", self.epochs)
@@ -130,30 +137,52 @@ class Protocol:
                 f"got {self.milestones}",
             )
         check_choice("precision", self.precision, get_args(Precision))
-        if self.warmup is not None and not 0 <= self.warmup < 1:
-            raise SettingError(
-                "warmup", f"must be a share of the epochs in [0, 1), got {self.warmup}"
-            )
+        if self.warmup is not None:
+            whole = self.warmup >= 1 and float(self.warmup).is_integer()
+            if not (whole or 0 <= self.warmup < 1):
+                raise SettingError(
+                    "warmup",
+                    "must be a share of the epochs in [0, 1) or a whole number of steps, "
+                    f"got {self.warmup}",
+                )
+            object.__setattr__(self, "warmup", float(self.warmup))
         if self.test_every is not None:
             check_whole("test_every", self.test_every)
         if self.layout is not None:
             check_choice("layout", self.layout, get_args(Layout))
         if self.clean_pass is not None:
             check_choice("clean_pass", self.clean_pass, get_args(CleanPass))
-        for name in ("warmup", "drop_last"):  # the default has one form
+        if self.schedule is not None:
+            check_choice("schedule", self.schedule, get_args(Schedule))
+        if self.nesterov and not self.momentum:
+            raise SettingError(
+                "nesterov", f"needs a momentum above 0, got momentum {self.momentum:g}: raise it"
+            )
+        if self.schedule == "cosine":
+            object.__setattr__(self, "milestones", ())
+        else:
+            object.__setattr__(self, "schedule", None)
+        for name in ("warmup", "drop_last", "nesterov"):  # the default has one form
             object.__setattr__(self, name, getattr(self, name) or None)
 
-    def rates(self) -> tuple[float, ...]:
-        """Return the learning rate of every epoch."""
+    def rate_at(self, step: int, steps: int = 1) -> float:
+        """Return the learning rate of a step, counted from 0, with `steps` in an epoch.
+
+        >>> protocol = Protocol(epochs=2, rate=1, schedule="cosine", warmup=2)
+        >>> [round(protocol.rate_at(step, steps=3), 2) for step in range(6)]
+        [0.5, 0.93, 0.75, 0.5, 0.25, 0.07]
+        """
+        epoch, rate = step // steps, self.rate
+        if self.schedule == "cosine":
+            rate *= (1 + math.cos(math.pi * step / (self.epochs * steps))) / 2
         # a third of the epochs may come out a rounding error above a whole number
-        starts = [math.ceil(share * self.epochs - 1e-9) for share in self.milestones]
-        rising = math.ceil((self.warmup or 0.0) * self.epochs - 1e-9)
-        return tuple(
-            self.rate
-            / 10 ** sum(epoch >= start for start in starts)
-            * (min(1.0, (epoch + 1) / rising) if rising else 1.0)
-            for epoch in range(self.epochs)
-        )
+        starts = (math.ceil(share * self.epochs - 1e-9) for share in self.milestones)
+        rate /= 10.0 ** sum(epoch >= start for start in starts)
+        if self.warmup is None:
+            return rate
+        if self.warmup >= 1:
+            return rate * min(1.0, (step + 1) / self.warmup)
+        return rate * min(1.0, (epoch + 1) / math.ceil(self.warmup * self.epochs - 1e-9))
 
     def tests(self, epoch: int) -> bool:
         """Whether the network is tested after an epoch, counted from 0."""
@@ -322,7 +351,7 @@ class MethodChoice(Given, Method):
     'cutmix k=4 alpha=1'
     >>> MethodChoice(name="mixup", k=16).method()
     Traceback (most recent call last):
-    kmixup.lab.checks.SettingError: k is 1 in the method mixup, got 16: leave it out, or use kmixup
+    kmixup.checks.SettingError: k is 1 in the method mixup, got 16: leave it out, or use kmixup
     """
 
     def method(self) -> Method:
@@ -578,8 +607,8 @@ def shifts_from(given: Mapping[str, Iterable[float]]) -> Shifts:
     levels = {name: tuple(sorted(set(map(float, given.get(name, ()))))) for name in SHIFTS}
     for name, values in levels.items():
         if not all(0 <= level < math.inf for level in values):
-            raise ValueError(
-                f"{name} must be finite numbers of 255ths, 0 or more, got {list(values)}"
+            raise SettingError(
+                name, f"must be finite numbers of 255ths, 0 or more, got {list(values)}"
             )
     return tuple((name, values) for name, values in levels.items() if values)
 

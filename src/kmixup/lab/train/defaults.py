@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from kmixup.lab.data import ENTRIES, Dataset
 from kmixup.lab.train.config import Protocol
+from kmixup.table_defaults import HIDDEN, TableRule
 
 SPEECH = Protocol(epochs=30, rate=3e-3, milestones=(1 / 3, 2 / 3))
 # Batch sizes are nowhere in the paper. Those of the UCI tables are the ones, of 16, 32, 64 and
@@ -26,8 +27,6 @@ BY_NAME = {
     "iris": replace(UCI, batch_size=32),
     "abalone": replace(UCI, batch_size=64),
 }
-OWN_HIDDEN = (120, 120, 84)  # hidden layers for your own tables, as for most of the paper's
-STEPS = 2000  # fewest steps on your own tables
 CROPPED = ("cifar10", "cifar100")  # data sets of small photographs, cropped and flipped
 
 
@@ -47,32 +46,12 @@ class Defaults:
     protocol: Protocol
 
 
-def own_table_protocol(n: int, *, balance: float = 1.0) -> Protocol:
-    """Return the protocol for your own table.
-
-    The paper's protocol has one step per epoch on a table of 120 rows, and too little weight
-    decay for one: the network is under-trained, and overfits once it trains longer. So batches
-    are smaller, there are at least `STEPS` steps, and weight decay is 6 / n, or down to 2 / n
-    where a class is so rare that the network would give it up (see `benchmarks/own_data.py`).
-
-    Args:
-        n: number of training rows.
-        balance: size of the rarest class over the mean size; 1 for a regression.
-
-    >>> small, large = own_table_protocol(200), own_table_protocol(60_000)
-    >>> small.batch_size, small.epochs, small.weight_decay
-    (32, 286, 0.03)
-    >>> large.batch_size, large.epochs, large.weight_decay
-    (128, 200, 0.0001)
-    """
-    batch_size = next((size for size in (32, 64) if n < 32 * size), 128)
-    steps_per_epoch = -(-n // batch_size)
-    return Protocol(
-        epochs=max(200, -(-STEPS // steps_per_epoch)),
-        rate=0.01,
-        weight_decay=float(f"{min(max(6 * max(balance, 1 / 3) / n, 1e-4), 0.03):.2g}"),
-        batch_size=batch_size,
-    )
+def balance_of(data: Dataset) -> float:
+    """Return the size of the rarest class over the mean size; 1 for a regression."""
+    if data.task == "regression":
+        return 1.0
+    counts = data.y_train.bincount(minlength=data.num_classes)
+    return int(counts.min()) * data.num_classes / len(data.y_train)
 
 
 def defaults_for(name: str, data: Dataset | None = None) -> Defaults:
@@ -95,11 +74,9 @@ def defaults_for(name: str, data: Dataset | None = None) -> Defaults:
     elif name in ENTRIES:
         model = "mlp-toy" if kind == "toy" else f"mlp-{name}"
     else:
-        model = f"mlp-{'-'.join(map(str, OWN_HIDDEN))}"
+        model = f"mlp-{'-'.join(map(str, HIDDEN))}"
     if data is not None and name not in ENTRIES and kind == "table":
-        n, balance = len(data.x_train), 1.0
-        if data.task == "classes":
-            balance = int(data.y_train.bincount().min()) * data.num_classes / n
-        return Defaults(kind, model, own_table_protocol(n, balance=balance))
+        settings = TableRule().settings(len(data.x_train), balance=balance_of(data))
+        return Defaults(kind, model, Protocol(**settings._asdict()))
     protocol = replace(BY_NAME.get(name, BY_KIND[kind]), augment=name in CROPPED)
     return Defaults(kind, model, protocol)

@@ -93,14 +93,15 @@ def _train(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Trained | D
     optimiser = optimiser_of([tensor for layer in layers for tensor in layer], protocol)
     histories: list[record.History] = [[] for _ in trials]
     failures: dict[int, DivergedError] = {}
-    for number, rate in enumerate(protocol.rates()):
+    for number in range(protocol.epochs):
         start = time.perf_counter()
-        set_rate(optimiser, rate)
         drawn = [
             epoch(trial, members.n, strength.alpha, stream)
             for trial, strength, stream in zip(trials, mixing, streams, strict=True)
         ]
-        losses, accuracies = _epoch(layers, optimiser, list(zip(*drawn, strict=True)), members)
+        steps = list(zip(*drawn, strict=True))
+        rates = [protocol.rate_at(number * len(steps) + i, len(steps)) for i in range(len(steps))]
+        losses, accuracies = _epoch(layers, optimiser, rates, steps, members)
         logits = _logits(layers, members.x_test)
         errors: list[float | None] = [None] * len(trials)
         if protocol.tests(number):
@@ -112,11 +113,11 @@ def _train(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Trained | D
             ]
         finite = logits.isfinite().all((1, 2)) & losses.isfinite()
         for i in (~finite).nonzero().flatten().tolist():
-            failures.setdefault(i, diverged(number, rate))
+            failures.setdefault(i, diverged(number, rates[-1]))
         seconds = (time.perf_counter() - start) / len(trials)
         measured = zip(losses.tolist(), accuracies.tolist(), errors, strict=True)
         for history, (loss, accuracy, error) in zip(histories, measured, strict=True):
-            history.append(record.entry(number + 1, rate, loss, accuracy, error, seconds))
+            history.append(record.entry(number + 1, rates[-1], loss, accuracy, error, seconds))
 
     on_training = _logits(layers, members.x[:, record.training_rows(members.n)])
     ended: list[Trained | DivergedError] = []
@@ -139,6 +140,7 @@ def _train(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Trained | D
 def _epoch(
     layers: Layers,
     optimiser: torch.optim.Optimizer,
+    rates: list[float],
     steps: list[tuple[BatchRows, ...]],
     members: _Members,
 ) -> tuple[Tensor, Tensor]:
@@ -146,7 +148,8 @@ def _epoch(
     task = members.objectives[0]  # members differ only in how errors are measured
     total = torch.zeros(len(members.objectives), dtype=torch.float64)
     met, whole = torch.zeros(2, len(members.objectives))
-    for step in steps:
+    for rate, step in zip(rates, steps, strict=True):
+        set_rate(optimiser, rate)
         x, y = members.mix(step)
         optimiser.zero_grad()
         outputs = _forward(layers, x)

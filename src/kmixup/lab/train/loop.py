@@ -26,7 +26,7 @@ from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.shifts import SHIFTS, score_test_under
 from kmixup.lab.files import check_folder
 from kmixup.lab.train import checkpoint, precision, ranks, record
-from kmixup.lab.train.config import Trial
+from kmixup.lab.train.config import Protocol, Trial
 from kmixup.lab.train.model import SETTINGS, WEIGHTS, Model
 from kmixup.lab.train.progress import Progress, summary_writer
 from kmixup.lab.train.setup import (
@@ -159,14 +159,13 @@ def _train(run: _Run, fabric: Fabric) -> tuple[dict[str, Any], dict[str, Tensor]
     bar = Progress(data.name, protocol.epochs, step.objective.measure, shown=shown, curves=curves)
     with bar as progress:
         for number in range(len(history), protocol.epochs):
-            start, rate = time.perf_counter(), protocol.rates()[number]
-            set_rate(optimiser, rate)
+            start = time.perf_counter()
             if step.table is not None:
                 step.table.refresh(number)
             steps = epoch(trial, len(data.x_train), alpha, streams, rank=rank, ranks=size)
             with drawing_from(streams.network):
-                loss, accuracy = _epoch(fabric, step, optimiser, steps, progress, number)
-            error = None
+                loss, accuracy = _epoch(fabric, step, optimiser, protocol, steps, progress, number)
+            rate, error = optimiser.param_groups[0]["lr"], None
             if protocol.tests(number):
                 logits = _logits(step.model, data, data.x_test)
                 if not logits.isfinite().all():
@@ -188,16 +187,19 @@ def _epoch(
     fabric: Fabric,
     step: Step,
     optimiser: Optimizer,
+    protocol: Protocol,
     steps: list[BatchRows],
     progress: Progress,
     number: int,
 ) -> tuple[float, float]:
     """Train for one epoch; return the mean loss and accuracy over its mixed samples."""
     step.model.train()
-    rate, objective = optimiser.param_groups[0]["lr"], step.objective
+    objective = step.objective
     total, count = 0.0, 0
     met = whole = torch.zeros((), device=fabric.device)
-    for i, rows in enumerate(steps, 1):
+    for i, rows in enumerate(steps):
+        rate = protocol.rate_at(number * len(steps) + i, len(steps))
+        set_rate(optimiser, rate)
         outputs, mixed = step.run(rows)
         y = step.weighted(mixed)
         optimiser.zero_grad()
@@ -218,7 +220,7 @@ def _epoch(
         count += rows.size
         part_met, part = objective.fit(outputs, y.detach())
         met, whole = met + part_met, whole + part
-        progress.step(number + i / len(steps), rate, value)
+        progress.step(number + (i + 1) / len(steps), rate, value)
     return total / count, float(met / whole)
 
 
@@ -327,15 +329,19 @@ def _check_options(
     check_choice("device", device, DEVICES)
     accelerators = {"cuda": torch.cuda, "mps": torch.backends.mps}
     if device in accelerators and not accelerators[device].is_available():
-        raise ValueError(f"device {device!r} is not there on this machine: use auto or cpu")
+        raise SettingError(
+            "device", f"must be one that this machine has, got {device!r}: use auto or cpu"
+        )
     check_whole("devices", devices)
     for name, given in into_out.items():
         if given and out is None:
-            raise SettingError(name, "needs the folder of the run: set out")
+            raise SettingError(name, "needs a folder: set out (--out)")
     if out is not None:
         check_folder(out)
     if into_out["resume"] and into_out["overwrite"]:
-        raise SettingError("overwrite", "starts afresh, and resume continues: set one of them")
+        raise SettingError(
+            "overwrite", "starts afresh, and resume (--resume) continues: set one of them"
+        )
     if into_out["tensorboard"]:
         summary_writer()
     precision.check(trial.protocol.precision, device)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from kmixup.lab.checks import SettingError
 from kmixup.lab.data import Dataset
 from kmixup.networks import evaluating
 
@@ -47,9 +48,10 @@ class MatchOn:
         kind, colon, number = str(text).partition(":")
         usual = USUAL.get(kind)
         if usual is None or (colon and not (number.isdecimal() and int(number) > 0)):
-            raise ValueError(
-                f"match_on must be pixels, {', '.join(USUAL)}, or one of these with a number, "
-                f'e.g. pca:20 or network:5, got "{text}"'
+            raise SettingError(
+                "match_on",
+                f"must be pixels, {', '.join(USUAL)}, or one of these with a number, "
+                f'e.g. pca:20 or network:5, got "{text}"',
             )
         return cls(kind, int(number) if colon else usual)
 

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from kmixup import methods
+import kmixup
 from kmixup.coefficient import Beta
 from kmixup.interpolation import Linear
 from kmixup.lab.checks import SettingError
@@ -125,12 +125,12 @@ class MethodEntry:
 
 
 def _of(name: str) -> Build:
-    """Build a mixer of `kmixup.methods` from k, alpha and the number of classes."""
-    return lambda at: getattr(methods, name)(at.k, at.alpha, at.classes)
+    """Build a mixer of the library from k, alpha and the number of classes."""
+    return lambda at: getattr(kmixup, name)(at.k, at.alpha, at.classes)
 
 
 def _kmixup(at: Ingredients) -> Mixing:
-    mixer = methods.KMixup(at.k, at.alpha, at.classes, metric=at.metric, labels=at.labels)
+    mixer = kmixup.KMixup(at.k, at.alpha, at.classes, metric=at.metric, labels=at.labels)
     return mixer if at.memory is None else Memory(mixer, at.memory)
 
 
@@ -146,16 +146,16 @@ def _stack(shape: tuple[int, ...]) -> Stack:
 
 
 def _stackmix(at: Ingredients) -> Mixer:
-    return methods.StackMix(at.k, at.classes, axis=_stack(at.shape).axis)
+    return kmixup.StackMix(at.k, at.classes, axis=_stack(at.shape).axis)
 
 
 def _adamixup(at: Ingredients) -> Mixer:
-    return methods.AdaMixup(_net(at), at.shape, at.k, at.classes)
+    return kmixup.AdaMixup(_net(at), at.shape, at.k, at.classes)
 
 
 def _automix(at: Ingredients) -> Mixer:
     criterion = F.mse_loss if at.classes is None else F.cross_entropy
-    return methods.AutoMix(_net(at), at.shape, at.k, at.alpha, at.classes, criterion=criterion)
+    return kmixup.AutoMix(_net(at), at.shape, at.k, at.alpha, at.classes, criterion=criterion)
 
 
 def _net(at: Ingredients) -> nn.Module:
@@ -212,7 +212,7 @@ METHODS: Mapping[str, MethodEntry] = MappingProxyType(
         "similar": MethodEntry("similarity mixup", _of("SimilarMixup")),
         "cmixup": MethodEntry(
             "C-Mixup",
-            lambda at: methods.CMixup(at.k, at.alpha),
+            lambda at: kmixup.CMixup(at.k, at.alpha),
             needs_numbers="to compare samples by",
         ),
         "stackmix": MethodEntry(
@@ -229,7 +229,7 @@ METHODS: Mapping[str, MethodEntry] = MappingProxyType(
         "automix": MethodEntry("AutoMix", _automix, needs_images="to learn masks for"),
         "resizemix": MethodEntry(
             "ResizeMix",
-            lambda at: methods.ResizeMix(at.k, at.classes),
+            lambda at: kmixup.ResizeMix(at.k, at.classes),
             {"alpha": 1.0},  # sides are uniform
             needs_images="to paste into each other",
         ),

@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from kmixup.lab.checks import SettingError
 from kmixup.lab.data import Dataset
-from kmixup.lab.data.inputs import InputPipeline, read_targets
+from kmixup.lab.data.inputs import InputPipeline, read_targets, target_in
 from kmixup.lab.evaluate.labelled import Evaluation, evaluate_classes, evaluate_numbers
 from kmixup.lab.files import replace_content
 from kmixup.lab.models import build
@@ -106,9 +106,14 @@ class Model:
             raise ValueError("a regression has no probabilities: use predict")
         return probabilities
 
-    def predictions(self, X: Any) -> Predictions:
-        """Return predictions with names, probabilities and notes; `X` as in `predict`."""
-        new = self.inputs.read(X)
+    def predictions(self, X: Any, *, target: str | None = None) -> Predictions:
+        """Return predictions with names, probabilities and notes.
+
+        Args:
+            X: as in `predict`.
+            target: a column of a table that is not an input.
+        """
+        new = self.inputs.read(X, target=target)
         with evaluating(self.net), torch.no_grad():
             batches = [self.net(batch) for batch in torch.split(new.x, BATCH)]
         outputs = torch.cat(batches).double()
@@ -131,16 +136,18 @@ class Model:
             threshold: for two classes, the probability from which the second one is predicted.
         """
         path = Path(samples).expanduser()
-        predictions = self.predictions(path)
-        target = target or self.record.get("trial", {}).get("target")
+        target = target_in(path, target or self.record.get("trial", {}).get("target"))
+        predictions = self.predictions(path, target=target)
         rows, y = read_targets(path, predictions.names, self.classes, target)
         if predictions.probabilities is not None:
             shares = predictions.probabilities[rows]
-            return evaluate_classes(shares, y, self.classes, threshold=threshold)
-        if threshold is not None:
+            scored = evaluate_classes(shares, y, self.classes, threshold=threshold)
+        elif threshold is not None:
             raise SettingError("threshold", f"is for two classes, got {threshold}: leave it out")
-        values = predictions.values[rows]
-        return evaluate_numbers(values, y, mean=self.target_mean, std=self.target_std)
+        else:
+            values = predictions.values[rows]
+            scored = evaluate_numbers(values, y, mean=self.target_mean, std=self.target_std)
+        return replace(scored, notes=predictions.notes)
 
     def save(self, folder: str | Path) -> None:
         """Write both files into a folder, each whole or not at all."""

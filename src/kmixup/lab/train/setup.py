@@ -189,6 +189,7 @@ def optimiser_of(parameters: Iterable[Tensor], protocol: Protocol) -> torch.opti
         lr=protocol.rate,
         momentum=protocol.momentum,
         weight_decay=protocol.weight_decay,
+        nesterov=bool(protocol.nesterov),
     )
 
 
