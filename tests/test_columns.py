@@ -170,9 +170,9 @@ def test_a_cell_of_another_kind_is_named_with_its_row(column, cell, words):
 
 def test_a_number_stays_a_number_and_a_blank_gets_the_median_and_an_indicator():
     column = fit(Column("a"), [5.0, 1.0, NAN, 9.0])
-    assert column.names == ("a", "a blank")
+    assert tuple(column.inputs) == ("a", "a blank")
     assert encode(column, [7.0, NAN]) == [[7, 0], [5, 1]]
-    assert column.binary == (False, True)
+    assert tuple(column.inputs.values()) == (False, True)
     assert column.remarks == ("1 blanks, filled with the median",)
     assert encode(fit(Column("a"), [5.0, 1.0, 9.0]), [NAN]) == [[5]]
 
@@ -180,13 +180,13 @@ def test_a_number_stays_a_number_and_a_blank_gets_the_median_and_an_indicator():
 def test_a_boolean_is_0_or_1_and_a_blank_the_most_frequent():
     column = fit(Column("a", "boolean", ""), [1.0, 1.0, 0.0, NAN])
     assert encode(column, [0.0, NAN]) == [[0, 0], [1, 1]]
-    assert column.binary == (True, True)
+    assert tuple(column.inputs.values()) == (True, True)
     assert column.remarks == ("1 blanks, filled with yes",)
 
 
 def test_a_category_is_one_hot_over_the_texts_of_the_training_rows():
     column = fit(Column("colour", "category", ""), ["red", "red", "blue", None])
-    assert column.names == ("colour=blue", "colour=red", "colour blank")
+    assert tuple(column.inputs) == ("colour=blue", "colour=red", "colour blank")
     inputs = encode(column, ["blue", "red", "pink", None])
     assert inputs == [[1, 0, 0], [0, 1, 0], [0, 0, 0], [0, 1, 1]]
     assert column.remarks == ("1 blanks, filled with 'red', the most frequent",)
@@ -195,7 +195,7 @@ def test_a_category_is_one_hot_over_the_texts_of_the_training_rows():
 def test_a_date_is_days_month_and_weekday():
     column = Column("when", "date", "YYYY-MM-DD")
     column = column.fit(read(column, "2024-02-29", "2023-12-31"))
-    assert column.names == ("when", "when month", "when weekday")
+    assert tuple(column.inputs) == ("when", "when month", "when weekday")
     inputs = column.encode(read(column, "2024-02-29", "1969-12-31", "2024-03-03 18:00"))
     # a Thursday, a Wednesday, a Sunday
     assert inputs.tolist() == [[19782, 2, 3], [-1, 12, 2], [19785.75, 3, 6]]
@@ -203,9 +203,8 @@ def test_a_date_is_days_month_and_weekday():
 
 def test_texts_that_are_all_different_are_left_out():
     column = fit(Column("name", "category", ""), [f"n{i}" for i in range(20)])
-    assert (column.used, column.names) == (False, ())
+    assert (column.used, column.inputs) == (False, {})
     assert "all 20 texts are different" in column.remarks[0]
-    assert column.encode(np.zeros(3)).shape == (3, 0)
 
 
 def test_only_the_most_frequent_of_many_texts_are_inputs():
@@ -316,13 +315,10 @@ def test_whole_numbers_beyond_float32_stay_different():
 
 def test_a_kind_is_one_entry(monkeypatch):
     class Percent(Kind):
-        name, noun, inferred = "percent", "percents", frozenset()
+        noun, becomes, inferred = "percents", "share", frozenset()
         forms: ClassVar = {
             "12 %": lambda text: text.str.removesuffix(" %").astype(float).to_numpy() / 100
         }
-
-        def becomes(self, column):
-            return "share"
 
     monkeypatch.setitem(KINDS, "percent", Percent())
     column = Column("a", "percent", "12 %")

@@ -4,10 +4,13 @@ import ast
 import dataclasses
 import inspect
 import re
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+import kmixup
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("kmixup", "kmixup.inspection", "kmixup.theory", "kmixup.lab")
@@ -59,6 +62,37 @@ def test_a_public_class_lists_its_fields_and_arguments(name):
     if ELSEWHERE.search(said):
         missing = set()
     assert not missing, f"{name} does not say what {sorted(missing)} are"
+
+
+FUNCTIONS = [name for name in kmixup.__all__ if not inspect.isclass(getattr(kmixup, name))]
+METHODS = {
+    f"{name}.{method}": inspect.unwrap(getattr(function, "__func__", function))
+    for name in kmixup.__all__
+    if inspect.isclass(getattr(kmixup, name))
+    for method, function in vars(getattr(kmixup, name)).items()
+    if not method.startswith("_")
+    and not isinstance(function, cached_property)
+    and inspect.isroutine(function)
+    and function.__doc__
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_public_function_lists_arguments_and_result_and_has_an_example(name):
+    for part in ("Args:", "Returns:", ">>> "):
+        assert part in inspect.getdoc(getattr(kmixup, name)), part
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if not name.startswith("Cut.")])
+def test_a_public_method_says_what_it_takes_and_returns(name):
+    """A summary that returns something, and names its arguments, needs no sections."""
+    said, signature = METHODS[name].__doc__, inspect.signature(METHODS[name])
+    lines = re.findall(r"^ +(\w+(?:, \w+)*): ", said, re.M)
+    listed = {part for line in lines for part in line.split(", ")}
+    wanted = set(signature.parameters) - {"self", "cls"}
+    assert {part for part in wanted - listed if not re.search(rf"`{part}\b", said)} == set()
+    returns = "Returns:" in said or re.search(r"\b[Rr]eturn\b", said.splitlines()[0])
+    assert returns or signature.return_annotation == "None"
 
 
 def advertised():

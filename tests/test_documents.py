@@ -34,13 +34,13 @@ def test_the_code_on_the_page_of_the_lab_runs(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_the_code_on_the_page_of_the_theory_prints_what_the_page_shows(capsys):
-    page = (ROOT / "docs/theory.md").read_text()
+    page = (ROOT / "docs/evidence/theory.md").read_text()
     blocks = re.findall(r"```(python|text)\n(.*?)```", page, re.S)
-    assert len(blocks) == 25
+    assert len(blocks) == 11
     names = {}
     for kind, block in blocks:
         if kind == "python":
-            exec(compile(block, "docs/theory.md", "exec"), names)
+            exec(compile(block, "docs/evidence/theory.md", "exec"), names)
         else:
             assert capsys.readouterr().out == block
 
@@ -56,17 +56,17 @@ def test_the_code_on_the_page_of_tuning_runs(tmp_path, monkeypatch):
 
 
 def test_the_page_of_the_theory_names_every_instrument():
-    page = (ROOT / "docs/theory.md").read_text()
+    page = (ROOT / "docs/evidence/theory.md").read_text()
     for name in theory.__all__:
         if name[0].islower():
             assert name in page, name
 
 
-def test_the_page_of_the_methods_states_what_its_code_measures():
-    page = (ROOT / "docs/methods.md").read_text()
+def test_the_page_of_matching_states_what_its_code_measures():
+    page = (ROOT / "docs/learn/matching.md").read_text()
     (block,) = re.findall(r"```python\n(.*?)```", page, re.S)
     names = {}
-    exec(compile(block, "docs/methods.md", "exec"), names)
+    exec(compile(block, "docs/learn/matching.md", "exec"), names)
     below = page.partition(block)[2].splitlines()
     for name, share in names["crossing"].items():
         line = next(line for line in below if line.startswith(f"| {name}"))

@@ -83,7 +83,7 @@ def test_saliency_of_half_precision_is_float32():
 
 @pytest.mark.parametrize("x", [{"image": torch.zeros(2, 1, 4, 4)}, torch.zeros(2, 4, 4)])
 def test_saliency_refuses_what_is_no_image(x):
-    with pytest.raises(TypeError, match="saliency needs floating-point images"):
+    with pytest.raises(TypeError, match="saliency needs .*images"):
         saliency(network(), x, torch.tensor([0, 1]))
 
 

@@ -1,7 +1,5 @@
 """The named methods: k-nearest-neighbour mixup, local mixup, and a choice among mixers."""
 
-import io
-
 import numpy as np
 import pytest
 import torch
@@ -24,16 +22,13 @@ from kmixup import (
     Nearest,
     Optimal,
 )
+from oracles import seeded
 
 EACH = nn.CrossEntropyLoss(reduction="none")
 
 
 def batch(n: int = 32, *shape: int) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randn(n, *(shape or (4,))), torch.randint(5, (n,))
-
-
-def seeded(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 # mixup and k-mixup
@@ -194,15 +189,6 @@ def test_weights_need_a_loss_for_every_sample():
         m.loss(F.cross_entropy, torch.randn(32, 5))
 
 
-def test_targets_alone_are_refused_because_they_cannot_carry_weights():
-    x, y = batch()
-    message = "mixed targets cannot carry the weights or the penalty"
-    for mix in (LocalMixup(), LocalMixup(alpha=0.0), Choice([KMixup(1), LocalMixup()], [1, 0])):
-        with pytest.raises(ValueError, match=message):
-            mix(x, y)
-        assert mix.eval()(x, y)[1] is y
-
-
 def test_local_mixup_takes_any_pairing_interpolation_and_locality():
     x, y = batch(16, 3, 4, 4)
     mix = LocalMixup(4, num_classes=5)
@@ -272,15 +258,6 @@ def test_the_drawn_mixer_does_what_it_does_alone():
         assert all(torch.equal(a, b) for a, b in zip(mixed, expected, strict=True))
 
 
-def test_a_choice_in_eval_mode_is_the_identity_and_draws_nothing():
-    x, y = batch()
-    mix = Choice([KMixup(8, 1.0, 5), KMixup(1, 1.0, 5)], generator=seeded()).eval()
-    assert mix(x, y)[0] is x
-    assert mix.draw(x, y).x is x
-    assert torch.equal(mix.generator.get_state(), seeded().get_state())
-    assert mix.train()(x, y)[0] is not x
-
-
 def test_one_generator_serves_all_mixers_that_have_none():
     generator, own = seeded(), seeded(5)
     inner = Choice([KMixup(), CutMix(generator=own)])
@@ -288,23 +265,6 @@ def test_one_generator_serves_all_mixers_that_have_none():
     assert [m.generator for m in (mix, inner, *inner.mixers, *mix.mixers)] == [
         generator, generator, generator, own, generator, generator,
     ]  # fmt: skip
-
-
-def test_a_resumed_choice_goes_on_as_the_unbroken_run():
-    def make(seed: int) -> Choice:
-        return Choice([KMixup(4, 1.0, 5), CutMix(1, 1.0, 5)], generator=seeded(seed))
-
-    x, y = batch(16, 3, 4, 4)
-    mix = make(3)
-    mix(x, y)
-    file = io.BytesIO()
-    torch.save(mix.state_dict(), file)
-    unbroken = [mix(x, y) for _ in range(6)]
-    file.seek(0)
-    resumed = make(99)
-    resumed.load_state_dict(torch.load(file, weights_only=True))
-    for expected in unbroken:
-        assert all(torch.equal(a, b) for a, b in zip(expected, resumed(x, y), strict=True))
 
 
 def test_repr_of_a_choice_shows_odds_and_mixers():
@@ -317,10 +277,10 @@ def test_repr_of_a_choice_shows_odds_and_mixers():
     ("mixers", "weights", "message"),
     [
         ([], None, "mixers must have at least one entry"),
-        ([KMixup()], [1, 2], "weights must have one entry for each of the 1 mixers, got 2"),
-        ([KMixup(), CutMix()], [0, 0], r"weights must be 0 or more, and not all 0, got \[0.0, 0"),
-        ([KMixup(), CutMix()], [2, -1], "weights must be 0 or more"),
-        ([KMixup(), CutMix()], [1, float("nan")], "weights must be 0 or more"),
+        ([KMixup()], [1, 2], "weights must have one number for each of the 1 mixers"),
+        ([KMixup(), CutMix()], [0, 0], r"0 or more and not all 0, got \[0.0, 0"),
+        ([KMixup(), CutMix()], [2, -1], "weights must .* 0 or more"),
+        ([KMixup(), CutMix()], [1, float("nan")], "weights must .* 0 or more"),
     ],
 )
 def test_bad_choices_are_refused(mixers, weights, message):

@@ -16,7 +16,7 @@ SOURCE = Path(kmixup.__file__).parent
 ENDS = {"__init__", "__main__"}
 # a module may import from the levels before its own
 LEVELS = [
-    {"checks", "columns", "compiling", "measured", "networks"},
+    {"checks", "columns", "compiling", "measured", "networks", "table_defaults"},
     {"randomness"},
     {"coefficient", "matching"},
     {"interpolation", "nests", "sampling", "targets"},
@@ -29,7 +29,7 @@ LEVELS = [
     {"hidden"},  # in wrappers, but KMixup is its default
 ]
 SHARED = {"cuts", "kmixup", "labellings", "masks"}  # by several methods
-THEORY = [{"matching"}, {"clusters", "endpoints", "expansion", "manifold", "reversion"}]
+THEORY = [{"matching"}, {"clusters", "expansion", "manifold", "reversion"}]
 INSPECTION = [{"halfway"}, {"readings"}, {"inspecting"}]
 # folders and modules of the lab
 LAB = [

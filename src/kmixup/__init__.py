@@ -15,7 +15,6 @@ from kmixup.coefficient import Beta, Coefficient
 from kmixup.importance import saliency, spectral_residual
 from kmixup.interpolation import Cut, Interpolation, Linear
 from kmixup.matching import Nearest, Optimal, Pairing, match
-from kmixup.methods import __all__ as _METHODS
 from kmixup.methods.kmixup import KMixup
 from kmixup.mixed import Draw, Mixed
 from kmixup.mixer import Mixer, Mixing
@@ -26,23 +25,21 @@ from kmixup.wrappers.wrapper import Wrapper
 
 if TYPE_CHECKING:
     from kmixup.inspection import Inspection, inspect
-    from kmixup.methods import (
-        AdaMixup,
-        AutoMix,
-        CMixup,
-        CoMixup,
-        CutMix,
-        FMix,
-        GuidedMixup,
-        LatentMixup,
-        LocalMixup,
-        PuzzleMix,
-        RegMixup,
-        ResizeMix,
-        SaliencyMix,
-        SimilarMixup,
-        StackMix,
-    )
+    from kmixup.methods.adamixup import AdaMixup
+    from kmixup.methods.automix import AutoMix
+    from kmixup.methods.cmixup import CMixup
+    from kmixup.methods.comixup import CoMixup
+    from kmixup.methods.cutmix import CutMix
+    from kmixup.methods.fmix import FMix
+    from kmixup.methods.guided import GuidedMixup
+    from kmixup.methods.latent import LatentMixup
+    from kmixup.methods.local import LocalMixup
+    from kmixup.methods.puzzle import PuzzleMix
+    from kmixup.methods.regmixup import RegMixup
+    from kmixup.methods.resizemix import ResizeMix
+    from kmixup.methods.saliencymix import SaliencyMix
+    from kmixup.methods.similar import SimilarMixup
+    from kmixup.methods.stackmix import StackMix
     from kmixup.vicinal import vicinal_dataset
     from kmixup.wrappers.choice import Choice
     from kmixup.wrappers.prefetch import Prefetch
@@ -98,19 +95,33 @@ __all__ = [
     "vicinal_dataset",
 ]
 
-# modules that few programs need, imported on first use, with their names
+# names that few programs need, each with its module, which is imported on first use
 _LAZY = {
-    "inspection": ("Inspection", "inspect"),
-    "methods": tuple(_METHODS),
-    "vicinal": ("vicinal_dataset",),
-    "wrappers.choice": ("Choice",),
-    "wrappers.prefetch": ("Prefetch",),
-    "wrappers.sometimes": ("Sometimes",),
+    "AdaMixup": "methods.adamixup",
+    "AutoMix": "methods.automix",
+    "Choice": "wrappers.choice",
+    "CMixup": "methods.cmixup",
+    "CoMixup": "methods.comixup",
+    "CutMix": "methods.cutmix",
+    "FMix": "methods.fmix",
+    "GuidedMixup": "methods.guided",
+    "inspect": "inspection",
+    "Inspection": "inspection",
+    "LatentMixup": "methods.latent",
+    "LocalMixup": "methods.local",
+    "Prefetch": "wrappers.prefetch",
+    "PuzzleMix": "methods.puzzle",
+    "RegMixup": "methods.regmixup",
+    "ResizeMix": "methods.resizemix",
+    "SaliencyMix": "methods.saliencymix",
+    "SimilarMixup": "methods.similar",
+    "Sometimes": "wrappers.sometimes",
+    "StackMix": "methods.stackmix",
+    "vicinal_dataset": "vicinal",
 }
 
 
 def __getattr__(name: str) -> Any:
-    for home, names in _LAZY.items():
-        if name in names:
-            return getattr(import_module(f"kmixup.{home}"), name)
+    if name in _LAZY:
+        return getattr(import_module(f"kmixup.{_LAZY[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

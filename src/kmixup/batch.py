@@ -60,10 +60,18 @@ class Batch:
         mixes: Mixes = torch.is_tensor,
         matched: bool = True,
     ) -> Batch:
-        """Check a batch; the arguments are those of `Mixing.draw`.
+        """Check a batch.
 
-        `mixes` tells which entries of `x` are mixed. Features are left out unless they are going
-        to be `matched`.
+        Args:
+            x, y, other, features, importance: those of `Mixing.draw`.
+            mixes: whether an entry of `x` is mixed.
+            matched: whether samples are going to be matched; otherwise features are left out.
+
+        Returns:
+            The checked batch.
+
+        Raises:
+            TypeError, ValueError: if the batch cannot be mixed.
         """
         n = _check_side(x, y, "x", "y", mixes)
         if other is not None:
@@ -77,7 +85,11 @@ class Batch:
         return batch
 
     def points(self, mixes: Mixes) -> tuple[Points, Points]:
-        """Return what to match on, for both sides; the same object within one batch."""
+        """Return what to match on for both sides, the same object within one batch.
+
+        Args:
+            mixes: whether an entry of the inputs is mixed.
+        """
         if self.features is not None:
             own, their = self.features
             first = [as_floats(own)]
@@ -120,10 +132,9 @@ def _check_side(x: Nest, y: Nest, x_name: str, y_name: str, mixes: Mixes) -> int
     targets = [y] if isinstance(y, Tensor) else [] if y is None else pytree.tree_leaves(y)
     for target in targets:
         if not isinstance(target, Tensor):
-            kinds = sorted({type(leaf).__name__ for leaf in pytree.tree_leaves(y)})
             raise TypeError(
                 f"{y_name} must be a tensor, a nest of tensors, or None to mix inputs only, "
-                f"got {type(y).__name__} of {', '.join(kinds)}: use torch.as_tensor"
+                f"got {type(y).__name__} of {type(target).__name__}: use torch.as_tensor"
             )
         if target.dim() == 0 or target.shape[0] != n:
             raise ValueError(
@@ -141,10 +152,7 @@ def _check_side(x: Nest, y: Nest, x_name: str, y_name: str, mixes: Mixes) -> int
 
 def _check_other(x: Nest, y: Nest, other: tuple[Nest, Nest], mixes: Mixes) -> None:
     if not isinstance(other, (tuple, list)) or len(other) != 2:
-        raise TypeError(
-            f"other must be a pair (x2, y2), got {type(other).__name__}: pass the second batch "
-            "with its targets"
-        )
+        raise TypeError(f"other must be a pair (x2, y2), got {type(other).__name__}: add targets")
     names = "the inputs of other", "the targets of other"
     _check_side(*other, *names, mixes)
     check_nested_alike(x, other[0], "x", names[0])

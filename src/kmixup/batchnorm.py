@@ -8,9 +8,7 @@ changes no weight.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable
-from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -18,7 +16,7 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from kmixup.mixer import Mixing
+from kmixup.mixer import mixers_in
 from kmixup.networks import evaluating
 
 Net = TypeVar("Net", bound=nn.Module)
@@ -46,7 +44,7 @@ def clean_batchnorm(
     device: torch.device | str | None = None,
     call: Callable[[Any], object] | None = None,
 ) -> Net:
-    """Recompute the running statistics of batch norm in place, and return the network.
+    """Recompute the running statistics of batch norm on clean data, in place.
 
     The statistics are averages over all batches of `loader`. Call it once after training and
     before testing. Meanwhile only batch norm is in training mode: dropout is off, as in a test.
@@ -59,16 +57,23 @@ def clean_batchnorm(
         device: where the inputs are moved to; by default they stay where they are.
         call: runs the network on a batch of the loader, if `net(inputs)` does not.
 
+    Returns:
+        The network.
+
+    Raises:
+        ValueError: if the network has no batch norm, or the loader mixes or has no batch.
+
     >>> net = nn.Sequential(nn.BatchNorm1d(1))
     >>> clean_batchnorm(net, [torch.tensor([[4.0], [6.0]])])[0].running_mean
     tensor([5.])
     """
     check_batchnorm(net)
-    if (mixer := _mixer_of(loader)) is not None:
-        raise ValueError(
-            f"loader must yield clean batches, {type(mixer).__name__} mixes them: use a loader "
-            "without it, or call its .eval() first"
-        )
+    for mixer in mixers_in(loader):
+        if mixer.training:
+            raise ValueError(
+                f"loader must yield clean batches, {type(mixer).__name__} mixes them: use a loader "
+                "without it, or call its .eval() first"
+            )
     layers = _layers(net)
     batches = iter(loader)
     if (first := next(batches, None)) is None:
@@ -92,28 +97,6 @@ def clean_batchnorm(
             for layer, momentum in zip(layers, momenta, strict=True):
                 layer.momentum = momentum
     return net
-
-
-def _mixer_of(part: object, depth: int = 4) -> Mixing | None:
-    """Return the mixer in training mode that a loader, or a function it calls, applies."""
-    if isinstance(part, Mixing):
-        return part if part.training else None
-    if not depth:
-        return None
-    inside: list[object] = []
-    if isinstance(part, partial):
-        inside = [part.func, *part.args, *part.keywords.values()]
-    elif inspect.ismethod(part):
-        inside = [part.__self__]
-    elif inspect.isfunction(part):
-        variables = inspect.getclosurevars(part)
-        inside = [*variables.nonlocals.values(), *variables.globals.values()]
-        inside = [value for value in inside if isinstance(value, Mixing)]
-    else:
-        names = ("mix", "mixer", "collate_fn", "loader")
-        inside = [getattr(part, name) for name in names if hasattr(part, name)]
-    mixers = (_mixer_of(value, depth - 1) for value in inside)
-    return next((mixer for mixer in mixers if mixer is not None), None)
 
 
 def _layers(net: nn.Module) -> list[_BatchNorm]:

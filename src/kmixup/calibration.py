@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
+from kmixup.checks import SettingError
 from kmixup.coefficient import Beta
 from kmixup.matching import Metric
 from kmixup.measured import Measured
@@ -31,7 +32,7 @@ CHUNK = 1 << 22  # numbers of the data held in memory at a time
 
 @dataclass(frozen=True)
 class Calibration:
-    """The result of `calibrate`.
+    """Returned by `calibrate`: the alpha to use at k, and what it was computed from.
 
     Attributes:
         k: of the mixer that was calibrated.
@@ -67,10 +68,10 @@ class Calibration:
         """Return the calibration for another `alpha`, from the same distances.
 
         E[min(lam, 1 - lam)²] grows by the ratio of the mean squared distances at k = 1 and at k,
-        raised to `power`: 1 keeps xi, 1/2 is what the paper's public script computes.
+        raised to `power`: 1 keeps xi, 1/2 is what the paper's public script computes. `cap` is the
+        largest alpha to return.
         """
-        if not alpha <= cap < math.inf:
-            raise ValueError(f"cap must be finite and at least alpha={alpha}, got {cap}")
+        _check_alpha(alpha, cap)
         distances = self.square_distance_1**power * self.square_distance ** (1 - power)
         target = Beta(alpha).mean_square_step * distances
         own_alpha, reachable = alpha, True
@@ -115,6 +116,12 @@ def calibrate(
         cap: the largest alpha to return, where no alpha reaches the target.
         generator: source of all draws.
 
+    Returns:
+        The alpha, the strength that it reaches, and the distances with their standard error.
+
+    Raises:
+        TypeError, ValueError: if an argument or the data do not allow it.
+
     >>> x = torch.randn(1000, 2, generator=torch.Generator().manual_seed(0))
     >>> answer = calibrate(x, k=16, alpha=0.1, generator=torch.Generator().manual_seed(0))
     >>> answer.alpha > 0.1 and answer.reachable
@@ -123,17 +130,16 @@ def calibrate(
     data = _Samples(x)
     most = len(data) // (2 if disjoint else 1)
     if not isinstance(k, (int, np.integer)) or not 1 <= k <= most or len(data) < 2:
-        raise ValueError(
-            f"k must be a whole number from 1 to {most}, "
-            f"for {len(data)} samples{' in disjoint subsets' if disjoint else ''}, got {k!r}"
+        raise SettingError(
+            "k",
+            f"must be a whole number from 1 to {most}, "
+            f"for {len(data)} samples{' in disjoint subsets' if disjoint else ''}, got {k!r}",
         )
     if metric not in ("sqeuclidean", "euclidean"):
         raise ValueError(f'metric must be "sqeuclidean" or "euclidean" here, got {metric!r}')
     if not 0 < relative_error < 1:
         raise ValueError(f"relative_error must lie between 0 and 1, got {relative_error}")
-    if not alpha <= cap < math.inf:
-        raise ValueError(f"cap must be finite and at least alpha={alpha}, got {cap}")
-
+    _check_alpha(alpha, cap)
     square_distance_1 = _random_square_distance(data, disjoint)
     matched, blocks = Measured(square_distance_1, 0.0), 0
     if k > 1:
@@ -148,6 +154,13 @@ def calibrate(
     return Calibration(int(k), 0.0, 0.0, 0.0, square_distance_1, matched, blocks, True).at(
         alpha, cap=cap
     )
+
+
+def _check_alpha(alpha: float, cap: float) -> None:
+    if not cap < math.inf:
+        raise ValueError(f"cap must be finite, got {cap}")
+    if Beta(alpha).alpha > cap:
+        raise SettingError("alpha", f"must be at most {cap:g}, the cap, got {alpha:g}")
 
 
 def alpha_for(target: float, square_distance: float, low: float, cap: float) -> tuple[float, bool]:

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
+from kmixup.checks import SettingError
 from kmixup.randomness import uniforms
 
 # Beyond these lam is 0, 1/2 or 1 to the last digit, and scipy's quantile is not a number.
@@ -78,7 +79,7 @@ class Beta(Coefficient):
             object.__setattr__(self, "alpha", float(given))
 
     def sample(self, size: tuple[int, ...] = (), generator: Generator | None = None) -> Tensor:
-        """Return independent draws in float64, on the generator's device.
+        """Return draws of shape `size` in float64, on the device of `generator`.
 
         Each uses one uniform number, through the inverse distribution function. So the same
         generator state gives the same quantiles, whatever alpha is.
@@ -248,7 +249,9 @@ def check_alpha(alpha: object) -> None:
     except (TypeError, RuntimeError, ValueError):  # no number, or several
         known = False
     if not known:
-        raise ValueError(f"alpha must be a finite number, 0 (no mixing) or more, got {alpha!r}")
+        raise SettingError(
+            "alpha", f"must be a finite number, 0 (no mixing) or more, got {alpha!r}"
+        )
 
 
 def _beta_quantiles(alpha: float | NDArray[np.float64], u: Tensor) -> Tensor:

@@ -37,43 +37,25 @@ REPORT_HEAD = ("column", "read as", "becomes", "remarks")
 
 @dataclass(frozen=True)
 class Column:
-    """A column: how its cells are read, and what was fitted to the training rows.
-
-    Attributes:
-        name: as in the header.
-        kind: a key of `KINDS`.
-        form: how its numbers or dates are written, e.g. "1.234,5"; a key of `Kind.forms`.
-        categories: the texts that have an input each.
-        fill: the value that replaces a blank.
-        indicator: whether an additional input is 1 where the cell is blank.
-        used: whether the column is an input at all.
-        remarks: what a user should know about it.
-    """
+    """A column: how its cells are read, and what was fitted to the training rows."""
 
     name: str
-    kind: str = "number"
-    form: str = POINT
-    categories: tuple[str, ...] = ()
-    fill: float | str = 0.0
-    indicator: bool = False
-    used: bool = True
-    remarks: tuple[str, ...] = ()
+    kind: str = "number"  # a key of `KINDS`
+    form: str = POINT  # how its numbers or dates are written; a key of `Kind.forms`
+    categories: tuple[str, ...] = ()  # texts that have an input each
+    fill: float | str = 0.0  # replaces a blank
+    indicator: bool = False  # whether an additional input is 1 where the cell is blank
+    used: bool = True  # whether the column is an input at all
+    remarks: tuple[str, ...] = ()  # what a user should know about it
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the inputs that the column becomes."""
+    def inputs(self) -> dict[str, bool]:
+        """Names of the inputs that the column becomes, and whether they are always 0 or 1."""
         if not self.used:
-            return ()
-        names = KINDS[self.kind].inputs(self)
-        return (*names, f"{self.name} blank") if self.indicator else names
-
-    @property
-    def binary(self) -> tuple[bool, ...]:
-        """Which of these inputs are 0 or 1 by construction, and are not to be scaled."""
-        flags = [KINDS[self.kind].binary] * len(self.names)
-        if self.indicator:
-            flags[-1] = True
-        return tuple(flags)
+            return {}
+        kind = KINDS[self.kind]
+        inputs = dict.fromkeys(kind.inputs(self), kind.binary)
+        return inputs | {f"{self.name} blank": True} if self.indicator else inputs
 
     @property
     def is_plain(self) -> bool:
@@ -86,10 +68,9 @@ class Column:
         cells = cells.reset_index(drop=True)
         if isinstance(cells.dtype, pd.CategoricalDtype):
             cells = cells.astype(object)
-        if pd.api.types.is_string_dtype(cells.dtype) or cells.dtype == object:
+        text = np.zeros(len(cells), bool)
+        if _may_be_text(cells):
             text = cells.map(lambda cell: isinstance(cell, str)).to_numpy(dtype=bool)
-        else:
-            text = np.zeros(len(cells), bool)
         values = np.full(
             len(cells), None if kind.is_text else np.nan, object if kind.is_text else float
         )
@@ -114,67 +95,52 @@ class Column:
         """Return the column fitted to the values of the training rows."""
         filled = values[~pd.isna(values)]
         if not len(filled):
-            return self._remarked("no value in the training rows", used=False)
+            return self.remarked("no value in the training rows", used=False)
         return KINDS[self.kind].fit(self, filled, blanks=len(values) - len(filled))
 
     def encode(self, values: Array) -> NDArray[np.float64]:
-        """Return the inputs `(n, len(names))` for values `(n,)`."""
-        if not self.used:
-            return np.empty((len(values), 0))
+        """Return the inputs `(n, len(inputs))` for values `(n,)`."""
         blank = pd.isna(values)
         inputs = KINDS[self.kind].encode(self, np.where(blank, self.fill, values))
         return np.column_stack([inputs, blank]) if self.indicator else inputs
 
-    def _remarked(self, *remarks: str, **changes: Any) -> Column:
+    def remarked(self, *remarks: str, **changes: Any) -> Column:
+        """Return the column with further remarks, and other changes."""
         return replace(self, remarks=(*self.remarks, *remarks), **changes)
-
-    def _droppable(self, what: str) -> str:
-        return f"{what}: --drop {quote(self.name)} leaves it out"
 
 
 class Kind:
-    """A kind of column. To add one, subclass it and list it in `KINDS`.
+    """A kind of column, by default of numbers. To add one, subclass it and list it in `KINDS`."""
 
-    Attributes:
-        name: the key in `KINDS`.
-        noun: what its cells must hold, for error messages.
-        inferred: results of `pandas.api.types.infer_dtype` that mean this kind.
-        forms: ways in which its values are written as text, by name, the likeliest first.
-        binary: whether its inputs are 0 or 1.
-        numeric: whether a program may pass its values as plain numbers.
-        is_text: whether its values are text, not floats.
-    """
-
-    name: str
-    noun: str
-    inferred: frozenset[str]
-    forms: ClassVar[Mapping[str, Parser]]
-    binary = False
-    numeric = True
-    is_text = False
+    noun: str  # what its cells must hold, for error messages
+    becomes = "number"  # what its inputs are, for reports
+    inferred: frozenset[str]  # results of `pandas.api.types.infer_dtype` that mean this kind
+    forms: ClassVar[Mapping[str, Parser]]  # how its values are written as text, likeliest first
+    binary = False  # whether its inputs are 0 or 1
+    numeric = True  # whether a program may pass its values as plain numbers
+    is_text = False  # whether its values are text, not floats
 
     def convert(self, cells: pd.Series) -> Array:
         """Return the values of cells that are not text."""
-        return np.asarray(
-            pd.to_numeric(cells, errors="coerce").to_numpy(np.float64, na_value=np.nan)
-        )
+        numbers = pd.to_numeric(cells, errors="coerce")
+        return np.asarray(numbers.to_numpy(np.float64, na_value=np.nan))
 
     def fit(self, column: Column, filled: Array, *, blanks: int) -> Column:
         """Fit a column to its values that are not blank."""
-        fill = self.typical(filled)
+        fill, words = self.typical(filled)
+        drop = f"--drop {quote(column.name)} leaves it out"
         remarks = []
         if blanks:
-            remarks.append(f"{blanks:,} blanks, filled with {self.typical_words(fill)}")
+            remarks.append(f"{blanks:,} blanks, filled with {words}")
         elif (filled == filled[0]).all():
-            remarks.append(column._droppable("constant"))
-        return column._remarked(*remarks, fill=fill, indicator=blanks > 0)
+            remarks.append(f"constant: {drop}")
+        if column.kind == "number" and looks_like_id(column.name, filled):
+            remarks.append(f"looks like an id: {drop}")
+        return column.remarked(*remarks, fill=fill, indicator=blanks > 0)
 
-    def typical(self, filled: Array) -> Any:
-        """Return the value that replaces blanks."""
-        return float(np.median(filled))
-
-    def typical_words(self, fill: Any) -> str:
-        return "the median"
+    def typical(self, filled: Array) -> tuple[Any, str]:
+        """Return the value that replaces blanks, and what it is."""
+        return float(np.median(filled)), "the median"
 
     def inputs(self, column: Column) -> tuple[str, ...]:
         """Return the names of a column's inputs, without the indicator of blanks."""
@@ -183,10 +149,6 @@ class Kind:
     def encode(self, column: Column, values: Array) -> NDArray[np.float64]:
         """Return the inputs for values without blanks."""
         return values.astype(np.float64)[:, None]
-
-    def becomes(self, column: Column) -> str:
-        """Describe the inputs of a column."""
-        return "number"
 
 
 def _number(pattern: str, thousands: str, decimal: str) -> Parser:
@@ -203,7 +165,6 @@ def _number(pattern: str, thousands: str, decimal: str) -> Parser:
 class Number(Kind):
     """Numbers, with a decimal point or comma."""
 
-    name = "number"
     noun = "finite numbers"
     inferred = frozenset({"integer", "floating", "mixed-integer-float", "decimal", "empty"})
     forms: ClassVar[Mapping[str, Parser]] = {
@@ -212,18 +173,12 @@ class Number(Kind):
         THOUSANDS: _number(r"[+-]?(\d+|\d{1,3}(,\d{3})+)(\.\d+)?", ",", "."),
     }
 
-    def fit(self, column: Column, filled: Array, *, blanks: int) -> Column:
-        fitted = super().fit(column, filled, blanks=blanks)
-        if looks_like_id(column.name, filled):
-            return fitted._remarked(column._droppable("looks like an id"))
-        return fitted
-
 
 class Boolean(Kind):
     """Yes or no, as 1 or 0."""
 
-    name = "boolean"
     noun = "yes or no"
+    becomes = "0 or 1"
     inferred = frozenset({"boolean"})
     forms: ClassVar[Mapping[str, Parser]] = {
         "": lambda text: text.str.lower().map(BOOLEANS).to_numpy(np.float64)
@@ -234,14 +189,9 @@ class Boolean(Kind):
         numbers = super().convert(cells)
         return np.where(np.isin(numbers, (0.0, 1.0)), numbers, np.nan)
 
-    def typical(self, filled: Array) -> float:
-        return float(filled.mean() > 0.5)
-
-    def typical_words(self, fill: Any) -> str:
-        return "yes" if fill else "no"
-
-    def becomes(self, column: Column) -> str:
-        return "0 or 1"
+    def typical(self, filled: Array) -> tuple[float, str]:
+        mostly = bool(filled.mean() > 0.5)
+        return float(mostly), "yes" if mostly else "no"
 
 
 def _date(pattern: str) -> Parser:
@@ -268,8 +218,8 @@ def _days(times: pd.Series) -> Array:
 class Date(Kind):
     """Dates, as days since 1970-01-01, month and weekday (Monday is 0)."""
 
-    name = "date"
     noun = "dates"
+    becomes = "days, month, weekday"
     numeric = False
     inferred = frozenset({"datetime64", "datetime", "date"})
     forms: ClassVar[Mapping[str, Parser]] = {
@@ -293,15 +243,12 @@ class Date(Kind):
         weekday = (dates.astype(np.int64) + 3) % 7  # 1970-01-01 was a Thursday
         return np.column_stack([days, month, weekday])
 
-    def becomes(self, column: Column) -> str:
-        return "days, month, weekday"
-
 
 class Category(Kind):
     """Any other text, one-hot over the training rows' most frequent texts."""
 
-    name = "category"
     noun = "text"
+    becomes = "0 and 1"
     inferred = frozenset({"categorical"})
     forms: ClassVar[Mapping[str, Parser]] = {"": lambda text: text.to_numpy(object)}
     binary = True
@@ -315,37 +262,34 @@ class Category(Kind):
         counts = pd.Series(filled).value_counts(sort=False)
         if len(counts) == len(filled) >= MIN_ROWS:
             remark = f"all {len(counts):,} texts are different and say nothing about other rows"
-            return column._remarked(remark, used=False)
+            return column.remarked(remark, used=False)
         kept = counts.sort_values(ascending=False, kind="stable")[:MAX_CATEGORIES]
         fitted = super().fit(column, filled, blanks=blanks)
         if len(counts) > MAX_CATEGORIES:
-            fitted = fitted._remarked(
+            fitted = fitted.remarked(
                 f"the {MAX_CATEGORIES} most frequent of {len(counts):,}, others are 0 everywhere"
             )
         return replace(fitted, categories=tuple(sorted(kept.index)))
 
-    def typical(self, filled: Array) -> str:
-        counts = pd.Series(filled).value_counts(sort=False)
-        return str(counts.idxmax())
-
-    def typical_words(self, fill: Any) -> str:
-        return f"{fill!r}, the most frequent"
+    def typical(self, filled: Array) -> tuple[str, str]:
+        most = str(pd.Series(filled).value_counts(sort=False).idxmax())
+        return most, f"{most!r}, the most frequent"
 
     def inputs(self, column: Column) -> tuple[str, ...]:
         return tuple(f"{column.name}={text}" for text in column.categories)
 
     def encode(self, column: Column, values: Array) -> NDArray[np.float64]:
         positions = pd.Index(column.categories, dtype=object).get_indexer(pd.Index(values))
-        one_hot = positions[:, None] == np.arange(len(column.categories))
-        return np.asarray(one_hot, np.float64)
-
-    def becomes(self, column: Column) -> str:
-        count = len(column.categories)
-        return f"{count} column{'' if count == 1 else 's'} of 0 and 1"
+        return np.asarray(positions[:, None] == np.arange(len(column.categories)), np.float64)
 
 
 # Kinds are tried in this order: a column is of the first kind that all of its cells have.
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (Number(), Boolean(), Date(), Category())}
+KINDS: dict[str, Kind] = {
+    "number": Number(),
+    "boolean": Boolean(),
+    "date": Date(),
+    "category": Category(),
+}
 
 
 @dataclass(frozen=True)
@@ -378,12 +322,12 @@ class TableEncoder:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the inputs."""
-        return tuple(name for column in self.columns for name in column.names)
+        return tuple(name for column in self.columns for name in column.inputs)
 
     @property
     def binary(self) -> tuple[bool, ...]:
-        """Which inputs are 0 or 1 by construction."""
-        return tuple(flag for column in self.columns for flag in column.binary)
+        """Which inputs are 0 or 1 by construction, and are not to be scaled."""
+        return tuple(flag for column in self.columns for flag in column.inputs.values())
 
     def read(self, rows: pd.DataFrame | Iterable[Mapping[str, Any]]) -> pd.DataFrame:
         """Return the values of a data frame or of rows by column name; other columns are ignored.
@@ -391,12 +335,18 @@ class TableEncoder:
         Raises:
             ValueError: a column that is used is missing, or a cell cannot be read.
         """
-        frame = rows if isinstance(rows, pd.DataFrame) else self._frame(rows)
-        if missing := [c.name for c in self.columns if c.used and c.name not in frame]:
-            raise ValueError(
-                f"the table must have the columns of the training rows, lacks {', '.join(missing)}"
-            )
-        values = {c.name: c.read(frame[c.name]) for c in self.columns if c.used}
+        used = [column for column in self.columns if column.used]
+        headers: list[tuple[str, Any]] = [("the table", rows)]
+        if not isinstance(rows, pd.DataFrame):
+            rows = list(rows)
+            headers = [(f"row {number}", row) for number, row in enumerate(rows, 1)]
+        for what, names in headers:
+            if missing := [column.name for column in used if column.name not in names]:
+                raise ValueError(
+                    f"{what} must have the columns of the training rows, lacks {', '.join(missing)}"
+                )
+        frame = pd.DataFrame(rows)
+        values = {column.name: column.read(frame[column.name]) for column in used}
         return pd.DataFrame(values, index=range(len(frame)))
 
     def fit(self, values: pd.DataFrame) -> TableEncoder:
@@ -430,7 +380,7 @@ class TableEncoder:
     def with_remarks(self, remarks: Mapping[str, str]) -> TableEncoder:
         """Return the encoder with further remarks on columns, by name."""
         return TableEncoder(
-            tuple(c._remarked(remarks[c.name]) if c.name in remarks else c for c in self.columns)
+            tuple(c.remarked(remarks[c.name]) if c.name in remarks else c for c in self.columns)
         )
 
     def report(self) -> list[tuple[str, str, str, str]]:
@@ -453,45 +403,31 @@ class TableEncoder:
                 raise ValueError(f"the column {column.name!r} has the unknown form {column.form!r}")
         return cls(tuple(columns))
 
-    def _frame(self, rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-        listed = list(rows)
-        for number, row in enumerate(listed, 1):
-            if missing := [c.name for c in self.columns if c.used and c.name not in row]:
-                raise ValueError(
-                    f"row {number} must have the columns of the training rows, lacks "
-                    f"{', '.join(missing)}"
-                )
-        return pd.DataFrame(listed)
-
 
 def infer(cells: pd.Series, *, delimiter: str = ",") -> Column:
     """Infer the kind of a column, and the form of its text, from all of its cells."""
-    name = str(cells.name)
-    kind = KIND_OF.get(pd.api.types.infer_dtype(cells, skipna=True))
-    if kind is not None:
-        return Column(name, kind.name, next(iter(kind.forms)))
+    name, found = str(cells.name), pd.api.types.infer_dtype(cells, skipna=True)
+    for kind_name, kind in KINDS.items():
+        if found in kind.inferred:
+            return Column(name, kind_name, next(iter(kind.forms)))
     counts = cells[~_is_blank(cells)].map(label).str.strip().value_counts()
     text = pd.Series(counts.index, dtype=object)
     unlikely = THOUSANDS if delimiter == ";" else COMMA
     forms = sorted(
-        ((kind, form) for kind in KINDS.values() for form in kind.forms),
-        key=lambda pair: pair[1] == unlikely or pair[0].name == "category",
+        ((kind, form) for kind in KINDS for form in KINDS[kind].forms),
+        key=lambda pair: pair[1] == unlikely or pair[0] == "category",
     )
-    read = {(kind.name, form): ~pd.isna(kind.forms[form](text)) for kind, form in forms}
+    read = {(kind, form): ~pd.isna(KINDS[kind].forms[form](text)) for kind, form in forms}
     fitting = [key for key, readable in read.items() if readable.all()]
     if [form for _, form in fitting[:2]] == [DAY_FIRST, MONTH_FIRST]:
         remark = "the day is taken to come first, not the month: write 2024-12-31 to be sure"
         return Column(name, *fitting[0], remarks=(remark,))
-    numbers = {key: readable for key, readable in read.items() if key[0] == "number"}
-    if (
-        fitting[0][0] == "category"
-        and _share(np.any([*numbers.values()], axis=0), counts) >= MOSTLY
-    ):
-        return Column(name, *max(numbers, key=lambda key: _share(numbers[key], counts)))
+    if fitting[0][0] == "category":
+        rows = counts.to_numpy()
+        numbers = {key: readable for key, readable in read.items() if key[0] == "number"}
+        if rows[np.any([*numbers.values()], axis=0)].sum() / rows.sum() >= MOSTLY:
+            return Column(name, *max(numbers, key=lambda key: rows[numbers[key]].sum()))
     return Column(name, *fitting[0])
-
-
-KIND_OF = {name: kind for kind in KINDS.values() for name in kind.inferred}
 
 
 def looks_like_id(name: str, values: Array) -> bool:
@@ -528,14 +464,14 @@ def label(value: Any) -> str:
     return str(value).translate(CONTROLS).strip()
 
 
+def _may_be_text(cells: pd.Series) -> bool:
+    return bool(pd.api.types.is_string_dtype(cells.dtype) or cells.dtype == object)
+
+
 def _is_blank(cells: pd.Series) -> pd.Series:
-    if pd.api.types.is_string_dtype(cells.dtype) or cells.dtype == object:
+    if _may_be_text(cells):
         return cells.isna() | cells.astype(object).astype(str).str.strip().str.lower().isin(BLANKS)
     return cells.isna()
-
-
-def _share(readable: Array, counts: pd.Series) -> float:
-    return float(counts.to_numpy()[readable].sum() / counts.sum())
 
 
 def _read_as(column: Column) -> str:
@@ -547,5 +483,7 @@ def _read_as(column: Column) -> str:
 def _becomes(column: Column) -> str:
     if not column.used:
         return "left out"
-    text = KINDS[column.kind].becomes(column)
+    text, count = KINDS[column.kind].becomes, len(column.categories)
+    if count:
+        text = f"{count} column{'' if count == 1 else 's'} of {text}"
     return f"{text}, blank" if column.indicator else text

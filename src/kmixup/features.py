@@ -39,11 +39,10 @@ def compute_features(
     net = owner if isinstance(owner, nn.Module) else getattr(owner, "__self__", None)
     with evaluating(net) if isinstance(net, nn.Module) else nullcontext(), torch.no_grad():
         sides = [features(x)] if other is None else [features(x), features(other[0])]
-    for side in sides:
-        if not isinstance(side, Tensor):
-            raise TypeError(
-                f"features must return one tensor (n, ...) for a batch, got {type(side).__name__}"
-            )
+    if not isinstance(sides[0], Tensor):
+        raise TypeError(
+            f"features must return one tensor (n, ...) for a batch, got {type(sides[0]).__name__}"
+        )
     return sides[0] if other is None else (sides[0], sides[1])
 
 

@@ -17,23 +17,30 @@ Importance = Tensor | tuple[Tensor, Tensor]  # of pixels (n, height, width), or 
 def saliency(
     net: nn.Module, x: Tensor, y: Any, *, criterion: Criterion = F.cross_entropy
 ) -> Tensor:
-    """Saliency of every pixel, `(n, height, width)`: √ of the mean over channels of (∂ℓ/∂x)².
+    """Return the saliency of every pixel: √ of the mean over channels of (∂loss/∂x)².
 
-    ℓ is the loss of `net` on images `x` `(n, channels, height, width)` and targets `y`. This
-    costs one forward and one backward pass, in `.eval()` mode: running statistics stay as they
-    are, dropout is off. Afterwards every module is in the mode it was in, and the `.grad` of the
-    parameters is as before. Half precision comes back as float32.
+    This costs one forward and one backward pass in `.eval()` mode. Afterwards every module is in
+    the mode it was in, and the `.grad` of the parameters is as before.
+
+    Args:
+        net: the network.
+        x: images `(n, channels, height, width)`.
+        y: their targets.
+        criterion: the loss, of the network's outputs and `y`.
+
+    Returns:
+        Saliency `(n, height, width)`, in float32 or wider.
+
+    Raises:
+        TypeError: if `x` is not a tensor of floating-point images.
 
     >>> net = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
     >>> saliency(net, torch.randn(5, 1, 8, 8), torch.randint(10, (5,))).shape
     torch.Size([5, 8, 8])
     """
-    if not isinstance(x, Tensor) or x.dim() < 4 or not x.is_floating_point():
-        got = f"{x.dtype} of shape {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
-        raise TypeError(
-            "saliency needs floating-point images of shape (n, channels, height, width), got "
-            f"{got}: take the images out of a nest, and grey images as x[:, None]"
-        )
+    _check_images(x, "saliency")
+    if not x.is_floating_point():
+        raise TypeError(f"saliency needs floating-point images, got {x.dtype}: use x.float() / 255")
     with evaluating(net), torch.enable_grad():
         image = x.detach().requires_grad_()
         (gradient,) = torch.autograd.grad(criterion(net(image), y).sum(), image)
@@ -43,23 +50,27 @@ def saliency(
 
 
 def spectral_residual(x: Tensor) -> Tensor:
-    """Saliency of every pixel without a network, `(n, height, width)`: the spectral residual.
+    """Return the saliency of every pixel without a network, by the spectral residual.
 
     Hou and Zhang (2007): what the logarithm of the amplitude spectrum has beyond its local mean,
-    transformed back with the original phase, squared and blurred. Images `x`
-    `(n, channels, height, width)` are averaged over channels and seen at 64 x 64 pixels at most.
+    transformed back with the original phase, squared and blurred.
+
+    Args:
+        x: images `(n, channels, height, width)`, averaged over channels and seen at 64 x 64 pixels
+            at most.
+
+    Returns:
+        Saliency `(n, height, width)`.
+
+    Raises:
+        TypeError: if `x` is not a tensor of images.
 
     >>> x = torch.zeros(1, 3, 32, 32)
     >>> x[:, :, 20:23, 8:11] = 1    # a small square
     >>> divmod(int(spectral_residual(x).argmax()), 32)
     (21, 9)
     """
-    if not isinstance(x, Tensor) or x.dim() < 4:
-        got = f"shape {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
-        raise TypeError(
-            "spectral_residual needs images of shape (n, channels, height, width), got "
-            f"{got}: grey images are x[:, None]"
-        )
+    _check_images(x, "spectral_residual")
     size = x.shape[-2:]
     seen = min(size[0], 64), min(size[1], 64)
     grey = x.detach().to(torch.promote_types(x.dtype, torch.float32)).flatten(1, -3).mean(1)
@@ -73,6 +84,15 @@ def spectral_residual(x: Tensor) -> Tensor:
     if seen != size:
         pixels = F.interpolate(pixels.unsqueeze(1), size, mode="bilinear").squeeze(1)
     return pixels
+
+
+def _check_images(x: object, function: str) -> None:
+    if not isinstance(x, Tensor) or x.dim() < 4:
+        got = f"shape {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
+        raise TypeError(
+            f"{function} needs a tensor of images (n, channels, height, width), got {got}: take it "
+            "out of a nest; grey images are x[:, None]"
+        )
 
 
 def blur(pixels: Tensor, size: int, sigma: float) -> Tensor:

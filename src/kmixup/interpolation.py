@@ -118,6 +118,9 @@ class Interpolation(ABC):
             size: `()` for one lam per batch, else `(m,)`: draw one row for each lam.
             shape: the shape of one input, such as `(channels, height, width)`; `()` if unknown.
             generator: source of randomness.
+
+        Returns:
+            A tensor `(*size, ...)`, the `spot` of `settle`, or None.
         """
         return None
 
@@ -125,18 +128,25 @@ class Interpolation(ABC):
         """Return the adjusted lam and the region to mix.
 
         Nothing is drawn here: `lam` is a scalar or `(n,)`, `spot` is what `sample` drew for
-        it. A region that depends on the samples has one row per sample, and so has its lam.
+        it, and `pair` has the samples and their partners. A region that depends on the samples has
+        one row per sample, and so has its lam.
         """
         return lam, None
 
     def mixes(self, entry: object) -> bool:
-        """Return whether an entry of a nest is mixed; the others are passed through."""
+        """Return whether an `entry` of a nest is mixed; the others are passed through."""
         return isinstance(entry, Tensor) and entry.is_floating_point()
 
     def targets(
         self, y: Tensor, partner_y: Tensor, region: Region, samples: Sequence[Tensor]
     ) -> tuple[Tensor, Tensor]:
-        """Return the two targets of each mixed sample, which lam weighs."""
+        """Return the two targets of each mixed sample, which lam weighs.
+
+        Args:
+            y, partner_y: the targets of the samples and of their partners.
+            region: what `settle` returned.
+            samples: the inputs that are mixed.
+        """
         if not self.dense and y.dim() > 2 and y.shape[-2:] == samples[0].shape[-2:]:
             raise ValueError(
                 f"{type(self).__name__} weighs targets by one number for each image, got one "

@@ -79,17 +79,16 @@ class Mixed:
         all classes where they are ignored. Targets of unmixed batches become one-hot as well.
         """
         own, partner = self.targets
-        if isinstance(own, Tensor):
-            return mix_targets(own, partner, self.lam, self.num_classes, self.ignore_index)
         classes = self.num_classes
+        if isinstance(own, Tensor):
+            return mix_targets(own, partner, self.lam, classes, self.ignore_index)
+
+        def mixed(a: Tensor, b: Tensor, number: int | None) -> Tensor:
+            return mix_targets(a, b, self.lam, number, self.ignore_index)
+
         if classes is None or isinstance(classes, int):
             classes = over(lambda _: self.num_classes, own)
-        return over(
-            lambda a, b, number: mix_targets(a, b, self.lam, number, self.ignore_index),
-            own,
-            partner,
-            classes,
-        )
+        return over(mixed, own, partner, classes)
 
     @cached_property
     def distance(self) -> Tensor:
@@ -121,6 +120,9 @@ class Mixed:
         Returns:
             What `criterion` returns, weighted, with the method's penalty added if there is one.
 
+        Raises:
+            ValueError: if there are no targets, or the criterion averages where it must not.
+
         >>> import torch
         >>> from kmixup import KMixup
         >>> mixed = KMixup(k=4).draw(torch.randn(16, 5), torch.randint(3, (16,)))
@@ -131,7 +133,17 @@ class Mixed:
         return loss if self.penalty is None else loss + self.penalty
 
     def agreement(self, logits: Tensor) -> Tensor:
-        """Return how well predictions agree with both labels, for everything that counts."""
+        """Return how well predictions agree with both labels, for everything that counts.
+
+        Args:
+            logits: the network's outputs for `x`, with classes along dimension 1.
+
+        Returns:
+            lam · [class is y] + (1 - lam) · [class is the partner's y], usually `(n,)`.
+
+        Raises:
+            TypeError: if the targets are a nest.
+        """
         if not isinstance(self.targets[0], Tensor):
             raise TypeError(
                 "accuracy needs one tensor of targets, got "
@@ -140,11 +152,11 @@ class Mixed:
         return agreement(logits, *self.targets, self.lam, self.ignore_index)
 
     def accuracy(self, logits: Tensor) -> Tensor:
-        """Return the agreement with the two labels, weighted by lam and 1 - lam; a scalar."""
+        """Return the mean `agreement` of `logits` with both labels, a scalar."""
         return self.agreement(logits).mean()
 
     def extended(self, kind: type[Kind], **more: Any) -> Kind:
-        """Return the same as another kind of `Mixed`, which has further fields."""
+        """Return the same as another `kind` of `Mixed`, which has `more` fields."""
         return kind(**{each.name: getattr(self, each.name) for each in fields(self)}, **more)
 
 

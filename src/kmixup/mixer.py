@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypedDict, Unpack, get_args
 
 import torch
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 
 from kmixup.batch import Batch, Extras
 from kmixup.checks import check_probability, check_whole
@@ -40,10 +42,7 @@ class Mixing(Resumable, ABC):
 
     `sample` makes all random draws without reading the data. `mix` is deterministic given the draw
     and the data. `draw` does both and returns a `Mixed` record; calling the mixer returns only
-    mixed inputs and soft targets.
-
-    In `.eval()` mode inputs and targets are returned unchanged: integers that training turns into
-    soft targets stay integers. `draw(x, y).y` is soft in both modes.
+    mixed inputs and soft targets. In `.eval()` mode a call returns inputs and targets unchanged.
 
     A mixer of your own implements `sample` and `mix_batch`, or extends `Mixer` or `Wrapper`.
 
@@ -65,7 +64,18 @@ class Mixing(Resumable, ABC):
 
     @eager
     def forward(self, x: Nest, y: Nest = None, **extras: Unpack[Extras]) -> tuple[Nest, Nest]:
-        """Return mixed inputs and soft targets; see `draw` for the arguments."""
+        """Mix a batch.
+
+        Args:
+            x, y, extras: those of `draw`. `mixer(x, y)` calls this method.
+
+        Returns:
+            The mixed inputs and the soft targets, in the structure of `x` and `y`. In `.eval()`
+            mode `x` and `y` themselves.
+
+        Raises:
+            ValueError: if the loss needs more than soft targets, as in `LocalMixup`: use `draw`.
+        """
         if not self.training:
             return self.encode_clean(x), y
         if self.needs_loss:
@@ -93,12 +103,17 @@ class Mixing(Resumable, ABC):
                 targets is mixed tensor by tensor; with None only inputs are mixed.
             other: a second, independent batch `(x2, y2)` to take the partners from,
                 as in the paper; without it partners come from the same batch.
-            features: what to match on, all of `x` by default: the key of an entry of
-                `x`, a tensor `(n, ...)` such as an embedding, or two of them with
-                `other`; or a function of `x` that returns such a tensor, such as
-                `net.embed`. It runs without gradient, a network in eval mode.
+            features: what to match on, all of `x` by default: the key of an entry of `x`, a tensor
+                `(n, ...)`, two of them with `other`, or a function of `x` such as `net.embed`,
+                which runs without gradient, a network in eval mode.
             importance: how much each pixel matters, `(n, height, width)`, or two of them
                 with `other`; for methods that mix by it. `kmixup.saliency` computes it.
+
+        Returns:
+            Mixed inputs and targets, partners, lam and distances, with `loss` and `accuracy`.
+
+        Raises:
+            ValueError: if a shape, dtype or value of the batch is not what the mixer needs.
         """
         batch = Batch.of(
             x, y, other=other, features=features, importance=importance, mixes=self.mixes,
@@ -115,11 +130,26 @@ class Mixing(Resumable, ABC):
 
     @eager
     def mix(self, x: Nest, y: Nest, draw: AnyDraw, **extras: Unpack[Extras]) -> Mixed:
-        """Mix a batch with a draw of `sample`; the other arguments are those of `draw`."""
+        """Mix a batch with a draw of `sample`; deterministic given the data and the draw.
+
+        Args:
+            x, y, extras: those of `Mixing.draw`.
+            draw: what `sample` returned; None leaves the batch unmixed.
+
+        Returns:
+            The same record as `draw`.
+        """
         return self.mix_batch(self.batch(x, y, **extras), draw)
 
     def batch(self, x: Nest, y: Nest, **extras: Unpack[Extras]) -> Batch:
-        """Return a checked batch; the arguments are those of `draw`."""
+        """Check a batch.
+
+        Args:
+            x, y, extras: those of `draw`.
+
+        Returns:
+            The batch for `mix_batch`.
+        """
         return Batch.of(x, y, mixes=self.mixes, matched=self.training, **extras)
 
     @abstractmethod
@@ -132,7 +162,7 @@ class Mixing(Resumable, ABC):
         batches: int = 1,
         source: Source | None = None,
     ) -> AnyDraw:
-        """Draw everything random for a batch; None leaves the batch unmixed.
+        """Draw everything random for a batch.
 
         Args:
             n: the number of samples.
@@ -140,15 +170,26 @@ class Mixing(Resumable, ABC):
             within: whether partners come from the same batch, or from a second one.
             batches: the number of batches of `n`, end to end; only across two batches.
             source: of the draws, in place of the mixer's own.
+
+        Returns:
+            A `Draw`, or a wrapper's own type, to pass to `mix`.
         """
 
     @abstractmethod
     def mix_batch(self, batch: Batch, draw: AnyDraw) -> Mixed:
-        """Mix a checked batch with a draw of `sample`."""
+        """Mix a batch that has been checked.
+
+        Args:
+            batch: what `batch` returned.
+            draw: what `sample` returned.
+
+        Returns:
+            The mixed batch.
+        """
 
     @abstractmethod
     def mixes(self, entry: object) -> bool:
-        """Return whether an entry of a nest is mixed; the others are passed through."""
+        """Return whether an `entry` of a nest is mixed; the others are passed through."""
 
     @property
     @abstractmethod
@@ -156,10 +197,10 @@ class Mixing(Resumable, ABC):
         """The largest k; shorter batches than twice that are matched in smaller blocks."""
 
     def remember(self, batch: Batch) -> None:
-        """Let a `Memory` keep a batch. `draw` does so after mixing; `mix` does not."""
+        """Let a `Memory` keep a `batch`. `draw` does so after mixing; `mix` does not."""
 
     def encode_clean(self, x: Nest) -> Nest:
-        """Return clean inputs as the network must see them, in evaluation too."""
+        """Return clean inputs `x` as the network must see them, in evaluation too."""
         return x
 
     def check_targets_suffice(self) -> None:
@@ -174,23 +215,21 @@ class Mixing(Resumable, ABC):
 class Mixer(Mixing):
     """A pairing, a coefficient and an interpolation: what every mixing method is made of.
 
+    Nothing is changed in place. Draws do not depend on alpha or prob, so runs that differ only in
+    these pair the same samples. `k`, `alpha` and `prob` can be set between batches.
+
     Args:
         pairing: the partner of each sample, e.g. `Optimal(k=16)`.
         coefficient: the distribution of lam, e.g. `Beta(alpha=1.0)`.
         interpolation: how pairs are combined, e.g. `Linear()` or `Cut()`.
-        num_classes: needed to mix integer targets, which become one-hot. Where the targets
-            are a nest, one number for all of them, or a nest of numbers like it.
+        num_classes: needed to mix integer targets, which become one-hot. For a nest of targets,
+            one number for all of them, or a nest of numbers like it.
         ignore_index: the class index of what does not count, such as 255 in segmentation masks.
             What is ignored in a sample or in its partner is ignored in the mixed one.
         lam_per: one lam for each "batch", "block" of k, or "sample".
         prob: the probability that a batch is mixed at all.
-        generator: source of all randomness, torch's global one by default. In loader workers it is
-            reseeded from its state and the worker's seed. Processes of a distributed job need
-            generators with different seeds: with one seed all of them draw the same lam.
-
-    Nothing is ever changed in place. What is drawn does not depend on alpha or prob, so
-    that runs which differ only in these pair the same samples. `k`, `alpha` and `prob`
-    can be set between batches, for a schedule.
+        generator: source of all randomness, torch's global one by default. Loader workers reseed
+            it from the worker's seed. Processes of a distributed job need different seeds.
 
     >>> from kmixup import Beta, Linear, Nearest
     >>> mix = Mixer(Nearest(k=4), Beta(1.0), Linear(), num_classes=3)
@@ -290,19 +329,19 @@ class Mixer(Mixing):
     def block_size(self) -> int:
         return self.pairing.k
 
-    def idles(self, batch: Batch, draw: Draw | None) -> bool:
-        """Return whether a batch stays unmixed, such as a single sample without a partner."""
-        if draw is None or not self.training or not self.coefficient.mixes:
-            return True
-        return draw.blocks.n < 2 and batch.other is None
-
     def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
         check_targets(batch.y, self.num_classes, self.ignore_index)
         if batch.other is not None:
             check_targets(batch.other[1], self.num_classes, self.ignore_index)
-        if draw is None or self.idles(batch, draw):
+        if draw is None or not self.training or not self.coefficient.mixes:
+            return self.unmixed(batch)
+        if draw.blocks.n < 2 and batch.other is None:  # no partner
             return self.unmixed(batch)
         self._check_draw(draw, batch)
+        return self.mix_pairs(batch, draw)
+
+    def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:
+        """Return a `batch` mixed with a `draw`, unless it stays unmixed; methods extend this."""
         n, x, y, interpolation = batch.n, batch.x, batch.y, self.interpolation
         other_x, other_y = (x, y) if batch.other is None else batch.other
         points = batch.points(interpolation.mixes)
@@ -338,7 +377,7 @@ class Mixer(Mixing):
         )  # fmt: skip
 
     def unmixed(self, batch: Batch) -> Unmixed:
-        """Return the batch unchanged: every sample is its own partner, with lam = 1."""
+        """Return a `batch` unchanged: every sample is its own partner, with lam = 1."""
         n, x, y = batch.n, batch.x, batch.y
         samples = mixed_entries(x, self.mixes)
         if len(samples[0]) > n:
@@ -358,16 +397,16 @@ class Mixer(Mixing):
         u, spot, n = draw.u.cpu(), draw.spot, len(pair.partner)
         spot = None if spot is None else spot.cpu()
         dtype = torch.promote_types(pair.samples[0].dtype, torch.float32)
-        rows = None
-        if draw.u.dim() or distance is not None:
-            rows = draw.blocks.lam_index(self.lam_per)[:n]
-        if distance is None:
+        if u.dim() == 0 and distance is None:
             lam = self.coefficient.lam(u)
-            lam = lam if rows is None else lam[rows]
-        else:  # pairs that share a quantile still differ in lam
-            lam = self.coefficient.lam(u.view(-1)[rows], distance)
-            spot = spot if spot is None or u.dim() else spot[None]
-        spot = spot if spot is None or rows is None else spot[rows]
+        else:
+            rows = draw.blocks.lam_index(self.lam_per)[:n]
+            if distance is None:
+                lam = self.coefficient.lam(u)[rows]
+            else:  # pairs that share a quantile still differ in lam
+                lam = self.coefficient.lam(u.view(-1)[rows], distance)
+            if spot is not None:
+                spot = (spot if u.dim() else spot[None])[rows]
         lam, region = self.interpolation.settle(lam, spot, pair)
         if lam.dim() == 0:
             return lam.to(dtype), region
@@ -394,3 +433,22 @@ class Mixer(Mixing):
             settings += f", ignore_index={self.ignore_index}"
         seeded = "" if self.generator is None else ", generator=torch.Generator()"
         return f"{type(self).__name__}({stages}, {settings}{seeded})"
+
+
+def mixers_in(part: object) -> list[Mixing]:
+    """Return the mixers that a module, a function, a partial call or a loader calls."""
+    inside: list[object] = []
+    if isinstance(part, nn.Module):
+        return [module for module in part.modules() if isinstance(module, Mixing)]
+    if isinstance(part, partial):
+        inside = [part.func, *part.args, *part.keywords.values()]
+    elif inspect.ismethod(part):
+        inside = [part.__self__]
+    elif inspect.isfunction(part):
+        variables = inspect.getclosurevars(part)
+        inside = [*variables.nonlocals.values(), *variables.globals.values()]
+        inside = [value for value in inside if isinstance(value, Mixing)]
+    else:
+        attributes, names = getattr(part, "__dict__", {}), ("mix", "mixer", "collate_fn", "loader")
+        inside = [attributes[name] for name in names if name in attributes]
+    return [mixer for value in inside for mixer in mixers_in(value)]

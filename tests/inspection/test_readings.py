@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from kmixup import Beta, calibrate
+from kmixup import Beta, calibrate, inspect
 from kmixup.inspection.readings import CAP, decay_of, read
 
 DRAWS = 4.5  # standard errors that a mean may be off
@@ -30,20 +30,26 @@ def normal(n, d, seed=0):
     return points_of(torch.randn(n, d, generator=seeded(seed)))
 
 
-def reading(points, labels=None, k=4, alpha=1.0):
-    return read(points, labels, k, alpha=alpha, generator=seeded())
+def reading(points, labels=None, k=4, alpha=1.0, disjoint=True):
+    return read(points, labels, k, alpha=alpha, disjoint=disjoint, generator=seeded())
 
 
-def test_distances_and_labels_agree_with_the_enumeration_of_all_disjoint_sets():
+def decay(points, powers=8):
+    return decay_of({2**i: reading(points, k=2**i).square_distance for i in range(powers)})
+
+
+@pytest.mark.parametrize("disjoint", [True, False])
+def test_distances_and_labels_agree_with_the_enumeration_of_all_sets(disjoint):
     points, labels = normal(7, 2), np.array([0, 0, 1, 1, 2, 2, 2])
     cost = cdist(points, points, "sqeuclidean")
     distance, crossing = [], []
     for first in combinations(range(7), 2):
-        for second in combinations(set(range(7)) - set(first), 2):
+        others = set(range(7)) - set(first) if disjoint else range(7)
+        for second in combinations(others, 2):
             best = min(permutations(second), key=lambda p, f=first: sum(cost[f, p]))
             distance.append(np.mean(cost[first, best]))
             crossing.append(np.mean(labels[list(first)] != labels[list(best)]))
-    taken = reading(points, labels, k=2)
+    taken = reading(points, labels, k=2, disjoint=disjoint)
     assert (
         abs(taken.square_distance.value - np.mean(distance)) < DRAWS * taken.square_distance.error
     )
@@ -125,27 +131,34 @@ def test_an_alpha_out_of_reach_is_the_cap():
 
 @pytest.mark.parametrize(("d", "low", "high"), [(1, 1, 1), (2, 2, 3.5), (3, 2, 3.8)])
 def test_the_decay_tells_the_dimension(d, low, high):
-    points = points_of(np.random.default_rng(0).random((3000, d)))
-    decay = decay_of([reading(points, k=2**i) for i in range(8)])
-    assert low <= decay.low <= decay.high <= high
-    assert decay.low <= d <= decay.high
+    found = decay(points_of(np.random.default_rng(0).random((3000, d))))
+    assert low <= found.low <= found.high <= high
+    assert found.low <= d <= found.high
 
 
 def test_the_decay_reads_low_in_high_dimensions_but_rises_with_them():
     cube = np.random.default_rng(0).random((3000, 50))
-    eight, fifty = (
-        decay_of([reading(points_of(cube[:, :d]), k=2**i) for i in range(8)]) for d in (8, 50)
-    )
+    eight, fifty = (decay(points_of(cube[:, :d])) for d in (8, 50))
     assert 5 < eight.low < eight.high < 8
     assert 20 < fifty.low < fifty.high < 50
 
 
 def test_clusters_far_apart_fall_like_four_dimensions():
     cluster = 1000.0 * (torch.arange(2000) % 2)[:, None]
-    decay = decay_of([reading(points_of(normal(2000, 1) + cluster), k=2**i) for i in range(8)])
-    assert decay.slope.value == pytest.approx(-0.5, abs=DRAWS * decay.slope.error + 0.02)
-    assert decay.low <= 4 <= decay.high
+    found = decay(points_of(normal(2000, 1) + cluster))
+    assert found.slope.value == pytest.approx(-0.5, abs=DRAWS * found.slope.error + 0.02)
+    assert found.low <= 4 <= found.high
 
 
 def test_too_few_k_show_no_decay():
-    assert decay_of([reading(normal(40, 2), k=2**i) for i in range(4)]) is None
+    assert decay(normal(40, 2), powers=4) is None
+
+
+def test_the_decay_is_that_of_disjoint_sets_whatever_the_pairing():
+    x = np.random.default_rng(0).random((400, 1))
+    found = [inspect(x, disjoint=disjoint, generator=seeded()) for disjoint in (True, False)]
+    slopes = [inspection.decay.slope for inspection in found]
+    error = math.hypot(*(slope.error for slope in slopes))
+    assert abs(slopes[0].value - slopes[1].value) < DRAWS * error
+    # at large k, many samples of independent sets are their own partners
+    assert found[1].at(128).ratio.value < 0.8 * found[0].at(128).ratio.value

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import kmixup
-from kmixup import Mixer, methods
+from kmixup import Mixer
 
 CLASSES, SHAPE = 5, (2, 16, 16)
 
@@ -30,29 +30,29 @@ def identity(x):
 
 # name: the mixer for a network, k and other options
 BUILD = {
-    "AdaMixup": lambda net, k, **more: methods.AdaMixup(net, SHAPE, k, CLASSES, **more),
-    "AutoMix": lambda net, k, **more: methods.AutoMix(net, SHAPE, k, 1.0, CLASSES, **more),
-    "CMixup": lambda net, k, **more: methods.CMixup(k, **more),
+    "AdaMixup": lambda net, k, **more: kmixup.AdaMixup(net, SHAPE, k, CLASSES, **more),
+    "AutoMix": lambda net, k, **more: kmixup.AutoMix(net, SHAPE, k, 1.0, CLASSES, **more),
+    "CMixup": lambda net, k, **more: kmixup.CMixup(k, **more),
     "Choice": lambda net, k, **more: kmixup.Choice(
-        [methods.KMixup(k, 1.0, CLASSES), methods.CutMix(k, 1.0, CLASSES)], **more
+        [kmixup.KMixup(k, 1.0, CLASSES), kmixup.CutMix(k, 1.0, CLASSES)], **more
     ),
-    "CoMixup": lambda net, k, **more: methods.CoMixup(k, 1.0, CLASSES, group=5, **more),
-    "CutMix": lambda net, k, **more: methods.CutMix(k, 1.0, CLASSES, **more),
-    "FMix": lambda net, k, **more: methods.FMix(k, 1.0, CLASSES, **more),
-    "GuidedMixup": lambda net, k, **more: methods.GuidedMixup(k, 1.0, CLASSES, **more),
-    "KMixup": lambda net, k, **more: methods.KMixup(k, 1.0, CLASSES, **more),
-    "LatentMixup": lambda net, k, **more: methods.LatentMixup(
+    "CoMixup": lambda net, k, **more: kmixup.CoMixup(k, 1.0, CLASSES, group=5, **more),
+    "CutMix": lambda net, k, **more: kmixup.CutMix(k, 1.0, CLASSES, **more),
+    "FMix": lambda net, k, **more: kmixup.FMix(k, 1.0, CLASSES, **more),
+    "GuidedMixup": lambda net, k, **more: kmixup.GuidedMixup(k, 1.0, CLASSES, **more),
+    "KMixup": lambda net, k, **more: kmixup.KMixup(k, 1.0, CLASSES, **more),
+    "LatentMixup": lambda net, k, **more: kmixup.LatentMixup(
         identity, identity, k, 1.0, CLASSES, **more
     ),
-    "LocalMixup": lambda net, k, **more: methods.LocalMixup(k, 1.0, CLASSES, **more),
-    "PuzzleMix": lambda net, k, **more: methods.PuzzleMix(k, 1.0, CLASSES, **more),
-    "RegMixup": lambda net, k, **more: methods.RegMixup(k, 10.0, CLASSES, **more),
-    "ResizeMix": lambda net, k, **more: methods.ResizeMix(k, CLASSES, **more),
-    "SaliencyMix": lambda net, k, **more: methods.SaliencyMix(k, 1.0, CLASSES, **more),
-    "SimilarMixup": lambda net, k, **more: methods.SimilarMixup(k, 1.0, CLASSES, **more),
-    "StackMix": lambda net, k, **more: methods.StackMix(k, CLASSES, **more),
+    "LocalMixup": lambda net, k, **more: kmixup.LocalMixup(k, 1.0, CLASSES, **more),
+    "PuzzleMix": lambda net, k, **more: kmixup.PuzzleMix(k, 1.0, CLASSES, **more),
+    "RegMixup": lambda net, k, **more: kmixup.RegMixup(k, 10.0, CLASSES, **more),
+    "ResizeMix": lambda net, k, **more: kmixup.ResizeMix(k, CLASSES, **more),
+    "SaliencyMix": lambda net, k, **more: kmixup.SaliencyMix(k, 1.0, CLASSES, **more),
+    "SimilarMixup": lambda net, k, **more: kmixup.SimilarMixup(k, 1.0, CLASSES, **more),
+    "StackMix": lambda net, k, **more: kmixup.StackMix(k, CLASSES, **more),
 }
-LEARN = {"AdaMixup", "AutoMix"}  # their own tests have precisions and nests
+LEARN = {"AdaMixup", "AutoMix"}  # their mixers are trained with the network
 DOUBLE = {"AdaMixup", "AutoMix", "RegMixup"}
 every = pytest.mark.parametrize("name", BUILD)
 every_k = pytest.mark.parametrize("k", [1, 4])
@@ -79,7 +79,6 @@ def seeded():
 
 
 def test_every_method_is_in_the_table():
-    assert set(BUILD) == {*methods.__all__, "Choice"}
     public = [getattr(kmixup, name) for name in kmixup.__all__]
     mixers = {one.__name__ for one in public if inspect.isclass(one) and issubclass(one, Mixer)}
     assert set(BUILD) == mixers - {"Mixer"} | {"Choice"}
@@ -167,7 +166,7 @@ def test_targets_are_those_of_the_samples_that_are_in_the_image(name, k):
         assert torch.allclose(mixed.y[n:], soft)
 
 
-@pytest.mark.parametrize("name", [name for name in BUILD if name not in LEARN])
+@every
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_other_precisions_are_kept(name, dtype):
     x, y, importance = batch(name, dtype=dtype)
@@ -177,6 +176,18 @@ def test_other_precisions_are_kept(name, dtype):
     assert mixed.x.dtype == dtype
     assert mixed.x.isfinite().all()
     assert mixed.y.dtype == (dtype if dtype == torch.float64 or name == "CMixup" else torch.float32)
+    if name in LEARN:
+        mixed.penalty.backward()
+        assert all(p.grad is None or p.grad.isfinite().all() for p in mixer.parameters())
+
+
+@pytest.mark.parametrize("name", sorted(LEARN | {"LocalMixup"}))
+def test_a_loss_with_weights_or_a_penalty_raises_where_only_targets_are_returned(name):
+    x, y, _ = batch(name)
+    _, mixer = made(name)
+    for mix in (mixer, kmixup.Choice([kmixup.KMixup(1), mixer], [1, 0])):
+        with pytest.raises(ValueError, match="cannot carry the weights or the penalty"):
+            mix(x, y)
 
 
 @every

@@ -8,16 +8,13 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from kmixup import AutoMix, Choice, KMixup
+from kmixup import AutoMix, KMixup
 from kmixup.lab.models import build
 from kmixup.methods.automix import feature_maps
+from oracles import seeded
 
 EACH = nn.CrossEntropyLoss(reduction="none")
 SHAPE = (2, 8, 6)
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def network(classes=3):
@@ -233,22 +230,7 @@ def test_features_come_from_the_deepest_layer_at_a_quarter_of_the_image(
     assert mix.layer == layer
     assert feature_maps(mix.teacher, shape)[layer] == features
     assert mix.block.query.in_channels == features[0] + 1
-
-
-def test_a_layer_may_be_named():
-    mix = AutoMix(network(), SHAPE, layer="2")
-    assert mix.block.query.in_channels == 5
-    assert feature_maps(network().eval(), SHAPE)["2"] == (4, 8, 6)
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_images_of_other_precisions_keep_theirs(dtype):
-    x, y = batch()
-    net = network()
-    m = roughened(AutoMix(net, SHAPE, 4, 2.0, 3)).draw(x.to(dtype), y)
-    assert m.x.dtype == dtype
-    assert m.lam.dtype == torch.promote_types(dtype, torch.float32)
-    m.penalty.backward()
+    assert AutoMix(network(), SHAPE, layer="2").block.query.in_channels == 4 + 1
 
 
 def test_to_draw_is_to_sample_and_then_to_mix_in_copies_and_resumed_ones():
@@ -294,31 +276,26 @@ def test_numbers_have_a_criterion_of_their_own():
     torch.testing.assert_close(m.penalty.detach(), wanted / 2)
 
 
-def test_targets_alone_are_refused_and_choices_per_sample_too():
-    x, y = batch()
-    mix = AutoMix(network(), SHAPE, num_classes=3)
-    with pytest.raises(ValueError, match="cannot carry the weights or the penalty"):
-        mix(x, y)
-    with pytest.raises(ValueError, match='needs mixers that return 12 rows .* use per="batch"'):
-        Choice([mix], per="sample").draw(x, y)
+@pytest.mark.parametrize(
+    ("net", "shape", "settings", "message"),
+    [
+        (nn.Linear(2, 3), (2,), {}, r"shape must be that of an image.*got \(2,\)"),
+        (network(), SHAPE, {"momentum": 1.5}, "momentum must be a number in"),
+        (network(), SHAPE, {"layer": "conv"}, "layers must name modules of the network"),
+        (network(), SHAPE, {"layer": "8"}, "layer must put out features .* '8' does not.* '0'"),
+        (nn.Flatten(), SHAPE, {}, "at least a quarter of the image's height and width"),
+    ],
+)
+def test_bad_settings_raise(net, shape, settings, message):
+    with pytest.raises(ValueError, match=message):
+        AutoMix(net, shape, **settings)
 
 
-def test_what_cannot_be_learned_from_is_refused():
-    x, y = batch()
-    mix = AutoMix(network(), SHAPE, num_classes=3)
-    with pytest.raises(TypeError, match=r"images \(n, 2, 8, 6\), got dict: pass only the images"):
-        mix.draw({"image": x}, y)
-    with pytest.raises(TypeError, match=r"images \(n, 2, 8, 6\), got \(12, 2, 4, 6\)"):
-        mix.draw(x[:, :, :4], y)
-    with pytest.raises(TypeError, match="one tensor of targets, got NoneType"):
-        mix.draw(x, None)
-    with pytest.raises(ValueError, match=r"shape must be that of an image.*got \(2,\)"):
-        AutoMix(nn.Linear(2, 3), (2,))
-    with pytest.raises(ValueError, match="momentum must be a number in"):
-        AutoMix(network(), SHAPE, momentum=1.5)
-    with pytest.raises(ValueError, match="layers must name modules of the network"):
-        AutoMix(network(), SHAPE, layer="conv")
-    with pytest.raises(ValueError, match=r"layer must put out features .* '8' does not.* '0', '1'"):
-        AutoMix(network(), SHAPE, layer="8")
-    with pytest.raises(ValueError, match="at least a quarter of the image's height and width"):
-        AutoMix(nn.Sequential(nn.Flatten(), nn.Linear(96, 3)), SHAPE)
+@pytest.mark.parametrize(
+    ("rows", "y", "message"),
+    [(4, torch.zeros(12), r"images \(n, 2, 8, 6\), got \(12, 2, 4, 6\)"),
+     (8, None, "one tensor of targets, got NoneType")],
+)  # fmt: skip
+def test_batches_that_cannot_be_learned_from_raise(rows, y, message):
+    with pytest.raises(TypeError, match=message):
+        AutoMix(network(), SHAPE).draw(torch.randn(12, 2, rows, 6), y)

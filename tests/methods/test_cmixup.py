@@ -9,10 +9,7 @@ from scipy import stats
 from kmixup import CMixup, KMixup, Optimal
 from kmixup.matching import Blocks
 from kmixup.methods.cmixup import Kernel
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
+from oracles import seeded
 
 
 @pytest.mark.parametrize("sigma", [0.5, 2.0, math.inf])

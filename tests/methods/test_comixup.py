@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, one_hot
 
-from kmixup import Choice, CoMixup, KMixup, Mixer, Optimal, WithClean
+from kmixup import Choice, CoMixup, KMixup, WithClean
 from kmixup.methods import comixup
 from kmixup.methods.comixup import CoMix, Gamma, best_output, groups_of, repeats
 
@@ -281,9 +281,5 @@ def test_batches_that_cannot_be_mixed_are_refused():
         mix(x, y, other=(x.clone(), y), importance=(importance, importance))
     with pytest.raises(ValueError, match="grid must divide the height and width .* got 4 for"):
         mix(x[..., :7], y, importance=importance[..., :7])
-    with pytest.raises(ValueError, match='draws for every sample: use lam_per="sample"'):
-        Mixer(Optimal(1), Gamma(), CoMix()).draw(x, None, importance=importance)
-    with pytest.raises(ValueError, match="CoMix needs the collage"):
-        CoMix()(x, x, torch.arange(10), torch.ones(10))
     mixer = Choice([CoMixup(num_classes=5), KMixup(2, num_classes=5)])
     assert mixer(x, y, importance=importance)[0].shape == x.shape

@@ -6,10 +6,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from kmixup import KMixup, LatentMixup
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
+from oracles import seeded
 
 
 def itself(x):
@@ -91,34 +88,22 @@ def test_an_unmixed_batch_comes_back_as_it_is():
 
 
 @pytest.mark.parametrize("paired", [False, True])
-def test_a_function_for_features_is_given_the_inputs_whichever_way_it_is_called(paired):
+def test_a_function_for_features_is_given_the_inputs_and_not_their_codes(paired):
     x, y, x2 = torch.rand(12, 5), torch.rand(12), torch.rand(12, 5)
     other = (x2, y) if paired else None
-    given = []
-
-    def features(inputs):
-        given.append(inputs)
-        return inputs[:, :2]
-
-    drawn, again = (
-        LatentMixup(lambda x: -x.cumsum(1)[:, 1:], itself, k=4, generator=seeded()) for _ in "ab"
+    values = (x[:, :2], x2[:, :2]) if paired else x[:, :2]
+    by_function, by_tensor, by_parts = (
+        LatentMixup(lambda x: (x[:, 1:], x[:, :1]), torch.hstack, k=4, generator=seeded())
+        for _ in range(3)
     )
-    account = drawn.draw(x, y, other=other, features=features)
-    draw = again.sample(12, within=not paired)
-    mixed = again.mix(x, y, draw, other=other, features=features)
-    assert all(inputs is x or inputs is x2 for inputs in given)
-    assert torch.equal(mixed.partner, account.partner)
-    assert torch.equal(mixed.distance, account.distance)
-
-
-def test_a_function_for_features_is_that_of_the_inputs():
-    x, y = torch.rand(12, 5), torch.rand(12)
-    by_function, by_hand = (
-        LatentMixup(lambda x: (x[:, :2], x[:, 2:]), torch.hstack, k=4, generator=seeded())
-        for _ in "ab"
-    )
-    found = by_function.draw(x, y, features=lambda x: x[:, 2:])
-    assert torch.equal(found.x, by_hand.draw(x, y, features=x[:, 2:]).x)
+    expected = by_tensor.draw(x, y, other=other, features=values)
+    draw = by_parts.sample(12, within=not paired)
+    for found in (
+        by_function.draw(x, y, other=other, features=lambda inputs: inputs[:, :2]),
+        by_parts.mix(x, y, draw, other=other, features=lambda inputs: inputs[:, :2]),
+    ):
+        assert torch.equal(found.x, expected.x)
+        assert torch.equal(found.distance, expected.distance)
 
 
 def test_what_is_no_codec_is_refused():

@@ -6,16 +6,13 @@ from torch import nn
 from torch.nn import functional as F
 
 from kmixup import Choice, CutMix, HiddenMixup, KMixup, LocalMixup, RegMixup, WithClean
+from oracles import seeded
 
 EACH = nn.CrossEntropyLoss(reduction="none")
 
 
 def batch(n=16, *shape, classes=5):
     return torch.randn(n, *(shape or (4,))), torch.randint(classes, (n,))
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 @pytest.mark.parametrize("k", [1, 4])

@@ -8,10 +8,7 @@ from scipy import stats
 
 from kmixup import Beta, Cut, KMixup, Mixer, Optimal, SimilarMixup
 from kmixup.methods.similar import Similarity
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
+from oracles import seeded
 
 
 @pytest.mark.parametrize("k", [1, 4])

@@ -7,10 +7,7 @@ from torch.nn import functional as F
 
 from kmixup import Choice, CutMix, HiddenMixup, KMixup, StackMix
 from kmixup.methods.stackmix import Stack
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
+from oracles import seeded
 
 
 @pytest.mark.parametrize("k", [1, 4])

@@ -27,10 +27,7 @@ from kmixup.lab.models import build
 from kmixup.lab.models.mlp import mlp
 from kmixup.networks import unwrapped
 from kmixup.wrappers import hidden as hidden_module
-
-
-def seeded(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
+from oracles import seeded
 
 
 def batch(n: int = 12, *shape: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -65,7 +62,7 @@ class Transformer(nn.Module):
         return self.head(hidden.mean(1))
 
 
-# the law of mixing: the same as by hand
+# the same as a forward pass by hand
 
 
 def by_hand(part1, part2, x, y, m):
@@ -77,18 +74,17 @@ def by_hand(part1, part2, x, y, m):
     return logits, F.cross_entropy(logits, soft)
 
 
-def sequential(net, at):
-    return net[: at + 1], net[at + 1 :]
+def sequential_case(net, x, at):
+    return net, str(at), net[: at + 1], net[at + 1 :], x
 
 
 def lenet_case(at):
     net = build("lenet", in_shape=(1, 12, 12), num_classes=3)
-    return net, str(at), *sequential(net, at), torch.randn(12, 1, 12, 12)
+    return sequential_case(net, torch.randn(12, 1, 12, 12), at)
 
 
 def mlp_case(at):
-    net = mlp(in_shape=(4,), num_classes=3, hidden=(16, 8))
-    return net, str(at), *sequential(net, at), torch.randn(12, 4)
+    return sequential_case(mlp(in_shape=(4,), num_classes=3, hidden=(16, 8)), batch()[0], at)
 
 
 def resnet_case(stage):
@@ -102,17 +98,10 @@ def resnet_case(stage):
 def transformer_case(layer):
     net = Transformer()
     first, second = net.encoder.layers
-    if layer == "embedding":
-        part1, rest = net.embedding, (first, second)
-    else:
-        part1, rest = nn.Sequential(net.embedding, first), (second,)
-
-    def part2(h):
-        for module in rest:
-            h = module(h)
-        return net.head(h.mean(1))
-
-    return net, layer, part1, part2, torch.randint(20, (12, 5))
+    split = 1 if layer == "embedding" else 2
+    modules = [net.embedding, first, second]
+    part1, rest = nn.Sequential(*modules[:split]), nn.Sequential(*modules[split:])
+    return net, layer, part1, lambda h: net.head(rest(h).mean(1)), torch.randint(20, (12, 5))
 
 
 @pytest.mark.parametrize(
@@ -145,10 +134,11 @@ def test_gradients_are_those_of_a_forward_pass_by_hand(case, where):
         torch.testing.assert_close(running[name], b)
 
 
-def test_mixing_the_input_is_k_mixup():
+@pytest.mark.parametrize("settings", [{"alpha": 0.7}, {"alpha": 0.0}, {"prob": 0.0}])
+def test_mixing_the_input_is_k_mixup(settings):
     net, (x, y) = Net(), batch()
-    hidden = HiddenMixup(net, [""], k=4, alpha=0.7, num_classes=3, generator=seeded())
-    mix = KMixup(k=4, alpha=0.7, num_classes=3, generator=seeded())
+    hidden = HiddenMixup(net, [""], k=4, num_classes=3, generator=seeded(), **settings)
+    mix = KMixup(k=4, num_classes=3, generator=seeded(), **settings)
     for _ in range(3):
         logits, soft = hidden(x, y)
         mixed, expected = mix(x, y)
@@ -168,14 +158,6 @@ def test_the_match_is_that_of_the_layers_detached_output():
     assert not torch.equal(m.partner, match(x, k=4, generator=seeded()))
 
 
-def test_the_account_serves_losses_of_class_indices():
-    x, y = batch()
-    logits, m = HiddenMixup(Net(), ["a"], k=4, num_classes=3).draw(x, y)
-    torch.testing.assert_close(m.loss(F.cross_entropy, logits), F.cross_entropy(logits, m.y))
-    assert torch.equal(m.targets[1], y[m.partner])
-    assert 0 <= float(m.accuracy(logits)) <= 1
-
-
 def test_layers_are_drawn_alike_and_from_the_generator():
     net, (x, y) = Net(), batch(4)
 
@@ -192,19 +174,17 @@ def test_layers_are_drawn_alike_and_from_the_generator():
 
 
 def test_there_is_one_forward_pass_and_no_hook_is_left():
-    class Counting(Net):
-        calls = 0
-
-        def forward(self, x):
-            self.calls += 1
-            return super().forward(x)
-
-    net, (x, y) = Counting(), batch()
+    net, (x, y), calls = Net(), batch(), []
+    net.register_forward_pre_hook(lambda module, inputs: calls.append(module))
     hidden = HiddenMixup(net, ["", "a", "b"], k=4, num_classes=3)
-    for calls in range(1, 20):
-        hidden(x, y)
-        assert net.calls == calls
+    for count in range(1, 20):
+        draw = hidden.sample(len(y))
+        output, mixed = hidden.mix(x, y, draw)
+        assert len(calls) == count
         assert hooks(net) == 0
+    again, repeated = hidden.mix(x, y, draw)
+    assert torch.equal(output, again)
+    assert torch.equal(mixed.y, repeated.y)
 
 
 def test_no_hook_is_left_when_the_forward_pass_fails():
@@ -251,34 +231,12 @@ def test_eval_mode_is_the_identity():
     assert torch.equal(hidden(x, y)[0], net(x))
 
 
-@pytest.mark.parametrize("settings", [{"alpha": 0.0}, {"prob": 0.0}])
-def test_nothing_is_mixed_at_alpha_or_prob_zero(settings):
-    net, (x, y) = Net(), batch()
-    logits, soft = HiddenMixup(net, ["a"], k=4, num_classes=3, **settings)(x, y)
-    assert torch.equal(logits, net(x))
-    assert torch.equal(soft, F.one_hot(y, 3).float())
-
-
 # what layers put out
 
 
-class Nested(nn.Module):
-    """A layer whose output is a nest, with more in it than can be mixed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first = Split()
-        self.head = nn.Linear(8, 3)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        out = self.first(x)
-        left, (right, nothing) = out["left"], out["rest"]
-        assert nothing is None
-        assert out["index"].tolist() == list(range(len(x)))
-        return self.head(torch.cat([left, right], 1))
-
-
 class Split(nn.Module):
+    """Puts out a nest with more in it than can be mixed."""
+
     def __init__(self) -> None:
         super().__init__()
         self.linear = nn.Linear(4, 8)
@@ -288,32 +246,29 @@ class Split(nn.Module):
         return {"left": left, "rest": (right, None), "index": torch.arange(len(x))}
 
 
+class Joined(nn.Module):
+    def forward(self, out: dict) -> torch.Tensor:
+        right, nothing = out["rest"]
+        assert nothing is None
+        assert out["index"].tolist() == list(range(len(right)))
+        return torch.cat([out["left"], right], 1)
+
+
 def test_tuples_and_dicts_are_mixed_as_one():
-    net, (x, y) = Nested(), batch()
-    logits, m = HiddenMixup(net, ["first"], k=4, num_classes=3, generator=seeded()).draw(x, y)
-    flat = KMixup(4, num_classes=3, generator=seeded()).draw(net.first.linear(x), y)
+    net, (x, y) = nn.Sequential(Split(), Joined(), nn.Linear(8, 3)), batch()
+    logits, m = HiddenMixup(net, ["0"], k=4, num_classes=3, generator=seeded()).draw(x, y)
+    flat = KMixup(4, num_classes=3, generator=seeded()).draw(net[0].linear(x), y)
     assert torch.equal(m.partner, flat.partner)
-    torch.testing.assert_close(logits, net.head(flat.x))
+    torch.testing.assert_close(logits, net[2](flat.x))
     torch.testing.assert_close(m.x["left"], flat.x[:, :3])
-    assert m.x["rest"][1] is None
 
 
-def test_a_shared_module_is_mixed_once():
-    class Twice(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = nn.Linear(4, 4)
-            self.same = self.layer
-
-        def forward(self, x):
-            return self.same(self.layer(x))
-
-    net, (x, y) = Twice(), batch()
-    for name in ("layer", "same"):
-        logits, m = HiddenMixup(net, [name], k=4).draw(x, y)
-        h = net.layer(x)
-        lam = float(m.lam)
-        torch.testing.assert_close(logits, net.layer(lam * h + (1 - lam) * h[m.partner]))
+@pytest.mark.parametrize("name", ["0", "1"])
+def test_a_shared_module_is_mixed_once(name):
+    layer, (x, y) = nn.Linear(4, 4), batch()
+    logits, m = HiddenMixup(nn.Sequential(layer, layer), [name], k=4).draw(x, y)
+    h, lam = layer(x), float(m.lam)
+    torch.testing.assert_close(logits, layer(lam * h + (1 - lam) * h[m.partner]))
 
 
 def test_token_ids_are_fine_where_the_embedding_is_mixed():
@@ -333,25 +288,22 @@ def test_token_ids_are_fine_where_the_embedding_is_mixed():
         HiddenMixup(net, [""], k=4, num_classes=3)(tokens, y)
 
 
+class Index(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.argmax(1)
+
+
 @pytest.mark.parametrize(
-    ("layer", "shapes"), [(nn.Flatten(0), r"\[\(48,\)\]"), (nn.LSTM(4, 3), r"\(1, 3\)")]
+    ("layer", "message"),
+    [
+        (nn.Flatten(0), r"must put out .* the batch of 12, got shapes .*\[\(48,\)\]"),
+        (nn.LSTM(4, 3), r"must put out .* the batch of 12, got shapes .*\(1, 3\)"),
+        (Index(), r"must put out floating-point tensors .*\[\]"),
+    ],
 )
-def test_outputs_without_the_batch_in_front_are_refused(layer, shapes):
-    x, y = batch()
-    with pytest.raises(
-        ValueError, match=f"layer '0' must put out .* the batch of 12, got shapes .*{shapes}"
-    ):
-        HiddenMixup(nn.Sequential(layer), ["0"], k=4, num_classes=3)(x, y)
-
-
-def test_outputs_without_floats_are_refused():
-    class Index(nn.Module):
-        def forward(self, x):
-            return x.argmax(1)
-
-    x, y = batch()
-    with pytest.raises(ValueError, match=r"layer '0' must put out floating-point tensors .*\[\]"):
-        HiddenMixup(nn.Sequential(Index()), ["0"], k=4, num_classes=3)(x, y)
+def test_outputs_without_rows_of_floats_raise(layer, message):
+    with pytest.raises(ValueError, match=f"layer '0' {message}"):
+        HiddenMixup(nn.Sequential(layer), ["0"], k=4, num_classes=3)(*batch())
 
 
 # other mixers, and settings
@@ -435,12 +387,6 @@ def test_a_layer_that_is_not_called_is_an_error():
     assert hooks(net) == 0
 
 
-def test_repr_shows_layers_network_and_mixer():
-    shown = repr(HiddenMixup(Net(), ["", "a"], k=4))
-    assert "layers=('', 'a')" in shown
-    assert "(mixer): KMixup(Optimal(k=4" in shown
-
-
 # saving
 
 
@@ -486,16 +432,11 @@ def test_works_under_autocast():
 
 
 def test_wrappers_are_looked_through():
-    net = Net()
-    wrapped = nn.Module()
+    net, wrapped, fabric = Net(), nn.Module(), nn.Module()
     wrapped.module = nn.Module()
     wrapped.module._orig_mod = net
-    assert unwrapped(wrapped) is net
-    fabric = nn.Module()
     fabric._forward_module, fabric._original_module = wrapped, net
-    assert unwrapped(fabric) is net
-    assert unwrapped(net) is net
-    assert unwrapped(nn.Linear(1, 1)).in_features == 1
+    assert all(unwrapped(each) is net for each in (wrapped, fabric, net))
 
 
 compiles = pytest.mark.filterwarnings(
@@ -553,14 +494,14 @@ def test_a_network_compiled_without_the_hook_is_an_error_not_a_silent_plain_pass
 
 @pytest.mark.slow
 @compiles
-def test_two_wrappers_of_one_compiled_network_do_not_disturb_each_other():
+def test_wrappers_of_one_compiled_network_do_not_disturb_each_other():
     torch.compiler.reset()
-    plain = Net()
+    plain, (x, y) = Net(), batch()
     net = torch.compile(plain, backend="eager")
-    x, y = batch()
     for seed in (0, 1, 2):
-        pair = [HiddenMixup(n, ["a"], k=4, num_classes=3, generator=seeded(seed))
-                for n in (net, plain)]  # fmt: skip
+        pair = [
+            HiddenMixup(n, ["a"], k=4, num_classes=3, generator=seeded(seed)) for n in (net, plain)
+        ]
         for _ in range(2):
             torch.testing.assert_close(*(hidden(x, y) for hidden in pair))
 
@@ -569,12 +510,11 @@ def test_two_wrappers_of_one_compiled_network_do_not_disturb_each_other():
 @compiles
 def test_a_compiled_step_around_it_equals_the_eager_one():
     torch.compiler.reset()
-    net, (x, y) = Net(), batch()
-    hidden = HiddenMixup(net, ["a"], k=4, num_classes=3, generator=seeded())
+    x, y = batch()
+    hidden = HiddenMixup(Net(), ["a"], k=4, num_classes=3, generator=seeded())
 
     def step(x, y):
-        logits, soft = hidden(2 * x, y)
-        return F.cross_entropy(logits, soft)
+        return F.cross_entropy(*hidden(2 * x, y))
 
     losses = []
     for run in (step, torch.compile(step, backend="eager")):
@@ -650,16 +590,6 @@ def test_two_processes_average_the_gradients_of_mixed_layers(tmp_path, around):
             torch.testing.assert_close(step["grad"], sum(gradients) / 2)
 
 
-def test_a_draw_is_mixed_the_same_however_often():
-    net, (x, y) = Net(), batch()
-    hidden = HiddenMixup(net, ["", "a", "b"], k=4, num_classes=3, generator=seeded())
-    for _ in range(6):
-        draw = hidden.sample(len(y))
-        (output, first), (again, second) = (hidden.mix(x, y, draw) for _ in range(2))
-        assert torch.equal(output, again)
-        assert torch.equal(first.y, second.y)
-
-
 def test_threads_get_their_own_targets():
     """Threads share the modules, so what a call mixes must not be kept there."""
     net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
@@ -676,22 +606,16 @@ def test_threads_get_their_own_targets():
 
 
 @pytest.mark.parametrize("layer", ["", "a", "b"])
-def test_a_function_gives_features_of_the_input_whatever_layer_is_mixed(layer):
+def test_features_of_the_input_are_matched_whatever_layer_is_mixed(layer):
     net, (x, y) = Net(), batch()
 
     def embed(inputs):
         return inputs[:, :1].square()
 
-    partners = [
-        HiddenMixup(net, [layer], k=4, num_classes=3, generator=seeded())
-        .draw(x, y, features=features)[1]
-        .partner
+    by_function, by_tensor = (
+        HiddenMixup(net, [layer], k=4, generator=seeded()).draw(x, y, features=features)[1]
         for features in (embed, embed(x))
-    ]
-    assert torch.equal(*partners)
-
-
-def test_functions_can_be_applied_to_all_modules_of_a_network_with_mixers():
-    hidden, names = HiddenMixup(Net(), ["a"], k=4), []
-    hidden.apply(lambda module: names.append(type(module).__name__))
-    assert {"Net", "KMixup", "HiddenMixup"} <= set(names)
+    )
+    assert torch.equal(by_function.partner, by_tensor.partner)
+    gap = embed(x) - embed(x)[by_tensor.partner]
+    torch.testing.assert_close(by_tensor.distance, gap.norm(dim=1))

@@ -15,17 +15,14 @@ from scipy.optimize import linear_sum_assignment
 
 from kmixup import Choice, CutMix, HiddenMixup, KMixup, Memory, RegMixup, WithClean
 from kmixup.wrappers import memory
+from oracles import seeded
 
 CLASSES = 3
 
 
-def generator(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
 def stream(batches, n, *, d=2, seed=0):
     """Independent samples of one law: three clusters, one for each class."""
-    drawn = generator(seed)
+    drawn = seeded(seed)
     for _ in range(batches):
         y = torch.randint(CLASSES, (n,), generator=drawn)
         x = torch.randn(n, d, dtype=torch.float64, generator=drawn)
@@ -33,14 +30,14 @@ def stream(batches, n, *, d=2, seed=0):
 
 
 def mixer(k=8, size=40, **options):
-    return Memory(KMixup(k, 1.0, CLASSES, generator=generator(7), **options), size)
+    return Memory(KMixup(k, 1.0, CLASSES, generator=seeded(7), **options), size)
 
 
 def pool_of(mix, rows, draw, name="x"):
     """Inputs or targets of the batch, and below them what the draw takes from the memory."""
     if draw.places is None:
         return rows
-    return torch.cat([rows, mix._rows[name][0][draw.places[0]]])
+    return torch.cat([rows, mix._rows[name][draw.places[0]]])
 
 
 def test_the_memory_holds_the_last_samples():
@@ -49,9 +46,9 @@ def test_the_memory_holds_the_last_samples():
         memory.draw(x)
         seen += x.tolist()
         assert len(memory) == min(10, len(seen))
-        assert sorted(memory._rows["x"][0][: len(memory)].tolist()) == sorted(seen[-10:])
+        assert sorted(memory._rows["x"][: len(memory)].tolist()) == sorted(seen[-10:])
     memory.draw(torch.arange(50.0).view(25, 2).double())
-    assert sorted(memory._rows["x"][0].tolist()) == [[2.0 * i, 2.0 * i + 1] for i in range(15, 25)]
+    assert sorted(memory._rows["x"].tolist()) == [[2.0 * i, 2.0 * i + 1] for i in range(15, 25)]
     memory.clear()
     assert len(memory) == 0
 
@@ -59,7 +56,7 @@ def test_the_memory_holds_the_last_samples():
 @settings(max_examples=60, deadline=None)
 @given(n=st.integers(1, 40), k=st.integers(1, 12), held=st.integers(0, 60), within=st.booleans())
 def test_batches_are_filled_up_to_whole_blocks(n, k, held, within):
-    memory = Memory(KMixup(k, generator=generator(n)), 60)
+    memory = Memory(KMixup(k, generator=seeded(n)), 60)
     if held:
         memory.remember(memory.batch(torch.zeros(held, 1), None))
     places = memory.sample(n, within=within).places
@@ -94,25 +91,27 @@ def test_the_match_is_optimal_in_blocks_of_the_filled_batch(n, k, labels):
         mix.remember(mix.batch(x, y))
 
 
-def test_only_the_batch_comes_out_and_partners_may_come_from_the_memory():
-    mix, from_memory, from_batch = mixer(), 0, 0
-    for x, y in stream(30, 6):
-        draw = mix.sample(6)
+@pytest.mark.parametrize(("n", "k"), [(6, 8), (1, 4)])
+def test_only_the_batch_comes_out_and_partners_may_come_from_the_memory(n, k):
+    mix, partners = mixer(k), []
+    for x, y in stream(30, n):
+        draw = mix.sample(n)
         mixed = mix.mix(x, y, draw)
         if draw.places is not None:
-            pool = pool_of(mix, x, draw)
-            assert torch.allclose(mixed.x, mixed.lam * x + (1 - mixed.lam) * pool[mixed.partner])
+            pool, labels = pool_of(mix, x, draw), pool_of(mix, y, draw, "y")
+            expected = mixed.lam * x + (1 - mixed.lam) * pool[mixed.partner]
+            torch.testing.assert_close(mixed.x, expected)
             assert torch.allclose(mixed.distance, (x - pool[mixed.partner]).norm(dim=1))
-            labels = pool_of(mix, y, draw, "y")
             assert torch.equal(mixed.targets[1], labels[mixed.partner])
-            assert (mixed.partner != torch.arange(6)).all()
-            from_memory += int((mixed.partner >= 6).sum())
-            from_batch += int((mixed.partner < 6).sum())
+            assert (mixed.partner != torch.arange(n)).all()
+            partners += mixed.partner.tolist()
+        elif n == 1:
+            assert torch.equal(mixed.x, x)  # the memory is still empty
         assert mixed.x.shape == x.shape
-        assert mixed.y.shape == (6, CLASSES)
+        assert mixed.y.shape == (n, CLASSES)
         mix.remember(mix.batch(x, y))
-    assert from_memory > 0
-    assert from_batch > 0
+    assert max(partners) >= n
+    assert n == 1 or min(partners) < n
 
 
 def distances(mix, batches, n, *, other=False, seed=0):
@@ -129,9 +128,9 @@ def distances(mix, batches, n, *, other=False, seed=0):
 @pytest.mark.parametrize("other", [False, True])
 def test_pairs_have_the_law_of_two_loaders_on_a_stationary_stream(other):
     k, n, batches, start = 32, 8, 500, 64
-    loaders = distances(KMixup(k, generator=generator(1)), 160, k, other=True, seed=50)
-    small = distances(KMixup(n, generator=generator(1)), 500, n, other=True, seed=70)
-    mix = Memory(KMixup(k, generator=generator(2)), 256)
+    loaders = distances(KMixup(k, generator=seeded(1)), 160, k, other=True, seed=50)
+    small = distances(KMixup(n, generator=seeded(1)), 500, n, other=True, seed=70)
+    mix = Memory(KMixup(k, generator=seeded(2)), 256)
     measured = distances(mix, batches, n, other=other, seed=90)[:, start:]
     for kind in range(2):
         # batches share samples of the memory, so groups of 32 batches, its age, are one sample
@@ -175,22 +174,26 @@ def test_mixing_can_be_repeated_and_drawing_remembers():
     assert len(mix) == 36
 
 
-def test_a_run_goes_on_as_it_would_have():
+def test_a_resumed_run_equals_the_unbroken_one():
     whole, first = mixer(), mixer()
     batches = list(stream(12, 6))
     expected = [whole(x, y) for x, y in batches]
     for x, y in batches[:5]:
         first(x, y)
-    stored = io.BytesIO()
-    torch.save(first.state_dict(), stored)
+    stored, state = io.BytesIO(), first.state_dict()
+    torch.save(state, stored)
     stored.seek(0)
     again = mixer()
     again.load_state_dict(torch.load(stored, weights_only=True))
     assert len(again) == 30
+    for x, y in batches[5:]:
+        first(x, y)  # must not change the checkpoint taken before
+    first.load_state_dict(state)
     for (x, y), (mixed_x, mixed_y) in zip(batches[5:], expected[5:], strict=True):
-        found_x, found_y = again(x, y)
-        assert torch.equal(found_x, mixed_x)
-        assert torch.equal(found_y, mixed_y)
+        for resumed in (again, first):
+            found_x, found_y = resumed(x, y)
+            assert torch.equal(found_x, mixed_x)
+            assert torch.equal(found_y, mixed_y)
 
 
 def test_an_empty_memory_adds_nothing_to_a_checkpoint():
@@ -198,21 +201,11 @@ def test_an_empty_memory_adds_nothing_to_a_checkpoint():
     empty = mix.state_dict()
     assert list(empty) == ["mixer._extra_state"]
     mix(*next(stream(1, 4)))
+    assert list(mix.buffers()) == []  # distributed training would exchange them
     with pytest.raises(ValueError, match="size must be that of the checkpoint, 8, got 9"):
         mixer(k=4, size=9).load_state_dict(mix.state_dict())
     mix.load_state_dict(empty)
     assert len(mix) == 0
-
-
-def test_a_checkpoint_stays_as_it_was():
-    mix = mixer(size=16)
-    batches = list(stream(6, 6))
-    mix(*batches[0])
-    state = mix.state_dict()
-    expected = [mix(x, y)[0] for x, y in batches[1:]]
-    mix.load_state_dict(state)
-    for (x, y), found in zip(batches[1:], expected, strict=True):
-        assert torch.equal(mix(x, y)[0], found)
 
 
 def test_checkpoints_hold_nothing_but_samples():
@@ -220,14 +213,8 @@ def test_checkpoints_hold_nothing_but_samples():
         torch.full((40, 2), 7.0)  # what the allocator may give again
         memory = Memory(KMixup(1), 40)
         memory.draw(torch.ones(3, 2))
-        (rows,) = memory.state_dict()["_extra_state"]["rows"]["x"]
+        rows = memory.state_dict()["_extra_state"]["rows"]["x"]
         assert not rows[3:].any()
-
-
-def test_processes_exchange_nothing_of_it():
-    mix = mixer()
-    mix.draw(*next(stream(1, 6)))
-    assert list(mix.buffers()) == list(mix.parameters()) == []
 
 
 def test_while_the_memory_fills_blocks_are_as_large_as_they_can_be():
@@ -242,22 +229,8 @@ def test_while_the_memory_fills_blocks_are_as_large_as_they_can_be():
     assert sizes == [(4, 2), (8, 4), (12, 6), (16, 8), (16, 8), (16, 8)]
 
 
-def test_single_samples_have_partners_in_the_memory():
-    mix, batches = mixer(k=4), stream(12, 1)
-    first, y = next(batches)
-    assert torch.equal(mix.draw(first, y).x, first)  # nobody is there yet
-    for x, y in batches:
-        draw = mix.sample(1)
-        pool = pool_of(mix, x, draw)
-        mixed = mix.mix(x, y, draw)
-        mix.remember(mix.batch(x, y))
-        assert mixed.partner.item() > 0
-        expected = mixed.lam * x + (1 - mixed.lam) * pool[mixed.partner]
-        torch.testing.assert_close(mixed.x, expected)
-
-
 def test_batches_that_need_no_filling_are_as_without():
-    plain, mix = KMixup(4, generator=generator(3)), Memory(KMixup(4, generator=generator(3)), 8)
+    plain, mix = KMixup(4, generator=seeded(3)), Memory(KMixup(4, generator=seeded(3)), 8)
     for x, _ in stream(4, 16):
         assert torch.equal(plain.draw(x, None).x, mix.draw(x, None).x)
 
@@ -281,8 +254,8 @@ def test_nests_keep_what_is_not_mixed():
         mixed = mix.draw(batch, y)
     assert torch.equal(mixed.x["id"], torch.arange(4))
     assert mixed.x["b"][1] == "name"
-    assert [name for name, rows in mix._rows.items() if rows] == ["x['a']", "x['b'][0]", "y"]
-    keyed = Memory(KMixup(4, generator=generator()), 8)
+    assert list(mix._rows) == ["x['a']", "x['b'][0]", "y"]
+    keyed = Memory(KMixup(4, generator=seeded()), 8)
     for x, _ in stream(4, 4):
         result = keyed.draw({"a": x, "b": x[:, :1]}, {"p": x[:, 0], "q": x}, features="b")
     assert result.points[1][0].shape == (8, 1)
@@ -290,7 +263,7 @@ def test_nests_keep_what_is_not_mixed():
 
 
 def test_entries_of_nests_meet_by_their_names():
-    mix = Memory(KMixup(4, generator=generator()), 8)
+    mix = Memory(KMixup(4, generator=seeded()), 8)
     one, many = torch.ones(2, 1), torch.full((2, 1), 100.0)
     for turn in range(6):
         parts = [("a", one), ("b", many)]
@@ -304,7 +277,7 @@ def test_entries_of_nests_meet_by_their_names():
 
 
 def test_features_may_be_an_entry_that_is_not_mixed():
-    mix = Memory(KMixup(4, generator=generator()), 8)
+    mix = Memory(KMixup(4, generator=seeded()), 8)
     for x, _ in stream(5, 4):
         tokens = torch.arange(8).view(4, 2)
         mixed = mix.draw({"x": x, "tokens": tokens}, None, features="tokens")
@@ -335,7 +308,7 @@ def test_features_are_kept_with_their_samples():
 
 @pytest.mark.parametrize("other", [False, True])
 def test_the_memory_format_of_images_is_kept(other):
-    mix = Memory(KMixup(4, generator=generator()), 8)
+    mix = Memory(KMixup(4, generator=seeded()), 8)
     for _ in range(4):
         x = torch.randn(3, 2, 5, 5).contiguous(memory_format=torch.channels_last)
         mixed = mix.draw(x, None, other=(x, None) if other else None)
@@ -344,11 +317,11 @@ def test_the_memory_format_of_images_is_kept(other):
 
 
 def test_images_are_cut_and_clean_rows_come_below():
-    mix = Memory(CutMix(8, 1.0, CLASSES, generator=generator()), 16)
+    mix = Memory(CutMix(8, 1.0, CLASSES, generator=seeded()), 16)
     both = [
-        Memory(WithClean(KMixup(8, 1.0, CLASSES, generator=generator())), 16),
-        WithClean(Memory(KMixup(8, 1.0, CLASSES, generator=generator()), 16)),
-        Memory(RegMixup(8, 1.0, CLASSES, generator=generator()), 16),
+        Memory(WithClean(KMixup(8, 1.0, CLASSES, generator=seeded())), 16),
+        WithClean(Memory(KMixup(8, 1.0, CLASSES, generator=seeded()), 16)),
+        Memory(RegMixup(8, 1.0, CLASSES, generator=seeded()), 16),
     ]
     for _, y in stream(5, 4):
         x = torch.randn(4, 1, 6, 6)
@@ -363,7 +336,7 @@ def test_images_are_cut_and_clean_rows_come_below():
 @pytest.mark.parametrize("per", ["batch", "sample"])
 def test_all_mixers_of_a_choice_remember(per):
     mixers = [mixer(k=4), Memory(CutMix(4, 1.0, CLASSES), 16)]
-    mix = Choice(mixers, [1, 1], per=per, generator=generator())
+    mix = Choice(mixers, [1, 1], per=per, generator=seeded())
     for count in range(1, 4):
         x = torch.randn(4, 1, 3, 3)
         mixed = mix.draw(x, torch.zeros(4).long())
@@ -409,57 +382,42 @@ class Net(torch.nn.Module):
 
 
 def test_features_of_a_network_have_no_gradient_and_leave_its_modes():
-    net = Net()
+    net, mix = Net(), KMixup(4, 1.0, CLASSES)
     x, y = torch.randn(16, 2), torch.zeros(16).long()
     for embed in (net.embed, net, partial(net.embed, scale=2.0)):
-        mixed = KMixup(4, 1.0, CLASSES).draw(x, y, features=embed)
-        assert not mixed.points[0][0].requires_grad
-    mixed = KMixup(4, 1.0, CLASSES).draw(x, y, other=(-x, y), features=net.embed)
+        assert not mix.draw(x, y, features=embed).points[0][0].requires_grad
+    mixed = mix.mix(x, y, mix.sample(16, within=False), other=(-x, y), features=net.embed)
+    assert torch.equal(mixed.points[0][0], net.body(x).detach())
     assert torch.equal(mixed.points[1][0], net.body(-x).detach())
-    mix = KMixup(4, 1.0, CLASSES)
-    again = mix.mix(x, y, mix.sample(16), features=net.embed)
-    assert torch.equal(again.points[0][0], net.body(x).detach())
     assert set(net.modes) == {(False, False, False)}
     assert net.training
     assert not net.norm.training
 
 
 def test_matching_by_a_function_is_matching_by_its_values():
-    x = torch.randn(32, 2)
+    x, calls = torch.randn(32, 2), []
+
+    def embed(inputs):
+        calls.append(len(inputs))
+        return inputs.sin()
+
     by_function, by_tensor = (
-        KMixup(8, generator=generator(4)).draw(x, None, features=features)
-        for features in (torch.sin, torch.sin(x))
+        KMixup(8, generator=seeded(4)).draw(x, None, features=features)
+        for features in (embed, x.sin())
     )
     assert torch.equal(by_function.partner, by_tensor.partner)
-
-
-def test_eval_mode_computes_no_features():
-    def embed(x):
-        raise AssertionError
-
-    x = torch.randn(8, 2)
     assert torch.equal(KMixup(2).eval().draw(x, None, features=embed).x, x)
-
-
-def test_what_is_no_feature_is_refused():
-    x = torch.randn(8, 2)
-    with pytest.raises(TypeError, match="features must be a tensor, two with other, .* got float"):
-        KMixup(2).draw(x, None, features=1.5)
-    with pytest.raises(TypeError, match="features must return one tensor .* got list"):
-        KMixup(2).draw(x, None, features=lambda x: [x])
+    assert calls == [32]  # none in eval mode
 
 
 def test_threads_that_share_a_memory_keep_inputs_and_targets_together(monkeypatch):
-    over = memory._over
+    joined = memory.joined
 
-    def slowly(function, *rows):
-        def each(*entries):
-            time.sleep(0.001)  # another thread goes on here
-            return function(*entries)
+    def slowly(own, below):
+        time.sleep(0.001)  # another thread goes on here
+        return joined(own, below)
 
-        return over(each, *rows)
-
-    monkeypatch.setattr(memory, "_over", slowly)
+    monkeypatch.setattr(memory, "joined", slowly)
     mix, apart = Memory(KMixup(k=8), size=16), []
 
     def work(number: int) -> None:

@@ -26,7 +26,7 @@ def batches(count=6, n=16):
 
 
 def running():
-    return [thread for thread in threading.enumerate() if thread.name == "kmixup-prefetch"]
+    return [thread for thread in threading.enumerate() if thread.name.startswith("kmixup-prefetch")]
 
 
 def test_batches_are_those_of_the_plain_loop_in_order():
@@ -132,7 +132,7 @@ def test_matching_takes_place_beside_the_loop():
         return x, y
 
     list(Prefetch(batches(2), slow))
-    assert set(moments.values()) == {"kmixup-prefetch"}
+    assert set(moments.values()) == {"kmixup-prefetch_0"}
 
 
 def test_functions_and_batches_of_any_kind_will_do():

@@ -10,16 +10,20 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
+from kmixup.checks import SettingError
 from kmixup.coefficient import Beta
 from kmixup.inspection.readings import (
+    FIRST_IN_FIT,
     LABELS_K,
     DistanceDecay,
     LabelReading,
     Reading,
     decay_of,
+    partners,
     read,
     read_labels,
 )
+from kmixup.measured import Measured
 from kmixup.theory.matching import Indices
 
 NUMBERS = 1 << 25  # of the data held in memory, in float64
@@ -28,7 +32,7 @@ SIZE, LARGEST_K = 10_000, 256
 
 @dataclass(frozen=True)
 class Inspection:
-    """The result of `inspect`.
+    """Returned by `inspect`: what k-mixup would do to a data set, for several k.
 
     Attributes:
         samples: number of samples in the data set.
@@ -53,7 +57,7 @@ class Inspection:
     by_labels: tuple[LabelReading, ...] = ()
 
     def at(self, k: int) -> Reading:
-        """The reading at one k."""
+        """Return the reading at one `k`."""
         for reading in self.readings:
             if reading.k == k:
                 return reading
@@ -68,6 +72,7 @@ def inspect(
     alpha: float = 1.0,
     largest_k: int = LARGEST_K,
     size: int = SIZE,
+    disjoint: bool = True,
     generator: Generator | None = None,
     watch: Callable[[int], object] = lambda k: None,
 ) -> Inspection:
@@ -81,8 +86,13 @@ def inspect(
         largest_k: readings are at powers of two up to this, and up to half of the samples.
         size: largest number of samples to look at. If there are more, so many are drawn at
             random, and fewer if the samples are large.
+        disjoint: draw partners as inside one batch, from two disjoint subsets. Otherwise the two
+            subsets are independent, as those of two loaders are.
         generator: of all draws.
         watch: called with every k before it is measured.
+
+    Returns:
+        The readings for every k.
 
     >>> x = torch.randn(400, 2, generator=torch.Generator().manual_seed(0))
     >>> xray = inspect(x, (x[:, 0] > 0).long(), generator=torch.Generator().manual_seed(0))
@@ -97,11 +107,18 @@ def inspect(
     used, readings = len(points), []
     for k in (1 << power for power in range(min(largest_k, used // 2).bit_length())):
         watch(k)
-        readings.append(read(points, labels, k, alpha=alpha, generator=generator))
+        readings.append(
+            read(points, labels, k, alpha=alpha, disjoint=disjoint, generator=generator)
+        )
     k = min(LABELS_K, readings[-1].k)
     by_labels: tuple[LabelReading, ...] = ()
     if labels is not None and k > 1:
-        by_labels = read_labels(points, labels, k, generator=generator)
+        by_labels = read_labels(points, labels, k, disjoint=disjoint, generator=generator)
+    squares = {reading.k: reading.square_distance for reading in readings}
+    if not disjoint:  # samples that both subsets share would look like a lower dimension
+        for k in [k for k in squares if k >= FIRST_IN_FIT]:
+            matched = partners(points, k, disjoint=True, generator=generator)
+            squares[k] = Measured.of(matched.square_distance)
     return Inspection(
         samples=len(x),
         used=used,
@@ -109,7 +126,7 @@ def inspect(
         classes=classes,
         alpha=alpha,
         readings=tuple(readings),
-        decay=decay_of(readings),
+        decay=decay_of(squares),
         by_labels=by_labels,
     )
 
@@ -160,7 +177,7 @@ def _check(x: Any, alpha: float, largest_k: int, size: int) -> None:
     if len(x) < 4:
         raise ValueError(f"x must have at least 4 samples, got {len(x)}")
     if not Beta(alpha).alpha > 0:
-        raise ValueError("alpha must be above 0, to compare strengths with, got 0")
+        raise SettingError("alpha", "must be above 0, to compare strengths with, got 0")
     for name, value, least in (("largest_k", largest_k, 1), ("size", size, 4)):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ValueError(f"{name} must be a whole number, at least {least}, got {value!r}")
+            raise SettingError(name, f"must be a whole number, at least {least}, got {value!r}")

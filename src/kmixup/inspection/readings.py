@@ -1,14 +1,14 @@
 """What is measured at one k: how near partners are, and which labels they have.
 
-Two disjoint sets of k samples are drawn many times and matched, as inside a batch. Disjoint
-sets behave like fresh draws of the distribution of the data, at any k. So the figures do not
-depend on the number of samples. Errors are standard errors over the draws.
+Two sets of k samples are drawn many times and matched: disjoint sets, as inside a batch, or
+independent ones, as from two loaders. Disjoint sets behave like fresh draws of the distribution of
+the data, at any k; independent ones may share samples. Errors are standard errors over the draws.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,8 +20,8 @@ from kmixup.coefficient import Beta
 from kmixup.inspection.halfway import Halfway
 from kmixup.matching import Optimal
 from kmixup.measured import Measured
-from kmixup.sampling import subset_pairs
-from kmixup.theory.clusters import expected_fraction
+from kmixup.sampling import MatchedBlocks, subset_pairs
+from kmixup.theory.clusters import Law, expected_fraction
 from kmixup.theory.manifold import expected_rate, fitted_slope
 from kmixup.theory.matching import Indices, optimal_blocks
 
@@ -87,22 +87,43 @@ class DistanceDecay:
     high: float
 
 
+def partners(
+    points: Tensor, k: int, *, disjoint: bool, generator: Generator | None
+) -> MatchedBlocks:
+    """Draw pairs of k-subsets of `points` `(n, d)` and match them."""
+    blocks = max(LEAST_BLOCKS, MATCHES // k)
+    parts = list(optimal_blocks(points, k, blocks, disjoint=disjoint, generator=generator))
+    return MatchedBlocks(
+        np.concatenate([part.first for part in parts]),
+        np.concatenate([part.second for part in parts]),
+        np.concatenate([part.square_distance for part in parts]),
+    )
+
+
+def random_square_distance(points: Tensor, *, disjoint: bool) -> float:
+    """Return the exact mean squared distance of random samples, distinct ones if `disjoint`."""
+    return float(2 * points.var(0, correction=int(disjoint)).sum())
+
+
 def read(
-    points: Tensor, labels: Indices | None, k: int, *, alpha: float, generator: Generator | None
+    points: Tensor,
+    labels: Indices | None,
+    k: int,
+    *,
+    alpha: float,
+    disjoint: bool = True,
+    generator: Generator | None,
 ) -> Reading:
     """Measure at one k, for centred float64 `points` `(n, d)` and `labels` that count from 0."""
-    square_1 = float(2 * points.var(0).sum())  # exact, of distinct samples
-    blocks = max(LEAST_BLOCKS, MATCHES // k)
-    parts = list(optimal_blocks(points, k, blocks, disjoint=True, generator=generator))
-    firsts = np.concatenate([part.first for part in parts])
-    seconds = np.concatenate([part.second for part in parts])
-    square = Measured(square_1, 0.0)
-    if k > 1:
-        square = Measured.of(np.concatenate([part.square_distance for part in parts]))
+    square_1 = random_square_distance(points, disjoint=disjoint)
+    matched = partners(points, k, disjoint=disjoint, generator=generator)
+    firsts, seconds = matched.first, matched.second
+    square = Measured.of(matched.square_distance) if k > 1 else Measured(square_1, 0.0)
     # the least share that the class counts allow
     least = None
     if labels is not None:
-        least = expected_fraction(np.bincount(labels), k, law="disjoint").fewest
+        law: Law = "disjoint" if disjoint else "independent"
+        least = expected_fraction(np.bincount(labels), k, law=law).fewest
     target = Beta(alpha).mean_square_step * square_1
     most = Beta(CAP).mean_square_step * square.value
     own_alpha, reachable = (alpha, True) if k == 1 else alpha_for(target, square.value, alpha, CAP)
@@ -120,13 +141,9 @@ def read(
     )
 
 
-def decay_of(readings: Sequence[Reading]) -> DistanceDecay | None:
-    """The decay of the distances; None if there are fewer than three k to fit."""
-    squares = {
-        reading.k: reading.square_distance
-        for reading in readings
-        if reading.k >= FIRST_IN_FIT and reading.square_distance.value > 0
-    }
+def decay_of(distances: Mapping[int, Measured]) -> DistanceDecay | None:
+    """Return the decay of squared distances by k; None if there are fewer than three to fit."""
+    squares = {k: square for k, square in distances.items() if k >= FIRST_IN_FIT and square.value}
     if len(squares) < 3:
         return None
     ks = list(squares)
@@ -178,15 +195,15 @@ class LabelReading:
 
 
 def read_labels(
-    points: Tensor, labels: Indices, k: int, *, generator: Generator | None
+    points: Tensor, labels: Indices, k: int, *, disjoint: bool = True, generator: Generator | None
 ) -> tuple[LabelReading, ...]:
     """A reading for each of `WEIGHTS`, on the same sets of `k` samples."""
     blocks = max(LEAST_LABEL_BLOCKS, min(LABEL_MATCHES, NUMBERS // points.shape[1]) // k)
-    first, second = subset_pairs(len(points), k, blocks, disjoint=True, generator=generator)
+    first, second = subset_pairs(len(points), k, blocks, disjoint=disjoint, generator=generator)
     a, b = points[first.flatten()], points[second.flatten()]
     classes = torch.from_numpy(labels)
     y1, y2 = classes[first.flatten()], classes[second.flatten()]
-    random = float(2 * points.var(0).sum())
+    random = random_square_distance(points, disjoint=disjoint)
     readings = []
     for weight in WEIGHTS:
         partner = Optimal(k, labels=weight)(a, b, targets=(y1, y2))

@@ -121,6 +121,9 @@ class Pairing(ABC):
             within: whether partners come from the same batch, or from a second one.
             batches: the number of such batches, end to end; only across two batches.
             source: source of randomness.
+
+        Returns:
+            The blocks for `partners`.
         """
         if not within:
             return Blocks(n * batches, min(self.k, max(1, n)), batches=batches)
@@ -132,7 +135,8 @@ class Pairing(ABC):
     ) -> Tensor:
         """Return the partner of every sample under the drawn `blocks`, `(n,)`.
 
-        `first` and `second` are rows `(n, d)`, the same object within one batch. Override this
+        `first` and `second` are rows `(n, d)`, the same object within one batch; `targets` are
+        those of both sides. Override this
         for pairings that need more than `choose`, such as a solver on the GPU.
         """
         n, k = blocks.n, blocks.k

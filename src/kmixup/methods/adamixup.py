@@ -12,9 +12,9 @@ from torch.nn import functional as F
 from kmixup.batch import Batch
 from kmixup.coefficient import Uniform
 from kmixup.interpolation import Linear, Pair, Region
-from kmixup.matching import Metric, Optimal
-from kmixup.mixed import Draw, Mixed, Unmixed
-from kmixup.mixer import Mixer
+from kmixup.matching import Metric
+from kmixup.methods.kmixup import PairMixer
+from kmixup.mixed import Draw, Mixed
 from kmixup.nests import Nest
 from kmixup.networks import as_weights, passing, unwrapped
 from kmixup.wrappers.clean import beside_clean
@@ -23,10 +23,9 @@ HIDDEN, SIDE = 64, 8  # units of the default policy, and the largest image that 
 
 
 class Policy(nn.Sequential):
-    """Three numbers for each sample of a shape, from a small network with one hidden layer.
+    """A small network that returns three numbers for each sample; it sees images at 8 x 8 pixels.
 
-    Images are first averaged to 8 x 8 pixels. The last layer starts at zero, so that the first
-    interval is from 1/3 to 2/3 for all pairs.
+    The last layer starts at zero, so that the first interval is from 1/3 to 2/3 for all pairs.
     """
 
     def __init__(self, shape: tuple[int, ...]) -> None:
@@ -68,21 +67,11 @@ class Critic(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class Interval(Linear):
-    """lam · x[i] + (1 - lam) · other[partner[i]], with lam = a + delta · u.
-
-    Attributes:
-        policy: a module that turns the averages of pairs `(n, ...)` into three numbers each; their
-            softmax is a, delta and the rest.
-    """
+    """`Linear` with lam = a + delta · u, where a, delta and the rest are the policy's softmax."""
 
     policy: nn.Module = field(repr=False)
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Region]:
-        a, delta = self.of(pair)
-        return a + delta * lam.to(a), None
-
-    def of(self, pair: Pair) -> tuple[Tensor, Tensor]:
-        """a and delta of every pair, `(n,)` in float64."""
         (x,), (other,) = pair.samples, pair.partners
         average = as_weights(self.policy, x.detach().lerp(other.detach(), 0.5))
         numbers = self.policy(average)
@@ -92,10 +81,10 @@ class Interval(Linear):
                 f"{tuple(numbers.shape)}: end it in nn.Linear(..., 3)"
             )
         a, delta, _ = numbers.double().softmax(1).unbind(1)
-        return a, delta
+        return a + delta * lam.to(a), None
 
 
-class AdaMixup(Mixer):
+class AdaMixup(PairMixer):
     """AdaMixup: a policy learns which lam each pair can take without meeting real samples.
 
     `k=1` is AdaMixup as published (Guo, Mao and Zhang 2019, "MixUp as Locally Linear
@@ -108,7 +97,18 @@ class AdaMixup(Mixer):
 
     The loss is that of the clean batch, the mixed batch and the critic, half of the published sum,
     so use `draw` and `m.loss`. Train the mixer's parameters with the network, and move it with
-    `mix.to(device)`:
+    `mix.to(device)`. The published policy has the classifier's architecture and sees the average
+    with noise, and the published critic also sees real samples of other batches.
+
+    Args:
+        net: the network that is trained; the critic runs it once more for each batch.
+        shape: the shape of one sample.
+        k, num_classes, metric, prob, generator: those of `KMixup`.
+        policy: a module that maps averages `(n, *shape)` to `(n, 3)`; a small network by default.
+        critic: a module that maps samples to one number each, positive for mixed ones; by default
+            one unit on top of `net`.
+        joint: whether the policy also minimises the loss of the mixed samples, as published; with
+            False it learns only from the critic.
 
     >>> net = nn.Sequential(nn.Linear(2, 32), nn.ReLU(), nn.Linear(32, 3))
     >>> mix = AdaMixup(net, shape=(2,), num_classes=3)
@@ -116,21 +116,6 @@ class AdaMixup(Mixer):
     >>> m = mix.draw(torch.randn(16, 2), torch.randint(3, (16,)))
     >>> loss = m.loss(nn.CrossEntropyLoss(reduction="none"), net(m.x)).mean()
     >>> loss.backward()
-
-    The published policy has the classifier's architecture and sees the average with noise, and the
-    published critic also sees real samples of other batches.
-
-    Args:
-        net: the network that is trained. The critic makes one more forward pass of it for each
-            batch, in its current mode.
-        shape: the shape of one sample.
-        k, num_classes, metric: those of `KMixup`.
-        policy: a module that maps averages `(n, *shape)` to `(n, 3)`; a small network by default.
-        critic: a module that maps samples to one number each, positive for mixed ones; by default
-            one unit on top of `net`.
-        joint: whether the policy also minimises the loss of the mixed samples, as published; with
-            False it learns only from the critic.
-        prob, generator: those of `Mixer`.
     """
 
     needs_loss = True
@@ -151,29 +136,20 @@ class AdaMixup(Mixer):
     ) -> None:
         policy = Policy(shape) if policy is None else policy
         super().__init__(
-            Optimal(k, metric),
-            Uniform(),
-            Interval(policy),
-            num_classes=num_classes,
-            lam_per="sample",
-            prob=prob,
-            generator=generator,
-        )
+            Interval(policy), k, Uniform(), num_classes,
+            metric=metric, lam_per="sample", prob=prob, generator=generator,
+        )  # fmt: skip
         self.policy = policy
         self.critic = Critic(net) if critic is None else critic
         self.joint = joint
 
-    def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
-        x = batch.x
-        if not isinstance(x, Tensor):
+    def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:
+        if not isinstance(batch.x, Tensor):
             raise TypeError(
                 "AdaMixup learns from one tensor of inputs, got "
-                f"{type(x).__name__}: take the tensor out of it"
+                f"{type(batch.x).__name__}: take the tensor out of it"
             )
-        mixed = super().mix_batch(batch, draw)
-        if isinstance(mixed, Unmixed):
-            return mixed
-        n, clean = batch.n, self.unmixed(batch)
+        mixed, clean = super().mix_pairs(batch, draw), self.unmixed(batch)
         both = torch.cat([mixed.x, clean.x])
         numbers = self.critic(as_weights(self.critic, both))
         if numbers.numel() != len(both):
@@ -182,8 +158,8 @@ class AdaMixup(Mixer):
                 f"{tuple(numbers.shape)}: end it in nn.Linear(..., 1)"
             )
         numbers = numbers.flatten()
-        is_mixed = (torch.arange(len(numbers), device=numbers.device) < n).to(numbers)
+        is_mixed = (torch.arange(len(numbers), device=numbers.device) < batch.n).to(numbers)
         penalty = F.binary_cross_entropy_with_logits(numbers, is_mixed)
         if not self.joint:
             mixed = replace(mixed, x=mixed.x.detach(), lam=mixed.lam.detach())
-        return beside_clean(mixed, clean.x, clean.targets[0], penalty)
+        return beside_clean(mixed, clean, penalty)

@@ -58,14 +58,9 @@ class MixBlock(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class Attentive(Masked):
-    """The mask of a block that compares features of both images; lam stays as it was drawn.
+    """The mask that a block makes from the features of both images; lam stays as it was drawn.
 
     Where lam or 1 - lam is 0.08 or less, the mask is lam everywhere.
-
-    Attributes:
-        net: the network that gives the features. It is not trained here.
-        layer: the one whose output they are.
-        block: makes the mask from them.
     """
 
     net: nn.Module = field(repr=False)
@@ -101,7 +96,20 @@ class AutoMix(PairMixer):
 
     The loss is that of the clean batch, the mixed batch, the copy on the mixed batch, and
     0.1 · max(|mean of the mask - lam| - 0.1, 0): half of the published sum. So use `draw` and
-    `m.loss`. Train the block with the network, and move the mixer with `mix.to(device)`:
+    `m.loss`. Train the block with the network, and move the mixer with `mix.to(device)`. After each
+    backward pass, the copy moves towards the network before the next batch is mixed. One draw
+    serves network and block, where two are published; so the block learns nothing where lam or
+    1 - lam is 0.08 or less.
+
+    Args:
+        net: the network that is trained.
+        shape: the shape of one image, `(channels, height, width)`.
+        k, alpha, num_classes, options: those of `KMixup`, except for labels.
+        layer: the name of the module that gives features; by default the last one with feature maps
+            of at least a quarter of the image's height and width.
+        lam_channel: whether the block sees lam, as in the paper; off in its code for CIFAR.
+        momentum: the momentum of the copy. In step t it is (t + 1) / (t + 10) where that is less.
+        criterion: the loss of the copy, of outputs and mixed targets.
 
     >>> net = nn.Sequential(
     ...     nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5)
@@ -111,22 +119,6 @@ class AutoMix(PairMixer):
     >>> m = mix.draw(torch.randn(12, 3, 16, 16), torch.randint(5, (12,)))
     >>> loss = m.loss(nn.CrossEntropyLoss(reduction="none"), net(m.x)).mean()
     >>> loss.backward()
-
-    After each backward pass, the copy moves towards the network before the next batch is mixed.
-    One draw serves network and block, where two are published; so the block learns nothing where
-    lam or 1 - lam is 0.08 or less.
-
-    Args:
-        net: the network that is trained.
-        shape: the shape of one image, `(channels, height, width)`.
-        k, alpha, num_classes, options: those of `KMixup`, except for labels.
-        layer: the name of the module that gives features; by default the last one with feature maps
-            of at least a quarter of the image's height and width.
-        lam_channel: whether the block sees lam, as in the paper's text. The authors'
-            configuration for CIFAR has it off.
-        momentum: the momentum of the copy. In step t it is (t + 1) / (t + 10) where that is less;
-            published is 0.999, rising to 0.999999.
-        criterion: the loss of the copy, of outputs and mixed targets.
     """
 
     due: Tensor
@@ -178,7 +170,7 @@ class AutoMix(PairMixer):
         self.teacher.eval()  # what it says follows from the images alone
         return self
 
-    def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
+    def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:
         x, y = batch.x, batch.y
         if not isinstance(x, Tensor) or tuple(x.shape[1:]) != self.shape:
             got = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
@@ -186,8 +178,6 @@ class AutoMix(PairMixer):
                 f"AutoMix learns from one tensor of images (n, {', '.join(map(str, self.shape))}), "
                 f"got {got}: pass only the images, or create it with another shape"
             )
-        if self.idles(batch, draw):
-            return super().mix_batch(batch, draw)
         if not isinstance(y, Tensor):
             raise TypeError(
                 "AutoMix learns from one tensor of targets, got "
@@ -195,16 +185,15 @@ class AutoMix(PairMixer):
             )
         if self.due.cpu():
             self._follow()
-        mixed = super().mix_batch(batch, draw)
+        mixed = super().mix_pairs(batch, draw)
         penalty = self._loss_of_block(mixed) / 2
         if penalty.requires_grad:
             penalty.register_hook(self._mark)
         clean, mask = self.unmixed(batch), cast(Mask, mixed.region)
         mixed = replace(mixed, x=mixed.x.detach(), region=Mask(mask.weight.detach()))
-        return beside_clean(mixed, clean.x, clean.targets[0], penalty)
+        return beside_clean(mixed, clean, penalty)
 
     def _loss_of_block(self, mixed: Mixed) -> Tensor:
-        """The loss of the copy on mixed images, and how far the masks are from lam."""
         outputs = self.teacher(as_weights(self.teacher, mixed.x))
         weight = cast(Mask, mixed.region).weight
         off = weight.mean((1, 2)) - mixed.lam.to(weight)

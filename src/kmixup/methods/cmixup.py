@@ -33,11 +33,8 @@ class Kernel(Optimal):
     """Partners drawn with probabilities that fall with the distance, or matched in blocks.
 
     With `k=1` the partner of sample i is sample j with a probability proportional to
-    exp(-|xᵢ - xⱼ|² / 2 sigma²). It is drawn from the whole batch, so several samples may have the
-    same partner, and within one batch a sample may be its own, as an outlier mostly is. With a
-    larger `k` this is `Optimal`.
-
-    With sigma = `math.inf` all samples are equally likely.
+    exp(-|xᵢ - xⱼ|² / 2 sigma²), drawn from the whole batch: partners may repeat, and within one
+    batch a sample may be its own. With a larger `k` this is `Optimal`.
 
     >>> Kernel(1, sigma=0.1)(torch.tensor([0.0, 9.0]), torch.tensor([9.1, 0.1]))
     tensor([1, 0])
@@ -65,8 +62,7 @@ class Kernel(Optimal):
     ) -> Tensor:
         if not isinstance(blocks, KernelBlocks) or blocks.n < 2:  # nothing to draw
             return super().partners(first, second, blocks, targets)
-        weight = self.odds(first, second)
-        steps = weight.cumsum(1)
+        steps = self._odds(first, second).cumsum(1)
         total = steps.narrow(1, blocks.n - 1, 1)
         # a product that rounds up to the total would fall behind the last sample
         point = torch.minimum(
@@ -74,7 +70,7 @@ class Kernel(Optimal):
         )
         return torch.searchsorted(steps, point, right=True).squeeze(1)
 
-    def odds(self, first: Points, second: Points) -> Tensor:
+    def _odds(self, first: Points, second: Points) -> Tensor:
         """Return the weights of all partners of every sample, `(n, n)`, the largest in a row 1."""
         sides = [("x1", first)] if second is first else [("x1", first), ("x2", second)]
         for name, side in sides:
@@ -93,27 +89,20 @@ class CMixup(Mixer):
     Regression"), with partners from the batch: the sample with target y' is drawn with a
     probability proportional to exp(-|y - y'|² / 2 sigma²), the sample itself included. With a
     larger `k`, blocks of k samples are matched by optimal transport between their targets.
+    `features` replace the targets, to compare samples by something else.
 
     Args:
         k: the number of samples in a block.
         alpha: lam is drawn from Beta(alpha, alpha); 2 in most of the published experiments.
-        sigma: the width of the kernel, in the unit of the targets. The published ones lie between
-            0.05 and 1.75 and were tuned for each data set.
+        sigma: the width of the kernel, in the unit of the targets; 0.05 to 1.75 in the paper.
         options: the other arguments of `Mixer`.
-
-    `features` take the place of the targets, to compare samples by something else.
 
     >>> mix = CMixup(sigma=0.5)
     >>> x, y = mix(torch.randn(128, 8), torch.randn(128))
     """
 
     def __init__(
-        self,
-        k: int = 1,
-        alpha: float = 2.0,
-        *,
-        sigma: float = 0.5,
-        **options: Unpack[Options],
+        self, k: int = 1, alpha: float = 2.0, *, sigma: float = 0.5, **options: Unpack[Options]
     ) -> None:
         super().__init__(Kernel(k, sigma=sigma), Beta(alpha), Linear(), **options)
 

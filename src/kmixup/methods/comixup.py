@@ -15,12 +15,12 @@ from torch.nn import functional as F
 from kmixup.batch import Batch
 from kmixup.coefficient import Gamma, per_sample
 from kmixup.interpolation import Interpolation, Mask, Pair, Region, Size, rows_of
-from kmixup.matching import Metric, Optimal
+from kmixup.matching import Metric
 from kmixup.matching.assignment import Floats, Indices, solve
+from kmixup.methods.kmixup import PairMixer
 from kmixup.methods.labellings import least_labels, promising
 from kmixup.methods.masks import importances_of_images
-from kmixup.mixed import Draw, Mixed, Unmixed
-from kmixup.mixer import Mixer
+from kmixup.mixed import Draw, Mixed
 from kmixup.nests import Nest, over
 from kmixup.randomness import uniforms
 from kmixup.targets import Criterion
@@ -41,12 +41,6 @@ class Collage(Mask):
     parts: Tensor = field(kw_only=True)
     cells: Tensor = field(kw_only=True)
 
-    @property
-    def shares(self) -> Tensor:
-        """The share of every sample of the batch in every mixed image, `(n, n)`."""
-        share = self.cells.mean((2, 3))
-        return share.new_zeros(len(share), len(share)).scatter_add_(1, self.parts, share)
-
 
 @dataclass(frozen=True, eq=False)
 class SharedMixed(Mixed):
@@ -55,7 +49,9 @@ class SharedMixed(Mixed):
     @cached_property
     def shares(self) -> Tensor:
         """The weight of every sample's target in every row, `(n, n)`."""
-        return cast(Collage, self.region).shares.to(self.lam)
+        collage = cast(Collage, self.region)
+        share = collage.cells.mean((2, 3)).to(self.lam)
+        return share.new_zeros(len(share), len(share)).scatter_add_(1, collage.parts, share)
 
     @cached_property
     def y(self) -> Nest:
@@ -152,7 +148,7 @@ class CoMix(Interpolation):
                 raise ValueError(f"{name} must be a whole number, at least {least}, got {value!r}")
 
     def sample(self, size: Size, shape: Size = (), generator: Generator | None = None) -> Tensor:
-        """Uniform numbers `(*size, grid, grid)`: which image every cell shows at the start."""
+        """Draw which image every cell shows at the start, `(*size, grid, grid)`."""
         return uniforms((*size, self.grid, self.grid), generator)
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Collage]:
@@ -162,8 +158,7 @@ class CoMix(Interpolation):
                 "Co-Mixup mixes the images of one batch, got partners from elsewhere: leave out "
                 "other and Memory, or join both batches with torch.cat"
             )
-        if spot is None or lam.shape != (n,):
-            raise ValueError('Co-Mixup draws for every sample: use lam_per="sample"')
+        assert spot is not None
         importance, _ = importances_of_images(pair, "Co-Mixup")
         height, width = importance.shape[1:]
         if height % self.grid or width % self.grid:
@@ -239,8 +234,7 @@ class CoMix(Interpolation):
     def __call__(
         self, x: Tensor, other: Tensor, partner: Tensor, lam: Tensor, region: Region = None
     ) -> Tensor:
-        if not isinstance(region, Collage):
-            raise ValueError("CoMix needs the collage: lam, region = settle(lam, spot, pair)")
+        assert isinstance(region, Collage)
         dtype = torch.promote_types(x.dtype, torch.float32)
         mixed = torch.zeros_like(x, dtype=dtype)
         cell = x.shape[-2] // self.grid, x.shape[-1] // self.grid
@@ -278,7 +272,7 @@ def _least_points(
 ) -> Floats:
     """Cells `(groups, rows, columns, m)`, each of them one of the `points` `(groups, p, m)`.
 
-    Points that have a part in images which are not `among` those of the group are left out.
+    Points with a part in images that are not `among` those of the group are left out.
     """
     cost = np.einsum("grcm,gpm->grcp", unary, points)
     if among is not None:
@@ -326,7 +320,7 @@ def _enlarged(cells: Tensor, cell: tuple[int, int]) -> Tensor:
     return cells.repeat_interleave(cell[0], 1).repeat_interleave(cell[1], 2)
 
 
-class CoMixup(Mixer):
+class CoMixup(PairMixer):
     """Co-Mixup: all images of a group are mixed at once, so that what is salient is shown once.
 
     A batch is split into groups of at most `group` images, and each group makes as many
@@ -342,9 +336,7 @@ class CoMixup(Mixer):
     `WithClean(CoMixup(...))`; without it the authors lower alpha.
 
     Args:
-        k: the number of samples in a block.
         alpha: of the Dirichlet prior, which makes some images more welcome than others.
-        num_classes: as in `KMixup`.
         beta: how much it costs that neighbouring cells show different images.
         gamma: how much it costs to show what other outputs of the group show already.
         eta: the weight of the prior.
@@ -353,7 +345,7 @@ class CoMixup(Mixer):
         grid: the number of cells along a side; it must divide height and width.
         group: the greatest number of images in a group.
         rounds: how often every output is sought.
-        metric, prob, generator: as in `KMixup`.
+        k, num_classes, metric, prob, generator: those of `KMixup`.
 
     >>> mix = CoMixup(num_classes=10)
     >>> x, y = torch.rand(40, 3, 32, 32), torch.randint(10, (40,))
@@ -380,15 +372,9 @@ class CoMixup(Mixer):
         generator: Generator | None = None,
     ) -> None:
         super().__init__(
-            Optimal(k, metric),
-            Gamma(alpha),
-            CoMix(beta, gamma, eta, omega, threshold, grid, group, rounds),
-            num_classes=num_classes,
-            lam_per="sample",
-            prob=prob,
-            generator=generator,
-        )
+            CoMix(beta, gamma, eta, omega, threshold, grid, group, rounds), k, Gamma(alpha),
+            num_classes, metric=metric, lam_per="sample", prob=prob, generator=generator,
+        )  # fmt: skip
 
-    def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
-        mixed = super().mix_batch(batch, draw)
-        return mixed if isinstance(mixed, Unmixed) else mixed.extended(SharedMixed)
+    def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:
+        return super().mix_pairs(batch, draw).extended(SharedMixed)

@@ -24,20 +24,8 @@ UNCUTTABLE = np.iinfo(np.int32).max
 Nodes = NDArray[np.int32]
 
 
-def energy(mask: Floats, unary: Floats, down: Floats, right: Floats) -> Floats:
-    """Σ unary[z] + Σ down · (z - z below)² + Σ right · (z - z right)², of every grid `(n,)`.
-
-    `mask` is `(n, rows, columns)`; the rest is as in `least_masks`.
-    """
-    level = (2 * mask).astype(np.int64)[..., None]
-    chosen = np.take_along_axis(unary, level, -1)
-    total: Floats = chosen.sum((1, 2, 3))
-    total = total + (down * np.diff(mask, axis=1) ** 2).sum((1, 2))
-    return np.asarray(total + (right * np.diff(mask, axis=2) ** 2).sum((1, 2)))
-
-
 def least_masks(unary: Floats, down: Floats, right: Floats) -> Floats:
-    """The masks of least energy, `(n, rows, columns)` with entries 0, ½ and 1.
+    """Return the masks `(n, rows, columns)` that minimise Σ unary[z] + Σ weight · (z - z')².
 
     Exact but for rounding: every cost is rounded to 2⁻²⁶ of the largest one in its problem.
 
@@ -46,8 +34,6 @@ def least_masks(unary: Floats, down: Floats, right: Floats) -> Floats:
         down: weights of (z - z')² between vertical neighbours, `(n, rows - 1, columns)`, ≥ 0.
         right: the same between horizontal neighbours, `(n, rows, columns - 1)`.
     """
-    if min(down.min(initial=0.0), right.min(initial=0.0)) < 0:
-        raise ValueError("weights between neighbours must be 0 or more, got a negative one")
     n, rows, columns, _ = unary.shape
     cost = np.diff(unary, axis=-1)  # of a, and of b, the second half of the way
     cells = np.arange(n * rows * columns).reshape(n, rows, columns)

@@ -31,12 +31,11 @@ class LowFrequency(Masked):
             raise ValueError(f"decay must be a finite number, 0 or more, got {self.decay}")
 
     def sample(self, size: Size, shape: Size = (), generator: Generator | None = None) -> Tensor:
-        """Draw the seed of every random image, as a number in [0, 1): their size is not known."""
+        """Draw the seed of every random image, as a number in [0, 1)."""
         return uniforms(size, generator)
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Mask]:
-        if spot is None:
-            raise ValueError("FMix needs the seed of its mask: spot = LowFrequency().sample(())")
+        assert spot is not None
         size = image_size(pair.samples, "FMix")
         images = torch.stack([self.image(size, seed) for seed in spot.reshape(-1).tolist()])
         rank = images.flatten(1).argsort(1, descending=True).argsort(1).view_as(images)
@@ -47,13 +46,11 @@ class LowFrequency(Masked):
 
     def image(self, size: tuple[int, int], seed: float) -> Tensor:
         """Return a random image `(height, width)`, the same for the same `seed` in [0, 1)."""
-        height, width = size
-        down, right = torch.fft.fftfreq(height)[:, None], torch.fft.rfftfreq(width)
+        down, right = torch.fft.fftfreq(size[0])[:, None], torch.fft.rfftfreq(size[1])
         frequency = (down.square() + right.square()).sqrt().clamp(min=1 / max(size))
         generator = torch.Generator().manual_seed(int(seed * 2**53))
         noise = torch.randn(2, *frequency.shape, generator=generator)
-        spectrum = torch.complex(*noise) / frequency**self.decay
-        image: Tensor = torch.fft.irfft2(spectrum, s=size)
+        image: Tensor = torch.fft.irfft2(torch.complex(*noise) / frequency**self.decay, s=size)
         return image
 
 
@@ -68,8 +65,8 @@ class FMix(PairMixer):
     Args:
         k: the number of samples in a block.
         alpha: lam is drawn from Beta(alpha, alpha).
-        num_classes, options: those of `KMixup`, except for labels.
         decay: the power by which amplitudes fall with the frequency: the larger, the smoother.
+        num_classes, options: those of `KMixup`, except for labels.
 
     >>> mix = FMix(k=16, num_classes=10)
     >>> x, y = mix(torch.randn(128, 3, 32, 32), torch.randint(10, (128,)))

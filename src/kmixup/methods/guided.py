@@ -14,13 +14,7 @@ from kmixup.importance import blur
 from kmixup.interpolation import Mask, Pair
 from kmixup.matching import Optimal
 from kmixup.methods.kmixup import Options
-from kmixup.methods.masks import (
-    Masked,
-    importance_of,
-    importances_of_images,
-    on_both_sides,
-    total_one,
-)
+from kmixup.methods.masks import Masked, importance_of, importances_of_images, total_one
 from kmixup.mixed import Draw, Mixed
 from kmixup.mixer import Mixer
 from kmixup.nests import Nest
@@ -57,8 +51,8 @@ class GuidedMixup(Mixer):
     Args:
         k: the number of samples in a block.
         alpha: 0 mixes nothing; all other values give the same.
-        num_classes, options: those of `KMixup`.
         sigma: the standard deviation of the blur by 7 x 7 pixels; 0 blurs nothing.
+        num_classes, options: those of `KMixup`.
 
     >>> import torch
     >>> mix = GuidedMixup(k=16, num_classes=10)
@@ -81,12 +75,12 @@ class GuidedMixup(Mixer):
         pairing = Optimal(k, farthest=True)
         super().__init__(pairing, Beta(alpha), Guided(), num_classes=num_classes, **options)
 
-    def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
-        if self.idles(batch, draw):
-            return super().mix_batch(batch, draw)
-        importance = on_both_sides(self._scaled, importance_of(batch, self.mixes))
-        features = importance if batch.features is None else batch.features
-        return super().mix_batch(replace(batch, importance=importance, features=features), draw)
+    def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:
+        own, their = importance_of(batch, self.mixes)
+        scaled = self._scaled(own)
+        both = scaled, scaled if their is own else self._scaled(their)
+        features = both if batch.features is None else batch.features
+        return super().mix_pairs(replace(batch, importance=both, features=features), draw)
 
     def _scaled(self, importance: Tensor) -> Tensor:
         return total_one(blur(importance, BLUR, self.sigma) if self.sigma else importance)

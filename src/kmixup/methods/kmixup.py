@@ -6,7 +6,7 @@ from typing import TypedDict, Unpack
 
 from torch import Generator
 
-from kmixup.coefficient import Beta
+from kmixup.coefficient import Beta, Coefficient
 from kmixup.interpolation import Interpolation, Linear
 from kmixup.matching import LamPer, Metric, Optimal
 from kmixup.mixer import Mixer
@@ -29,20 +29,21 @@ class PairOptions(Options, total=False):
 
 
 class PairMixer(Mixer):
-    """Base class of methods with optimal pairs and lam ~ Beta(alpha, alpha)."""
+    """Base class of methods with optimal pairs; a number in place of a coefficient is an alpha."""
 
     def __init__(
         self,
         interpolation: Interpolation,
         k: int,
-        alpha: float,
+        alpha: float | Coefficient,
         num_classes: Nest,
         *,
         metric: Metric = "sqeuclidean",
         **options: Unpack[Options],
     ) -> None:
         pairing = Optimal(k, metric)
-        super().__init__(pairing, Beta(alpha), interpolation, num_classes=num_classes, **options)
+        coefficient = alpha if isinstance(alpha, Coefficient) else Beta(alpha)
+        super().__init__(pairing, coefficient, interpolation, num_classes=num_classes, **options)
 
 
 class KMixup(Mixer):
@@ -55,11 +56,9 @@ class KMixup(Mixer):
     Args:
         k: the number of samples in a block; 1 is mixup. A batch should have at least 2k samples.
         alpha: lam is drawn from Beta(alpha, alpha); 0 mixes nothing (ERM).
-        num_classes: the number of classes of integer targets, which become one-hot. Float
-            targets need none.
+        num_classes: the number of classes of integer targets, which become one-hot.
         metric: the cost of a pair, "sqeuclidean", "euclidean" or "cosine".
-        labels: the extra cost of pairing different classes; 0 depends on inputs only. See
-            `Optimal` for the scale.
+        labels: the extra cost of pairing different classes, see `Optimal`; 0 ignores classes.
         ignore_index: the class index of targets that do not count, such as 255 in masks.
         lam_per: one lam for each "batch", "block" of k, or "sample".
         prob: the probability that a batch is mixed at all.

@@ -12,16 +12,8 @@ import numpy as np
 from kmixup.matching.assignment import Floats, Indices
 
 
-def labelling_cost(labels: Indices, unary: Floats, apart: Floats) -> Floats:
-    """Σ unary[label] + Σ over neighbours of apart[label, label'], of every grid `(n,)`."""
-    number = np.arange(len(labels))[:, None, None]
-    cost = np.take_along_axis(unary, labels[..., None], -1).sum((1, 2, 3))
-    cost = cost + apart[number, labels[:, 1:], labels[:, :-1]].sum((1, 2))
-    return np.asarray(cost + apart[number, labels[:, :, 1:], labels[:, :, :-1]].sum((1, 2)))
-
-
 def least_labels(unary: Floats, apart: Floats) -> Indices:
-    """The labels of least `labelling_cost`, `(n, rows, columns)`.
+    """Return the labels `(n, rows, columns)` of least total cost in cells and between neighbours.
 
     Args:
         unary: the cost of every label in every cell, `(n, rows, columns, labels)`.

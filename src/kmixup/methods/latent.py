@@ -22,21 +22,19 @@ class LatentMixup(PairMixer):
 
     The idea is that of GAN-mixup (Sohn et al. 2020): new samples lie between manifolds that a
     generative model knows. It is not a copy of that method, whose text and code were not at hand.
-    Pairs are matched by optimal transport between the codes, in blocks of `k`. With identity
-    codecs this is `KMixup`.
+    Pairs are matched by optimal transport between the codes, or between `features`, in blocks of
+    `k`. With identity codecs this is `KMixup`.
+
+    The codecs belong to a model that has been trained before. They are called without gradients,
+    and the mixer neither moves them to a device nor changes their modes. A batch that is not mixed
+    is returned unchanged, not as its reconstruction.
 
     Args:
         encode: turns inputs into codes, a tensor `(n, ...)` or a nest of them.
         decode: turns mixed codes into inputs.
-        conditional: whether `encode` takes the targets too, `encode(x, y)`. The code of a
-            class-conditional model holds the class as a float tensor, e.g. one-hot, which is mixed
-            with the rest.
+        conditional: whether to call `encode(x, y)`, with the targets. The code of a
+            class-conditional model holds the class as floats, which are mixed with the rest.
         k, alpha, num_classes, options: those of `KMixup`, except for labels.
-
-    The codecs belong to a model that has been trained before. They are called without
-    gradients, and the mixer neither moves them to a device nor changes their modes. A batch that
-    is not mixed is returned unchanged, not as its reconstruction. Without `features`, codes are
-    matched.
 
     >>> mix = LatentMixup(lambda x: x.sqrt(), lambda z: z.square(), k=4, num_classes=3)
     >>> x, y = mix(torch.rand(32, 5), torch.randint(3, (32,)))
@@ -61,18 +59,14 @@ class LatentMixup(PairMixer):
         self._codecs = encode, decode
         self.conditional = conditional
 
-    def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
-        if self.idles(batch, draw):
-            return super().mix_batch(batch, draw)
-        _, decode = self._codecs
-        with torch.no_grad():
-            other = batch.other
-            if other is not None:
-                other = self._encoded(*other), other[1]
-            codes = replace(batch, x=self._encoded(batch.x, batch.y), other=other)
-            mixed = super().mix_batch(codes, draw)
-            return replace(mixed, x=decode(mixed.x))
+    def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:
+        encode, decode = self._codecs
 
-    def _encoded(self, x: Nest, y: Nest) -> Nest:
-        encode, _ = self._codecs
-        return encode(x, y) if self.conditional else encode(x)
+        def encoded(x: Nest, y: Nest) -> Nest:
+            return encode(x, y) if self.conditional else encode(x)
+
+        with torch.no_grad():
+            other = batch.other and (encoded(*batch.other), batch.other[1])
+            codes = replace(batch, x=encoded(batch.x, batch.y), other=other)
+            mixed = super().mix_pairs(codes, draw)
+            return replace(mixed, x=decode(mixed.x))

@@ -13,7 +13,7 @@ from torch import Tensor
 from kmixup.batch import Batch
 from kmixup.interpolation import Linear
 from kmixup.methods.kmixup import PairMixer, PairOptions
-from kmixup.mixed import Draw, Mixed, Unmixed
+from kmixup.mixed import Draw, Mixed
 from kmixup.nests import Nest
 
 
@@ -67,7 +67,7 @@ class LocalMixup(PairMixer):
     `k=1` is local mixup as published (Baena et al. 2022, "Preventing Manifold Intrusion
     with Locality: Local Mixup"), with random partners; with a larger `k` they are
     matched by optimal transport. The weights of a batch are scaled to mean 1, as in the authors'
-    scripts. (The publication has a third kind of weight, by neighbours in all of the data.)
+    scripts. Targets cannot carry weights, so use `draw` and `m.loss`.
 
     Args:
         k: the number of samples in a block.
@@ -77,15 +77,10 @@ class LocalMixup(PairMixer):
         radius: instead of `scale`: the weight is 1 up to this distance and 0 beyond.
         num_classes, options: those of `KMixup`, except for labels.
 
-    Targets alone cannot carry weights, so it is used by `draw`:
-
-    >>> import torch
-    >>> from torch import nn
     >>> mix = LocalMixup(k=1, alpha=1.0, scale=20.0)
-    >>> x, y = torch.randn(128, 784), torch.randint(10, (128,))
-    >>> m = mix.draw(x, y)
+    >>> m = mix.draw(torch.randn(128, 784), torch.randint(10, (128,)))
     >>> logits = m.x[:, :10]    # of a network
-    >>> loss = m.loss(nn.CrossEntropyLoss(reduction="none"), logits).mean()
+    >>> loss = m.loss(torch.nn.CrossEntropyLoss(reduction="none"), logits).mean()
     """
 
     needs_loss = True
@@ -103,8 +98,5 @@ class LocalMixup(PairMixer):
         self.locality = Locality(scale, radius)
         super().__init__(Linear(), k, alpha, num_classes, **options)
 
-    def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
-        mixed = super().mix_batch(batch, draw)
-        if isinstance(mixed, Unmixed):
-            return mixed
-        return mixed.extended(LocalMixed, locality=self.locality)
+    def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:
+        return super().mix_pairs(batch, draw).extended(LocalMixed, locality=self.locality)

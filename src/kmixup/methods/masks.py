@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -19,8 +18,7 @@ from kmixup.nests import Mixes, Nest, mixed_entries
 class Masked(Interpolation):
     """mask · x[i] + (1 - mask) · other[partner[i]], pixel by pixel, after pixels have moved.
 
-    Subclasses make the mask in `settle`, and lam is its mean. For images `(n, channels,
-    height, width)` and videos. All images of a nest share the mask.
+    Subclasses make the mask in `settle`, and lam is its mean. All images of a nest share the mask.
     """
 
     dense: ClassVar[bool] = False
@@ -28,22 +26,17 @@ class Masked(Interpolation):
     def __call__(
         self, x: Tensor, other: Tensor, partner: Tensor, lam: Tensor, region: Region = None
     ) -> Tensor:
-        if not isinstance(region, Mask):
-            raise ValueError(
-                f"{type(self).__name__} needs the mask: lam, region = settle(lam, spot, pair)"
-            )
+        assert isinstance(region, Mask)
         theirs = rows_of(other, partner)
         if region.moves is not None:
-            x, theirs = (
-                moved(side, move) for side, move in zip((x, theirs), region.moves, strict=True)
-            )
-        weight = region.weight.to(x.device)
-        weight = weight.view(len(x), *[1] * (x.dim() - 3), *weight.shape[-2:])
+            x, theirs = _moved(x, region.moves[0]), _moved(theirs, region.moves[1])
         dtype = torch.promote_types(x.dtype, torch.float32)
-        return theirs.to(dtype).lerp_(x.to(dtype), weight.to(dtype)).to(x.dtype)
+        weight = region.weight.to(x.device, dtype)
+        weight = weight.view(len(x), *[1] * (x.dim() - 3), *weight.shape[-2:])
+        return theirs.to(dtype).lerp_(x.to(dtype), weight).to(x.dtype)
 
 
-def moved(x: Tensor, move: Tensor) -> Tensor:
+def _moved(x: Tensor, move: Tensor) -> Tensor:
     """Images whose pixel j is pixel `move[i, j]` of image i; `move` is `(n, height · width)`."""
     pixels = x.flatten(-2)
     index = move.to(x.device).view(len(x), *[1] * (pixels.dim() - 2), -1)
@@ -72,16 +65,8 @@ def importance_of(batch: Batch, mixes: Mixes) -> tuple[Tensor, Tensor]:
         image_size(images, "spectral_residual")
         return spectral_residual(torch.cat([image.flatten(1, -3) for image in images], 1))
 
-    other = batch.x if batch.other is None else batch.other[0]
-    return on_both_sides(residual, (batch.x, other))
-
-
-def on_both_sides(
-    function: Callable[[Any], Tensor], sides: tuple[Any, Any]
-) -> tuple[Tensor, Tensor]:
-    """Apply a function to both sides of a batch, once where they are the same object."""
-    first = function(sides[0])
-    return first, first if sides[1] is sides[0] else function(sides[1])
+    first = residual(batch.x)
+    return first, first if batch.other is None else residual(batch.other[0])
 
 
 def total_one(importance: Tensor) -> Tensor:

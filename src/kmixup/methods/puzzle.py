@@ -13,7 +13,7 @@ from torch import Generator, Tensor
 from torch.nn import functional as F
 
 from kmixup.interpolation import Mask, Pair, Size
-from kmixup.matching.assignment import Floats, Indices, solve
+from kmixup.matching.assignment import Floats, solve
 from kmixup.methods.cuts import least_masks
 from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.methods.masks import Masked, importances_of_images
@@ -72,8 +72,7 @@ class Puzzle(Masked):
         return uniforms(size, generator)
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Mask]:
-        if spot is None:
-            raise ValueError("Puzzle needs the draw of its grid: spot = Puzzle().sample(lam.shape)")
+        assert spot is not None
         device = pair.samples[0].device
         own, their = (side.cpu() for side in importances_of_images(pair, "PuzzleMix"))
         n, height, width = own.shape
@@ -142,17 +141,11 @@ class Puzzle(Masked):
         rows, columns = height // side, width // side
         s = (F.avg_pool2d(importance, side) * side**2).flatten(1).cpu().numpy()
         shown = F.avg_pool2d(seen.double(), side).flatten(1).cpu().numpy()
-        source = best_moves(s, shown, ways(rows, columns), self.epsilon).argsort(1)
-        return _pixels(torch.from_numpy(source).view(n, rows, columns), side, width)
-
-
-def best_moves(importance: Floats, seen: Floats, ways: Floats, epsilon: float) -> Indices:
-    """The new place of every patch, `(n, patches)`, at the least Σ ε · way - importance · seen.
-
-    `importance` of the patches and how much of each place is `seen` are `(n, patches)`, `ways`
-    are the squared ways between places.
-    """
-    return solve(epsilon * ways - importance[:, :, None] * seen[:, None, :])
+        place = solve(self.epsilon * ways(rows, columns) - s[:, :, None] * shown[:, None, :])
+        source = torch.from_numpy(place.argsort(1)).view(n, rows, columns)
+        corner = (source // columns) * side * width + (source % columns) * side
+        offset = torch.arange(side)[:, None] * width + torch.arange(side)
+        return (corner[:, :, None, :, None] + offset[None, None, :, None, :]).reshape(n, -1)
 
 
 def ways(rows: int, columns: int) -> Floats:
@@ -161,15 +154,6 @@ def ways(rows: int, columns: int) -> Floats:
     down = (row[:, None] - row) / max(rows - 1, 1)
     right = (column[:, None] - column) / max(columns - 1, 1)
     return np.asarray(down**2 + right**2)
-
-
-def _pixels(source: Tensor, side: int, width: int) -> Tensor:
-    """The source of every pixel `(n, pixels)`, from that of every patch `(n, rows, columns)`."""
-    n, _, columns = source.shape
-    corner = (source // columns) * side * width + (source % columns) * side
-    inside = torch.arange(side)
-    offset = inside[:, None] * width + inside
-    return (corner[:, :, None, :, None] + offset[None, None, :, None, :]).reshape(n, -1)
 
 
 def _colours(pair: Pair) -> Sides:
@@ -214,11 +198,10 @@ class PuzzleMix(PairMixer):
         eta: how near the mean of the mask is kept to the lam that was drawn.
         epsilon: the cost of moving a patch; `math.inf` moves nothing.
         patch: the greatest side of a patch, in pixels; patches are not larger than cells.
-        grids: numbers of cells along a side of the mask; one is drawn for every lam. Those that
-            do not divide height and width are left out.
+        grids: numbers of cells along a side of the mask; one is drawn for every lam, among those
+            that divide height and width.
         num_classes, options: those of `KMixup`, except for labels.
 
-    >>> import torch
     >>> mix = PuzzleMix(k=1, alpha=1.0, num_classes=10)
     >>> x, y = torch.rand(16, 3, 32, 32), torch.randint(10, (16,))
     >>> importance = torch.rand(16, 32, 32)    # kmixup.saliency(net, x, y)

@@ -7,7 +7,7 @@ from typing import Unpack
 from kmixup.batch import Batch
 from kmixup.interpolation import Linear
 from kmixup.methods.kmixup import PairMixer, PairOptions
-from kmixup.mixed import Draw, Mixed, Unmixed
+from kmixup.mixed import Draw, Mixed
 from kmixup.nests import Nest
 from kmixup.wrappers.clean import beside_clean
 
@@ -17,14 +17,13 @@ class RegMixup(PairMixer):
 
     `k=1` is RegMixup as published (Pinto et al. 2022, "RegMixup: Mixup as a Regularizer Can
     Surprisingly Improve Accuracy and Out Distribution Robustness"), with random partners; with a
-    larger `k` they are matched by optimal transport. A batch of n samples makes one of 2n: the
-    mixed samples, and then the clean ones. The mean loss over both is that of the authors' code,
-    half of the sum of the two losses.
+    larger `k` they are matched by optimal transport. A batch of n samples becomes 2n: the mixed
+    samples, then the clean ones. The mean loss is half the sum of the two published losses.
 
     Args:
         k: the number of samples in a block.
-        alpha: lam is drawn from Beta(alpha, alpha). It is large, 20 for CIFAR-10 and 10 for
-            CIFAR-100 in the paper, so that lam is near 1/2.
+        alpha: lam is drawn from Beta(alpha, alpha): 20 for CIFAR-10 and 10 for CIFAR-100 in the
+            paper, so that lam is near 1/2.
         num_classes, options: those of `KMixup`, except for labels.
 
     >>> import torch
@@ -43,9 +42,5 @@ class RegMixup(PairMixer):
     ) -> None:
         super().__init__(Linear(), k, alpha, num_classes, **options)
 
-    def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
-        mixed = super().mix_batch(batch, draw)
-        if isinstance(mixed, Unmixed):
-            return mixed
-        clean = self.unmixed(batch)
-        return beside_clean(mixed, clean.x, clean.targets[0])
+    def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:
+        return beside_clean(super().mix_pairs(batch, draw), self.unmixed(batch))

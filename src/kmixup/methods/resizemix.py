@@ -11,9 +11,7 @@ from torch.nn import functional as F
 
 from kmixup.coefficient import Uniform
 from kmixup.interpolation import Cut, Pair, Region, image_size
-from kmixup.matching import Metric, Optimal
-from kmixup.methods.kmixup import Options
-from kmixup.mixer import Mixer
+from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.nests import Nest
 
 
@@ -34,8 +32,7 @@ class Shrink(Cut):
             raise ValueError(f"scale must be two rising numbers in (0, 1], got {self.scale}")
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Tensor]:
-        if spot is None:
-            raise ValueError("Shrink needs the corner of the box: spot = Shrink().sample(())")
+        assert spot is not None
         low, high = self.scale
         image = torch.tensor(image_size(pair.samples, "ResizeMix"))
         side = (image * (low + (high - low) * lam)[..., None]).long().clamp(min=1)
@@ -45,28 +42,24 @@ class Shrink(Cut):
     def __call__(
         self, x: Tensor, other: Tensor, partner: Tensor, lam: Tensor, region: Region = None
     ) -> Tensor:
-        if not isinstance(region, Tensor):
-            raise ValueError("Shrink needs the box: lam, region = settle(lam, spot, pair)")
+        assert isinstance(region, Tensor)
         return self.paste(x, other, partner, region)
 
     def patch(self, other: Tensor, partner: Tensor, box: list[int]) -> Tensor:
         """Return whole partners at the size of a box."""
         top, left, bottom, right = box
-        return _resized(other.index_select(0, partner), (bottom - top, right - left))
+        whole = other.index_select(0, partner)
+        flat = whole.reshape(len(whole), -1, *whole.shape[-2:])
+        size = bottom - top, right - left
+        if whole.is_floating_point():
+            flat = flat.to(torch.promote_types(whole.dtype, torch.float32))
+            small = F.interpolate(flat, size, mode="bilinear", antialias=True)
+        else:
+            small = F.interpolate(flat.double(), size, mode="nearest-exact")
+        return small.to(whole.dtype).reshape(*whole.shape[:-2], *size)
 
 
-def _resized(x: Tensor, size: tuple[int, int]) -> Tensor:
-    """Images or videos `(n, ..., height, width)` at another size."""
-    flat = x.reshape(len(x), -1, *x.shape[-2:])
-    if x.is_floating_point():
-        flat = flat.to(torch.promote_types(x.dtype, torch.float32))
-        small = F.interpolate(flat, size, mode="bilinear", antialias=True)
-    else:
-        small = F.interpolate(flat.double(), size, mode="nearest-exact")
-    return small.to(x.dtype).reshape(*x.shape[:-2], *size)
-
-
-class ResizeMix(Mixer):
+class ResizeMix(PairMixer):
     """ResizeMix: paste the whole partner, made smaller, at a random place of every image.
 
     `k=1` is ResizeMix as published (Qin et al. 2020, "ResizeMix: Mixing Data with Preserved Object
@@ -76,7 +69,7 @@ class ResizeMix(Mixer):
     Args:
         k: the number of samples in a block.
         scale: the sides of the box are uniform between these two shares of the image.
-        num_classes, metric, options: those of `KMixup`. There is no alpha.
+        num_classes, options: those of `KMixup`, except for labels. There is no alpha.
 
     >>> mix = ResizeMix(k=16, num_classes=10)
     >>> x, y = mix(torch.randn(128, 3, 32, 32), torch.randint(10, (128,)))
@@ -88,9 +81,6 @@ class ResizeMix(Mixer):
         num_classes: Nest = None,
         *,
         scale: tuple[float, float] = (0.1, 0.8),
-        metric: Metric = "sqeuclidean",
-        **options: Unpack[Options],
+        **options: Unpack[PairOptions],
     ) -> None:
-        super().__init__(
-            Optimal(k, metric), Uniform(), Shrink(scale), num_classes=num_classes, **options
-        )
+        super().__init__(Shrink(scale), k, Uniform(), num_classes, **options)

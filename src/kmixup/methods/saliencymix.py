@@ -18,10 +18,7 @@ from kmixup.nests import Nest
 
 @dataclass(frozen=True)
 class SalientCut(Cut):
-    """`Cut` with the most salient pixel of the partner as the centre of its box.
-
-    Every pair has a box and a lam of its own. The centre that `Cut` draws is not used.
-    """
+    """`Cut` with the most salient pixel of each partner as the centre of its box."""
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Tensor]:
         _, importance = importances_of_images(pair, "SaliencyMix", scaled=False)
@@ -37,9 +34,7 @@ class SaliencyMix(PairMixer):
     `k=1` is SaliencyMix as published (Uddin et al. 2021, "SaliencyMix: A Saliency Guided Data
     Augmentation Strategy for Better Regularization"), with random partners; with a larger `k` the
     partners are matched by optimal transport. The box stays where it was in the partner, and lam is
-    the area outside of it.
-
-    Without `importance`, saliency is the `spectral_residual` of the images, which needs no network.
+    the area outside of it. Without `importance`, saliency is the `spectral_residual` of the images.
 
     Args:
         k: the number of samples in a block.
@@ -59,7 +54,6 @@ class SaliencyMix(PairMixer):
     ) -> None:
         super().__init__(SalientCut(), k, alpha, num_classes, **options)
 
-    def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
-        if not self.idles(batch, draw):
-            batch = replace(batch, importance=importance_of(batch, self.mixes))
-        return super().mix_batch(batch, draw)
+    def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:
+        importance = importance_of(batch, self.mixes)
+        return super().mix_pairs(replace(batch, importance=importance), draw)

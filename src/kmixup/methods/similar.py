@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from torch import Generator
+from typing import Unpack
 
 from kmixup.coefficient import Similarity
 from kmixup.interpolation import Linear
-from kmixup.matching import LamPer, Metric, Optimal
-from kmixup.mixer import Mixer
+from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.nests import Nest
 
 
-class SimilarMixup(Mixer):
+class SimilarMixup(PairMixer):
     """Similarity-kernel mixup: mix similar samples strongly, distant ones hardly at all.
 
     `k=1` is the method as published (Bouniot et al. 2023, "Tailoring Mixup to Data using Kernel
@@ -19,17 +18,14 @@ class SimilarMixup(Mixer):
     transport. Every pair has a lam of its own, from Beta(tau, tau) with
     tau = alpha · exp(-(d² / mean d² - 1) / (2 tau_std²)). d is the distance of the pair, and the
     mean is over the batch. Distances are between inputs, or between `features` if given: the
-    authors use the network's embeddings for classification, `features=net.embed`, and the targets
-    for regression.
+    authors use the network's embeddings for classification and the targets for regression.
 
     Args:
         k: the number of samples in a block.
         alpha: tau of a pair at the mean squared distance; 0 mixes nothing.
-        tau_std: how slowly tau falls with the distance; `math.inf` is mixup. The authors use 0.25
-            on CIFAR.
-        lam_per: what has a quantile of its own. Pairs with the same quantile still differ in lam,
-            because they differ in distance.
-        num_classes, metric, ignore_index, prob, generator: those of `KMixup`.
+        tau_std: how slowly tau falls with the distance; `math.inf` is mixup.
+        num_classes, options: those of `KMixup`, except for labels; `lam_per` is "sample" by
+            default. Pairs that share a quantile still differ in lam, because of their distances.
 
     >>> import torch
     >>> mix = SimilarMixup(k=1, alpha=1.0, num_classes=10)
@@ -43,19 +39,7 @@ class SimilarMixup(Mixer):
         num_classes: Nest = None,
         *,
         tau_std: float = 0.25,
-        metric: Metric = "sqeuclidean",
-        lam_per: LamPer = "sample",
-        ignore_index: int | None = None,
-        prob: float = 1.0,
-        generator: Generator | None = None,
+        **options: Unpack[PairOptions],
     ) -> None:
-        super().__init__(
-            Optimal(k, metric),
-            Similarity(alpha, tau_std),
-            Linear(),
-            num_classes=num_classes,
-            ignore_index=ignore_index,
-            lam_per=lam_per,
-            prob=prob,
-            generator=generator,
-        )
+        options.setdefault("lam_per", "sample")
+        super().__init__(Linear(), k, Similarity(alpha, tau_std), num_classes, **options)

@@ -10,18 +10,13 @@ from torch import Tensor
 
 from kmixup.coefficient import Half
 from kmixup.interpolation import Interpolation, Region, rows_of
-from kmixup.matching import Metric, Optimal
-from kmixup.methods.kmixup import Options
-from kmixup.mixer import Mixer
+from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.nests import Nest, over
 
 
 @dataclass(frozen=True)
 class Stack(Interpolation):
-    """A sample and its partner, one after the other along an axis; unmixed samples come twice.
-
-    Images may be of any dtype, since nothing is averaged. `axis` is that of `StackMix`.
-    """
+    """A sample and its partner, one after the other along `axis`; unmixed samples come twice."""
 
     dense: ClassVar[bool] = False
 
@@ -43,7 +38,7 @@ class Stack(Interpolation):
         """Return clean samples `(n, ...)` next to themselves."""
         return self._stacked(x, x)
 
-    def mixes(self, entry: object) -> bool:
+    def mixes(self, entry: object) -> bool:  # images of any dtype: nothing is averaged
         return isinstance(entry, Tensor) and (entry.is_floating_point() or entry.dim() >= 4)
 
     def _stacked(self, x: Tensor, below: Tensor) -> Tensor:
@@ -55,24 +50,24 @@ class Stack(Interpolation):
         return torch.cat([x, below], self.axis)
 
 
-class StackMix(Mixer):
+class StackMix(PairMixer):
     """StackMix: an image above its partner, and the mean of their labels.
 
     `k=1` is StackMix as published (Chen et al. 2021, "StackMix: A complementary Mix algorithm"),
     with random partners; with a larger `k` they are matched by optimal transport. An unmixed sample
     is itself twice, so the network always sees inputs of twice the length. In `.eval()` mode
-    the mixer does that for the inputs, and leaves the targets; `encode_clean` does it at any time:
-
-    >>> mix = StackMix(k=1, num_classes=10)
-    >>> x, y = mix(torch.randn(128, 3, 32, 32), torch.randint(10, (128,)))
-    >>> x.shape, mix.encode_clean(torch.randn(7, 3, 32, 32)).shape
-    (torch.Size([128, 3, 64, 32]), torch.Size([7, 3, 64, 32]))
+    the mixer does that for the inputs, and leaves the targets; `encode_clean` does it at any time.
 
     Args:
         k: the number of samples in a block.
         axis: the dimension of the inputs that becomes twice as long: -2 is the height of images,
             -1 the width of images and the features of tables.
-        num_classes, metric, options: those of `KMixup`. There is no alpha: lam is always 1/2.
+        num_classes, options: those of `KMixup`, except for labels. lam is always 1/2.
+
+    >>> mix = StackMix(k=1, num_classes=10)
+    >>> x, y = mix(torch.randn(128, 3, 32, 32), torch.randint(10, (128,)))
+    >>> x.shape, mix.encode_clean(torch.randn(7, 3, 32, 32)).shape
+    (torch.Size([128, 3, 64, 32]), torch.Size([7, 3, 64, 32]))
     """
 
     encodes_clean = True
@@ -83,12 +78,9 @@ class StackMix(Mixer):
         num_classes: Nest = None,
         *,
         axis: int = -2,
-        metric: Metric = "sqeuclidean",
-        **options: Unpack[Options],
+        **options: Unpack[PairOptions],
     ) -> None:
-        super().__init__(
-            Optimal(k, metric), Half(), Stack(axis), num_classes=num_classes, **options
-        )
+        super().__init__(Stack(axis), k, Half(), num_classes, **options)
 
     def encode_clean(self, x: Nest) -> Nest:
         twice = cast(Stack, self.interpolation).twice

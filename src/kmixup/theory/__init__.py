@@ -1,24 +1,26 @@
 """Tools that measure what k-mixup does to a data set, and check the paper's theorems.
 
 Training needs none of them. They take NumPy arrays or tensors and return arrays or frozen
-dataclasses. `docs/theory.md` states the theorems and the paper's errors.
+dataclasses. `docs/evidence/theory.md` states the theorems and the paper's errors.
 """
 
 from kmixup.measured import Measured
 from kmixup.theory.clusters import (
+    CrossEndpoints,
     CrossMatches,
     ExpectedFraction,
     LemmaCondition,
+    cross_endpoints,
     cross_matches,
     draw_counts,
     expected_fraction,
     fraction_bound,
+    islands,
     lemma_condition,
     lemma_count,
     longest_chain,
     transport_count,
 )
-from kmixup.theory.endpoints import CrossEndpoints, cross_endpoints, islands
 from kmixup.theory.expansion import (
     Expansion,
     expand,

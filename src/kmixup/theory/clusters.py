@@ -1,31 +1,31 @@
-"""Matches that cross from one cluster to another (Lemma 3.3 and Theorem 3.4).
+"""Matches that cross from one cluster to another (Lemma 3.3, Theorems 3.4 and 3.5).
 
-Two batches hold r_i and s_i points of cluster i. The paper's lemma counts ½ Σ|r_i - s_i|
-cross-cluster matches. This is right for two clusters and in general wrong for three or more: if
-A, B, C lie in a row, D apart, and A has one point too many and C one too few, the matches A → B
-and B → C cost 2D², and the match A → C costs 4D². So two matches cross, not one.
+Two batches hold r_i and s_i points of cluster i. The lemma counts ½ Σ|r_i - s_i| cross-cluster
+matches, which is in general wrong for three or more clusters. For clusters far apart, the flow of
+matches is the optimal transport from r to s under the squared distances of the centres
+(`transport_count`). The lemma's count equals it exactly if every angle between centres is acute
+(`lemma_condition`), and `longest_chain` bounds by how much the true count can exceed the lemma's.
 
-For clusters far apart, the flow of matches between clusters is the optimal transport from the
-counts r to the counts s, under the squared distances of the centres (`transport_count`). The
-lemma's count equals it for all r and s exactly if every angle between centres is acute
-(`lemma_condition`). `longest_chain` bounds by how much the true count can exceed the lemma's. Both
-take clusters as balls of some radius around `centres` `(m, d)`.
+The counts r and s are drawn by a law: "iid" (the paper's) from a distribution with masses p_i;
+"independent" as two k-subsets of a data set with n_i points in cluster i; "disjoint" as two
+k-subsets without a common point, as inside one batch.
 
-The expected share of cross-cluster matches depends on how the counts r and s are drawn: "iid" (the
-paper's law) from a distribution with masses p_i, so that counts are binomial; "independent" as two
-k-subsets of a data set with n_i points in cluster i, so that they are hypergeometric; "disjoint" as
-two k-subsets without a common point, as inside one batch. `docs/theory.md` has the proofs.
+Theorem 3.5: let A and B be D apart, and A_ε the part of A less than (1 + ε) D from B. If k is large
+enough, all cross-cluster matches run from A_ε to B_ε with high probability. This is false with the
+paper's ε = max(R_A, R_B)² / D² (`islands`), and true with four times that.
+`docs/evidence/theory.md` has the proofs.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Literal, Unpack, get_args
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch import Generator
 
 from kmixup.calibration import CHUNK
@@ -35,8 +35,8 @@ from kmixup.theory.matching import (
     Array,
     Data,
     Indices,
-    Subsets,
-    as_points,
+    Matching,
+    as_array,
     check_length,
     matched_subsets,
 )
@@ -44,6 +44,9 @@ from kmixup.theory.matching import (
 # Two flows count as equally good if their costs differ, for each match, by less than this
 # share of the largest squared distance.
 TIE = 1e-9
+ISLAND = 0.01  # radius of a piece of the counter-example
+# distances of centres: of A1 and A2, of A1 and B, of A2 and B
+APART, NEAR, FAR = 2.0, 1.0 + 2 * ISLAND, 2.15 + 2 * ISLAND
 
 Law = Literal["iid", "independent", "disjoint"]
 
@@ -84,12 +87,12 @@ class CrossMatches:
 
 
 def cross_matches(
-    X: Data, labels: ArrayLike, k: int, samples: int = 1000, **drawing: Unpack[Subsets]
+    X: Data, labels: ArrayLike, k: int, samples: int = 1000, **matching: Unpack[Matching]
 ) -> CrossMatches:
     """Count the cross-cluster matches of `samples` pairs of random k-subsets of `X`.
 
-    `labels` `(n,)` names the cluster of each point. Clusters are counted in sorted order.
-    `drawing` is `disjoint` and `generator`, as in `matched_subsets`.
+    `labels` `(n,)` names the cluster of each point; clusters are counted in sorted order. The
+    other arguments are those of `matched_subsets`.
 
     With five points in each of two clusters, a batch of all ten has no reason to cross:
 
@@ -97,18 +100,24 @@ def cross_matches(
     >>> cross_matches(X, X[:, 0] > 50, k=10, samples=3).cross
     array([0, 0, 0])
     """
-    points, (names, cluster) = as_points(X), np.unique(np.asarray(labels), return_inverse=True)
-    check_length(len(points), cluster)
+    m, cluster = _clusters(X, labels)
     parts = []
-    for first, second in matched_subsets(points, k, samples, **drawing):
+    for first, second in matched_subsets(X, k, samples, **matching):
         start, end = cluster[first], cluster[second]
-        counts = (_tally(side, len(names)) for side in (start, end))
+        counts = [np.stack([(side == i).sum(1) for i in range(m)], 1) for side in (start, end)]
         parts.append((*counts, (start != end).sum(1)))
     return CrossMatches(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
+def _clusters(X: Data, labels: ArrayLike) -> tuple[int, Indices]:
+    """Return the number of clusters, and the cluster of each point as a number from 0."""
+    names, cluster = np.unique(np.asarray(labels), return_inverse=True)
+    check_length(len(torch.as_tensor(X)), cluster)
+    return len(names), cluster
+
+
 def lemma_count(first: ArrayLike, second: ArrayLike) -> Indices:
-    """½ Σ|r_i - s_i| for counts `(..., m)`: the fewest cross matches that the counts allow.
+    """Return ½ Σ|r_i - s_i| for counts `first` and `second` `(..., m)`: the fewest cross matches.
 
     >>> int(lemma_count([5, 4, 3], [4, 4, 4]))
     1
@@ -120,18 +129,21 @@ def lemma_count(first: ArrayLike, second: ArrayLike) -> Indices:
 def transport_count(
     first: ArrayLike, second: ArrayLike, centres: ArrayLike
 ) -> tuple[Indices, Indices]:
-    """Cross matches of the optimal transport between the counts `(batches, m)`.
+    """Return the cross matches of the optimal transport from counts `first` to `second`.
 
-    The cost of a match is the squared distance of the `centres` `(m, d)`. Returns the fewest
-    and the most cross matches of an optimal flow, `(batches,)` each. They differ only where
-    several flows are equally good, as at a right angle.
+    Args:
+        first, second: points of each cluster in the two batches, `(batches, m)`.
+        centres: of the clusters, `(m, d)`. A match costs the squared distance of its centres.
 
-    >>> fewest, most = transport_count([[5, 4, 3]], [[4, 4, 4]], [[0.], [1.], [2.]])
-    >>> fewest, most
+    Returns:
+        The fewest and the most cross matches of an optimal flow, `(batches,)` each. They differ
+        only where several flows are equally good, as at a right angle.
+
+    >>> transport_count([[5, 4, 3]], [[4, 4, 4]], [[0.], [1.], [2.]])
     (array([2]), array([2]))
     """
     r, s = (np.atleast_2d(count) for count in _counts(first, second))
-    cost, cross = squared_centre_distances(centres), 1.0 - np.eye(r.shape[1])
+    cost = _squared_distances(centres)
     if len(cost) != r.shape[1]:
         raise ValueError(
             f"centres must be one for each of the {r.shape[1]} clusters, got {len(cost)}"
@@ -142,13 +154,13 @@ def transport_count(
     spare = np.maximum(np.minimum(r, s) - lemma_count(r, s)[:, None], 0)
     problems = np.concatenate([r - spare, s - spare], 1)
     different, which = np.unique(problems, axis=0, return_inverse=True)
-    tie = TIE * cost.max() * cross
+    tie = TIE * cost.max() * (1.0 - np.eye(len(cost)))
     fewest, most = (_flow_counts(different, cost + bias) for bias in (tie, -tie))
     return fewest[which.ravel()], most[which.ravel()]
 
 
 def _flow_counts(problems: Indices, cost: Array) -> Indices:
-    """Cross matches of the best flow for each row of counts `(n, 2m)`: r, then s."""
+    """Return the cross matches of the best flow for each row of counts `(n, 2m)`: r, then s."""
     r, s = np.split(problems, 2, axis=1)
     size, crossing = r.sum(1), np.zeros(len(r), dtype=np.int64)
     for k in np.unique(size[size > 0]):
@@ -156,7 +168,10 @@ def _flow_counts(problems: Indices, cost: Array) -> Indices:
         for part in np.array_split(rows, -(-len(rows) * k**2 // CHUNK)):
             # One row for each point: an assignment is a flow in whole numbers. One of the
             # optimal flows is whole, because all vertices of a transport polytope are.
-            start, end = _spread(r[part], k), _spread(s[part], k)
+            start, end = (
+                (np.arange(k)[None, :, None] >= counts[part].cumsum(1)[:, None, :]).sum(2)
+                for counts in (r, s)
+            )
             partner = solve(cost[start[:, :, None], end[:, None, :]])
             crossing[part] = (start != np.take_along_axis(end, partner, 1)).sum(1)
     return crossing
@@ -171,17 +186,6 @@ def _counts(first: ArrayLike, second: ArrayLike) -> tuple[Indices, Indices]:
             f"got shapes {r.shape} and {s.shape} and totals {totals.tolist()[:4]}"
         )
     return r, s
-
-
-def _tally(cluster: Indices, m: int) -> Indices:
-    """How many entries of each row are 0, …, m - 1."""
-    return np.stack([(cluster == i).sum(1) for i in range(m)], 1)
-
-
-def _spread(counts: Indices, k: int) -> Indices:
-    """Clusters of the k points of each batch in order, `(batches, k)`: the inverse of `_tally`."""
-    ends = counts.cumsum(1)
-    return np.asarray((np.arange(k)[None, :, None] >= ends[:, None, :]).sum(2))
 
 
 @dataclass(frozen=True)
@@ -200,19 +204,17 @@ class LemmaCondition:
 def lemma_condition(centres: ArrayLike, radius: float = 0.0) -> LemmaCondition:
     """Check that no angle between the `centres` `(m, d)` is right or obtuse.
 
-    Then the lemma's count ½ Σ|r_i - s_i| is right. For clusters of `radius` Δ the condition
-    is, for all different centres a, b, c,
+    Then the lemma's count is right. For clusters of `radius` Δ the condition is, for all
+    different centres a, b, c,
 
         (a - b)·(c - b) > 2Δ(|a - b| + |c - b|) + 4Δ²   and   |a - b| > 4Δ.
-
-    At Δ = 0 the first inequality is |a - c|² < |a - b|² + |b - c|².
 
     >>> lemma_condition([[0., 0.], [1., 0.], [0.5, 0.9]]).holds
     True
     >>> lemma_condition([[0., 0.], [1., 0.], [2., 0.]]).holds
     False
     """
-    c, square = np.asarray(centres, dtype=np.float64), squared_centre_distances(centres)
+    c, square = np.asarray(centres, dtype=np.float64), _squared_distances(centres)
     length, m = np.sqrt(square), len(c)
     margins = [square[a, b] - 16 * radius**2 for a in range(m) for b in range(a)]
     margins += [
@@ -225,21 +227,16 @@ def lemma_condition(centres: ArrayLike, radius: float = 0.0) -> LemmaCondition:
 
 
 def longest_chain(centres: ArrayLike, radius: float = 0.0) -> int:
-    """The most cross matches that one surplus point can cause; 1 if all angles are acute.
+    """Return the most cross matches that one surplus point can cause; 1 if all angles are acute.
 
-    A chain is a path of clusters b_0 → b_1 → … without repetition, in which every part from b_i
-    to b_j satisfies |b_i - b_j|² >= Σ |b_t - b_t+1|² - slack. Otherwise a direct match would cost
-    less. The slack is for the positions of points inside clusters of `radius` Δ:
-
-        slack = 2Δ Σ_t (|b_t+1 - b_s(t)+1| + |b_t - b_s'(t)|) + 4Δ² (j - i),
-
-    where match t starts in b_t, s(t) is the match whose end it would take over, and s' is the
-    inverse of s.
+    A chain is a path of clusters b_0 → b_1 → … around different `centres` `(m, d)`, in which every
+    part from b_i to b_j satisfies |b_i - b_j|² >= Σ |b_t - b_t+1|² - slack. Otherwise a direct
+    match would cost less. The slack is for the positions of points in clusters of this `radius`.
 
     >>> longest_chain([[0.], [1.], [2.], [3.]])
     3
     """
-    square = squared_centre_distances(centres)
+    square = _squared_distances(centres)
     length = np.sqrt(square)
     rounding = TIE * square.max()
 
@@ -259,8 +256,8 @@ def longest_chain(centres: ArrayLike, radius: float = 0.0) -> int:
     return max(extend((b,)) for b in range(len(square)))
 
 
-def squared_centre_distances(centres: ArrayLike) -> Array:
-    """All |centres[i] - centres[j]|², `(m, m)`."""
+def _squared_distances(centres: ArrayLike) -> Array:
+    """Return all |centres[i] - centres[j]|², `(m, m)`."""
     c = np.asarray(centres, dtype=np.float64)
     if c.ndim != 2:
         raise ValueError(f"centres must have the shape (m, d), got {c.shape}")
@@ -274,8 +271,7 @@ class ExpectedFraction:
     Attributes:
         k: size of a batch.
         fewest: the share if the matches cross as rarely as an optimal flow can.
-        most: the share if they cross as often as an optimal flow can. It differs from
-            `fewest` only where several flows between clusters are equally good.
+        most: the share if they cross as often as an optimal flow can.
         error: standard error of both, if counts had to be sampled; else 0.
     """
 
@@ -299,11 +295,10 @@ def expected_fraction(
     samples: int = 10_000,
     generator: Generator | None = None,
 ) -> ExpectedFraction:
-    """Expected share of cross-cluster matches for clusters far apart.
+    """Return the expected share of cross-cluster matches for clusters far apart.
 
-    The lemma's count is right for two clusters, and for any number of clusters without a
-    right or an obtuse angle between their centres. Its expectation is a finite sum. In the
-    other cases counts are sampled and transported.
+    Where the lemma's count is right, its expectation is a finite sum. Else counts are sampled and
+    transported.
 
     Args:
         weights: masses of the clusters for the law "iid", else their numbers of points, `(m,)`.
@@ -326,15 +321,11 @@ def expected_fraction(
 
 
 def fraction_bound(weights: ArrayLike, k: int, *, law: Law = "iid", chain: int = 1) -> float:
-    """An upper bound of the expected share: `chain` · Σ_i √Var(r_i - s_i) / (2k).
+    """Return an upper bound of the expected share, `chain` · Σ_i √Var(r_i - s_i) / (2k).
 
-    For the law "iid" this is `chain` · (2k)^(-1/2) Σ √(p_i (1 - p_i)). That is the paper's
-    bound, times the longest chain of cross matches that one surplus point can cause.
-    `longest_chain(centres, radius)` finds this chain. m - 1 is always enough, and 1 is enough
-    only if the angles between centres are acute.
-
-    The variance is 2k p_i (1 - p_i), times (N - k) / (N - 1) for independent subsets of N points,
-    and times N / (N - 1) for disjoint ones. `docs/theory.md` has the proof.
+    For the law "iid" and `chain` = 1 it is the paper's bound, (2k)^(-1/2) Σ √(p_i (1 - p_i)), which
+    needs acute angles between centres. `longest_chain(centres, radius)` is enough for any clusters.
+    The other arguments are those of `expected_fraction`.
 
     >>> fraction_bound([0.5, 0.5], k=8)    # of two equal clusters
     0.25
@@ -360,6 +351,8 @@ def draw_counts(
 ) -> tuple[Indices, Indices]:
     """Draw the numbers of points of each cluster in two batches of `k`, both `(samples, m)`.
 
+    The other arguments are those of `expected_fraction`.
+
     >>> first, second = draw_counts([0.5, 0.5], k=8, samples=3)
     >>> first.sum(1), second.sum(1)
     (array([8, 8, 8]), array([8, 8, 8]))
@@ -377,11 +370,10 @@ def draw_counts(
 
 
 def _mean_difference(w: Array, i: int, k: int, law: Law) -> float:
-    """E|r_i - s_i|, a finite sum."""
+    """Return E|r_i - s_i|, a finite sum."""
     from scipy.stats import binom, hypergeom  # on first use: it loads slowly
 
-    count = np.arange(k + 1)
-    total = w.sum()
+    count, total = np.arange(k + 1), w.sum()
     if law == "disjoint":
         both = np.arange(2 * k + 1)
         given = hypergeom.pmf(count[None, :], 2 * k, both[:, None], k)
@@ -400,12 +392,131 @@ def _weights(weights: ArrayLike, k: int, law: Law) -> Array:
         raise ValueError(f"k must be at least 1, got {k}")
     if w.ndim != 1 or not len(w) or (w < 0).any():
         raise ValueError(f"weights must be a list of numbers, none below 0, got {weights!r}")
-    if law == "iid" and abs(w.sum() - 1) > 1e-6:
-        raise ValueError(f'weights must add up to 1 for the law "iid", got {w.sum():g}')
+    if law == "iid":
+        if abs(w.sum() - 1) > 1e-6:
+            raise ValueError(f'weights must add up to 1 for the law "iid", got {w.sum():g}')
+        return np.asarray(w / w.sum())
     needed = 2 * k if law == "disjoint" else k
-    if law != "iid" and ((w % 1 != 0).any() or w.sum() < needed):
+    if (w % 1 != 0).any() or w.sum() < needed:
         raise ValueError(
             f"weights must be whole numbers of points, at least {needed} in total, "
             f'for k={k} and the law "{law}", got {weights!r}'
         )
-    return w / w.sum() if law == "iid" else w
+    return w
+
+
+def island_centres() -> Array:
+    """Return the centres of A1, A2 and B in the counter-example to Theorem 3.5, `(3, 2)`."""
+    across = (APART**2 + NEAR**2 - FAR**2) / (2 * NEAR)
+    return np.array([[0.0, 0.0], [across, math.sqrt(APART**2 - across**2)], [NEAR, 0.0]])
+
+
+def islands(n: int, *, generator: Generator | None = None) -> tuple[Array, Indices]:
+    """Draw `n` points of the counter-example to Theorem 3.5, uniform on three small discs.
+
+    The cluster A has the pieces A1 and A2, 2 apart. B is 1 from A1 and 2.15 from A2. So D = 1,
+    R_A = 1 and ε = 1, and A2 lies outside of A_ε. If A2 has a point too many and B one too few, the
+    match A2 → B costs 2.15² = 4.62, and the detour A2 → A1, A1 → B costs 2² + 1² = 5.
+
+    Returns:
+        The points `(n, 2)` and the disc of each, `(n,)`: 0 and 1 are A1 and A2, 2 is B.
+
+    >>> points, disc = islands(9000)
+    >>> np.bincount(disc).tolist()
+    [3000, 3000, 3000]
+    """
+    disc = np.arange(n) % 3
+    turn, share = torch.rand(2, n, dtype=torch.float64, generator=generator).numpy()
+    angle, radius = 2 * np.pi * turn, ISLAND * np.sqrt(share)
+    offset = np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1)
+    return island_centres()[disc] + offset, disc
+
+
+@dataclass(frozen=True, eq=False)
+class CrossEndpoints:
+    """Cross-cluster matches of many batches, between A and B. Returned by `cross_endpoints`.
+
+    Attributes:
+        gap: D, the distance of the two clusters.
+        radius: the larger of R_A and R_B.
+        epsilon: ε of A_ε and B_ε.
+        share: the share of A that is in A_ε, and the share of B that is in B_ε.
+        distance: from each match's end in A to B and from its end in B to A, `(matches, 2)`.
+        length: of each match, `(matches,)`.
+        batch: number of the batch that each match is from, `(matches,)`.
+        batches: how many batches were drawn.
+    """
+
+    gap: float
+    radius: float
+    epsilon: float
+    share: tuple[float, float]
+    distance: Array
+    length: Array
+    batch: Indices
+    batches: int
+
+    @property
+    def proven(self) -> float:
+        """The ε with which the theorem holds for all compact clusters, 4 max(R_A, R_B)² / D²."""
+        return 4 * (self.radius / self.gap) ** 2
+
+    @property
+    def inside(self) -> NDArray[np.bool_]:
+        """Whether each match runs from A_ε to B_ε."""
+        return np.asarray((self.distance < (1 + self.epsilon) * self.gap).all(1))
+
+    @property
+    def held(self) -> float:
+        """Share of the batches in which all cross-cluster matches run from A_ε to B_ε."""
+        return 1 - len(np.unique(self.batch[~self.inside])) / self.batches
+
+
+def cross_endpoints(
+    X: Data,
+    labels: ArrayLike,
+    k: int,
+    samples: int = 1000,
+    *,
+    epsilon: float | None = None,
+    **matching: Unpack[Matching],
+) -> CrossEndpoints:
+    """Measure endpoints and lengths of the cross-cluster matches between two clusters.
+
+    `X` `(n, d)` stands for the whole clusters, so give many points. `labels` `(n,)` has two
+    different values, and A is the smaller. The default `epsilon` is the paper's; a radius is the
+    largest distance from the cluster's mean. The other arguments are those of `matched_subsets`.
+
+    >>> X, island = islands(300, generator=torch.Generator().manual_seed(0))
+    >>> ends = cross_endpoints(X, island == 2, k=8, samples=20)
+    >>> bool(ends.length.min() >= ends.gap)
+    True
+    """
+    from scipy.spatial import KDTree  # on first use: it loads slowly
+
+    rows, (m, cluster) = as_array(X), _clusters(X, labels)
+    if m != 2:
+        raise ValueError(f"labels must name two clusters, got {m}")
+    sides = [rows[cluster == side] for side in (0, 1)]
+    away = np.empty(len(rows))  # from every point to the other cluster
+    for side in (0, 1):
+        away[cluster == side] = KDTree(sides[1 - side]).query(sides[side])[0]
+    gap = float(away.min())
+    if gap == 0:
+        raise ValueError("the two clusters must have no point in common, got a distance of 0")
+    radius = max(float(np.linalg.norm(side - side.mean(0), axis=1).max()) for side in sides)
+    epsilon = (radius / gap) ** 2 if epsilon is None else epsilon
+
+    ends, batch, start = [], [], 0
+    for first, second in matched_subsets(X, k, samples, **matching):
+        crossing = cluster[first] != cluster[second]
+        pair = np.stack([first[crossing], second[crossing]], 1)
+        ends.append(np.take_along_axis(pair, cluster[pair].argsort(1), 1))
+        batch.append(start + crossing.nonzero()[0])
+        start += len(first)
+    end = np.concatenate(ends)
+    near = away < (1 + epsilon) * gap
+    share = float(near[cluster == 0].mean()), float(near[cluster == 1].mean())
+    length = np.linalg.norm(rows[end[:, 0]] - rows[end[:, 1]], axis=1)
+    where = np.concatenate(batch)
+    return CrossEndpoints(gap, radius, epsilon, share, away[end], length, where, samples)

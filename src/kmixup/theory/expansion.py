@@ -9,11 +9,9 @@ a = 1 - lam with lam from Beta(alpha + 1, alpha). To second order in a the loss 
     R2 = E[a²] / 2 · mean h''(f(x_i)) (∇f(x_i)·v)²
     R3 = E[a²] / 2 · mean (h'(f(x_i)) - y_i) v·∇²f(x_i) v.
 
-This needs only the first two derivatives of f along the line t → f(x_i + t v): two nested
-vector-Jacobian products with one number t for each pair, never a Hessian.
-
-At a fixed a the remainder falls like a³. Its average over lam does not become small against
-E[a²], however small alpha is: `relative_remainder` and `docs/theory.md`.
+This needs only two derivatives of t → f(x_i + t v), never a Hessian. At a fixed a the remainder
+falls like a³; its average over lam does not become small against E[a²], however small alpha is
+(`docs/evidence/theory.md`).
 """
 
 from __future__ import annotations
@@ -53,12 +51,12 @@ class Expansion:
     r3: float
 
     def at(self, a: ArrayLike) -> Array:
-        """The expanded loss at a fixed `a`."""
+        """Return the expanded loss at a fixed `a`."""
         step = np.asarray(a, dtype=np.float64)
         return np.asarray(self.standard + step * self.r1 + step**2 * (self.r2 + self.r3))
 
     def terms(self, alpha: float) -> tuple[float, float, float]:
-        """R1, R2 and R3 for this `alpha`."""
+        """Return R1, R2 and R3 for this `alpha`."""
         law = Beta(alpha)
         square = law.tilted_mean_square_step
         return law.tilted_mean_step * self.r1, square * self.r2, square * self.r3
@@ -84,15 +82,13 @@ def expand(
     >>> bool(expansion.at(0) == expansion.standard)    # nothing is mixed
     True
     """
-    samples, labels = _data(X, y)
     standard = r1 = r2 = r3 = 0.0
     with torch.no_grad():
-        for i, j, weight in _pairs(D, samples):
-            x = samples[i]
-            value, slope, bend = _along(f, x, samples[j] - x)
+        for x, partner, label, weight in _pairs(X, y, D):
+            value, slope, bend = _along(f, x, partner - x)
             loss, pull, curve = _along(h, value, torch.ones_like(value))
-            pull = pull - labels[i]
-            standard += float(weight @ (loss - labels[i] * value))
+            pull = pull - label
+            standard += float(weight @ (loss - label * value))
             r1 += float(weight @ (pull * slope))
             r2 += float(weight @ (curve * slope.square())) / 2
             r3 += float(weight @ (pull * bend)) / 2
@@ -111,14 +107,13 @@ def interpolated_loss(
     >>> interpolated_loss(lambda x: 0 * x, X, y, matching_distributions(X, k=2), [0.1, 0.9]).shape
     (2,)
     """
-    samples, labels = _data(X, y)
     steps = np.atleast_1d(np.asarray(a, dtype=np.float64))
     total = np.zeros_like(steps)
     with torch.no_grad():
-        for i, j, weight in _pairs(D, samples):
+        for x, partner, label, weight in _pairs(X, y, D):
             for s, step in enumerate(steps):
-                value = _scalar(f, torch.lerp(samples[i], samples[j], float(step)))
-                total[s] += float(weight @ (h(value) - labels[i] * value))
+                mixed = torch.lerp(x, partner, float(step))
+                total[s] += float(weight @ _losses(f, h, mixed, label))
     return total.reshape(np.shape(a))
 
 
@@ -190,21 +185,26 @@ def kmixup_loss(
     0.6931
     """
     inputs, labels = _data(X, y)
-    law, batches = Beta(alpha), []
+    batches = []
     with torch.no_grad():
         for first, second in matched_subsets(as_points(inputs), k, samples, generator=generator):
-            lam = law.sample((len(first), 1), generator).to(inputs)
+            lam = Beta(alpha).sample((len(first), 1), generator).to(inputs)
             i, j = (torch.from_numpy(index).to(inputs.device) for index in (first, second))
             weight = lam.expand(i.shape).reshape(-1, *[1] * (inputs.dim() - 1))
             mixed = torch.lerp(inputs[j.flatten()], inputs[i.flatten()], weight)
-            value = torch.cat([_scalar(f, part) for part in mixed.split(PAIRS)]).view_as(i)
             target = lam * labels[i] + (1 - lam) * labels[j]
-            batches.append((h(value) - target * value).double().mean(1).cpu().numpy())
+            loss = _losses(f, h, mixed, target.flatten()).view_as(i)
+            batches.append(loss.double().mean(1).cpu().numpy())
     return Measured.of(np.concatenate(batches))
 
 
+def _losses(f: Function, h: Function, x: Tensor, label: Tensor) -> Tensor:
+    value = torch.cat([_scalar(f, part) for part in x.split(PAIRS)])
+    return h(value) - label * value
+
+
 def _along(g: Function, x: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Value, first and second derivative of t → g(x + t v) at t = 0, for every sample."""
+    """Return value, first and second derivative of t → g(x + t v) at t = 0, for every sample."""
 
     # g treats each sample on its own: the gradient of the sum holds all their derivatives
     def values(t: Tensor) -> tuple[Tensor, Tensor]:
@@ -220,7 +220,7 @@ def _along(g: Function, x: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _scalar(g: Function, x: Tensor) -> Tensor:
-    """`g(x)` as one number for each sample."""
+    """Return `g(x)` as one number for each sample."""
     value = g(x)
     if value.numel() != len(x):
         raise ValueError(
@@ -229,8 +229,9 @@ def _scalar(g: Function, x: Tensor) -> Tensor:
     return value.reshape(len(x))
 
 
-def _pairs(D: MatchingDistributions, x: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """All pairs (i, j) that were matched, some at a time, with their weights P_ij / n."""
+def _pairs(X: Data, y: Data, D: MatchingDistributions) -> Iterator[tuple[Tensor, ...]]:
+    """Yield the matched x_i, their partners, labels y_i and weights P_ij / n, some at a time."""
+    x, labels = _data(X, y)
     n = len(x)
     if len(D.points) != n:
         raise ValueError(f"D must be that of the {n} samples of X, got one of {len(D.points)}")
@@ -241,7 +242,7 @@ def _pairs(D: MatchingDistributions, x: Tensor) -> Iterator[tuple[Tensor, Tensor
     for start in range(0, met.nnz, PAIRS):
         part = slice(start, start + PAIRS)
         i, j = (torch.as_tensor(index[part], device=x.device).long() for index in met.coords)
-        yield i, j, torch.as_tensor(met.data[part] / n).to(x)
+        yield x[i], x[j], labels[i], torch.as_tensor(met.data[part] / n).to(x)
 
 
 def _data(X: Data, y: Data) -> tuple[Tensor, Tensor]:

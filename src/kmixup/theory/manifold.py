@@ -1,12 +1,8 @@
 """How many mixed points stay near the data manifold, and how fast they get there (Prop. 3.2).
 
 The proposition: if k is large enough, any share 1 - δ of the mixed points lies within ε of the
-manifold in X × Y, features with targets. But the match uses only the features: of two sheets over
-the same features, {x} × {0, 1}, half of all matches join the two for every k. So the share is
-measured both in X and in X × Y.
-
-The proof assumes that the mean matched squared distance falls like k^(-2/d) in d dimensions, which
-holds for d >= 3 on one connected piece. `expected_rate` has the rates in general.
+manifold in X × Y, features with targets. But the match uses only the features, so the share is
+measured both in X and in X × Y. `docs/evidence/theory.md` has what is right and wrong about it.
 """
 
 from __future__ import annotations
@@ -19,7 +15,7 @@ from typing import Unpack
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from torch import Tensor
+from torch import Generator, Tensor
 
 from kmixup.coefficient import Beta
 from kmixup.measured import Measured
@@ -28,7 +24,7 @@ from kmixup.theory.matching import (
     Array,
     Data,
     Indices,
-    Subsets,
+    Matching,
     as_array,
     as_points,
     check_length,
@@ -71,7 +67,7 @@ def manifold_fraction(
     manifold: Manifold | None = None,
     joint: Manifold | None = None,
     samples: int = 1000,
-    **drawing: Unpack[Subsets],
+    **matching: Unpack[Matching],
 ) -> ManifoldFraction:
     """Mix `samples` batches of `k` points and measure how far from the manifold they fall.
 
@@ -85,7 +81,7 @@ def manifold_fraction(
             or many points of the manifold. By default `X` itself.
         joint: the manifold of features and targets side by side, `(m, d + c)`.
         samples: number of batches.
-        drawing: `disjoint` and `generator`, as in `matched_subsets`.
+        matching: `disjoint`, `pairing` and `generator`, as in `matched_subsets`.
 
     >>> X = np.linspace(0, 1, 50)[:, None]
     >>> manifold_fraction(X, k=8, eps=0.02, samples=10).features
@@ -100,8 +96,8 @@ def manifold_fraction(
         spaces.append((both, _distance(both if joint is None else joint)))
 
     near: list[list[Array]] = [[] for _ in spaces]
-    for first, second in matched_subsets(features, k, samples, **drawing):
-        lam = Beta(alpha).sample((len(first), 1, 1), drawing.get("generator")).cpu().numpy()
+    for first, second in matched_subsets(features, k, samples, **matching):
+        lam = Beta(alpha).sample((len(first), 1, 1), matching.get("generator")).cpu().numpy()
         for (points, distance), parts in zip(spaces, near, strict=True):
             mixed = lam * points[first] + (1 - lam) * points[second]
             inside = distance(mixed.reshape(-1, points.shape[1])) < eps
@@ -147,13 +143,18 @@ class MatchedDistances:
 
 
 def matched_distances(
-    X: Source, ks: Sequence[int], samples: int = 200, **drawing: Unpack[Subsets]
+    X: Source,
+    ks: Sequence[int],
+    samples: int = 200,
+    *,
+    disjoint: bool = False,
+    generator: Generator | None = None,
 ) -> MatchedDistances:
     """Measure the mean squared distance of matched points, from `samples` batches for each k.
 
-    `X` is a data set `(n, d)`, of which k-subsets are drawn, or a function that draws so many
-    fresh points of a distribution. The rates are those of a distribution. A data set shows
-    them for k well below n. `drawing` is `disjoint` and `generator`, as in `matched_subsets`.
+    `X` is a data set `(n, d)` or a function that draws so many fresh points. The rates are those of
+    a distribution; a data set shows them for k well below n. The other arguments are those of
+    `matched_subsets`.
 
     >>> distances = matched_distances(np.random.default_rng(0).random((200, 1)), (1, 16))
     >>> bool(distances.mean[1] < distances.mean[0])    # matched points are nearer
@@ -162,23 +163,20 @@ def matched_distances(
     distances = []
     for k in ks:
         if callable(X):
-            means = np.concatenate([_fresh_distance(X, k) for _ in range(samples)])
+            batches = (as_points(X(k)).double().cpu()[None] for _ in range(2 * samples))
+            matches = (match_rows(first, next(batches)) for first in batches)
+            means = np.concatenate([square.mean(1) for _, square in matches])
         else:
-            blocks = optimal_blocks(as_points(X), k, samples, **drawing)
+            points = as_points(X)
+            blocks = optimal_blocks(points, k, samples, disjoint=disjoint, generator=generator)
             means = np.concatenate([block.square_distance for block in blocks])
         distances.append(Measured.of(means))
     mean, error = np.array([(one.value, one.error) for one in distances]).T
     return MatchedDistances(np.asarray(ks), mean, error)
 
 
-def _fresh_distance(draw: Callable[[int], ArrayLike], k: int) -> Array:
-    """Mean squared distance of a matching of two batches of fresh points, `(1,)`."""
-    first, second = (as_points(draw(k)).double().cpu()[None] for _ in range(2))
-    return np.asarray(match_rows(first, second)[1].mean(1))
-
-
 def expected_rate(k: ArrayLike, dimension: int, clusters: int = 1) -> Array:
-    """The rate at which the mean matched squared distance falls, up to a constant.
+    """Return the rate at which the mean matched squared distance falls with `k`, up to a constant.
 
     It is 1/k, log k / k or k^(-2/d) for `dimension` d = 1, 2 or more. With several `clusters`
     it is at most as fast as k^(-1/2).
@@ -199,7 +197,7 @@ def expected_rate(k: ArrayLike, dimension: int, clusters: int = 1) -> Array:
 
 
 def fitted_slope(x: ArrayLike, y: ArrayLike, error: ArrayLike | None = None) -> Measured:
-    """Slope of log `y` against log `x`, weighted by the standard `error` of y if it is given.
+    """Return the slope of log `y` against log `x`, weighted by the standard `error` of y.
 
     The slope is 1 if x is the right rate of y, and the exponent if x is k.
 

@@ -1,8 +1,8 @@
 """The matching distribution D_i: how often each point is the partner of point i.
 
-D_i is the distribution of the partner of x_i when a random k-subset that holds i is matched with
+D_i is the distribution of the partner of x_i when a random k-subset that contains i is matched with
 a second random k-subset (section 4 of the paper). There are too many subsets to enumerate, so
-matchings are drawn. The rest of `kmixup.theory` is built on the draws of this module.
+matchings are drawn. The rest of `kmixup.theory` builds on the draws of this module.
 """
 
 from __future__ import annotations
@@ -28,26 +28,12 @@ Indices = NDArray[np.int64]
 Data = ArrayLike | Tensor
 
 
-class Subsets(TypedDict, total=False):
-    """How two k-subsets are drawn, an option of all instruments.
-
-    Attributes:
-        disjoint: whether the two have no common point, as inside one batch; independent if False.
-        generator: source of all draws.
-    """
+class Matching(TypedDict, total=False):
+    """How two k-subsets are drawn and matched; `matched_subsets` explains the options."""
 
     disjoint: bool
-    generator: Generator | None
-
-
-class Matching(Subsets, total=False):
-    """How two k-subsets are drawn and matched.
-
-    Attributes:
-        pairing: how they are matched, `Optimal` or `Nearest`.
-    """
-
     pairing: type[Pairing]
+    generator: Generator | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +42,7 @@ class MatchingDistribution:
 
     Attributes:
         points: the data, `(n, d)`.
-        probability: of every point to be the partner, `(n,)`. A point that was never the
-            partner has 0, which means less than about 3 / `samples`.
+        probability: of every point to be the partner, `(n,)`; 0 is below about 3 / `samples`.
         error: standard error of each probability, `(n,)`.
         samples: number of matchings.
     """
@@ -68,11 +53,11 @@ class MatchingDistribution:
     samples: int
 
     def mean(self) -> Array:
-        """The local mean, `(d,)`."""
+        """Return the local mean, `(d,)`."""
         return self.probability @ self.points
 
     def covariance(self) -> Array:
-        """The local covariance, `(d, d)`."""
+        """Return the local covariance, `(d, d)`."""
         met = self.probability > 0
         gap = self.points[met] - self.mean()
         return np.asarray((self.probability[met, None] * gap).T @ gap)
@@ -101,27 +86,22 @@ class MatchingDistributions:
         return MatchingDistribution(self.points, probability, error, int(self.samples[i]))
 
     def mean(self) -> Array:
-        """Local mean of every point, `(n, d)`; NaN for a point that took part in no matching."""
+        """Return the local means, `(n, d)`; NaN for a point that took part in no matching."""
         mean = np.asarray(self.probability @ self.points)
         mean[self.samples == 0] = np.nan
         return mean
 
     def covariance(self) -> Array:
-        """Local covariance of every point, `(n, d, d)`."""
+        """Return the local covariances, `(n, d, d)`."""
         return np.stack([self[i].covariance() for i in range(len(self.points))])
 
 
 def matching_distribution(
     X: Data, i: int, k: int = 32, samples: int = 1000, **matching: Unpack[Matching]
 ) -> MatchingDistribution:
-    """Estimate D_i of point `i` of `X` from `samples` matchings of subsets that hold it.
+    """Estimate D_i of point `i` of `X` from `samples` matchings of subsets that contain it.
 
-    Args:
-        X: points `(n, d)`.
-        i: the index of the point.
-        k: size of a subset.
-        samples: number of matchings.
-        matching: `disjoint`, `generator` and `pairing`; see `Matching`.
+    The other arguments are those of `matched_subsets`.
 
     >>> X = np.array([[0.], [1.], [8.], [9.]])
     >>> D = matching_distribution(X, 0, k=2, samples=200)
@@ -156,8 +136,7 @@ def matching_distributions(
     """Estimate D_i of all points of `X` at once, from `samples` matchings.
 
     A point takes part in about `samples` · k / n matchings. Memory grows with the number of
-    different pairs that are matched, at most `samples` · k. The arguments are those of
-    `matching_distribution`.
+    different pairs, at most `samples` · k. The arguments are those of `matched_subsets`.
 
     >>> X = np.array([[0.0], [1.0], [8.0], [9.0]])
     >>> D = matching_distributions(X, k=4, samples=10)    # all points: each is its own partner
@@ -167,11 +146,10 @@ def matching_distributions(
     from scipy.sparse import csr_array  # on first use: it loads slowly
 
     points = as_points(X)
-    n = len(points)
-    count = csr_array((n, n), dtype=np.float64)
+    count = csr_array((len(points), len(points)), dtype=np.float64)
     for first, second in matched_subsets(points, k, samples, **matching):
-        ones = np.ones(first.size)
-        count = count + csr_array((ones, (first.ravel(), second.ravel())), shape=(n, n))
+        places = first.ravel(), second.ravel()
+        count = count + csr_array((np.ones(first.size), places), shape=count.shape)
     total = np.asarray(count.sum(axis=1)).astype(np.int64)
     per_entry = np.repeat(total, np.diff(count.indptr))
     probability, error = count.copy(), count.copy()
@@ -191,8 +169,17 @@ def matched_subsets(
 ) -> Iterator[tuple[Indices, Indices]]:
     """Draw `samples` pairs of k-subsets and match them, some at a time.
 
-    Yields two arrays `(m, k)` of indices into `X`, whose m add up to `samples`. Entries in the same
-    place are partners. The arguments are those of `matching_distribution`.
+    Args:
+        X: points `(n, d)`.
+        k: size of a subset.
+        samples: number of pairs of subsets.
+        disjoint: whether the two have no common point, as inside one batch; independent if False.
+        pairing: how they are matched, `Optimal` or `Nearest`.
+        generator: source of all draws.
+
+    Returns:
+        An iterator over two arrays `(m, k)` of indices into `X`, with partners in the same place.
+        All m add up to `samples`.
 
     >>> X = np.array([[0.0], [1.0], [8.0], [9.0]])
     >>> for first, second in matched_subsets(X, k=4, samples=2):
@@ -201,33 +188,38 @@ def matched_subsets(
     """
     points = as_points(X)
     check_draws(len(points), k, samples, disjoint)
-    size = len(points), k, samples
     most = _blocks_at_once(points, k)
-    draws = chunked_subset_pairs(*size, most=most, disjoint=disjoint, generator=generator)
-    for first, second in draws:
+    for first, second in chunked_subset_pairs(
+        len(points), k, samples, most=most, disjoint=disjoint, generator=generator
+    ):
         yield first.numpy(), match_subsets(points, first, second, pairing)
 
 
 def optimal_blocks(
-    points: Tensor, k: int, samples: int, **drawing: Unpack[Subsets]
+    points: Tensor,
+    k: int,
+    samples: int,
+    *,
+    disjoint: bool = False,
+    generator: Generator | None = None,
 ) -> Iterator[MatchedBlocks]:
     """Yield the draws of `matched_subsets`, matched in float64, with the partners' distances."""
-    check_draws(len(points), k, samples, drawing.get("disjoint", False))
-    most = _blocks_at_once(points, k)
-    return matched_blocks(points.double().cpu(), k, samples, most=most, **drawing)
+    check_draws(len(points), k, samples, disjoint)
+    most, rows = _blocks_at_once(points, k), points.double().cpu()
+    return matched_blocks(rows, k, samples, most=most, disjoint=disjoint, generator=generator)
 
 
 def match_subsets(
     points: Tensor, first: Tensor, second: Tensor, pairing: type[Pairing] = Optimal
 ) -> Indices:
-    """Partner in `second[m]` of every entry of `first[m]`: indices `(m, k)` into `points`."""
+    """Return the partner in `second[m]` of every entry of `first[m]`, `(m, k)`."""
     a, b = (points[index.flatten().to(points.device)] for index in (first, second))
     rows = pairing(first.shape[1])(a, b).cpu()
     return second.flatten()[rows].view_as(first).numpy()
 
 
 def as_points(X: Data) -> Tensor:
-    """NumPy or torch samples as floating-point rows `(n, d)`."""
+    """Return NumPy or torch samples as floating-point rows `(n, d)`."""
     points = torch.as_tensor(X).detach()
     if points.dim() == 0 or not len(points):
         raise ValueError(f"X must hold at least one sample, got shape {tuple(points.shape)}")
@@ -236,7 +228,7 @@ def as_points(X: Data) -> Tensor:
 
 
 def as_array(X: Data) -> Array:
-    """Samples as rows `(n, d)` of a NumPy array in float64."""
+    """Return samples as rows `(n, d)` of a NumPy array in float64."""
     return as_points(X).double().cpu().numpy()
 
 
@@ -257,6 +249,6 @@ def check_draws(n: int, k: int, samples: int, disjoint: bool) -> None:
 
 
 def _blocks_at_once(points: Tensor, k: int) -> int:
-    """How many pairs of k-subsets fit into the memory for one chunk."""
+    """Return how many pairs of k-subsets fit into the memory for one chunk."""
     n, d = points.shape
     return max(1, CHUNK // (2 * k * d + k * k + n))

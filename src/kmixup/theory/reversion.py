@@ -1,16 +1,10 @@
 """k-mixup as a step towards a local mean, then noise (the paper's appendix).
 
-A k-subset γ is matched with all k-subsets ζ. Point x of γ has the partner R, which depends on
-ζ. The mixed point is θ x + (1 - θ) R, where θ = max(lam, 1 - lam) and lam is from
-Beta(alpha, alpha). Write x̄ = E_ζ R and θ̄ = E θ. Then the mixed point is x̃ + δ, with
-
-    x̃ = x̄ + θ̄ (x - x̄),        the point, moved towards the mean of its partners,
-    δ = (θ - θ̄) x + (1 - θ) R - (1 - θ̄) x̄,        of mean zero,
-
-and the targets become ỹ + ε in the same way. The paper's lemma on E δδᵀ leaves open what its Σ is
-the covariance of: it is an identity exactly if Σ = θ̄² Cov_ζ(R), the covariance of the reverted
-partners of one point of γ. And x̄ is not the mean of D_i, as the paper says: it depends on all
-points of γ, which compete for the partners (`local_means`). `docs/theory.md` has the derivation.
+A k-subset γ is matched with all k-subsets ζ. Point x of γ has the partner R, which depends on ζ,
+and the mixed point is θ x + (1 - θ) R, where θ = max(lam, 1 - lam). With x̄ = E_ζ R and θ̄ = E θ it
+is x̃ + δ, where x̃ = x̄ + θ̄ (x - x̄) is the point moved towards the mean of its partners, and δ is
+noise of mean zero. The targets become ỹ + ε in the same way. `docs/evidence/theory.md` has the
+derivation, and what the paper's lemma and its x̄ must mean to be right.
 """
 
 from __future__ import annotations
@@ -26,14 +20,7 @@ from torch import Generator, Tensor
 from kmixup.coefficient import Beta
 from kmixup.measured import standard_error
 from kmixup.sampling import subsets
-from kmixup.theory.matching import (
-    Array,
-    Data,
-    as_array,
-    as_points,
-    check_length,
-    match_subsets,
-)
+from kmixup.theory.matching import Array, Data, as_array, as_points, check_length, match_subsets
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,16 +73,15 @@ class MeanReversion:
         return mean_x + theta * (self.x - mean_x), mean_y + theta * (self.y - mean_y)
 
     def perturbations(self, theta: ArrayLike) -> tuple[Array, Array]:
-        """δ `(samples, k, d)` and ε `(samples, k, c)`, for a single θ or for a θ for each ζ."""
+        """Return δ `(samples, k, d)` and ε `(samples, k, c)`, for one `theta` or one per ζ."""
         t, mean_t = np.asarray(theta, dtype=np.float64), self.theta
         t = t[:, None, None] if t.ndim else t
 
-        def side(x: Array, partner: Array, mean: Array) -> Array:
+        def noise(x: Array, partner: Array) -> Array:
+            mean = partner.mean(0)
             return np.asarray((t - mean_t) * x + (1 - t) * partner - (1 - mean_t) * mean)
 
-        sides = zip((self.x, self.y), (self.partner_x, self.partner_y), self.means, strict=True)
-        delta, epsilon = (side(*of) for of in sides)
-        return delta, epsilon
+        return noise(self.x, self.partner_x), noise(self.y, self.partner_y)
 
     def loss(
         self,
@@ -103,7 +89,7 @@ class MeanReversion:
         criterion: Callable[[Tensor, Tensor], Tensor],
         theta: ArrayLike,
     ) -> float:
-        """Mean of `criterion(f(x̃ + δ), ỹ + ε)` over γ and ζ: the theorem's form of the loss.
+        """Return the mean of `criterion(f(x̃ + δ), ỹ + ε)` over γ and ζ at `theta`.
 
         `f` takes and returns float64 batches. `criterion` returns the mean over a batch.
         """
@@ -115,7 +101,7 @@ class MeanReversion:
             return float(criterion(f(points), targets))
 
     def covariances(self) -> Covariances:
-        """The lemma's right-hand sides, with Σ = θ̄² Cov_ζ of the partners."""
+        """Return the lemma's right-hand sides, with Σ = θ̄² Cov_ζ of the partners."""
         variance, theta = Beta(self.alpha).folded_variance, self.theta
         nu = variance + (1 - theta) ** 2
         gaps = [r - m for r, m in zip(self.reverted, self.means, strict=True)]
@@ -131,17 +117,15 @@ class MeanReversion:
     def sampled_covariances(
         self, generator: Generator | None = None
     ) -> tuple[Covariances, Covariances]:
-        """The lemma's left-hand sides, with a θ drawn for every ζ, and their standard errors."""
+        """Return the lemma's left-hand sides, for a θ drawn for every ζ, and standard errors."""
         lam = Beta(self.alpha).sample((len(self.partner_x),), generator).cpu().numpy()
         delta, epsilon = self.perturbations(np.maximum(lam, 1 - lam))
-
-        def side(a: Array, b: Array) -> tuple[Array, Array]:
-            products = a[:, :, :, None] * b[:, :, None, :]
-            return products.mean(0), standard_error(products)
-
-        sides = [side(delta, delta), side(epsilon, epsilon), side(delta, epsilon)]
-        value, error = (Covariances(*matrices) for matrices in zip(*sides, strict=True))
-        return value, error
+        products = [
+            a[:, :, :, None] * b[:, :, None, :]
+            for a, b in ((delta, delta), (epsilon, epsilon), (delta, epsilon))
+        ]
+        value = Covariances(*(product.mean(0) for product in products))
+        return value, Covariances(*map(standard_error, products))
 
 
 def mean_reversion(
@@ -154,7 +138,7 @@ def mean_reversion(
     others: ArrayLike | None = None,
     generator: Generator | None = None,
 ) -> MeanReversion:
-    """Mean reversion of the points of one subset.
+    """Match one subset with many others, for the mean reversion of its points.
 
     Args:
         X: features `(n, d)`.
@@ -186,11 +170,10 @@ def mean_reversion(
 
 @dataclass(frozen=True, eq=False)
 class LocalMeans:
-    """x̄ of one point, for several subsets γ that hold it. Returned by `local_means`.
+    """x̄ of one point, for several subsets γ that contain it. Returned by `local_means`.
 
     Attributes:
-        mean: x̄ for each subset, `(subsets, d)`. The average over subsets estimates the mean
-            of D_i.
+        mean: x̄ for each subset, `(subsets, d)`. Their average estimates the mean of D_i.
         error: standard error of each number, `(subsets, d)`.
     """
 
@@ -207,7 +190,9 @@ def local_means(
     samples: int = 1000,
     generator: Generator | None = None,
 ) -> LocalMeans:
-    """Estimate x̄ of point `i` for `subsets` random γ that hold it, each from `samples` matchings.
+    """Estimate x̄ of point `i` of `X` for random k-subsets γ that contain it.
+
+    There are `subsets` of them, each with `samples` matchings. All draws are from `generator`.
 
     >>> X = np.arange(8.0)[:, None]
     >>> local_means(X, 0, k=2, subsets=3, samples=20, generator=torch.Generator()).mean.shape
@@ -222,7 +207,6 @@ def local_means(
         others = torch.randperm(n - 1, generator=generator)[: k - 1]
         own = torch.cat([torch.tensor([i]), others + (others >= i)])
         of = mean_reversion(points, points, own.numpy(), samples=samples, generator=generator)
-        partner = of.partner_x[:, 0]
-        means.append(partner.mean(0))
-        errors.append(standard_error(partner))
+        means.append(of.means[0][0])
+        errors.append(standard_error(of.partner_x[:, 0]))
     return LocalMeans(np.stack(means), np.stack(errors))

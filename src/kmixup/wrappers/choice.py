@@ -39,10 +39,6 @@ class BySample(Mixed):
     """Rows of several mixed batches: row i is that of `results[chosen[i]]`.
 
     `region` and `points` are those of the first result.
-
-    Attributes:
-        results: the batch as mixed by every mixer.
-        chosen: the number of the result for every row, `(n,)`.
     """
 
     results: Sequence[Mixed] = field(kw_only=True)
@@ -81,7 +77,9 @@ class BySample(Mixed):
 
 
 class Choice(Mixing):
-    """Choose one of several mixers at random. alpha, prob and the like are their own.
+    """Choose one of several mixers at random, for every batch or every sample.
+
+    Settings such as alpha and prob are those of the mixers.
 
     Args:
         mixers: to choose among.
@@ -109,22 +107,19 @@ class Choice(Mixing):
                 "mixers must have at least one entry, e.g. Choice([KMixup(), CutMix()])"
             )
         weights = [1.0] * len(mixers) if weights is None else [float(w) for w in weights]
-        if len(weights) != len(mixers):
-            raise ValueError(
-                f"weights must have one entry for each of the {len(mixers)} mixers, "
-                f"got {len(weights)}"
-            )
         total = sum(weights)
-        if not (min(weights) >= 0 and 0 < total < float("inf")):
-            raise ValueError(f"weights must be 0 or more, and not all 0, got {weights}")
+        if len(weights) != len(mixers) or not (min(weights) >= 0 and 0 < total < float("inf")):
+            raise ValueError(
+                f"weights must have one number for each of the {len(mixers)} mixers, 0 or more and "
+                f"not all 0, got {weights}"
+            )
         if per not in get_args(ChoicePer):
             raise ValueError(f"per must be one of {get_args(ChoicePer)}, got {per!r}")
         self.mixers = nn.ModuleList(mixers)
         self.odds = tuple(weight / total for weight in weights)
         self.per = per
-        self.needs_loss = any(mixer.needs_loss for mixer in mixers)
-        self.encodes_clean = any(mixer.encodes_clean for mixer in mixers)
-        self.remembers = any(mixer.remembers for mixer in mixers)
+        for name in ("needs_loss", "encodes_clean", "remembers"):
+            setattr(self, name, any(getattr(mixer, name) for mixer in mixers))
         for module in self.modules():
             if isinstance(module, Mixing) and module.generator is None:
                 module._source = self._source
@@ -138,7 +133,7 @@ class Choice(Mixing):
         super().__setattr__(name, value)
 
     def encode_clean(self, x: Nest) -> Nest:
-        encoded = [mixer.encode_clean(x) for mixer in self._mixers()]
+        encoded = [mixer.encode_clean(x) for mixer in self._mixers]
         shapes = [over(lambda entry: getattr(entry, "shape", None), each) for each in encoded]
         if any(shape != shapes[0] for shape in shapes):
             raise ValueError(
@@ -149,10 +144,10 @@ class Choice(Mixing):
 
     @property
     def block_size(self) -> int:
-        return max(mixer.block_size for mixer in self._mixers())
+        return max(mixer.block_size for mixer in self._mixers)
 
     def mixes(self, entry: object) -> bool:
-        return all(mixer.mixes(entry) for mixer in self._mixers())
+        return all(mixer.mixes(entry) for mixer in self._mixers)
 
     def sample(
         self, n: int, shape: tuple[int, ...] = (), **options: Unpack[SampleOptions]
@@ -161,43 +156,39 @@ class Choice(Mixing):
             return None
         generator = (options.get("source") or self._source).here()
         odds = torch.tensor(self.odds, device=device_of(generator))
-
-        def inner(mixer: Mixing) -> AnyDraw:
-            return mixer.sample(n, shape, **options)
-
         if self.per == "sample":
             each = odds.multinomial(n, replacement=True, generator=generator).cpu()
-            return ChoiceDraw(each, tuple(map(inner, self._mixers())))
+            draws = tuple(mixer.sample(n, shape, **options) for mixer in self._mixers)
+            return ChoiceDraw(each, draws)
         chosen = int(odds.multinomial(1, generator=generator))
-        return ChoiceDraw(chosen, (inner(self._mixers()[chosen]),))
+        return ChoiceDraw(chosen, (self._mixers[chosen].sample(n, shape, **options),))
 
     def mix_batch(self, batch: Batch, draw: ChoiceDraw | None) -> Mixed:
         if draw is None:
-            return self._mixers()[0].mix_batch(batch, None)
+            return self._mixers[0].mix_batch(batch, None)
         if isinstance(draw.chosen, int):
-            return self._mixers()[draw.chosen].mix_batch(batch, draw.draws[0])
-        pairs = zip(self._mixers(), draw.draws, strict=True)
+            return self._mixers[draw.chosen].mix_batch(batch, draw.draws[0])
+        pairs = zip(self._mixers, draw.draws, strict=True)
         results = [mixer.mix_batch(batch, part) for mixer, part in pairs]
         return _by_sample(results, draw.chosen[: batch.n])  # not of samples of a memory
 
     def remember(self, batch: Batch) -> None:
-        for mixer in self._mixers():
+        for mixer in self._mixers:
             mixer.remember(batch)
 
+    @property
     def _mixers(self) -> list[Mixing]:
         return [cast(Mixing, mixer) for mixer in self.mixers]
 
     def __repr__(self) -> str:
-        mixers = (
-            f"{odds:.3g}: {mixer}" for odds, mixer in zip(self.odds, self.mixers, strict=True)
-        )
+        pairs = zip(self.odds, self.mixers, strict=True)
+        mixers = ", ".join(f"{odds:.3g}: {mixer}" for odds, mixer in pairs)
         seeded = "" if self.generator is None else ", generator=torch.Generator()"
-        return f"Choice({', '.join(mixers)}{seeded})"
+        return f"Choice({mixers}{seeded})"
 
 
 def _by_sample(results: Sequence[Mixed], chosen: Tensor) -> BySample:
     first, n = results[0], len(chosen)
-    device = first.partner.device
 
     def rows(*entries: Any) -> Any:
         return _select(entries, chosen) if isinstance(entries[0], Tensor) else entries[0]
@@ -209,7 +200,7 @@ def _by_sample(results: Sequence[Mixed], chosen: Tensor) -> BySample:
         every(lambda result: result.x),
         (every(lambda result: result.targets[0]), every(lambda result: result.targets[1])),
         every(lambda result: result.partner),
-        every(lambda result: result.lam.to(device).expand(n)),
+        every(lambda result: result.lam.to(first.partner.device).expand(n)),
         first.region,
         first.num_classes,
         first.ignore_index,

@@ -35,7 +35,7 @@ class BesideClean(Mixed):
 
     @cached_property
     def y(self) -> Nest:
-        return over(lambda mixed, clean: torch.cat([mixed, clean]), self.mixed.y, self._clean.y)
+        return over(_below, self.mixed.y, self._clean.y)
 
     @cached_property
     def distance(self) -> Tensor:
@@ -48,11 +48,9 @@ class BesideClean(Mixed):
 
     def loss(self, criterion: Criterion, logits: Any) -> Tensor:
         """Return the losses of both halves, or the mean of the two if the criterion averages."""
-        n = self._n
-        top, bottom = (
-            half.loss(criterion, over(lambda rows: rows.narrow(0, start, n), logits))  # noqa: B023
-            for half, start in ((self.mixed, 0), (self._clean, n))
-        )
+        n = len(self.mixed.partner)
+        top = self.mixed.loss(criterion, over(lambda rows: rows.narrow(0, 0, n), logits))
+        bottom = self._clean.loss(criterion, over(lambda rows: rows.narrow(0, n, n), logits))
         loss = torch.cat([top, bottom]) if top.dim() else (top + bottom) / 2
         return loss if self.penalty is None else loss + self.penalty
 
@@ -60,14 +58,10 @@ class BesideClean(Mixed):
         top, bottom = logits.chunk(2)
         return torch.cat([self.mixed.agreement(top), self._clean.agreement(bottom)])
 
-    @property
-    def _n(self) -> int:
-        return len(self.mixed.partner)
-
     @cached_property
     def _clean(self) -> Mixed:
         """The clean half."""
-        n = self._n
+        n = len(self.mixed.partner)
         y = over(lambda rows: rows.narrow(0, n, n), self.targets[0])
         itself = torch.arange(n, device=self.partner.device)
         # one lam for all of them, so that any criterion will do
@@ -75,28 +69,24 @@ class BesideClean(Mixed):
         return Mixed(None, (y, y), itself, lam, None, self.num_classes, self.ignore_index)
 
 
-def beside_clean(mixed: Mixed, x: Nest, y: Nest, penalty: Tensor | None = None) -> BesideClean:
-    """Return a mixed batch with the clean batch `x`, `y` below it.
-
-    Raises:
-        TypeError: if an entry of `x` is not a tensor with one row per sample.
-    """
+def beside_clean(mixed: Mixed, clean: Mixed, penalty: Tensor | None = None) -> BesideClean:
+    """Return a mixed batch with the clean batch below it."""
     n, device = len(mixed.partner), mixed.partner.device
 
-    def inputs(entry: object, clean: object) -> Tensor:
-        if not isinstance(entry, Tensor) or not isinstance(clean, Tensor) or len(clean) != n:
-            what = tuple(clean.shape) if isinstance(clean, Tensor) else type(clean).__name__
+    def inputs(entry: object, below: object) -> Tensor:
+        if not isinstance(entry, Tensor) or not isinstance(below, Tensor) or len(below) != n:
+            what = tuple(below.shape) if isinstance(below, Tensor) else type(below).__name__
             raise TypeError(
                 "clean rows below mixed rows need tensors with one row for each of the "
                 f"{n} samples in all entries of x, got {what}: leave that entry out"
             )
-        return joined(entry, clean)
+        return joined(entry, below)
 
     second = len(mixed.points[1][0])
-    own, their = (over(lambda *rows: torch.cat(rows), side, y) for side in mixed.targets)
+    own, their = (over(_below, side, clean.targets[0]) for side in mixed.targets)
     lam = mixed.lam.to(device).expand(n)
     return BesideClean(
-        x=over(inputs, mixed.x, x),
+        x=over(inputs, mixed.x, clean.x),
         targets=(own, their),
         partner=torch.cat([mixed.partner, second + torch.arange(n, device=device)]),
         lam=torch.cat([lam, torch.ones_like(lam)]),
@@ -128,5 +118,8 @@ class WithClean(Wrapper):
         mixed = self.mixer.mix_batch(batch, draw)
         if isinstance(mixed, Unmixed):
             return mixed
-        clean = self.mixer.mix_batch(batch, None)
-        return beside_clean(mixed, clean.x, clean.targets[0])
+        return beside_clean(mixed, self.mixer.mix_batch(batch, None))
+
+
+def _below(top: Tensor, bottom: Tensor) -> Tensor:
+    return torch.cat([top, bottom])

@@ -14,7 +14,9 @@ from torch.utils import _pytree as pytree
 from kmixup.compiling import eager, hooks_guarded
 from kmixup.features import Features, compute_features
 from kmixup.matching import warn_short
-from kmixup.methods import AdaMixup, AutoMix, KMixup
+from kmixup.methods.adamixup import AdaMixup
+from kmixup.methods.automix import AutoMix
+from kmixup.methods.kmixup import KMixup
 from kmixup.mixed import Mixed
 from kmixup.mixer import AnyDraw, Mixing
 from kmixup.nests import Nest, batch_length
@@ -38,40 +40,32 @@ class HiddenDraw:
 
 
 class HiddenMixup(nn.Module):
-    """Mix the output of a randomly drawn layer of any network.
+    """Manifold mixup: mix the output of a randomly drawn layer of any network.
 
     With random pairs (`k=1`) this is manifold mixup (Verma et al. 2019), with a larger
     k its pairs are matched by optimal transport on the output of the layer, detached.
 
+    The layer's output may be a tensor, or a tuple or dict of which all floating-point
+    tensors `(n, ...)` are mixed. A layer that is called several times is mixed once, the first
+    time. In `.eval()` mode network and targets are unchanged: `logits, _ = hidden(x)`;
+    `hidden.mixer.eval()` ends only the mixing.
+
+    The network is a submodule: `parameters()`, `to()` and `state_dict()` (under `net.`) reach
+    it, and DistributedDataParallel may wrap the network or this module. Compile the network,
+    not this module, and call the network only through this module: the compiler ignores hooks
+    that are added later. Checkpointing must not recompute the mixed layer.
+
     Args:
         net: the network. It is not changed: a forward hook exists during a call only.
-        layers: names of its modules, as in `net.named_modules()`; "" is the input. Each
-            call draws one name, all equally likely; a name that is listed twice is twice as
-            likely. Names need no prefix for wrappers (compiled, distributed).
-        mixer: how to mix, e.g. `LocalMixup(...)`; by default `KMixup(**options)`. Its generator
-            also draws the layer. Mixers that need importance or learn with the network are for
-            the input, `layers=[""]`.
+        layers: names of its modules, as in `net.named_modules()`; "" is the input. Each call draws
+            one of them. Names need no prefix for wrappers (compiled, distributed).
+        mixer: how to mix; by default `KMixup(**options)`. Its generator also draws the layer.
+            Mixers that need importance or learn with the network are for `layers=[""]`.
         options: those of `KMixup`.
 
     >>> net = nn.Sequential(nn.Flatten(), nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, 10))
     >>> hidden = HiddenMixup(net, layers=["", "1"], k=16, alpha=1.0, num_classes=10)
     >>> logits, y = hidden(torch.randn(128, 1, 28, 28), torch.randint(10, (128,)))
-
-    The layer's output may be a tensor, or a tuple or dict of which all floating-point
-    tensors `(n, ...)` are mixed and the rest stays as it is. A layer that is called
-    several times is mixed once, the first time. In `.eval()` mode the network runs unchanged and
-    targets are returned unchanged, or None if there are none: `logits, _ = hidden(x)`.
-    `hidden.mixer.eval()` ends only the mixing.
-
-    Batch norm sees one batch, and its running statistics one update: before the mixed
-    layer of clean activations, after it of mixed ones, as in manifold mixup.
-
-    The network is a submodule: `parameters()`, `to()` and `state_dict()` (under `net.`) reach
-    it, and DistributedDataParallel may wrap the network or this module. Compile the network,
-    not this module, and call the network only through this module: the compiler ignores hooks
-    that are added after a call without them, and a pass in which nothing was mixed is an error.
-    Checkpointing must not recompute the mixed layer: choose a layer outside of checkpointed
-    segments.
     """
 
     def __init__(
@@ -106,7 +100,14 @@ class HiddenMixup(nn.Module):
     def forward(
         self, x: Nest, y: Nest = None, *args: Any, features: Features | None = None, **kwargs: Any
     ) -> tuple[Any, Nest]:
-        """Return the network's output and soft targets; see `draw` for the arguments."""
+        """Run the network on a batch and mix it at a layer.
+
+        Args:
+            x, y, args, features, kwargs: those of `draw`.
+
+        Returns:
+            The network's output and soft targets; targets are unchanged in `.eval()` mode.
+        """
         if not self.mixer.training:
             return self._run(x, *args, **kwargs), y
         self.mixer.check_targets_suffice()
@@ -117,7 +118,7 @@ class HiddenMixup(nn.Module):
     def draw(
         self, x: Nest, y: Nest = None, *args: Any, features: Features | None = None, **kwargs: Any
     ) -> tuple[Any, Mixed]:
-        """Return the network's output and a `Mixed` record.
+        """Run the network on a batch, mix it at a layer and return a `Mixed` record.
 
         Args:
             x: the first argument of the network; integers (token ids) only where no
@@ -127,7 +128,11 @@ class HiddenMixup(nn.Module):
                 an embedding, or a function of `x` that gives one.
             args, kwargs: further arguments of the network, handed on as they are.
 
-        `Mixed.x` is the mixed output of the layer, `Mixed.distance` is measured there.
+        Returns:
+            The network's output, and the mixed output of the layer as a record.
+
+        Raises:
+            RuntimeError: if the network did not call the layer.
         """
         n = batch_length(x if y is None else y)
         if self.mixer.training:
@@ -135,7 +140,7 @@ class HiddenMixup(nn.Module):
         return self.mix(x, y, self.sample(n), *args, features=features, **kwargs)
 
     def sample(self, n: int, *, source: Source | None = None) -> HiddenDraw:
-        """Draw the layer, and everything random for mixing a batch of `n` there."""
+        """Return a random layer and draws for mixing `n` samples there, from a `source`."""
         layer = 0
         if len(self.layers) > 1 and self.mixer.training:
             generator = (self.mixer._source if source is None else source).here()
@@ -153,7 +158,15 @@ class HiddenMixup(nn.Module):
         features: Features | None = None,
         **kwargs: Any,
     ) -> tuple[Any, Mixed]:
-        """Return the network's output, mixed with a given draw; see `draw` for the rest."""
+        """Run the network on a batch and mix it with given random draws.
+
+        Args:
+            x, y, args, features, kwargs: those of `HiddenMixup.draw`.
+            draw: what `sample` returned.
+
+        Returns:
+            The network's output, and the mixed output of the layer as a record.
+        """
         features = compute_features(features, x) if self.mixer.training else None
         name = self.layers[draw.layer]
         if name == "":
@@ -184,23 +197,22 @@ class HiddenMixup(nn.Module):
         if call is None or call.owner is not self or call.mixed is not None:
             return output
         leaves, structure = pytree.tree_flatten(output)
-        floats = [
-            i
+        floats = {
+            i: leaf
             for i, leaf in enumerate(leaves)
             if isinstance(leaf, Tensor) and leaf.is_floating_point()
-        ]
-        outputs = [leaves[i] for i in floats]
-        shapes, n = [tuple(output.shape) for output in outputs], call.n
-        if not shapes or any(shape[:1] != (n,) for shape in shapes):
+        }
+        shapes = [tuple(leaf.shape) for leaf in floats.values()]
+        if not shapes or any(shape[:1] != (call.n,) for shape in shapes):
             raise ValueError(
                 f"layer {call.layer!r} must put out floating-point tensors whose first dimension "
-                f"is the batch of {n}, got shapes {shapes}: choose another layer "
+                f"is the batch of {call.n}, got shapes {shapes}: choose another layer "
                 "(modules for sequences have batch_first=True)"
             )
-        alone = len(outputs) == 1  # a mixer may take one tensor only
-        entries = outputs[0] if alone else outputs
+        # a mixer may take one tensor only
+        entries = next(iter(floats.values())) if len(floats) == 1 else list(floats.values())
         mixed = self.mixer.mix(entries, call.y, call.draw, features=call.features)
-        for i, leaf in zip(floats, [mixed.x] if alone else mixed.x, strict=True):
+        for i, leaf in zip(floats, pytree.tree_leaves(mixed.x), strict=True):
             leaves[i] = leaf
         call.mixed = replace(mixed, x=pytree.tree_unflatten(leaves, structure))
         return call.mixed.x

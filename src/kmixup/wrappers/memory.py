@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, Unpack
@@ -20,7 +19,7 @@ from kmixup.nests import Mixes, Nest
 from kmixup.randomness import Source, device_of
 from kmixup.wrappers.wrapper import Wrapper
 
-Rows = dict[str, list[Tensor]]  # tensors (n, ...) of samples: inputs, targets, and others
+Rows = dict[str, Tensor]  # tensors (n, ...) of samples: inputs, targets, and others
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +41,8 @@ class Memory(Wrapper):
 
     A batch is filled with randomly drawn samples to a multiple of k and to 2k at least, so that
     whole blocks of k are matched. Only the samples of the batch itself are mixed; their partners
-    may come from the memory. The samples are at most `size / n` batches of n old. In a distributed
-    job every process has its own memory. It is part of `state_dict()`.
+    may come from the memory, which is part of `state_dict()`. In a distributed job every process
+    has its own memory.
 
     Args:
         mixer: the mixer inside.
@@ -78,7 +77,7 @@ class Memory(Wrapper):
             )
 
     def clear(self) -> None:
-        """Forget all samples."""
+        """Remove all samples."""
         self._rows: Rows = {}
         self._seen = 0
 
@@ -133,7 +132,7 @@ class Memory(Wrapper):
         return self.mixer.mix_batch(filled, draw.draw)
 
     def remember(self, batch: Batch) -> None:
-        """Keep the samples of a batch; the oldest entries are evicted."""
+        """Keep the samples of a `batch`; the oldest entries are evicted."""
         self.mixer.remember(batch)
         if self.training:
             with self._lock:
@@ -141,58 +140,51 @@ class Memory(Wrapper):
 
     def _filled(self, batch: Batch, places: Tensor) -> Batch:
         """The batch, and the second one if there is one, with samples of the memory below."""
-        own = self._below(_rows_of(batch, 0, self.mixes), places[0])
-        their = own
-        if batch.other is not None:
-            their = self._below(_rows_of(batch, 1, self.mixes), places[1])
+        own = their = self._below(_rows_of(batch, 0, self.mixes), places[0])
         other = batch.other
         if other is not None:
+            their = self._below(_rows_of(batch, 1, self.mixes), places[1])
             other = _replaced("x", other[0], their), _replaced("y", other[1], their)
-        features = (own["features"][0], their["features"][0]) if batch.features else None
-        importance = (own["importance"][0], their["importance"][0]) if batch.importance else None
         return replace(
             batch,
             x=_replaced("x", batch.x, own),
             y=_replaced("y", batch.y, own),
             other=other,
-            features=features,
-            importance=importance,
+            features=batch.features and (own["features"], their["features"]),
+            importance=batch.importance and (own["importance"], their["importance"]),
         )
 
     def _below(self, rows: Rows, places: Tensor) -> Rows:
         """The samples of a batch with those at `places` below."""
         self._check(rows)
-
-        def joint(own: Tensor, kept: Tensor) -> Tensor:
+        below = {}
+        for name, own in rows.items():
+            kept = self._rows[name]
             drawn = kept.index_select(0, places.to(kept.device))
-            return joined(own, drawn.to(own.device))
-
-        return _over(joint, rows, self._rows)
+            below[name] = joined(own, drawn.to(own.device))
+        return below
 
     def _add(self, rows: Rows) -> None:
-        rows = _over(lambda new: new.detach(), rows)
-        first = pytree.tree_leaves(rows)[0]
-        device = first.device if self.device is None else self.device
+        n = len(next(iter(rows.values())))
+        stop, last = self._seen + n, min(n, self.size)  # a batch may be larger than the memory
         if not self._rows:
-            self._rows = _over(
-                lambda new: torch.zeros(
-                    (self.size, *new.shape[1:]), dtype=new.dtype, device=device
-                ),
-                rows,
-            )
+            self._rows = {
+                name: new.new_zeros((self.size, *new.shape[1:]), device=self.device)
+                for name, new in rows.items()
+            }
         self._check(rows)
-        stop = self._seen + len(first)
-        last = min(len(first), self.size)  # of a batch that is larger than the memory
-        places = torch.arange(stop - last, stop, device=device) % self.size
-
-        def written(kept: Tensor, new: Tensor) -> Tensor:
-            # on the device where batches are now, should that have changed
-            return kept.to(device).index_copy_(0, places, new[len(new) - last :].to(device))
-
-        self._rows, self._seen = _over(written, self._rows, rows), stop
+        for name, new in rows.items():
+            device = self.device or new.device  # where batches are now, should that have changed
+            places = torch.arange(stop - last, stop, device=device) % self.size
+            kept = self._rows[name].to(device)
+            self._rows[name] = kept.index_copy_(0, places, new.detach()[n - last :].to(device))
+        self._seen = stop
 
     def _check(self, rows: Rows) -> None:
-        there, here = (_over(_kind, side) for side in (self._rows, rows))
+        there, here = (
+            {name: (tuple(row.shape[1:]), row.dtype) for name, row in side.items()}
+            for side in (self._rows, rows)
+        )
         if there != here:
             raise ValueError(
                 f"a batch must be like those in the memory, got samples of {here}, it holds "
@@ -202,7 +194,7 @@ class Memory(Wrapper):
     def get_extra_state(self) -> dict[str, Any] | None:
         if not self._rows:
             return None
-        rows = _over(lambda kept: kept.clone(), self._rows)  # they change with the next batch
+        rows = {name: kept.clone() for name, kept in self._rows.items()}
         return {"rows": rows, "seen": self._seen, "size": self.size}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
@@ -211,8 +203,10 @@ class Memory(Wrapper):
                 f"size must be that of the checkpoint, {state['size']}, got {self.size}: "
                 f"use size={state['size']}"
             )
-        device = self.device
-        self._rows = _over(lambda kept: kept.to(device or kept.device, copy=True), state["rows"])
+        self._rows = {
+            name: kept.to(self.device or kept.device, copy=True)
+            for name, kept in state["rows"].items()
+        }
         self._seen = state["seen"]
 
     def missing_extra_state(self) -> None:
@@ -224,42 +218,22 @@ class Memory(Wrapper):
 
 
 def _rows_of(batch: Batch, side: int, mixes: Mixes) -> Rows:
-    """Everything that partners need of the samples of one side of a batch."""
+    """Everything that partners need of the samples of one side of a batch, by its path."""
     x, y = (batch.x, batch.y) if side == 0 or batch.other is None else batch.other
-    return {
-        **_named("x", x, lambda entry: entry is x or mixes(entry)),
-        **_named("y", y, torch.is_tensor),
-        "features": [] if batch.features is None else [batch.features[side]],
-        "importance": [] if batch.importance is None else [batch.importance[side]],
-    }
-
-
-def _named(name: str, nest: Nest, keeps: Mixes) -> Rows:
-    """The entries of a nest that are kept, by their path.
-
-    >>> _named("x", {"a": torch.ones(1), "b": "c"}, torch.is_tensor)
-    {"x['a']": [tensor([1.])]}
-    """
-    if nest is None:
-        return {name: []}
-    entries, _ = pytree.tree_flatten_with_path(nest)
-    return {f"{name}{pytree.keystr(path)}": [entry] for path, entry in entries if keeps(entry)}
+    rows = {}
+    for name, nest in (("x", x), ("y", y)):
+        for path, entry in pytree.tree_flatten_with_path(nest)[0]:
+            if isinstance(entry, Tensor) and (nest is y or entry is x or mixes(entry)):
+                rows[f"{name}{pytree.keystr(path)}"] = entry
+    if batch.features is not None:
+        rows["features"] = batch.features[side]
+    if batch.importance is not None:
+        rows["importance"] = batch.importance[side]
+    return rows
 
 
 def _replaced(name: str, nest: Nest, rows: Rows) -> Nest:
-    """A nest with `rows` in place of the entries that `_named` returned."""
-    if nest is None:
-        return None
+    """A nest with `rows` in place of the entries that `_rows_of` returned."""
     return pytree.tree_map_with_path(
-        lambda path, entry: rows.get(f"{name}{pytree.keystr(path)}", [entry])[0], nest
+        lambda path, entry: rows.get(f"{name}{pytree.keystr(path)}", entry), nest
     )
-
-
-def _over(function: Callable[..., Any], *rows: Rows) -> Rows:
-    every: Rows = pytree.tree_map(function, *rows)
-    return every
-
-
-def _kind(tensor: Tensor) -> tuple[tuple[int, ...], torch.dtype]:
-    """What all tensors of a memory must have in common."""
-    return tuple(tensor.shape[1:]), tensor.dtype
