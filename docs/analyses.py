@@ -44,11 +44,12 @@ def recipes(grid: Grid) -> tuple[CellComparison, CellComparison]:
         return best_of([cell for cell in several if cell.alpha == old.alpha], seeds), old
 
     least = min(mixup, key=lambda cell: cell.paper or math.inf)
-    paper = printed_difference([cell for cell in several if cell.alpha == least.alpha], [least])
+    at_least = [cell for cell in several if cell.alpha == least.alpha]
+    paper, noise = printed_difference(at_least, [least])
     name = "mixup's best alpha, then the best k"
-    steps = CellComparison(name, "mixup", grid.rule, None, None, *paper, None, None)
+    steps = CellComparison(new=name, old="mixup", difference=None, paper=paper, noise=noise)
     at_one = [cell for cell in several if cell.alpha == 1]
-    simple = compare("alpha = 1 and the best k", at_one, "mixup", mixup, rule=grid.rule)
+    simple = compare(at_one, mixup, new="alpha = 1 and the best k", old="mixup")
     return simple, chosen_by(choose, (several, mixup), steps)
 
 

@@ -1,17 +1,21 @@
-"""Pictures of published rows: `python docs/evidence.py` draws them into docs/img.
+"""Pictures on the pages, as SVG for light and dark themes.
 
-`hero` shows random and matched pairs, and errors of mixup and k-mixup against alpha; `gains` the
-differences between ERM, mixup and k-mixup on every data set; `low_data` all errors against alpha on
-small training sets. Every picture carries its numbers as text, so that a test can
-compare them with the rows.
+`python docs/evidence.py` draws the pictures of published rows into docs/img. Each has its numbers
+as text, so that a test can compare them with the rows. `python docs/evidence.py NAME …` draws
+pictures by name, among them the figures of `kmixup figures` that are line art.
 """
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Callable, Iterator, Mapping
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from itertools import accumulate
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -24,9 +28,10 @@ from torch import Tensor
 from kmixup import KMixup
 from kmixup.lab.data.toy import DRAW
 from kmixup.lab.experiments.rows import read
+from kmixup.lab.figures import gallery
 from kmixup.lab.files import replace_content
 from kmixup.lab.paper.presets import PRESETS
-from kmixup.lab.plotting import BLACK, BLUE, FAINT, ORANGE, panels, png, shade, styled
+from kmixup.lab.plotting import BLACK, BLUE, RED, UNDATED, in_style, panels, shade, styled
 from kmixup.lab.report.cells import Cell, TableResult
 from kmixup.lab.report.comparisons import best_against_best
 from kmixup.lab.report.frame import results_of
@@ -34,6 +39,7 @@ from kmixup.lab.report.stats import PairedDifference, paired
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs/img"
+GREY = "#8c8c8c"  # seen on white and on black
 UCI = ("abalone", "arrhythmia", "cancer", "iris", "phishing")
 # tables of results by the names that they have in the picture
 DATA = {
@@ -42,22 +48,10 @@ DATA = {
     "MNIST, 5,000": ("mnist-5000", "mnist-5000"),
     "CIFAR-10, 5,000": ("cifar10-5000", "cifar10-5000-clean"),
 }
-# panels for small training sets, by the suffix of the table's name
-DIGITS = {
-    "test error, %": "",
-    "under noise of 64/255, %": "-noise-64",
-    "under FGSM of 16/255, %": "-fgsm-16",
-}
-PHOTOS = {
-    "test error as trained, %": "",
-    "with clean batch norm, %": "-clean",
-    "under noise of 16/255, %": "-noise-16",
-    "under FGSM of 2/255, %": "-fgsm-2",
-}
 PAIRS = {"mixup: random pairs": 1, "k-mixup: matched pairs": 64}  # k by the title of a panel
 HERO = {
-    "MNIST, 1,000 images:\ntest error, %": "",
-    "the same, test images\nwith noise of 64/255, %": "-noise-64",
+    "MNIST, 1,000 images:\ntest error, %": "mnist-1000",
+    "the same, test images\nwith noise of 64/255, %": "mnist-1000-noise-64",
 }
 ALPHA = 1.0
 QUESTIONS = (
@@ -65,6 +59,16 @@ QUESTIONS = (
     "k = 16 − mixup,\nalpha = 1",
     "best k − best mixup,\nafter a search over alpha",
 )
+LINE_ART = ("clusters", "convergence", "counterexample", "distances", "endpoints", "expansion",
+            "injectivity", "steps")  # fmt: skip
+# colours of matplotlib by those that suit light and dark pages
+THEME = {"#000000": "currentColor", "#dddddd": "#80808055", "#f2f2f2": "#8080801f",
+         "'DejaVu Sans'": "system-ui, sans-serif"}  # fmt: skip
+STYLE = """<style>
+:root { color: #1f1f1f; fill: currentColor; color-scheme: light dark }
+@media (prefers-color-scheme: dark) { :root { color: #dfe1e6 } }
+</style>
+"""
 
 
 @cache
@@ -89,144 +93,180 @@ def differences(preset: str, table: str) -> tuple[PairedDifference, ...]:
     helped = paired(at[1].errors, at[0].errors, at[0].partition)
     matched = paired(at[16].errors, at[1].errors, at[1].partition)
     (searched,) = best_against_best(result, "same")
-    if helped is None or matched is None or searched.held_out is None:
+    if helped is None or matched is None or searched.difference is None:
         raise ValueError(f"{table} must have rows for ERM, mixup and k = 16, some are missing")
-    return helped, matched, searched.held_out
+    return helped, matched, searched.difference
 
 
-def gains_figures() -> dict[str, object]:
-    """The mean difference and the ends of its interval, by question and data set."""
-    answers = {name: differences(*place) for name, place in DATA.items()}
-    return {
-        question: {
-            name: [round(value, 6) for value in (answer[i].mean, answer[i].low, answer[i].high)]
-            for name, answer in answers.items()
-        }
-        for i, question in enumerate(QUESTIONS)
+def gains_figures(question: str) -> dict[str, Any]:
+    """The mean difference and the ends of its interval, by data set."""
+    i = QUESTIONS.index(question)
+    answers = {name: differences(*place)[i] for name, place in DATA.items()}
+    shown = {
+        name: [round(value, 6) for value in (answer.mean, answer.low, answer.high)]
+        for name, answer in answers.items()
     }
+    return {question: shown}
 
 
 @styled
 def gains(shown: Mapping[str, Mapping[str, tuple[float, float, float]]]) -> Figure:
-    """A row for each data set, a panel for each question: differences with their intervals."""
-    figure, axes = panels(1, len(shown), size=(2.75, 2.5), sharey=True, sharex=True)
-    for panel, (question, answers) in zip(axes[0], shown.items(), strict=True):
-        panel.axvline(0, color=BLACK, linewidth=0.8)
-        panel.grid(axis="x")
-        for place, (mean, low, high) in enumerate(answers.values()):
-            bars = [[mean - low], [high - mean]]
-            panel.errorbar(mean, place, xerr=bars, marker="o", color=BLUE, capsize=2.5)
-        panel.set_yticks(range(len(answers)), list(answers))
-        panel.set_title(question)
-        panel.set_xlabel("points of test error")
-    axes[0][0].invert_yaxis()
-    figure.supxlabel("better  ←        →  worse", fontsize=9)
+    """A row for each data set: the difference with its interval."""
+    figure, ((panel,),) = panels(1, 1, size=(3.3, 2.7))
+    ((question, answers),) = shown.items()
+    panel.axvline(0, color=BLACK, linewidth=0.8)
+    panel.grid(axis="x")
+    for place, (mean, low, high) in enumerate(answers.values()):
+        bars = [[mean - low], [high - mean]]
+        panel.errorbar(mean, place, xerr=bars, marker="o", color=shade(2, 4), capsize=2.5)
+    panel.set_yticks(range(len(answers)), list(answers))
+    panel.set_title(question)
+    panel.set_xlim(-6.5, 6.5)
+    panel.set_xlabel("← better    points    worse →")
+    panel.invert_yaxis()
     return figure
 
 
-def hero_figures() -> dict[str, Any]:
-    """Errors of ERM, mixup and the largest k; nothing for the two panels of pairs."""
-    errors = low_data_figures("mnist-1000", HERO)
-    kept = {
-        title: {name: lines[name] for name in ("ERM", "mixup", "k = 64")}
-        for title, lines in errors.items()
-    }
-    return {title: {} for title in PAIRS} | kept
+def pairs_figures() -> dict[str, Any]:
+    """The panels of pairs, which show no numbers."""
+    return {title: {} for title in PAIRS}
 
 
 @styled
-def hero(shown: Mapping[str, Mapping[str, Mapping[str, tuple[float, float]]]]) -> Figure:
-    """Random and matched pairs of a toy, and the error against alpha."""
+def pairs(shown: Mapping[str, Any]) -> Figure:
+    """Random and matched pairs of a toy, and their averages."""
     figure, axes = panels(1, len(shown), size=(2.6, 2.6))
     points, classes = DRAW["swiss-roll"](128, torch.Generator().manual_seed(1))
-    for panel, (title, lines) in zip(axes[0], shown.items(), strict=True):
+    for panel, title in zip(axes[0], shown, strict=True):
+        mix = KMixup(PAIRS[title], generator=torch.Generator().manual_seed(0))
+        _draw_pairs(panel, points, classes, mix.draw(points).partner)
         panel.set_title(title)
-        if title in PAIRS:
-            mix = KMixup(PAIRS[title], generator=torch.Generator().manual_seed(0))
-            _draw_pairs(panel, points, classes, mix.draw(points).partner)
-            continue
-        _against_alpha(panel, lines)
-        for bars, (name, values) in zip(panel.containers, list(lines.items())[1:], strict=True):
-            panel.annotate(
-                name, (16, values["16"][0]), xytext=(6, 0), textcoords="offset points",
-                color=bars[0].get_color(), va="center", annotation_clip=False,
-            )  # fmt: skip
-    first, lines = axes[0][len(PAIRS)], shown[next(iter(HERO))]
-    ((mean, _),) = lines["ERM"].values()
-    first.annotate("no mixup", (0.05, mean), xytext=(0, -6), textcoords="offset points", va="top")
     return figure
 
 
 def _draw_pairs(panel: Axes, points: Tensor, classes: Tensor, partner: Tensor) -> None:
     """Points in the colours of their classes, lines to their partners, and the mixed points."""
-    pairs = torch.stack([points, points[partner]], 1)
-    panel.add_collection(LineCollection(list(pairs.numpy()), colors=FAINT, linewidths=0.7))
-    for label, colour in enumerate((ORANGE, BLUE)):
+    ends = torch.stack([points, points[partner]], 1)
+    panel.add_collection(LineCollection(list(ends.numpy()), colors=GREY, linewidths=0.5))
+    for label, colour in enumerate((RED, BLUE)):
         panel.scatter(*points[classes == label].T.numpy(), s=12, color=colour)
-    panel.scatter(*pairs.mean(1).T.numpy(), s=5, color=BLACK)
+    panel.scatter(*ends.mean(1).T.numpy(), s=5, color=BLACK)
     panel.set_aspect("equal")
     panel.set_axis_off()
 
 
-def low_data_figures(preset: str, tests: Mapping[str, str]) -> dict[str, Any]:
-    """Mean and standard error by alpha, for ERM and every k, on every test."""
-    shown = {}
-    for title, test in tests.items():
-        lines: dict[str, dict[str, list[float]]] = {}
-        for cell in cells(results(preset)[preset + test]):
+def curves_figures(
+    preset: str, tables: Mapping[str, str], only: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Mean and standard error by alpha, for ERM and every k, of each table by its title."""
+    shown: dict[str, dict[str, dict[str, list[float]]]] = {}
+    for title, table in tables.items():
+        for cell in cells(results(preset)[table]):
             if cell.mean is None or cell.standard_error is None:
                 raise ValueError(f"{preset} must have several trials of k = {cell.k}, has not")
             point = [round(cell.mean, 4), round(cell.standard_error, 4)]
             label = f"k = {cell.k}" if cell.k > 1 else "mixup" if cell.k else "ERM"
-            lines.setdefault(label, {})[f"{cell.alpha:g}"] = point
-        shown[title] = lines
+            if not only or label in only:
+                lines = shown.setdefault(title, {})
+                lines.setdefault(label, {})[f"{cell.alpha:g}"] = point
     return dict(shown)
 
 
 @styled
-def low_data(shown: Mapping[str, Mapping[str, Mapping[str, tuple[float, float]]]]) -> Figure:
-    """A panel for each test, a line for each k."""
-    figure, axes = panels(1, len(shown), size=(2.75, 2.5))
+def curves(shown: Mapping[str, Mapping[str, Mapping[str, tuple[float, float]]]]) -> Figure:
+    """A panel for each table, a line for each k."""
+    figure, axes = panels(1, len(shown), size=(2.6 if len(shown) > 1 else 3.3, 2.6))
     for panel, (title, lines) in zip(axes[0], shown.items(), strict=True):
         _against_alpha(panel, lines)
         panel.set_title(title)
-    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
     return figure
 
 
 def _against_alpha(panel: Axes, lines: Mapping[str, Mapping[str, tuple[float, float]]]) -> None:
-    curves = dict(lines)
-    ((mean, error),) = curves.pop("ERM").values()
-    panel.axhspan(mean - error, mean + error, color=FAINT, alpha=0.4, linewidth=0)
-    panel.axhline(mean, color=BLACK, ls="dashed", linewidth=1.2, label="ERM")
-    for i, (label, points) in enumerate(curves.items()):
+    """Errors against alpha; each line has its name at its right end."""
+    ks = dict(lines)
+    ((mean, error),) = ks.pop("ERM").values()
+    panel.axhspan(mean - error, mean + error, color=GREY, alpha=0.3, linewidth=0)
+    panel.axhline(mean, color=BLACK, ls="dashed", linewidth=1.2)
+    ends = [(mean, "ERM", BLACK)]
+    for i, (label, points) in enumerate(ks.items()):
         means, errors = zip(*points.values(), strict=True)
+        colour = shade(i, len(ks))
         panel.errorbar(
-            list(map(float, points)), means, yerr=errors, label=label,
-            color=shade(i, len(curves)), marker="osD^"[i], linewidth=1.4, capsize=2.5,
+            list(map(float, points)), means, yerr=errors, color=colour, marker="osD^"[i],
+            linewidth=1.4, capsize=2.5,
         )  # fmt: skip
+        ends.append((means[-1], label, colour))
     panel.set_xscale("log")
     panel.set_xticks(list(map(float, points)), list(points))
     panel.xaxis.set_minor_locator(NullLocator())
     panel.set_xlabel("alpha")
+    low, high = panel.get_ylim()
+    ends.sort(key=lambda end: end[0])
+    heights = [(height - low) / (high - low) for height, _, _ in ends]
+    for place, (_, label, colour) in zip(_apart(heights), ends, strict=True):
+        panel.annotate(
+            label, (1, place), xycoords="axes fraction", xytext=(4, 0), va="center", color=colour,
+            textcoords="offset points", annotation_clip=False,
+        )  # fmt: skip
+
+
+def _apart(heights: Sequence[float], gap: float = 0.08) -> list[float]:
+    """Rising heights, moved apart where they are closer than `gap`."""
+    up = accumulate(heights, lambda last, height: max(height, last + gap))
+    down = accumulate(reversed(heights), lambda last, height: min(height, last - gap))
+    return [(high + low) / 2 for high, low in zip(up, reversed(list(down)), strict=True)]
+
+
+def curve(preset: str, table: str, title: str) -> tuple[Callable[[], dict[str, Any]], Any]:
+    """The picture of one table."""
+    return partial(curves_figures, preset, {title: table}), curves
 
 
 PICTURES: Mapping[str, tuple[Callable[[], dict[str, Any]], Callable[..., Figure]]] = {
-    "hero": (hero_figures, hero),
-    "evidence-gains": (gains_figures, gains),
-    "evidence-mnist-1000": (partial(low_data_figures, "mnist-1000", DIGITS), low_data),
-    "evidence-mnist-5000": (partial(low_data_figures, "mnist-5000", DIGITS), low_data),
-    "evidence-cifar10-5000": (partial(low_data_figures, "cifar10-5000", PHOTOS), low_data),
+    "hero-pairs": (pairs_figures, pairs),
+    "hero-errors": (
+        partial(curves_figures, "mnist-1000", HERO, ("ERM", "mixup", "k = 64")),
+        curves,
+    ),
+    **{
+        f"gains-{name}": (partial(gains_figures, question), gains)
+        for name, question in zip(("mixup", "k16", "best"), QUESTIONS, strict=True)
+    },
+    "mnist-1000": curve("mnist-1000", "mnist-1000", "1,000 images: test error, %"),
+    "mnist-5000": curve("mnist-5000", "mnist-5000", "5,000 images: test error, %"),
+    "mnist-1000-noise": curve("mnist-1000", "mnist-1000-noise-64", "noise of 64/255: error, %"),
+    "mnist-1000-fgsm": curve("mnist-1000", "mnist-1000-fgsm-16", "FGSM of 16/255: error, %"),
+    "cifar10-5000": curve("cifar10-5000", "cifar10-5000-clean", "test error, %"),
+    "cifar10-5000-fgsm": curve("cifar10-5000", "cifar10-5000-fgsm-2", "FGSM of 2/255: error, %"),
 }
 
 
+def themed(figure: Figure, name: str, description: str) -> str:
+    """A figure as SVG without a background, in the colours of the page around it."""
+    stream = io.StringIO()
+    about = {"Title": f"kmixup: {name}", "Description": description, **UNDATED}
+    with in_style(**{"svg.fonttype": "none"}):
+        figure.savefig(stream, format="svg", transparent=True, metadata=about)
+    head, end, drawing = stream.getvalue().partition("</metadata>\n")
+    for old, new in THEME.items():
+        drawing = drawing.replace(old, new)
+    drawing = re.sub(r"\d+\.\d{3,}", lambda match: f"{float(match[0]):.2f}", drawing)
+    return head + end + STYLE + drawing
+
+
 def main() -> None:
-    """Draw all pictures."""
-    for name, (figures, draw) in PICTURES.items():
-        shown = figures()
-        about = {"Title": f"kmixup: {name}", "Figures": json.dumps(shown)}
-        path = IMAGES / f"{name}.png"
-        replace_content(path, png(draw(shown), about, dpi=160))
+    """Draw the pictures that the command line names, or all of published rows."""
+    for name in sys.argv[1:] or PICTURES:
+        if name in PICTURES:
+            figures, draw = PICTURES[name]
+            shown = figures()
+            path, figure, description = IMAGES / f"{name}.svg", draw(shown), json.dumps(shown)
+        else:
+            with TemporaryDirectory() as folder:
+                figure = gallery.DRAW[name](gallery.Settings(folder=Path(folder)))
+            path, description = IMAGES / f"figure-{name}.svg", str(figure.get_label())
+        replace_content(path, themed(figure, name, description))
         print(path.relative_to(ROOT))
 
 

@@ -1,7 +1,8 @@
-"""What the site has beside the pages in docs/: public names, examples, reports, mathematics.
+"""What the site has beside the pages in docs/: public names, commands, examples, reports.
 
 MkDocs calls the functions `on_…`. Pages are made from the package and the repository at each
-build, so that none can be forgotten: one for each public name, each example and each report.
+build, so that none can be forgotten: one for each public name, example and report, and one for the
+commands.
 """
 
 import ast
@@ -15,42 +16,72 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from cells import cells_of
 from latex2mathml.converter import convert
+from matching_figure import figure
 from matplotlib.figure import Figure
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from kmixup.lab.figures import NAMES
+from kmixup_command import make_app
+
 ROOT = Path(__file__).parents[1]
-PACKAGES = {
-    "kmixup": "The library",
-    "kmixup.inspection": "Inspection",
-    "kmixup.theory": "Theory",
-    "kmixup.lab": "The lab",
+PACKAGES = ("kmixup", "kmixup.inspection", "kmixup.theory", "kmixup.lab")
+# the API by purpose: what the modules with these paths define; the first match counts
+PURPOSES = {
+    "Mixing": ("methods.kmixup", "mixer", "mixed", "batch", "vicinal"),
+    "Methods": ("methods", "importance"),
+    "Pairing": ("matching",),
+    "Coefficient and interpolation": ("coefficient", "interpolation"),
+    "Wrappers": ("wrappers",),
+    "Calibration and inspection": ("calibration", "inspection", "measured"),
+    "Batch norm": ("batchnorm",),
+    "Theory": ("theory",),
+    "Integrations": ("integrations",),
+    "The lab": ("lab",),
 }
 INTEGRATIONS = "kmixup.integrations"
 # parts of the integrations that nobody imports have no place on their pages
 INNER = "    options:\n      filters: ['!^_[^_]', '!^(TimmCut|HalvedCut|draw_batch)$']\n"
 # a report is long and full of common words: without this the search shows it before the guide
 LAST_IN_SEARCH = "---\nsearch:\n  boost: 0.0001\n---\n\n"
-PICTURE = re.compile(r'<p>(<img [^>]*src="([^"]+\.png)"[^>]*>)</p>')
+PICTURE = re.compile(r'<p>(<img [^>]*src="([^"]+\.(?:png|svg))"[^>]*>)</p>')
 CELL = re.compile(r"<(t[dh])\b([^>]*)>([^<]*)</\1>")
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.S)
 OUTSIDE = re.compile(r"\]\((?:\.\./)+(examples|results)(?:/([^)#]*))?\)")
 
 
-def public_names() -> dict[str, list[str]]:
-    """Public names of each package; a name that two packages share is of the first."""
-    seen: set[int] = set()
-    names: dict[str, list[str]] = {}
+def public_names() -> dict[str, tuple[str, str]]:
+    """The purpose and the first line of each public name, by its path, in the order of PURPOSES."""
+    found: dict[str, tuple[str, str]] = {}
+    homes: dict[str, str] = {}
+    seen: set[int] = set()  # a name that two packages share is the first one's
     for package in PACKAGES:
-        module = import_module(package)
-        names[package] = []
-        for name in module.__all__:
-            if id(getattr(module, name)) not in seen:
-                seen.add(id(getattr(module, name)))
-                names[package].append(name)
-    return names
+        for name in import_module(package).__all__:
+            thing = getattr(import_module(package), name)
+            if id(thing) not in seen:
+                seen.add(id(thing))
+                about = first_line(inspect.getdoc(thing))
+                homes[f"{package}.{name}"], purpose = place_of(thing.__module__)
+                found[f"{package}.{name}"] = purpose, about
+    for module in integrations():
+        path = f"{INTEGRATIONS}.{module}"
+        source = (ROOT / "src" / Path(*path.split("."))).with_suffix(".py").read_text()
+        homes[path], purpose = place_of(path)
+        found[path] = purpose, first_line(ast.get_docstring(ast.parse(source)))
+    order = [home for group in PURPOSES.values() for home in group]
+    return {path: found[path] for path in sorted(found, key=lambda at: order.index(homes[at]))}
+
+
+def place_of(module: str) -> tuple[str, str]:
+    """The entry of PURPOSES that has a module, and its purpose."""
+    for purpose, homes in PURPOSES.items():
+        for home in homes:
+            if f"{module}.".startswith(f"kmixup.{home}."):
+                return home, purpose
+    raise ValueError(f"{module} must have a purpose: add it to PURPOSES in docs/hooks.py")
 
 
 def integrations() -> list[str]:
@@ -72,27 +103,29 @@ def api_pages() -> Iterator[tuple[str, str, str]]:
     """Address, title and text of the overview and of one page for each public name."""
     overview = [
         "# API",
-        "Every public name has a page, made from its docstring. `import kmixup` gives the library; "
-        "the others are imported by their own names. Code under `>>>` runs in the tests.",
+        "Every public name by purpose, each with a page made from its docstring. Names of the "
+        "library are imported from `kmixup`, others from the package that their page names. The "
+        "tests run every example.",
     ]
     pages = []
-    for package, names in public_names().items():
-        overview += [f"## {PACKAGES[package]}: `{package}`", "| | |\n|---|---|"]
-        for name in names:
-            address = f"api/{package}.{name}.md"
-            said = first_line(inspect.getdoc(getattr(import_module(package), name)))
-            said = said.replace("|", "&#124;")  # would end the cell
-            overview[-1] += f"\n| [`{name}`]({package}.{name}.md) | {said} |"
-            pages.append((address, name, f"::: {package}.{name}\n"))
-    overview += [f"## Integrations: `{INTEGRATIONS}`", "| | |\n|---|---|"]
-    for name in integrations():
-        path = f"{INTEGRATIONS}.{name}"
-        source = (ROOT / "src" / Path(*path.split("."))).with_suffix(".py").read_text()
-        said = first_line(ast.get_docstring(ast.parse(source)))
-        overview[-1] += f"\n| [`{name}`]({path}.md) | {said} |"
-        pages.append((f"api/{path}.md", name, f"::: {path}\n{INNER}"))
+    for path, (purpose, about) in public_names().items():
+        if f"## {purpose}" not in overview:
+            overview += [f"## {purpose}", "| | |\n|---|---|"]
+        name = path.rpartition(".")[2]
+        about = about.replace("|", "&#124;")  # would end the cell
+        overview[-1] += f"\n| [`{name}`]({path}.md) | {about} |"
+        inner = INNER if path.startswith(INTEGRATIONS) else ""
+        pages.append((f"api/{path}.md", name, f"::: {path}\n{inner}"))
     yield "api/index.md", "All names", "\n\n".join(overview) + "\n"
     yield from pages
+
+
+def command_page() -> Iterator[tuple[str, str, str]]:
+    """The help of every command, on one page."""
+    text = make_app().generate_docs(include_hidden=True)
+    text = re.sub(r"^## Table of Contents\n.*?(?=^## )", "", text, flags=re.S | re.M)
+    title, about = "# Command line", "Generated from `kmixup COMMAND --help`."
+    yield "reference/cli.md", "Command line", text.replace("# kmixup\n", f"{title}\n\n{about}\n", 1)
 
 
 def example_pages() -> Iterator[tuple[str, str, str]]:
@@ -103,23 +136,14 @@ def example_pages() -> Iterator[tuple[str, str, str]]:
         yield f"examples/{path.stem}.md", path.name, text
 
 
-def cells_of(source: str) -> list[tuple[str, str]]:
-    """Cells of a file in the percent format, each "text" or "code", without the docstring."""
-    _, *parts = re.split(r"^# %%(.*)\n", source, flags=re.M)
-    cells = []
-    for kind, body in zip(parts[::2], parts[1::2], strict=True):
-        if "markdown" in kind:
-            cells.append(("text", re.sub(r"^# ?", "", body.strip(), flags=re.M)))
-        else:
-            cells.append(("code", body.strip()))
-    return cells
-
-
 def tutorial(config: MkDocsConfig) -> Iterator[File]:
     """The tutorial with all that its cells print and draw, run now."""
     source = (ROOT / "examples/tutorial.py").read_text()
     page = ["# Tutorial", first_line(ast.get_docstring(ast.parse(source)))]
-    page[-1] += " The file is [tutorial.py](examples/tutorial.md)."
+    page[-1] += (
+        " It takes about a minute on one CPU core. The file is "
+        "[examples/tutorial.py](examples/tutorial.md), with a notebook beside it."
+    )
     names: dict[str, Any] = {}
     pictures = 0
     for kind, body in cells_of(source):
@@ -154,7 +178,7 @@ def changelog() -> Iterator[tuple[str, str, str]]:
 
 
 def generated() -> Iterator[tuple[str, str, str]]:
-    for pages in (api_pages, example_pages, report_pages, changelog):
+    for pages in (api_pages, command_page, example_pages, report_pages, changelog):
         yield from pages()
 
 
@@ -163,7 +187,8 @@ def inside(text: str, address: str) -> str:
     up = "../" * address.count("/")
 
     def page(match: re.Match[str]) -> str:
-        folder, name = match[1], (match[2] or "").removesuffix(".py").rstrip("/")
+        folder, name = match[1], (match[2] or "").rstrip("/")
+        name = name.removesuffix(".py").removesuffix("/report.md")
         known = (
             (ROOT / folder / f"{name}.py").exists() if folder == "examples" else name in reports()
         )
@@ -190,19 +215,18 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def grouped(pages: list[tuple[str, str]]) -> list[Any]:
-    """Navigation of generated pages, those of a package below its title."""
+    """Navigation of generated pages, those of the API below their purpose."""
     nav: list[Any] = []
-    titles = {**PACKAGES, INTEGRATIONS: "Integrations"}
+    purposes = {f"api/{path}.md": purpose for path, (purpose, _) in public_names().items()}
     groups: dict[str, list[Any]] = {}
     for at, title in pages:
-        package = at.removeprefix("api/").removesuffix(f".{title}.md")
         if at.endswith("/index.md"):
             nav.append(at)
-        elif at.startswith("api/"):
-            if package not in groups:
-                groups[package] = []
-                nav.append({titles[package]: groups[package]})
-            groups[package].append({title: at})
+        elif at in purposes:
+            if purposes[at] not in groups:
+                groups[purposes[at]] = []
+                nav.append({purposes[at]: groups[purposes[at]]})
+            groups[purposes[at]].append({title: at})
         else:
             nav.append({title: at})
     return nav
@@ -229,16 +253,31 @@ def notes_of_tables() -> str:
     return "\n".join(["| table | note |", "|---|---|", *rows])
 
 
-def what_to_expect() -> str:
-    """The table of verdicts in the README, so that there is only one."""
+def every_figure() -> str:
+    """The figures of `kmixup figures`, each with its caption and command."""
+    parts = []
+    for name, caption in NAMES.items():
+        (path,) = (ROOT / "docs/img").glob(f"figure-{name}.*")
+        parts.append(f"![{caption}](../img/{path.name})")
+        parts.append(f"*{caption[0].upper()}{caption[1:]}.*")
+        parts.append(f"```\nkmixup figures {name}\n```")
+    return "\n\n".join(parts)
+
+
+def what_to_expect(up: str) -> str:
+    """The table of verdicts in the README, so that there is only one; `up` leads to docs/."""
     _, _, rest = (ROOT / "README.md").read_text().partition("<!-- expect -->")
     expected = rest.partition("<!-- /expect -->")[0]
-    return expected.replace("](docs/", "](")
+    return expected.replace("](docs/", f"]({up}")
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     markdown = markdown.replace("<!-- notes of the tables -->", notes_of_tables())
-    markdown = markdown.replace("<!-- what to expect -->", what_to_expect())
+    markdown = markdown.replace("<!-- every figure -->", every_figure())
+    up = "../" * page.file.src_uri.count("/")
+    markdown = markdown.replace("<!-- what to expect -->", what_to_expect(up))
+    if "<!-- matching figure -->" in markdown:
+        markdown = markdown.replace("<!-- matching figure -->", figure())
     return inside(markdown, page.file.src_uri)
 
 

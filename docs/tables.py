@@ -20,13 +20,19 @@ from analyses import agreement, recipes
 from kmixup.lab.experiments.league import Result, make_contests, result_of
 from kmixup.lab.experiments.rows import Done, done_of, read
 from kmixup.lab.files import replace_content
-from kmixup.lab.formatting import number, signed
+from kmixup.lab.formatting import signed
 from kmixup.lab.paper.presets import PRESETS, small_experiments
 from kmixup.lab.report.cells import Cell, TableResult
-from kmixup.lab.report.comparisons import best_against_best, comparisons
+from kmixup.lab.report.comparisons import best_against_best, comparisons, printed_text
 from kmixup.lab.report.frame import results_of
-from kmixup.lab.report.stats import PairedDifference, corrected, corrected_side, paired, rank
-from kmixup.lab.report.sweep import printed_text
+from kmixup.lab.report.stats import (
+    PairedDifference,
+    Ranking,
+    corrected,
+    corrected_side,
+    paired,
+    rank,
+)
 from kmixup.lab.train.methods import METHODS
 
 ROOT = Path(__file__).parents[1]
@@ -149,21 +155,6 @@ def change(preset: str, table: str, k: str, alpha: str = "1", than: str = "1") -
 
 
 @inline
-def change_and_error(preset: str, table: str, rule: str = "same") -> str:
-    """k = 16 minus mixup at alpha = 1, with its standard error."""
-    new, old = (cell(preset, table, k, 1.0, rule).errors for k in (16, 1))
-    gaps = [new[seed] - old[seed] for seed in sorted(new)]
-    return f"{signed(fmean(gaps))} ± {stdev(gaps) / len(gaps) ** 0.5:.2f}"
-
-
-@inline
-def calibrated(table: str) -> str:
-    """k = 16 with calibrated alpha minus mixup at alpha = 1 of UCI."""
-    new, old = (cell("uci", table, k, 1.0, "xi") for k in (16, 1))
-    return signed(difference(new, old).mean)
-
-
-@inline
 def new_data(table: str) -> str:
     """The interval for new data of k = 16 minus mixup at alpha = 1 of UCI."""
     return difference(cell("uci", table, 16), cell("uci", table, 1)).new_data_text or ""
@@ -178,7 +169,7 @@ def best(preset: str, table: str, new: str, old: str) -> str:
         if (comparison.new, comparison.old, comparison.k) == (new, old, None)
         and comparison.rule in ("same", None)
     )
-    return "" if found.held_out is None else found.held_out.text
+    return "" if found.difference is None else found.difference.text
 
 
 @inline
@@ -221,14 +212,16 @@ def toy() -> Lines:
 
 
 @block
-def uci() -> Lines:
-    yield ["", "", *map(_name, (0, 1, 2, 4, 8, 16))]
+def uci_at_one() -> Lines:
+    """k = 16 minus mixup at alpha = 1; bold if significant after Holm correction."""
+    yield ["", "the same alpha", "calibrated alpha"]
+    sides = {rule: uci_sides(rule) for rule in ("same", "xi")}
     for name, result in results("uci").items():
-        for alpha in alphas("uci", name):
-            first = alpha == alphas("uci", name)[0]
-            erm = with_paper(cell("uci", name, 0)) if first else ""
-            texts = [with_paper(cell("uci", name, k, alpha)) for k in (1, 2, 4, 8, 16)]
-            yield [result.title if first else "", f"α = {alpha:g}", erm, *texts]
+        texts = []
+        for rule, side in sides.items():
+            text = difference(*(cell("uci", name, k, 1.0, rule) for k in (16, 1))).text
+            texts.append(f"**{text}**" if side[name] else text)
+        yield [result.title, *texts]
 
 
 @block
@@ -236,9 +229,9 @@ def claims() -> Lines:
     yield ["", "best k > 1 − best k = 1", "for new data", "the paper", "verdict"]
     for result in results("uci").values():
         (found,) = best_against_best(result, "same")
-        if found.held_out is not None:
-            ours = [found.held_out.text, found.held_out.new_data_text or ""]
-            yield [result.title, *ours, printed_text(found), found.verdict.outcome]
+        if found.difference is not None:
+            ours = [found.difference.text, found.difference.new_data_text or ""]
+            yield [result.title, *ours, printed_text(found), found.outcome]
 
 
 @block
@@ -249,21 +242,18 @@ def appendix() -> Lines:
         (grid,) = (grid for grid in result.grids if grid.rule == "same")
         texts = []
         for recipe in recipes(grid):
-            texts += [recipe.held_out.text if recipe.held_out else "", signed(recipe.paper)]
+            texts += [recipe.difference.text if recipe.difference else "", signed(recipe.paper)]
         yield [result.title, *texts]
 
 
 @block
 def readings() -> Lines:
-    yield ["", "level, same", "level, calibrated", "nearer", "shape, same", "shape, calibrated",
-           "nearer"]  # fmt: skip
-    names = {"same": "the same alpha", "xi": "calibrated"}
+    """Which reading of alpha the cells with k > 1 agree with."""
+    yield ["", "nearer in level", "nearer in shape"]
+    names = {"same": "same", "xi": "calibrated", None: "not significant"}
     for result in (*results("toy").values(), *results("uci").values()):
-        line = [result.title]
-        for found in (agreement(result), agreement(result, shape=True)):
-            line += [number(found.distances[rule]) for rule in names]
-            line.append("not significant" if found.nearer is None else names[found.nearer])
-        yield line
+        found = (agreement(result, shape=shape) for shape in (False, True))
+        yield [result.title, *(names[one.nearer] for one in found)]
 
 
 @block
@@ -277,46 +267,24 @@ def errors(preset: str, table: str) -> Lines:
 
 
 @block
-def attacks() -> Lines:
-    """MNIST under FGSM at alpha = 10."""
-    (table,) = PRESETS["fgsm-mnist"].tables
-    yield ["", *(f"ε = {column.eps:g}" for column in table.columns)]
-    for k in (0, *KS):
-        texts = []
-        for column in table.columns:
-            trials = {
-                row.trial.seed: 100 * row.shifts["fgsm"][column.eps or 0.0].error
-                for row in rows("mnist")
-                if row.trial.method.alpha == (10.0 if k else 0.0)
-                and row.trial.method.k in (k, k or 1)
-            }
-            printed = f" ({table.error_at(k, column):.2f})" if k in table.ks else ""
-            texts.append(_mean(trials) + printed)
-        yield [_name(k), *texts]
-
-
-@block
 def family() -> Lines:
+    """Every method with random and with matched pairs."""
     cells: dict[tuple[str, str, int, float], dict[int, float]] = {}
     for row in rows("family"):
         method = row.trial.method
         key = (row.trial.data, method.name, method.k, method.alpha)
         cells.setdefault(key, {})[row.trial.seed] = 100 * row.error
-    columns = {
-        "Four Bars, α = 1": ("four-bars", 1.0),
-        "Four Bars, α = 16": ("four-bars", 16.0),
-        "MNIST-1000, α = 1": ("mnist", 1.0),
-    }
-    yield ["", *columns]
+    places = (("four-bars", 16.0), ("mnist", 1.0))
+    yield ["", "Four Bars, α = 16, k = 1", "k = 16", "MNIST, α = 1, k = 1", "k = 16"]
     for name, entry in METHODS.items():
-        for k in (1, 16) if entry.has_k and entry.baseline is None else (entry.fixed.get("k", 16),):
-            found = [
-                cells.get((data, name, k, alpha if entry.mixes else 0.0), {})
-                for data, alpha in columns.values()
-            ]
-            if any(found):
-                title = f"{entry.title}, k = {k}" if entry.has_k else entry.title
-                yield [title, *(_mean(trials) if len(trials) == 3 else "–" for trials in found)]
+        names = {1: "mixup", 16: "kmixup"} if name == "mixup" else dict.fromkeys((1, 16), name)
+        found = [
+            cells.get((data, names[k], k, alpha if entry.mixes else 0.0), {})
+            for data, alpha in places
+            for k in (1, 16)
+        ]
+        if name != "kmixup" and any(found):
+            yield [entry.title, *(_mean(trials) if len(trials) == 3 else "–" for trials in found)]
 
 
 @inline
@@ -335,11 +303,8 @@ def of_family(method: str, k: str, than: str = "mixup 1") -> str:
 
 @block
 def expect() -> Lines:
-    """What to expect on every data set: at alpha = 1, and after a search."""
-    yield ["", "ERM", "mixup", "k = 16", "k = 16 − mixup", "error of k = 16",
-           "best k − best mixup"]  # fmt: skip
-    sides = {-1: "**lower**", 0: "not significant", 1: "**higher**"}
-    uci = uci_sides()
+    """k-mixup against mixup on every data set: at alpha = 1, and after a search."""
+    yield ["", "trials", "k = 16 − mixup, alpha = 1", "best k − best mixup"]
     places = [("uci", name, result.title) for name, result in results("uci").items()]
     places += [
         ("mnist-1000", "mnist-1000", "MNIST, 1,000 images"),
@@ -347,18 +312,18 @@ def expect() -> Lines:
         ("cifar10-5000", "cifar10-5000-clean", "CIFAR-10, 5,000 images"),
     ]
     for preset, table, title in places:
-        cells = [cell(preset, table, k) for k in (0, 1, 16)]
-        side = uci[table] if preset == "uci" else matched_side(preset, table, 16, 1.0)
-        texts = [error(found) for found in cells]
-        texts += [difference(cells[2], cells[1]).text, sides[side]]
+        new, old = (cell(preset, table, k) for k in (16, 1))
+        side = uci_sides()[table] if preset == "uci" else matched_side(preset, table, 16, 1.0)
+        text = difference(new, old).text
         (searched,) = best_against_best(results(preset)[table], "same")
-        yield [title, *texts, searched.held_out.text if searched.held_out else ""]
+        best = searched.difference.text if searched.difference else ""
+        yield [title, str(len(new.errors)), f"**{text}**" if side else text, best]
 
 
-def uci_sides() -> Mapping[str, int]:
+def uci_sides(rule: str = "same") -> Mapping[str, int]:
     """k = 16 against mixup at alpha = 1, with Holm correction for all tables and alphas of UCI."""
     tests = {
-        (table, alpha): difference(cell("uci", table, 16, alpha), cell("uci", table, 1, alpha))
+        (table, alpha): difference(*(cell("uci", table, k, alpha, rule) for k in (16, 1)))
         for table in results("uci")
         for alpha in alphas("uci", table)
     }
@@ -406,6 +371,15 @@ def shifts(preset: str) -> Lines:
 
 
 @block
+def best_under(preset: str, *tests: str) -> Lines:
+    """The best settings on each test, compared on held-out trials."""
+    yield ["", "clean", *(test.replace("fgsm", "FGSM").replace("-", ", ") for test in tests)]
+    tables = [preset, *(f"{preset}-{test}" for test in tests)]
+    for new, old in (("mixup", "ERM"), ("k-mixup", "ERM"), ("k-mixup", "mixup")):
+        yield [f"{new} − {old}", *(best(preset, table, new, old) for table in tables)]
+
+
+@block
 def clean_statistics() -> Lines:
     yield ["", "as trained", "clean statistics", "clean − as trained"]
     tables = ("cifar10-5000", "cifar10-5000-clean")
@@ -415,34 +389,21 @@ def clean_statistics() -> Lines:
     yield ["k = 16 − mixup", *(change("cifar10-5000", table, "16") for table in tables)]
 
 
-@block
-def clean_by_alpha() -> Lines:
-    """What clean statistics change, by k and alpha."""
-    preset, clean = "cifar10-5000", "cifar10-5000-clean"
-    columns = alphas(preset, preset)
-    yield ["", *_alphas(columns)]
-    for k in KS:
-        texts = [
-            difference(cell(preset, clean, k, alpha), cell(preset, preset, k, alpha)).text
-            for alpha in columns
-        ]
-        yield [f"k-mixup, k = {k}" if k > 1 else "mixup", *texts]
+@inline
+def recomputed(alpha: str) -> str:
+    """What recomputed batch-norm statistics change for mixup."""
+    tables = ("cifar10-5000-clean", "cifar10-5000")
+    return difference(*(cell("cifar10-5000", name, 1, float(alpha)) for name in tables)).text
 
 
 # variants of the match
 
 VARIANTS = {
-    (64, "erm"): "ERM",
-    (64, "mixup"): "mixup",
-    (64, "plain"): "k-mixup, k = 16",
     (64, "labels=1"): "labels, c = 1",
     (64, "labels=-0.2"): "labels, c = −0.2",
     (64, "pca:50"): "principal components",
     (64, "network:5"): "the network’s features",
     (64, "ema:5"): "features of the moving average",
-    (16, "erm"): "ERM",
-    (16, "mixup"): "mixup",
-    (16, "plain"): "k-mixup, k = 16",
     (16, "memory=512"): "k = 64 with a memory of 512",
 }
 
@@ -470,17 +431,25 @@ def _variant(row: Done) -> str:
 
 
 @block
-def beyond(folder: str, statistics: str = "trained") -> Lines:
-    """Variants of the match against plain k-mixup in batches of the same size."""
-    yield ["batch", "pairs", "test error, %", "difference from k = 16", "verdict"]
-    cells = variants(folder, clean=statistics == "clean")
-    verdicts = {-1: "better", 0: "not significant", 1: "worse"}
-    for (batch, name), title in VARIANTS.items():
-        line = [str(batch), title, _mean(cells[batch, name])]
-        if name not in ("erm", "mixup", "plain"):
-            found = _paired(cells[batch, name], cells[batch, "plain"])
-            line += [found.text, verdicts[found.side]]
-        yield line
+def beyond() -> Lines:
+    """Variants minus k-mixup in batches of the same size; bold if significant after Holm."""
+    places = {
+        "MNIST, 1,000": ("beyond-mnist-1000", False),
+        "MNIST, 5,000": ("beyond-mnist-5000", False),
+        "CIFAR-10, as trained": ("beyond-cifar10-5000", False),
+        "CIFAR-10, recomputed statistics": ("beyond-cifar10-5000", True),
+    }
+    columns = []
+    for folder, clean in places.values():
+        cells = variants(folder, clean=clean)
+        tests = [_paired(cells[key], cells[key[0], "plain"]) for key in VARIANTS]
+        columns.append(
+            f"**{test.text}**" if p < 0.05 else test.text
+            for test, p in zip(tests, corrected(tests), strict=True)
+        )
+    yield ["", *places]
+    for title, *texts in zip(VARIANTS.values(), *columns, strict=True):
+        yield [title, *texts]
 
 
 @inline
@@ -508,13 +477,31 @@ def league() -> Lines:
         yield [result.contest.name, *(_mean(score.errors) for score in result.scores)]
 
 
+def ranking() -> Ranking:
+    titles = [score.entrant.title for score in league_results()[0].scores]
+    means = [[fmean(score.errors.values()) for score in r.scores] for r in league_results()]
+    return rank(titles, means)
+
+
 @inline
 def ranks() -> str:
     """The mean ranks of the league's methods."""
-    titles = [score.entrant.title for score in league_results()[0].scores]
-    means = [[fmean(score.errors.values()) for score in r.scores] for r in league_results()]
-    ranking = rank(titles, means)
-    return ", ".join(map("{} {:.2f}".format, ranking.names, ranking.ranks))
+    found = ranking()
+    return ", ".join(map("{} {:.2f}".format, found.names, found.ranks))
+
+
+@inline
+def friedman() -> str:
+    """The p-value of Friedman's test on the league's errors."""
+    return f"{ranking().p:.2f}"
+
+
+@inline
+def league_change(data: str, new: str, old: str) -> str:
+    """The error of one method of the league minus that of another."""
+    (result,) = (result for result in league_results() if result.contest.name == data)
+    errors = {score.entrant.title: score.errors for score in result.scores}
+    return _paired(errors[new], errors[old]).text
 
 
 def generated(text: str) -> str:

@@ -126,12 +126,14 @@ def draw_intervals(axes: Axes, mix: kmixup.Mixer) -> None:
     """Plot the interval of lam by the pair's average, halfway up the bars."""
     across = torch.linspace(-6, 6, 241)
     points = torch.stack([across, torch.zeros(241)], 1)
-    a, delta = mix.interpolation.of(Pair.of([points]))  # type: ignore[attr-defined]
+    low, high = (
+        mix.interpolation.settle(torch.tensor(u), None, Pair.of([points]))[0] for u in (0.0, 1.0)
+    )
     for bar in range(4):
         middle, half = BAR_DISTANCE * (bar - 1.5), BAR_WIDTH / 2
         colour = COLOURS(float(bar % 2))
         axes.axvspan(middle - half, middle + half, color=colour, alpha=0.25, linewidth=0)
-    axes.fill_between(across, a, a + delta, color="black", alpha=0.35, linewidth=1.5)
+    axes.fill_between(across, low, high, color="black", alpha=0.35, linewidth=1.5)
     axes.set(ylim=(-0.03, 1.03), xlabel="average of the pair, across the bars", ylabel="lam")
     axes.set_title("learned intervals, from a to a + Δ", fontsize=9)
 
