@@ -15,10 +15,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import accumulate
 from pathlib import Path
+from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from default_setting import ERM, errors, regrets
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
@@ -59,6 +61,7 @@ QUESTIONS = (
     "k = 16 − mixup,\nalpha = 1",
     "best k − best mixup,\nafter a search over alpha",
 )
+REGRET = "error − best error,\n% of ERM's error"
 LINE_ART = ("clusters", "convergence", "counterexample", "distances", "endpoints", "expansion",
             "injectivity", "steps")  # fmt: skip
 # colours of matplotlib by those that suit light and dark pages
@@ -123,6 +126,34 @@ def gains(shown: Mapping[str, Mapping[str, tuple[float, float, float]]]) -> Figu
     panel.set_title(question)
     panel.set_xlim(-6.5, 6.5)
     panel.set_xlabel("← better    points    worse →")
+    panel.invert_yaxis()
+    return figure
+
+
+def regret_figures() -> dict[str, Any]:
+    """The regret of each setting by data set, the best on average first."""
+    found = regrets(errors()).rename(index={ERM: "ERM (no mixup)"})
+    ordered = found.loc[found.mean(axis=1).sort_values().index]
+    return {REGRET: {name: line.round(3).to_dict() for name, line in ordered.iterrows()}}
+
+
+@styled
+def regret(shown: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Figure:
+    """A row for each setting: its mean and range, and a dot for each data set."""
+    figure, ((panel,),) = panels(1, 1, size=(4.2, 3.4))
+    ((title, settings),) = shown.items()
+    colour = shade(2, 4)
+    for place, by_data in enumerate(settings.values()):
+        values = list(by_data.values())
+        mean = fmean(values)
+        ends = [[mean - min(values)], [max(values) - mean]]
+        panel.errorbar(mean, place, xerr=ends, marker="D", color=colour, linewidth=0.8)
+        panel.plot(values, [place] * len(values), "o", color=GREY, markersize=3)
+        panel.annotate(f"{mean:.1f}", (mean, place), xytext=(0, 5), textcoords="offset points",
+                       ha="center", color=colour)  # fmt: skip
+    panel.set_yticks(range(len(settings)), list(settings))
+    panel.set_title(title)
+    panel.grid(axis="x")
     panel.invert_yaxis()
     return figure
 
@@ -233,6 +264,7 @@ PICTURES: Mapping[str, tuple[Callable[[], dict[str, Any]], Callable[..., Figure]
         f"gains-{name}": (partial(gains_figures, question), gains)
         for name, question in zip(("mixup", "k16", "best"), QUESTIONS, strict=True)
     },
+    "default": (regret_figures, regret),
     "mnist-1000": curve("mnist-1000", "mnist-1000", "1,000 images: test error, %"),
     "mnist-5000": curve("mnist-5000", "mnist-5000", "5,000 images: test error, %"),
     "mnist-1000-noise": curve("mnist-1000", "mnist-1000-noise-64", "noise of 64/255: error, %"),

@@ -15,7 +15,10 @@ from functools import cache
 from pathlib import Path
 from statistics import fmean, stdev
 
+import pandas as pd
 from analyses import agreement, recipes
+from default_setting import errors as default_errors
+from default_setting import regrets
 
 from kmixup.lab.experiments.league import Result, make_contests, result_of
 from kmixup.lab.experiments.rows import Done, done_of, read
@@ -394,6 +397,30 @@ def recomputed(alpha: str) -> str:
     """What recomputed batch-norm statistics change for mixup."""
     tables = ("cifar10-5000-clean", "cifar10-5000")
     return difference(*(cell("cifar10-5000", name, 1, float(alpha)) for name in tables)).text
+
+
+# the default
+
+
+@cache
+def default_regrets() -> pd.DataFrame:
+    return regrets(default_errors())
+
+
+@block
+def default_setting() -> Lines:
+    """The regret of each setting, the best on average first."""
+    found = default_regrets()
+    means = found.mean(axis=1).sort_values()
+    yield ["", "mean regret", *found.columns]
+    for name in means.index:
+        yield [name, f"{means[name]:.1f}", *(f"{value:.1f}" for value in found.loc[name])]
+
+
+@inline
+def mean_regret(*words: str) -> str:
+    """The mean regret of a setting, e.g. `mixup, alpha = 1`."""
+    return f"{default_regrets().loc[' '.join(words)].mean():.1f}"
 
 
 # variants of the match

@@ -3,17 +3,14 @@
 import json
 import re
 from html import unescape
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
+import evidence
 import pytest
 
 from kmixup.lab.formatting import with_interval
 
 ROOT = Path(__file__).parents[1]
-spec = spec_from_file_location("evidence", ROOT / "docs/evidence.py")
-evidence = module_from_spec(spec)
-spec.loader.exec_module(evidence)
 
 
 @pytest.mark.parametrize("name", evidence.PICTURES)
