@@ -9,14 +9,14 @@ from sweeping import done_row, failed_row
 
 from kmixup.lab.evaluate.scores import ClassScores, NumberScores
 from kmixup.lab.experiments.league import make_contests, play
-from kmixup.lab.report import render_html, render_markdown
+from kmixup.lab.report import render_html, render_text
 from kmixup.lab.report.league import (
     friedman_sentence,
     league_document,
     standings_of,
     write_league,
 )
-from kmixup.lab.report.render_terminal import show
+from kmixup.lab.report.render_text import show
 from kmixup.lab.report.stats import Ranking, holm
 
 DATA = ("iris", "cancer", "four-bars")
@@ -59,7 +59,7 @@ def page(standings, command="kmixup league"):
 
 
 def markdown(standings, command="kmixup league"):
-    return render_markdown.markdown(league_document(standings, command))
+    return render_text.markdown(league_document(standings, command))
 
 
 def headline(standings):

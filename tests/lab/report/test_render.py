@@ -9,8 +9,7 @@ from rich.console import Console
 
 from kmixup.lab.report import document as doc
 from kmixup.lab.report.render_html import html
-from kmixup.lab.report.render_markdown import heat_table, markdown
-from kmixup.lab.report.render_terminal import show
+from kmixup.lab.report.render_text import heat_table, markdown, show
 
 EVIL = "<script>[red]x[/] | a*b"
 MAP = doc.HeatMap(
@@ -38,7 +37,7 @@ def everything(text):
         doc.ReportTable([text, text], [[text, text]], text, ["bad"]),
         doc.ReportTable([text, text], [[text, text]], text, numeric=True),
         doc.HeatMap(text, [(text, text)], [(text, [box])], text),
-        doc.Figures([line]),
+        line,
         doc.Images([doc.Image(text, lambda: b"png", text)]),
         doc.Facts({text: text}, text),
         doc.Code(text),

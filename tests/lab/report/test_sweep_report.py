@@ -17,7 +17,7 @@ from kmixup.lab.evaluate.scores import ClassScores, metric
 from kmixup.lab.figures.surfaces import Picture
 from kmixup.lab.paper.tables import Claim, PaperColumn
 from kmixup.lab.report.frame import results_of, tables_of
-from kmixup.lab.report.render_terminal import show
+from kmixup.lab.report.render_text import show
 from kmixup.lab.report.sweep import Preface, sweep_document, write_sweep
 from kmixup.lab.train.config import Method
 

@@ -37,12 +37,10 @@ class Cell:
 
     @cached_property
     def done(self) -> tuple[Done, ...]:
-        """The rows of finished trials."""
         return tuple(done_of(self.trials.row))
 
     @property
     def failed(self) -> int:
-        """The number of failed trials."""
         return len(self.trials) - len(self.done)
 
     @property
@@ -58,7 +56,6 @@ class Cell:
 
     @property
     def unit(self) -> Measure:
-        """How the errors are called and written."""
         return measure_of(self.done)
 
     @cached_property
@@ -71,7 +68,6 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """Where the cell is in its grid."""
         if self.k == 0:
             return "ERM"
         return f"α = {self.alpha:g}" if self.k == 1 else f"k = {self.k}, α = {self.alpha:g}"
@@ -86,16 +82,15 @@ class Cell:
     @property
     def spread(self) -> str:
         """The standard error of the mean, empty if there is none."""
-        if self.standard_error is None:
-            return ""
-        return f"± {number(self.standard_error, self.unit.digits(self.mean))}"
+        error = self.standard_error
+        return "" if error is None else f"± {number(error, self.unit.digits(self.mean))}"
 
     @property
     def gaps(self) -> str:
-        """The trials that the cell lacks, empty if it lacks none."""
-        failed = f"{self.failed} failed" if self.failed and self.done else ""
-        few = f"{len(self.done)} of {count(self.expected, 'trial')}"
-        return ", ".join(filter(None, [failed, few if self.missing and self.done else ""]))
+        """The trials that the cell lacks, empty if it lacks none or has no mean."""
+        failed = [f"{self.failed} failed"] if self.failed else []
+        few = [f"{len(self.done)} of {count(self.expected, 'trial')}"] if self.missing else []
+        return ", ".join(failed + few) if self.done else ""
 
     @property
     def partition(self) -> Partition:
@@ -107,7 +102,7 @@ class Cell:
         return all_constant(row.scores for row in self.done)
 
     def mean_of(self, column: str) -> float | None:
-        """The mean of a column of the frame over finished trials, ignoring unknown values."""
+        """The mean of a column of the frame, ignoring unknown values."""
         known = self.trials[column].dropna().tolist() if column in self.trials else []
         return fmean(known) if known else None
 
@@ -150,7 +145,6 @@ class TableResult:
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
-        """Every cell once."""
         first, *others = self.grids
         return (*self.erm, *first, *(cell for grid in others for cell in grid if cell.k > 1))
 
@@ -160,7 +154,6 @@ class TableResult:
 
     @cached_property
     def unit(self) -> Measure:
-        """How the errors are called and written."""
         return measure_of(self.rows)
 
     @cached_property
@@ -198,19 +191,18 @@ def partition_of(rows: Iterable[Row]) -> Partition:
     row = next(iter(done_of(rows)), None)
     if row is None:
         return Partition()
-    resolution = 0.0
-    if row.measure is PERCENT and row.data.test:
-        resolution = PERCENT.factor / row.data.test
-    split_anew = row.data.split_by_seed and row.trial.split is None
-    if not split_anew or row.trial.validation is not None:
-        return Partition(resolution)
-    return Partition(resolution, row.data.test / row.data.train)
+    data, trial = row.data, row.trial
+    split_anew = data.split_by_seed and trial.split is None and trial.validation is None
+    return Partition(
+        resolution=PERCENT.factor / data.test if row.measure is PERCENT and data.test else 0.0,
+        ratio=data.test / data.train if split_anew else None,
+    )
 
 
 def cells_csv(results: Iterable[TableResult]) -> str:
     """All cells as comma-separated values; unknown values are empty."""
     lines = [_csv_line(result, cell) for result in results for cell in result.cells]
-    return str(pd.DataFrame(lines, dtype=object).to_csv(index=False, lineterminator="\n"))
+    return pd.DataFrame(lines, dtype=object).to_csv(index=False, lineterminator="\n")
 
 
 def _csv_line(result: TableResult, cell: Cell) -> dict[str, object]:

@@ -8,10 +8,11 @@ the other half (`stats.split_choice`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean
+from typing import TypeVar
 
 from kmixup.lab.evaluate.baseline import all_constant
 from kmixup.lab.experiments.budget import FinalTest
@@ -43,7 +44,6 @@ class CellComparison(Comparison):
 
     @property
     def label(self) -> str:
-        """What is compared with what."""
         which = "" if self.k is None else f" with k = {self.k}"
         level = "" if self.eps is None else f" at ε = {self.eps:g}/255"
         rule = "" if self.rule is None else f", {RULE[self.rule]}"
@@ -52,9 +52,7 @@ class CellComparison(Comparison):
     @property
     def on_test(self) -> float | None:
         """The difference between the cells chosen on the test error."""
-        if self.chosen is None:
-            return None
-        new, old = (cell.mean for cell in self.chosen)
+        new, old = (cell.mean for cell in self.chosen) if self.chosen else (None, None)
         return None if new is None or old is None else new - old
 
 
@@ -78,11 +76,8 @@ def comparisons(result: TableResult) -> tuple[CellComparison, ...]:
 
 def best_against_best(result: TableResult, rule: AlphaRule) -> tuple[CellComparison, ...]:
     """The best of k > 1 against the best of k = 1, at each eps."""
-    return tuple(
-        comparison
-        for comparison in comparisons(result)
-        if (comparison.rule, comparison.k) == (rule, None) and comparison.old != "ERM"
-    )
+    found = (c for c in comparisons(result) if (c.rule, c.k) == (rule, None))
+    return tuple(comparison for comparison in found if comparison.old != "ERM")
 
 
 def claimed(result: TableResult, grid: Grid, claim: Claim) -> tuple[CellComparison, ...]:
@@ -130,26 +125,19 @@ def compare(
         for cells in (new_cells, old_cells)
     ]
     paper, noise = printed_difference(new_cells, old_cells)
-    comparison = CellComparison(
-        new=new,
-        old=old,
-        difference=None,
-        paper=paper,
-        noise=noise,
-        rule=rule,
-        k=k,
-        eps=next((cell.eps for cell in (*new_cells, *old_cells)), None),
-    )
-    if all(families):
-
-        def choose(seeds: Sequence[int] | None) -> tuple[Cell, Cell]:
-            return best_of(families[0], seeds), best_of(families[1], seeds)
-
-        return chosen_by(choose, families, comparison)
+    eps = next((cell.eps for cell in (*new_cells, *old_cells)), None)
     name, cells = (old, old_cells) if families[0] else (new, new_cells)
     run = any(len(cell.trials) for cell in cells)
     why = f"every setting of {name} has failed trials" if run else f"{name} was not run"
-    return replace(comparison, why=why)
+    comparison = CellComparison(
+        new=new, old=old, difference=None, paper=paper, noise=noise, rule=rule, k=k, eps=eps,
+        why=why,
+    )  # fmt: skip
+
+    def choose(seeds: Sequence[int] | None) -> tuple[Cell, Cell]:
+        return best_of(families[0], seeds), best_of(families[1], seeds)
+
+    return chosen_by(choose, families, comparison) if all(families) else comparison
 
 
 def chosen_by(
@@ -191,55 +179,45 @@ def printed_difference(
     printed = [[(c.paper, c) for c in cells if c.paper is not None] for cells in (new, old)]
     if not all(printed):
         return None, None
-    (first, new_cell), (second, old_cell) = (min(pairs, key=lambda p: p[0]) for pairs in printed)
-    errors = [
-        cell.standard_error if cell.confidence is None else cell.confidence
-        for cell in (new_cell, old_cell)
-    ]
+    best = [min(pairs, key=lambda pair: pair[0]) for pairs in printed]
+    errors = [c.standard_error if c.confidence is None else c.confidence for _, c in best]
     known = [error for error in errors if error is not None]
-    return first - second, math.hypot(*known) if len(known) == 2 else None
+    return best[0][0] - best[1][0], math.hypot(*known) if len(known) == 2 else None
 
 
 # Comparisons without a choice, in which all trials count
+
+Key = TypeVar("Key")
+
+
+def compare_trials(
+    new: str, tested: Cell | FinalTest, old: str, base: Cell | FinalTest
+) -> Comparison:
+    """Compare two methods in pairs of trials."""
+    return Comparison(
+        new=new,
+        old=old,
+        difference=stats.paired(tested.errors, base.errors, partition_of(tested.done)),
+        constant=all_constant(row.scores for row in (*tested.done, *base.done)),
+    )
+
+
+def holm_corrected(compared: Mapping[Key, Comparison]) -> dict[Key, Comparison]:
+    """The same comparisons with p-values corrected for all of them."""
+    p = stats.corrected(comparison.difference for comparison in compared.values())
+    return {key: replace(compared[key], p=value) for key, value in zip(compared, p, strict=True)}
 
 
 def column_tests(grid: Grid) -> dict[tuple[int, float, float | None], Comparison]:
     """k > 1 against k = 1 at the same alpha, by k, alpha and eps, with Holm correction for all."""
     base = {(cell.alpha, cell.eps): cell for cell in grid if cell.k == 1}
-    tested = {}
-    for cell in grid:
-        old = base.get((cell.alpha, cell.eps))
-        if cell.k > 1 and old is not None and not (cell.constant and old.constant):
-            difference = stats.paired(cell.errors, old.errors, cell.partition)
-            if difference is not None:
-                found = Comparison(new=cell.name, old=old.name, difference=difference)
-                tested[cell.k, cell.alpha, cell.eps] = found
-    return dict(zip(tested, holm_corrected(tested.values()), strict=True))
-
-
-def holm_corrected(compared: Iterable[Comparison]) -> tuple[Comparison, ...]:
-    """The same comparisons with p-values corrected for all of them."""
-    compared = tuple(compared)
-    p = stats.corrected(comparison.difference for comparison in compared)
-    return tuple(
-        replace(comparison, p=value) for comparison, value in zip(compared, p, strict=True)
-    )
-
-
-FinalPair = tuple[str, FinalTest, str, FinalTest]  # new, its test, old, its test
-
-
-def compare_tests(pairs: Sequence[FinalPair]) -> tuple[Comparison, ...]:
-    """Compare methods in final tests, in pairs, with Holm correction for all of them."""
-    return holm_corrected(
-        Comparison(
-            new=name,
-            old=base,
-            difference=stats.paired(new.errors, old.errors, partition_of([*new.rows, *old.rows])),
-            constant=all_constant(row.scores for row in (*new.done, *old.done)),
-        )
-        for name, new, base, old in pairs
-    )
+    tests = {
+        (cell.k, cell.alpha, cell.eps): compare_trials(cell.name, cell, old.name, old)
+        for cell in grid
+        if cell.k > 1 and (old := base.get((cell.alpha, cell.eps))) is not None
+    }
+    known = {at: test for at, test in tests.items() if test.difference and not test.constant}
+    return holm_corrected(known)
 
 
 # The table
@@ -278,20 +256,18 @@ def _cells(found: Sequence[Comparison]) -> list[str]:
     if len(found) > 1:
         return [f"{len(found)} comparisons: {stats.tally(found)}", *[NOTHING] * (len(HEADER) - 1)]
     (comparison,) = found
-    difference, on_test = comparison.difference, NOTHING
+    difference, p, on_test = comparison.difference, comparison.p, NOTHING
     if isinstance(comparison, CellComparison) and comparison.chosen is not None:
         new, old = comparison.chosen
         change = signed(comparison.on_test, new.unit.digits(new.mean))
         on_test = f"{change}: {new.text} ({new.name}) − {old.text} ({old.name})"
-    return [
-        comparison.verdict,
-        NOTHING if difference is None else difference.text,
-        NOTHING if difference is None else difference.new_data_text or NOTHING,
-        NOTHING if difference is None or comparison.p is None else stats.p_text(comparison.p),
-        on_test,
-        printed_text(comparison),
-        NOTHING if difference is None else str(difference.trials),
-    ]
+    text = new_data = p_value = trials = NOTHING
+    if difference is not None:
+        text, trials = difference.text, str(difference.trials)
+        new_data = difference.new_data_text or NOTHING
+        p_value = NOTHING if p is None else stats.p_text(p)
+    paper = printed_text(comparison)
+    return [comparison.verdict, text, new_data, p_value, on_test, paper, trials]
 
 
 def printed_text(comparison: Comparison) -> str:

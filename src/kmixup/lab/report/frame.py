@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import SimpleNamespace
 from typing import Any, get_args
 
 import numpy as np
@@ -20,7 +19,7 @@ from kmixup.lab.experiments.rows import Done, Row
 from kmixup.lab.paper.tables import CLEAN, ERROR, MEASURES, PaperColumn, PaperTable
 from kmixup.lab.report.cells import Cell, Grid, TableResult
 from kmixup.lab.train.config import AlphaRule, Method, Trial, variant_words
-from kmixup.lab.train.methods import METHODS, NO_VARIANT, VARIANTS, baseline_of, method_entry
+from kmixup.lab.train.methods import METHODS, VARIANTS, baseline_of, method_entry
 
 RULES: tuple[AlphaRule, ...] = get_args(AlphaRule)
 # fields of a trial that a table shows, rather than holds fixed
@@ -36,10 +35,9 @@ NO_LINES = pd.DataFrame(
 def frame_of(rows: Iterable[Row]) -> pd.DataFrame:
     """One line for each trial and test, sorted by trial id.
 
-    Columns: `id`, `data`, `model`, `key` (name, k, alpha and alpha rule of the method), `seed`,
-    `setting` (what trials of one table must share, as JSON), `mixing` (pairing and layers as
-    JSON, "" without mixing), `measure`, `eps`, `done`, `row`, and for finished trials `error` in
-    table units, `alpha` (as trained), `xi`, and every further metric under its own name.
+    Columns are those of `NO_LINES`: `setting` is what trials of one table must share, `mixing` the
+    pairing and layers ("" without mixing), both as JSON. Finished trials also have `error` in table
+    units, `alpha` as trained, `xi`, and every further metric under its own name.
     """
     ordered = sorted(rows, key=lambda row: row.id)
     return pd.DataFrame([line for row in ordered for line in _lines(row)]) if ordered else NO_LINES
@@ -68,17 +66,14 @@ def _lines(row: Row) -> Iterator[dict[str, Any]]:
     for measure, eps in tests_of(trial):
         line = {**common, "measure": measure, "eps": eps, "error": math.nan}
         if isinstance(row, Done):
-            scores = vars(_scores(row, measure, eps))
-            error = row.measure.factor * scores["error"]
-            line |= {"alpha": row.alpha, "xi": row.xi, **scores, "error": error}
+            scores: AnyScores = row.scores
+            if eps is not None:
+                scores = row.shifts[measure][eps]
+            elif measure == CLEAN and row.clean is not None:  # None without batch norm
+                scores = row.clean
+            error = row.measure.factor * scores.error
+            line |= {"alpha": row.alpha, "xi": row.xi, **vars(scores), "error": error}
         yield line
-
-
-def _scores(row: Done, measure: str, eps: float | None) -> AnyScores:
-    if measure == CLEAN:
-        # a network without batch norm is the same with any statistics
-        return row.scores if row.clean is None else row.clean
-    return row.scores if eps is None else row.shifts[measure][eps]
 
 
 def results_of(rows: Iterable[Row], tables: Iterable[PaperTable]) -> tuple[TableResult, ...]:
@@ -106,9 +101,14 @@ def _of_table(frame: pd.DataFrame, table: PaperTable, left: Sequence[Row]) -> li
     alike = (frame.data == table.data) & (frame.model == table.model)
     mine = frame[alike & (frame.measure == table.measure)]
     mine = mine[np.array([_fits(row.trial, table) for row in mine.row], dtype=bool)]
-    wider = mine[mine.id.isin([row.id for row in left])]
-    ks, columns = _widened(table, [row.trial.method for row in wider.row])
-    groups: list[tuple[dict[str, Any], pd.DataFrame]] = []
+    wider = [row.trial.method for row in mine[mine.id.isin([row.id for row in left])].row]
+    new = [method for method in wider if method.entry.mixes]
+    ks = tuple(sorted({*table.ks, *(method.k for method in new)}))
+    alphas = {method.alpha for method in new} - {*table.alphas}
+    levels = dict.fromkeys(column.eps for column in table.columns)
+    further = (PaperColumn(alpha, eps=eps) for alpha in alphas for eps in levels)
+    columns = sorted((*table.columns, *further), key=lambda at: (at.eps or 0.0, at.alpha))
+    groups = []
     for setting, lines in mine.groupby("setting", sort=True):
         # ERM has no pairing: its rows go with every pairing, and alone only if nothing was mixed
         for mixing in sorted(set(lines.mixing) - {""}) or [""]:
@@ -127,29 +127,15 @@ def _fits(trial: Trial, table: PaperTable) -> bool:
     """Whether a trial of the table's data, network and measure fits, whatever its k and alpha."""
     if table.samples not in (None, trial.samples) or not table.trains_as(trial.protocol):
         return False
-    method = trial.method
-    return not method.entry.mixes or (
-        table.layers in (None, method.layers) and table.mixes_as(method)
-    )
-
-
-def _widened(
-    table: PaperTable, methods: Iterable[Method]
-) -> tuple[tuple[int, ...], tuple[PaperColumn, ...]]:
-    """The k and columns of the table, and further ones for these methods."""
-    mixing = [method for method in methods if method.entry.mixes]
-    ks = sorted({*table.ks, *(method.k for method in mixing)})
-    levels = dict.fromkeys(column.eps for column in table.columns)
-    new = {method.alpha for method in mixing} - {column.alpha for column in table.columns}
-    columns = [*table.columns, *(PaperColumn(alpha, eps=eps) for alpha in new for eps in levels)]
-    return tuple(ks), tuple(sorted(columns, key=lambda column: (column.eps or 0.0, column.alpha)))
+    fits = table.layers in (None, trial.method.layers) and table.mixes_as(trial.method)
+    return fits or not trial.method.entry.mixes
 
 
 def _result(
     lines: pd.DataFrame,
     table: PaperTable,
-    ks: tuple[int, ...],
-    columns: tuple[PaperColumn, ...],
+    ks: Sequence[int],
+    columns: Sequence[PaperColumn],
     setting: Mapping[str, Any],
     distinct: Mapping[str, Any],
 ) -> TableResult:
@@ -173,7 +159,7 @@ def _result(
     run = {rule for name, k, _, rule in by_key if name == table.method and k > 1}
     rules = [rule for rule in RULES if rule in run] or RULES[:1]
     grids = tuple(Grid(rule, tuple(row_of(k, rule) for k in ks)) for rule in rules)
-    return TableResult(table, ks, columns, setting, distinct, erm, grids)
+    return TableResult(table, tuple(ks), tuple(columns), setting, distinct, erm, grids)
 
 
 def _by_seed(lines: pd.DataFrame, eps: float | None) -> pd.DataFrame:
@@ -200,58 +186,46 @@ def tables_of(rows: Iterable[Row]) -> tuple[PaperTable, ...]:
             places.setdefault((row.trial.data, row.trial.model, *test), []).append(row.trial)
     in_order = sorted(places, key=lambda at: (at[0], at[1], MEASURES.index(at[2]), at[3] or 0.0))
     return tuple(
-        _table(*place, method, variant, places[place])
+        _table(*place, method, places[place])
         for place in in_order
         for method in _methods(places[place])
-        for variant in _variants(method, places[place])
     )
 
 
-def _methods(trials: Iterable[Trial]) -> list[str]:
+def _methods(trials: Sequence[Trial]) -> Iterator[Method]:
     """Methods with a table: those with a k, and those whose row k = 1 is in no other table.
 
-    ERM is in every table. If nothing was mixed it is in that of the default method.
+    Each is returned with each of its variants. ERM is in every table. If nothing was mixed it is in
+    that of the default method.
     """
     names = {trial.method.name for trial in trials}
     tabled = {name for name in names if method_entry(name).has_k}
     homeless = names - {baseline_of(name) for name in tabled}
     tabled |= {name for name, entry in METHODS.items() if entry.at_one in homeless}
-    return sorted(tabled or {Method().name})
-
-
-def _variants(name: str, trials: Iterable[Trial]) -> list[dict[str, Any]]:
-    """The variants of a method, each once; the plain one if there is no other."""
-    variants = {
-        tuple(variant_words(trial.method)): {v: getattr(trial.method, v) for v in VARIANTS}
-        for trial in trials
-        if name == trial.method.name
-    }
-    return [variants[words] for words in sorted(variants)] or [NO_VARIANT]
+    for name in sorted(tabled or {Method().name}):
+        methods = [trial.method for trial in trials if trial.method.name == name] or [Method(name)]
+        variants = {tuple(variant_words(method)): method for method in methods}
+        yield from (variants[words] for words in sorted(variants))
 
 
 def _table(
-    data: str,
-    model: str,
-    measure: str,
-    eps: float | None,
-    method: str,
-    variant: Mapping[str, Any],
-    trials: Sequence[Trial],
+    data: str, model: str, measure: str, eps: float | None, method: Method, trials: Sequence[Trial]
 ) -> PaperTable:
-    words = variant_words(SimpleNamespace(**variant))
+    words = variant_words(method)
     mixed = [
         trial.method
         for trial in trials
-        if baseline_of(method) == trial.method.name
-        or (method == trial.method.name and variant_words(trial.method) == words)
+        if baseline_of(method.name) == trial.method.name
+        or (method.name == trial.method.name and variant_words(trial.method) == words)
     ]
     alphas = sorted({mixing.alpha for mixing in mixed}) or [0.0]  # a column for ERM if alone
     level = "" if eps is None else f"{eps:g}"
     shift = "" if measure == ERROR else measure
     tested = {ERROR: "", CLEAN: "recomputed batch-norm statistics"}
-    title = [data, model, " ".join([method, *words]), tested.get(measure, f"{measure} {level}/255")]
+    title = [data, model, " ".join([method.name, *words])]
+    title.append(tested.get(measure, f"{measure} {level}/255"))
     return PaperTable(
-        name="-".join(filter(None, [data, model, method, shift, level, *words])),
+        name="-".join(filter(None, [data, model, method.name, shift, level, *words])),
         title=", ".join(filter(None, title)),
         label="your own sweep",
         data=data,
@@ -263,6 +237,6 @@ def _table(
         confidence=None,
         trials=len({trial.seed for trial in trials}),
         measure=measure,
-        method=method,
-        **variant,
+        method=method.name,
+        **{name: getattr(method, name) for name in VARIANTS},
     )

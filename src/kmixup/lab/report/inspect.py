@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from kmixup.inspection import DistanceDecay, Inspection, Reading, readings
+from kmixup.inspection import DistanceDecay, Reading, readings
 from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import NOTHING, count, measured, percent
 from kmixup.lab.inspection import DataInspection
@@ -15,7 +16,6 @@ from kmixup.lab.report.inspect_plots import couplings, examples, figures
 from kmixup.lab.report.render_html import html
 from kmixup.lab.train.record import versions
 
-OUT_OF_REACH = "out of reach"
 LISTED = 12  # classes by name
 MANY = 100  # dimensions that cannot be distinguished from more
 SOURCES = {"loaders": "a second loader", "batch": "the same batch"}
@@ -26,8 +26,7 @@ SETS = {
 ADVICE = "Choose k and alpha on validation samples with kmixup tune."
 
 
-@dataclass(frozen=True)
-class ReadingColumn:
+class ReadingColumn(NamedTuple):
     """One column of the table of readings."""
 
     name: str
@@ -45,7 +44,7 @@ COLUMNS = (
     ReadingColumn(
         "alpha",
         "the alpha that perturbs as much as mixup with alpha = {alpha:g}, if there is one",
-        lambda reading: f"{reading.alpha:.3g}" if reading.reachable else OUT_OF_REACH,
+        lambda reading: f"{reading.alpha:.3g}" if reading.reachable else "out of reach",
     ),
     ReadingColumn(
         "other class %",
@@ -93,10 +92,10 @@ def inspect_document(data: DataInspection, command: str) -> doc.Document:
         doc.Headline(summary(data), [ADVICE]),
         doc.Paragraph(extent(data)),
         doc.Section("Readings by k", list(_readings(data))),
-        doc.Section("Plots", [doc.Figures(drawn)]),
+        doc.Section("Plots", drawn),
         doc.Section("Matched pairs and mixed points", list(_couplings(data))),
         doc.Section("Example pairs", list(_examples(data))),
-        doc.Section("Repeat it", [doc.Code(command), doc.Details(*_method(data))]),
+        doc.Section("Repeat it", [doc.Code(command), _method(data)]),
     ]
     return doc.Document(f"Inspection of {data.data.name}", blocks)
 
@@ -129,9 +128,8 @@ def extent(data: DataInspection) -> str:
     inspected = "all"
     if inspection.used < inspection.samples:
         inspected = f"a random {inspection.used:,} of them"
-    counts = [(names[int(index)], n) for index, n in inspection.classes.items()]
-    counts.sort(key=lambda pair: -pair[1])
-    listed = ", ".join(f"{name}: {n:,}" for name, n in counts[:LISTED])
+    counts = Counter({int(index): n for index, n in inspection.classes.items()})
+    listed = ", ".join(f"{names[i]}: {n:,}" for i, n in counts.most_common(LISTED))
     if len(counts) > LISTED:
         listed += f" and {len(counts) - LISTED} more"
     return (
@@ -145,42 +143,29 @@ def extent(data: DataInspection) -> str:
 def _readings(data: DataInspection) -> Iterator[doc.Block]:
     inspection = data.inspection
     columns = [column for column in COLUMNS if data.labelled or not column.labels]
-    rows = [
-        [str(reading.k), *(column.text(reading) for column in columns)]
-        for reading in inspection.readings
-    ]
+    rows = [[str(at.k), *(column.text(at) for column in columns)] for at in inspection.readings]
     yield doc.ReportTable(["k", *(column.name for column in columns)], rows, numeric=True)
-    yield doc.Bullets(
-        [
-            f"{column.name.removesuffix(' %')}: {column.meaning.format(alpha=inspection.alpha)}"
-            for column in columns
-        ]
-    )
+    meanings = [column.meaning.format(alpha=inspection.alpha) for column in columns]
+    names = [column.name.removesuffix(" %") for column in columns]
+    yield doc.Bullets(list(map("{}: {}".format, names, meanings)))
     yield doc.Paragraph(dimension(inspection.decay))
     if inspection.by_labels:
         rows = [
             [f"{reading.labels:g}", percent(reading.crossing), percent(reading.ratio)]
             for reading in inspection.by_labels
         ]
+        title = (
+            f"Optimal(k={inspection.by_labels[0].k}, labels=c): a pair of different classes costs "
+            "c times the mean distance of its block more"
+        )
         header = ["c", "other class %", "squared distance %"]
-        yield doc.ReportTable(header, rows, label_cost(inspection), numeric=True)
-
-
-def label_cost(inspection: Inspection) -> str:
-    """What the readings with a cost of labels mean."""
-    k = inspection.by_labels[0].k
-    return (
-        f"Optimal(k={k}, labels=c): a pair of different classes costs c times the mean distance of "
-        "its block more"
-    )
+        yield doc.ReportTable(header, rows, title, numeric=True)
 
 
 def dimension(decay: DistanceDecay | None) -> str:
     """The intrinsic dimension of the data, estimated from how distances fall with k."""
     if decay is None:
-        return (
-            "The intrinsic dimension cannot be estimated: it takes readings at three k from 4 on."
-        )
+        return "The intrinsic dimension cannot be estimated: it takes three k from 4 on."
     low, high = decay.low, decay.high
     if low > MANY:
         found = f"in more than {MANY} dimensions"
@@ -229,7 +214,7 @@ def _examples(data: DataInspection) -> Iterator[doc.Block]:
     yield from shown
 
 
-def _method(data: DataInspection) -> tuple[str, list[doc.Block]]:
+def _method(data: DataInspection) -> doc.Details:
     inspection = data.inspection
     drawn = (
         f"At every k two {SETS[data.pairing]}, and "
@@ -248,7 +233,5 @@ def _method(data: DataInspection) -> tuple[str, list[doc.Block]]:
         "mixup to compare with": f"alpha = {inspection.alpha:g}",
         "seed": str(data.seed),
     }
-    return "How it was measured", [
-        doc.Paragraph(drawn, style="fine"),
-        doc.Facts(facts | versions()),
-    ]
+    note = doc.Paragraph(drawn, style="fine")
+    return doc.Details("How it was measured", [note, doc.Facts(facts | versions())])
