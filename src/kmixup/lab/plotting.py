@@ -143,11 +143,7 @@ def data_uri(picture: bytes) -> str:
 
 
 def inline(
-    draw: Callable[[Axes], None],
-    name: str,
-    *,
-    ncols: int = 0,
-    size: tuple[float, float] = SIZE,
+    draw: Callable[[Axes], None], name: str, *, ncols: int = 0, size: tuple[float, float] = SIZE
 ) -> Markup:
     """What `draw` draws, as SVG inside of a page, with a legend of `ncols` columns below.
 

@@ -98,10 +98,7 @@ def test_erm_is_beside_every_way_of_pairing():
     ways = [Method("kmixup", k=16, pairing=pairing) for pairing in ("loaders", "batch")]
     rows = [row(Method("erm"), 5.0), *(row(way, 3.0) for way in ways)]
     found = results_of(rows, [table()])
-    assert [outcome.distinct for outcome in found] == [
-        {"pairing": "batch"},
-        {"pairing": "loaders"},
-    ]
+    assert [outcome.distinct for outcome in found] == [{"pairing": "batch"}, {"pairing": "loaders"}]
     assert [outcome.erm[0].mean for outcome in found] == [5.0, 5.0]
 
 

@@ -12,8 +12,7 @@ from kmixup.inspection import DistanceDecay, Measured
 from kmixup.lab.data import load
 from kmixup.lab.inspection import inspect_data
 from kmixup.lab.report import render_html
-from kmixup.lab.report.inspect import dimension, inspect_document, write_inspect
-from kmixup.lab.report.inspect_plots import examples
+from kmixup.lab.report.inspect import dimension, examples, inspect_document, write_inspect
 
 COMMAND = "kmixup inspect <own>.csv"
 

@@ -10,12 +10,7 @@ from sweeping import done_row, failed_row
 from kmixup.lab.evaluate.scores import ClassScores, NumberScores
 from kmixup.lab.experiments.league import make_contests, play
 from kmixup.lab.report import render_html, render_text
-from kmixup.lab.report.league import (
-    friedman_sentence,
-    league_document,
-    standings_of,
-    write_league,
-)
+from kmixup.lab.report.league import friedman_sentence, league_document, standings_of, write_league
 from kmixup.lab.report.render_text import show
 from kmixup.lab.report.stats import Ranking, holm
 

@@ -93,14 +93,11 @@ def claimed(result: TableResult, grid: Grid, claim: Claim) -> tuple[CellComparis
     for cell in grid:
         column = (cell.eps, cell.alpha) if claim.each == "column" else cell.eps
         groups.setdefault(column, []).append(cell)
+    against = partial(compare, new=result.method, old=result.baseline, rule=grid.rule, k=claim.k)
     return tuple(
-        compare(
+        against(
             [cell for cell in cells if cell.k > 1 and claim.k in (None, cell.k)],
             [cell for cell in cells if cell.k == 1],
-            new=result.method,
-            old=result.baseline,
-            rule=grid.rule,
-            k=claim.k,
         )
         for cells in groups.values()
     )
@@ -144,14 +141,13 @@ def chosen_by(
     choose: Choose, families: Sequence[Sequence[Cell]], comparison: CellComparison
 ) -> CellComparison:
     """The comparison with cells that `choose` returns for the seeds to choose on."""
-    candidates = [[cell.errors for cell in family] for family in families]
+    candidates = [cell.errors for family in families for cell in family]
 
     def errors(seeds: Sequence[int]) -> tuple[stats.Errors, stats.Errors]:
         first, second = choose(seeds)
         return first.errors, second.errors
 
-    chosen = choose(None)
-    shared = len(stats.shared_seeds([errors for family in candidates for errors in family]))
+    chosen, shared = choose(None), len(stats.shared_seeds(candidates))
     return replace(
         comparison,
         chosen=chosen,
@@ -238,36 +234,32 @@ def comparison_table(
     Columns that have nothing to show are left out, and those of `leave_out`.
     """
     compared = [(label, found) for label, found in compared if found]
-    rows = [[label, *_cells(found)] for label, found in compared]
-    header = [first, *HEADER]
-    kept = [
-        i
-        for i, name in enumerate(header)
-        if name not in leave_out and (i < 2 or any(row[i] != NOTHING for row in rows))
-    ]
-    return ReportTable(
-        [header[i] for i in kept],
-        [[row[i] for i in kept] for row in rows],
-        moods=[stats.mood_of(found) for _, found in compared],
-    )
+    rows = [{first: label, **_cells(found)} for label, found in compared]
+    known = {"verdict"}.union(*rows).difference(leave_out)
+    header = [first, *(name for name in HEADER if name in known)]
+    cells = [[row.get(name, NOTHING) for name in header] for row in rows]
+    return ReportTable(header, cells, moods=[stats.mood_of(found) for _, found in compared])
 
 
-def _cells(found: Sequence[Comparison]) -> list[str]:
+def _cells(found: Sequence[Comparison]) -> dict[str, str]:
     if len(found) > 1:
-        return [f"{len(found)} comparisons: {stats.tally(found)}", *[NOTHING] * (len(HEADER) - 1)]
+        return {"verdict": f"{len(found)} comparisons: {stats.tally(found)}"}
     (comparison,) = found
-    difference, p, on_test = comparison.difference, comparison.p, NOTHING
+    cells = {"verdict": comparison.verdict}
+    if (difference := comparison.difference) is not None:
+        cells |= {"difference [95 %]": difference.text, "trials": str(difference.trials)}
+        if difference.new_data_text is not None:
+            cells["new data [95 %]"] = difference.new_data_text
+        if comparison.p is not None:
+            cells["p (Holm)"] = stats.p_text(comparison.p)
     if isinstance(comparison, CellComparison) and comparison.chosen is not None:
         new, old = comparison.chosen
         change = signed(comparison.on_test, new.unit.digits(new.mean))
-        on_test = f"{change}: {new.text} ({new.name}) − {old.text} ({old.name})"
-    text = new_data = p_value = trials = NOTHING
-    if difference is not None:
-        text, trials = difference.text, str(difference.trials)
-        new_data = difference.new_data_text or NOTHING
-        p_value = NOTHING if p is None else stats.p_text(p)
-    paper = printed_text(comparison)
-    return [comparison.verdict, text, new_data, p_value, on_test, paper, trials]
+        text = f"{change}: {new.text} ({new.name}) − {old.text} ({old.name})"
+        cells["chosen on the test error"] = text
+    if comparison.paper is not None:
+        cells["the paper"] = printed_text(comparison)
+    return cells
 
 
 def printed_text(comparison: Comparison) -> str:

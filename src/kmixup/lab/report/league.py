@@ -53,6 +53,7 @@ class Standings:
     """The results of a league."""
 
     results: tuple[Result, ...]  # one for each data set
+    scores: Mapping[Place, Score]
     titles: tuple[str, ...]  # of the methods: by mean rank, then those without a rank
     ranking: Ranking | None  # of methods with all trials on all data; None with fewer than two
     against: Mapping[Place, Comparison]  # every method against mixup on every data set
@@ -61,11 +62,10 @@ class Standings:
     def gaps(self) -> tuple[str, ...]:
         """Which methods are not ranked, and why, a sentence each."""
         sentences = []
-        scores = _scores(self.results)
         for title in self.titles:
             where = []
             for name in (result.contest.name for result in self.results):
-                if (score := scores.get((name, title))) is None:
+                if (score := self.scores.get((name, title))) is None:
                     where.append(f"{name} (does not apply)")
                 elif not score.complete:
                     where.append(f"{name} ({len(score.errors)} of {score.trials} trials)")
@@ -74,14 +74,11 @@ class Standings:
         return tuple(sentences)
 
 
-def _scores(results: Sequence[Result]) -> dict[Place, Score]:
-    return {(r.contest.name, score.entrant.title): score for r in results for score in r.scores}
-
-
 def standings_of(results: Sequence[Result]) -> Standings:
     """Rank the methods, and compare them with mixup."""
-    complete = {place: score for place, score in _scores(results).items() if score.complete}
-    entrants = list(dict.fromkeys(score.entrant.title for r in results for score in r.scores))
+    scores = {(r.contest.name, score.entrant.title): score for r in results for score in r.scores}
+    complete = {place: score for place, score in scores.items() if score.complete}
+    entrants = list(dict.fromkeys(title for _, title in scores))
     data = [result.contest.name for result in results]
     whole = [title for title in entrants if all((name, title) in complete for name in data)]
     ranking = None
@@ -100,7 +97,7 @@ def standings_of(results: Sequence[Result]) -> Standings:
             if score is not None and score != mixup:
                 test = compare_trials(title, score, MIXUP, mixup)
                 against[result.contest.name, title] = test
-    return Standings(tuple(results), titles, ranking, holm_corrected(against))
+    return Standings(tuple(results), scores, titles, ranking, holm_corrected(against))
 
 
 def league_document(standings: Standings, command: str) -> doc.Document:
@@ -122,8 +119,8 @@ def league_document(standings: Standings, command: str) -> doc.Document:
     if standings.ranking is not None:
         blocks.append(doc.Section("Ranks", [_critical_difference(standings.ranking)]))
     chosen = [
-        (data, title, _chosen_text(score))
-        for (data, title), score in _scores(results).items()
+        (*place, _chosen_text(score))
+        for place, score in standings.scores.items()
         if len(score.entrant.settings) > 1
     ]
     won = doc.ReportTable(["data", "method", "setting (trials that it won)"], chosen)
@@ -244,7 +241,7 @@ def _critical_difference(ranking: Ranking) -> doc.Figure:
 
 def _errors(standings: Standings) -> Iterator[doc.Block]:
     """Methods in rows, data sets in columns, and the mean rank last; then all comparisons."""
-    results, ranking, scores = standings.results, standings.ranking, _scores(standings.results)
+    results, ranking, scores = standings.results, standings.ranking, standings.scores
     ranks = {} if ranking is None else dict(zip(ranking.names, ranking.ranks, strict=True))
     least: dict[str, float] = {}  # without means over part of the trials
     for (data, _), score in scores.items():

@@ -151,7 +151,7 @@ def paired(
 
 
 def split_choice(
-    families: Sequence[Sequence[Errors]],
+    candidates: Sequence[Errors],
     choose: Callable[[Sequence[int]], tuple[Errors, Errors]],
     partition: Partition = SAME_TEST_SET,
 ) -> PairedDifference | None:
@@ -164,10 +164,9 @@ def split_choice(
     the other, which correlates the halves' means; without an allowance for that the interval
     would cover 91 to 93 % if all settings are equal.
 
-    `families` are the candidates of both sides, and `choose` returns the errors of both winners,
-    given the seeds to choose on. None if the candidates share fewer than four trials.
+    `candidates` are those of both sides, and `choose` returns the errors of both winners, given the
+    seeds to choose on. None if the candidates share fewer than four trials.
     """
-    candidates = [errors for family in families for errors in family]
     seeds = shared_seeds(candidates)
     if len(seeds) < LEAST_TRIALS:
         return None
@@ -175,7 +174,7 @@ def split_choice(
     for half, rest in ((seeds[::2], seeds[1::2]), (seeds[1::2], seeds[::2])):
         new, old = choose(half)
         differences += [new[seed] - old[seed] for seed in rest]
-    correlation = BETWEEN_HALVES if len(candidates) > len(families) else 0.0
+    correlation = BETWEEN_HALVES if len(candidates) > 2 else 0.0
     return interval(differences, correlation=correlation, partition=partition)
 
 
@@ -197,10 +196,6 @@ def holm(values: Sequence[float]) -> tuple[float, ...]:
 
 
 def p_text(p: float) -> str:
-    """
-    >>> p_text(0.0004), p_text(0.25)
-    ('< 0.001', '0.250')
-    """
     return "< 0.001" if p < 0.001 else number(p, 3)
 
 
@@ -208,8 +203,6 @@ def p_text(p: float) -> str:
 
 
 class Outcome(StrEnum):
-    """How a comparison turned out, in the words that reports count."""
-
     REPRODUCED = "reproduced"
     NOT_REPRODUCED = "not reproduced"
     BETTER = "better"
@@ -229,8 +222,6 @@ class Comparison:
     """A new method against an old one, and the verdict on them that every report shows.
 
     >>> better = PairedDifference(-1.0, -1.5, -0.5, trials=20)
-    >>> Comparison(new="k-mixup", old="mixup", difference=better).verdict
-    'k-mixup is better than mixup'
     >>> Comparison(new="k-mixup", old="mixup", difference=better, paper=0.7).verdict
     'not reproduced: k-mixup is better than mixup'
     """
@@ -249,9 +240,7 @@ class Comparison:
         """-1 if the new method is significantly better, 1 if it is worse, else 0."""
         if self.difference is None or self.constant:
             return 0
-        if self.p is None:
-            return self.difference.side
-        return corrected_side(self.difference, self.p)
+        return self.difference.side if self.p is None else corrected_side(self.difference, self.p)
 
     @property
     def outcome(self) -> Outcome:
@@ -286,9 +275,8 @@ class Comparison:
 
 def corrected_side(difference: PairedDifference, p: float) -> int:
     """-1 if a difference is significantly below 0 by a corrected p-value, 1 if above, else 0."""
-    if p > 1 - LEVEL:
-        return 0
-    return 1 if difference.mean > 0 else -1
+    side = 1 if difference.mean > 0 else -1
+    return side if p <= 1 - LEVEL else 0
 
 
 def corrected(differences: Iterable[PairedDifference | None]) -> tuple[float, ...]:
@@ -297,7 +285,7 @@ def corrected(differences: Iterable[PairedDifference | None]) -> tuple[float, ..
 
 
 def mood_of(compared: Iterable[Comparison]) -> Mood:
-    """The colour of comparisons: "open" unless all went well or all went badly."""
+    """The colour of comparisons: "open" unless all are good or all are bad."""
     outcomes = {comparison.outcome for comparison in compared}
     if outcomes and outcomes.issubset(GOOD):
         return "good"

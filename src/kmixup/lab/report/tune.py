@@ -47,8 +47,7 @@ ROUNDS_NOTE = (
 
 
 def tune_document(tuned: Tuned, command: str) -> doc.Document:
-    """The report of a search and its final test."""
-    plan, measure = tuned.plan, tuned.measure
+    plan, measure, name = tuned.plan, tuned.measure, tuned.plan.strategy.name
     protocol = (
         "Training and test set were split once, by the seed. Every trial of the searches held out "
         f"{100 * plan.validation:g} % of the training set for validation, drawn by its own seed, "
@@ -68,7 +67,6 @@ def tune_document(tuned: Tuned, command: str) -> doc.Document:
         comparison_table(compared, f"difference, {measure.points}"),
         doc.Paragraph(TEST_NOTE, style="fine"),
     ]
-    name = plan.strategy.name
     search: list[doc.Block] = [
         surface(tuned),
         doc.Paragraph(f"Strategy {name}: {RECIPES[name]}. {reach(tuned)}"),
@@ -153,7 +151,7 @@ def line_of(finalist: Finalist) -> str:
 
 
 def method_words(finalist: Finalist) -> list[str]:
-    """The same as options of `kmixup train`."""
+    """The options of `kmixup train` for the same."""
     if (setting := finalist.setting) is None:
         return ["--method", "erm"]
     return ["--k", str(setting.k), "--alpha", f"{_alpha(finalist, setting):.3g}"]
