@@ -12,9 +12,8 @@ from scipy import stats
 from sweeping import done_row
 
 from kmixup.lab.paper.tables import Claim, PaperColumn
-from kmixup.lab.report.cells import Cell
 from kmixup.lab.report.comparisons import claimed, column_tests, compare, comparisons
-from kmixup.lab.report.frame import results_of
+from kmixup.lab.report.frame import Cell, results_of
 from kmixup.lab.train.config import Method
 
 

@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 from report_rows import BASE, failed, method, row, sweep, table
 
 from kmixup.lab.paper.tables import PaperColumn
-from kmixup.lab.report.cells import cells_csv, partition_of
-from kmixup.lab.report.frame import frame_of, results_of, tables_of, unplaced
+from kmixup.lab.report.frame import (
+    cells_csv,
+    frame_of,
+    partition_of,
+    results_of,
+    tables_of,
+    unplaced,
+)
 from kmixup.lab.train.config import Method
 
 

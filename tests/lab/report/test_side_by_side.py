@@ -9,8 +9,7 @@ from report_rows import method, row, sweep, table
 from kmixup.lab.evaluate.scores import Scores
 from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.paper.tables import PaperColumn
-from kmixup.lab.report.cells import partition_of
-from kmixup.lab.report.frame import results_of, tables_of, unplaced
+from kmixup.lab.report.frame import partition_of, results_of, tables_of, unplaced
 from kmixup.lab.report.side_by_side import side_by_side
 from kmixup.lab.report.stats import interval
 from kmixup.lab.report.sweep import Preface, sweep_document

@@ -19,8 +19,8 @@ from kmixup.lab.experiments.budget import FinalTest
 from kmixup.lab.formatting import NOTHING, number, signed
 from kmixup.lab.paper.tables import Claim
 from kmixup.lab.report import stats
-from kmixup.lab.report.cells import Cell, Grid, TableResult, partition_of
 from kmixup.lab.report.document import ReportTable
+from kmixup.lab.report.frame import Cell, Grid, TableResult, partition_of
 from kmixup.lab.report.stats import Comparison
 from kmixup.lab.train.config import AlphaRule
 

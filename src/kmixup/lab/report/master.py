@@ -10,10 +10,9 @@ from kmixup.lab.formatting import NOTHING, number
 from kmixup.lab.paper.deviations import shrinkage
 from kmixup.lab.paper.presets import preset_of
 from kmixup.lab.paper.tables import Summary
-from kmixup.lab.report.cells import Grid, TableResult
 from kmixup.lab.report.comparisons import HEURISTIC
 from kmixup.lab.report.document import Bullets, Document, Paragraph, ReportTable, Section
-from kmixup.lab.report.frame import results_of
+from kmixup.lab.report.frame import Grid, TableResult, results_of
 from kmixup.lab.train.config import AlphaRule
 
 OURS: dict[AlphaRule, str] = {"same": "ours", "xi": "ours at equal ξ"}

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from kmixup.lab.formatting import NOTHING
 from kmixup.lab.models import MANIFOLD_LAYERS
 from kmixup.lab.paper.tables import CLEAN, ERROR
-from kmixup.lab.report.cells import Cell, TableResult
 from kmixup.lab.report.comparisons import RULE, compare_trials, holm_corrected
 from kmixup.lab.report.document import Box, HeatMap
+from kmixup.lab.report.frame import Cell, TableResult
 from kmixup.lab.report.stats import Comparison
 from kmixup.lab.train.config import variant_words
 

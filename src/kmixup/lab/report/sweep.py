@@ -24,7 +24,6 @@ from kmixup.lab.paper.tables import BEST_CELLS, CLEAN, ERROR, Claim
 from kmixup.lab.plotting import DASHES, shade
 from kmixup.lab.report import document as doc
 from kmixup.lab.report import stats
-from kmixup.lab.report.cells import Cell, Grid, TableResult, cells_csv
 from kmixup.lab.report.comparisons import (
     RULE,
     best_against_best,
@@ -33,7 +32,7 @@ from kmixup.lab.report.comparisons import (
     comparison_table,
     comparisons,
 )
-from kmixup.lab.report.frame import unplaced
+from kmixup.lab.report.frame import Cell, Grid, TableResult, cells_csv, unplaced
 from kmixup.lab.report.render_html import html
 from kmixup.lab.report.render_text import markdown
 from kmixup.lab.report.side_by_side import side_by_side
