@@ -165,12 +165,11 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     """Write a figure as SVG and PNG, and its label as text, each whole or not at all."""
     caption = str(figure.get_label())
     about = {"Title": f"kmixup: {name}", "Description": caption}
-    contents: dict[str, str | bytes] = {
-        "svg": svg(figure, about),
-        "png": png(figure, about),
-        "txt": f"{caption}\n",
+    contents: dict[Path, str | bytes] = {
+        folder / f"{name}.svg": svg(figure, about),
+        folder / f"{name}.png": png(figure, about),
+        folder / f"{name}.txt": f"{caption}\n",
     }
-    paths = [folder / f"{name}.{ending}" for ending in contents]
-    for path, content in zip(paths, contents.values(), strict=True):
+    for path, content in contents.items():
         replace_content(path, content)
-    return paths
+    return list(contents)

@@ -59,11 +59,8 @@ def test_mixup_is_in_the_grids_of_both_alpha_rules():
     assert [grid.rule for grid in outcome.grids] == ["same", "xi"]
     assert cell(outcome, 1, 0.1, "same").errors == cell(outcome, 1, 0.1, "xi").errors
     assert len(outcome.rows) == len({entry.id for entry in outcome.rows}) == 6 * (1 + 2 + 4)
-
-
-def test_a_single_alpha_rule_makes_a_single_grid():
-    outcome = only(sweep(lambda *_: 1.0, rules=("xi",)))
-    assert [grid.rule for grid in outcome.grids] == ["xi"]
+    single = only(sweep(lambda *_: 1.0, rules=("xi",)))
+    assert [grid.rule for grid in single.grids] == ["xi"]
 
 
 def test_cells_tell_failed_trials_from_missing_ones():
@@ -108,19 +105,9 @@ def test_erm_is_beside_every_way_of_pairing():
     assert [outcome.erm[0].mean for outcome in found] == [5.0, 5.0]
 
 
-def test_erm_alone_is_an_outcome_too():
-    outcome = only([row(Method("erm"), 5.0)])
-    assert outcome.erm[0].mean == 5.0
-    assert outcome.setting["pairing"] is None
-
-
 def test_noise_and_attacks_are_read_at_the_eps_of_the_column():
-    of = table(
-        columns=(PaperColumn(1.0, eps=4), PaperColumn(1.0, eps=8)),
-        measure="fgsm",
-        erm=None,
-        confidence=None,
-    )
+    columns = (PaperColumn(1.0, eps=4), PaperColumn(1.0, eps=8))
+    of = table(columns=columns, measure="fgsm", erm=None, confidence=None)
     rows = [row(method(16, 1.0), 1.0, fgsm={4: 10.0, 8: 20.0}), row(method(16, 1.0), 1.0, seed=1)]
     rows += [row(Method("erm"), 1.0, fgsm={4: 30.0, 8: 40.0})]
     outcome = only(rows, of)
@@ -153,17 +140,12 @@ def test_a_table_is_not_widened_by_rows_that_have_a_place_in_another():
     assert len(second.columns) == 1
 
 
-def test_rows_of_no_table_are_counted():
-    rows = [row(Method("erm"), 5.0), row(Method("nearest", k=16), 5.0)]
-    found = results_of(rows, [table()])
-    assert [entry.trial.method.name for entry in unplaced(rows, found)] == ["nearest"]
-
-
-def test_nearest_shares_mixup_and_erm():
+def test_nearest_shares_mixup_and_erm_and_is_in_no_table_of_k_mixup():
     rows = [row(Method("erm"), 5.0), row(Method("mixup"), 4.0), row(Method("nearest", k=16), 6.0)]
     outcome = only(rows, table(method="nearest"))
-    assert cell(outcome, 1, 1.0).mean == 4.0
-    assert cell(outcome, 16, 1.0).mean == 6.0
+    assert [cell(outcome, k, 1.0).mean for k in (1, 16)] == [4.0, 6.0]
+    (left,) = unplaced(rows, results_of(rows, [table()]))
+    assert left.trial.method.name == "nearest"
 
 
 @given(st.integers(0, 10**6))
@@ -191,11 +173,13 @@ def test_your_own_sweep_has_a_table_for_each_data_set_method_and_level():
     assert not unplaced(rows, results_of(rows, tables))
 
 
-def test_a_sweep_of_erm_alone_has_a_table():
+def test_erm_alone_is_an_outcome_and_has_a_table():
     rows = [row(Method("erm"), 5.0)]
     (of,) = tables_of(rows)
-    assert only(rows, of).erm[0].mean == 5.0
     assert of.ks == ()
+    for outcome in (only(rows), only(rows, of)):
+        assert outcome.erm[0].mean == 5.0
+        assert outcome.setting["pairing"] is None
 
 
 def test_the_frame_has_a_line_for_every_trial_and_test():
