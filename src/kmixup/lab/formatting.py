@@ -200,10 +200,10 @@ class TextTable:
     def markdown(self) -> str:
         """Markdown for documents: escaped, and numbers to the right.
 
-        >>> print(TextTable(["k", "a*b"], [["16", "2 s"], ["32"]]).markdown())
+        >>> print(TextTable(["k", "a*b"], [["16", "<z> | 2"], ["32"]]).markdown())
         | k | a\\*b |
         | --- | ---: |
-        | 16 | 2 s |
+        | 16 | &lt;z> \\| 2 |
         | 32 |  |
         """
         width = len(self.header)

@@ -70,7 +70,7 @@ def test_friedman_by_hand():
     assert friedman([[1.0] * 3] * 4) == 1.0
 
 
-def test_groups_are_the_longest_runs_within_the_nemenyi():
+def test_groups_are_the_longest_runs_within_the_critical_difference():
     def groups(*ranks):
         return Ranking(tuple("abcdef"[: len(ranks)]), ranks, 10, 0.01, 1.0).groups
 
