@@ -64,7 +64,7 @@ def comparisons(result: TableResult) -> tuple[CellComparison, ...]:
         for grid in result.grids:
             several = [cell for cell in grid if cell.k > 1 and cell.eps == erm.eps]
             heuristic = [cell for cell in several if cell.k == HEURISTIC]
-            against = partial(compare, new=result.method, rule=grid.rule)
+            against = partial(compare, new=result.table.method_title, rule=grid.rule)
             compared += [
                 against(several, mixup, old=result.baseline),
                 against(heuristic, mixup, old=result.baseline, k=HEURISTIC),
@@ -84,7 +84,7 @@ def claimed(result: TableResult, grid: Grid, claim: Claim) -> tuple[CellComparis
     """The comparisons that a claim of the paper is about: one, or one for each column or eps."""
     several, single = any(k > 1 for k in result.ks), 1 in result.ks
     if not result.printed and several != single:  # your own sweep without k = 1, or without k > 1
-        new, rule = (result.method, grid.rule) if several else (result.baseline, None)
+        new, rule = (result.table.method_title, grid.rule) if several else (result.baseline, None)
         return tuple(
             compare([c for c in grid if c.eps == erm.eps], [erm], new=new, old="ERM", rule=rule)
             for erm in result.erm
@@ -93,7 +93,9 @@ def claimed(result: TableResult, grid: Grid, claim: Claim) -> tuple[CellComparis
     for cell in grid:
         column = (cell.eps, cell.alpha) if claim.each == "column" else cell.eps
         groups.setdefault(column, []).append(cell)
-    against = partial(compare, new=result.method, old=result.baseline, rule=grid.rule, k=claim.k)
+    against = partial(
+        compare, new=result.table.method_title, old=result.baseline, rule=grid.rule, k=claim.k
+    )
     return tuple(
         against(
             [cell for cell in cells if cell.k > 1 and claim.k in (None, cell.k)],

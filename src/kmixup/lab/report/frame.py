@@ -186,11 +186,6 @@ class TableResult:
         return self.table.errors is not None
 
     @property
-    def method(self) -> str:
-        """What the method with k > 1 is called."""
-        return self.table.method_title
-
-    @property
     def baseline(self) -> str:
         """What the row k = 1 is called."""
         own = self.table.baseline == self.table.method

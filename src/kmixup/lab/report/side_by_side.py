@@ -28,7 +28,7 @@ CAPTION = (
 def side_by_side(results: Iterable[TableResult]) -> tuple[HeatMap, Sequence[Comparison]] | None:
     """A map of all methods, and its comparisons; None with one method only."""
     results = [result for result in results if result.table.measure in (ERROR, CLEAN)]
-    if len({(result.method, result.setting.get("layers")) for result in results}) < 2:
+    if len({(result.table.method_title, result.setting.get("layers")) for result in results}) < 2:
         return None
     cells: dict[str, dict[Place, Cell]] = {}  # by the label of the row
     plain: dict[Place, dict[int, Cell]] = {}  # k-mixup without variants by k
@@ -89,7 +89,7 @@ def _setting(result: TableResult) -> str:
 def _label(result: TableResult, cell: Cell) -> str:
     if cell.k == 0:
         return "ERM"
-    words = [MIXUP] if cell.method == MIXUP else [result.method, f"k = {cell.k}"]
+    words = [MIXUP] if cell.method == MIXUP else [result.table.method_title, f"k = {cell.k}"]
     if (layers := result.setting.get("layers")) not in (None, MANIFOLD_LAYERS):
         words.append(str(layers))
     if "pairing" in result.distinct:

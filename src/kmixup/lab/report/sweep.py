@@ -20,11 +20,14 @@ from kmixup.lab.experiments.rows import Row, any_diverged, done_of, failed_of, u
 from kmixup.lab.figures.surfaces import Picture
 from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import NOTHING, count, duration, number, strength
-from kmixup.lab.paper.tables import BEST_CELLS, CLEAN, ERROR, Claim
+from kmixup.lab.paper.deviations import shrinkage
+from kmixup.lab.paper.presets import preset_of
+from kmixup.lab.paper.tables import BEST_CELLS, CLEAN, ERROR, Claim, Summary
 from kmixup.lab.plotting import DASHES, shade
 from kmixup.lab.report import document as doc
 from kmixup.lab.report import stats
 from kmixup.lab.report.comparisons import (
+    HEURISTIC,
     RULE,
     best_against_best,
     claimed,
@@ -32,10 +35,11 @@ from kmixup.lab.report.comparisons import (
     comparison_table,
     comparisons,
 )
-from kmixup.lab.report.frame import Cell, Grid, TableResult, cells_csv, unplaced
+from kmixup.lab.report.frame import Cell, Grid, TableResult, cells_csv, results_of, unplaced
 from kmixup.lab.report.render_html import html
 from kmixup.lab.report.render_text import markdown
 from kmixup.lab.report.side_by_side import side_by_side
+from kmixup.lab.train.config import AlphaRule
 
 MEASURE = {ERROR: "test error", CLEAN: "test error with recomputed batch-norm statistics"} | {
     name: f"test error under {shift.title}" for name, shift in SHIFTS.items()
@@ -332,3 +336,54 @@ def _protocols(results: Sequence[TableResult]) -> Iterator[doc.Facts]:
             used.setdefault(json.dumps(facts), {})[result.table.data] = None
     for facts_json, names in used.items():
         yield doc.Facts(json.loads(facts_json), ", ".join(names))
+
+
+# The paper's Table 1, which sums up seven other tables
+
+OURS: dict[AlphaRule, str] = {"same": "ours", "xi": "ours at equal ξ"}
+
+
+def master_document(summaries: Sequence[Summary], rows: Iterable[Row]) -> doc.Document:
+    """The paper's summary table, our numbers below each line, and the commands for them."""
+    rows, lines, notes, commands = list(rows), [], [], []
+    for summary in summaries:
+        title, network = summary.table.title, summary.architecture
+        name = title if network in title else f"{title}, {network}"
+        errors = (summary.erm, summary.mixup, summary.kmixup, summary.heuristic)
+        lines.append([name, *map(number, (*errors, summary.confidence))])
+        commands.append(f"kmixup reproduce {preset_of(summary.table).name:<15}{name}")
+        notes += [f"{name}: {note}" for note in summary.notes]
+        for result in results_of(rows, [summary.table]):
+            for grid in result.grids:
+                if all(cell.mean is None for cell in (*result.erm, *grid)):
+                    continue
+                lines.append([f"  {OURS[grid.rule]}", *_best_errors(result, grid), ""])
+                if short := shrinkage([summary.table], [row.trial for row in result.rows]):
+                    notes.append(f"{name}, ours: reduced to {'; '.join(short)}.")
+    header = ["test error in per cent", "ERM", "mixup", "k-mixup", f"{HEURISTIC}-mixup", "±"]
+    caption = (
+        f"mixup, k-mixup and {HEURISTIC}-mixup are the cells with k = 1, k > 1 and k = {HEURISTIC} "
+        "that are best on the test error, as the paper chooses them. ± is the paper's largest "
+        "standard error."
+    )
+    return doc.Document(
+        "The paper's Table 1",
+        [
+            doc.ReportTable(header, lines, numeric=True),
+            doc.Paragraph(caption),
+            doc.Bullets(list(dict.fromkeys(notes))),
+            doc.Section("Re-run a line", [doc.Bullets(commands)]),
+        ],
+    )
+
+
+def _best_errors(result: TableResult, grid: Grid) -> Iterator[str]:
+    """The lowest error of ERM, mixup, k-mixup and 16-mixup."""
+    for cells in (
+        result.erm,
+        [cell for cell in grid if cell.k == 1],
+        [cell for cell in grid if cell.k > 1],
+        [cell for cell in grid if cell.k == HEURISTIC],
+    ):
+        best = min(cells, key=lambda c: math.inf if c.mean is None else c.mean, default=None)
+        yield NOTHING if best is None else f"{best.text} {best.spread}".rstrip()
