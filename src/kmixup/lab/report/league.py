@@ -89,14 +89,12 @@ def standings_of(results: Sequence[Result]) -> Standings:
     titles = (*whole, *(title for title in entrants if title not in whole))
     against = {}
     for result in results:
-        mixup = result.score(MIXUP)
-        if mixup is None or len(mixup.errors) < stats.LEAST_PAIRS:
-            continue
-        for title in titles:
-            score = complete.get((result.contest.name, title))
-            if score is not None and score != mixup:
-                test = compare_trials(title, score, MIXUP, mixup)
-                against[result.contest.name, title] = test
+        mixup, name = result.score(MIXUP), result.contest.name
+        if mixup is not None and len(mixup.errors) >= stats.LEAST_PAIRS:
+            for title in titles:
+                score = complete.get((name, title))
+                if score is not None and score != mixup:
+                    against[name, title] = compare_trials(title, score, MIXUP, mixup)
     return Standings(tuple(results), scores, titles, ranking, holm_corrected(against))
 
 

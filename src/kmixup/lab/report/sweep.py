@@ -154,11 +154,9 @@ def provenance(rows: Sequence[Row], command: str) -> Iterator[doc.Section]:
         yield doc.Section("Failed trials", [details])
     facts: list[doc.Block] = []
     for kind in ("versions", "machine"):
-        known = [json.dumps(dict(getattr(row, kind)), sort_keys=True) for row in rows]
-        tally = sorted(Counter(known).items())
-        facts += [
-            doc.Facts(json.loads(fact), f"{count(n, 'row')}:") for fact, n in tally if fact != "{}"
-        ]
+        found = [dict(getattr(row, kind)) for row in rows]
+        tally = sorted(Counter(json.dumps(each, sort_keys=True) for each in found if each).items())
+        facts += [doc.Facts(json.loads(fact), f"{count(n, 'row')}:") for fact, n in tally]
     if times := [row.finished for row in rows if row.finished]:
         facts.append(doc.Facts({"first trial": min(times), "last trial": max(times)}))
     yield doc.Section("Repeat it", [doc.Code(command), doc.Details("Versions and machines", facts)])
@@ -366,24 +364,16 @@ def master_document(summaries: Sequence[Summary], rows: Iterable[Row]) -> doc.Do
         "that are best on the test error, as the paper chooses them. ± is the paper's largest "
         "standard error."
     )
-    return doc.Document(
-        "The paper's Table 1",
-        [
-            doc.ReportTable(header, lines, numeric=True),
-            doc.Paragraph(caption),
-            doc.Bullets(list(dict.fromkeys(notes))),
-            doc.Section("Re-run a line", [doc.Bullets(commands)]),
-        ],
-    )
+    table, said = doc.ReportTable(header, lines, numeric=True), doc.Bullets([*dict.fromkeys(notes)])
+    again = doc.Section("Re-run a line", [doc.Bullets(commands)])
+    return doc.Document("The paper's Table 1", [table, doc.Paragraph(caption), said, again])
 
 
 def _best_errors(result: TableResult, grid: Grid) -> Iterator[str]:
     """The lowest error of ERM, mixup, k-mixup and 16-mixup."""
-    for cells in (
-        result.erm,
-        [cell for cell in grid if cell.k == 1],
-        [cell for cell in grid if cell.k > 1],
-        [cell for cell in grid if cell.k == HEURISTIC],
-    ):
+    mixup = [cell for cell in grid if cell.k == 1]
+    several = [cell for cell in grid if cell.k > 1]
+    heuristic = [cell for cell in several if cell.k == HEURISTIC]
+    for cells in (result.erm, mixup, several, heuristic):
         best = min(cells, key=lambda c: math.inf if c.mean is None else c.mean, default=None)
         yield NOTHING if best is None else f"{best.text} {best.spread}".rstrip()
