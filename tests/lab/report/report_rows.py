@@ -88,3 +88,8 @@ def check_self_contained(page):
     for forbidden in ("<script", "@import", "<link", "<iframe"):
         assert forbidden not in page
     assert 'name="viewport"' in page
+
+
+def text_of(page):
+    """The text of a page, without its tags."""
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page))

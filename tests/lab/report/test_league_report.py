@@ -1,9 +1,9 @@
 """The page of a league: what it shows, and what it does not claim."""
 
 import io
-import re
 
 import pytest
+from report_rows import text_of
 from rich.console import Console
 from sweeping import done_row, failed_row
 
@@ -59,10 +59,6 @@ def markdown(standings, command=COMMAND):
 def headline(standings):
     first = league_document(standings, "").blocks[0]
     return (first.text, *first.sentences)
-
-
-def text_of(html):
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html))
 
 
 def test_the_page_has_ranks_errors_comparisons_and_the_protocol(html):

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from report_rows import text_of
 from sweeping import done_row, failed_row
 
 from kmixup.lab.evaluate.scores import ClassScores
@@ -62,10 +63,6 @@ def searched():
 @pytest.fixture(scope="module")
 def html(searched):
     return page(searched, command="kmixup tune --data iris")
-
-
-def text_of(html):
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html))
 
 
 def test_the_page_shows_surface_course_test_protocol_and_command(html):

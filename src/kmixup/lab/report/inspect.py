@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -44,57 +44,39 @@ SETS = {
     "batch": "disjoint random sets of k samples were drawn, as inside a batch",
 }
 ADVICE = "Choose k and alpha on validation samples with kmixup tune."
-
-
-class ReadingColumn(NamedTuple):
-    name: str
-    meaning: str
-    text: Callable[[Reading], str]
-    labels: bool = False  # whether it needs classes
-
-
-COLUMNS = (
-    ReadingColumn(
-        "squared distance %",
-        "mean over partners, in per cent of that of random pairs",
+# the table of readings: the text and the meaning of each column
+COLUMNS: dict[str, tuple[Callable[[Reading], str], str]] = {
+    "squared distance %": (
         lambda reading: percent(reading.ratio),
+        "mean over partners, in per cent of that of random pairs",
     ),
-    ReadingColumn(
-        "alpha",
-        "the alpha that perturbs as much as mixup with alpha = {alpha:g}, if there is one",
+    "alpha": (
         lambda reading: f"{reading.alpha:.3g}" if reading.reachable else "out of reach",
+        "the alpha that perturbs as much as mixup with alpha = {alpha:g}, if there is one",
     ),
-    ReadingColumn(
-        "other class %",
-        "partners of another class",
+    "other class %": (
         lambda reading: percent(reading.crossing),
-        labels=True,
+        "partners of another class",
     ),
-    ReadingColumn(
-        "least %",
-        "the same for classes far apart, the least that any matching can have",
+    "least %": (
         lambda reading: NOTHING if reading.least is None else f"{100 * reading.least:.1f}",
-        labels=True,
+        "the same for classes far apart, the least that any matching can have",
     ),
-    ReadingColumn(
-        "half-way",
+    "half-way": (
+        lambda reading: measured(reading.halfway.distance if reading.halfway else None),
         "distance from points half-way between partners to other samples, as a multiple of that "
         "between samples",
-        lambda reading: measured(reading.halfway.distance if reading.halfway else None),
     ),
-    ReadingColumn(
-        "third class %",
-        "half-way points next to a class of neither partner",
+    "third class %": (
         lambda reading: percent(reading.halfway.contradiction if reading.halfway else None),
-        labels=True,
+        "half-way points next to a class of neither partner",
     ),
-    ReadingColumn(
-        "samples %",
-        "samples next to another class than their own, for comparison",
+    "samples %": (
         lambda reading: _disagreement(reading),
-        labels=True,
+        "samples next to another class than their own, for comparison",
     ),
-)
+}
+UNLABELLED = ("squared distance %", "alpha", "half-way")  # columns that need no classes
 
 
 def _disagreement(reading: Reading) -> str:
@@ -156,12 +138,11 @@ def _extent(data: DataInspection) -> str:
 
 
 def _readings(inspection: Inspection, *, labelled: bool) -> Iterator[doc.Block]:
-    columns = [column for column in COLUMNS if labelled or not column.labels]
-    rows = [[str(at.k), *(column.text(at) for column in columns)] for at in inspection.readings]
-    yield doc.ReportTable(["k", *(column.name for column in columns)], rows, numeric=True)
-    meanings = [column.meaning.format(alpha=inspection.alpha) for column in columns]
-    names = [column.name.removesuffix(" %") for column in columns]
-    yield doc.Bullets(list(map("{}: {}".format, names, meanings)))
+    names = [name for name in COLUMNS if labelled or name in UNLABELLED]
+    rows = [[str(at.k), *(COLUMNS[name][0](at) for name in names)] for at in inspection.readings]
+    yield doc.ReportTable(["k", *names], rows, numeric=True)
+    meanings = [f"{name.removesuffix(' %')}: {COLUMNS[name][1]}" for name in names]
+    yield doc.Bullets([meaning.format(alpha=inspection.alpha) for meaning in meanings])
     yield doc.Paragraph(dimension(inspection.decay))
     if inspection.by_labels:
         rows = [
