@@ -11,7 +11,7 @@ from torch.nn import functional as F
 import kmixup
 from kmixup.lab.bench.cost import measure
 from kmixup.lab.bench.cost_report import cost_document
-from kmixup.lab.report.render_markdown import markdown
+from kmixup.lab.report.render_text import markdown
 
 
 def lenet() -> nn.Module:

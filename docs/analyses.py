@@ -15,7 +15,6 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from kmixup.lab.report.cells import Cell, Grid, TableResult
 from kmixup.lab.report.comparisons import (
     CellComparison,
     best_of,
@@ -23,6 +22,7 @@ from kmixup.lab.report.comparisons import (
     compare,
     printed_difference,
 )
+from kmixup.lab.report.frame import Cell, Grid, TableResult
 from kmixup.lab.report.stats import Errors, shared_seeds
 
 DECIDED = 2.0  # standard errors

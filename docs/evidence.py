@@ -34,9 +34,8 @@ from kmixup.lab.figures import gallery
 from kmixup.lab.files import replace_content
 from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.plotting import BLACK, BLUE, RED, UNDATED, in_style, panels, shade, styled
-from kmixup.lab.report.cells import Cell, TableResult
 from kmixup.lab.report.comparisons import best_against_best
-from kmixup.lab.report.frame import results_of
+from kmixup.lab.report.frame import Cell, TableResult, results_of
 from kmixup.lab.report.stats import PairedDifference, paired
 
 ROOT = Path(__file__).parents[1]

@@ -25,9 +25,8 @@ from kmixup.lab.experiments.rows import Done, done_of, read
 from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import signed
 from kmixup.lab.paper.presets import PRESETS, small_experiments
-from kmixup.lab.report.cells import Cell, TableResult
 from kmixup.lab.report.comparisons import best_against_best, comparisons, printed_text
-from kmixup.lab.report.frame import results_of
+from kmixup.lab.report.frame import Cell, TableResult, results_of
 from kmixup.lab.report.stats import (
     PairedDifference,
     Ranking,

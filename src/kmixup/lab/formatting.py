@@ -1,4 +1,4 @@
-"""Numbers, times, exit codes and tables as text: the one place that decides how they look."""
+"""Numbers, times, exit codes and tables as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kmixup.measured import Measured
 
-NOTHING = "–"  # stands where there is no number
+NOTHING = "–"  # where there is no number
 
 
 def count(number: int, thing: str) -> str:
@@ -37,10 +37,10 @@ def duration(seconds: float) -> str:
     >>> duration(42), duration(600), duration(8000), duration(4e5)
     ('42 s', '10 min', '2.2 h', '4.6 days')
     """
-    for least, unit, size in ((2 * 86400, "days", 86400), (2 * 3600, "h", 3600)):
-        if seconds >= least:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"
+    for size, form in ((86400, "{:.1f} days"), (3600, "{:.1f} h"), (60, "{:.0f} min")):
+        if seconds >= 2 * size:
+            return form.format(seconds / size)
+    return f"{seconds:.0f} s"
 
 
 def ending(code: int | None) -> str:
@@ -129,10 +129,8 @@ def measured(reading: Measured | None) -> str:
     """A value to the first digit of its standard error.
 
     >>> from kmixup.measured import Measured
-    >>> measured(Measured(0.72131, 0.0088)), measured(Measured(1.0, 0.0)), measured(None)
-    ('0.721 ± 0.009', '1', '–')
-    >>> measured(Measured(1.0883, 0.0096))
-    '1.09 ± 0.01'
+    >>> measured(Measured(1.0883, 0.0096)), measured(Measured(1.0, 0.0)), measured(None)
+    ('1.09 ± 0.01', '1', '–')
     """
     if reading is None:
         return NOTHING
@@ -146,10 +144,8 @@ def percent(reading: Measured | None) -> str:
     """A share and its standard error in per cent.
 
     >>> from kmixup.measured import Measured
-    >>> percent(Measured(0.57702, 0.00541)), percent(Measured(0.5, 0.0)), percent(None)
-    ('57.7 ± 0.5', '50.0', '–')
-    >>> percent(Measured(0.000488, 0.000488))
-    '0.05 ± 0.05'
+    >>> percent(Measured(0.57702, 0.00541)), percent(Measured(0.000488, 0.000488)), percent(None)
+    ('57.7 ± 0.5', '0.05 ± 0.05', '–')
     """
     if reading is None:
         return NOTHING
@@ -172,14 +168,12 @@ def setting(value: object) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text in which Markdown finds no markup."""
+    """Escape what Markdown would read as markup."""
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
 
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table of text, and the ways to write it."""
-
     header: Sequence[str]
     rows: Sequence[Sequence[str]]  # in Markdown a row may end early
 
@@ -206,10 +200,10 @@ class TextTable:
     def markdown(self) -> str:
         """Markdown for documents: escaped, and numbers to the right.
 
-        >>> print(TextTable(["k", "a*b"], [["16", "2 s"], ["32"]]).markdown())
+        >>> print(TextTable(["k", "a*b"], [["16", "<z> | 2"], ["32"]]).markdown())
         | k | a\\*b |
         | --- | ---: |
-        | 16 | 2 s |
+        | 16 | &lt;z> \\| 2 |
         | 32 |  |
         """
         width = len(self.header)
@@ -221,9 +215,7 @@ class TextTable:
         """The header and all rows, the cells of a column made equally wide."""
         lines = [self.header, *self.rows]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return [
-            [cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in lines
-        ]
+        return [list(map(str.ljust, line, widths)) for line in lines]
 
 
 def _lines(lines: Iterable[Sequence[str]]) -> str:

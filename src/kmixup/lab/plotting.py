@@ -56,13 +56,10 @@ STYLE: dict[Any, Any] = {
     "lines.markersize": 4.5,
     "svg.hashsalt": "kmixup",  # ids that are not random
 }
-# inside of a page: text stays text, to be searched and read aloud, and is a little larger
+# in a page: text stays text, to be searched and read aloud, and is a little larger
 INLINE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "font.size": 10,
-    "legend.fontsize": 9,
-    "axes.grid": True,
-}
+    "svg.fonttype": "none", "font.size": 10, "legend.fontsize": 9, "axes.grid": True,
+}  # fmt: skip
 
 DPI = 130
 SIZE = (4.2, 3.4)  # inches of an inline drawing, of 72 points
@@ -138,21 +135,16 @@ def png(
 
 
 def data_uri(picture: bytes) -> str:
-    """A PNG file as the source of an image inside of a page."""
+    """A PNG file as the source of an image of a page."""
     return "data:image/png;base64," + base64.b64encode(picture).decode()
 
 
 def inline(
-    draw: Callable[[Axes], None],
-    name: str,
-    *,
-    ncols: int = 0,
-    size: tuple[float, float] = SIZE,
+    draw: Callable[[Axes], None], name: str, *, ncols: int = 0, size: tuple[float, float] = SIZE
 ) -> Markup:
-    """What `draw` draws, as SVG inside of a page, with a legend of `ncols` columns below.
+    """What `draw` draws as SVG for a page, with a legend of `ncols` columns below, if any.
 
-    `name` must differ from those of other drawings on the page: it goes into all ids. Without
-    columns there is no legend.
+    `name` goes into all ids, so every drawing of a page has another.
     """
     stream = io.StringIO()
     with in_style(**INLINE, **{"svg.hashsalt": name}):

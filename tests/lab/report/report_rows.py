@@ -1,7 +1,9 @@
 """Small tables and rows to report on, without any training."""
 
+import re
 from dataclasses import replace
 
+from page_checker import Checker
 from sweeping import done_row, failed_row
 
 from kmixup.lab.evaluate.scores import Scores
@@ -74,3 +76,20 @@ def sweep(draw, *, of=None, trials=6, rules=("same", "xi"), base=BASE):
                     error = draw(k, alpha, rule, seed)
                     rows.append(row(method(k, alpha, rule), error, seed, base=base))
     return rows
+
+
+def check_self_contained(page):
+    """A page is well-formed, and refers to nothing outside of itself."""
+    checked = Checker(page)
+    assert len(checked.ids) == len(set(checked.ids))
+    links = {link for link in checked.links if not link.startswith("data:image/png;base64,")}
+    assert {link.lstrip("#") for link in links} <= set(checked.ids)
+    assert set(re.findall(r"url\((.)", page)) <= {"#"}
+    for forbidden in ("<script", "@import", "<link", "<iframe"):
+        assert forbidden not in page
+    assert 'name="viewport"' in page
+
+
+def text_of(page):
+    """The text of a page, without its tags."""
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page))

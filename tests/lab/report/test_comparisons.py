@@ -12,14 +12,8 @@ from scipy import stats
 from sweeping import done_row
 
 from kmixup.lab.paper.tables import Claim, PaperColumn
-from kmixup.lab.report.cells import Cell
-from kmixup.lab.report.comparisons import (
-    claimed,
-    column_tests,
-    compare,
-    comparisons,
-)
-from kmixup.lab.report.frame import results_of
+from kmixup.lab.report.comparisons import claimed, column_tests, compare, comparisons
+from kmixup.lab.report.frame import Cell, results_of
 from kmixup.lab.train.config import Method
 
 
@@ -68,24 +62,14 @@ def test_a_real_difference_is_reproduced_and_its_opposite_is_not():
     assert by_pair["k-mixup", "ERM", "same"].outcome == "reproduced"
 
 
-def test_equal_errors_are_no_significant_difference():
-    comparison = compare([cell([0.0] * 5)], [cell([0.0] * 5, k=1)], new="new", old="old")
-    assert comparison.difference.low < 0 < comparison.difference.high
-    assert comparison.outcome == "no significant difference"
-
-
-def test_three_trials_are_too_few_for_a_split_choice():
+def test_three_trials_are_too_few_for_a_split_choice_and_two_for_a_pair():
+    rows = [row(method(16, 1.0), 1.0, 0), row(Method("mixup"), 2.0, 0), failed(method(16, 0.1))]
+    (outcome,) = results_of(rows, [table()])
+    assert column_tests(outcome.grids[0]) == {}
     comparison = compare([cell([1.0] * 3)], [cell([2.0] * 3, k=1)], new="new", old="old")
     assert comparison.on_test == pytest.approx(-1.0)
     assert comparison.difference is None
     assert comparison.outcome == "no verdict"
-
-
-def test_only_trials_that_all_cells_have_are_compared():
-    comparison = compare(
-        [cell([1.0] * 9), cell([3.0] * 5)], [cell([2.0] * 7, k=1)], new="new", old="old"
-    )
-    assert comparison.difference.trials == 5
 
 
 def test_a_cell_with_a_failed_trial_cannot_be_chosen():
@@ -94,9 +78,11 @@ def test_a_cell_with_a_failed_trial_cannot_be_chosen():
     assert comparison.chosen[0] is sound
     assert comparison.difference.mean == pytest.approx(-1.0)
     none = compare([lucky], [cell([3.0] * 6, k=1)], new="new", old="old")
-    assert none.chosen is None
-    assert none.on_test is None
+    assert (none.chosen, none.on_test) == (None, None)
     assert none.why == "every setting of new has failed trials"
+    several = [cell([1.0] * 9), cell([3.0] * 5)]
+    shared = compare(several, [cell([2.0] * 7, k=1)], new="new", old="old")
+    assert shared.difference.trials == 5  # that all cells have
 
 
 def test_the_papers_way_takes_the_best_cells_over_all_trials():
@@ -109,18 +95,15 @@ def test_the_papers_way_takes_the_best_cells_over_all_trials():
 
 
 def test_levels_of_noise_are_compared_each_by_itself():
-    of = table(
-        columns=(PaperColumn(1.0, eps=4), PaperColumn(1.0, eps=8)), measure="noise", erm=None
-    )
+    columns = (PaperColumn(1.0, eps=4), PaperColumn(1.0, eps=8))
     rows = [
         row(mixing, 1.0, seed, noise={4: shift + seed, 8: 2 * shift + seed})
         for seed in range(5)
         for mixing, shift in ((method(16, 1.0), 10.0), (Method("mixup"), 20.0))
     ]
-    (outcome,) = results_of(rows, [of])
-    by_eps = {c.eps: c for c in comparisons(outcome) if (c.new, c.old) == ("k-mixup", "mixup")}
-    assert by_eps[4].on_test == pytest.approx(-10.0)
-    assert by_eps[8].on_test == pytest.approx(-20.0)
+    (outcome,) = results_of(rows, [table(columns=columns, measure="noise", erm=None)])
+    compared = [c for c in comparisons(outcome) if (c.new, c.old) == ("k-mixup", "mixup")]
+    assert {c.eps: c.on_test for c in compared} == pytest.approx({4: -10.0, 8: -20.0})
 
 
 def test_a_claim_is_of_the_table_or_of_every_column_and_of_all_k_or_one():
@@ -132,12 +115,8 @@ def test_a_claim_is_of_the_table_or_of_every_column_and_of_all_k_or_one():
         claim: [entry.difference.mean for entry in claimed(outcome, outcome.grids[0], claim)]
         for claim in (Claim(), Claim(k=16), Claim(each="column"), Claim(k=16, each="column"))
     }
-    assert [pytest.approx(entry) for entry in by_claim.values()] == [
-        [-2.0],
-        [1.0],
-        [-2.0] * 2,
-        [1.0] * 2,
-    ]
+    expected = [[-2.0], [1.0], [-2.0, -2.0], [1.0, 1.0]]
+    assert list(by_claim.values()) == list(map(pytest.approx, expected))
     sixteen = claimed(outcome, outcome.grids[0], Claim(k=16, each="column"))
     assert [entry.outcome for entry in sixteen] == ["not reproduced", "reproduced"]
 
@@ -159,12 +138,6 @@ def test_columns_are_compared_in_pairs_over_all_trials():
         found = (test.difference.low, test.difference.high)
         assert found == pytest.approx((expected.low, expected.high))
         assert test.p >= test.difference.p
-
-
-def test_a_column_with_fewer_than_three_common_trials_has_no_test():
-    rows = [row(method(16, 1.0), 1.0, 0), row(Method("mixup"), 2.0, 0), failed(method(16, 0.1))]
-    (outcome,) = results_of(rows, [table()])
-    assert column_tests(outcome.grids[0]) == {}
 
 
 def test_a_report_trains_nothing():

@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 from report_rows import BASE, failed, method, row, sweep, table
 
 from kmixup.lab.paper.tables import PaperColumn
-from kmixup.lab.report.cells import cells_csv, partition_of
-from kmixup.lab.report.frame import frame_of, results_of, tables_of, unplaced
+from kmixup.lab.report.frame import (
+    cells_csv,
+    frame_of,
+    partition_of,
+    results_of,
+    tables_of,
+    unplaced,
+)
 from kmixup.lab.train.config import Method
 
 
@@ -53,11 +59,8 @@ def test_mixup_is_in_the_grids_of_both_alpha_rules():
     assert [grid.rule for grid in outcome.grids] == ["same", "xi"]
     assert cell(outcome, 1, 0.1, "same").errors == cell(outcome, 1, 0.1, "xi").errors
     assert len(outcome.rows) == len({entry.id for entry in outcome.rows}) == 6 * (1 + 2 + 4)
-
-
-def test_a_single_alpha_rule_makes_a_single_grid():
-    outcome = only(sweep(lambda *_: 1.0, rules=("xi",)))
-    assert [grid.rule for grid in outcome.grids] == ["xi"]
+    single = only(sweep(lambda *_: 1.0, rules=("xi",)))
+    assert [grid.rule for grid in single.grids] == ["xi"]
 
 
 def test_cells_tell_failed_trials_from_missing_ones():
@@ -69,18 +72,12 @@ def test_cells_tell_failed_trials_from_missing_ones():
     assert (never.mean, never.missing) == (None, 3)
     assert (broke.mean, broke.failed, broke.missing) == (None, 1, 2)
     assert partly.standard_error is None
-
-
-def test_a_table_without_rows_has_an_outcome_of_missing_cells():
-    outcome = only([])
-    assert all(entry.mean is None and entry.missing == 0 for entry in outcome.cells)
-    assert cell(outcome, 16, 1.0).paper == 4.0
+    assert all(entry.mean is None and entry.missing == 0 for entry in only([]).cells)
 
 
 def test_alpha_and_xi_are_means_over_trials_and_an_infinite_alpha_stays_so():
     rows = [row(method(16, 1.0, "xi"), 2.0, seed, alpha=2.0 + seed, xi=1.0) for seed in range(3)]
-    chosen = cell(only(rows), 16, 1.0, "xi")
-    assert (chosen.mean_of("alpha"), chosen.mean_of("xi")) == (3.0, 1.0)
+    assert [cell(only(rows), 16, 1.0, "xi").mean_of(n) for n in ("alpha", "xi")] == [3.0, 1.0]
     rows[0] = replace(rows[0], alpha=math.inf)
     assert cell(only(rows), 16, 1.0, "xi").mean_of("alpha") == math.inf
 
@@ -88,36 +85,22 @@ def test_alpha_and_xi_are_means_over_trials_and_an_infinite_alpha_stays_so():
 def test_rows_of_different_settings_are_never_averaged():
     longer = replace(BASE, protocol=replace(BASE.protocol, epochs=9))
     rows = sweep(lambda *_: 1.0) + sweep(lambda *_: 3.0, base=longer)
-    short, long = results_of(rows, [table()])
-    assert {entry.mean for entry in short.cells} == {1.0}
-    assert [entry.mean for entry in long.cells] == pytest.approx([3.0] * 7)
-    assert (short.title, long.title) == ("Iris (epochs = 3)", "Iris (epochs = 9)")
+    found = {result.title: [c.mean for c in result.cells] for result in results_of(rows, [table()])}
+    assert list(found) == ["Iris (epochs = 3)", "Iris (epochs = 9)"]
+    assert list(found.values()) == [[1.0] * 7, pytest.approx([3.0] * 7)]
 
 
 def test_erm_is_beside_every_way_of_pairing():
     ways = [Method("kmixup", k=16, pairing=pairing) for pairing in ("loaders", "batch")]
     rows = [row(Method("erm"), 5.0), *(row(way, 3.0) for way in ways)]
     found = results_of(rows, [table()])
-    assert [outcome.distinct for outcome in found] == [
-        {"pairing": "batch"},
-        {"pairing": "loaders"},
-    ]
+    assert [outcome.distinct for outcome in found] == [{"pairing": "batch"}, {"pairing": "loaders"}]
     assert [outcome.erm[0].mean for outcome in found] == [5.0, 5.0]
 
 
-def test_erm_alone_is_an_outcome_too():
-    outcome = only([row(Method("erm"), 5.0)])
-    assert outcome.erm[0].mean == 5.0
-    assert outcome.setting["pairing"] is None
-
-
 def test_noise_and_attacks_are_read_at_the_eps_of_the_column():
-    of = table(
-        columns=(PaperColumn(1.0, eps=4), PaperColumn(1.0, eps=8)),
-        measure="fgsm",
-        erm=None,
-        confidence=None,
-    )
+    columns = (PaperColumn(1.0, eps=4), PaperColumn(1.0, eps=8))
+    of = table(columns=columns, measure="fgsm", erm=None, confidence=None)
     rows = [row(method(16, 1.0), 1.0, fgsm={4: 10.0, 8: 20.0}), row(method(16, 1.0), 1.0, seed=1)]
     rows += [row(Method("erm"), 1.0, fgsm={4: 30.0, 8: 40.0})]
     outcome = only(rows, of)
@@ -145,22 +128,16 @@ def test_other_k_and_alpha_than_the_papers_get_rows_and_columns_of_their_own():
 
 def test_a_table_is_not_widened_by_rows_that_have_a_place_in_another():
     narrow = table(name="narrow", columns=(PaperColumn(1.0, 0.5),), errors=((7.0,), (4.0,)))
-    first, second = results_of(sweep(lambda *_: 1.0), [table(), narrow])
-    assert len(first.columns) == 2
-    assert len(second.columns) == 1
+    found = results_of(sweep(lambda *_: 1.0), [table(), narrow])
+    assert [len(result.columns) for result in found] == [2, 1]
 
 
-def test_rows_of_no_table_are_counted():
-    rows = [row(Method("erm"), 5.0), row(Method("nearest", k=16), 5.0)]
-    found = results_of(rows, [table()])
-    assert [entry.trial.method.name for entry in unplaced(rows, found)] == ["nearest"]
-
-
-def test_nearest_shares_mixup_and_erm():
+def test_nearest_shares_mixup_and_erm_and_is_in_no_table_of_k_mixup():
     rows = [row(Method("erm"), 5.0), row(Method("mixup"), 4.0), row(Method("nearest", k=16), 6.0)]
     outcome = only(rows, table(method="nearest"))
-    assert cell(outcome, 1, 1.0).mean == 4.0
-    assert cell(outcome, 16, 1.0).mean == 6.0
+    assert [cell(outcome, k, 1.0).mean for k in (1, 16)] == [4.0, 6.0]
+    (left,) = unplaced(rows, results_of(rows, [table()]))
+    assert left.trial.method.name == "nearest"
 
 
 @given(st.integers(0, 10**6))
@@ -188,11 +165,13 @@ def test_your_own_sweep_has_a_table_for_each_data_set_method_and_level():
     assert not unplaced(rows, results_of(rows, tables))
 
 
-def test_a_sweep_of_erm_alone_has_a_table():
+def test_erm_alone_is_an_outcome_and_has_a_table():
     rows = [row(Method("erm"), 5.0)]
     (of,) = tables_of(rows)
-    assert only(rows, of).erm[0].mean == 5.0
     assert of.ks == ()
+    for outcome in (only(rows), only(rows, of)):
+        assert outcome.erm[0].mean == 5.0
+        assert outcome.setting["pairing"] is None
 
 
 def test_the_frame_has_a_line_for_every_trial_and_test():

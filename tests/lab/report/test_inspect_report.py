@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 from page_checker import Checker
+from report_rows import check_self_contained
 
 from kmixup.inspection import DistanceDecay, Measured
 from kmixup.lab.data import load
 from kmixup.lab.inspection import inspect_data
 from kmixup.lab.report import render_html
-from kmixup.lab.report.inspect import dimension, inspect_document, write_inspect
-from kmixup.lab.report.inspect_plots import examples
+from kmixup.lab.report.inspect import dimension, examples, inspect_document, write_inspect
 
 COMMAND = "kmixup inspect <own>.csv"
 
@@ -41,20 +41,16 @@ def text_of(html):
 
 
 def test_the_page_is_well_formed_and_needs_nothing_from_elsewhere(written):
-    checked = Checker(written)
-    assert len(checked.ids) == len(set(checked.ids))
-    inside = {link for link in checked.links if not link.startswith("data:image/png;base64,")}
-    assert {link.lstrip("#") for link in inside} <= set(checked.ids)
-    assert set(re.findall(r"url\((.)", written)) <= {"#"}
-    for forbidden in ("<script", "@import", "<link", "<iframe"):
-        assert forbidden not in written
-    assert 'name="viewport"' in written
+    check_self_contained(written)
 
 
-def test_the_page_has_the_answer_first_and_every_part(written, inspected):
+def test_the_page_has_the_verdict_first_and_every_part(written):
     text = text_of(written)
+    assert "Inspection of iris" in text
+    body = text.partition("Repeat it")[2]  # after the list of contents
+    assert re.match(r" ?At k = 16, partners have \d+ % of the squared distance", body)
     parts = [
-        "Inspection of iris",
+        "kmixup tune.",
         "Readings by k",
         "Distance of partners",
         "The alpha that keeps the strength",
@@ -67,33 +63,30 @@ def test_the_page_has_the_answer_first_and_every_part(written, inspected):
         COMMAND,
         "How it was measured",
     ]
-    body = text.partition("Repeat it")[2]  # after the list of contents
-    where = [(text if i == 0 else body).index(part) for i, part in enumerate(parts)]
+    where = [body.index(part) for part in parts]
     assert where == sorted(where)
 
 
-def test_figures_on_the_page_are_those_that_were_found(written, inspected):
+def test_numbers_on_the_page_are_those_that_were_found(written, inspected):
     body = written.partition('<table class="numbers">')[2].partition("</table>")[0]
     rows = re.findall(r'<th scope="row">(\d+)</th>(.*?)</tr>', body)
     assert [int(k) for k, _ in rows] == [reading.k for reading in inspected.inspection.readings]
     for k, cells in rows:
         reading = inspected.inspection.at(int(k))
-        ratio, alpha, crossing, least, halfway, third, own = re.findall(
-            "<td[^>]*>(.*?)</td>", cells
-        )
-        assert float(ratio.split()[0]) == pytest.approx(100 * reading.ratio.value, abs=0.06)
+        texts = re.findall("<td[^>]*>(.*?)</td>", cells)
+        ratio, alpha, crossing, least, halfway, third, own = texts
+        shares = [(ratio, reading.ratio.value), (crossing, reading.crossing.value)]
+        shares.append((least, reading.least))
         assert alpha == (f"{reading.alpha:.3g}" if reading.reachable else "out of reach")
-        assert float(crossing.split()[0]) == pytest.approx(100 * reading.crossing.value, abs=0.06)
-        assert float(least) == pytest.approx(100 * reading.least, abs=0.06)
         if reading.halfway is None:
             assert halfway == third == own == "–"
-            continue
-        value, error = map(float, halfway.split(" ± "))
-        assert value == pytest.approx(reading.halfway.distance.value, abs=error)
-        assert float(third.split()[0]) == pytest.approx(
-            100 * reading.halfway.contradiction.value, abs=0.06
-        )
-        assert float(own) == pytest.approx(100 * reading.halfway.disagreement.value, abs=0.06)
+        else:
+            value, error = map(float, halfway.split(" ± "))
+            assert value == pytest.approx(reading.halfway.distance.value, abs=error)
+            shares.append((third, reading.halfway.contradiction.value))
+            shares.append((own, reading.halfway.disagreement.value))
+        for text, share in shares:
+            assert float(text.split()[0]) == pytest.approx(100 * share, abs=0.06)
 
 
 def test_the_same_data_and_seed_give_the_same_bytes(written):
@@ -157,12 +150,6 @@ def test_floats_with_two_axes_are_shown_as_pictures(inspected):
         assert all(picture.startswith(b"\x89PNG") for picture in pictures)
 
 
-def test_the_verdict_is_the_first_sentence(inspected):
-    headline = inspect_document(inspected, COMMAND).blocks[0]
-    assert re.match(r"At k = 16, partners have \d+ % of the squared distance", headline.text)
-    assert headline.sentences[-1].endswith("kmixup tune.")
-
-
 @pytest.mark.parametrize(
     ("low", "high", "words"),
     [
@@ -179,18 +166,7 @@ def test_dimensions_in_words(low, high, words):
     assert "cannot be estimated" in dimension(None)
 
 
-def test_samples_that_cannot_be_inspected_raise(inspected):
-    few = replace(
-        inspected.data, x_train=inspected.data.x_train[:3], y_train=inspected.data.y_train[:3]
-    )
-    with pytest.raises(ValueError, match="iris must have at least 4 training samples"):
-        inspect_data(few)
-    one_class = torch.zeros(9, dtype=torch.int64)
-    same = replace(
-        inspected.data, x_train=inspected.data.x_train[:1].expand(9, -1), y_train=one_class
-    )
-    with pytest.raises(ValueError, match="iris must have samples that differ"):
-        inspect_data(same)
+def test_classes_that_occur_once_cannot_be_inspected(inspected):
     unique = replace(inspected.data, y_train=torch.arange(100))
     with pytest.raises(ValueError, match="classes that occur more than once, has 100 in 100"):
         inspect_data(unique)

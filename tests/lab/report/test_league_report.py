@@ -1,25 +1,21 @@
 """The page of a league: what it shows, and what it does not claim."""
 
 import io
-import re
 
 import pytest
+from report_rows import text_of
 from rich.console import Console
 from sweeping import done_row, failed_row
 
 from kmixup.lab.evaluate.scores import ClassScores, NumberScores
 from kmixup.lab.experiments.league import make_contests, play
-from kmixup.lab.report import render_html, render_markdown
-from kmixup.lab.report.league import (
-    friedman_sentence,
-    league_document,
-    standings_of,
-    write_league,
-)
-from kmixup.lab.report.render_terminal import show
+from kmixup.lab.report import render_html, render_text
+from kmixup.lab.report.league import friedman_sentence, league_document, standings_of, write_league
+from kmixup.lab.report.render_text import show
 from kmixup.lab.report.stats import Ranking, holm
 
 DATA = ("iris", "cancer", "four-bars")
+COMMAND = "kmixup league"
 LEVEL = {"erm": 30, "mixup": 20, "kmixup": 10, "nearest": 40, "regmixup": 20.5}
 
 
@@ -29,19 +25,17 @@ def error(trial):
     return LEVEL[trial.method.name] / 100 + noise
 
 
-def league(error=error, *, data=DATA, trials=5, **changes):
-    def run(asked):
-        for trial in asked:
-            figure = error(trial)
-            yield (
-                failed_row(trial, "ValueError: <no>")
-                if figure is None
-                else (figure if not isinstance(figure, float) else done_row(trial, figure))
-            )
+def league(error=error, *, data=DATA, trials=5):
+    """Standings in which `error` gives the error of a trial, its row, or None for a failure."""
 
-    contests = make_contests(data, methods=list(LEVEL), settings=2, trials=trials, **changes)
-    results = [play(contest, lambda asked: list(run(asked))) for contest in contests]
-    return standings_of(results)
+    def row_of(trial):
+        found = error(trial)
+        if found is None:
+            return failed_row(trial, "ValueError: <no>")
+        return done_row(trial, found) if isinstance(found, float) else found
+
+    contests = make_contests(data, methods=list(LEVEL), settings=2, trials=trials)
+    return standings_of([play(contest, lambda asked: map(row_of, asked)) for contest in contests])
 
 
 @pytest.fixture(scope="module")
@@ -54,21 +48,17 @@ def html(standings):
     return page(standings, command="kmixup league iris cancer four-bars")
 
 
-def page(standings, command="kmixup league"):
+def page(standings, command=COMMAND):
     return render_html.html(league_document(standings, command))
 
 
-def markdown(standings, command="kmixup league"):
-    return render_markdown.markdown(league_document(standings, command))
+def markdown(standings, command=COMMAND):
+    return render_text.markdown(league_document(standings, command))
 
 
 def headline(standings):
     first = league_document(standings, "").blocks[0]
     return (first.text, *first.sentences)
-
-
-def text_of(html):
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html))
 
 
 def test_the_page_has_ranks_errors_comparisons_and_the_protocol(html):
@@ -93,13 +83,10 @@ def test_tables_that_are_split_anew_have_intervals_for_new_data(standings):
     assert drawn.split("|")[4].strip() == "–"  # every trial draws its own points
 
 
-def test_ranks_are_of_mean_errors(standings):
+def test_ranks_are_of_mean_errors_and_comparisons_are_corrected_for_all_of_them(standings):
     assert standings.ranking.names == ("k-mixup", "mixup", "RegMixup", "ERM", "nearest neighbours")
     assert standings.ranking.ranks == (1.0, 2.0, 3.0, 4.0, 5.0)
     assert "differ significantly (Friedman's test, p = " in headline(standings)[1]
-
-
-def test_comparisons_are_corrected_for_all_of_them(standings):
     assert len(standings.against) == 12
     tests = standings.against.values()
     assert [test.p for test in tests] == list(holm([test.difference.p for test in tests]))
@@ -108,13 +95,13 @@ def test_comparisons_are_corrected_for_all_of_them(standings):
 
 
 def test_markdown_and_terminal_say_the_same(standings, tmp_path):
-    text = markdown(standings, command="kmixup league")
+    text = markdown(standings)
     assert "| k-mixup | * 10." in text.replace("\\*", "*")
     stream = io.StringIO()
-    show(league_document(standings, "kmixup league"), Console(file=stream, width=100))
+    show(league_document(standings, COMMAND), Console(file=stream, width=100))
     for said in (text, stream.getvalue()):
         assert "Best mean rank on 3 data sets: k-mixup, 1.00." in said
-    path = write_league(standings, tmp_path, "kmixup league")
+    path = write_league(standings, tmp_path, COMMAND)
     assert path.name == "league.html"
     assert (tmp_path / "report.md").read_text() == text
 
@@ -126,23 +113,20 @@ def test_a_method_with_missing_trials_is_not_ranked_and_named():
     standings = league(failing, data=("iris", "cancer"))
     assert standings.gaps == ("RegMixup is not ranked: incomplete on iris (0 of 5 trials).",)
     assert "RegMixup" not in standings.ranking.names
-    text = text_of(page(standings, command="kmixup league"))
+    text = text_of(page(standings))
     assert standings.gaps[0] in text
     assert "ValueError: &lt;no&gt;" in text
 
 
-def test_one_data_set_gives_an_order_and_no_test():
+def test_one_data_set_gives_an_order_and_no_test(html):
     standings = league(data=("iris",), trials=1)
     assert standings.ranking.p is None
     assert "takes 3 methods and 2 data sets" in headline(standings)[1]
     assert standings.against == {}
-    assert "No comparison with mixup" in text_of(page(standings, command="kmixup league"))
-
-
-def test_the_diagram_of_one_data_set_has_no_bars(html):
-    alone = text_of(page(league(data=("iris",)), command="kmixup league"))
-    assert "1 is the lowest error on every data set." in alone
-    assert "Black bars" not in alone
+    text = text_of(page(standings))
+    assert "No comparison with mixup" in text
+    assert "1 is the lowest error on every data set." in text
+    assert "Black bars" not in text
     assert "Black bars" in text_of(html)
 
 
@@ -192,16 +176,16 @@ def test_a_method_without_gaps_is_not_said_to_lack_anything():
 
     standings = league(failing, data=("iris",))
     assert standings.ranking is None
-    assert [gap.split(" is ")[0] for gap in standings.gaps] == [
-        "ERM", "k-mixup", "nearest neighbours", "RegMixup",
-    ]  # fmt: skip
-    assert all("incomplete on iris (0 of 5 trials)." in gap for gap in standings.gaps)
+    lacking = ["ERM", "k-mixup", "nearest neighbours", "RegMixup"]
+    assert list(standings.gaps) == [
+        f"{name} is not ranked: incomplete on iris (0 of 5 trials)." for name in lacking
+    ]
 
 
 def test_a_league_in_which_all_fails_has_a_page_that_says_so():
     standings = league(lambda trial: None, data=("iris",))
     assert headline(standings)[0].startswith("No two methods have finished")
-    assert "5 methods on 1 data set" in text_of(page(standings, command="kmixup league"))
+    assert "5 methods on 1 data set" in text_of(page(standings))
 
 
 def test_a_regression_is_labelled_with_its_metric():
@@ -209,8 +193,8 @@ def test_a_regression_is_labelled_with_its_metric():
         return done_row(trial, scores=NumberScores(error(trial), 1.0, 0.5))
 
     standings = league(numbers, data=("iris",))
-    assert "RMSE" in text_of(page(standings, command="kmixup league"))
-    assert "| 0.10" in markdown(standings, command="kmixup league").replace("\\* ", "")
+    assert "RMSE" in text_of(page(standings))
+    assert "| 0.10" in markdown(standings).replace("\\* ", "")
 
 
 def test_networks_that_all_predict_a_constant_are_no_tie():

@@ -7,8 +7,8 @@ from report_rows import failed, method, row
 from rich.console import Console
 
 from kmixup.lab.paper.presets import PRESETS
-from kmixup.lab.report.master import master_document
-from kmixup.lab.report.render_terminal import show
+from kmixup.lab.report.render_text import show
+from kmixup.lab.report.sweep import master_document
 from kmixup.lab.train.config import Method, Trial
 
 MNIST = PRESETS["master"].summaries[0]

@@ -9,8 +9,7 @@ from report_rows import method, row, sweep, table
 from kmixup.lab.evaluate.scores import Scores
 from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.paper.tables import PaperColumn
-from kmixup.lab.report.cells import partition_of
-from kmixup.lab.report.frame import results_of, tables_of, unplaced
+from kmixup.lab.report.frame import partition_of, results_of, tables_of, unplaced
 from kmixup.lab.report.side_by_side import side_by_side
 from kmixup.lab.report.stats import interval
 from kmixup.lab.report.sweep import Preface, sweep_document
@@ -19,10 +18,7 @@ from kmixup.lab.train.methods import METHODS
 
 FAMILY, BEYOND = PRESETS["family"], PRESETS["beyond-mnist-1000"]
 LABELS = [
-    "ERM",
-    "mixup",
-    "k-mixup, k = 16",
-    "nearest neighbours, k = 16",
+    *("ERM", "mixup", "k-mixup, k = 16", "nearest neighbours, k = 16"),
     *(
         f"{entry.title}, k = {k}"
         for images in (False, True)  # the first setting has none
@@ -80,45 +76,33 @@ def test_the_family_is_one_table_with_every_method_once(family):
 def test_a_cell_has_the_mean_and_the_paired_difference_from_mixup(family):
     rows = dict(of(family, FAMILY.tables).rows)
     mnist = [entry for entry in family if entry.trial.data == "mnist"]
-    errors = {
-        name: fmean(
-            100 * entry.error for entry in mnist
-            if (entry.trial.method.name, entry.trial.method.k) == (name, k)
-        )
-        for name, k in (("mixup", 1), ("cutmix", 16))
-    }  # fmt: skip
-    assert rows["CutMix, k = 16"][2].text == f"{errors['cutmix']:.2f}"
+    errors = {}
+    for entry in mnist:
+        errors.setdefault((entry.trial.method.name, entry.trial.method.k), []).append(entry.error)
+    mixup, cutmix = (100 * fmean(errors[place]) for place in (("mixup", 1), ("cutmix", 16)))
+    box = rows["CutMix, k = 16"][2]
+    assert box.text == f"{cutmix:.2f}"
     # the same in every trial, but for rounding
-    seeds = {entry.trial.seed for entry in mnist}
-    differences = [errors["cutmix"] - errors["mixup"]] * len(seeds)
-    assert (
-        interval(differences, partition=partition_of(mnist)).text in rows["CutMix, k = 16"][2].small
-    )
+    differences = [cutmix - mixup] * len({entry.trial.seed for entry in mnist})
+    assert interval(differences, partition=partition_of(mnist)).text in box.small
     assert not any("[" in line for line in rows["mixup"][2].small)
-    assert rows["ERM"][2].best
-    assert not rows["mixup"][2].best
+    assert [rows[label][2].best for label in ("ERM", "mixup")] == [True, False]
 
 
 def test_the_headline_counts_the_comparisons_of_the_map(family):
+    assert side_by_side(results_of(sweep(lambda *_: 5.0), [table()])) is None  # one method
     results = results_of(family, FAMILY.tables)
     shown, compared = side_by_side(results)
     document = sweep_document(family, results, Preface("", ""))
     assert document.blocks[0].text.startswith(f"All methods against mixup, {len(compared)} comp")
-    boxes = [box for _, boxes in shown.rows for box in boxes]
-    worse = sum(box.side == 1 for box in boxes)
+    worse = sum(box.side == 1 for _, boxes in shown.rows for box in boxes)
     assert f"worse in {worse}; no significant difference in" in document.blocks[0].text
 
 
-def test_tables_of_one_method_need_no_such_table():
-    assert side_by_side(results_of(sweep(lambda *_: 5.0), [table()])) is None
-
-
 def test_layers_are_rows_of_their_own_and_never_averaged():
-    rows = []
+    rows = [row(Method("erm"), 4.0)]
     for layers, error in (("input+first-block", 5.0), ("all-blocks", 7.0)):
-        for k in (1, 16):
-            rows.append(row(Method("manifold", k, layers=layers), error + k / 16))
-    rows.append(row(Method("erm"), 4.0))
+        rows += [row(Method("manifold", k, layers=layers), error + k / 16) for k in (1, 16)]
     assert {label: boxes[0].text for label, boxes in of(rows, tables_of(rows)).rows} == {
         "ERM": "4.00",
         "manifold mixup, k = 1": "5.06",

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from report_rows import text_of
 from sweeping import done_row, failed_row
 
 from kmixup.lab.evaluate.scores import ClassScores
@@ -64,13 +65,10 @@ def html(searched):
     return page(searched, command="kmixup tune --data iris")
 
 
-def text_of(html):
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html))
-
-
 def test_the_page_shows_surface_course_test_protocol_and_command(html):
     text = text_of(html)
     assert html.count('class="best"') == 1
+    assert '<th scope="row">ERM</th><td colspan="2">10.10<small>' in html
     cell = re.search(r'<td class="best"[^>]*>(.*?)</td>', html)[1]
     assert cell == "5.25<small>± 0.12 (3)</small>"
     assert "every setting 6 settings × 3 seeds" in text
@@ -83,10 +81,6 @@ def test_the_page_shows_surface_course_test_protocol_and_command(html):
     assert "<pre>kmixup tune --data iris</pre>" in html
 
 
-def verdicts(tuned):
-    return list(comparisons(tuned))
-
-
 def even(trial):
     """In the final test k = 4 is now better, now worse."""
     if trial.validation is not None:
@@ -95,17 +89,18 @@ def even(trial):
 
 
 def test_a_method_is_better_only_if_the_corrected_test_says_so(searched):
-    assert [verdict.outcome for verdict in verdicts(searched)][:2] == ["better", "better"]
-    worse = tuned(
-        k=[1, 4],
-        alpha=[1],
-        error=lambda trial: error(trial) + 0.3 * (trial.validation is None and trial.method.k == 4),
-    )
-    assert (verdicts(worse)[0].outcome, mood_of(verdicts(worse)[:1])) == ("worse", "bad")
+    assert [found.outcome for found in comparisons(searched)][:2] == ["better", "better"]
+
+    def harmful(trial):
+        return error(trial) + 0.3 * (trial.validation is None and trial.method.k == 4)
+
+    worse, *_ = comparisons(tuned(k=[1, 4], alpha=[1], error=harmful))
+    assert (worse.outcome, mood_of([worse])) == ("worse", "bad")
     alike = tuned(k=[1, 4], alpha=[1], error=even)
-    assert verdicts(alike)[0].outcome == "no significant difference"
+    assert comparisons(alike)[0].outcome == "no significant difference"
     assert "better" not in headline(alike).text
-    assert all(verdict.side == 0 for verdict in verdicts(alike))
+    assert all(found.side == 0 for found in comparisons(alike))
+    assert comparisons(tuned(k=[1, 4], alpha=[1], tests=1))[0].outcome == "no verdict"
 
 
 def test_the_headline_names_the_best_of_the_test_with_a_line_to_copy(searched):
@@ -141,11 +136,10 @@ def test_networks_that_predict_a_constant_are_never_called_better():
     constant = tuned(k=[1, 4], alpha=[1], error=lambda trial: 0.014)
     some = headline(with_answers(constant, [1, 1, 1, 2]))
     assert "9 of 12 networks predict only that class" in " ".join(some.sentences)
-    every = headline(with_answers(constant, [1, 1, 1, 1]))
-    assert every.text.startswith("Nothing was learned")
-    assert every.mood == "bad"
     stuck = with_answers(constant, [1, 1, 1, 1])
-    assert {verdict.outcome for verdict in verdicts(stuck)} == {"nothing was learned"}
+    assert headline(stuck).text.startswith("Nothing was learned")
+    assert headline(stuck).mood == "bad"
+    assert {found.outcome for found in comparisons(stuck)} == {"nothing was learned"}
     none = headline(with_answers(constant, [2, 2, 2, 2]))
     assert "predict only" not in " ".join(none.sentences)
 
@@ -158,16 +152,6 @@ def test_methods_without_a_significant_difference_are_said_to_be_so():
     assert said.text.startswith("No significant difference between k-mixup, mixup and ERM")
     same = headline(tuned(k=[1, 4], alpha=[1], error=lambda trial: 0.1))
     assert same.code == "ERM (alpha=0)"  # of equal ones the simplest
-
-
-def test_erm_is_above_the_surface_of_the_search(searched):
-    drawn = surface(searched)
-    assert drawn.rows[0][0] == "ERM"
-    assert drawn.rows[0][1][0].text == "10.10"
-
-
-def test_what_cannot_be_compared_has_no_verdict():
-    assert verdicts(tuned(k=[1, 4], alpha=[1], tests=1))[0].outcome == "no verdict"
 
 
 def test_headline_and_table_give_the_same_verdicts():
@@ -203,13 +187,9 @@ def test_two_steps_fill_a_row_and_a_column_of_the_surface():
     searched = tuned("two-step", k=[2, 4], alpha=[0.5, 1], trials=2)
     drawn = surface(searched)
     assert [head for head, _ in drawn.head] == ["α 0.5", "α 1"]
-    texts = {label: [bool(box.text) for box in boxes] for label, boxes in drawn.rows}
-    assert texts == {
-        "ERM": [True],
-        "k = 1": [True, True],
-        "k = 2": [True, False],
-        "k = 4": [True, False],
-    }
+    assert {label: [bool(box.text) for box in boxes] for label, boxes in drawn.rows} == {
+        "ERM": [True], "k = 1": [True, True], "k = 2": [True, False], "k = 4": [True, False],
+    }  # fmt: skip
     assert trained_with(searched.tests[0]) == "α 0.5, ξ 0.5"
     assert trained_with(searched.tests[2]) == "–"
 

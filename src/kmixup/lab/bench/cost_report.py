@@ -10,7 +10,7 @@ from kmixup.lab.bench.cost import PARTS, Cost, MethodCost
 from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import count, stopwatch
 from kmixup.lab.report import document as doc
-from kmixup.lab.report.render_markdown import markdown
+from kmixup.lab.report.render_text import markdown
 from kmixup.lab.train.record import machine, versions
 
 # Supplement, "Computational cost": CIFAR-10 at k = 32, on the authors' GPU

@@ -50,7 +50,7 @@ def cost(
 
     from kmixup.lab.bench.cost import measure
     from kmixup.lab.bench.cost_report import cost_document, write
-    from kmixup.lab.report.render_terminal import show
+    from kmixup.lab.report.render_text import show
 
     import_from_here(data, model)
     if out is not None:

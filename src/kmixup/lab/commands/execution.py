@@ -19,7 +19,7 @@ from kmixup.lab.experiments.driver import SweepOutcome, Watch, sweep
 from kmixup.lab.experiments.engines import Engine
 from kmixup.lab.experiments.rows import Row, read
 from kmixup.lab.formatting import count, duration
-from kmixup.lab.report.render_terminal import show
+from kmixup.lab.report.render_text import show
 from kmixup.lab.train.config import Execution, Protocol, Trial
 from kmixup_command import FAILED, INTERRUPTED
 

@@ -59,7 +59,7 @@ def inspect(
 
     from kmixup.lab.inspection import inspect_data
     from kmixup.lab.report.inspect import inspect_document, write_inspect
-    from kmixup.lab.report.render_terminal import show
+    from kmixup.lab.report.render_text import show
 
     for name, value, least in (("seed", seed, 0), ("largest_k", largest_k, 1), ("size", size, 4)):
         check_whole(name, value, least=least)

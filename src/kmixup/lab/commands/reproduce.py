@@ -168,7 +168,7 @@ def _print_summary(preset: Preset, out: Path | None) -> None:
 
 
 def _print_master(preset: Preset, rows: Sequence[Row]) -> None:
-    from kmixup.lab.report.master import master_document
+    from kmixup.lab.report.sweep import master_document
 
     print_document(master_document(preset.summaries, rows))
 

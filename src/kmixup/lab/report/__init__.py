@@ -1,6 +1,6 @@
 """Reports: rows → frame → statistics → document → terminal, Markdown and HTML.
 
-`frame` turns rows into a pandas DataFrame and into the cells of tables, `stats` has all
-statistics, `comparisons` applies them to cells. `sweep`, `tune`, `league` and `inspect` each
-build a `Document`, which `render_terminal`, `render_markdown` and `render_html` write.
+`frame` puts rows into a pandas DataFrame and into the cells of tables, `stats` has all statistics,
+`comparisons` applies them to cells. `sweep`, `tune`, `league` and `inspect` each build a
+`Document`, which `render_text` and `render_html` write.
 """

@@ -8,18 +8,19 @@ the other half (`stats.split_choice`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean
+from typing import TypeVar
 
 from kmixup.lab.evaluate.baseline import all_constant
 from kmixup.lab.experiments.budget import FinalTest
 from kmixup.lab.formatting import NOTHING, number, signed
 from kmixup.lab.paper.tables import Claim
 from kmixup.lab.report import stats
-from kmixup.lab.report.cells import Cell, Grid, TableResult, partition_of
 from kmixup.lab.report.document import ReportTable
+from kmixup.lab.report.frame import Cell, Grid, TableResult, partition_of
 from kmixup.lab.report.stats import Comparison
 from kmixup.lab.train.config import AlphaRule
 
@@ -43,7 +44,6 @@ class CellComparison(Comparison):
 
     @property
     def label(self) -> str:
-        """What is compared with what."""
         which = "" if self.k is None else f" with k = {self.k}"
         level = "" if self.eps is None else f" at ε = {self.eps:g}/255"
         rule = "" if self.rule is None else f", {RULE[self.rule]}"
@@ -52,9 +52,7 @@ class CellComparison(Comparison):
     @property
     def on_test(self) -> float | None:
         """The difference between the cells chosen on the test error."""
-        if self.chosen is None:
-            return None
-        new, old = (cell.mean for cell in self.chosen)
+        new, old = (cell.mean for cell in self.chosen) if self.chosen else (None, None)
         return None if new is None or old is None else new - old
 
 
@@ -66,7 +64,7 @@ def comparisons(result: TableResult) -> tuple[CellComparison, ...]:
         for grid in result.grids:
             several = [cell for cell in grid if cell.k > 1 and cell.eps == erm.eps]
             heuristic = [cell for cell in several if cell.k == HEURISTIC]
-            against = partial(compare, new=result.method, rule=grid.rule)
+            against = partial(compare, new=result.table.method_title, rule=grid.rule)
             compared += [
                 against(several, mixup, old=result.baseline),
                 against(heuristic, mixup, old=result.baseline, k=HEURISTIC),
@@ -78,18 +76,15 @@ def comparisons(result: TableResult) -> tuple[CellComparison, ...]:
 
 def best_against_best(result: TableResult, rule: AlphaRule) -> tuple[CellComparison, ...]:
     """The best of k > 1 against the best of k = 1, at each eps."""
-    return tuple(
-        comparison
-        for comparison in comparisons(result)
-        if (comparison.rule, comparison.k) == (rule, None) and comparison.old != "ERM"
-    )
+    found = (c for c in comparisons(result) if (c.rule, c.k) == (rule, None))
+    return tuple(comparison for comparison in found if comparison.old != "ERM")
 
 
 def claimed(result: TableResult, grid: Grid, claim: Claim) -> tuple[CellComparison, ...]:
     """The comparisons that a claim of the paper is about: one, or one for each column or eps."""
     several, single = any(k > 1 for k in result.ks), 1 in result.ks
     if not result.printed and several != single:  # your own sweep without k = 1, or without k > 1
-        new, rule = (result.method, grid.rule) if several else (result.baseline, None)
+        new, rule = (result.table.method_title, grid.rule) if several else (result.baseline, None)
         return tuple(
             compare([c for c in grid if c.eps == erm.eps], [erm], new=new, old="ERM", rule=rule)
             for erm in result.erm
@@ -98,14 +93,13 @@ def claimed(result: TableResult, grid: Grid, claim: Claim) -> tuple[CellComparis
     for cell in grid:
         column = (cell.eps, cell.alpha) if claim.each == "column" else cell.eps
         groups.setdefault(column, []).append(cell)
+    against = partial(
+        compare, new=result.table.method_title, old=result.baseline, rule=grid.rule, k=claim.k
+    )
     return tuple(
-        compare(
+        against(
             [cell for cell in cells if cell.k > 1 and claim.k in (None, cell.k)],
             [cell for cell in cells if cell.k == 1],
-            new=result.method,
-            old=result.baseline,
-            rule=grid.rule,
-            k=claim.k,
         )
         for cells in groups.values()
     )
@@ -130,40 +124,32 @@ def compare(
         for cells in (new_cells, old_cells)
     ]
     paper, noise = printed_difference(new_cells, old_cells)
-    comparison = CellComparison(
-        new=new,
-        old=old,
-        difference=None,
-        paper=paper,
-        noise=noise,
-        rule=rule,
-        k=k,
-        eps=next((cell.eps for cell in (*new_cells, *old_cells)), None),
-    )
-    if all(families):
-
-        def choose(seeds: Sequence[int] | None) -> tuple[Cell, Cell]:
-            return best_of(families[0], seeds), best_of(families[1], seeds)
-
-        return chosen_by(choose, families, comparison)
+    eps = next((cell.eps for cell in (*new_cells, *old_cells)), None)
     name, cells = (old, old_cells) if families[0] else (new, new_cells)
     run = any(len(cell.trials) for cell in cells)
     why = f"every setting of {name} has failed trials" if run else f"{name} was not run"
-    return replace(comparison, why=why)
+    comparison = CellComparison(
+        new=new, old=old, difference=None, paper=paper, noise=noise, rule=rule, k=k, eps=eps,
+        why=why,
+    )  # fmt: skip
+
+    def choose(seeds: Sequence[int] | None) -> tuple[Cell, Cell]:
+        return best_of(families[0], seeds), best_of(families[1], seeds)
+
+    return chosen_by(choose, families, comparison) if all(families) else comparison
 
 
 def chosen_by(
     choose: Choose, families: Sequence[Sequence[Cell]], comparison: CellComparison
 ) -> CellComparison:
     """The comparison with cells that `choose` returns for the seeds to choose on."""
-    candidates = [[cell.errors for cell in family] for family in families]
+    candidates = [cell.errors for family in families for cell in family]
 
     def errors(seeds: Sequence[int]) -> tuple[stats.Errors, stats.Errors]:
         first, second = choose(seeds)
         return first.errors, second.errors
 
-    chosen = choose(None)
-    shared = len(stats.shared_seeds([errors for family in candidates for errors in family]))
+    chosen, shared = choose(None), len(stats.shared_seeds(candidates))
     return replace(
         comparison,
         chosen=chosen,
@@ -191,55 +177,45 @@ def printed_difference(
     printed = [[(c.paper, c) for c in cells if c.paper is not None] for cells in (new, old)]
     if not all(printed):
         return None, None
-    (first, new_cell), (second, old_cell) = (min(pairs, key=lambda p: p[0]) for pairs in printed)
-    errors = [
-        cell.standard_error if cell.confidence is None else cell.confidence
-        for cell in (new_cell, old_cell)
-    ]
+    best = [min(pairs, key=lambda pair: pair[0]) for pairs in printed]
+    errors = [c.standard_error if c.confidence is None else c.confidence for _, c in best]
     known = [error for error in errors if error is not None]
-    return first - second, math.hypot(*known) if len(known) == 2 else None
+    return best[0][0] - best[1][0], math.hypot(*known) if len(known) == 2 else None
 
 
 # Comparisons without a choice, in which all trials count
+
+Key = TypeVar("Key")
+
+
+def compare_trials(
+    new: str, tested: Cell | FinalTest, old: str, base: Cell | FinalTest
+) -> Comparison:
+    """Compare two methods in pairs of trials."""
+    return Comparison(
+        new=new,
+        old=old,
+        difference=stats.paired(tested.errors, base.errors, partition_of(tested.done)),
+        constant=all_constant(row.scores for row in (*tested.done, *base.done)),
+    )
+
+
+def holm_corrected(compared: Mapping[Key, Comparison]) -> dict[Key, Comparison]:
+    """The same comparisons with p-values corrected for all of them."""
+    p = stats.corrected(comparison.difference for comparison in compared.values())
+    return {key: replace(compared[key], p=value) for key, value in zip(compared, p, strict=True)}
 
 
 def column_tests(grid: Grid) -> dict[tuple[int, float, float | None], Comparison]:
     """k > 1 against k = 1 at the same alpha, by k, alpha and eps, with Holm correction for all."""
     base = {(cell.alpha, cell.eps): cell for cell in grid if cell.k == 1}
-    tested = {}
-    for cell in grid:
-        old = base.get((cell.alpha, cell.eps))
-        if cell.k > 1 and old is not None and not (cell.constant and old.constant):
-            difference = stats.paired(cell.errors, old.errors, cell.partition)
-            if difference is not None:
-                found = Comparison(new=cell.name, old=old.name, difference=difference)
-                tested[cell.k, cell.alpha, cell.eps] = found
-    return dict(zip(tested, holm_corrected(tested.values()), strict=True))
-
-
-def holm_corrected(compared: Iterable[Comparison]) -> tuple[Comparison, ...]:
-    """The same comparisons with p-values corrected for all of them."""
-    compared = tuple(compared)
-    p = stats.corrected(comparison.difference for comparison in compared)
-    return tuple(
-        replace(comparison, p=value) for comparison, value in zip(compared, p, strict=True)
-    )
-
-
-FinalPair = tuple[str, FinalTest, str, FinalTest]  # new, its test, old, its test
-
-
-def compare_tests(pairs: Sequence[FinalPair]) -> tuple[Comparison, ...]:
-    """Compare methods in final tests, in pairs, with Holm correction for all of them."""
-    return holm_corrected(
-        Comparison(
-            new=name,
-            old=base,
-            difference=stats.paired(new.errors, old.errors, partition_of([*new.rows, *old.rows])),
-            constant=all_constant(row.scores for row in (*new.done, *old.done)),
-        )
-        for name, new, base, old in pairs
-    )
+    tests = {
+        (cell.k, cell.alpha, cell.eps): compare_trials(cell.name, cell, old.name, old)
+        for cell in grid
+        if cell.k > 1 and (old := base.get((cell.alpha, cell.eps))) is not None
+    }
+    known = {at: test for at, test in tests.items() if test.difference and not test.constant}
+    return holm_corrected(known)
 
 
 # The table
@@ -260,38 +236,32 @@ def comparison_table(
     Columns that have nothing to show are left out, and those of `leave_out`.
     """
     compared = [(label, found) for label, found in compared if found]
-    rows = [[label, *_cells(found)] for label, found in compared]
-    header = [first, *HEADER]
-    kept = [
-        i
-        for i, name in enumerate(header)
-        if name not in leave_out and (i < 2 or any(row[i] != NOTHING for row in rows))
-    ]
-    return ReportTable(
-        [header[i] for i in kept],
-        [[row[i] for i in kept] for row in rows],
-        moods=[stats.mood_of(found) for _, found in compared],
-    )
+    rows = [{first: label, **_cells(found)} for label, found in compared]
+    known = {"verdict"}.union(*rows).difference(leave_out)
+    header = [first, *(name for name in HEADER if name in known)]
+    cells = [[row.get(name, NOTHING) for name in header] for row in rows]
+    return ReportTable(header, cells, moods=[stats.mood_of(found) for _, found in compared])
 
 
-def _cells(found: Sequence[Comparison]) -> list[str]:
+def _cells(found: Sequence[Comparison]) -> dict[str, str]:
     if len(found) > 1:
-        return [f"{len(found)} comparisons: {stats.tally(found)}", *[NOTHING] * (len(HEADER) - 1)]
+        return {"verdict": f"{len(found)} comparisons: {stats.tally(found)}"}
     (comparison,) = found
-    difference, on_test = comparison.difference, NOTHING
+    cells = {"verdict": comparison.verdict}
+    if (difference := comparison.difference) is not None:
+        cells |= {"difference [95 %]": difference.text, "trials": str(difference.trials)}
+        if difference.new_data_text is not None:
+            cells["new data [95 %]"] = difference.new_data_text
+        if comparison.p is not None:
+            cells["p (Holm)"] = stats.p_text(comparison.p)
     if isinstance(comparison, CellComparison) and comparison.chosen is not None:
         new, old = comparison.chosen
         change = signed(comparison.on_test, new.unit.digits(new.mean))
-        on_test = f"{change}: {new.text} ({new.name}) − {old.text} ({old.name})"
-    return [
-        comparison.verdict,
-        NOTHING if difference is None else difference.text,
-        NOTHING if difference is None else difference.new_data_text or NOTHING,
-        NOTHING if difference is None or comparison.p is None else stats.p_text(comparison.p),
-        on_test,
-        printed_text(comparison),
-        NOTHING if difference is None else str(difference.trials),
-    ]
+        text = f"{change}: {new.text} ({new.name}) − {old.text} ({old.name})"
+        cells["chosen on the test error"] = text
+    if comparison.paper is not None:
+        cells["the paper"] = printed_text(comparison)
+    return cells
 
 
 def printed_text(comparison: Comparison) -> str:

@@ -1,8 +1,8 @@
 """One document model for all reports: what they say, without how it is written.
 
-Builders (`sweep`, `tune`, `league`, `inspect`) return a `Document`. `render_terminal`,
-`render_markdown` and `render_html` write it. The terminal leaves out details, figures, facts and
-fine print; Markdown leaves out figures and facts.
+`sweep`, `tune`, `league` and `inspect` build a `Document`; `render_text` and `render_html` write
+it. The terminal leaves out details, figures, facts and fine print; Markdown leaves out figures and
+facts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Mood = Literal["", "good", "bad", "open"]  # a colour
 
 @dataclass(frozen=True)
 class Headline:
-    """The verdict of the report in one sentence, and what else to know at a glance."""
+    """The verdict in one sentence, and what else to know at a glance."""
 
     text: str
     sentences: Sequence[str] = ()
@@ -29,23 +29,17 @@ class Headline:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """Running text, or fine print."""
-
     text: str
-    style: Literal["", "fine"] = ""
+    style: Literal["", "fine"] = ""  # "fine" is small print
 
 
 @dataclass(frozen=True)
 class Bullets:
-    """A list of sentences."""
-
     items: Sequence[str]
 
 
 @dataclass(frozen=True)
 class ReportTable:
-    """A table of text."""
-
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     title: str = ""
@@ -67,7 +61,7 @@ class Box:
 class HeatMap:
     """A table of numbers in which only significant differences are shaded.
 
-    All maps have the same two colours, so that they can be compared with one another.
+    All maps have the same two colours, so that they can be compared. Neighbours are side by side.
     """
 
     title: str
@@ -78,7 +72,7 @@ class HeatMap:
 
 @dataclass(frozen=True)
 class Figure:
-    """A plot, drawn when a page is written."""
+    """A plot, drawn when a page is written. Neighbours are side by side."""
 
     title: str
     draw: Callable[[Axes], None]
@@ -89,18 +83,11 @@ class Figure:
 
 @dataclass(frozen=True)
 class Image:
-    """A picture in a PNG file."""
+    """A PNG file, made when a page is written."""
 
     title: str
     png: Callable[[], bytes]
     caption: str = ""
-
-
-@dataclass(frozen=True)
-class Figures:
-    """Plots side by side."""
-
-    figures: Sequence[Figure]
 
 
 @dataclass(frozen=True)
@@ -109,6 +96,7 @@ class Images:
 
     images: Sequence[Image]
     style: Literal["surface", "wide", "pair"] = "surface"
+    title: str = ""
 
 
 @dataclass(frozen=True)
@@ -121,8 +109,6 @@ class Facts:
 
 @dataclass(frozen=True)
 class Code:
-    """Something to copy."""
-
     text: str
 
 
@@ -136,22 +122,19 @@ class Details:
 
 @dataclass(frozen=True)
 class Section:
-    """Blocks under a heading."""
-
     title: str
     blocks: Sequence[Block]
-    level: int = 2
 
 
 Block = (
-    Headline | Paragraph | Bullets | ReportTable | HeatMap | Figures | Images | Facts | Code
+    Headline | Paragraph | Bullets | ReportTable | HeatMap | Figure | Images | Facts | Code
     | Details | Section
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Document:
-    """A report: its title, and what it says, the verdict first."""
+    """A report, the verdict first."""
 
     title: str
     blocks: Sequence[Block] = ()

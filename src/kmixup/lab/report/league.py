@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
+from matplotlib.axes import Axes
+
 from kmixup.lab.evaluate.scores import PERCENT
 from kmixup.lab.experiments.league import MIXUP, Contest, Result, Score
 from kmixup.lab.experiments.rows import failed_of, unfitted_sentence
 from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import NOTHING, count, joined, number, with_error
+from kmixup.lab.plotting import BLACK, BLUE, FAINT, RED
 from kmixup.lab.report import document as doc
 from kmixup.lab.report import stats
-from kmixup.lab.report.comparisons import compare_tests, comparison_table
-from kmixup.lab.report.plots import critical_difference
+from kmixup.lab.report.comparisons import compare_trials, comparison_table, holm_corrected
 from kmixup.lab.report.render_html import html
-from kmixup.lab.report.render_markdown import markdown
+from kmixup.lab.report.render_text import markdown
 from kmixup.lab.report.stats import Comparison, Outcome, Ranking
 from kmixup.lab.report.sweep import provenance
-from kmixup.lab.train.methods import method_entry
 
 TITLE = "League: methods compared at an equal budget"
 RULES = (
@@ -41,6 +43,9 @@ AGAINST = (
     "samples anew (Nadeau and Bengio)."
 )
 Place = tuple[str, str]  # a data set and a method's title
+# of the diagram of ranks: inches of a line, and lines between the scale and the critical difference
+# above it, and between two bars
+LINE, HEAD, GAP = 0.26, 1.2, 0.55
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,7 @@ class Standings:
     """The results of a league."""
 
     results: tuple[Result, ...]  # one for each data set
+    scores: Mapping[Place, Score]
     titles: tuple[str, ...]  # of the methods: by mean rank, then those without a rank
     ranking: Ranking | None  # of methods with all trials on all data; None with fewer than two
     against: Mapping[Place, Comparison]  # every method against mixup on every data set
@@ -56,29 +62,23 @@ class Standings:
     def gaps(self) -> tuple[str, ...]:
         """Which methods are not ranked, and why, a sentence each."""
         sentences = []
-        scores = _scores(self.results)
         for title in self.titles:
             where = []
-            for result in self.results:
-                score = scores.get((result.contest.name, title))
-                if score is None:
-                    where.append(f"{result.contest.name} (does not apply)")
+            for name in (result.contest.name for result in self.results):
+                if (score := self.scores.get((name, title))) is None:
+                    where.append(f"{name} (does not apply)")
                 elif not score.complete:
-                    reached = f"{len(score.errors)} of {score.trials} trials"
-                    where.append(f"{result.contest.name} ({reached})")
+                    where.append(f"{name} ({len(score.errors)} of {score.trials} trials)")
             if where:
                 sentences.append(f"{title} is not ranked: incomplete on {', '.join(where)}.")
         return tuple(sentences)
 
 
-def _scores(results: Sequence[Result]) -> dict[Place, Score]:
-    return {(r.contest.name, score.entrant.title): score for r in results for score in r.scores}
-
-
 def standings_of(results: Sequence[Result]) -> Standings:
     """Rank the methods, and compare them with mixup."""
-    complete = {place: score for place, score in _scores(results).items() if score.complete}
-    entrants = list(dict.fromkeys(score.entrant.title for r in results for score in r.scores))
+    scores = {(r.contest.name, score.entrant.title): score for r in results for score in r.scores}
+    complete = {place: score for place, score in scores.items() if score.complete}
+    entrants = list(dict.fromkeys(title for _, title in scores))
     data = [result.contest.name for result in results]
     whole = [title for title in entrants if all((name, title) in complete for name in data)]
     ranking = None
@@ -87,17 +87,15 @@ def standings_of(results: Sequence[Result]) -> Standings:
         ranking = stats.rank(whole, errors)
         whole = list(ranking.names)
     titles = (*whole, *(title for title in entrants if title not in whole))
-    pairs = {}
+    against = {}
     for result in results:
-        mixup = result.score(MIXUP)
-        if mixup is None or len(mixup.errors) < stats.LEAST_PAIRS:
-            continue
-        for title in titles:
-            score = complete.get((result.contest.name, title))
-            if score is not None and score != mixup:
-                pairs[result.contest.name, title] = (title, score, MIXUP, mixup)
-    against = dict(zip(pairs, compare_tests(list(pairs.values())), strict=True))
-    return Standings(tuple(results), titles, ranking, against)
+        mixup, name = result.score(MIXUP), result.contest.name
+        if mixup is not None and len(mixup.errors) >= stats.LEAST_PAIRS:
+            for title in titles:
+                score = complete.get((name, title))
+                if score is not None and score != mixup:
+                    against[name, title] = compare_trials(title, score, MIXUP, mixup)
+    return Standings(tuple(results), scores, titles, ranking, holm_corrected(against))
 
 
 def league_document(standings: Standings, command: str) -> doc.Document:
@@ -117,10 +115,10 @@ def league_document(standings: Standings, command: str) -> doc.Document:
         doc.Section("Errors", list(_errors(standings))),
     ]
     if standings.ranking is not None:
-        blocks.append(doc.Section("Ranks", [doc.Figures([critical_difference(standings.ranking)])]))
+        blocks.append(doc.Section("Ranks", [_critical_difference(standings.ranking)]))
     chosen = [
-        (data, title, chosen_text(score))
-        for (data, title), score in _scores(results).items()
+        (*place, _chosen_text(score))
+        for place, score in standings.scores.items()
         if len(score.entrant.settings) > 1
     ]
     won = doc.ReportTable(["data", "method", "setting (trials that it won)"], chosen)
@@ -144,7 +142,7 @@ def write_league(standings: Standings, folder: Path, command: str) -> Path:
 
 
 def _headline(standings: Standings) -> doc.Headline:
-    ranking, against, gaps = standings.ranking, against_sentence(standings), standings.gaps
+    ranking, against, gaps = standings.ranking, _against_sentence(standings.against), standings.gaps
     if ranking is None:
         text = "No two methods have finished all trials on all data sets."
         return doc.Headline(text, gaps, mood="open")
@@ -179,9 +177,8 @@ def friedman_sentence(ranking: Ranking) -> str:
     return f"The methods' ranks differ significantly ({shown}); {which} differ by Nemenyi's test."
 
 
-def against_sentence(standings: Standings) -> str:
+def _against_sentence(tests: Mapping[Place, Comparison]) -> str:
     """Which methods differ significantly from mixup."""
-    tests = standings.against
     if not tests:
         return (
             "No comparison with mixup: it takes mixup and another method, each with three or more "
@@ -197,9 +194,52 @@ def against_sentence(standings: Standings) -> str:
     return f"Against mixup, {count(len(tests), 'test')} with Holm correction: {'; '.join(parts)}."
 
 
+def _critical_difference(ranking: Ranking) -> doc.Figure:
+    """Mean ranks on a scale, best to the left; bars join methods without significant difference."""
+    n, bars = len(ranking.names), ranking.groups
+    start = GAP * (len(bars) + 1)  # of the first method
+    right = max(float(n), 1 + (ranking.critical or 0.0))
+
+    def draw(axes: Axes) -> None:
+        axes.grid(False)
+        for i, rank in enumerate(ranking.ranks):
+            y = start + i
+            axes.plot([0.8, rank, rank], [y, y, 0], color=FAINT, linewidth=0.9, zorder=1)
+            axes.plot(rank, y, "o", color=BLUE, zorder=3)
+            axes.annotate(
+                f"{rank:.2f}", (rank, y), xytext=(5, 0), textcoords="offset points", va="center",
+                fontsize=8,
+            )  # fmt: skip
+        for i, (first, last) in enumerate(bars):
+            ends = [ranking.ranks[first] - 0.07, ranking.ranks[last] + 0.07]
+            axes.plot(ends, [GAP * (i + 1)] * 2, color=BLACK, linewidth=3.5, zorder=2)
+        if ranking.critical is not None:
+            ends = [1.0, 1 + ranking.critical]
+            axes.plot(ends, [-HEAD] * 2, color=RED, linewidth=1.6, marker="|", clip_on=False)
+            axes.text(
+                sum(ends) / 2, -HEAD - 0.2, f"critical difference {ranking.critical:.2f}",
+                ha="center", va="bottom", fontsize=8.5, color=RED,
+            )  # fmt: skip
+        axes.set(xlim=(0.8, right + 0.5), ylim=(start + n - 0.4, -HEAD - 1.2))
+        axes.set_xticks(range(1, math.ceil(right) + 1))
+        axes.spines[["left", "bottom"]].set_visible(False)
+        axes.spines["top"].set(visible=True, position=("data", 0), bounds=(1, math.ceil(right)))
+        axes.tick_params(axis="x", top=True, bottom=False, labeltop=True, labelbottom=False, pad=1)
+        axes.set_yticks([start + i for i in range(n)], list(ranking.names))
+        axes.tick_params(axis="y", length=0)
+
+    note = "1 is the lowest error on every data set."
+    if ranking.critical is not None:
+        note += (
+            " Black bars join methods whose mean ranks are less than the critical difference apart "
+            "(Nemenyi, 95 %): no significant difference."
+        )
+    return doc.Figure("Mean ranks", draw, note, size=(4.6, LINE * (start + n + HEAD + 2)))
+
+
 def _errors(standings: Standings) -> Iterator[doc.Block]:
     """Methods in rows, data sets in columns, and the mean rank last; then all comparisons."""
-    results, ranking, scores = standings.results, standings.ranking, _scores(standings.results)
+    results, ranking, scores = standings.results, standings.ranking, standings.scores
     ranks = {} if ranking is None else dict(zip(ranking.names, ranking.ranks, strict=True))
     least: dict[str, float] = {}  # without means over part of the trials
     for (data, _), score in scores.items():
@@ -235,14 +275,13 @@ def _errors(standings: Standings) -> Iterator[doc.Block]:
         yield doc.Details("Every method against mixup", [table, doc.Paragraph(AGAINST, "fine")])
 
 
-def chosen_text(score: Score) -> str:
+def _chosen_text(score: Score) -> str:
     """How often each setting won, e.g. "k = 4, α 1 (7); k = 16, α 0.2 (3)"."""
-    entry = method_entry(score.entrant.settings[0].name)
     times = Counter(score.chosen.values())
     texts = []
     for method in score.entrant.settings:
-        parts = [f"k = {method.k}"] if entry.has_k else []
-        parts += [f"α {method.alpha:g}"] if entry.has_alpha else []
+        parts = [f"k = {method.k}"] if method.entry.has_k else []
+        parts += [f"α {method.alpha:g}"] if method.entry.has_alpha else []
         if times[method]:
             texts.append(f"{', '.join(parts)} ({times[method]})")
     return "; ".join(texts)

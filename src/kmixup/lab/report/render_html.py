@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from kmixup.lab.formatting import setting
 from kmixup.lab.plotting import data_uri, inline
-from kmixup.lab.report.document import Block, Document, Figure, HeatMap
+from kmixup.lab.report.document import Block, Document, Figure, Section
 
 
 def html(document: Document) -> str:
@@ -30,10 +30,11 @@ def html(document: Document) -> str:
     )
     environment.filters |= {
         "across": across, "anchor": anchor, "runs": runs, "setting": setting, "svg": svg,
-        "kind": lambda block: type(block).__name__,
         "source": lambda image: data_uri(image.png()),
     }  # fmt: skip
-    return environment.get_template("report.html").render(document=document).lstrip()
+    sections = [block for block in document.blocks if isinstance(block, Section)]
+    template = environment.get_template("report.html")
+    return template.render(document=document, sections=sections).lstrip()
 
 
 def across(drawn: int) -> int:
@@ -53,7 +54,6 @@ def anchor(title: str) -> str:
     return "-".join(re.findall(r"[a-z0-9]+", title.lower()))
 
 
-def runs(blocks: Sequence[Block]) -> list[tuple[bool, list[Block]]]:
-    """Neighbouring heat maps, and neighbouring blocks of other kinds."""
-    grouped = groupby(blocks, key=lambda block: isinstance(block, HeatMap))
-    return [(is_map, list(run)) for is_map, run in grouped]
+def runs(blocks: Sequence[Block]) -> list[tuple[str, list[Block]]]:
+    """Neighbouring blocks of the same kind, and the kind."""
+    return [(kind, list(run)) for kind, run in groupby(blocks, lambda b: type(b).__name__)]

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from kmixup.lab.formatting import NOTHING
 from kmixup.lab.models import MANIFOLD_LAYERS
 from kmixup.lab.paper.tables import CLEAN, ERROR
-from kmixup.lab.report import stats
-from kmixup.lab.report.cells import Cell, TableResult
-from kmixup.lab.report.comparisons import RULE, holm_corrected
+from kmixup.lab.report.comparisons import RULE, compare_trials, holm_corrected
 from kmixup.lab.report.document import Box, HeatMap
+from kmixup.lab.report.frame import Cell, TableResult
 from kmixup.lab.report.stats import Comparison
 from kmixup.lab.train.config import variant_words
 
 MIXUP = "mixup"
-OF_METHOD = ("pairing", "layers")  # what a setting says about the method
-HIDDEN = ("test_every",)  # settings that change no result
+NOT_IN_HEAD = ("pairing", "layers", "test_every")  # settings of the method, or without effect
 Place = tuple[str, str, str, float]  # data, network, setting as JSON, and alpha
 CAPTION = (
     "± is one standard error. Differences are paired by trial, from mixup at the same alpha; "
@@ -30,7 +28,7 @@ CAPTION = (
 def side_by_side(results: Iterable[TableResult]) -> tuple[HeatMap, Sequence[Comparison]] | None:
     """A map of all methods, and its comparisons; None with one method only."""
     results = [result for result in results if result.table.measure in (ERROR, CLEAN)]
-    if len({(result.method, result.setting.get("layers")) for result in results}) < 2:
+    if len({(result.table.method_title, result.setting.get("layers")) for result in results}) < 2:
         return None
     cells: dict[str, dict[Place, Cell]] = {}  # by the label of the row
     plain: dict[Place, dict[int, Cell]] = {}  # k-mixup without variants by k
@@ -56,36 +54,25 @@ def side_by_side(results: Iterable[TableResult]) -> tuple[HeatMap, Sequence[Comp
                 base = ks.get(cell.k) or ks.get(max(ks, default=0))
                 name = "" if base is None else f"k = {base.k}"
             if base is not None and label != MIXUP:
-                difference = stats.paired(cell.errors, base.errors, cell.partition)
-                if difference is not None:
-                    compared[label, place] = Comparison(new=label, old=name, difference=difference)
-    compared = dict(zip(compared, holm_corrected(compared.values()), strict=True))
+                compared[label, place] = compare_trials(label, cell, name, base)
+    compared = holm_corrected({at: c for at, c in compared.items() if c.difference is not None})
     places = list(cells["ERM"])
-    shown = [
-        (label, [_box(place, cells, row, compared.get((label, place))) for place in places])
-        for label, row in cells.items()
-    ]
+    means = {place: [row[place].mean for row in cells.values() if place in row] for place in places}
+
+    def box(label: str, place: Place) -> Box:
+        if (cell := cells[label].get(place)) is None:
+            return Box(NOTHING)
+        text, side = "", 0
+        if (comparison := compared.get((label, place))) and comparison.difference is not None:
+            base = "" if comparison.old == MIXUP else f" from {comparison.old}"
+            text, side = f"{comparison.difference.text}{base}", comparison.side
+        known = [mean for mean in means[place] if mean is not None]
+        best = cell.mean is not None and cell.mean == min(known) < max(known)
+        return Box(cell.text, list(filter(None, (cell.spread, text, cell.gaps))), side, best)
+
+    shown = [(label, [box(label, place) for place in places]) for label in cells]
     title = "Mean test error in per cent, and difference from mixup [95 %]"
     return HeatMap(title, _heads(places), shown, CAPTION), list(compared.values())
-
-
-def _box(
-    place: Place,
-    cells: Mapping[str, Mapping[Place, Cell]],
-    row: Mapping[Place, Cell],
-    comparison: Comparison | None,
-) -> Box:
-    if (cell := row.get(place)) is None:
-        return Box(NOTHING)
-    text = ""
-    if comparison is not None and comparison.difference is not None:
-        base = "" if comparison.old == MIXUP else f" from {comparison.old}"
-        text = f"{comparison.difference.text}{base}"
-    means = [other[place].mean for other in cells.values() if place in other]
-    known = [mean for mean in means if mean is not None]
-    best = cell.mean is not None and cell.mean == min(known) < max(known)
-    side = 0 if comparison is None else comparison.side
-    return Box(cell.text, list(filter(None, (cell.spread, text, cell.gaps))), side, best)
 
 
 def _setting(result: TableResult) -> str:
@@ -93,7 +80,7 @@ def _setting(result: TableResult) -> str:
     common = {
         name: value
         for name, value in result.setting.items()
-        if name not in (*OF_METHOD, *HIDDEN) and value is not None
+        if name not in NOT_IN_HEAD and value is not None
     }
     clean = {"statistics": CLEAN} if result.table.measure == CLEAN else {}
     return json.dumps(common | clean, sort_keys=True)
@@ -102,7 +89,7 @@ def _setting(result: TableResult) -> str:
 def _label(result: TableResult, cell: Cell) -> str:
     if cell.k == 0:
         return "ERM"
-    words = [MIXUP] if cell.method == MIXUP else [result.method, f"k = {cell.k}"]
+    words = [MIXUP] if cell.method == MIXUP else [result.table.method_title, f"k = {cell.k}"]
     if (layers := result.setting.get("layers")) not in (None, MANIFOLD_LAYERS):
         words.append(str(layers))
     if "pairing" in result.distinct:

@@ -1,9 +1,7 @@
 """Statistics of reports: intervals, tests, corrections, ranks, and the one verdict on a comparison.
 
-Everything here takes plain numbers: errors by seed, differences, p-values. Errors are in points
-(per cent for classification), and a difference is new − old, so below 0 is better.
-
-A new statistic is one function here; reports call it where they show it.
+Everything here takes plain numbers. Errors are in points (per cent for classification), and a
+difference is new − old, so below 0 is better.
 """
 
 from __future__ import annotations
@@ -44,6 +42,9 @@ class Partition:
     ratio: float | None = None
 
 
+SAME_TEST_SET = Partition()
+
+
 @dataclass(frozen=True)
 class PairedDifference:
     """The mean difference of paired trials in points, with its 95 % confidence interval."""
@@ -58,21 +59,17 @@ class PairedDifference:
 
     @property
     def side(self) -> int:
-        """-1 if the whole interval is below 0, 1 if it is above, 0 if it contains 0."""
+        """-1 if the interval is below 0, 1 if it is above, 0 if it contains 0."""
         return (self.low > 0) - (self.high < 0)
 
     @property
     def text(self) -> str:
-        """The mean and the interval."""
         return with_interval(self.mean, self.low, self.high)
 
     @property
     def new_data_text(self) -> str | None:
         """The interval for other data of the same kind."""
-        if self.new_data is None:
-            return None
-        low, high = self.new_data
-        return f"[{signed(low)}, {signed(high)}]"
+        return self.new_data and "[{}, {}]".format(*map(signed, self.new_data))
 
     def is_compatible_with(self, other: float, noise: float) -> bool:
         """Whether `other`, whose standard error is `noise`, may be the same difference."""
@@ -81,10 +78,7 @@ class PairedDifference:
 
 
 def interval(
-    differences: Sequence[float],
-    *,
-    correlation: float = 0.0,
-    partition: Partition = Partition(),  # noqa: B008, frozen
+    differences: Sequence[float], *, correlation: float = 0.0, partition: Partition = SAME_TEST_SET
 ) -> PairedDifference:
     """Student's interval for a mean difference.
 
@@ -97,10 +91,7 @@ def interval(
     (1 - share)^n. The p-value is never below that of a sign test on the test samples that differ,
     and if those are too few the interval contains 0.
 
-    Args:
-        differences: of paired trials.
-        correlation: between the means of the two halves of the differences.
-        partition: what the trials were tested on.
+    `correlation` is that between the means of the two halves of the differences.
 
     >>> interval([-1.0, -2.0, -3.0]).text
     '−2.00 [−4.48, +0.48]'
@@ -146,9 +137,7 @@ def _unseen(n: float) -> float:
 
 
 def paired(
-    new: Errors,
-    old: Errors,
-    partition: Partition = Partition(),  # noqa: B008, frozen
+    new: Errors, old: Errors, partition: Partition = SAME_TEST_SET
 ) -> PairedDifference | None:
     """The difference of errors by seed, over the seeds that both have; None with fewer than three.
 
@@ -162,9 +151,9 @@ def paired(
 
 
 def split_choice(
-    families: Sequence[Sequence[Errors]],
+    candidates: Sequence[Errors],
     choose: Callable[[Sequence[int]], tuple[Errors, Errors]],
-    partition: Partition = Partition(),  # noqa: B008, frozen
+    partition: Partition = SAME_TEST_SET,
 ) -> PairedDifference | None:
     """Choose on every other trial, compare on the rest in pairs, then swap the halves.
 
@@ -175,15 +164,9 @@ def split_choice(
     the other, which correlates the halves' means; without an allowance for that the interval
     would cover 91 to 93 % if all settings are equal.
 
-    Args:
-        families: all candidates of both sides.
-        choose: returns the errors of both winners, given the seeds to choose on.
-        partition: what the trials were tested on.
-
-    Returns:
-        The difference, or None if the candidates share fewer than four trials.
+    `candidates` are those of both sides, and `choose` returns the errors of both winners, given the
+    seeds to choose on. None if the candidates share fewer than four trials.
     """
-    candidates = [errors for family in families for errors in family]
     seeds = shared_seeds(candidates)
     if len(seeds) < LEAST_TRIALS:
         return None
@@ -191,7 +174,7 @@ def split_choice(
     for half, rest in ((seeds[::2], seeds[1::2]), (seeds[1::2], seeds[::2])):
         new, old = choose(half)
         differences += [new[seed] - old[seed] for seed in rest]
-    correlation = BETWEEN_HALVES if len(candidates) > len(families) else 0.0
+    correlation = BETWEEN_HALVES if len(candidates) > 2 else 0.0
     return interval(differences, correlation=correlation, partition=partition)
 
 
@@ -213,10 +196,6 @@ def holm(values: Sequence[float]) -> tuple[float, ...]:
 
 
 def p_text(p: float) -> str:
-    """
-    >>> p_text(0.0004), p_text(0.25)
-    ('< 0.001', '0.250')
-    """
     return "< 0.001" if p < 0.001 else number(p, 3)
 
 
@@ -224,8 +203,6 @@ def p_text(p: float) -> str:
 
 
 class Outcome(StrEnum):
-    """How a comparison turned out, in the words that reports count."""
-
     REPRODUCED = "reproduced"
     NOT_REPRODUCED = "not reproduced"
     BETTER = "better"
@@ -245,8 +222,6 @@ class Comparison:
     """A new method against an old one, and the verdict on them that every report shows.
 
     >>> better = PairedDifference(-1.0, -1.5, -0.5, trials=20)
-    >>> Comparison(new="k-mixup", old="mixup", difference=better).verdict
-    'k-mixup is better than mixup'
     >>> Comparison(new="k-mixup", old="mixup", difference=better, paper=0.7).verdict
     'not reproduced: k-mixup is better than mixup'
     """
@@ -265,9 +240,7 @@ class Comparison:
         """-1 if the new method is significantly better, 1 if it is worse, else 0."""
         if self.difference is None or self.constant:
             return 0
-        if self.p is None:
-            return self.difference.side
-        return corrected_side(self.difference, self.p)
+        return self.difference.side if self.p is None else corrected_side(self.difference, self.p)
 
     @property
     def outcome(self) -> Outcome:
@@ -280,10 +253,9 @@ class Comparison:
             return Outcome.REPRODUCED if same else Outcome.NOT_REPRODUCED
         if self.side:
             return Outcome.WORSE if self.side > 0 else Outcome.BETTER
-        compatible = self.paper is None or self.difference.is_compatible_with(
-            self.paper, self.noise or 0.0
-        )
-        return Outcome.NOT_SIGNIFICANT if compatible else Outcome.SIZE_RULED_OUT
+        if self.paper is None or self.difference.is_compatible_with(self.paper, self.noise or 0.0):
+            return Outcome.NOT_SIGNIFICANT
+        return Outcome.SIZE_RULED_OUT
 
     @property
     def verdict(self) -> str:
@@ -303,9 +275,8 @@ class Comparison:
 
 def corrected_side(difference: PairedDifference, p: float) -> int:
     """-1 if a difference is significantly below 0 by a corrected p-value, 1 if above, else 0."""
-    if p > 1 - LEVEL:
-        return 0
-    return 1 if difference.mean > 0 else -1
+    side = 1 if difference.mean > 0 else -1
+    return side if p <= 1 - LEVEL else 0
 
 
 def corrected(differences: Iterable[PairedDifference | None]) -> tuple[float, ...]:
@@ -314,7 +285,7 @@ def corrected(differences: Iterable[PairedDifference | None]) -> tuple[float, ..
 
 
 def mood_of(compared: Iterable[Comparison]) -> Mood:
-    """The colour of comparisons: "open" unless all went well or all went badly."""
+    """The colour of comparisons: "open" unless all are good or all are bad."""
     outcomes = {comparison.outcome for comparison in compared}
     if outcomes and outcomes.issubset(GOOD):
         return "good"
@@ -359,8 +330,7 @@ class Ranking:
             return ()
         runs: list[tuple[int, int]] = []
         for first, rank in enumerate(self.ranks):
-            within = [i for i, other in enumerate(self.ranks) if other - rank < self.critical]
-            last = max(within)
+            last = max(i for i, other in enumerate(self.ranks) if other - rank < self.critical)
             if last > first and (not runs or last > runs[-1][1]):
                 runs.append((first, last))
         return tuple(runs)
@@ -380,9 +350,8 @@ def rank(names: Sequence[str], errors: ArrayLike) -> Ranking:
     p = critical = None
     if methods >= LEAST_METHODS and data_sets >= LEAST_DATA:
         p, critical = friedman(table), nemenyi(methods, data_sets)
-    return Ranking(
-        tuple(names[i] for i in order), tuple(map(float, means[order])), data_sets, p, critical
-    )
+    ordered = tuple(names[i] for i in order)
+    return Ranking(ordered, tuple(means[order].tolist()), data_sets, p, critical)
 
 
 def friedman(errors: ArrayLike) -> float:
@@ -393,11 +362,11 @@ def friedman(errors: ArrayLike) -> float:
     return float(friedmanchisquare(*table.T).pvalue)
 
 
-def nemenyi(methods: int, data_sets: int, level: float = LEVEL) -> float:
+def nemenyi(methods: int, data_sets: int) -> float:
     """Nemenyi's critical difference of two mean ranks.
 
     >>> round(nemenyi(4, 14), 2)  # Demšar 2006, section 3.2.4
     1.25
     """
-    quantile = float(studentized_range.ppf(level, methods, math.inf)) / math.sqrt(2)
+    quantile = float(studentized_range.ppf(LEVEL, methods, math.inf)) / math.sqrt(2)
     return quantile * math.sqrt(methods * (methods + 1) / (6 * data_sets))

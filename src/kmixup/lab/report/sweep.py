@@ -7,7 +7,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import takewhile
 from pathlib import Path
+
+import pandas as pd
+from matplotlib.axes import Axes
 
 from kmixup.lab.evaluate.baseline import constant_sentence
 from kmixup.lab.evaluate.shifts import SHIFTS
@@ -15,11 +20,14 @@ from kmixup.lab.experiments.rows import Row, any_diverged, done_of, failed_of, u
 from kmixup.lab.figures.surfaces import Picture
 from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import NOTHING, count, duration, number, strength
-from kmixup.lab.paper.tables import BEST_CELLS, CLEAN, ERROR, Claim
+from kmixup.lab.paper.deviations import shrinkage
+from kmixup.lab.paper.presets import preset_of
+from kmixup.lab.paper.tables import BEST_CELLS, CLEAN, ERROR, Claim, Summary
+from kmixup.lab.plotting import DASHES, shade
 from kmixup.lab.report import document as doc
-from kmixup.lab.report import plots, stats
-from kmixup.lab.report.cells import Cell, Grid, TableResult, cells_csv
+from kmixup.lab.report import stats
 from kmixup.lab.report.comparisons import (
+    HEURISTIC,
     RULE,
     best_against_best,
     claimed,
@@ -27,10 +35,11 @@ from kmixup.lab.report.comparisons import (
     comparison_table,
     comparisons,
 )
-from kmixup.lab.report.frame import unplaced
+from kmixup.lab.report.frame import Cell, Grid, TableResult, cells_csv, results_of, unplaced
 from kmixup.lab.report.render_html import html
-from kmixup.lab.report.render_markdown import markdown
+from kmixup.lab.report.render_text import markdown
 from kmixup.lab.report.side_by_side import side_by_side
+from kmixup.lab.train.config import AlphaRule
 
 MEASURE = {ERROR: "test error", CLEAN: "test error with recomputed batch-norm statistics"} | {
     name: f"test error under {shift.title}" for name, shift in SHIFTS.items()
@@ -67,24 +76,15 @@ def sweep_document(
     preface: Preface,
     pictures: Mapping[str, Sequence[Picture]] = {},
 ) -> doc.Document:
-    """The report of a sweep.
-
-    Args:
-        rows: all rows of the sweep.
-        results: from `results_of(rows, tables)`.
-        preface: the title, the claim and the command.
-        pictures: decision surfaces by the name of their data.
-    """
+    """The report of a sweep with its `results_of(rows, tables)`, and decision surfaces by data."""
     rows = sorted(rows, key=lambda row: row.id)
     common, titles = short_titles([result.title for result in results])
-    judged = [
-        (
-            titles[result.title] + (f", {RULE[grid.rule]}" if len(result.grids) > 1 else ""),
-            claimed(result, grid, preface.comparison),
-        )
-        for result in results
-        for grid in result.grids
-    ]
+    judged = []
+    for result in results:
+        for grid in result.grids:
+            rule = f", {RULE[grid.rule]}" if len(result.grids) > 1 else ""
+            compared = claimed(result, grid, preface.comparison)
+            judged.append((f"{titles[result.title]}{rule}", compared))
     blocks: list[doc.Block] = []
     if preface.claim:
         blocks.append(doc.Paragraph(preface.claim))
@@ -137,32 +137,26 @@ def short_titles(titles: Sequence[str]) -> tuple[str, dict[str, str]]:
     ('mnist, lenet', {'mnist, lenet, mixup': 'mixup', 'mnist, lenet, kmixup': 'kmixup'})
     """
     parts = [title.split(", ") for title in titles]
-    shared = 0
-    if len({*titles}) > 1:
-        while all(len(p) > shared + 1 and p[shared] == parts[0][shared] for p in parts):
-            shared += 1
-    short = {title: ", ".join(p[shared:]) for title, p in zip(titles, parts, strict=True)}
-    return ", ".join(parts[0][:shared]) if parts else "", short
+    alike = takewhile(lambda words: len({*words}) == 1, zip(*(p[:-1] for p in parts), strict=False))
+    common = [words[0] for words in alike] if len({*titles}) > 1 else []
+    short = {", ".join(part): ", ".join(part[len(common) :]) for part in parts}
+    return ", ".join(common), short
 
 
 def provenance(rows: Sequence[Row], command: str) -> Iterator[doc.Section]:
     """Failed trials, versions and machines, and the command: the end of every report."""
-    if failed := failed_of(rows):
-        labels = [
-            f"{t.data}, {t.model}, {t.method.label}, seed {t.seed}: {row.reason}"
-            for row in failed
-            for t in [row.trial]
-        ]
-        yield doc.Section(
-            "Failed trials", [doc.Details(count(len(failed), "trial"), [doc.Bullets(labels)])]
-        )
+    labels = []
+    for row in failed_of(rows):
+        words = [row.trial.data, row.trial.model, row.trial.method.label, f"seed {row.trial.seed}"]
+        labels.append(f"{', '.join(words)}: {row.reason}")
+    if labels:
+        details = doc.Details(count(len(labels), "trial"), [doc.Bullets(labels)])
+        yield doc.Section("Failed trials", [details])
     facts: list[doc.Block] = []
     for kind in ("versions", "machine"):
-        known = [json.dumps(dict(getattr(row, kind)), sort_keys=True) for row in rows]
-        tally = sorted(Counter(known).items())
-        facts += [
-            doc.Facts(json.loads(fact), f"{count(n, 'row')}:") for fact, n in tally if fact != "{}"
-        ]
+        found = [dict(getattr(row, kind)) for row in rows]
+        tally = sorted(Counter(json.dumps(each, sort_keys=True) for each in found if each).items())
+        facts += [doc.Facts(json.loads(fact), f"{count(n, 'row')}:") for fact, n in tally]
     if times := [row.finished for row in rows if row.finished]:
         facts.append(doc.Facts({"first trial": min(times), "last trial": max(times)}))
     yield doc.Section("Repeat it", [doc.Code(command), doc.Details("Versions and machines", facts)])
@@ -198,7 +192,7 @@ def _headline(
 def _section(result: TableResult) -> Iterator[doc.Block]:
     table = result.table
     trials = count(result.erm[0].expected, "trial")
-    texts = [f"Mean {subject(result)} over {trials}, ± one standard error."]
+    texts = [f"Mean {_subject(result)} over {trials}, ± one standard error."]
     if result.printed:
         stated = "" if table.confidence is None else f", at most ± {table.confidence:g}"
         source = f"{table.label}, {count(table.trials, 'trial')}{stated}"
@@ -214,7 +208,7 @@ def _section(result: TableResult) -> Iterator[doc.Block]:
         shown = comparison_table((comparison.label, [comparison]) for comparison in compared)
         yield doc.Details("Best against best", [shown])
     if drawn := _training(result):
-        yield doc.Details("Training curves", [doc.Figures(drawn)])
+        yield doc.Details("Training curves", drawn)
     if any(cell.errors for cell in result.cells):
         note = f"Means over trials. {XI}"
         if result.printed:
@@ -222,8 +216,7 @@ def _section(result: TableResult) -> Iterator[doc.Block]:
         yield doc.Details("All metrics", [_metrics(result), doc.Paragraph(note, style="fine")])
 
 
-def subject(result: TableResult) -> str:
-    """What is measured, and on what."""
+def _subject(result: TableResult) -> str:
     table, unit = result.table, result.unit
     levels = {column.eps for column in table.columns if column.eps is not None}
     where = f" of {next(iter(levels)):g}/255" if len(levels) == 1 else ""
@@ -248,12 +241,11 @@ def _errors(result: TableResult, grid: Grid) -> doc.HeatMap:
         names = [f"ε = {eps or 0:g}"] if len(levels) > 1 else []
         return ", ".join(names + ([f"α = {alpha:g}"] if len(alphas) > 1 or not names else []))
 
-    erm = [cell for column in result.columns for cell in result.erm if cell.eps == column.eps]
-    rows = [("ERM", [box(cell) for cell in (erm if len(result.erm) > 1 else result.erm)])]
-    rows += [
-        (f"k = {k}", [box(cell) for cell in cells])
-        for k, cells in zip(result.ks, grid.cells, strict=True)
-    ]
+    erm = [*result.erm]  # one box for all columns, or one for each
+    if len(erm) > 1:
+        erm = [cell for column in result.columns for cell in erm if cell.eps == column.eps]
+    rows = [("ERM", [*map(box, erm)])]
+    rows += [(f"k = {k}", [*map(box, row)]) for k, row in zip(result.ks, grid.cells, strict=True)]
     caption = "The lowest error is framed (*)."
     if tests:
         caption = (
@@ -267,7 +259,6 @@ def _errors(result: TableResult, grid: Grid) -> doc.HeatMap:
 
 
 def _metrics(result: TableResult) -> doc.ReportTable:
-    """The mean of every metric in every cell, with alpha as trained and ξ."""
     rows = []
     for cell in result.cells:
         level = "" if cell.eps is None else f", ε = {cell.eps:g}"
@@ -299,13 +290,25 @@ def _training(result: TableResult) -> list[doc.Figure]:
         ("loss", "training loss", "Mean training loss, on mixed samples if there are any"),
         ("error", f"{result.unit.name} {result.unit.unit}", f"Mean test {result.unit.name}"),
     ):
-        curves = {label: plots.training_curve(cell, what) for label, cell in shown.items()}
+        curves = {label: _curve(cell, what) for label, cell in shown.items()}
         if known := {label: curve for label, curve in curves.items() if len(curve)}:
-            drawn.append(doc.Figure(title, plots.training(known, ylabel=ylabel), legend=2))
+            drawn.append(doc.Figure(title, partial(_draw_curves, known, ylabel), legend=2))
     return drawn
 
 
-# The end of a report
+def _curve(cell: Cell, what: str) -> pd.Series[float]:
+    """The mean over trials of a stored curve, "loss" or "error", at epochs that all have."""
+    curves = [dict(zip(r.curve.epoch, getattr(r.curve, what), strict=True)) for r in cell.done]
+    mean = pd.DataFrame(curves, dtype=float).dropna(axis=1).mean().sort_index()
+    return mean * cell.unit.factor if what == "error" else mean
+
+
+def _draw_curves(curves: Mapping[str, pd.Series[float]], ylabel: str, axes: Axes) -> None:
+    for i, (label, curve) in enumerate(curves.items()):
+        colour, dash = shade(i, len(curves)), DASHES[:4][i % 4]
+        axes.plot(curve.index, curve, label=label, color=colour, ls=dash, linewidth=1.6)
+    axes.set_ylim(bottom=0)
+    axes.set(xlabel="epoch", ylabel=ylabel)
 
 
 def _surfaces(pictures: Mapping[str, Sequence[Picture]]) -> Iterator[doc.Block]:
@@ -316,7 +319,7 @@ def _surfaces(pictures: Mapping[str, Sequence[Picture]]) -> Iterator[doc.Block]:
     )
     for data, shown in pictures.items():
         images = [doc.Image(p.title, lambda p=p: p.png, p.caption) for p in shown]  # type: ignore[misc]
-        yield doc.Section(data, [doc.Images(images)], level=3)
+        yield doc.Images(images, title=data)
 
 
 def _protocols(results: Sequence[TableResult]) -> Iterator[doc.Facts]:
@@ -331,3 +334,46 @@ def _protocols(results: Sequence[TableResult]) -> Iterator[doc.Facts]:
             used.setdefault(json.dumps(facts), {})[result.table.data] = None
     for facts_json, names in used.items():
         yield doc.Facts(json.loads(facts_json), ", ".join(names))
+
+
+# The paper's Table 1, which sums up seven other tables
+
+OURS: dict[AlphaRule, str] = {"same": "ours", "xi": "ours at equal ξ"}
+
+
+def master_document(summaries: Sequence[Summary], rows: Iterable[Row]) -> doc.Document:
+    """The paper's summary table, our numbers below each line, and the commands for them."""
+    rows, lines, notes, commands = list(rows), [], [], []
+    for summary in summaries:
+        title, network = summary.table.title, summary.architecture
+        name = title if network in title else f"{title}, {network}"
+        errors = (summary.erm, summary.mixup, summary.kmixup, summary.heuristic)
+        lines.append([name, *map(number, (*errors, summary.confidence))])
+        commands.append(f"kmixup reproduce {preset_of(summary.table).name:<15}{name}")
+        notes += [f"{name}: {note}" for note in summary.notes]
+        for result in results_of(rows, [summary.table]):
+            for grid in result.grids:
+                if all(cell.mean is None for cell in (*result.erm, *grid)):
+                    continue
+                lines.append([f"  {OURS[grid.rule]}", *_best_errors(result, grid), ""])
+                if short := shrinkage([summary.table], [row.trial for row in result.rows]):
+                    notes.append(f"{name}, ours: reduced to {'; '.join(short)}.")
+    header = ["test error in per cent", "ERM", "mixup", "k-mixup", f"{HEURISTIC}-mixup", "±"]
+    caption = (
+        f"mixup, k-mixup and {HEURISTIC}-mixup are the cells with k = 1, k > 1 and k = {HEURISTIC} "
+        "that are best on the test error, as the paper chooses them. ± is the paper's largest "
+        "standard error."
+    )
+    table, said = doc.ReportTable(header, lines, numeric=True), doc.Bullets([*dict.fromkeys(notes)])
+    again = doc.Section("Re-run a line", [doc.Bullets(commands)])
+    return doc.Document("The paper's Table 1", [table, doc.Paragraph(caption), said, again])
+
+
+def _best_errors(result: TableResult, grid: Grid) -> Iterator[str]:
+    """The lowest error of ERM, mixup, k-mixup and 16-mixup."""
+    mixup = [cell for cell in grid if cell.k == 1]
+    several = [cell for cell in grid if cell.k > 1]
+    heuristic = [cell for cell in several if cell.k == HEURISTIC]
+    for cells in (result.erm, mixup, several, heuristic):
+        best = min(cells, key=lambda c: math.inf if c.mean is None else c.mean, default=None)
+        yield NOTHING if best is None else f"{best.text} {best.spread}".rstrip()

@@ -17,7 +17,7 @@ from kmixup.lab.experiments.tuning import Finalist, Tuned
 from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import NOTHING, count, joined, number, strength, with_error
 from kmixup.lab.report import document as doc
-from kmixup.lab.report.comparisons import compare_tests, comparison_table
+from kmixup.lab.report.comparisons import compare_trials, comparison_table, holm_corrected
 from kmixup.lab.report.render_html import html
 from kmixup.lab.report.stats import Comparison
 from kmixup.lab.report.sweep import XI, provenance
@@ -47,8 +47,7 @@ ROUNDS_NOTE = (
 
 
 def tune_document(tuned: Tuned, command: str) -> doc.Document:
-    """The report of a search and its final test."""
-    plan, measure = tuned.plan, tuned.measure
+    plan, measure, name = tuned.plan, tuned.measure, tuned.plan.strategy.name
     protocol = (
         "Training and test set were split once, by the seed. Every trial of the searches held out "
         f"{100 * plan.validation:g} % of the training set for validation, drawn by its own seed, "
@@ -58,47 +57,30 @@ def tune_document(tuned: Tuned, command: str) -> doc.Document:
     header = ["method", "chosen on validation samples", f"test {measure.name} {measure.unit}",
               "trials", "trained with"]  # fmt: skip
     errors = [
-        [
-            tested.name,
-            name_of(tested.setting),
-            with_error(tested.mean, tested.standard_error),
-            str(len(tested.errors)),
-            trained_with(tested),
-        ]
-        for tested in tuned.tests
-    ]
+        [of.name, name_of(of.setting), with_error(of.mean, of.standard_error), str(len(of.errors)),
+         trained_with(of)]
+        for of in tuned.tests
+    ]  # fmt: skip
     compared = [(f"{found.new} − {found.old}", [found]) for found in comparisons(tuned)]
-    name = plan.strategy.name
-    return doc.Document(
-        f"k and alpha for {Path(plan.base.data).name}",
-        [
-            headline(tuned),
-            doc.Section(
-                "Final test",
-                [
-                    doc.ReportTable(header, errors),
-                    comparison_table(compared, f"difference, {measure.points}"),
-                    doc.Paragraph(TEST_NOTE, style="fine"),
-                ],
-            ),
-            doc.Section(
-                "Search",
-                [
-                    surface(tuned),
-                    doc.Paragraph(f"Strategy {name}: {RECIPES[name]}. {reach(tuned)}"),
-                    doc.Details("All rounds", [_rounds(tuned), doc.Paragraph(ROUNDS_NOTE, "fine")]),
-                ],
-            ),
-            doc.Section(
-                "Protocol",
-                [
-                    doc.Paragraph(protocol),
-                    doc.Details("All settings", [doc.Facts(_protocol(tuned))]),
-                ],
-            ),
-            *provenance(sorted(tuned.rows, key=lambda row: row.id), command),
-        ],
-    )
+    test: list[doc.Block] = [
+        doc.ReportTable(header, errors),
+        comparison_table(compared, f"difference, {measure.points}"),
+        doc.Paragraph(TEST_NOTE, style="fine"),
+    ]
+    search: list[doc.Block] = [
+        surface(tuned),
+        doc.Paragraph(f"Strategy {name}: {RECIPES[name]}. {reach(tuned)}"),
+        doc.Details("All rounds", [_rounds(tuned), doc.Paragraph(ROUNDS_NOTE, "fine")]),
+    ]
+    settings = doc.Details("All settings", [doc.Facts(_protocol(tuned))])
+    blocks: list[doc.Block] = [
+        headline(tuned),
+        doc.Section("Final test", test),
+        doc.Section("Search", search),
+        doc.Section("Protocol", [doc.Paragraph(protocol), settings]),
+        *provenance(sorted(tuned.rows, key=lambda row: row.id), command),
+    ]
+    return doc.Document(f"k and alpha for {Path(plan.base.data).name}", blocks)
 
 
 def write_tune(tuned: Tuned, folder: Path, command: str) -> Path:
@@ -113,7 +95,8 @@ def write_tune(tuned: Tuned, folder: Path, command: str) -> Path:
 def comparisons(tuned: Tuned) -> tuple[Comparison, ...]:
     """k-mixup against mixup, k-mixup against ERM, and mixup against ERM, with Holm correction."""
     pairs = combinations(tuned.tests, 2)
-    return compare_tests([(new.name, new, old.name, old) for new, old in pairs])
+    tests = [compare_trials(new.name, new, old.name, old) for new, old in pairs]
+    return tuple(holm_corrected(dict(enumerate(tests))).values())
 
 
 def headline(tuned: Tuned) -> doc.Headline:
@@ -168,7 +151,7 @@ def line_of(finalist: Finalist) -> str:
 
 
 def method_words(finalist: Finalist) -> list[str]:
-    """The same as options of `kmixup train`."""
+    """The options of `kmixup train` for the same."""
     if (setting := finalist.setting) is None:
         return ["--method", "erm"]
     return ["--k", str(setting.k), "--alpha", f"{_alpha(finalist, setting):.3g}"]
@@ -191,7 +174,6 @@ def name_of(setting: Setting | None) -> str:
 
 
 def trained_with(tested: Finalist) -> str:
-    """The mean alpha that a method trained with, and its xi."""
     if tested.setting is None or not tested.done:
         return NOTHING
     xis = [row.xi for row in tested.done if row.xi is not None]
@@ -203,7 +185,6 @@ def trained_with(tested: Finalist) -> str:
 
 
 def reach(tuned: Tuned) -> str:
-    """How far the budget went."""
     search, budget = tuned.kmixup, tuned.budget
     mixup = f"{tuned.mixup.trials:,}" if tuned.mixup.trials != search.trials else "as many"
     ran = f"It ran {count(search.trials, 'trial')} of k-mixup and {mixup} of mixup"
@@ -245,7 +226,6 @@ def scaled(error: float, measure: Measure) -> float | None:
 
 
 def _rounds(tuned: Tuned) -> doc.ReportTable:
-    """The rounds of both searches, and the lowest mean error of each."""
     measure, rows = tuned.measure, []
     for name, search in (("k-mixup", tuned.kmixup), ("mixup", tuned.mixup)):
         for part in search.rounds:
@@ -266,7 +246,6 @@ def _leader(part: Round, measure: Measure) -> tuple[str, str]:
 
 
 def _protocol(tuned: Tuned) -> dict[str, object]:
-    """All that a reader needs to repeat it."""
     plan = tuned.plan
     base = plan.base.to_dict()
     # there is such a row, or nothing would have won
