@@ -13,8 +13,9 @@ from PIL import Image
 from scipy.io import savemat
 
 from kmixup.lab import files
-from kmixup.lab.data import images, load
-from kmixup.lab.data.images import read_cifar, read_idx, read_images, read_svhn
+from kmixup.lab.data import folders, load
+from kmixup.lab.data.folders import read_images
+from kmixup.lab.data.formats import read_cifar, read_idx, read_svhn
 
 RNG = np.random.default_rng(0)
 
@@ -233,7 +234,7 @@ def test_more_than_eight_bits_a_channel_are_rejected(tmp_path):
 
 def test_an_image_of_too_many_pixels_is_refused_by_its_header(tmp_path, monkeypatch):
     path = write_image(tmp_path / "a.png", 5, (100, 50))
-    monkeypatch.setattr("kmixup.lab.data.images.PIXELS", 4999)
+    monkeypatch.setattr("kmixup.lab.data.folders.PIXELS", 4999)
     monkeypatch.setattr(Image.Image, "convert", lambda *a: pytest.fail("it was decoded"))
     with pytest.raises(ValueError, match=r"a\.png must have at most 4,999 pixels, .* \(100×50\)"):
         read_images([path])
@@ -305,7 +306,7 @@ def test_an_eps_called_png_is_not_given_to_ghostscript(tmp_path, monkeypatch):
         read_images([tmp_path / "1.png"])
 
 
-@pytest.mark.parametrize("suffix", sorted(images.SUFFIXES))
+@pytest.mark.parametrize("suffix", sorted(folders.SUFFIXES))
 def test_every_allowed_format_is_read(tmp_path, suffix):
     path = tmp_path / f"a{suffix}"
     Image.new("RGB", (5, 4), (200, 10, 10)).save(path)

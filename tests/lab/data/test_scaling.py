@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from kmixup.lab.data.scaling import CHUNK, fit
+from kmixup.lab.data.preparation import CHUNK, fit
 
 
 def scaled(scaling, x, pixel_range=None):

@@ -6,7 +6,7 @@ import torch
 from kmixup.lab.data import load
 from kmixup.lab.data.dataset import Samples, split
 from kmixup.lab.data.preparation import impute
-from kmixup.lab.data.uci import read_abalone, read_arrhythmia, read_bundled, read_phishing
+from kmixup.lab.data.formats import read_abalone, read_arrhythmia, read_bundled, read_phishing
 
 ABALONE = "M,0.455,0.365,0.095,0.514,0.2245,0.101,0.15,15\nI,0.3,0.2,0.1,0.2,0.1,0.05,0.07,7\n"
 NAN = float("nan")
