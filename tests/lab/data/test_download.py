@@ -152,52 +152,32 @@ def test_the_name_of_a_file_is_the_end_of_its_url():
     assert remote("https://x/y/Training%20Dataset.arff").name == "Training Dataset.arff"
 
 
-def other_bytes(site, serve):
-    return remote(f"{site[1]}/file.data", CONTENT[::-1])
-
-
-def other_size(site, serve):
-    return remote(f"{site[1]}/file.data", CONTENT + b"x")
-
-
-def not_there(site, serve):
-    return remote(f"{site[1]}/none.data")
-
-
-def out_of_reach(site, serve):
-    return remote("http://127.0.0.1:9/a.data")
-
-
-def truncated(site, serve):
-    return remote(f"{serve(Truncating)}/file.data", CONTENT * 2)
-
-
-def dripping(site, serve):
-    return remote(f"{serve(Dripping)}/file.data", CONTENT * 50)
-
-
-def endless(site, serve):
-    return remote(f"{serve(Endless)}/file.data", CONTENT[:10_000])
-
-
 @pytest.mark.parametrize(
-    ("problem", "message"),
+    ("server", "file", "content", "message"),
     [
-        (other_bytes, r"must have the SHA-256 \w+ \(here\), the download has another"),
-        (other_size, r"must have 22,001 bytes, 22,000 came; it may be a login page"),
-        (not_there, r"none\.data could not be downloaded .*set KMIXUP_DATA to its folder"),
-        (out_of_reach, "could not be downloaded"),
-        (truncated, r"file\.data could not be downloaded"),
-        (dripping, r"only \d+ bytes came in 0 s, fewer than 1,000 a"),
-        (endless, "must have 10,000 bytes, "),
+        (None, "file.data", CONTENT[::-1], r"must have the SHA-256 \w+ \(here\), the download has"),
+        (None, "file.data", CONTENT + b"x", "must have 22,001 bytes, 22,000 came; it may be a"),
+        (
+            None,
+            "none.data",
+            CONTENT,
+            r"none\.data could not be downloaded .*set KMIXUP_DATA to its",
+        ),
+        ("out of reach", "file.data", CONTENT, "could not be downloaded"),
+        (Truncating, "file.data", CONTENT * 2, r"file\.data could not be downloaded"),
+        (Dripping, "file.data", CONTENT * 50, r"only \d+ bytes came in 0 s, fewer than 1,000 a"),
+        (Endless, "file.data", CONTENT[:10_000], "must have 10,000 bytes, "),
     ],
 )
 def test_a_failed_download_leaves_nothing_in_the_cache(
-    site, serve, cache, monkeypatch, problem, message
+    site, serve, cache, monkeypatch, server, file, content, message
 ):
     monkeypatch.setattr(module, "PATIENCE", 0.3)
+    address = site[1]
+    if server is not None:
+        address = "http://127.0.0.1:9" if server == "out of reach" else serve(server)
     with pytest.raises((ConnectionError, ValueError), match=message):
-        fetch(problem(site, serve), cache)
+        fetch(remote(f"{address}/{file}", content), cache)
     assert everything_in(cache) == []
 
 

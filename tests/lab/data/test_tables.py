@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from own_tables import imbalanced, mixed, regression, wide, write_csv
+from own_tables import imbalanced, mixed, regression, write_csv
 
 from kmixup.lab.data import Holdout, digest, load
 from kmixup.lab.data.loading import from_memory, write_samples
@@ -27,6 +27,10 @@ def samples(path, target=None, **options):
 
 def values(own):
     return own.frame.iloc[own.x.numpy()]
+
+
+def report_rows(data):
+    return [column.report() for column in data.encoder.columns]
 
 
 # text files
@@ -110,16 +114,6 @@ def test_quotes_hold_delimiters_and_a_text_of_two_lines(tmp_path):
 def test_a_file_that_is_no_table_is_named_with_the_place(tmp_path, text, message):
     with pytest.raises(ValueError, match=message):
         read_table(write(tmp_path, text))
-
-
-def test_the_same_table_reads_alike_in_every_encoding_and_between_all_delimiters(tmp_path):
-    header, rows = ["größe", "ort", "target"], [["1.5", "Köln", "x"], ["2.5", "Bonn", "y"]]
-    first = samples(write_csv(tmp_path / "a.csv", header, rows))
-    for encoding in ("utf-8-sig", "utf-16", "cp1252"):
-        for delimiter in ",;\t":
-            name = "b.tsv" if delimiter == "\t" else "b.csv"
-            path = write_csv(tmp_path / name, header, rows, delimiter=delimiter, encoding=encoding)
-            assert values(samples(path)).equals(values(first))
 
 
 @pytest.mark.parametrize("columns", ["a,b", "b,a"])
@@ -357,7 +351,7 @@ def test_a_mixed_table_loads_with_a_report_on_every_column(tmp_path):
         "city blank", "since", "since month", "since weekday", "income", "mail", "currency=EUR",
     )  # fmt: skip
     assert data.shape == (14,)
-    rows = {row[0]: row[1:] for row in data.encoder.report()}
+    rows = {row[0]: row[1:] for row in report_rows(data)}
     assert rows["customer"][:2] == ("text", "left out")
     assert rows["row"][2] == "looks like an id: --drop row leaves it out"
     assert rows["city"][:2] == ("category of 4", "4 columns of 0 and 1, blank")
@@ -406,7 +400,7 @@ def test_nothing_is_fitted_to_the_test_rows(tmp_path, holdout):
     assert torch.equal(first.x_train, second.x_train)
     assert torch.equal(first.mean, second.mean)
     assert first.encoder.names == second.encoder.names
-    remarks = {row[0]: row[3] for row in second.encoder.report()}
+    remarks = {row[0]: row[3] for row in report_rows(second)}
     assert remarks["city"].endswith(f"{len(numbers)} test rows have another category")
     cities = [i for i, name in enumerate(second.encoder.names) if name.startswith("city=")]
     assert not second.x_test[:, cities].any()
@@ -448,18 +442,6 @@ def test_a_constant_training_target_of_a_regression_is_refused(tmp_path):
     path = write_csv(tmp_path / "part.csv", ["a", "y"], [[i, 2.5 + i] for i in range(9)])
     with pytest.raises(ValueError, match=r"must differ, all 1 training samples have \d.5: name"):
         load(str(path), limit=1)
-
-
-def test_a_wide_table_of_few_rows_leaves_its_patients_out(tmp_path):
-    data = load(str(wide(tmp_path / "genes.csv")))
-    assert data.shape == (400,)
-    assert data.encoder.report()[0][2] == "left out"
-
-
-def test_a_part_of_a_table_is_named(tmp_path):
-    data = load(str(mixed(tmp_path / "own.csv")), limit=50)
-    assert data.part == "the first 50 of 200 training and 50 of 100 test samples"
-    assert data.notes == ("the target is the last column, 'churn': --target names another",)
 
 
 def test_a_table_is_split_by_class_and_the_test_part_has_the_share_that_is_asked_for(tmp_path):
