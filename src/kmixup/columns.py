@@ -376,15 +376,17 @@ class TableEncoder:
         counts = {}
         for column in self.columns:
             if column.used and column.categories:
-                cells = values[column.name].dropna()
-                counts[column.name] = int((~cells.isin(column.categories)).sum())
-        return {name: count for name, count in counts.items() if count}
+                unseen = ~values[column.name].dropna().isin(column.categories)
+                if unseen.any():
+                    counts[column.name] = int(unseen.sum())
+        return counts
 
-    def with_remarks(self, remarks: Mapping[str, str]) -> TableEncoder:
-        """Return the encoder with further remarks on columns, by name."""
-        return TableEncoder(
-            tuple(c.remarked(remarks[c.name]) if c.name in remarks else c for c in self.columns)
-        )
+    def remarked(self, test: pd.DataFrame) -> TableEncoder:
+        """Return the encoder with remarks on unseen categories in the values of test rows."""
+        columns = {column.name: column for column in self.columns}
+        for name, count in self.unseen(test).items():
+            columns[name] = columns[name].remarked(f"{count:,} test rows have another category")
+        return TableEncoder(tuple(columns.values()))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, fit for JSON."""

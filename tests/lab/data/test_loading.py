@@ -398,12 +398,7 @@ def test_a_data_set_of_the_lab_keeps_its_parts_and_classes(tmp_path):
         (*drawn()[:1], drawn()[1][:-1], {}, "y must have one target for each of the 60 samples"),
         ([1, 2, 3], None, {}, "the items of a data set must be pairs of an input and"),
         (*drawn(), {"scaling": "paper"}, "scaling must be one of standard, .*, got 'paper'"),
-        (
-            np.full((60, 2), np.nan),
-            drawn()[1],
-            {},
-            "the data must hold finite numbers",
-        ),
+        (np.full((60, 2), np.nan), drawn()[1], {}, "the data must hold finite numbers"),
     ],
 )
 def test_what_is_no_data_is_rejected(x, y, options, message):

@@ -98,10 +98,7 @@ def with_bad(x, bad):
             for y in (Y[:5], Y.astype(complex), Y.reshape(6, 1))
         ],
         ({"y": np.append(Y[:5] + 0.5, np.nan)}, "in y, sample 5 has nan"),
-        (
-            {"y": np.arange(6) * 1.1e38},
-            "in y, sample 4 has 4.4e.38: .* change the unit",
-        ),
+        ({"y": np.arange(6) * 1.1e38}, "in y, sample 4 has 4.4e.38: .* change the unit"),
         ({"x_test": X[:, :1], "y_test": Y}, r"x_test like x, torch.float64 \(2,\), has .* \(1,\)"),
         ({"x_test": X, "y_test": Y + 2}, "only classes of y, has 9"),
     ],

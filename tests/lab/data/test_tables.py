@@ -191,9 +191,7 @@ def test_a_missing_package_is_named_with_the_command(
 @pytest.mark.parametrize("suffix", [".xlsx", ".parquet"])
 def test_a_damaged_file_is_named(tmp_path, suffix):
     path = write(tmp_path, b"PK\3\4 not a table", f"own{suffix}")
-    with pytest.raises(
-        ValueError, match=rf"own\{suffix} must be a whole \{suffix} file, could not"
-    ):
+    with pytest.raises(ValueError, match=rf"own\{suffix} must be a whole \{suffix} file, could"):
         read_table(path)
 
 
@@ -239,16 +237,8 @@ def test_a_target_that_is_not_named_has_a_usual_name_or_is_the_last(tmp_path, he
         ("a,t\n1,x\n2,y\n", {"task": "regression"}, "task must be classes for the target 't'"),
         ("a,t\n1,fine\n2,fine\n", {}, "'t' must have two different values or more, all 2 rows"),
         ("a,t\n1,7\n2,7\n3,\n", {}, "'t' must have two different values or more, all 2 rows"),
-        (
-            "a,t\n1,0.5\n2,1e39\n",
-            {},
-            "own.csv: the column 't' must hold finite numbers, row 2 has '1e39'",
-        ),
-        (
-            "a,t\n1,0.5\n2,inf\n",
-            {},
-            "own.csv: the column 't' must hold finite numbers, row 2 has 'inf'",
-        ),
+        ("a,t\n1,0.5\n2,1e39\n", {}, "own.csv: the column 't' must hold finite .* has '1e39'"),
+        ("a,t\n1,0.5\n2,inf\n", {}, "own.csv: the column 't' must hold finite .* has 'inf'"),
     ],
 )
 def test_impossible_targets_and_columns_are_named(tmp_path, text, options, message):
@@ -271,14 +261,6 @@ def test_a_first_line_of_values_is_said_to_be_taken_for_names(tmp_path):
     assert any(said in note for note in samples(write(tmp_path, f"5.1,3.5,kind\n{rows}")).notes)
     for header in ("0,1,target", "2019,2020,target", "a,b,target"):
         assert not samples(write(tmp_path, f"{header}\n{rows}")).notes
-
-
-def test_a_decimal_target_is_a_regression(tmp_path):
-    path = write(tmp_path, "a,target\n" + "".join(f"{i},{i / 4}\n" for i in range(20)))
-    own = samples(path)
-    assert own.classes == ()
-    assert own.y.tolist() == [i / 4 for i in range(20)]
-    assert len(samples(path, task="classes").classes) == 20
 
 
 @pytest.mark.parametrize(
@@ -328,16 +310,6 @@ def test_a_word_among_numbers_is_a_mistake_and_words_are_categories(tmp_path):
     own = samples(write(tmp_path, "a,target\nred,x\n007,y\nblue,x\n,y\nred,y\n"))
     assert own.encoder.columns[0].kind == "category"
     assert values(own)["a"].fillna("-").tolist() == ["red", "007", "blue", "-", "red"]
-
-
-def test_a_table_of_a_german_office_is_a_regression(tmp_path):
-    own = samples(regression(tmp_path / "rent.csv"))
-    kinds = [(column.kind, column.form) for column in own.encoder.columns]
-    assert kinds[:2] == [("number", "1.234,5"), ("number", "1234.5")]
-    assert kinds[3] == ("date", "DD.MM.YYYY")
-    assert sorted(set(values(own)["district"])) == ["Altstadt", "Süd", "West"]
-    assert 100 < float(own.y.mean()) < 2000
-    assert own.classes == ()
 
 
 # data sets
@@ -428,6 +400,10 @@ def test_columns_are_scaled_before_they_are_rounded(tmp_path, source, numbers):
 def test_targets_of_a_regression_are_standardised_and_can_be_unscaled(tmp_path):
     path = regression(tmp_path / "rent.csv")
     data = load(str(path))
+    kinds = [(column.kind, column.form) for column in data.encoder.columns]
+    assert kinds[:2] == [("number", "1.234,5"), ("number", "1234.5")]
+    assert kinds[3] == ("date", "DD.MM.YYYY")
+    assert data.encoder.columns[2].categories == ("Altstadt", "Süd", "West")
     assert (data.task, data.outputs, data.classes) == ("regression", 1, ())
     assert data.y_train.dtype == torch.float32
     assert float(data.y_train.mean()) == pytest.approx(0, abs=1e-6)

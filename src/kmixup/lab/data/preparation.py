@@ -145,10 +145,6 @@ def _encoded(samples: Samples) -> Samples:
     assert samples.encoder is not None
     train, test = (samples.frame.iloc[rows.numpy()] for rows in (samples.x, samples.x_test))
     encoder = samples.encoder.fit(train)
-    remarks = {
-        name: f"{count:,} test rows have another category"
-        for name, count in encoder.unseen(test).items()
-    }
     x, x_test = (torch.from_numpy(encoder.encode(part)) for part in (train, test))
-    encoder = encoder.with_remarks(remarks)
+    encoder = encoder.remarked(test)
     return replace(samples, x=x, x_test=x_test, encoder=encoder, columns=encoder.names)

@@ -80,7 +80,6 @@ def read_table(path: Path, *, as_text: Sequence[str] | None = None) -> Table:
 
 
 def table_of(frame: pd.DataFrame, source: str) -> Table:
-    """Return a data frame as a table."""
     frame = frame.set_axis(_header([str(name) for name in frame.columns], source), axis=1)
     return Table(frame.reset_index(drop=True), source)
 
