@@ -195,7 +195,7 @@ def test_the_real_mnist_is_whole(real):
     ("name", "limit", "part", "classes", "first"),
     [
         ("cifar10", 10_000, "50,000 training and 10,000 of 10,000 test samples", 10, "airplane"),
-        ("cifar100", 500, "50,000 training and 500 of 10,000 test samples", 90, "apple"),
+        ("cifar100", 500, "50,000 training and 500 of 10,000 test samples", 91, "apple"),
         ("svhn", 2000, "73,257 training and 500 of 26,032 test samples", 10, "0"),
     ],
 )
@@ -203,8 +203,9 @@ def test_the_real_samples_of_images_serve_a_limit(real, name, limit, part, class
     data = load(name, limit=limit)
     assert data.part == f"the first {limit:,} of {part}"
     assert len(data.y_train.unique()) >= classes
-    assert data.classes[0] == first
+    assert (data.num_classes, data.classes[0]) == (ENTRIES[name].classes, first)
     if name == "cifar10":
+        assert data.y_test.bincount().tolist() == [1000] * 10
         mean = (data.mean / 255).flatten().tolist()
         assert mean == pytest.approx([0.491, 0.482, 0.447], abs=0.005)
 
