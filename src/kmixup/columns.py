@@ -1,4 +1,4 @@
-"""Encode the columns of a table as numbers, for the lab and for the scikit-learn estimators.
+"""Encode the columns of a table as numbers.
 
 Reading turns cells into values: floats for numbers, booleans and dates, text for categories,
 and missing values for blanks. Fitting learns medians and categories from the training rows,
@@ -18,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+Rows = pd.DataFrame | Iterable[Mapping[str, Any]]  # a data frame, or rows by column name
 Parser = Callable[[pd.Series], Array]  # text to values, missing where it has another form
 
 # control characters but for tabs and line ends: a terminal takes some of them for commands
@@ -61,6 +62,19 @@ class Column:
     def is_plain(self) -> bool:
         """Whether the column holds ordinary numbers, with nothing to report."""
         return self == Column(self.name, fill=self.fill)
+
+    def report(self) -> tuple[str, str, str, str]:
+        """Return a row of a report, under the heads `REPORT_HEAD`."""
+        count, kind = len(self.categories), KINDS[self.kind]
+        read_as = self.kind if self.form in ("", POINT) else f"{self.kind} like {self.form}"
+        if kind.is_text:
+            read_as = f"category of {count}" if count else "text"
+        becomes = f"{count} column{'' if count == 1 else 's'} of {kind.becomes}"
+        if not count:
+            becomes = kind.becomes
+        if self.indicator:
+            becomes += ", blank"
+        return self.name, read_as, becomes if self.used else "left out", "; ".join(self.remarks)
 
     def read(self, cells: pd.Series) -> Array:
         """Return the values of cells, text or typed; ValueError names the first unreadable row."""
@@ -126,7 +140,7 @@ class Kind:
         return np.asarray(numbers.to_numpy(np.float64, na_value=np.nan))
 
     def fit(self, column: Column, filled: Array, *, blanks: int) -> Column:
-        """Fit a column to its values that are not blank."""
+        """Return a column fitted to its values that are not blank."""
         fill, words = self.typical(filled)
         drop = f"--drop {quote(column.name)} leaves it out"
         remarks = []
@@ -187,7 +201,7 @@ class Boolean(Kind):
 
     def convert(self, cells: pd.Series) -> Array:
         numbers = super().convert(cells)
-        return np.where(np.isin(numbers, (0.0, 1.0)), numbers, np.nan)
+        return np.where(np.isin(numbers, (0, 1)), numbers, np.nan)
 
     def typical(self, filled: Array) -> tuple[float, str]:
         mostly = bool(filled.mean() > 0.5)
@@ -296,9 +310,6 @@ KINDS: dict[str, Kind] = {
 class TableEncoder:
     """Encoder of a table's columns, fitted on training rows.
 
-    Attributes:
-        columns: one for each column of the table, in its order.
-
     >>> frame = pd.DataFrame({"age": [41.0, 35.0, None], "city": ["Bern", "Dover", "Bern"]})
     >>> encoder = TableEncoder.infer(frame)
     >>> encoder = encoder.fit(encoder.read(frame))
@@ -308,15 +319,11 @@ class TableEncoder:
     array([[28.,  0.,  0.,  0.]])
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[Column, ...]  # one for each column of the table, in its order
 
     @classmethod
     def infer(cls, frame: pd.DataFrame, *, delimiter: str = ",") -> TableEncoder:
-        """Infer the kind of every column; nothing is fitted yet.
-
-        `delimiter` separates the cells of the file: between semicolons a lone comma is more
-        likely to be a decimal comma, elsewhere to separate thousands.
-        """
+        """Infer the kind of every column, in a file with this `delimiter`; fit nothing yet."""
         return cls(tuple(infer(frame[name], delimiter=delimiter) for name in frame.columns))
 
     @property
@@ -329,12 +336,8 @@ class TableEncoder:
         """Which inputs are 0 or 1 by construction, and are not to be scaled."""
         return tuple(flag for column in self.columns for flag in column.inputs.values())
 
-    def read(self, rows: pd.DataFrame | Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-        """Return the values of a data frame or of rows by column name; other columns are ignored.
-
-        Raises:
-            ValueError: a column that is used is missing, or a cell cannot be read.
-        """
+    def read(self, rows: Rows) -> pd.DataFrame:
+        """Return the values of a data frame or of rows by column name; ignore other columns."""
         used = [column for column in self.columns if column.used]
         headers: list[tuple[str, Any]] = [("the table", rows)]
         if not isinstance(rows, pd.DataFrame):
@@ -364,28 +367,26 @@ class TableEncoder:
         inputs = [c.encode(values[c.name].to_numpy()) for c in self.columns if c.used]
         return np.concatenate(inputs, axis=1)
 
-    def transform(self, rows: pd.DataFrame | Iterable[Mapping[str, Any]]) -> NDArray[np.float64]:
+    def transform(self, rows: Rows) -> NDArray[np.float64]:
         """Return the inputs for new rows, text or typed."""
         return self.encode(self.read(rows))
 
     def unseen(self, values: pd.DataFrame) -> dict[str, int]:
         """Count rows with a category that the training rows did not have, by column."""
-        counts = {
-            c.name: int((values[c.name].notna() & ~values[c.name].isin(c.categories)).sum())
-            for c in self.columns
-            if c.used and c.categories
-        }
-        return {name: count for name, count in counts.items() if count}
+        counts = {}
+        for column in self.columns:
+            if column.used and column.categories:
+                unseen = ~values[column.name].dropna().isin(column.categories)
+                if unseen.any():
+                    counts[column.name] = int(unseen.sum())
+        return counts
 
-    def with_remarks(self, remarks: Mapping[str, str]) -> TableEncoder:
-        """Return the encoder with further remarks on columns, by name."""
-        return TableEncoder(
-            tuple(c.remarked(remarks[c.name]) if c.name in remarks else c for c in self.columns)
-        )
-
-    def report(self) -> list[tuple[str, str, str, str]]:
-        """Return a row for each column, under the heads `REPORT_HEAD`."""
-        return [(c.name, _read_as(c), _becomes(c), "; ".join(c.remarks)) for c in self.columns]
+    def remarked(self, test: pd.DataFrame) -> TableEncoder:
+        """Return the encoder with remarks on unseen categories in the values of test rows."""
+        columns = {column.name: column for column in self.columns}
+        for name, count in self.unseen(test).items():
+            columns[name] = columns[name].remarked(f"{count:,} test rows have another category")
+        return TableEncoder(tuple(columns.values()))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, fit for JSON."""
@@ -405,7 +406,11 @@ class TableEncoder:
 
 
 def infer(cells: pd.Series, *, delimiter: str = ",") -> Column:
-    """Infer the kind of a column, and the form of its text, from all of its cells."""
+    """Infer the kind of a column, and the form of its text, from all of its cells.
+
+    Between semicolons a lone comma is more likely to be a decimal comma, elsewhere to separate
+    thousands.
+    """
     name, found = str(cells.name), pd.api.types.infer_dtype(cells, skipna=True)
     for kind_name, kind in KINDS.items():
         if found in kind.inferred:
@@ -431,11 +436,7 @@ def infer(cells: pd.Series, *, delimiter: str = ",") -> Column:
 
 
 def looks_like_id(name: str, values: Array) -> bool:
-    """Return whether whole numbers are all different, and consecutive or named like ids.
-
-    >>> looks_like_id("row", np.arange(100.0)), looks_like_id("age", np.arange(100.0) % 60)
-    (True, False)
-    """
+    """Return whether whole numbers are all different, and consecutive or named like ids."""
     if len(values) < MIN_ROWS or (values != np.rint(values)).any():
         return False
     if len(np.unique(values)) < len(values):
@@ -444,21 +445,13 @@ def looks_like_id(name: str, values: Array) -> bool:
 
 
 def is_called_id(name: str) -> bool:
-    """Return whether a column is called like an id.
-
-    >>> is_called_id("customerId"), is_called_id("width")
-    (True, False)
-    """
+    """Return whether a column is called like an id: customerId, but not width."""
     words = re.split(r"[^a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
     return bool(ID_WORDS.intersection(words))
 
 
 def label(value: Any) -> str:
-    """Return a cell as text; whole numbers have no decimals, whatever their type.
-
-    >>> label(3), label(3.0), label("cat")
-    ('3', '3', 'cat')
-    """
+    """Return a cell as text; whole numbers have no decimals, whatever their type."""
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     return str(value).translate(CONTROLS).strip()
@@ -472,18 +465,3 @@ def _is_blank(cells: pd.Series) -> pd.Series:
     if _may_be_text(cells):
         return cells.isna() | cells.astype(object).astype(str).str.strip().str.lower().isin(BLANKS)
     return cells.isna()
-
-
-def _read_as(column: Column) -> str:
-    if column.kind == "category":
-        return f"category of {len(column.categories)}" if column.categories else "text"
-    return column.kind if column.form in ("", POINT) else f"{column.kind} like {column.form}"
-
-
-def _becomes(column: Column) -> str:
-    if not column.used:
-        return "left out"
-    text, count = KINDS[column.kind].becomes, len(column.categories)
-    if count:
-        text = f"{count} column{'' if count == 1 else 's'} of {text}"
-    return f"{text}, blank" if column.indicator else text

@@ -34,11 +34,7 @@ def check_folder(out: Path) -> None:
 
 
 def replace_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write a file whole or not at all: a crash or a full disk leaves the old file in place.
-
-    `write` fills a partial file beside `path`. The partial file is forced to the disk and
-    then takes the name `path` in one step.
-    """
+    """Write a file whole or not at all: a crash or a full disk leaves the old file in place."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # a crash may leave the partial file behind: its name is fixed, so the next write reuses it
     partial = path.with_name(f".{path.name}.partial")
@@ -129,27 +125,20 @@ def _no_formula(cell: object) -> object:
         return cell
     try:
         float(cell)
-        return cell
     except ValueError:
         return f"'{cell}"
+    return cell
 
 
 def digest_of(path: Path) -> str:
-    """Return a SHA-256 of a file's contents, or of the names and contents in a folder.
-
-    Where a data set lies does not matter: a copy in another place has the same digest.
-    """
+    """Return a SHA-256 of a file's contents, or of the names and contents in a folder."""
     if path.is_dir():
         paths = sorted(inner for inner in path.rglob("*") if inner.is_file())
         digest = hashlib.sha256()
         for inner in paths:
-            digest.update(f"{inner.relative_to(path).as_posix()}\0{_digest(inner)}\0".encode())
+            digest.update(f"{inner.relative_to(path).as_posix()}\0{digest_of(inner)}\0".encode())
         return digest.hexdigest()
     check_regular(path)
-    return _digest(path)
-
-
-def _digest(path: Path) -> str:
     status = path.stat()
     return _content_digest(path.resolve(), status.st_size, status.st_mtime_ns)
 
@@ -162,10 +151,6 @@ def _content_digest(path: Path, size: int, modified: int) -> str:
 
 
 def _size(count: int) -> str:
-    """
-    >>> _size(21_000), _size(3_100_000), _size(8_000_000_000)
-    ('21 kB', '3.1 MB', '8.0 GB')
-    """
     if count >= 10**9:
         return f"{count / 1e9:,.1f} GB"
     return f"{count / 1e6:,.1f} MB" if count >= 10**6 else f"{count / 1e3:,.0f} kB"

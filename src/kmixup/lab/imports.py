@@ -7,7 +7,6 @@ import inspect
 from collections.abc import Callable
 from difflib import get_close_matches
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 
@@ -25,16 +24,22 @@ def is_import_path(name: str) -> bool:
 def import_callable(name: str, what: str, **arguments: Any) -> Callable[..., Any]:
     """Import the function or class at `package.module:name`.
 
-    Args:
-        name: the import path.
-        what: the setting that it is the value of, for error messages: "model", "method", "data".
-        arguments: keyword arguments that it will be called with; raises where it does not take
-            them, or requires more.
+    `what` is the setting that it is the value of, for error messages. Raises where it does not
+    take the keyword `arguments`, or requires more.
     """
     path, _, attribute = name.partition(":")
     if not path or not attribute.isidentifier():
         raise ValueError(f"a {what} of your own is written package.module:name, got {name!r}")
-    module = _imported(path, f"{what} {name!r}")
+    try:
+        module = importlib.import_module(path)
+    except ModuleNotFoundError as error:
+        # an import that fails inside of the user's module keeps its own traceback
+        if error.name is None or not f"{path}.".startswith(f"{error.name}."):
+            raise
+        raise ValueError(
+            f"no module named {error.name!r}, asked for by {what} {name!r}: "
+            "install it, or put its folder on PYTHONPATH"
+        ) from error
     if not hasattr(module, attribute):
         close = get_close_matches(attribute, vars(module))
         hint = f": did you mean {' or '.join(close)}?" if close else ""
@@ -54,16 +59,3 @@ def import_callable(name: str, what: str, **arguments: Any) -> Callable[..., Any
             f"signature {signature}"
         ) from error
     return found
-
-
-def _imported(path: str, wanted_by: str) -> ModuleType:
-    try:
-        return importlib.import_module(path)
-    except ModuleNotFoundError as error:
-        # an import that fails inside of the user's module keeps its own traceback
-        if error.name is None or not f"{path}.".startswith(f"{error.name}."):
-            raise
-        raise ValueError(
-            f"no module named {error.name!r}, asked for by {wanted_by}: "
-            "install it, or put its folder on PYTHONPATH"
-        ) from error

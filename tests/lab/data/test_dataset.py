@@ -56,21 +56,12 @@ def test_a_stratified_split_has_the_same_share_of_each_class(sizes, test_size):
     assert torch.equal(parts.x_test, again.x_test)
 
 
-def test_classes_of_one_sample_each_cannot_be_split():
+def test_one_sample_or_classes_of_one_sample_each_cannot_be_split():
+    with pytest.raises(ValueError, match="at least 2 samples to be split, got 1"):
+        split(numbered(1), seed=0)
     samples = Samples(torch.arange(3), torch.arange(3), tuple("abc"))
     with pytest.raises(ValueError, match="needs a class of two samples or more to be split"):
         split(samples, seed=0, stratify=True)
-
-
-def test_a_single_sample_cannot_be_split():
-    with pytest.raises(ValueError, match="at least 2 samples to be split, got 1"):
-        split(numbered(1), seed=0)
-
-
-def test_first_cuts_each_part_to_the_limit():
-    x = torch.arange(5)
-    parts = Samples(x, x, ("a",), x[:2], x[:2]).first(3)
-    assert [len(parts.x), len(parts.y), len(parts.x_test)] == [3, 3, 2]
 
 
 def test_normalise_maps_raw_pixels_and_raw_floats_alike():
@@ -89,9 +80,6 @@ def test_normalise_lets_gradients_through_to_the_pixels():
 def test_pixel_step_is_a_share_of_the_pixel_range():
     assert images().pixel_step(8) == 8
     assert images(pixel_range=(0.0, 1.0)).pixel_step(51) == pytest.approx(0.2)
-
-
-def test_pixel_step_needs_pixels():
     with pytest.raises(ValueError, match="some has no pixels"):
         images(pixel_range=None).pixel_step(8)
 
@@ -99,11 +87,6 @@ def test_pixel_step_needs_pixels():
 def test_title_names_the_part():
     assert images().title == "some"
     assert images(part="the first 5 of 9").title == "some (the first 5 of 9)"
-
-
-def test_shape_and_number_of_classes_describe_one_input():
-    assert images().shape == (1, 1, 2)
-    assert images().num_classes == 1
 
 
 def numbered_parts(n):
@@ -162,12 +145,9 @@ def test_the_scaling_is_fitted_to_what_is_left(tmp_path):
 
 
 @pytest.mark.parametrize("share", [0, 1, -0.2, 1.5, float("nan")])
-def test_a_share_lies_between_0_and_1(share):
+def test_a_share_lies_between_0_and_1_and_leaves_a_sample_to_train_on(share):
     with pytest.raises(ValueError, match="validation must be a share between 0 and 1, e.g. 0.2"):
         Holdout(share)
-
-
-def test_a_sample_must_be_left_to_train_on():
     with pytest.raises(
         ValueError, match="validation must leave a sample to train on, 0.9 of 2 leaves none"
     ):
@@ -180,15 +160,16 @@ def parts(counts, test=5):
     return Samples(x, y, tuple("abcdef"[: len(counts)]), x[:test], y[:test])
 
 
-@pytest.mark.parametrize(("samples", "expected"), [(9, [3, 3, 3]), (30, [10, 10, 10])])
-def test_all_classes_get_alike_many(samples, expected):
-    drawn = parts([50, 10, 200]).drawn(samples, seed=0)
-    assert drawn.y.bincount().tolist() == expected
-
-
-def test_a_class_with_too_few_samples_gives_all_and_the_others_fill_up():
-    drawn = parts([50, 2, 200]).drawn(32, seed=0)
-    assert drawn.y.bincount().tolist() == [15, 2, 15]
+@pytest.mark.parametrize(
+    ("sizes", "samples", "expected"),
+    [
+        ([50, 10, 200], 9, [3, 3, 3]),
+        ([50, 10, 200], 30, [10, 10, 10]),
+        ([50, 2, 200], 32, [15, 2, 15]),  # a class with too few samples gives all
+    ],
+)
+def test_all_classes_get_alike_many_as_far_as_they_have_them(sizes, samples, expected):
+    assert parts(sizes).drawn(samples, seed=0).y.bincount().tolist() == expected
 
 
 def test_a_remainder_goes_to_some_classes_by_chance():
@@ -223,8 +204,6 @@ def test_a_data_set_says_what_was_drawn_and_scales_by_it():
 
 
 def test_validation_samples_are_held_out_of_the_drawn_ones():
-    from kmixup.lab.data import Holdout
-
     few = load("iris", samples=30, holdout=Holdout(0.2))
     assert (len(few.x_train), len(few.x_test)) == (24, 6)
 

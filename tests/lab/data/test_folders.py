@@ -1,11 +1,15 @@
+"""Folders of labelled files, and images in them."""
+
+import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-from kmixup.lab.data import load
+from kmixup.lab import files as file_checks
+from kmixup.lab.data import folders, load
 from kmixup.lab.data.folders import (
-    files,
     labelled,
+    read_images,
     read_label_folders,
     read_tiny_imagenet,
 )
@@ -132,12 +136,6 @@ def test_one_class_or_an_empty_one_is_named(tmp_path):
         labelled(tmp_path)
 
 
-def test_files_are_in_the_order_of_their_numbers(tmp_path):
-    for name in ("10.png", "9.png", "notes.txt"):
-        (tmp_path / name).touch()
-    assert [path.name for path in files(tmp_path)] == ["9.png", "10.png"]
-
-
 def test_the_real_sample_of_tiny_imagenet_reads(real):
     data = load("tiny-imagenet", limit=40)
     assert data.part.endswith("40 of 10,000 test samples, 20 of 200 classes")
@@ -145,3 +143,87 @@ def test_the_real_sample_of_tiny_imagenet_reads(real):
     assert data.y_train.bincount().tolist() == [2] * 20
     assert data.classes[0] == "Egyptian cat"
     assert data.x_train.dtype == torch.uint8
+
+
+# image files
+
+
+def test_images_keep_their_pixels(tmp_path):
+    pixels = np.random.default_rng(0).integers(256, size=(5, 7, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "a.png")
+    x = read_images([tmp_path / "a.png"])
+    assert np.array_equal(x[0].permute(1, 2, 0).numpy(), pixels)
+
+
+def test_grey_images_have_one_channel_and_one_in_colour_makes_all_three(tmp_path):
+    grey = [write_image(tmp_path / f"{i}.png", i) for i in range(3)]
+    assert read_images(grey).shape == (3, 1, 64, 64)
+    assert read_images([*grey, write_image(tmp_path / "c.png", (1, 2, 3))]).shape[1] == 3
+
+
+def test_more_than_eight_bits_a_channel_are_rejected(tmp_path):
+    Image.fromarray(np.arange(16, dtype=np.uint16).reshape(4, 4) * 1000).save(tmp_path / "a.png")
+    with pytest.raises(ValueError, match="must have 8 bits a channel, has Pillow's mode I;16:"):
+        read_images([tmp_path / "a.png"])
+
+
+def test_an_image_of_too_many_pixels_is_refused_by_its_header(tmp_path, monkeypatch):
+    path = write_image(tmp_path / "a.png", 5, (100, 50))
+    monkeypatch.setattr("kmixup.lab.data.folders.PIXELS", 4999)
+    monkeypatch.setattr(Image.Image, "convert", lambda *a: pytest.fail("it was decoded"))
+    with pytest.raises(ValueError, match=r"a\.png must have at most 4,999 pixels, .* \(100×50\)"):
+        read_images([path])
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
+    with pytest.raises(ValueError, match=r"must have at most 4,999 pixels, .* decompression bomb"):
+        read_images([path])
+
+
+def test_many_images_that_unpack_to_far_more_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(file_checks, "ROOM", 1 << 20)
+    paths = [write_image(tmp_path / f"{i}.png", 5, (500, 500)) for i in range(6)]
+    assert len(read_images(paths[:1])) == 1
+    with pytest.raises(ValueError, match="must not unpack to more than 100 times its size"):
+        read_images(paths)
+    assert len(read_images(paths, resize=(4, 4))) == 6
+
+
+def test_several_sizes_are_named_with_the_remedy(tmp_path):
+    sizes = [(8, 6), (8, 6), (5, 7), *[(1, i) for i in range(1, 6)]]
+    paths = [write_image(tmp_path / f"{i}.png", i, size) for i, size in enumerate(sizes)]
+    (tmp_path / "9.png").write_bytes(b"broken")
+    with pytest.raises(
+        ValueError,
+        match=r"2\.png must be 8×6 as the others, is 5×7; there are images of 8×6 \(2\), "
+        r"5×7 \(1\), .* and 2 other sizes: stretch .* --resize 6x8, resize=\(6, 8\)",
+    ):
+        read_images([*paths, tmp_path / "9.png"])
+
+
+def test_images_are_stretched_on_request_to_height_and_width(tmp_path):
+    paths = [write_image(tmp_path / f"{i}.png", 40 * i, (8 + i, 6)) for i in range(3)]
+    x = read_images(paths, resize=(4, 5))
+    assert x.shape == (3, 1, 4, 5)
+    assert x[:, 0, 2, 2].tolist() == [0, 40, 80]
+    Image.fromarray(np.repeat(np.arange(0, 256, 8, dtype=np.uint8)[None], 32, 0)).save(paths[0])
+    row = read_images(paths[:1], resize=(16, 16))[0, 0, 8].tolist()
+    assert row == sorted(row)
+    assert row[8] == pytest.approx(132, abs=4)
+    with pytest.raises(ValueError, match=r"resize must be a height and a width of 1 or more, got"):
+        read_images([], resize=(0, 5))
+
+
+EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 4 4\n%%EndComments\nshowpage\n"
+
+
+def test_an_eps_called_png_is_not_given_to_ghostscript(tmp_path, monkeypatch):
+    monkeypatch.setattr("PIL.EpsImagePlugin.Ghostscript", lambda *a, **k: pytest.fail("started"))
+    (tmp_path / "1.png").write_bytes(EPS)
+    with pytest.raises(ValueError, match=r"1\.png must be a whole image in PNG, JPEG, BMP"):
+        read_images([tmp_path / "1.png"])
+
+
+@pytest.mark.parametrize("suffix", sorted(folders.SUFFIXES))
+def test_every_allowed_format_is_read(tmp_path, suffix):
+    path = tmp_path / f"a{suffix}"
+    Image.new("RGB", (5, 4), (200, 10, 10)).save(path)
+    assert read_images([path]).shape == (1, 3, 4, 5)

@@ -85,10 +85,8 @@ def test_targets_are_read_from_tables_arrays_and_folders(tmp_path):
     names = ("1", "2", "3")
     assert read_targets(tmp_path / "own.npz", names, ("5", "7"), None)[1].tolist() == [1, 0, 1]
     assert read_targets(tmp_path / "own.npz", names, (), None)[1].tolist() == [7, 5, 7]
-    assert read_targets(tmp_path, ("cat/1.png", "a/2.png"), ("a", "cat"), None)[1].tolist() == [
-        1,
-        0,
-    ]
+    images = ("cat/1.png", "a/2.png")
+    assert read_targets(tmp_path, images, ("a", "cat"), None)[1].tolist() == [1, 0]
     with pytest.raises(ValueError, match="must have labels among 5, 8, has '7'"):
         read_targets(tmp_path / "own.npz", names, ("5", "8"), None)
 

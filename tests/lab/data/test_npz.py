@@ -10,7 +10,7 @@ import torch
 
 from kmixup.lab import files
 from kmixup.lab.data import load
-from kmixup.lab.data.own import OwnOptions, read_npz, read_own
+from kmixup.lab.data.own import OwnOptions, decide, read_npz, read_own
 
 X, Y = np.arange(12.0).reshape(6, 2), np.array([5, 7, 5, 7, 7, 5])
 
@@ -98,10 +98,7 @@ def with_bad(x, bad):
             for y in (Y[:5], Y.astype(complex), Y.reshape(6, 1))
         ],
         ({"y": np.append(Y[:5] + 0.5, np.nan)}, "in y, sample 5 has nan"),
-        (
-            {"y": np.arange(6) * 1.1e38},
-            "in y, sample 4 has 4.4e.38: .* change the unit",
-        ),
+        ({"y": np.arange(6) * 1.1e38}, "in y, sample 4 has 4.4e.38: .* change the unit"),
         ({"x_test": X[:, :1], "y_test": Y}, r"x_test like x, torch.float64 \(2,\), has .* \(1,\)"),
         ({"x_test": X, "y_test": Y + 2}, "only classes of y, has 9"),
     ],
@@ -150,3 +147,55 @@ def test_a_header_that_declares_more_than_there_is_allocates_nothing(tmp_path, m
         read_npz(tmp_path / "own.npz")
     assert tracemalloc.get_traced_memory()[1] < 1e7
     tracemalloc.stop()
+
+
+# targets
+
+
+def decision(values, distinct=None, rows=1000, task=None):
+    notes = []
+    numbers = None if values is None else np.array(values, float)
+    count = distinct or len(values)
+    return decide(numbers, distinct=count, rows=rows, task=task, name="t", notes=notes), notes
+
+
+@pytest.mark.parametrize(
+    ("values", "rows", "task", "note"),
+    [
+        ([0, 1], 100, "classes", False),
+        (range(10), 100, "classes", False),
+        (range(28), 4177, "classes", True),
+        (range(51), 100, "regression", True),
+        (range(51), 1100, "classes", True),
+        ([0.5, 1.0, 1.5], 100, "regression", True),
+        (np.arange(60) / 4, 100, "regression", False),
+    ],
+)
+def test_few_whole_numbers_are_classes_and_others_a_regression(values, rows, task, note):
+    decided, notes = decision(list(values), rows=rows)
+    assert decided == task
+    other = {"classes": "regression", "regression": "classes"}[task]
+    said = [f"taken for {task}: --task {other} takes it for {other}"] if note else []
+    assert [text[-len(said[0]) :] for text in notes] == said
+
+
+@pytest.mark.parametrize("task", ["classes", "regression"])
+def test_the_user_decides_without_a_note(task):
+    assert decision([0.5, 1.5], task=task) == decision([1, 2], task=task) == (task, [])
+
+
+@pytest.mark.parametrize("task", [None, "classes", "regression"])
+def test_a_single_value_is_nothing_to_learn(task):
+    with pytest.raises(ValueError, match="'t' must have two different values or more, all 5 rows"):
+        decision([1.0], rows=5, task=task)
+
+
+def test_words_are_classes_unless_nearly_all_differ_and_no_regression():
+    assert decision(None, 50, 60)[0] == decision(None, 51, 200)[0] == "classes"
+    assert decision(None, 51, 60, task="classes")[0] == "classes"
+    with pytest.raises(
+        ValueError, match=r"'t' must have fewer classes, has 51 .* \(--target\), or"
+    ):
+        decision(None, 51, 60)
+    with pytest.raises(ValueError, match="task must be classes for the target 't', got regression"):
+        decision(None, 2, 60, task="regression")

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from own_tables import imbalanced, mixed, regression, wide, write_csv
+from own_tables import imbalanced, mixed, regression, write_csv
 
 from kmixup.lab.data import Holdout, digest, load
 from kmixup.lab.data.loading import from_memory, write_samples
@@ -27,6 +27,10 @@ def samples(path, target=None, **options):
 
 def values(own):
     return own.frame.iloc[own.x.numpy()]
+
+
+def report_rows(data):
+    return [column.report() for column in data.encoder.columns]
 
 
 # text files
@@ -112,16 +116,6 @@ def test_a_file_that_is_no_table_is_named_with_the_place(tmp_path, text, message
         read_table(write(tmp_path, text))
 
 
-def test_the_same_table_reads_alike_in_every_encoding_and_between_all_delimiters(tmp_path):
-    header, rows = ["größe", "ort", "target"], [["1.5", "Köln", "x"], ["2.5", "Bonn", "y"]]
-    first = samples(write_csv(tmp_path / "a.csv", header, rows))
-    for encoding in ("utf-8-sig", "utf-16", "cp1252"):
-        for delimiter in ",;\t":
-            name = "b.tsv" if delimiter == "\t" else "b.csv"
-            path = write_csv(tmp_path / name, header, rows, delimiter=delimiter, encoding=encoding)
-            assert values(samples(path)).equals(values(first))
-
-
 @pytest.mark.parametrize("columns", ["a,b", "b,a"])
 def test_numbers_are_read_to_the_last_bit(tmp_path, columns):
     numbers = np.random.default_rng(0).normal(size=500) * 10.0 ** np.arange(-250, 250).clip(-30, 30)
@@ -197,9 +191,7 @@ def test_a_missing_package_is_named_with_the_command(
 @pytest.mark.parametrize("suffix", [".xlsx", ".parquet"])
 def test_a_damaged_file_is_named(tmp_path, suffix):
     path = write(tmp_path, b"PK\3\4 not a table", f"own{suffix}")
-    with pytest.raises(
-        ValueError, match=rf"own\{suffix} must be a whole \{suffix} file, could not"
-    ):
+    with pytest.raises(ValueError, match=rf"own\{suffix} must be a whole \{suffix} file, could"):
         read_table(path)
 
 
@@ -245,16 +237,8 @@ def test_a_target_that_is_not_named_has_a_usual_name_or_is_the_last(tmp_path, he
         ("a,t\n1,x\n2,y\n", {"task": "regression"}, "task must be classes for the target 't'"),
         ("a,t\n1,fine\n2,fine\n", {}, "'t' must have two different values or more, all 2 rows"),
         ("a,t\n1,7\n2,7\n3,\n", {}, "'t' must have two different values or more, all 2 rows"),
-        (
-            "a,t\n1,0.5\n2,1e39\n",
-            {},
-            "own.csv: the column 't' must hold finite numbers, row 2 has '1e39'",
-        ),
-        (
-            "a,t\n1,0.5\n2,inf\n",
-            {},
-            "own.csv: the column 't' must hold finite numbers, row 2 has 'inf'",
-        ),
+        ("a,t\n1,0.5\n2,1e39\n", {}, "own.csv: the column 't' must hold finite .* has '1e39'"),
+        ("a,t\n1,0.5\n2,inf\n", {}, "own.csv: the column 't' must hold finite .* has 'inf'"),
     ],
 )
 def test_impossible_targets_and_columns_are_named(tmp_path, text, options, message):
@@ -277,14 +261,6 @@ def test_a_first_line_of_values_is_said_to_be_taken_for_names(tmp_path):
     assert any(said in note for note in samples(write(tmp_path, f"5.1,3.5,kind\n{rows}")).notes)
     for header in ("0,1,target", "2019,2020,target", "a,b,target"):
         assert not samples(write(tmp_path, f"{header}\n{rows}")).notes
-
-
-def test_a_decimal_target_is_a_regression(tmp_path):
-    path = write(tmp_path, "a,target\n" + "".join(f"{i},{i / 4}\n" for i in range(20)))
-    own = samples(path)
-    assert own.classes == ()
-    assert own.y.tolist() == [i / 4 for i in range(20)]
-    assert len(samples(path, task="classes").classes) == 20
 
 
 @pytest.mark.parametrize(
@@ -336,16 +312,6 @@ def test_a_word_among_numbers_is_a_mistake_and_words_are_categories(tmp_path):
     assert values(own)["a"].fillna("-").tolist() == ["red", "007", "blue", "-", "red"]
 
 
-def test_a_table_of_a_german_office_is_a_regression(tmp_path):
-    own = samples(regression(tmp_path / "rent.csv"))
-    kinds = [(column.kind, column.form) for column in own.encoder.columns]
-    assert kinds[:2] == [("number", "1.234,5"), ("number", "1234.5")]
-    assert kinds[3] == ("date", "DD.MM.YYYY")
-    assert sorted(set(values(own)["district"])) == ["Altstadt", "Süd", "West"]
-    assert 100 < float(own.y.mean()) < 2000
-    assert own.classes == ()
-
-
 # data sets
 
 
@@ -357,7 +323,7 @@ def test_a_mixed_table_loads_with_a_report_on_every_column(tmp_path):
         "city blank", "since", "since month", "since weekday", "income", "mail", "currency=EUR",
     )  # fmt: skip
     assert data.shape == (14,)
-    rows = {row[0]: row[1:] for row in data.encoder.report()}
+    rows = {row[0]: row[1:] for row in report_rows(data)}
     assert rows["customer"][:2] == ("text", "left out")
     assert rows["row"][2] == "looks like an id: --drop row leaves it out"
     assert rows["city"][:2] == ("category of 4", "4 columns of 0 and 1, blank")
@@ -406,7 +372,7 @@ def test_nothing_is_fitted_to_the_test_rows(tmp_path, holdout):
     assert torch.equal(first.x_train, second.x_train)
     assert torch.equal(first.mean, second.mean)
     assert first.encoder.names == second.encoder.names
-    remarks = {row[0]: row[3] for row in second.encoder.report()}
+    remarks = {row[0]: row[3] for row in report_rows(second)}
     assert remarks["city"].endswith(f"{len(numbers)} test rows have another category")
     cities = [i for i, name in enumerate(second.encoder.names) if name.startswith("city=")]
     assert not second.x_test[:, cities].any()
@@ -434,6 +400,10 @@ def test_columns_are_scaled_before_they_are_rounded(tmp_path, source, numbers):
 def test_targets_of_a_regression_are_standardised_and_can_be_unscaled(tmp_path):
     path = regression(tmp_path / "rent.csv")
     data = load(str(path))
+    kinds = [(column.kind, column.form) for column in data.encoder.columns]
+    assert kinds[:2] == [("number", "1.234,5"), ("number", "1234.5")]
+    assert kinds[3] == ("date", "DD.MM.YYYY")
+    assert data.encoder.columns[2].categories == ("Altstadt", "Süd", "West")
     assert (data.task, data.outputs, data.classes) == ("regression", 1, ())
     assert data.y_train.dtype == torch.float32
     assert float(data.y_train.mean()) == pytest.approx(0, abs=1e-6)
@@ -448,18 +418,6 @@ def test_a_constant_training_target_of_a_regression_is_refused(tmp_path):
     path = write_csv(tmp_path / "part.csv", ["a", "y"], [[i, 2.5 + i] for i in range(9)])
     with pytest.raises(ValueError, match=r"must differ, all 1 training samples have \d.5: name"):
         load(str(path), limit=1)
-
-
-def test_a_wide_table_of_few_rows_leaves_its_patients_out(tmp_path):
-    data = load(str(wide(tmp_path / "genes.csv")))
-    assert data.shape == (400,)
-    assert data.encoder.report()[0][2] == "left out"
-
-
-def test_a_part_of_a_table_is_named(tmp_path):
-    data = load(str(mixed(tmp_path / "own.csv")), limit=50)
-    assert data.part == "the first 50 of 200 training and 50 of 100 test samples"
-    assert data.notes == ("the target is the last column, 'churn': --target names another",)
 
 
 def test_a_table_is_split_by_class_and_the_test_part_has_the_share_that_is_asked_for(tmp_path):

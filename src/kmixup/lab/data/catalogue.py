@@ -9,12 +9,10 @@ from typing import Literal, NamedTuple
 
 import torch
 
-from kmixup.lab.data import download, folders, images, speech, toy, uci
+from kmixup.lab.data import download, folders, formats, speech, toy
 from kmixup.lab.data.dataset import Dataset, Samples
 from kmixup.lab.data.download import Remote
 from kmixup.lab.files import read_lines
-
-Kind = Literal["toy", "table", "image", "speech"]
 
 
 class Request(NamedTuple):
@@ -29,49 +27,31 @@ class Request(NamedTuple):
 
 @dataclass(frozen=True)
 class Entry:
-    """A data set: its whole extent, its files and how to read them.
+    """A data set: its whole extent, its files and how to read them."""
 
-    Attributes:
-        name: as `load` takes it.
-        kind: "toy", "table", "image" or "speech".
-        title: as reports print it.
-        train, test, classes: how many training samples, test samples and classes it has.
-        shape: of one input.
-        licence: under which it may be used.
-        source: where it comes from.
-        read: its reader.
-        paper: the scaling that the paper's xi imply; None where they fit none.
-        default: the scaling where none is asked for; by default the paper's, else "standard".
-        remotes: what to download.
-        folders: where its files may be, in KMIXUP_DATA and in the cache.
-        files: names of its files, relative to one of the folders.
-        files_for: names of the files that hold the first samples, by their number.
-    """
-
-    name: str
-    kind: Kind
-    title: str
-    train: int
-    test: int
+    name: str  # as `load` takes it
+    kind: Literal["toy", "table", "image", "speech"]
+    title: str  # as reports print it
+    train: int  # number of training samples
+    test: int  # number of test samples
     classes: int
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # of one input
     licence: str
-    source: str
+    source: str  # where it comes from
     read: Callable[[Request], Samples]
-    paper: str | None = None
-    default: str | None = None
-    remotes: tuple[Remote, ...] = ()
-    folders: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
-    files_for: Callable[[int], tuple[str, ...]] | None = None
+    paper: str | None = None  # the scaling that the paper's xi imply; None where they fit none
+    default: str | None = None  # the scaling where none is asked for; by default see below
+    remotes: tuple[Remote, ...] = ()  # what to download
+    folders: tuple[str, ...] = ()  # where its files may be, in KMIXUP_DATA and in the cache
+    files: tuple[str, ...] = ()  # names relative to one of the folders
+    files_for: Callable[[int], tuple[str, ...]] | None = None  # that hold the first samples
 
     @property
     def default_scaling(self) -> str:
-        """The name of the scaling where none is asked for."""
         return self.default or ("standard" if self.paper is None else "paper")
 
     def needed(self, limit: int | None) -> tuple[str, ...]:
-        """Files that hold the first `limit` samples, or all."""
+        """Return the files that hold the first `limit` samples, or all."""
         return self.files if limit is None or self.files_for is None else self.files_for(limit)
 
     def noise(self, n: int) -> Dataset:
@@ -80,10 +60,13 @@ class Entry:
         return toy.noise(self.name, n, self.shape, self.classes, test=n, pixels=pixels)
 
 
-CIFAR10_BATCH = 10_000
 UCI = "https://archive.ics.uci.edu/"
 UCI_FILES = UCI + "ml/machine-learning-databases/"
 MEASURED = "measured on a file whose published MD5 is right"
+IDX_FILES = tuple(
+    f"{part}-ubyte.gz"
+    for part in ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
+)
 
 
 def _toy(name: str, title: str) -> Entry:
@@ -95,16 +78,15 @@ def _toy(name: str, title: str) -> Entry:
 
 
 def _idx(name: str, title: str, url: str, licence: str, source: str, paper: str | None,
-         classes: tuple[str, ...], remotes: dict[str, tuple[int, str]]) -> Entry:  # fmt: skip
+         classes: tuple[str, ...], *checks: tuple[int, str]) -> Entry:  # fmt: skip
     def read(r: Request) -> Samples:
-        x, y = images.read_idx(*r.paths[:2])
-        return Samples(x, y, classes, *images.read_idx(*r.paths[2:]))
+        (x, y), test = formats.read_idx(*r.paths[:2]), formats.read_idx(*r.paths[2:])
+        return Samples(x, y, classes, *test)
 
+    remotes = (Remote(url + file, *check) for file, check in zip(IDX_FILES, checks, strict=True))
     return Entry(
         name, "image", title, 60_000, 10_000, 10, (1, 28, 28), licence, source,
-        read=read, paper=paper, folders=(name,),
-        remotes=tuple(Remote(f"{url}{file}-ubyte.gz", *rest) for file, rest in remotes.items()),
-        files=tuple(f"{file}-ubyte.gz" for file in remotes),
+        read=read, paper=paper, folders=(name,), remotes=tuple(remotes), files=IDX_FILES,
     )  # fmt: skip
 
 
@@ -123,21 +105,22 @@ def _cifar(r: Request, *, label_bytes: int, classes: int) -> Samples:
     if len(names) != classes:
         raise ValueError(f"{first} must name {classes} classes, names {len(names)}")
     test, *train = (
-        images.read_cifar(path, label_bytes=label_bytes, classes=classes) for path in paths
+        formats.read_cifar(path, label_bytes=label_bytes, classes=classes) for path in paths
     )
     x, y = (torch.cat(batches) for batches in zip(*train, strict=True))
     return Samples(x, y, names, *test)
 
 
 def _svhn(r: Request) -> Samples:
-    (x, y), test = map(images.read_svhn, r.paths)
+    (x, y), test = map(formats.read_svhn, r.paths)
     return Samples(x, y, DIGITS, *test)
 
 
-def _batches(count: int) -> tuple[str, ...]:
-    train = (f"data_batch_{i + 1}.bin" for i in range(count))
+def _cifar10_files(limit: int) -> tuple[str, ...]:
+    """Return the files that hold the first `limit` images: a batch has 10,000."""
+    batches = (f"data_batch_{i + 1}.bin" for i in range(min(5, -(-limit // 10_000))))
     return tuple(
-        f"cifar-10-batches-bin/{name}" for name in ("batches.meta.txt", "test_batch.bin", *train)
+        f"cifar-10-batches-bin/{name}" for name in ("batches.meta.txt", "test_batch.bin", *batches)
     )
 
 
@@ -147,7 +130,7 @@ FASHION = (
     "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
 )  # fmt: skip
 
-_ENTRIES = (
+ENTRIES = {entry.name: entry for entry in (
     _toy("one-ring", "One Ring: a ring around a disc"),
     _toy("four-bars", "Four Bars: parallel bars of alternating classes"),
     _toy("swiss-roll", "Swiss Roll: two interleaved spiral arms"),
@@ -155,52 +138,43 @@ _ENTRIES = (
     # columns is 0.583 and 4.33; their xi imply 0.55 to 0.60 and 4.0 to 4.2. The defaults are
     # older than this finding: published trials that name no scaling were run with them.
     Entry("iris", "table", "Iris", 100, 50, 3, (4,), "CC BY 4.0", "comes with scikit-learn",
-          read=lambda r: uci.read_bundled("iris"), paper="global", default="symmetric"),
+          read=lambda r: formats.read_bundled("iris"), paper="global", default="symmetric"),
     Entry("cancer", "table", "Breast Cancer Wisconsin (diagnostic)", 379, 190, 2, (30,),
-          "CC BY 4.0", "comes with scikit-learn", read=lambda r: uci.read_bundled("cancer"),
+          "CC BY 4.0", "comes with scikit-learn", read=lambda r: formats.read_bundled("cancer"),
           paper="global", default="standard"),
     _uci("abalone", "Abalone, its rings as classes", 4177, 28, 8, "dataset/1/abalone",
          Remote(UCI_FILES + "abalone/abalone.data", 191_873,
                 "de37cdcdcaaa50c309d514f248f7c2302a5f1f88c168905eba23fe2fbc78449f"),
-         lambda r: uci.read_abalone(*r.paths, ordinal=r.scaling == "paper")),
+         lambda r: formats.read_abalone(*r.paths, ordinal=r.scaling == "paper")),
     _uci("arrhythmia", "Arrhythmia, missing values imputed", 452, 13, 279, "dataset/5/arrhythmia",
          Remote(UCI_FILES + "arrhythmia/arrhythmia.data", 402_355,
                 "a7f0f4ca289a4c58b5ed85a9adb793189acd38425828ce3dfbb70adb45f30169", MEASURED),
-         lambda r: uci.read_arrhythmia(*r.paths)),
+         lambda r: formats.read_arrhythmia(*r.paths)),
     _uci("phishing", "Phishing Websites", 11_055, 2, 30, "dataset/327/phishing+websites",
          Remote(UCI_FILES + "00327/Training%20Dataset.arff", 800_856,
                 "0dfcd84ccdedca6e1be2ce26452c1f1089ac3f839b9a1b0ab1cdcf6d895f9a70",
                 "measured on a file whose rows equal two independent copies"),
-         lambda r: uci.read_phishing(*r.paths)),
+         lambda r: formats.read_phishing(*r.paths)),
     # its xi fit pixels in [0, 1] only roughly, and a standardised input not at all
     _idx("mnist", "MNIST", "https://ossci-datasets.s3.amazonaws.com/mnist/", "CC BY-SA 3.0",
-         "http://yann.lecun.com/exdb/mnist/", "minmax", DIGITS, {
-             "train-images-idx3": (
-                 9_912_422, "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"),
-             "train-labels-idx1": (
-                 28_881, "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"),
-             "t10k-images-idx3": (
-                 1_648_877, "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"),
-             "t10k-labels-idx1": (
-                 4_542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6")}),
+         "http://yann.lecun.com/exdb/mnist/", "minmax", DIGITS,
+         (9_912_422, "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"),
+         (28_881, "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"),
+         (1_648_877, "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"),
+         (4_542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6")),
     _idx("fashion-mnist", "Fashion-MNIST", "https://raw.githubusercontent.com/zalandoresearch/"
          "fashion-mnist/master/data/fashion/", "MIT",
-         "https://github.com/zalandoresearch/fashion-mnist", None, FASHION, {
-             "train-images-idx3": (
-                 26_421_880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"),
-             "train-labels-idx1": (
-                 29_515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
-             "t10k-images-idx3": (
-                 4_422_102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"),
-             "t10k-labels-idx1": (
-                 5_148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5")}),
+         "https://github.com/zalandoresearch/fashion-mnist", None, FASHION,
+         (26_421_880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"),
+         (29_515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
+         (4_422_102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"),
+         (5_148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5")),
     Entry("cifar10", "image", "CIFAR-10", 50_000, 10_000, 10, (3, 32, 32), "no formal licence",
           "https://www.cs.toronto.edu/~kriz/cifar.html",
           read=lambda r: _cifar(r, label_bytes=1, classes=10),
           remotes=(Remote("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz", 170_052_171,
                           "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"),),
-          folders=("cifar10",), files=_batches(5),
-          files_for=lambda limit: _batches(min(5, -(-limit // CIFAR10_BATCH)))),
+          folders=("cifar10",), files=_cifar10_files(50_000), files_for=_cifar10_files),
     Entry("cifar100", "image", "CIFAR-100, its fine labels", 50_000, 10_000, 100, (3, 32, 32),
           "no formal licence", "https://www.cs.toronto.edu/~kriz/cifar.html",
           read=lambda r: _cifar(r, label_bytes=2, classes=100),
@@ -234,6 +208,4 @@ _ENTRIES = (
                           "743935421bb51cccdb6bdd152e04c5c70274e935c82119ad7faeec31780d811d",
                           "published in torchaudio.datasets"),),
           folders=("speech-commands", "speech_commands_v0.01"), files=("testing_list.txt",)),
-)  # fmt: skip
-
-ENTRIES = {entry.name: entry for entry in _ENTRIES}
+)}  # fmt: skip

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
 
 from kmixup.lab.checks import SettingError
-from kmixup.lab.data.targets import Task
 
 if TYPE_CHECKING:  # pandas loads slowly, and only your own tables need it
     from kmixup.columns import TableEncoder
 
-
+Task = Literal["classes", "regression"]
 EMPTY = torch.empty(0)
 
 
@@ -38,10 +37,10 @@ class Samples:
     columns: tuple[str, ...] = ()  # names of the inputs of a published table
     split_by_seed: bool = False
 
-    def divided(self, train: Tensor, test: Tensor) -> Samples:
+    def divided(self, train: Tensor, test: Tensor, *, by_seed: bool) -> Samples:
         """Return the samples with these indices as training and test part."""
-        x, y = self.x, self.y
-        return replace(self, x=x[train], y=y[train], x_test=x[test], y_test=y[test])
+        train_part = replace(self, x=self.x[train], y=self.y[train], split_by_seed=by_seed)
+        return replace(train_part, x_test=self.x[test], y_test=self.y[test])
 
     def first(self, limit: int | None) -> Samples:
         """Return the first `limit` samples of each part, or all of it where it has fewer."""
@@ -49,11 +48,7 @@ class Samples:
         return replace(self, **{name: getattr(self, name)[:limit] for name in names})
 
     def drawn(self, samples: int, seed: int) -> Samples:
-        """Draw training samples at random, and keep the whole test part.
-
-        Every class gets the same number of samples, as far as it has so many. Targets of a
-        regression are not considered.
-        """
+        """Draw training samples, as equally many of each class as there are; keep the test part."""
         n = len(self.y)
         if not 1 <= samples <= n:
             raise SettingError(
@@ -73,16 +68,9 @@ class Samples:
 
 @dataclass(frozen=True)
 class Holdout:
-    """Validation samples, drawn at random from the training part.
+    """Validation samples, drawn at random from the training part, in place of the test part."""
 
-    They replace the test part, which stays unseen while methods are compared.
-
-    Attributes:
-        share: of the training samples, between 0 and 1.
-        seed: of the draw.
-    """
-
-    share: float
+    share: float  # of the training samples, between 0 and 1
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -102,64 +90,38 @@ class Holdout:
         return left
 
     def of(self, samples: Samples, limit: int | None = None) -> Samples:
-        """Divide the first `limit` training samples into a training and a validation part.
-
-        >>> x, y = torch.arange(10.0)[:, None], torch.zeros(10, dtype=torch.long)
-        >>> held_out = Holdout(0.2).of(Samples(x, y, ("a",)))
-        >>> len(held_out.x), len(held_out.x_test)
-        (8, 2)
-        """
+        """Divide the first `limit` training samples into a training and a validation part."""
         n = len(samples.x[:limit])
         held = n - self.left(n)
         order = torch.randperm(n, generator=_generator(self.seed, "validation"))
-        return replace(samples.divided(order[held:], order[:held]), split_by_seed=False)
+        return samples.divided(order[held:], order[:held], by_seed=False)
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A data set in memory.
+    """A data set in memory."""
 
-    Attributes:
-        name: of the data set, or of your own file.
-        x_train, x_test: raw inputs: uint8 images `(n, channels, height, width)`, float32, or
-            float64 for your own tables, which are scaled in float64.
-        y_train, y_test: class indices into `classes`; or, for a regression, standardised
-            numbers in float32, which `unscale` maps back.
-        classes: names of the classes; empty for a regression.
-        mean, std: of the map `normalise` from raw inputs to a network's, in raw units.
-        scaling: how `mean` and `std` were chosen.
-        pixel_range: the least and the greatest raw value of a pixel; None without pixels.
-        part: which part of the whole data set this is, in words; None for all of it.
-        columns: names of the inputs of a table, empty where they are not known.
-        encoder: how the cells of your own table became `x_train`; else None.
-        target_mean, target_std: of the training targets of a regression.
-        notes: what a user should know about the reading.
-        split_by_seed: whether another seed gives other samples to train and to test on.
-        digest: SHA-256 of your own files' contents; None for data with a name.
-    """
-
-    name: str
-    x_train: Tensor
-    y_train: Tensor
+    name: str  # of the data set, or of your own file
+    x_train: Tensor  # raw: uint8 images `(n, c, h, w)`, float32, or float64 for your own tables
+    y_train: Tensor  # class indices; or, for a regression, standardised float32 (see `unscale`)
     x_test: Tensor
     y_test: Tensor
-    classes: tuple[str, ...]
-    mean: Tensor
+    classes: tuple[str, ...]  # names; empty for a regression
+    mean: Tensor  # of the map `normalise` from raw inputs to a network's, in raw units
     std: Tensor
-    scaling: str
-    pixel_range: tuple[float, float] | None = None
-    part: str | None = None
-    columns: tuple[str, ...] = ()
-    encoder: TableEncoder | None = None
-    target_mean: float = 0.0
+    scaling: str  # how `mean` and `std` were chosen
+    pixel_range: tuple[float, float] | None = None  # of raw values; None without pixels
+    part: str | None = None  # which part of the whole data set this is; None for all of it
+    columns: tuple[str, ...] = ()  # names of the inputs of a table, where they are known
+    encoder: TableEncoder | None = None  # how the cells of your own table became `x_train`
+    target_mean: float = 0.0  # of the training targets of a regression
     target_std: float = 1.0
-    notes: tuple[str, ...] = ()
-    split_by_seed: bool = False
-    digest: str | None = None
+    notes: tuple[str, ...] = ()  # what a user should know about the reading
+    split_by_seed: bool = False  # whether another seed gives other samples to train and test on
+    digest: str | None = None  # SHA-256 of your own files' contents; None for data with a name
 
     @property
     def task(self) -> Task:
-        """ "classes", or "regression" where targets are numbers."""
         return "regression" if self.y_train.is_floating_point() else "classes"
 
     @property
@@ -182,13 +144,7 @@ class Dataset:
         return self.name if self.part is None else f"{self.name} ({self.part})"
 
     def normalise(self, x: Tensor) -> Tensor:
-        """Return (x - mean) / std in float32, for a batch of raw inputs on any device.
-
-        >>> data = Dataset("d", *[torch.tensor([[255]], dtype=torch.uint8)] * 4, ("a",),
-        ...                mean=torch.tensor(0.0), std=torch.tensor(255.0), scaling="minmax")
-        >>> data.normalise(data.x_train)
-        tensor([[1.]])
-        """
+        """Return (x - mean) / std in float32, for a batch of raw inputs on any device."""
         return normalise(x, self.mean, self.std)
 
     def unscale(self, y: Tensor) -> Tensor:
@@ -216,13 +172,8 @@ def split(
     """Split at random, by default with a third (rounded up) for testing: 100 / 50 of Iris's 150.
 
     Samples with a test part of their own are returned as they are. Only `seed` decides, so trial
-    t of any experiment uses the split of seed t.
-
-    Args:
-        samples: what to split.
-        seed: of the random order.
-        test_size: share of the test part.
-        stratify: take the same share of each class, and leave one sample of each to train on.
+    t of any experiment uses the split of seed t. With `stratify`, all classes are tested on in the
+    same proportion, and one sample of each is left to train on.
     """
     if len(samples.x_test):
         if test_size is not None:
@@ -252,7 +203,7 @@ def split(
                 f"a data set needs a class of two samples or more to be split, got {n} samples of "
                 f"{len(by_class)} classes: add samples, or pass a test part (--test)"
             )
-    return replace(samples.divided(train, test), split_by_seed=True)
+    return samples.divided(train, test, by_seed=True)
 
 
 def _generator(seed: int, purpose: str) -> torch.Generator:

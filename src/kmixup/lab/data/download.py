@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ from filelock import FileLock
 from kmixup.lab.files import digest_of, parsing
 
 PARTS = ("-sample", "-subset")  # suffixes of folders that hold a part of a data set
+SILENCE = 30  # seconds without a byte after which a connection is closed
+PATIENCE, SLOWEST = 60.0, 1000  # seconds in which at least PATIENCE · SLOWEST bytes must arrive
 
 
 @dataclass(frozen=True)
@@ -73,12 +75,8 @@ def places(folders: Sequence[str], *, parts: bool = False) -> list[Path]:
 
 def present(wanted: Sequence[str], place: Path) -> dict[str, Path]:
     """Return those of the `wanted` files that are in `place`, or in its archive's inner folder."""
-    paths = {}
-    for name in wanted:
-        for path in (place / Path(name).name, place / name):
-            if path.is_file():
-                paths[name] = path
-    return paths
+    paths = [(name, place / inner) for name in wanted for inner in (Path(name).name, name)]
+    return {name: path for name, path in paths if path.is_file()}
 
 
 def find(wanted: Sequence[str], among: Sequence[Path]) -> list[Path] | None:
@@ -98,10 +96,6 @@ def verify(path: Path, remote: Remote) -> None:
             f"{path} must have the SHA-256 {remote.sha256} ({remote.published}), has {actual}: "
             f"it is damaged or another file; fetch it again from {remote.url}"
         )
-
-
-SILENCE = 30  # seconds without a byte after which a connection is closed
-PATIENCE, SLOWEST = 60.0, 1000  # seconds in which at least PATIENCE · SLOWEST bytes must arrive
 
 
 def download(
@@ -149,18 +143,12 @@ def unpack(archive: Path, into: Path) -> None:
 
 def _retrieve(remote: Remote, folder: Path, progress: bool) -> Path:
     import pooch
+    from urllib3.exceptions import HTTPError
 
     elsewhere = "or get the file elsewhere and set KMIXUP_DATA to its folder"
 
-    def fetch(url: str, output_file: str, _: object) -> None:
-        with Path(output_file).open("wb") as file:
-            for chunk in _chunks(remote, progress):
-                file.write(chunk)
-        size = os.path.getsize(output_file)
-        if size != remote.size:
-            raise OSError(
-                f"it must have {remote.size:,} bytes, {size:,} came; it may be a login page"
-            )
+    def fetch(_: str, file: str, __: object) -> None:
+        _stream(remote, Path(file), progress)
 
     checksum = f"sha256:{remote.sha256}"
     try:
@@ -170,43 +158,40 @@ def _retrieve(remote: Remote, folder: Path, progress: bool) -> Path:
             f"{remote.url} must have the SHA-256 {remote.sha256} ({remote.published}), the "
             f"download has another and was deleted: try again, {elsewhere}"
         ) from error
-    except OSError as error:
+    except (OSError, HTTPError) as error:
         raise ConnectionError(
             f"{remote.url} could not be downloaded ({error}): try again, {elsewhere}"
         ) from error
 
 
-def _chunks(remote: Remote, progress: bool) -> Iterator[bytes]:
-    """Yield what the server sends until it exceeds the size; raise if it sends next to nothing.
+def _stream(remote: Remote, file: Path, progress: bool) -> None:
+    """Write what the server sends until it exceeds the size; raise if it sends next to nothing.
 
     The timeout of a connection counts the time between two bytes, so a byte a second would keep
     it open forever.
     """
     import requests  # on first use: it loads slowly
     from tqdm import tqdm
-    from urllib3.exceptions import HTTPError
 
     look: dict[str, Any] = {"ncols": 79, "unit": "B", "unit_scale": True}
     with (
         requests.get(remote.url, stream=True, timeout=SILENCE) as response,
         tqdm(total=remote.size, disable=not progress, **look) as bar,
+        file.open("wb") as stream,
     ):
         response.raise_for_status()
         start, before, count = time.monotonic(), 0, 0
-        try:
-            while count <= remote.size and (
-                chunk := response.raw.read1(1 << 16, decode_content=True)
-            ):
-                yield chunk
-                bar.update(len(chunk))
-                count += len(chunk)
-                waited = time.monotonic() - start
-                if waited >= PATIENCE:
-                    if count - before < PATIENCE * SLOWEST:
-                        raise ConnectionError(
-                            f"only {count - before:,} bytes came in {waited:.0f} s, fewer than "
-                            f"{SLOWEST:,} a second"
-                        )
-                    start, before = time.monotonic(), count
-        except HTTPError as error:
-            raise ConnectionError(str(error)) from error
+        while count <= remote.size and (chunk := response.raw.read1(1 << 16, decode_content=True)):
+            stream.write(chunk)
+            bar.update(len(chunk))
+            count += len(chunk)
+            waited = time.monotonic() - start
+            if waited >= PATIENCE:
+                if count - before < PATIENCE * SLOWEST:
+                    raise ConnectionError(
+                        f"only {count - before:,} bytes came in {waited:.0f} s, fewer than "
+                        f"{SLOWEST:,} a second"
+                    )
+                start, before = time.monotonic(), count
+    if count != remote.size:
+        raise OSError(f"it must have {remote.size:,} bytes, {count:,} came; it may be a login page")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from kmixup.lab.data.dataset import Dataset, normalise
-from kmixup.lab.data.folders import files
-from kmixup.lab.data.images import SUFFIXES, Size, read_images
+from kmixup.lab.data.folders import SUFFIXES, Size, files, read_images
 from kmixup.lab.data.own import TABLES, array_in, class_name, read_npz, tensor_of
 from kmixup.lab.data.preparation import check_representable
 from kmixup.lab.files import check_regular
@@ -57,13 +56,12 @@ class InputPipeline:
                 or a list of rows by column name.
             target: a column of a table that is read elsewhere.
         """
-        if isinstance(samples, str | Path):
-            return self._of_path(Path(samples).expanduser(), target)
-        if hasattr(samples, "columns") or _are_rows(samples):
-            return self._of_rows(samples, "X")
-        return self._of_array(samples, "X")
-
-    def _of_path(self, path: Path, target: str | None) -> NewSamples:
+        if not isinstance(samples, str | Path):
+            by_name = isinstance(samples, Sequence) and samples and isinstance(samples[0], Mapping)
+            if hasattr(samples, "columns") or by_name:
+                return self._of_rows(samples, "X")
+            return self._of_array(samples, "X")
+        path = Path(samples).expanduser()
         if path.is_dir():
             return self._of_images(path)
         check_regular(path)
@@ -89,13 +87,14 @@ class InputPipeline:
             values = encoder.read(rows)
         known = {target, *(column.name for column in encoder.columns)}
         there = rows.columns if hasattr(rows, "columns") else rows[0]
-        notes = [
+        notes = []
+        if extra := [str(name) for name in there if name not in known]:
+            notes.append(f"{source} has columns that the network ignores: {', '.join(extra)}")
+        notes += [
             f"{count:,} rows of {source} have a category of {name!r} that training did not have: "
             "all its inputs are 0"
             for name, count in encoder.unseen(values).items()
         ]
-        if extra := [str(name) for name in there if name not in known]:
-            notes.insert(0, f"{source} has columns that the network ignores: {', '.join(extra)}")
         x = torch.from_numpy(encoder.encode(values))
         check_representable(x, self.mean, self.std, encoder.names)
         return self._scaled(x, sample_ids(rows, encoder), notes)
@@ -119,7 +118,7 @@ class InputPipeline:
             raise ValueError(f"{folder} must hold images ({', '.join(sorted(SUFFIXES))}), has none")
         height, width = self.shape[1:]
         size = None if self.resize else (width, height)
-        images = read_images(paths, size=size, resize=self.resize)
+        images = read_images(paths, size, resize=self.resize)
         if images.shape[1] != self.shape[0]:
             if images.shape[1] != 1:
                 raise ValueError(
@@ -169,9 +168,9 @@ class InputPipeline:
         return self._of_rows(pd.DataFrame(x.double().numpy(), columns=names), source)
 
     def _scaled(
-        self, raw: Tensor, names: Iterable[str] | None = None, notes: Iterable[str] = ()
+        self, raw: Tensor, names: Sequence[str] | None = None, notes: Sequence[str] = ()
     ) -> NewSamples:
-        names = map(str, range(1, len(raw) + 1)) if names is None else names
+        names = names or [str(number) for number in range(1, len(raw) + 1)]
         return NewSamples(normalise(raw, self.mean, self.std), tuple(names), tuple(notes))
 
     def to_dict(self) -> dict[str, Any]:
@@ -203,14 +202,9 @@ class InputPipeline:
         if not (np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()):
             raise ValueError("mean and std must be finite, and std above 0")
         precision = torch.float64 if plain["double"] else torch.float32
-        return cls(
-            shape,
-            torch.from_numpy(mean).to(precision),
-            torch.from_numpy(std).to(precision),
-            bool(plain["pixels"]),
-            encoder,
-            None if resize is None else (int(resize[0]), int(resize[1])),
-        )
+        scale, shift = (torch.from_numpy(moment).to(precision) for moment in (std, mean))
+        resize = None if resize is None else (int(resize[0]), int(resize[1]))
+        return cls(shape, shift, scale, bool(plain["pixels"]), encoder, resize)
 
 
 def target_in(path: Path, target: str | None) -> str | None:
@@ -227,12 +221,9 @@ def read_targets(
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Return the numbers of the labelled samples in a file or folder, and their targets.
 
-    Args:
-        path: a table with the column `target`, an `.npz` with an array y, or a folder of images
-            in a sub-folder for each class.
-        names: of all samples, as `InputPipeline.read` returns them.
-        classes: names of the classes; empty for a regression.
-        target: the column.
+    `path` is a table with the column `target`, an `.npz` with an array y, or a folder of images
+    in a sub-folder for each class; `names` are those of all samples, as `InputPipeline.read`
+    returns them. A regression has no `classes`.
     """
     if target is not None:
         from kmixup.columns import Column
@@ -282,7 +273,3 @@ def sample_ids(rows: Any, encoder: TableEncoder) -> list[str] | None:
     if isinstance(frame.index, pd.RangeIndex) or not frame.index.is_unique:
         return None
     return [label(cell) for cell in frame.index]
-
-
-def _are_rows(samples: Any) -> bool:
-    return isinstance(samples, Sequence) and len(samples) > 0 and isinstance(samples[0], Mapping)

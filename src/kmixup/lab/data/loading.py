@@ -14,7 +14,7 @@ import numpy as np
 from kmixup.lab.checks import SettingError, check_choice
 from kmixup.lab.data import download as files
 from kmixup.lab.data.catalogue import ENTRIES, Entry, Request
-from kmixup.lab.data.dataset import Dataset, Holdout, split
+from kmixup.lab.data.dataset import Dataset, Holdout, Samples, Task, split
 from kmixup.lab.data.own import (
     OwnOptions,
     arrays_of,
@@ -23,11 +23,11 @@ from kmixup.lab.data.own import (
     samples_in_memory,
     write_npz,
 )
-from kmixup.lab.data.preparation import Extent, Selection, prepare
-from kmixup.lab.data.scaling import SCALINGS, Scaling
-from kmixup.lab.data.targets import Task
+from kmixup.lab.data.preparation import SCALINGS, Scaling, prepare
 from kmixup.lab.files import digest_of, replace_file
 from kmixup.lab.imports import import_callable, is_import_path
+
+Extent = tuple[int, int, int]  # numbers of training samples, test samples and classes
 
 
 def load(
@@ -50,29 +50,25 @@ def load(
     """Load a data set into memory.
 
     Args:
-        name: one of `ENTRIES`; the path of your own data: a table, an `.npz`, or a folder of
-            images or clips; or `package.module:name`, a function without arguments that returns
-            `(x, y)`, a torch data set, a data frame, or a dict of the arrays of an `.npz`.
-        limit: use only the first samples, this many of each part; needs only the files
-            that hold them, and `Dataset.part` says so. Without it the data must be whole.
-        samples: use only so many training samples, drawn by the seed with all classes alike, and
-            the whole test part.
-        scaling: "paper" (where the paper's xi tell it), "standard", "minmax" ([0, 1]),
-            "symmetric" ([-1, 1]), "global" (one mean and deviation over all columns) or
-            "none"; by default that of the entry, else "standard".
+        name: one of `ENTRIES`; the path of your own table, `.npz`, or folder of images or clips;
+            or `package.module:name`, a function without arguments that returns `(x, y)`, a torch
+            data set, a data frame, or a dict of the arrays of an `.npz`.
+        limit: use only the first samples of each part, and the files that hold them. Without it
+            the data must be whole.
+        samples: draw so many training samples, with all classes alike; keep the whole test part.
+        scaling: "paper" (where the paper's xi imply one), "standard", "minmax", "symmetric",
+            "global", "cifar" or "none", as in `preparation.fit`; by default that of the entry,
+            else "standard".
         seed: of the random split of data without an official one, and of the toys. Your own
-            classes are split alike (stratified).
+            data are split by class.
         size: number of training points of a toy, and of test points.
-        target: the column of your table to learn; by default the one called target, label,
-            class or y, else the last.
+        target: column of your table to learn; by default target, label, class or y, else the last.
         drop: columns of your table to leave out.
-        task: "classes" or "regression", for your table or `.npz`; by default decided by the
-            values of the target.
+        task: "classes" or "regression"; by default decided by the values of the target.
         resize: height and width that your images are stretched to.
         test: path of the test part of your table or `.npz`, in a file of its own.
         test_size: share of your samples to test on; by default a third.
-        holdout: replace the test part by a random share of the training samples, before
-            anything is fitted to the rest.
+        holdout: replace the test part by a random share of the training samples.
         download: fetch missing files into the cache.
 
     >>> iris = load("iris", seed=3)
@@ -99,36 +95,36 @@ def load(
         known = ", ".join(SCALINGS[1:])
         raise ValueError(f"the paper's scaling of {name} is not known: use one of {known}")
     options = OwnOptions(target, tuple(drop or ()), task, resize, test, test_size)
-    selection = Selection(limit, samples, seed, holdout)
-    if entry is None:
+    label = name
+    if entry is not None:
+        options.only(f"{name}, which is prepared already")
+        if download and entry.remotes and not at_hand(name, limit=limit):
+            fetch_dataset(name)
+        request = Request(_paths(entry, limit), limit, scaling_name, seed, size)
+        found = split(entry.read(request), seed=seed)
+    else:
         if is_import_path(name):
-            label = name
-            own = samples_in_memory(import_callable(name, "data")(), None, name, options)
+            found = samples_in_memory(import_callable(name, "data")(), None, name, options)
         else:
             path = _own_path(name)
-            label, own = path.name, read_own(path, options, cache=files.cache_folder())
-        own = split(own, seed=seed, test_size=test_size, stratify=True)
-        data = prepare(label, own, selection, scaling_name, rule)
-        return replace(data, digest=digest(name, test=test))
-    options.only(f"{name}, which is prepared already")
-    if download and entry.remotes and not at_hand(name, limit=limit):
-        fetch_dataset(name)
-    request = Request(_paths(entry, limit), limit, scaling_name, seed, size)
-    named = split(entry.read(request), seed=seed)
-    whole = None
-    if entry.kind != "toy":
-        whole = Extent(entry.train, entry.test, entry.classes)
-        _check_extent(name, Extent.of(named), whole, limit)
-    return prepare(name, named, selection, scaling_name, rule, whole)
+            label, found = path.name, read_own(path, options, cache=files.cache_folder())
+        found = split(found, seed=seed, test_size=test_size, stratify=True)
+    whole = _extent(found)
+    if entry is not None and entry.kind != "toy":
+        whole = entry.train, entry.test, entry.classes
+        _check_extent(name, _extent(found), whole, limit)
+    if samples is not None:
+        found = found.drawn(samples, seed)
+    found = holdout.of(found, limit) if holdout else found.first(limit)
+    part = _part(_extent(found), whole, drawn=samples is not None, held_out=holdout is not None)
+    data = prepare(label, found, scaling_name, rule, part)
+    return data if entry else replace(data, digest=digest(name, test=test))
 
 
 def digest(name: str, *, test: str | None = None) -> str | None:
     """Return a SHA-256 of the contents of your own files; None for data with a name.
 
     Ids and checkpoints include it, so that an edited file is not taken for the old one.
-
-    >>> digest("iris") is None
-    True
     """
     if name in ENTRIES or is_import_path(name):
         return None
@@ -150,34 +146,21 @@ def from_memory(
     name: str = "arrays",
     test_size: float | None = None,
 ) -> Dataset:
-    """Return a data set of samples in memory, split at random (classes stratified).
+    """Return a data set of samples in memory, split at random by class.
 
-    Args:
-        data: inputs `(n, ...)` as an array or a tensor, with their targets `y` `(n,)`; a torch
-            data set whose items are pairs of both; or a data frame, with its targets in `y` or
-            in the column `target`. Inputs of uint8 are images.
-        y: classes (whole numbers or strings) or numbers to learn.
-        target, drop, task, scaling, test_size: as in `load`.
-        seed: of the split.
-        name: what records and messages call the data.
-
-    >>> import numpy as np
-    >>> x = np.random.default_rng(0).normal(size=(90, 4))
-    >>> from_memory(x, x[:, 0] > 0).classes
-    ('0', '1')
+    `data` are inputs `(n, ...)` as an array or a tensor, with their targets `y` `(n,)`; a torch
+    data set whose items are pairs of both; or a data frame, with its targets in `y` or in the
+    column `target`. Inputs of uint8 are images. Other arguments are as in `load`.
     """
     check_choice("scaling", scaling, SCALINGS[1:])
     options = OwnOptions(target, tuple(drop or ()), task, test_size=test_size)
     samples = samples_in_memory(data, y, "the data", options)
     samples = split(samples, seed=seed, test_size=test_size, stratify=True)
-    return prepare(name, samples, Selection(seed=seed), scaling, scaling)
+    return prepare(name, samples, scaling, scaling)
 
 
 def write_samples(data: Any, y: Any, folder: Path) -> Path:
-    """Write samples in memory into a file that `load` reads: a data frame as Parquet.
-
-    The targets of a data frame become its column "target".
-    """
+    """Write samples in memory into a file that `load` reads; `y` of a frame becomes "target"."""
     if not is_frame(data):
         return write_npz(arrays_of(data, y), folder / "data.npz")
     frame = data if y is None else data.assign(target=np.asarray(y))
@@ -208,7 +191,7 @@ def _own_path(name: str) -> Path:
     if path.exists():
         return path
     if not path.suffix and path.name == name:
-        _entry(name)
+        _entry(name)  # raises
     folder = path.parent.resolve()
     if not folder.is_dir():
         raise ValueError(f"there is no file {name!r}: the folder {folder} does not exist")
@@ -260,16 +243,44 @@ def _absence(entry: Entry, wanted: tuple[str, ...], among: list[Path]) -> str:
     )
 
 
+def _extent(samples: Samples) -> Extent:
+    return len(samples.x), len(samples.x_test), len(samples.classes)
+
+
 def _check_extent(name: str, extent: Extent, whole: Extent, limit: int | None) -> None:
     """Raise on a part of a data set where the whole was asked for."""
     if limit is None and extent != whole:
-        raise ValueError(
-            f"{name} must have {whole}, the files hold {extent}: "
-            f"fetch the whole, or use the first {extent.train} (--limit)"
+        must, hold = (
+            f"{train:,} training and {test:,} test samples of {classes} classes"
+            for train, test, classes in (whole, extent)
         )
-    if limit is not None and extent.train < min(limit, whole.train):
+        raise ValueError(
+            f"{name} must have {must}, the files hold {hold}: "
+            f"fetch the whole, or use the first {extent[0]} (--limit)"
+        )
+    if limit is not None and extent[0] < (wanted := min(limit, whole[0])):
         raise SettingError(
             "limit",
-            f"asks for {min(limit, whole.train):,} training samples of {name}, "
-            f"the files hold {extent.train:,}: fetch the whole, or lower the limit",
+            f"asks for {wanted:,} training samples of {name}, "
+            f"the files hold {extent[0]:,}: fetch the whole, or lower the limit",
         )
+
+
+def _part(extent: Extent, whole: Extent, *, drawn: bool, held_out: bool) -> str | None:
+    """Describe a part of the data set, or return None for all of it.
+
+    >>> _part((100, 50, 10), (60000, 10000, 10), drawn=False, held_out=False)
+    'the first 100 of 60,000 training and 50 of 10,000 test samples'
+    >>> _part((80, 20, 3), (100, 50, 3), drawn=False, held_out=True)
+    '80 of 100 training samples, and 20 others of them in the place of the test part'
+    """
+    if extent == whole:
+        return None
+    (train, test, classes), (all_train, all_test, all_classes) = extent, whole
+    some = f"{train:,} of {all_train:,} training"
+    if held_out:
+        return f"{some} samples, and {test:,} others of them in the place of the test part"
+    if drawn:
+        return f"{some} samples, drawn at random"
+    text = f"the first {some} and {test:,} of {all_test:,} test samples"
+    return text if classes == all_classes else f"{text}, {classes} of {all_classes} classes"

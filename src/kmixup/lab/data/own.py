@@ -5,21 +5,19 @@ from __future__ import annotations
 import math
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kmixup.lab.checks import SettingError
-from kmixup.lab.data.dataset import Dataset, Samples
-from kmixup.lab.data.folders import read_label_folders, suffixes_in
-from kmixup.lab.data.images import SUFFIXES, Size
+from kmixup.lab.checks import SettingError, check_choice
+from kmixup.lab.data.dataset import Dataset, Samples, Task
+from kmixup.lab.data.folders import SUFFIXES, Size, read_label_folders, suffixes_in
 from kmixup.lab.data.speech import read_clips
-from kmixup.lab.data.targets import Task, check_task, decide
 from kmixup.lab.files import check_expansion, check_regular, parsing, replace_file
 
 TABLES = (".csv", ".tsv", ".xlsx", ".parquet")
@@ -29,6 +27,10 @@ LAYOUTS = (
 )
 NAMES = ("x", "y", "x_test", "y_test")  # arrays of an .npz
 LARGEST = torch.finfo(torch.float32).max  # networks compute in float32
+
+# Whole numbers are classes unless they are many, in number and among the rows.
+MANY, MANY_SHARE = 50, 0.05
+FEW = 10  # so few distinct values may be meant otherwise than they are taken
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -45,7 +47,8 @@ class OwnOptions:
     test_size: float | None = None
 
     def __post_init__(self) -> None:
-        check_task(self.task)
+        if self.task is not None:
+            check_choice("task", self.task, get_args(Task))
         if self.test is not None and not Path(self.test).expanduser().exists():
             raise SettingError("test", f"must be a file, there is no {self.test!r}")
         if self.test_size is not None and not 0 < self.test_size < 1:
@@ -127,11 +130,11 @@ def samples_of(arrays: Arrays, source: str, *, task: Task | None = None) -> Samp
     classes are those that occur in y.
     """
     x, y = _part(arrays, "x", "y", source)
+    notes: list[str] = []
     distinct = np.unique(y)
     numbers = None if y.dtype.kind == "U" else distinct.astype(np.float64)
-    decision = decide(numbers, distinct=len(distinct), rows=len(y), task=task, name="y")
-    notes = () if decision.note is None else (decision.note,)
-    classes = () if decision.task == "regression" else tuple(map(class_name, distinct.tolist()))
+    task = decide(numbers, distinct=len(distinct), rows=len(y), task=task, name="y", notes=notes)
+    classes = () if task == "regression" else tuple(map(class_name, distinct.tolist()))
 
     def encoded(targets: NDArray[Any]) -> Tensor:
         if not classes:
@@ -140,8 +143,9 @@ def samples_of(arrays: Arrays, source: str, *, task: Task | None = None) -> Samp
             raise ValueError(f"{source} must have in y_test only classes of y, has {new[0]}")
         return torch.from_numpy(np.searchsorted(distinct, targets))
 
+    samples = Samples(x, encoded(y), classes, notes=tuple(notes))
     if "x_test" not in arrays or "y_test" not in arrays:
-        return Samples(x, encoded(y), classes, notes=notes)
+        return samples
     x_test, y_test = _part(arrays, "x_test", "y_test", source)
     if x.is_floating_point() and x_test.is_floating_point():
         x_test = x_test.to(x.dtype)
@@ -150,14 +154,59 @@ def samples_of(arrays: Arrays, source: str, *, task: Task | None = None) -> Samp
             f"{source} must have x_test like x, {x.dtype} {tuple(x.shape[1:])}, "
             f"has {x_test.dtype} {tuple(x_test.shape[1:])}"
         )
-    return Samples(x, encoded(y), classes, x_test, encoded(y_test), notes=notes)
+    return replace(samples, x_test=x_test, y_test=encoded(y_test))
+
+
+def decide(
+    values: NDArray[np.float64] | None,
+    *,
+    distinct: int,
+    rows: int,
+    task: Task | None,
+    name: str,
+    notes: list[str],
+) -> Task:
+    """Decide whether a target is classes or a regression, with a note where that is a guess.
+
+    The target called `name` has `distinct` values in `rows` rows. `values` are the distinct
+    values, None where some are not numbers; `task` is what the user says.
+
+    >>> decide(np.array([0.5, 1.25]), distinct=2, rows=100, task=None, name="y", notes=[])
+    'regression'
+    """
+    if distinct == 1:
+        raise ValueError(
+            f"the target {name!r} must have two different values or more, all {rows:,} rows have "
+            "the same: there is nothing to learn, name another target"
+        )
+    if task == "regression" and values is None:
+        raise SettingError(
+            "task",
+            f"must be classes for the target {name!r}, got regression: its values are no numbers",
+        )
+    if task is not None:
+        return task
+    if values is None:
+        if distinct > MANY and 2 * distinct > rows:
+            raise ValueError(
+                f"the target {name!r} must have fewer classes, has {distinct:,} different values "
+                f"in {rows:,} rows: name another column (--target), or insist on --task classes"
+            )
+        return "classes"
+    whole = bool((values == np.rint(values)).all())
+    many = distinct > MANY and distinct > MANY_SHARE * rows
+    task, other = ("classes", "regression") if whole and not many else ("regression", "classes")
+    is_clear = distinct <= FEW if whole else distinct > FEW
+    if not is_clear:
+        notes.append(
+            f"the target {name!r} has {distinct:,} distinct numbers and is taken for {task}: "
+            f"--task {other} takes it for {other}"
+        )
+    return task
 
 
 def arrays_of(data: Any, y: Any = None) -> dict[str, NDArray[Any]]:
-    """Return samples in memory as the arrays of an `.npz`; a `Dataset` keeps its test part.
-
-    `data` and `y` are as in `from_memory`, or `data` is a `Dataset` or a dict of arrays.
-    """
+    """Return samples as the arrays of an `.npz`: as in `from_memory`, a `Dataset`, or a dict."""
     if isinstance(data, Mapping):
         return {name: _array(values) for name, values in data.items()}
     if isinstance(data, Dataset):
@@ -243,7 +292,6 @@ def _declared(stream: IO[bytes]) -> int:
 
 
 def _part(arrays: Arrays, x: str, y: str, source: str) -> tuple[Tensor, NDArray[Any]]:
-    """Return inputs and targets of one part, checked."""
     inputs, targets = _inputs(array_in(arrays, x, source), x, source), array_in(arrays, y, source)
     if targets.shape != (len(inputs),) or targets.dtype.kind not in "iufU":
         raise ValueError(
@@ -280,11 +328,7 @@ def _check_finite(values: NDArray[Any], name: str, source: str) -> None:
 
 
 def class_name(value: float | str) -> str:
-    """Return the name of a class in an array.
-
-    >>> class_name(3), class_name(3.0), class_name("cat")
-    ('3', '3', 'cat')
-    """
+    """Return the name of a class in an array: "3" for 3 and 3.0."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

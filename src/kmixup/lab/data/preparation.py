@@ -1,107 +1,121 @@
-"""From samples to a data set: select, encode and scale.
-
-Everything is fitted to the training samples that are selected.
-"""
+"""From samples to a data set: encode and scale, fitted to the training samples only."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
-from kmixup.lab.data.dataset import Dataset, Holdout, Samples, normalise
-from kmixup.lab.data.scaling import fit
+from kmixup.lab.data.dataset import Dataset, Samples, normalise
 
+Scaling = Literal["paper", "standard", "minmax", "symmetric", "global", "cifar", "none"]
+SCALINGS: tuple[str, ...] = get_args(Scaling)
 
-class Extent(NamedTuple):
-    """The numbers of training samples, test samples and classes of a data set."""
-
-    train: int
-    test: int
-    classes: int
-
-    @classmethod
-    def of(cls, samples: Samples) -> Extent:
-        return cls(len(samples.x), len(samples.x_test), len(samples.classes))
-
-    def __str__(self) -> str:
-        return f"{self.train:,} training and {self.test:,} test samples of {self.classes} classes"
-
-
-class Selection(NamedTuple):
-    """Which samples to use: `limit`, `samples`, `seed` and `holdout` as in `load`."""
-
-    limit: int | None = None
-    samples: int | None = None
-    seed: int = 0
-    holdout: Holdout | None = None
-
-    def of(self, samples: Samples) -> Samples:
-        if self.samples is not None:
-            samples = samples.drawn(self.samples, self.seed)
-        return self.holdout.of(samples, self.limit) if self.holdout else samples.first(self.limit)
-
-    def in_words(self, extent: Extent, whole: Extent) -> str | None:
-        """Describe the part, or return None for all samples.
-
-        >>> Selection(limit=100).in_words(Extent(100, 50, 10), Extent(60000, 10000, 10))
-        'the first 100 of 60,000 training and 50 of 10,000 test samples'
-        >>> Selection(holdout=Holdout(0.2)).in_words(Extent(80, 20, 3), Extent(100, 50, 3))
-        '80 of 100 training samples, and 20 others of them in the place of the test part'
-        """
-        if extent == whole:
-            return None
-        some = f"{extent.train:,} of {whole.train:,} training"
-        if self.holdout is not None:
-            return (
-                f"{some} samples, and {extent.test:,} others of them in the place of the test part"
-            )
-        if self.samples is not None:
-            return f"{some} samples, drawn at random"
-        text = f"the first {some} and {extent.test:,} of {whole.test:,} test samples"
-        if extent.classes == whole.classes:
-            return text
-        return f"{text}, {extent.classes} of {whole.classes} classes"
+# Of CIFAR-10's channels, in [0, 1], as many public scripts have them. The deviations are means
+# over images of the deviation within an image, and so smaller than those over all pixels.
+CIFAR_MEAN, CIFAR_STD = (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)
+CHUNK = 4096  # samples turned into floats at a time
 
 
 def prepare(
-    name: str,
-    samples: Samples,
-    selection: Selection,
-    scaling: str,
-    rule: str,
-    whole: Extent | None = None,
+    name: str, samples: Samples, scaling: str, rule: str, part: str | None = None
 ) -> Dataset:
-    """Select samples, encode and scale them.
-
-    `rule` is what the scaling "paper" means for these data, and `whole` the extent of the whole
-    data set, by default that of the samples.
-    """
-    whole = whole or Extent.of(samples)
-    samples = selection.of(samples)
-    if samples.encoder is not None:
+    """Encode and scale samples; `rule` is what the scaling "paper" means for them."""
+    encoder = samples.encoder
+    if encoder is not None:
         samples = _encoded(samples)
+        encoder = samples.encoder
     elif samples.x.is_floating_point() and samples.x.dim() == 2:
         samples = impute(samples)
     pixel_range = (0.0, 255.0) if samples.x.dtype == torch.uint8 else None
     mean, std = fit(rule, samples.x, pixel_range)
-    if samples.encoder is not None:
-        if any(samples.encoder.binary):
+    if encoder is not None:
+        if any(encoder.binary):
             # a rare category would become large if it were scaled
-            binary = torch.tensor(samples.encoder.binary)
+            binary = torch.tensor(encoder.binary)
             mean, std = torch.where(binary, 0.0, mean), torch.where(binary, 1.0, std)
         for x in (samples.x, samples.x_test):
             check_representable(x, mean, std, samples.columns)
-    samples, target_mean, target_std = standardise(samples)
+    y, y_test, target_mean, target_std = samples.y, samples.y_test, 0.0, 1.0
+    if y.is_floating_point():
+        targets = y.double()
+        target_mean, target_std = float(targets.mean()), float(targets.std(correction=0))
+        if target_std == 0:
+            raise ValueError(
+                f"the targets of a regression must differ, all {len(y):,} training samples have "
+                f"{target_mean:g}: name another target"
+            )
+        y, y_test = (((t.double() - target_mean) / target_std).float() for t in (y, y_test))
     return Dataset(
-        name, samples.x, samples.y, samples.x_test, samples.y_test, samples.classes,
-        mean=mean, std=std, scaling=scaling, pixel_range=pixel_range,
-        part=selection.in_words(Extent.of(samples), whole), columns=samples.columns,
-        encoder=samples.encoder, target_mean=target_mean, target_std=target_std,
-        notes=samples.notes, split_by_seed=samples.split_by_seed,
+        name, samples.x, y, samples.x_test, y_test, samples.classes, mean=mean, std=std,
+        scaling=scaling, pixel_range=pixel_range, part=part, columns=samples.columns,
+        encoder=encoder, target_mean=target_mean, target_std=target_std, notes=samples.notes,
+        split_by_seed=samples.split_by_seed,
     )  # fmt: skip
+
+
+def fit(
+    scaling: str, x: Tensor, pixel_range: tuple[float, float] | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return `mean` and `std` of the map (x - mean) / std, from training inputs `(n, ...)`.
+
+    "standard" gives zero mean and unit variance, "minmax" the range [0, 1], "symmetric" the
+    range [-1, 1], and "none" changes nothing. Every column of a table and every channel of
+    images has its own map, but for "global": one mean and one standard deviation over all
+    values, so that columns keep their proportions. The range of pixels is `pixel_range`,
+    whatever values occur. A constant column is only shifted.
+
+    >>> fit("symmetric", torch.tensor([[2.0], [6.0]]))
+    (tensor([4.]), tensor([2.]))
+    """
+    if scaling == "none":
+        return torch.tensor(0.0), torch.tensor(1.0)
+    if scaling == "standard":
+        mean, std = _moments(x)
+    elif scaling == "cifar":
+        if pixel_range is None or x.shape[1] != len(CIFAR_MEAN):
+            raise ValueError(
+                "scaling cifar is for images with three channels, got inputs of the shape "
+                f"{tuple(x.shape[1:])}: use standard"
+            )
+        mean, std = (255 * torch.tensor(each).view(-1, 1, 1) for each in (CIFAR_MEAN, CIFAR_STD))
+    elif scaling == "global":
+        mean, std = (moment.squeeze() for moment in _moments(x.flatten(1).unsqueeze(1)))
+    else:
+        axes = [0, *range(2, x.dim())]
+        if pixel_range is None:
+            low, high = x.amin(axes, keepdim=True)[0], x.amax(axes, keepdim=True)[0]
+        else:
+            low, high = map(torch.tensor, pixel_range)
+        mean, std = low, high - low
+        if scaling == "symmetric":
+            mean, std = (low + high) / 2, (high - low) / 2
+    precision = torch.float64 if x.dtype == torch.float64 else torch.float32
+    varies = std > 1e-14 * mean.abs()
+    return mean.to(precision), torch.where(varies, std, 1.0).to(precision)
+
+
+def _moments(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return mean and standard deviation per column `(d,)`, or per channel `(c, 1, 1)`.
+
+    Each chunk's moments are taken in float32, unless inputs are float64 or too large for it,
+    and put together in float64.
+    """
+    axes = [0, *range(2, x.dim())]
+    chunks = x.split(CHUNK)
+    weight = torch.tensor([len(chunk) for chunk in chunks], dtype=torch.float64) / len(x)
+    weight = weight.view(-1, *[1] * (x.dim() - 1))
+    exact = x.dtype == torch.float64
+    pairs = [
+        torch.var_mean(c if exact else c.float(), axes, correction=0, keepdim=True) for c in chunks
+    ]
+    variances, means = (torch.cat(moment).double() for moment in zip(*pairs, strict=True))
+    if not exact and not bool(variances.isfinite().all()):
+        return _moments(x.double())
+    mean = (weight * means).sum(0)
+    return mean, (weight * (variances + (means - mean).square())).sum(0).sqrt()
 
 
 def check_representable(x: Tensor, mean: Tensor, std: Tensor, columns: tuple[str, ...]) -> None:
@@ -117,10 +131,7 @@ def check_representable(x: Tensor, mean: Tensor, std: Tensor, columns: tuple[str
 
 
 def impute(samples: Samples) -> Samples:
-    """Fill missing values with the median of their column over the training part.
-
-    A column without any value there becomes 0.
-    """
+    """Fill missing values with their column's training median, or 0 where it has no value."""
     parts = (samples.x, samples.x_test)
     if not any(x.isnan().any() for x in parts):
         return samples
@@ -129,33 +140,11 @@ def impute(samples: Samples) -> Samples:
     return replace(samples, x=x, x_test=x_test)
 
 
-def standardise(samples: Samples) -> tuple[Samples, float, float]:
-    """Scale the targets of a regression to mean 0 and standard deviation 1 in the training part.
-
-    Returns the samples, and the mean and the deviation that were taken out.
-    """
-    if not samples.y.is_floating_point():
-        return samples, 0.0, 1.0
-    training = samples.y.double()
-    mean, std = float(training.mean()), float(training.std(correction=0))
-    if std == 0:
-        raise ValueError(
-            f"the targets of a regression must differ, all {len(training):,} training samples have "
-            f"{mean:g}: name another target"
-        )
-    y, y_test = (((part.double() - mean) / std).float() for part in (samples.y, samples.y_test))
-    return replace(samples, y=y, y_test=y_test), mean, std
-
-
 def _encoded(samples: Samples) -> Samples:
     """Return the rows of a table as inputs, with an encoder that is fitted to the training rows."""
     assert samples.encoder is not None
     train, test = (samples.frame.iloc[rows.numpy()] for rows in (samples.x, samples.x_test))
     encoder = samples.encoder.fit(train)
-    remarks = {
-        name: f"{count:,} test rows have another category"
-        for name, count in encoder.unseen(test).items()
-    }
     x, x_test = (torch.from_numpy(encoder.encode(part)) for part in (train, test))
-    encoder = encoder.with_remarks(remarks)
+    encoder = encoder.remarked(test)
     return replace(samples, x=x, x_test=x_test, encoder=encoder, columns=encoder.names)

@@ -3,8 +3,7 @@
 A clip at 16 kHz is padded with silence, or cut, to 16,000 samples within [-1, 1]. A
 short-time Fourier transform with a centred Hann window of 320 samples (20 ms) every 160
 (10 ms) gives 161 frequencies at 101 times. The lowest frequency, 0 Hz, is left out: it holds
-the offset of the microphone and no speech. A magnitude m becomes log(1 + m). Spectrograms are
-computed once and kept in the cache folder.
+the offset of the microphone and no speech. A magnitude m becomes log(1 + m).
 """
 
 from __future__ import annotations
@@ -33,8 +32,7 @@ CHUNK = 512  # clips transformed at a time
 def read_speech_commands(folder: Path, limit: int | None, cache: Path) -> Samples:
     """Read the official split; clips of `validation_list.txt` are left out of both parts."""
     clips, classes = labelled(folder, [".wav"])
-    tested = _listed(folder / "testing_list.txt")
-    held_out = tested | _listed(folder / "validation_list.txt")
+    tested, validated = (_listed(folder / f"{part}_list.txt") for part in ("testing", "validation"))
     by_name = {f"{path.parent.name}/{path.name}": (path, label) for path, label in clips}
     if absent := sorted(tested - by_name.keys()):
         raise ValueError(
@@ -43,23 +41,28 @@ def read_speech_commands(folder: Path, limit: int | None, cache: Path) -> Sample
         )
     train, test = (
         in_turn([by_name[name] for name in by_name if name in part])[:limit]
-        for part in (by_name.keys() - held_out, tested)
+        for part in (by_name.keys() - tested - validated, tested)
     )
     if not train or not test:
         raise ValueError(
             f"{folder} must have clips to train and to test on, has {len(train)} and {len(test)}"
         )
-    x, y = _spectrograms(train, cache)
-    return Samples(x, y, classes, *_spectrograms(test, cache))
+    return Samples(*_read(train, cache), classes, *_read(test, cache))
 
 
 def read_clips(folder: Path, cache: Path) -> Samples:
     """Read any folder of `label/*.wav`."""
     clips, classes = labelled(folder, [".wav"])
-    return Samples(*_spectrograms(clips, cache), classes)
+    return Samples(*_read(clips, cache), classes)
 
 
-def _spectrograms(clips: Labelled, cache: Path) -> tuple[Tensor, Tensor]:
+def _listed(path: Path) -> set[str]:
+    if not path.is_file():
+        raise ValueError(f"{path} must list the clips of its part, one in a line, is not there")
+    return {line for line in read_lines(path) if line}
+
+
+def _read(clips: Labelled, cache: Path) -> tuple[Tensor, Tensor]:
     x = spectrograms([path for path, _ in clips], cache=cache)
     return x, torch.tensor([label for _, label in clips])
 
@@ -70,7 +73,11 @@ def spectrograms(paths: Sequence[Path], *, cache: Path) -> Tensor:
     The file's name is a hash of the clips' paths, sizes and times of change, and of the
     settings, so clips that change are computed again, and so is a file whose checksum is wrong.
     """
-    file = cache / "spectrograms" / f"{_key(paths)}.npy"
+    key = hashlib.sha256(repr((RATE, WINDOW, HOP, "hann", "log1p")).encode())
+    for path in paths:
+        stat = path.stat()
+        key.update(repr((str(path.resolve()), stat.st_size, stat.st_mtime_ns)).encode())
+    file = cache / "spectrograms" / f"{key.hexdigest()[:32]}.npy"
     seal = file.with_suffix(".sha256")
     file.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(file.with_suffix(".lock")):
@@ -93,14 +100,9 @@ def _write(paths: Sequence[Path], stream: IO[bytes]) -> None:
 
 def log_spectrogram(waves: Tensor) -> Tensor:
     """Transform waves `(n, 16000)` within [-1, 1] to `(n, 1, 160, 101)`."""
+    window = torch.hann_window(WINDOW)
     transform = torch.stft(
-        waves,
-        n_fft=WINDOW,
-        hop_length=HOP,
-        window=torch.hann_window(WINDOW),
-        center=True,
-        pad_mode="constant",
-        return_complex=True,
+        waves, WINDOW, HOP, window=window, center=True, pad_mode="constant", return_complex=True
     )
     return transform[:, 1:].abs().log1p().unsqueeze(1)
 
@@ -124,17 +126,3 @@ def read_wav(path: Path) -> NDArray[np.float32]:
     second = np.zeros(RATE, np.float32)
     second[: len(wave)] = wave[:RATE] / np.float32(1 << 15)
     return second
-
-
-def _key(paths: Sequence[Path]) -> str:
-    digest = hashlib.sha256(repr((RATE, WINDOW, HOP, "hann", "log1p")).encode())
-    for path in paths:
-        stat = path.stat()
-        digest.update(repr((str(path.resolve()), stat.st_size, stat.st_mtime_ns)).encode())
-    return digest.hexdigest()[:32]
-
-
-def _listed(path: Path) -> set[str]:
-    if not path.is_file():
-        raise ValueError(f"{path} must list the clips of its part, one in a line, is not there")
-    return {line for line in read_lines(path) if line}

@@ -30,9 +30,8 @@ from kmixup.columns import (
     label,
 )
 from kmixup.lab.checks import SettingError
-from kmixup.lab.data.dataset import Dataset, Samples
-from kmixup.lab.data.own import OwnOptions
-from kmixup.lab.data.targets import Task, decide
+from kmixup.lab.data.dataset import Dataset, Samples, Task
+from kmixup.lab.data.own import OwnOptions, decide
 from kmixup.lab.files import check_expansion, check_regular, parsing
 from kmixup.lab.formatting import TextTable, count
 
@@ -59,8 +58,8 @@ class Table:
 def read_table(path: Path, *, as_text: Sequence[str] | None = None) -> Table:
     """Read a table with a header.
 
-    In text files, pandas finds the types of all columns but those in `as_text`, which are
-    read as they are written; by default this is every column that may be the target.
+    In text files, columns in `as_text` are read as they are written; by default these are all
+    that may be the target.
     """
     check_regular(path)
     suffix = path.suffix.lower()
@@ -81,16 +80,12 @@ def read_table(path: Path, *, as_text: Sequence[str] | None = None) -> Table:
 
 
 def table_of(frame: pd.DataFrame, source: str) -> Table:
-    """Return a data frame as a table."""
     frame = frame.set_axis(_header([str(name) for name in frame.columns], source), axis=1)
     return Table(frame.reset_index(drop=True), source)
 
 
 def samples_of(table: Table, options: OwnOptions, y: Any = None) -> Samples:
-    """Return the samples of a table, without rows that have no target.
-
-    The targets are `y`, or else a column of the table.
-    """
+    """Return the samples of a table that have a target, which is `y` or else a column."""
     frame, notes = table.frame, list(table.notes)
     if y is None:
         target = target_name(table, options.target, notes)
@@ -145,27 +140,17 @@ def named(source: str, remedy: str = "") -> Iterator[None]:
 def column_report(data: Dataset) -> str:
     """Return notes on the reading, and a row for every column that is not just a number."""
     lines = list(data.notes)
-    if data.encoder is not None:
-        rows = [
-            row
-            for column, row in zip(data.encoder.columns, data.encoder.report(), strict=True)
-            if not column.is_plain
-        ]
-        if rows:
-            lines.append(TextTable(list(REPORT_HEAD), rows).aligned())
-        plain = len(data.encoder.columns) - len(rows)
-        if rows and plain:
+    columns = () if data.encoder is None else data.encoder.columns
+    if rows := [column.report() for column in columns if not column.is_plain]:
+        lines.append(TextTable(list(REPORT_HEAD), rows).aligned())
+        if plain := len(columns) - len(rows):
             verb = "is a number" if plain == 1 else "are numbers"
             lines.append(f"{count(plain, 'other column')} {verb}")
     return "\n".join(lines)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Suggest known names like a name, in any case of letters, or else list the first ones.
-
-    >>> did_you_mean("tumor", ["age", "Tumour"]), did_you_mean("x", ["age", "Tumour"])
-    ("did you mean 'Tumour'?", 'there are age, Tumour')
-    """
+    """Suggest known names like a name, in any case of letters, or else list the first ones."""
     names = list(known)
     lower = {each.lower(): each for each in reversed(names)}
     if close := get_close_matches(name.lower(), lower, n=3):
@@ -201,7 +186,6 @@ def _read_text(path: Path, as_text: Sequence[str] | None) -> Table:
         skipinitialspace=True,
         low_memory=False,
     )
-    empty = (frame.isna() | (frame == "")).all(axis=1)
     notes = []
     if encoding in ("cp1252", "latin-1"):
         notes.append(f"the file is not UTF-8 and is read as {encoding}, Western European")
@@ -210,8 +194,8 @@ def _read_text(path: Path, as_text: Sequence[str] | None) -> Table:
             f"the first line is taken for the names of the columns, and has the number {value}: "
             "if it is a row like the others, write a line of names above it"
         )
-    frame = frame[~empty].reset_index(drop=True)
-    return Table(frame, str(path), delimiter, tuple(notes))
+    empty = (frame.isna() | (frame == "")).all(axis=1)
+    return Table(frame[~empty].reset_index(drop=True), str(path), delimiter, tuple(notes))
 
 
 def _decode(path: Path) -> tuple[str, str]:
@@ -269,11 +253,7 @@ def _check_rows(path: Path, text: str, delimiter: str, width: int) -> None:
 
 
 def _value_in(header: Sequence[str]) -> str | None:
-    """Return a number among the names that is no name; columns may be numbered, in order.
-
-    >>> _value_in(["5.1", "3.5", "setosa"]), _value_in(["0", "1", "2", "y"])
-    ('5.1', None)
-    """
+    """Return a number among the names that is no name; columns may be numbered, in order."""
     numbers = [name for name in header if re.fullmatch(r"[+-]?[\d.,]*\d([eE][+-]?\d+)?", name)]
     whole = [int(name) for name in numbers if name.isdecimal()]
     if len(whole) == len(numbers) and whole == sorted(set(whole)):
@@ -290,7 +270,6 @@ def _excel_size(path: Path) -> int:
 
 
 def _read_excel(path: Path) -> pd.DataFrame:
-    """Read the first sheet."""
     return pd.read_excel(path, keep_default_na=False, na_values=[""]).dropna(how="all")
 
 
@@ -353,10 +332,7 @@ def target_name(table: Table, target: str | None, notes: list[str]) -> str:
 def infer_target(
     cells: pd.Series, name: str, task: Task | None, delimiter: str, notes: list[str]
 ) -> Column:
-    """Infer from all cells whether a target is classes or numbers, with notes on a guess.
-
-    Returns a column of kind "category" with its classes, or of kind "number".
-    """
+    """Return a target as a column of kind "category" with its classes, or of kind "number"."""
     text = _as_text(cells)
     blank = text.str.lower().isin(BLANKS)
     form, numbers = infer(text.rename(name), delimiter=delimiter).form, None
@@ -372,10 +348,8 @@ def infer_target(
         notes.append(f"{len(text) - rows:,} rows without a {name!r} are left out")
     classes = tuple(sorted(text[present].unique()))
     distinct = None if numbers is None else np.unique(numbers[present])
-    decision = decide(distinct, distinct=len(classes), rows=rows, task=task, name=name)
-    if decision.note:
-        notes.append(decision.note)
-    if decision.task == "classes":
+    task = decide(distinct, distinct=len(classes), rows=rows, task=task, name=name, notes=notes)
+    if task == "classes":
         return Column(name, "category", "", classes)
     if form != POINT:
         notes.append(f"the numbers of the target {name!r} are read like {form}")

@@ -29,7 +29,7 @@ Points = tuple[Tensor, Tensor]
 
 def one_ring(n: int, generator: Generator) -> Points:
     """A disc (class 0) and a ring around it (class 1), each uniform in area."""
-    y = _balanced(n, generator)
+    y = torch.randperm(n, generator=generator) % 2
     ring = y == 1
     low = torch.where(ring, RING[0], 0.0).double()
     high = torch.where(ring, RING[1], DISC).double()
@@ -47,7 +47,7 @@ def four_bars(n: int, generator: Generator) -> Points:
 
 def swiss_roll(n: int, generator: Generator) -> Points:
     """Two interleaved spiral arms, half a turn apart, with a little noise."""
-    y = _balanced(n, generator)
+    y = torch.randperm(n, generator=generator) % 2
     low, high = TURN
     t = (low**2 + _uniform(n, generator) * (high**2 - low**2)).sqrt()
     noise = torch.randn(n, 2, generator=generator, dtype=torch.float64)
@@ -62,11 +62,7 @@ DRAW: dict[str, Callable[[int, Generator], Points]] = {
 
 
 def draw(name: str, *, size: int | None = None, seed: int = 0) -> Samples:
-    """`size` training points of the toy called `name`, and as many to test on.
-
-    >>> draw("four-bars", size=8, seed=1).x.shape
-    torch.Size([8, 2])
-    """
+    """Draw `size` training points of a toy, and as many to test on."""
     size = SIZE[name] if size is None else size
     if size < 4:
         raise ValueError(f"size must be at least 4, one point of every bar, got {size}")
@@ -86,20 +82,15 @@ def noise(
     generator = Generator().manual_seed(0)
     if pixels:
         x = torch.randint(256, (n, *shape), dtype=torch.uint8, generator=generator)
+        mean, std, scaling, pixel_range = 127.5, 127.5, "symmetric", (0.0, 255.0)
     else:
         x = torch.randn((n, *shape), generator=generator)
+        mean, std, scaling, pixel_range = 0.0, 1.0, "none", None
     y = torch.randint(classes, (n,), generator=generator)
-    middle = 127.5 if pixels else 0.0
     return Dataset(
-        name, x, y, x[:test], y[:test], tuple(map(str, range(classes))),
-        mean=torch.tensor(middle), std=torch.tensor(middle or 1.0),
-        scaling="symmetric" if pixels else "none",
-        pixel_range=(0.0, 255.0) if pixels else None,
+        name, x, y, x[:test], y[:test], tuple(map(str, range(classes))), torch.tensor(mean),
+        torch.tensor(std), scaling, pixel_range,
     )  # fmt: skip
-
-
-def _balanced(n: int, generator: Generator) -> Tensor:
-    return torch.randperm(n, generator=generator) % 2
 
 
 def _uniform(n: int, generator: Generator) -> Tensor:

@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from kmixup.lab.checks import SettingError, check_whole
-from kmixup.lab.data import ENTRIES, Holdout, load
-from kmixup.lab.data.targets import Task
+from kmixup.lab.data import ENTRIES, Holdout, Task, load
 from kmixup.lab.evaluate.scores import Measure
 from kmixup.lab.experiments.budget import FinalTest, Run, choose, final_trials, validation_error
 from kmixup.lab.experiments.rows import Row, measure_of

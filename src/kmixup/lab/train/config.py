@@ -18,8 +18,7 @@ from cyclopts import Group, Parameter
 
 from kmixup.coefficient import Beta
 from kmixup.lab.checks import SettingError, check_choice, check_whole, known_settings
-from kmixup.lab.data import Scaling
-from kmixup.lab.data.targets import Task
+from kmixup.lab.data import Scaling, Task
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.evaluate.tasks import CLASS_WEIGHTS, ClassWeights
 from kmixup.lab.models import MANIFOLD_LAYERS

@@ -1,20 +1,30 @@
-"""Image files of data sets, and images of your own."""
+"""Published data sets in their original formats."""
 
 import gzip
-import os
 import pickle
+import re
 import struct
 import tracemalloc
 
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 from scipy.io import savemat
 
 from kmixup.lab import files
-from kmixup.lab.data import images, load
-from kmixup.lab.data.images import read_cifar, read_idx, read_images, read_svhn
+from kmixup.lab.data import ENTRIES, load
+from kmixup.lab.data.catalogue import Request
+from kmixup.lab.data.dataset import Samples
+from kmixup.lab.data.formats import (
+    read_abalone,
+    read_arrhythmia,
+    read_bundled,
+    read_cifar,
+    read_idx,
+    read_phishing,
+    read_svhn,
+)
+from kmixup.lab.data.preparation import impute
 
 RNG = np.random.default_rng(0)
 
@@ -55,10 +65,7 @@ def unpacked(change):
         (unpacked(lambda raw: raw[:-1]), r"3920 bytes after its header, .* has 3919"),
         (unpacked(lambda raw: raw + b"0"), r"3920 bytes after its header, .* has more"),
         (unpacked(lambda raw: b""), "starts with nothing"),
-        (
-            unpacked(lambda raw: b"\0\0\x08\x01" + raw[4:]),
-            r"00000803\), starts with 00000801",
-        ),
+        (unpacked(lambda raw: b"\0\0\x08\x01" + raw[4:]), r"00000803\), starts with 00000801"),
     ],
 )
 def test_a_damaged_idx_is_named(idx, change, message):
@@ -184,129 +191,136 @@ def test_the_real_mnist_is_whole(real):
     assert float(2 * x.var(0).sum()) == pytest.approx(105, rel=0.01)
 
 
-def test_the_first_real_batch_of_cifar_10_serves_a_limit(real):
-    data = load("cifar10", limit=10_000)
-    assert data.part == "the first 10,000 of 50,000 training and 10,000 of 10,000 test samples"
-    assert data.y_test.bincount().tolist() == [1000] * 10
-    assert data.classes[0] == "airplane"
-    assert (data.mean / 255).flatten().tolist() == pytest.approx([0.491, 0.482, 0.447], abs=0.005)
+@pytest.mark.parametrize(
+    ("name", "limit", "part", "classes", "first"),
+    [
+        ("cifar10", 10_000, "50,000 training and 10,000 of 10,000 test samples", 10, "airplane"),
+        ("cifar100", 500, "50,000 training and 500 of 10,000 test samples", 91, "apple"),
+        ("svhn", 2000, "73,257 training and 500 of 26,032 test samples", 10, "0"),
+    ],
+)
+def test_the_real_samples_of_images_serve_a_limit(real, name, limit, part, classes, first):
+    data = load(name, limit=limit)
+    assert data.part == f"the first {limit:,} of {part}"
+    assert len(data.y_train.unique()) >= classes
+    assert (data.num_classes, data.classes[0]) == (ENTRIES[name].classes, first)
+    if name == "cifar10":
+        assert data.y_test.bincount().tolist() == [1000] * 10
+        mean = (data.mean / 255).flatten().tolist()
+        assert mean == pytest.approx([0.491, 0.482, 0.447], abs=0.005)
 
 
-def test_the_real_sample_of_cifar_100_has_fine_labels(real):
-    data = load("cifar100", limit=500)
-    assert (len(data.x_train), len(data.x_test), data.num_classes) == (500, 500, 100)
-    assert len(data.y_train.unique()) > 90
-    assert data.classes[:2] == ("apple", "aquarium_fish")
+ABALONE = "M,0.455,0.365,0.095,0.514,0.2245,0.101,0.15,15\nI,0.3,0.2,0.1,0.2,0.1,0.05,0.07,7\n"
+NAN = float("nan")
 
 
-def test_the_real_sample_of_svhn_reads(real):
-    data = load("svhn", limit=2000)
-    assert (len(data.x_train), len(data.x_test)) == (2000, 500)
-    assert set(data.y_train.tolist()) == set(range(10))
-
-
-def write_image(path, colour, size=(64, 64)):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    mode = "L" if isinstance(colour, int) else "RGB"
-    Image.new(mode, size, colour).save(path)
+def write(tmp_path, text):
+    path = tmp_path / "some.data"
+    path.write_text(text)
     return path
 
 
-def test_images_keep_their_pixels(tmp_path):
-    pixels = np.random.default_rng(0).integers(256, size=(5, 7, 3), dtype=np.uint8)
-    Image.fromarray(pixels).save(tmp_path / "a.png")
-    x = read_images([tmp_path / "a.png"])
-    assert np.array_equal(x[0].permute(1, 2, 0).numpy(), pixels)
+def arff(rows, columns=31):
+    attributes = "".join(f"@attribute a{i} {{-1,0,1}}\r\n" for i in range(columns))
+    return f"@relation phishing\r\n\r\n{attributes}\r\n@data\r\n" + "\r\n".join(rows)
 
 
-def test_grey_images_have_one_channel_and_one_in_colour_makes_all_three(tmp_path):
-    grey = [write_image(tmp_path / f"{i}.png", i) for i in range(3)]
-    assert read_images(grey).shape == (3, 1, 64, 64)
-    assert read_images([*grey, write_image(tmp_path / "c.png", (1, 2, 3))]).shape[1] == 3
+def arrhythmia(*labels):
+    return "".join(",".join(["1", "?", *["2.5"] * 277, str(label)]) + "\n" for label in labels)
 
 
-def test_more_than_eight_bits_a_channel_are_rejected(tmp_path):
-    Image.fromarray(np.arange(16, dtype=np.uint16).reshape(4, 4) * 1000).save(tmp_path / "a.png")
-    with pytest.raises(ValueError, match="must have 8 bits a channel, has Pillow's mode I;16:"):
-        read_images([tmp_path / "a.png"])
+def test_iris_and_cancer_have_the_published_size():
+    iris, cancer = read_bundled("iris"), read_bundled("cancer")
+    assert (iris.x.shape, iris.y.bincount().tolist()) == ((150, 4), [50, 50, 50])
+    assert (cancer.x.shape, cancer.y.bincount().tolist()) == ((569, 30), [212, 357])
+    assert cancer.classes == ("malignant", "benign")
 
 
-def test_an_image_of_too_many_pixels_is_refused_by_its_header(tmp_path, monkeypatch):
-    path = write_image(tmp_path / "a.png", 5, (100, 50))
-    monkeypatch.setattr("kmixup.lab.data.images.PIXELS", 4999)
-    monkeypatch.setattr(Image.Image, "convert", lambda *a: pytest.fail("it was decoded"))
-    with pytest.raises(ValueError, match=r"a\.png must have at most 4,999 pixels, .* \(100×50\)"):
-        read_images([path])
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
-    with pytest.raises(ValueError, match=r"must have at most 4,999 pixels, .* decompression bomb"):
-        read_images([path])
+def test_abalone_has_rings_as_classes_and_sex_as_one_column_or_three(tmp_path):
+    path = write(tmp_path, ABALONE)
+    ordinal, one_hot = read_abalone(path, ordinal=True), read_abalone(path, ordinal=False)
+    assert ordinal.classes == ("7", "15")
+    assert ordinal.y.tolist() == [1, 0]
+    assert ordinal.x[:, 0].tolist() == [1, 2]
+    assert one_hot.x[:, :3].tolist() == [[0, 1, 0], [0, 0, 1]]
+    assert torch.equal(one_hot.x[:, 3:], ordinal.x[:, 1:])
 
 
-def test_many_images_that_unpack_to_far_more_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "ROOM", 1 << 20)
-    paths = [write_image(tmp_path / f"{i}.png", 5, (500, 500)) for i in range(6)]
-    assert len(read_images(paths[:1])) == 1
-    with pytest.raises(ValueError, match="must not unpack to more than 100 times its size"):
-        read_images(paths)
-    assert len(read_images(paths, resize=(4, 4))) == 6
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("I,", "X,", "must have one of F, M, I, row 2 has 'X'"),
+        (ABALONE[-25:], "", "must have 9 values in a row, row 2 has 3"),
+        (ABALONE, "\n", "must have 9 values in a row, row 1 has 0"),
+        (",15\n", ",1.5\n", r"must end a row in a whole number, row 1 has '1\.5'"),
+        *[
+            ("0.365", cell, f"must hold finite numbers, row 1 has '{re.escape(cell)}'")
+            for cell in ("0.x65", "inf", "-Infinity", "nan", "1e39", "?")
+        ],
+    ],
+)
+def test_a_row_that_cannot_be_read_is_named(tmp_path, old, new, message):
+    with pytest.raises(ValueError, match=message):
+        read_abalone(write(tmp_path, ABALONE.replace(old, new)), ordinal=True)
 
 
-def test_several_sizes_are_named_with_the_remedy(tmp_path):
-    sizes = [(8, 6), (8, 6), (8, 6), (5, 7), (5, 7), (3, 3)]
-    paths = [write_image(tmp_path / f"{i}.png", i, size) for i, size in enumerate(sizes)]
-    with pytest.raises(
-        ValueError,
-        match=r"3\.png must be 8×6 as the others, is 5×7; there are images of 8×6 \(3\), "
-        r"5×7 \(2\), 3×3 \(1\): stretch .* --resize 6x8, resize=\(6, 8\)",
-    ):
-        read_images(paths)
+def test_only_a_question_mark_is_a_missing_value(tmp_path):
+    table = read_arrhythmia(write(tmp_path, arrhythmia(1, 16, 1)))
+    assert table.x.shape == (3, 279)
+    assert table.x[:, 1].isnan().all()
+    assert not table.x[:, 2:].isnan().any()
+    assert table.classes == ("1", "16")
+    with pytest.raises(ValueError, match="must hold finite numbers, row 2 has 'nan'"):
+        read_arrhythmia(write(tmp_path, arrhythmia(1) + arrhythmia(2).replace("?", "nan")))
 
 
-def test_more_than_five_sizes_are_summed_up(tmp_path):
-    paths = [write_image(tmp_path / f"{i}.png", i, (i + 1, 1)) for i in range(8)]
-    (tmp_path / "9.png").write_bytes(b"broken")
-    with pytest.raises(ValueError, match=r"1×1 \(1\), .* 5×1 \(1\) and 3 other sizes: stretch"):
-        read_images([*paths, tmp_path / "9.png"])
+def test_missing_values_take_the_training_median_of_their_column():
+    train = torch.tensor([[1.0, NAN], [2.0, NAN], [9.0, NAN], [NAN, NAN]])
+    test = torch.tensor([[NAN, 5.0], [100.0, NAN]])
+    parts = impute(Samples(train, torch.zeros(4), ("a",), test, torch.zeros(2)))
+    assert parts.x.tolist() == [[1, 0], [2, 0], [9, 0], [2, 0]]
+    assert parts.x_test.tolist() == [[2, 5], [100, 0]]
 
 
-def test_images_are_stretched_on_request_to_height_and_width(tmp_path):
-    paths = [write_image(tmp_path / f"{i}.png", 40 * i, (8 + i, 6)) for i in range(3)]
-    x = read_images(paths, resize=(4, 5))
-    assert x.shape == (3, 1, 4, 5)
-    assert x[:, 0, 2, 2].tolist() == [0, 40, 80]
+def test_phishing_reads_rows_of_an_arff_without_a_last_line_end(tmp_path):
+    rows = [",".join(["1"] * 30 + ["-1"]), ",".join(["0"] * 30 + ["1"])]
+    table = read_phishing(write(tmp_path, arff(rows)))
+    assert table.x.tolist() == [[1.0] * 30, [0.0] * 30]
+    assert (table.y.tolist(), table.classes) == ([0, 1], ("-1", "1"))
 
 
-def test_a_stretched_image_keeps_its_picture(tmp_path):
-    ramp = np.repeat(np.arange(0, 256, 8, dtype=np.uint8)[None], 32, 0)
-    Image.fromarray(ramp).save(tmp_path / "a.png")
-    row = read_images([tmp_path / "a.png"], resize=(16, 16))[0, 0, 8].tolist()
-    assert row == sorted(row)
-    assert row[8] == pytest.approx(132, abs=4)
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (arff([",".join(["2"] * 31)]), "could not be read: 2 value not in"),
+        (arff(["1,1"]), "could not be read"),
+        ("@relation phishing\n", "could not be read"),
+        ("@attribute age numeric\n@data\n1\n", "have 31 attributes, has 1"),
+        (arff([",".join(["1"] * 5)], columns=5), "have 31 attributes, has 5"),
+    ],
+)
+def test_an_arff_of_something_else_is_named(tmp_path, text, message):
+    with pytest.raises(ValueError, match=rf"some\.data must .*{message}"):
+        read_phishing(write(tmp_path, text))
 
 
-def test_a_size_below_one_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"resize must be a height and a width of 1 or more, got"):
-        read_images([], resize=(0, 5))
-
-
-def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "a.png")
-    with pytest.raises(ValueError, match=r"a\.png must be an ordinary file, is a named pipe"):
-        read_images([tmp_path / "a.png"])
-
-
-EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 4 4\n%%EndComments\nshowpage\n"
-
-
-def test_an_eps_called_png_is_not_given_to_ghostscript(tmp_path, monkeypatch):
-    monkeypatch.setattr("PIL.EpsImagePlugin.Ghostscript", lambda *a, **k: pytest.fail("started"))
-    (tmp_path / "1.png").write_bytes(EPS)
-    with pytest.raises(ValueError, match=r"1\.png must be a whole image in PNG, JPEG, BMP"):
-        read_images([tmp_path / "1.png"])
-
-
-@pytest.mark.parametrize("suffix", sorted(images.SUFFIXES))
-def test_every_allowed_format_is_read(tmp_path, suffix):
-    path = tmp_path / f"a{suffix}"
-    Image.new("RGB", (5, 4), (200, 10, 10)).save(path)
-    assert read_images([path]).shape == (1, 3, 4, 5)
+@pytest.mark.parametrize(
+    ("name", "shape", "classes", "missing", "distance"),
+    [
+        ("abalone", (4177, 8), 28, 0, pytest.approx(1.96, abs=0.005)),
+        ("arrhythmia", (452, 279), 13, 408, pytest.approx(8.9e4, abs=500)),
+        ("phishing", (11055, 30), 2, 0, pytest.approx(34.675, abs=0.005)),
+    ],
+)
+def test_the_real_tables_have_the_mean_squared_distance_of_the_papers_xi(
+    real, name, shape, classes, missing, distance
+):
+    (file,) = ENTRIES[name].files
+    raw = ENTRIES[name].read(Request((real / "uci" / file,), None, "paper", 0, None))
+    assert (raw.x.shape, len(raw.classes), int(raw.x.isnan().sum())) == (shape, classes, missing)
+    data = load(name)
+    x = torch.cat([data.x_train, data.x_test])
+    assert float(2 * x.double().var(0).sum()) == distance
+    assert (data.part, data.scaling) == (None, "paper")
+    assert torch.equal(data.normalise(data.x_train), data.x_train)
+    assert x.isfinite().all()
