@@ -10,8 +10,7 @@ a = 1 - lam with lam from Beta(alpha + 1, alpha). To second order in a the loss 
     R3 = E[a²] / 2 · mean (h'(f(x_i)) - y_i) v·∇²f(x_i) v.
 
 This needs only two derivatives of t → f(x_i + t v), never a Hessian. At a fixed a the remainder
-falls like a³; its average over lam does not become small against E[a²], however small alpha is
-(`docs/evidence/theory.md`).
+falls like a³; its average over lam does not become small against E[a²], however small alpha is.
 """
 
 from __future__ import annotations
@@ -38,11 +37,8 @@ PAIRS = 1 << 12  # pairs of points that go through the network at a time
 class Expansion:
     """Taylor coefficients of the loss in a = 1 - lam. Returned by `expand`.
 
-    Attributes:
-        standard: the loss without mixing.
-        r1: R1 / E[a].
-        r2: R2 / E[a²].
-        r3: R3 / E[a²].
+    They are the loss without mixing, `standard`, and `r1` = R1 / E[a], `r2` = R2 / E[a²] and
+    `r3` = R3 / E[a²].
     """
 
     standard: float
@@ -122,7 +118,7 @@ def remainder(
 ) -> Array:
     """Return the loss at each fixed `a` minus its expansion. Use float64 throughout.
 
-    The arguments are those of `interpolated_loss`. A constant function has no remainder:
+    The arguments are those of `interpolated_loss`.
 
     >>> from kmixup.theory import matching_distributions
     >>> X, y = torch.arange(8.0)[:, None], torch.arange(8) % 2
@@ -144,9 +140,8 @@ def relative_remainder(
 ) -> Array:
     """Return the mean remainder over lam, divided by E[(1 - lam)²], for every `alpha`.
 
-    lam is from Beta(alpha + 1, alpha). The mean is a Gauss-Jacobi quadrature with so many
-    `nodes`. At alpha = 0 it is the limit, 2 ∫ remainder(a) / a da. The other arguments are those
-    of `expand`. A constant function has no remainder:
+    lam is from Beta(alpha + 1, alpha). At alpha = 0 the result is the limit, 2 ∫ remainder(a) / a
+    da. `nodes` are those of the Gauss-Jacobi quadrature; the other arguments are those of `expand`.
 
     >>> from kmixup.theory import matching_distributions
     >>> X, y = torch.arange(8.0)[:, None], torch.arange(8) % 2
