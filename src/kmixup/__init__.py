@@ -21,7 +21,7 @@ from kmixup.mixer import Mixer, Mixing
 from kmixup.wrappers.clean import WithClean
 from kmixup.wrappers.hidden import HiddenMixup
 from kmixup.wrappers.memory import Memory
-from kmixup.wrappers.wrapper import Wrapper
+from kmixup.wrappers.wrapper import Sometimes, Wrapper
 
 if TYPE_CHECKING:
     from kmixup.inspection import Inspection, inspect
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from kmixup.vicinal import vicinal_dataset
     from kmixup.wrappers.choice import Choice
     from kmixup.wrappers.prefetch import Prefetch
-    from kmixup.wrappers.sometimes import Sometimes
 
 __version__ = "0.2.0"
 
@@ -115,7 +114,6 @@ _LAZY = {
     "ResizeMix": "methods.resizemix",
     "SaliencyMix": "methods.saliencymix",
     "SimilarMixup": "methods.similar",
-    "Sometimes": "wrappers.sometimes",
     "StackMix": "methods.stackmix",
     "vicinal_dataset": "vicinal",
 }

@@ -11,12 +11,10 @@ from typing import Any, TypedDict, Unpack, get_args
 import torch
 from torch import Generator, Tensor, nn
 
-from kmixup.batch import Batch, Extras
+from kmixup.batch import Batch, Extras, Features, Importance
 from kmixup.checks import check_probability, check_whole
 from kmixup.coefficient import Coefficient
 from kmixup.compiling import eager
-from kmixup.features import Features
-from kmixup.importance import Importance
 from kmixup.interpolation import Interpolation, Pair, Region
 from kmixup.matching import LamPer, Pairing, warn_short
 from kmixup.matching.assignment import pair_distances

@@ -32,14 +32,13 @@ SIZE, LARGEST_K = 10_000, 256
 
 @dataclass(frozen=True)
 class Inspection:
-    """Returned by `inspect`: what k-mixup would do to a data set, for several k.
+    """What k-mixup would do to a data set, for several k. Returned by `inspect`.
 
     Attributes:
         samples: number of samples in the data set.
         used: number of samples that were drawn from them and looked at.
         features: numbers in a sample.
-        classes: names of the classes with their counts among the samples used; empty without
-            labels.
+        classes: counts of the classes by name, among the samples used; empty without labels.
         alpha: of the plain mixup that strengths are compared with.
         readings: one for each k.
         decay: how fast partners come nearer as k grows; None if there are too few k to see it.
@@ -84,11 +83,10 @@ def inspect(
             looked at.
         alpha: of the plain mixup that strengths are compared with.
         largest_k: readings are at powers of two up to this, and up to half of the samples.
-        size: largest number of samples to look at. If there are more, so many are drawn at
-            random, and fewer if the samples are large.
+        size: number of samples to draw if there are more; fewer if the samples are large.
         disjoint: draw partners as inside one batch, from two disjoint subsets. Otherwise the two
             subsets are independent, as those of two loaders are.
-        generator: of all draws.
+        generator: source of all draws.
         watch: called with every k before it is measured.
 
     Returns:
@@ -132,13 +130,13 @@ def inspect(
 
 
 def draw(n: int, width: int, *, size: int, generator: Generator | None) -> Tensor | None:
-    """Which of `n` samples of `width` numbers to look at, in their order; None for all."""
+    """Draw which of `n` samples of `width` numbers to use, in their order; None for all."""
     used = min(n, size, max(64, NUMBERS // width))
     return torch.randperm(n, generator=generator)[:used].sort().values if used < n else None
 
 
 def _points(x: Any) -> Tensor:
-    """Samples as centred rows `(n, d)` in float64."""
+    """Return samples as centred rows `(n, d)` in float64."""
     points = torch.as_tensor(x).detach().cpu().flatten(1).double()
     if not points.isfinite().all():
         raise ValueError("x must be finite, it has a NaN or an infinity: fill or drop it")
@@ -149,10 +147,7 @@ def _points(x: Any) -> Tensor:
 
 
 def _labels(y: Any, n: int, some: Tensor | None) -> tuple[Indices | None, dict[str, int]]:
-    """Class index of each sample that is used, and the count of each class.
-
-    The indices are None if there is only one class, because then no label can change.
-    """
+    """Return the class of each sample used, None if there is only one, and all class counts."""
     if y is None:
         return None, {}
     labels = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
@@ -161,11 +156,8 @@ def _labels(y: Any, n: int, some: Tensor | None) -> tuple[Indices | None, dict[s
             f"y must have the shape ({n},) and hold classes, whole numbers or strings, "
             f"got {labels.dtype} {labels.shape}: leave it out for other targets"
         )
-    names, index, counts = np.unique(
-        labels if some is None else labels[some.numpy()],
-        return_inverse=True,
-        return_counts=True,
-    )
+    used = labels if some is None else labels[some.numpy()]
+    names, index, counts = np.unique(used, return_inverse=True, return_counts=True)
     classes = dict(zip(map(str, names.tolist()), counts.tolist(), strict=True))
     return (index.astype(np.int64) if len(names) > 1 else None), classes
 

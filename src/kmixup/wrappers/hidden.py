@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
+from kmixup.batch import Features, compute_features
 from kmixup.compiling import eager, hooks_guarded
-from kmixup.features import Features, compute_features
 from kmixup.matching import warn_short
 from kmixup.methods.adamixup import AdaMixup
 from kmixup.methods.automix import AutoMix
