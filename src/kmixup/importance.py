@@ -17,8 +17,8 @@ def saliency(
 ) -> Tensor:
     """Return the saliency of every pixel: √ of the mean over channels of (∂loss/∂x)².
 
-    This costs one forward and one backward pass in `.eval()` mode. Afterwards every module is in
-    the mode it was in, and the `.grad` of the parameters is as before.
+    This costs one forward and one backward pass in `.eval()` mode. Modes of modules and `.grad` of
+    parameters stay as they are.
 
     Args:
         net: the network.
@@ -50,8 +50,8 @@ def saliency(
 def spectral_residual(x: Tensor) -> Tensor:
     """Return the saliency of every pixel without a network, by the spectral residual.
 
-    Hou and Zhang (2007): what the logarithm of the amplitude spectrum has beyond its local mean,
-    transformed back with the original phase, squared and blurred.
+    Hou and Zhang (2007): the log amplitude spectrum minus its local mean, transformed back with the
+    original phase, squared and blurred.
 
     Args:
         x: images `(n, channels, height, width)`, averaged over channels and seen at 64 x 64 pixels

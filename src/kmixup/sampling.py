@@ -26,7 +26,7 @@ class RowSource(Protocol):
 
 
 class MatchedBlocks(NamedTuple):
-    """Indices of matched k-subsets, `(m, k)` each, and the mean squared distance of each, `(m,)`."""
+    """Indices of matched k-subsets, `(m, k)` each, and their mean squared distances, `(m,)`."""
 
     first: Indices
     second: Indices

@@ -23,23 +23,15 @@ ChoicePer = Literal["batch", "sample"]
 
 @dataclass(frozen=True, eq=False)
 class ChoiceDraw:
-    """The draw of a `Choice`.
+    """The draw of a `Choice`."""
 
-    Attributes:
-        chosen: the number of the chosen mixer; of every sample, `(n,)`, in a choice per sample.
-        draws: that of the chosen mixer; those of all mixers in a choice per sample.
-    """
-
-    chosen: int | Tensor
-    draws: tuple[AnyDraw, ...]
+    chosen: int | Tensor  # the number of the chosen mixer, or of that of every sample, (n,)
+    draws: tuple[AnyDraw, ...]  # that of the chosen mixer, or those of all mixers
 
 
 @dataclass(frozen=True, eq=False)
 class BySample(Mixed):
-    """Rows of several mixed batches: row i is that of `results[chosen[i]]`.
-
-    `region` and `points` are those of the first result.
-    """
+    """Row i is that of `results[chosen[i]]`; `region` and `points` are of the first result."""
 
     results: Sequence[Mixed] = field(kw_only=True)
     chosen: Tensor = field(kw_only=True)
@@ -72,7 +64,7 @@ class BySample(Mixed):
     def agreement(self, logits: Tensor) -> Tensor:
         return self._rows(*(result.agreement(logits) for result in self.results))
 
-    def _rows(self, *entries: Tensor) -> Tensor:
+    def _rows(self, *entries: Any) -> Any:
         return _select(entries, self.chosen)
 
 
@@ -211,7 +203,7 @@ def _by_sample(results: Sequence[Mixed], chosen: Tensor) -> BySample:
 
 
 def _select(entries: Sequence[Tensor], chosen: Tensor) -> Tensor:
-    """Row i of `entries[chosen[i]]`, for every i."""
+    """Return row i of `entries[chosen[i]]`, for every i."""
     first = entries[0]
     if any(entry.shape != first.shape for entry in entries) or first.shape[:1] != chosen.shape:
         raise ValueError(
