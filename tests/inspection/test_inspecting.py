@@ -9,11 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kmixup import inspect
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
-
+from oracles import seeded
 
 X = torch.randn(120, 3, generator=seeded())
 Y = (X[:, 0] > 0).long()

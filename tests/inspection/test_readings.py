@@ -13,12 +13,9 @@ from scipy.spatial.distance import cdist
 
 from kmixup import Beta, calibrate, inspect
 from kmixup.inspection.readings import CAP, decay_of, read
+from oracles import seeded
 
 DRAWS = 4.5  # standard errors that a mean may be off
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def points_of(x):
