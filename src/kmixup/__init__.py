@@ -15,6 +15,8 @@ from kmixup.coefficient import Beta, Coefficient
 from kmixup.importance import saliency, spectral_residual
 from kmixup.interpolation import Cut, Interpolation, Linear
 from kmixup.matching import Nearest, Optimal, Pairing, match
+from kmixup.methods.adamixup import AdaMixup
+from kmixup.methods.automix import AutoMix
 from kmixup.methods.kmixup import KMixup
 from kmixup.mixed import Draw, Mixed
 from kmixup.mixer import Mixer, Mixing
@@ -25,8 +27,6 @@ from kmixup.wrappers.wrapper import Sometimes, Wrapper
 
 if TYPE_CHECKING:
     from kmixup.inspection import Inspection, inspect
-    from kmixup.methods.adamixup import AdaMixup
-    from kmixup.methods.automix import AutoMix
     from kmixup.methods.cmixup import CMixup
     from kmixup.methods.comixup import CoMixup
     from kmixup.methods.cutmix import CutMix
@@ -96,8 +96,6 @@ __all__ = [
 
 # names that few programs need, each with its module, which is imported on first use
 _LAZY = {
-    "AdaMixup": "methods.adamixup",
-    "AutoMix": "methods.automix",
     "Choice": "wrappers.choice",
     "CMixup": "methods.cmixup",
     "CoMixup": "methods.comixup",

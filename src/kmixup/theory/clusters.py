@@ -203,7 +203,7 @@ def longest_chain(centres: ArrayLike, radius: float = 0.0) -> int:
     rounding = TIE * square.max()
 
     def worth(path: tuple[int, ...]) -> bool:
-        """Whether the path may cost less than a match from its first to its last cluster."""
+        """Return whether the path may cost less than a match from its first to its last."""
         steps = length[path[:-1], path[1:]]
         direct = length[path[1], path[-1]] + length[path[0], path[-2]]
         slack = 2 * radius * (2 * steps.sum() - steps[0] - steps[-1] + direct)
@@ -430,9 +430,9 @@ def cross_endpoints(
 ) -> CrossEndpoints:
     """Measure endpoints and lengths of the cross-cluster matches between two clusters.
 
-    `X` `(n, d)` stands for the whole clusters, so give many points. `labels` `(n,)` has two
-    different values, and A is the smaller. The default `epsilon` is the paper's; a radius is the
-    largest distance from the cluster's mean. The other arguments are those of `matched_subsets`.
+    `X` `(n, d)` stands for the whole clusters, so give many points. `labels` `(n,)` has two values,
+    and A is the smaller. The default `epsilon` is the paper's, (radius / gap)². The other arguments
+    are those of `matched_subsets`.
 
     >>> X, island = islands(300, generator=torch.Generator().manual_seed(0))
     >>> ends = cross_endpoints(X, island == 2, k=8, samples=20)

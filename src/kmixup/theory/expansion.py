@@ -64,8 +64,8 @@ def expand(
     """Expand the k-mixup loss of `f` on `(X, y)` to second order.
 
     Args:
-        f: maps a batch `(m, ...)` to `(m,)` or `(m, 1)`, each sample on its own. So a network
-            with batch normalisation must be in evaluation mode. Twice differentiable.
+        f: maps a batch `(m, ...)` to `(m,)` or `(m, 1)`, each sample on its own (batch norm in
+            eval mode). Twice differentiable.
         X: samples `(n, ...)`, floating point.
         y: labels `(n,)`.
         D: `matching_distributions(X, k, ...)`.
@@ -170,10 +170,10 @@ def kmixup_loss(
     h: Function = softplus,
     generator: Generator | None = None,
 ) -> Measured:
-    """Measure the k-mixup loss by definition: inputs and labels mixed, lam ~ Beta(alpha, alpha).
+    """Measure the k-mixup loss by definition, over `samples` matched pairs of k-subsets.
 
-    The mean is over `samples` matched pairs of independent k-subsets, each with its own lam. `f`
-    and `h` are as in `expand`.
+    Inputs and labels are mixed, with one lam ~ Beta(alpha, alpha) for each pair. `f` and `h` are as
+    in `expand`.
 
     >>> X, y = torch.arange(8.0)[:, None], torch.arange(8) % 2
     >>> round(kmixup_loss(lambda x: 0 * x, X, y, k=2, alpha=1.0).value, 4)    # log 2

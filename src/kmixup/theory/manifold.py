@@ -73,7 +73,7 @@ def manifold_fraction(
             or many points of the manifold. By default `X` itself.
         joint: the manifold of features and targets side by side, `(m, d + c)`.
         samples: number of batches.
-        matching: `disjoint`, `pairing` and `generator`, as in `matched_subsets`.
+        matching: options of `matched_subsets`.
 
     >>> X = np.linspace(0, 1, 50)[:, None]
     >>> manifold_fraction(X, k=8, eps=0.02, samples=10).features
@@ -100,7 +100,7 @@ def manifold_fraction(
 
 
 def _distance(manifold: Manifold) -> Callable[[Array], Array]:
-    """The distance function of a manifold: to the nearest point, if points are given."""
+    """Return the distance function of a manifold: to the nearest point, if points are given."""
     if callable(manifold):
         return lambda points: np.asarray(manifold(points))
     from scipy.spatial import KDTree  # on first use: it loads slowly
@@ -110,7 +110,6 @@ def _distance(manifold: Manifold) -> Callable[[Array], Array]:
 
 
 def _targets(y: Data, n: int) -> Array:
-    """Targets as columns `(n, c)`, classes one-hot."""
     targets = torch.as_tensor(y).detach().cpu()
     check_length(n, targets, "y")
     if targets.is_floating_point():

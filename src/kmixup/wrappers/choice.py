@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Unpack, cast, get_args
@@ -64,7 +64,7 @@ class BySample(Mixed):
     def agreement(self, logits: Tensor) -> Tensor:
         return self._rows(*(result.agreement(logits) for result in self.results))
 
-    def _rows(self, *entries: Any) -> Any:
+    def _rows(self, *entries: Tensor) -> Tensor:
         return _select(entries, self.chosen)
 
 
@@ -185,14 +185,13 @@ def _by_sample(results: Sequence[Mixed], chosen: Tensor) -> BySample:
     def rows(*entries: Any) -> Any:
         return _select(entries, chosen) if isinstance(entries[0], Tensor) else entries[0]
 
-    def every(value: Callable[[Mixed], Nest]) -> Nest:
-        return over(rows, *map(value, results))
-
+    own, their = zip(*(result.targets for result in results), strict=True)
+    lams = (result.lam.to(first.partner.device).expand(n) for result in results)
     return BySample(
-        every(lambda result: result.x),
-        (every(lambda result: result.targets[0]), every(lambda result: result.targets[1])),
-        every(lambda result: result.partner),
-        every(lambda result: result.lam.to(first.partner.device).expand(n)),
+        over(rows, *(result.x for result in results)),
+        (over(rows, *own), over(rows, *their)),
+        rows(*(result.partner for result in results)),
+        rows(*lams),
         first.region,
         first.num_classes,
         first.ignore_index,

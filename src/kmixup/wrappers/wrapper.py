@@ -18,8 +18,8 @@ SETTINGS = ("k", "alpha", "prob")  # of the mixer inside
 class Wrapper(Mixing):
     """Base class of mixers around another mixer; unchanged, it does what that mixer does.
 
-    A wrapper of your own overrides `sample`, `mix_batch`, or both. Its draw contains the draw of
-    the mixer inside, and its random numbers come from the same source.
+    A wrapper of your own overrides `sample`, `mix_batch`, or both. Its draw contains that of the
+    mixer inside, from the same source.
 
     >>> from kmixup import KMixup
     >>> import torch
