@@ -28,7 +28,7 @@ LEVELS = [
 ]
 SHARED = {"cuts", "kmixup", "labellings", "masks"}  # by several methods
 THEORY = [{"matching"}, {"clusters", "expansion", "manifold", "reversion"}]
-INSPECTION = [{"readings"}, {"inspecting"}]
+INSPECTION = [{"readings"}]
 # folders and modules of the lab
 LAB = [
     {"checks", "formatting", "imports"},

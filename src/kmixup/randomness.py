@@ -122,14 +122,13 @@ class Resumable(nn.Module):
             del destination[key]
 
     def _load_from_state_dict(
-        self, state_dict: dict[str, Any], prefix: str, metadata: Any, strict: bool, *more: Any
+        self, state_dict: Any, prefix: str, metadata: Any, strict: bool, missing: Any, *more: Any
     ) -> None:
-        super()._load_from_state_dict(state_dict, prefix, metadata, strict, *more)
-        missing_keys: list[str] = more[0]
+        super()._load_from_state_dict(state_dict, prefix, metadata, strict, missing, *more)
         if (key := f"{prefix}_extra_state") not in state_dict:
             self.missing_extra_state()
-        if key in missing_keys:
-            missing_keys.remove(key)
+        if key in missing:
+            missing.remove(key)
 
 
 def device_of(generator: Generator | None) -> torch.device:

@@ -66,7 +66,7 @@ def test_large_data_are_sampled_and_the_size_is_said():
 
 
 def test_large_samples_are_fewer(monkeypatch):
-    monkeypatch.setattr("kmixup.inspection.inspecting.NUMBERS", 100 * 3)
+    monkeypatch.setattr("kmixup.inspection.readings.NUMBERS", 100 * 3)
     assert inspected().used == 100
 
 

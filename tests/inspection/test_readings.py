@@ -114,12 +114,6 @@ def test_alpha_keeps_the_strength_and_reach_is_the_greatest_that_can_be_kept():
     calibrate(points, 8, 0.95 * taken.reach, disjoint=True, generator=seeded())
 
 
-def test_alpha_is_that_of_the_calibration():
-    points = normal(500, 10)
-    expected = calibrate(points, 16, disjoint=True, relative_error=0.003, generator=seeded(1))
-    assert reading(points, k=16).alpha == pytest.approx(expected.alpha, rel=0.03)
-
-
 def test_an_alpha_out_of_reach_is_the_cap():
     taken = reading(normal(500, 1), k=32)
     assert (taken.alpha, taken.reachable) == (CAP, False)
