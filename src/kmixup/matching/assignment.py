@@ -294,8 +294,10 @@ def _chunks(
                     sides = list(zip((x, y), index.chunk(2), points.chunk(2), strict=True))
                 for side, rows, out in sides:
                     torch.index_select(side.narrow(1, *features), 0, rows, out=out)
-                gathered, blocks = points.to(dtype).view(-1, k, features[1]), len(own[part])
-                yield start, gathered, gathered[:blocks], gathered[-blocks:]
+                points = points.to(dtype).view(-1, k, features[1])
+                blocks = len(own[part])
+                faced_points = points.narrow(0, len(points) - blocks, blocks)
+                yield start, points, points.narrow(0, 0, blocks), faced_points
 
 
 _kept = local()  # memory that each thread keeps: fresh memory costs more than what is done with it
