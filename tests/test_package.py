@@ -20,9 +20,7 @@ LEVELS = [
     {"randomness"},
     {"coefficient", "matching"},
     {"interpolation", "nests", "sampling", "targets"},
-    {"features"},
-    {"calibration", "importance", "mixed"},
-    {"batch"},
+    {"batch", "calibration", "importance", "mixed"},
     {"mixer"},
     {"batchnorm", "vicinal", "wrappers"},
     {"methods"},
@@ -30,7 +28,7 @@ LEVELS = [
 ]
 SHARED = {"cuts", "kmixup", "labellings", "masks"}  # by several methods
 THEORY = [{"matching"}, {"clusters", "expansion", "manifold", "reversion"}]
-INSPECTION = [{"halfway"}, {"readings"}, {"inspecting"}]
+INSPECTION = [{"readings"}]
 # folders and modules of the lab
 LAB = [
     {"checks", "formatting", "imports"},

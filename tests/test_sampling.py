@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from kmixup.measured import Measured
-from kmixup.sampling import chunked_subset_pairs, matched_blocks, subset_pairs, subsets
+from kmixup.sampling import matched_blocks, subset_pairs, subsets
 from oracles import scipy_optimum, squared_differences
 
 
@@ -35,11 +35,6 @@ def test_disjoint_pairs_share_no_element_and_independent_ones_may(k):
     assert all(not set(a) & set(b) for a, b in zip(first.tolist(), second.tolist(), strict=True))
     first, second = subset_pairs(20, k, 200)
     assert any(set(a) & set(b) for a, b in zip(first.tolist(), second.tolist(), strict=True))
-
-
-def test_pairs_in_chunks_are_as_many_as_asked():
-    sizes = [len(first) for first, _ in chunked_subset_pairs(20, 3, 10, most=4)]
-    assert sizes == [4, 4, 2]
 
 
 def normal(n: int, d: int) -> torch.Tensor:

@@ -109,11 +109,6 @@ def test_accuracy_of_a_regression_is_refused():
         agreement(torch.randn(4, 1), torch.randn(4), torch.randn(4), SCALAR)
 
 
-def test_integer_targets_without_num_classes_say_what_to_write():
-    with pytest.raises(ValueError, match=r"need num_classes, e.g. KMixup\(num_classes=3\)"):
-        mix_targets(Y_A, Y_B, SCALAR)
-
-
 @pytest.mark.parametrize("bad", [-1, 3])
 def test_classes_out_of_range_are_named(bad):
     y = Y_A.clone()

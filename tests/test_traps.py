@@ -3,8 +3,6 @@
 import copy
 import pickle
 import warnings
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
 import pytest
 import torch
@@ -88,17 +86,6 @@ def test_a_copy_of_a_mixer_draws_what_the_mixer_draws(make, copied):
 def test_the_generator_of_a_choice_is_still_shared_in_a_copy():
     choice = copy.deepcopy(Choice([KMixup(2), CutMix(2)], generator=seeded()))
     assert len({id(module.generator) for module in (choice, *choice.mixers)}) == 1
-
-
-def _draws_in_another_process(mixer):
-    return float(mixer.draw(torch.zeros(8, 1), torch.zeros(8)).lam)
-
-
-def test_a_mixer_goes_to_a_spawned_process_with_its_state():
-    mixer = KMixup(2, generator=seeded(3))
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        there = pool.submit(_draws_in_another_process, mixer).result()
-    assert there == _draws_in_another_process(mixer)
 
 
 # checkpoints
@@ -204,21 +191,6 @@ def test_the_memory_format_of_images_and_videos_is_kept(mix, shape, format):
 
 
 # CutMix: boxes, masks, videos
-
-
-@pytest.mark.parametrize("lam_per", ["batch", "sample"])
-def test_the_box_says_where_the_partner_was_pasted(lam_per):
-    x = torch.arange(8.0).view(8, 1, 1, 1).expand(8, 2, 6, 5).contiguous()
-    mixed = CutMix(1, lam_per=lam_per).draw(x, None)
-    boxes = mixed.region.expand(8, 4)
-    for row, (top, left, bottom, right) in enumerate(boxes.tolist()):
-        inside = torch.zeros(6, 5, dtype=torch.bool)
-        inside[top:bottom, left:right] = True
-        assert (mixed.x[row][:, inside] == float(mixed.partner[row])).all()
-        assert (mixed.x[row][:, ~inside] == float(row)).all()
-        lam = mixed.lam.expand(8)[row]
-        assert float(lam) == pytest.approx(1 - inside.double().mean().item())
-    assert KMixup(1).draw(x, None).region is None
 
 
 @pytest.mark.parametrize("lam_per", ["batch", "sample"])

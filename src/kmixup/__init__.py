@@ -15,18 +15,18 @@ from kmixup.coefficient import Beta, Coefficient
 from kmixup.importance import saliency, spectral_residual
 from kmixup.interpolation import Cut, Interpolation, Linear
 from kmixup.matching import Nearest, Optimal, Pairing, match
+from kmixup.methods.adamixup import AdaMixup
+from kmixup.methods.automix import AutoMix
 from kmixup.methods.kmixup import KMixup
 from kmixup.mixed import Draw, Mixed
 from kmixup.mixer import Mixer, Mixing
 from kmixup.wrappers.clean import WithClean
 from kmixup.wrappers.hidden import HiddenMixup
 from kmixup.wrappers.memory import Memory
-from kmixup.wrappers.wrapper import Wrapper
+from kmixup.wrappers.wrapper import Sometimes, Wrapper
 
 if TYPE_CHECKING:
     from kmixup.inspection import Inspection, inspect
-    from kmixup.methods.adamixup import AdaMixup
-    from kmixup.methods.automix import AutoMix
     from kmixup.methods.cmixup import CMixup
     from kmixup.methods.comixup import CoMixup
     from kmixup.methods.cutmix import CutMix
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from kmixup.vicinal import vicinal_dataset
     from kmixup.wrappers.choice import Choice
     from kmixup.wrappers.prefetch import Prefetch
-    from kmixup.wrappers.sometimes import Sometimes
 
 __version__ = "0.2.0"
 
@@ -97,8 +96,6 @@ __all__ = [
 
 # names that few programs need, each with its module, which is imported on first use
 _LAZY = {
-    "AdaMixup": "methods.adamixup",
-    "AutoMix": "methods.automix",
     "Choice": "wrappers.choice",
     "CMixup": "methods.cmixup",
     "CoMixup": "methods.comixup",
@@ -115,7 +112,6 @@ _LAZY = {
     "ResizeMix": "methods.resizemix",
     "SaliencyMix": "methods.saliencymix",
     "SimilarMixup": "methods.similar",
-    "Sometimes": "wrappers.sometimes",
     "StackMix": "methods.stackmix",
     "vicinal_dataset": "vicinal",
 }

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TypedDict
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypedDict, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from kmixup.features import Features, features_of_both
-from kmixup.importance import Importance, importance_of_both
 from kmixup.matching.assignment import Points
-from kmixup.matching.points import as_floats, as_rows
+from kmixup.matching.points import as_floats, as_rows, check_points
 from kmixup.nests import Mixes, Nest, check_nested_alike, mixed_entries
+from kmixup.networks import evaluating
+
+# given per sample, for both sides, by the key of an entry, or as a function of the inputs
+Features = Tensor | tuple[Tensor, Tensor] | str | int | Callable[[Any], Tensor]
+Importance = Tensor | tuple[Tensor, Tensor]  # of pixels (n, height, width), or of both batches
 
 
 class Extras(TypedDict, total=False):
@@ -60,35 +66,28 @@ class Batch:
         mixes: Mixes = torch.is_tensor,
         matched: bool = True,
     ) -> Batch:
-        """Check a batch.
+        """Return a checked batch; raise if it cannot be mixed.
 
         Args:
             x, y, other, features, importance: those of `Mixing.draw`.
             mixes: whether an entry of `x` is mixed.
             matched: whether samples are going to be matched; otherwise features are left out.
-
-        Returns:
-            The checked batch.
-
-        Raises:
-            TypeError, ValueError: if the batch cannot be mixed.
         """
         n = _check_side(x, y, "x", "y", mixes)
         if other is not None:
             _check_other(x, y, other, mixes)
-        batch = cls(x, y, n, None if other is None else (other[0], other[1]))
+            other = other[0], other[1]
+        points = pixels = None
         if matched and features is not None:
-            batch = replace(batch, features=features_of_both(features, x, other, n))
+            points = _features_of_both(features, x, other, n)
         if importance is not None:
-            both = importance_of_both(importance, n, paired=other is not None)
-            batch = replace(batch, importance=both)
-        return batch
+            pixels = _importance_of_both(importance, n, paired=other is not None)
+        return cls(x, y, n, other, points, pixels)
 
     def points(self, mixes: Mixes) -> tuple[Points, Points]:
-        """Return what to match on for both sides, the same object within one batch.
+        """Return what to match on for both sides, given whether an entry of `x` `mixes`.
 
-        Args:
-            mixes: whether an entry of the inputs is mixed.
+        Within one batch both sides are the same object.
         """
         if self.features is not None:
             own, their = self.features
@@ -157,3 +156,97 @@ def _check_other(x: Nest, y: Nest, other: tuple[Nest, Nest], mixes: Mixes) -> No
     _check_side(*other, *names, mixes)
     check_nested_alike(x, other[0], "x", names[0])
     check_nested_alike(y, other[1], "y", names[1])
+
+
+def compute_features(
+    features: Features | None, x: Nest, other: tuple[Nest, Nest] | None = None
+) -> Features | None:
+    """Call `features` where it is a function of the inputs; return all other features unchanged.
+
+    No gradient is kept. A network, or a method of one, runs in eval mode, and every submodule is
+    back in its own mode afterwards.
+    """
+    if features is None or isinstance(features, (Tensor, str, int, tuple, list)):
+        return features
+    if not callable(features):
+        raise TypeError(
+            "features must be a tensor, two with other, the key of an entry of x, or a function "
+            f"of x, got {type(features).__name__}"
+        )
+    owner: Any = features
+    while isinstance(owner, partial):
+        owner = owner.func
+    net = owner if isinstance(owner, nn.Module) else getattr(owner, "__self__", None)
+    with evaluating(net) if isinstance(net, nn.Module) else nullcontext(), torch.no_grad():
+        sides = [features(x)] if other is None else [features(x), features(other[0])]
+    if not isinstance(sides[0], Tensor):
+        raise TypeError(
+            f"features must return one tensor (n, ...) for a batch, got {type(sides[0]).__name__}"
+        )
+    return sides[0] if other is None else (sides[0], sides[1])
+
+
+def _features_of_both(
+    features: Features, x: Nest, other: tuple[Nest, Nest] | None, n: int
+) -> tuple[Tensor, Tensor]:
+    given = compute_features(features, x, other)
+    paired = other is not None
+    if isinstance(given, (str, int)):
+        own = _entry(x, given)
+        their = own if other is None else _entry(other[0], given)
+    elif isinstance(given, (tuple, list)):
+        if not paired or len(given) != 2:
+            raise ValueError(
+                "features must be one tensor without other, and a pair (features of x, features "
+                f"of other) with it, got {len(given)} {'with' if paired else 'without'} other"
+            )
+        own, their = given
+    else:
+        if paired:
+            raise ValueError("features must be a pair (features of x, features of other) here")
+        own = their = cast(Tensor, given)
+    for side in (own, their):
+        if side.dim() == 0 or side.shape[0] != n:
+            raise ValueError(
+                f"features must have one row for each of the {n} samples, got shape "
+                f"{tuple(side.shape)}"
+            )
+        check_points(side if side.is_floating_point() else side.float())
+    own_rows = own.detach()
+    return own_rows, own_rows if their is own else their.detach()
+
+
+def _entry(x: Nest, key: str | int) -> Tensor:
+    """Return the entry of `x` with a given key, its tensors side by side."""
+    try:
+        entry = x[key]
+    except (KeyError, IndexError, TypeError) as error:
+        entries = list(x) if isinstance(x, dict) else type(x).__name__
+        raise ValueError(
+            f"features must name an entry of x, got {key!r}, but x has {entries}"
+        ) from error
+    parts = [as_floats(part) for part in mixed_entries(entry, torch.is_tensor)]
+    return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+
+
+def _importance_of_both(importance: Importance, n: int, *, paired: bool) -> tuple[Tensor, Tensor]:
+    if isinstance(importance, Tensor) == paired:
+        raise ValueError(
+            "importance must be a pair (importance of x, importance of other) with other, "
+            f"and one tensor without, got {type(importance).__name__}"
+        )
+    own, other = (importance, importance) if isinstance(importance, Tensor) else importance
+    for side in (own,) if other is own else (own, other):
+        if side.dim() != 3 or len(side) != n:
+            raise ValueError(
+                f"importance must have the shape ({n}, height, width), one number for each "
+                f"pixel of the {n} samples, got {tuple(side.shape)}"
+            )
+        usable = (side.isfinite() & (side >= 0)).flatten(1).all(1).cpu()
+        if not usable.all():
+            raise ValueError(
+                "importance must be finite and 0 or more, sample "
+                f"{int((~usable).nonzero()[0])} has another value: check the network it is from"
+            )
+    own_pixels = own.detach()
+    return own_pixels, own_pixels if other is own else other.detach()

@@ -1,9 +1,7 @@
 """Batch-norm statistics recomputed on clean data, for a network that was trained on mixed data.
 
-Batch norm divides by the variance that it saw in training. Mixed inputs vary less than clean ones:
-at lam = 1/2 the average of two independent samples has half their variance. So the statistics do
-not fit clean test inputs. Recomputing them on clean training inputs after training fixes this and
-changes no weight.
+Mixed inputs vary less than clean ones: at lam = 1/2 the average of two independent samples has half
+their variance. So the statistics of mixed training inputs do not fit clean test inputs.
 """
 
 from __future__ import annotations
@@ -46,9 +44,8 @@ def clean_batchnorm(
 ) -> Net:
     """Recompute the running statistics of batch norm on clean data, in place.
 
-    The statistics are averages over all batches of `loader`. Call it once after training and
-    before testing. Meanwhile only batch norm is in training mode: dropout is off, as in a test.
-    If a batch fails, the network keeps its old statistics.
+    The statistics are averages over all batches of `loader`. Call this after training and before
+    testing. If a batch fails, the network keeps its old statistics.
 
     Args:
         net: the trained network; its weights stay as they are.
@@ -80,7 +77,6 @@ def clean_batchnorm(
         raise ValueError("loader must have at least one batch, it had none")
     kept = [{name: value.clone() for name, value in layer.named_buffers()} for layer in layers]
     momenta = [layer.momentum for layer in layers]
-    run = call or (lambda batch: net(_inputs(batch, device)))
     with evaluating(net):
         for layer in layers:
             layer.reset_running_stats()
@@ -88,7 +84,11 @@ def clean_batchnorm(
             layer.train()
         try:
             for batch in chain([first], batches):
-                run(batch)
+                if call is not None:
+                    call(batch)
+                    continue
+                inputs = batch[0] if isinstance(batch, (list, tuple)) else batch
+                net(inputs if device is None else inputs.to(device))
         except BaseException:
             for layer, buffers in zip(layers, kept, strict=True):
                 layer.load_state_dict(buffers, strict=False)
@@ -105,8 +105,3 @@ def _layers(net: nn.Module) -> list[_BatchNorm]:
         for module in net.modules()
         if isinstance(module, _BatchNorm) and module.track_running_stats
     ]
-
-
-def _inputs(batch: Any, device: torch.device | str | None) -> Any:
-    inputs = batch[0] if isinstance(batch, (list, tuple)) else batch
-    return inputs if device is None else inputs.to(device)

@@ -1,19 +1,18 @@
 """The alpha for k that perturbs the data as much as a given alpha does at k = 1.
 
-Matched partners are nearer than random ones. So a larger k perturbs less at the same alpha.
-The strength of a mixer is xi, the root mean square of min(lam, 1 - lam) · |x - partner|:
+Matched partners are nearer than random ones, so a larger k perturbs less at the same alpha. The
+strength of a mixer is xi, the root mean square of min(lam, 1 - lam) · |x - partner|:
 
     xi² = E[min(lam, 1 - lam)²] · E[|x - partner|²].
 
-The first factor has a closed form. The second factor has one at k = 1, where it is twice the
-total variance. Only the mean squared distance of matched partners has to be sampled.
+Only the second factor at k > 1 has to be sampled; at k = 1 it is twice the total variance.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Sized
+from collections.abc import Sized
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,7 +31,7 @@ CHUNK = 1 << 22  # numbers of the data held in memory at a time
 
 @dataclass(frozen=True)
 class Calibration:
-    """Returned by `calibrate`: the alpha to use at k, and what it was computed from.
+    """The alpha to use at k, and what it was computed from. Returned by `calibrate`.
 
     Attributes:
         k: of the mixer that was calibrated.
@@ -65,11 +64,10 @@ class Calibration:
         return self.matched.error
 
     def at(self, alpha: float, *, power: float = 1.0, cap: float = 1e3) -> Calibration:
-        """Return the calibration for another `alpha`, from the same distances.
+        """Return the calibration for another `alpha` and `cap`, from the same distances.
 
         E[min(lam, 1 - lam)²] grows by the ratio of the mean squared distances at k = 1 and at k,
-        raised to `power`: 1 keeps xi, 1/2 is what the paper's public script computes. `cap` is the
-        largest alpha to return.
+        raised to `power`: 1 keeps xi, 1/2 is what the paper's public script computes.
         """
         _check_alpha(alpha, cap)
         distances = self.square_distance_1**power * self.square_distance ** (1 - power)
@@ -109,10 +107,8 @@ def calibrate(
         alpha: of the plain mixup whose strength it should have.
         disjoint: sample partners as inside one batch, from two disjoint subsets. By
             default the two subsets are independent, as those of two loaders are.
-        metric: the cost of a pair, "sqeuclidean" or "euclidean". Distances in xi are squared with
-            both.
-        relative_error: standard error to reach for the mean squared distance, as a
-            share of it. As many blocks are sampled as that takes.
+        metric: the cost of a pair, "sqeuclidean" or "euclidean". xi has squared distances.
+        relative_error: standard error to reach for the mean squared distance, as a share of it.
         cap: the largest alpha to return, where no alpha reaches the target.
         generator: source of all draws.
 
@@ -182,12 +178,13 @@ def alpha_for(target: float, square_distance: float, low: float, cap: float) -> 
 
 
 def _random_square_distance(data: _Samples, disjoint: bool) -> float:
-    """Exact mean squared distance of two random samples, which are distinct if `disjoint`."""
+    """Return the exact mean squared distance of two random samples, distinct if `disjoint`."""
     n = len(data)
     centre = data[torch.tensor([0])]  # so that data far from the origin keep their digits
     total, square = torch.zeros_like(centre), 0.0
-    for rows in data.chunks():
-        gap = rows - centre
+    step = max(1, CHUNK // max(1, data.width))
+    for start in range(0, n, step):
+        gap = data[torch.arange(start, min(start + step, n))] - centre
         total += gap.sum(0)
         square += float(gap.square().sum())
     scatter = max(square - float(total.square().sum()) / n, 0.0)
@@ -228,14 +225,9 @@ class _Samples:
             raise ValueError(f"x must be finite, sample {int(bad)} has a NaN or an infinity")
         return rows
 
-    def chunks(self) -> Iterator[Tensor]:
-        step = max(1, CHUNK // max(1, self.width))
-        for start in range(0, len(self), step):
-            yield self[torch.arange(start, min(start + step, len(self)))]
-
 
 def _sample(item: Any) -> Tensor:
-    """The input in an item of a data set: the item itself, or the first entry of a tuple."""
+    """Return the input in an item of a data set: the item itself, or a tuple's first entry."""
     x = item[0] if isinstance(item, (tuple, list)) else item
     if not isinstance(x, (Tensor, np.ndarray)):
         raise TypeError(

@@ -46,18 +46,38 @@ class Coefficient(ABC):
         """Return lam for quantiles `u`.
 
         Args:
-            u: uniform numbers in [0, 1), float64 of any shape, on the CPU unless lam depends on
-                the distance.
+            u: uniform numbers in [0, 1), float64 of any shape.
             distance: Euclidean distance of every pair in what was matched, `(n,)`. Only
                 distributions that are `by_distance` get it, and `u` then has one entry per pair.
-
-        Returns:
-            Numbers like `u`.
         """
 
 
 @dataclass(frozen=True)
-class Beta(Coefficient):
+class _WithAlpha(Coefficient):
+    """Base class of distributions that mix nothing at alpha = 0."""
+
+    alpha: float = 1.0
+
+    def __post_init__(self) -> None:
+        try:
+            known = 0 <= self.alpha < math.inf
+        except (TypeError, RuntimeError, ValueError):  # no number, or several
+            known = False
+        if not known:
+            raise SettingError(
+                "alpha", f"must be a finite number, 0 (no mixing) or more, got {self.alpha!r}"
+            )
+        given: object = self.alpha
+        if isinstance(given, Tensor):
+            object.__setattr__(self, "alpha", float(given))
+
+    @property
+    def mixes(self) -> bool:
+        return self.alpha > 0
+
+
+@dataclass(frozen=True)
+class Beta(_WithAlpha):
     """lam ~ Beta(alpha, alpha).
 
     The moments are exact. A *step* is min(lam, 1 - lam), the fraction of the way to its partner by
@@ -70,25 +90,12 @@ class Beta(Coefficient):
     0.08333333333333333
     """
 
-    alpha: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_alpha(self.alpha)
-        given: object = self.alpha
-        if isinstance(given, Tensor):
-            object.__setattr__(self, "alpha", float(given))
-
     def sample(self, size: tuple[int, ...] = (), generator: Generator | None = None) -> Tensor:
         """Return draws of shape `size` in float64, on the device of `generator`.
 
-        Each uses one uniform number, through the inverse distribution function. So the same
-        generator state gives the same quantiles, whatever alpha is.
+        The same generator state gives the same quantiles of lam, whatever alpha is.
         """
         return self.lam(uniforms(size, generator))
-
-    @property
-    def mixes(self) -> bool:
-        return self.alpha > 0
 
     def lam(self, u: Tensor, distance: Tensor | None = None) -> Tensor:
         if self.alpha == 0:
@@ -119,12 +126,7 @@ class Beta(Coefficient):
 
     @property
     def tilted_mean_step(self) -> float:
-        """E[1 - lam] under Beta(alpha + 1, alpha).
-
-        Draw one of the two labels of a mixed point, the first with probability lam, and call
-        the sample it belongs to the first. Its weight has this distribution. The expansion of the
-        mixup loss around the data is in powers of 1 minus that weight.
-        """
+        """E[1 - lam] under Beta(alpha + 1, alpha), the weight of a sample whose label is drawn."""
         alpha = min(self.alpha, MOST)
         return alpha / (2 * alpha + 1)
 
@@ -142,7 +144,7 @@ class Beta(Coefficient):
 
 
 @dataclass(frozen=True)
-class Similarity(Coefficient):
+class Similarity(_WithAlpha):
     """lam ~ Beta(tau, tau) for each pair, tau = alpha · exp(-(d² / mean d² - 1) / (2 tau_std²)).
 
     d is the distance of the pair, and the mean is over the pairs of the batch. Distant pairs have
@@ -155,17 +157,12 @@ class Similarity(Coefficient):
 
     by_distance: ClassVar[bool] = True
 
-    alpha: float = 1.0
     tau_std: float = 0.25
 
     def __post_init__(self) -> None:
-        check_alpha(self.alpha)
+        super().__post_init__()
         if not self.tau_std > 0:
             raise ValueError(f"tau_std must be a positive number, got {self.tau_std}")
-
-    @property
-    def mixes(self) -> bool:
-        return self.alpha > 0
 
     def tau(self, distance: Tensor) -> Tensor:
         """Return the parameter of each pair's distribution, `(n,)` in float64."""
@@ -181,7 +178,7 @@ class Similarity(Coefficient):
 
 
 @dataclass(frozen=True)
-class Gamma(Coefficient):
+class Gamma(_WithAlpha):
     """Weights of images in Co-Mixup: Gamma(alpha), which is Dirichlet(alpha) up to the total.
 
     Attributes:
@@ -189,13 +186,6 @@ class Gamma(Coefficient):
     """
 
     alpha: float = 2.0
-
-    def __post_init__(self) -> None:
-        check_alpha(self.alpha)
-
-    @property
-    def mixes(self) -> bool:
-        return self.alpha > 0
 
     def lam(self, u: Tensor, distance: Tensor | None = None) -> Tensor:
         from scipy.special import gammaincinv
@@ -242,20 +232,8 @@ class PerBatch(Coefficient):
         return torch.stack([law.lam(quantile) for law, quantile in each]).reshape(u.shape)
 
 
-def check_alpha(alpha: object) -> None:
-    """Raise if `alpha` is not one finite number, 0 or more."""
-    try:
-        known = 0 <= alpha < math.inf  # type: ignore[operator]
-    except (TypeError, RuntimeError, ValueError):  # no number, or several
-        known = False
-    if not known:
-        raise SettingError(
-            "alpha", f"must be a finite number, 0 (no mixing) or more, got {alpha!r}"
-        )
-
-
 def _beta_quantiles(alpha: float | NDArray[np.float64], u: Tensor) -> Tensor:
-    """Quantiles `u` of Beta(alpha, alpha), in float64 on the device of `u`."""
+    """Return the quantiles `u` of Beta(alpha, alpha), in float64 on the device of `u`."""
     from scipy.special import betaincinv  # on first use: scipy.special loads slowly
 
     return torch.from_numpy(np.asarray(betaincinv(alpha, alpha, u.cpu().numpy()))).to(u.device)

@@ -1,4 +1,4 @@
-"""The callers of the library: what torch.compile asks of it, and whose line a warning names."""
+"""Helpers for torch.compile and warnings."""
 
 from __future__ import annotations
 
@@ -33,20 +33,15 @@ def hooks_guarded() -> AbstractContextManager[object]:
 
     https://docs.pytorch.org/docs/stable/torch.compiler_nn_module.html
     """
-    dynamo = sys.modules.get("torch._dynamo")  # not loaded: nothing is compiled
-    if dynamo is None:
+    dynamo = sys.modules.get("torch._dynamo")
+    if dynamo is None:  # nothing is compiled
         return nullcontext()
-    guarded: AbstractContextManager[object] = dynamo.config.patch(skip_nnmodule_hook_guards=False)
-    return guarded
+    return dynamo.config.patch(skip_nnmodule_hook_guards=False)  # type: ignore[no-any-return]
 
 
 def warn_user(message: str) -> None:
     """Warn, and name the line of the user's code that led here."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
+    while frame.f_back and frame.f_globals["__name__"].partition(".")[0] in ("kmixup", "torch"):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, stacklevel=level)
-
-
-def _is_inside(module: str) -> bool:
-    return module.partition(".")[0] in ("kmixup", "torch")

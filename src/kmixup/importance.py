@@ -11,16 +11,14 @@ from torch.nn import functional as F
 from kmixup.networks import evaluating
 from kmixup.targets import Criterion
 
-Importance = Tensor | tuple[Tensor, Tensor]  # of pixels (n, height, width), or of both batches
-
 
 def saliency(
     net: nn.Module, x: Tensor, y: Any, *, criterion: Criterion = F.cross_entropy
 ) -> Tensor:
     """Return the saliency of every pixel: √ of the mean over channels of (∂loss/∂x)².
 
-    This costs one forward and one backward pass in `.eval()` mode. Afterwards every module is in
-    the mode it was in, and the `.grad` of the parameters is as before.
+    This costs one forward and one backward pass in `.eval()` mode. Modes of modules and `.grad` of
+    parameters stay as they are.
 
     Args:
         net: the network.
@@ -52,8 +50,8 @@ def saliency(
 def spectral_residual(x: Tensor) -> Tensor:
     """Return the saliency of every pixel without a network, by the spectral residual.
 
-    Hou and Zhang (2007): what the logarithm of the amplitude spectrum has beyond its local mean,
-    transformed back with the original phase, squared and blurred.
+    Hou and Zhang (2007): the log amplitude spectrum minus its local mean, transformed back with the
+    original phase, squared and blurred.
 
     Args:
         x: images `(n, channels, height, width)`, averaged over channels and seen at 64 x 64 pixels
@@ -103,27 +101,3 @@ def blur(pixels: Tensor, size: int, sigma: float) -> Tensor:
     mode = "reflect" if min(pixels.shape[1:]) > reach else "replicate"
     rows = F.conv2d(F.pad(pixels.unsqueeze(1), (reach,) * 4, mode=mode), kernel.view(1, 1, -1, 1))
     return F.conv2d(rows, kernel.view(1, 1, 1, -1)).squeeze(1)
-
-
-def importance_of_both(importance: Importance, n: int, *, paired: bool) -> tuple[Tensor, Tensor]:
-    """Return importance `(n, height, width)` of the samples and of their partners' batch."""
-    if isinstance(importance, Tensor) == paired:
-        raise ValueError(
-            "importance must be a pair (importance of x, importance of other) with other, "
-            f"and one tensor without, got {type(importance).__name__}"
-        )
-    own, other = (importance, importance) if isinstance(importance, Tensor) else importance
-    for side in (own,) if other is own else (own, other):
-        if side.dim() != 3 or len(side) != n:
-            raise ValueError(
-                f"importance must have the shape ({n}, height, width), one number for each "
-                f"pixel of the {n} samples, got {tuple(side.shape)}"
-            )
-        usable = (side.isfinite() & (side >= 0)).flatten(1).all(1).cpu()
-        if not usable.all():
-            raise ValueError(
-                "importance must be finite and 0 or more, sample "
-                f"{int((~usable).nonzero()[0])} has another value: check the network it is from"
-            )
-    own_pixels = own.detach()
-    return own_pixels, own_pixels if other is own else other.detach()

@@ -23,20 +23,12 @@ Size = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Samples and their partners.
+    """Samples and their partners."""
 
-    Attributes:
-        samples: the inputs that are mixed, `(n, ...)` each.
-        others: the batches that hold the partners, `samples` themselves within one batch.
-        partner: the row of every sample's partner in `others`, `(n,)`.
-        importance: how much each pixel matters, `(n, height, width)`, for the samples and for
-            the batch that holds the partners; None if it was not given.
-    """
-
-    samples: Sequence[Tensor]
-    others: Sequence[Tensor]
-    partner: Tensor
-    importance: tuple[Tensor, Tensor] | None = None
+    samples: Sequence[Tensor]  # the inputs that are mixed, (n, ...) each
+    others: Sequence[Tensor]  # what holds the partners; the samples themselves within one batch
+    partner: Tensor  # the row of every sample's partner in others, (n,)
+    importance: tuple[Tensor, Tensor] | None = None  # of the pixels of both sides, if it was given
 
     @classmethod
     def of(cls, samples: Sequence[Tensor]) -> Pair:
@@ -45,7 +37,7 @@ class Pair:
 
     @cached_property
     def partners(self) -> list[Tensor]:
-        """The partner of every sample, in the order of the samples."""
+        """The partner of every sample."""
         return [rows_of(other, self.partner) for other in self.others]
 
     @property
@@ -64,10 +56,8 @@ class Pair:
 class Mask:
     """Where a mixed image takes its pixels from.
 
-    Attributes:
-        weight: the weight of the first image at every pixel, `(n, height, width)`.
-        moves: for the first images and for their partners, the pixel that moves to each pixel,
-            `(n, height · width)`, counted row by row; None where nothing moves.
+    `weight` is that of the first image at every pixel, `(n, height, width)`. `moves` has, for the
+    first images and for their partners, the pixel that moves to each pixel, `(n, height · width)`.
     """
 
     weight: Tensor
@@ -112,24 +102,21 @@ class Interpolation(ABC):
     def sample(
         self, size: Size, shape: Size = (), generator: Generator | None = None
     ) -> Tensor | None:
-        """Draw what the region needs beyond lam; nothing by default.
+        """Return draws `(*size, ...)` that the region needs beyond lam; None by default.
 
         Args:
             size: `()` for one lam per batch, else `(m,)`: draw one row for each lam.
             shape: the shape of one input, such as `(channels, height, width)`; `()` if unknown.
             generator: source of randomness.
-
-        Returns:
-            A tensor `(*size, ...)`, the `spot` of `settle`, or None.
         """
         return None
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Region]:
         """Return the adjusted lam and the region to mix.
 
-        Nothing is drawn here: `lam` is a scalar or `(n,)`, `spot` is what `sample` drew for
-        it, and `pair` has the samples and their partners. A region that depends on the samples has
-        one row per sample, and so has its lam.
+        `lam` is a scalar or `(n,)`, `spot` is what `sample` drew for it, and `pair` has the samples
+        and their partners. A region that depends on the samples has one row per sample, and so has
+        its lam.
         """
         return lam, None
 
@@ -140,12 +127,9 @@ class Interpolation(ABC):
     def targets(
         self, y: Tensor, partner_y: Tensor, region: Region, samples: Sequence[Tensor]
     ) -> tuple[Tensor, Tensor]:
-        """Return the two targets of each mixed sample, which lam weighs.
+        """Return the two targets of each mixed sample, from `y` and `partner_y`.
 
-        Args:
-            y, partner_y: the targets of the samples and of their partners.
-            region: what `settle` returned.
-            samples: the inputs that are mixed.
+        `region` is what `settle` returned, and `samples` are the inputs that are mixed.
         """
         if not self.dense and y.dim() > 2 and y.shape[-2:] == samples[0].shape[-2:]:
             raise ValueError(
@@ -179,10 +163,10 @@ class Linear(Interpolation):
         if isinstance(weight, Tensor) and weight.dtype != x.dtype:
             mixed = rows_of(other, partner).to(weight.dtype)
             return mixed.lerp_(x.to(weight.dtype), weight).to(x.dtype)
-        learns = torch.is_grad_enabled() and (x.requires_grad or other.requires_grad)
-        learns = learns or (isinstance(weight, Tensor) and weight.requires_grad)
         if not x.is_contiguous():
             return rows_of(other, partner).lerp_(x, weight)
+        learns = torch.is_grad_enabled() and (x.requires_grad or other.requires_grad)
+        learns = learns or (isinstance(weight, Tensor) and weight.requires_grad)
         if learns or x.device.type != "cpu" or x.nbytes < LARGE:
             return other.index_select(0, partner).lerp_(x, weight)
         # a few rows at a time, so that the second pass over them finds them in the cache
@@ -200,15 +184,13 @@ class Linear(Interpolation):
 class Cut(Interpolation):
     """Paste a box of the partner into the image; lam is the area outside of it.
 
-    For images `(n, channels, height, width)` and videos `(n, channels, time, height,
-    width)`, of any dtype since nothing is averaged. Dense targets, whose last two
-    dimensions are those of the images, are pasted with the same box.
+    For images `(n, channels, height, width)` and videos `(n, channels, time, height, width)` of any
+    dtype. All images of a nest, and dense targets, whose last two dimensions are those of the
+    images, share the box.
+
     As in the code of CutMix (Yun et al. 2019) and in torchvision, the box reaches half a side,
     rounded down, to both sides of a random pixel. A side is √(1 - lam) times that of the image,
-    rounded down. The part of the box beyond the border is lost, and lam is adjusted to 1 minus
-    the true area of the box.
-
-    All images of a nest share the box, so that a mask can go with its image.
+    rounded down. The box is clipped at the border, and lam is adjusted to 1 minus its true area.
 
     >>> from kmixup import Beta, Mixer, Optimal
     >>> mix = Mixer(Optimal(k=4), Beta(1.0), Cut(), num_classes=10)
@@ -276,8 +258,7 @@ class Cut(Interpolation):
 def _large_like(x: Tensor) -> Tensor:
     """Return new memory like the contiguous `x` on the CPU.
 
-    NumPy asks the kernel for huge pages and torch does not: writing to 38 MB of fresh memory for
-    the first time takes a fifth of the time.
+    NumPy asks the kernel for huge pages and torch does not, so the first write is 5 times faster.
     """
     return torch.from_numpy(np.empty(x.nbytes, np.uint8)).view(x.dtype).view(x.shape)
 
@@ -308,7 +289,7 @@ def _inside_box(x: Tensor, box: list[int]) -> Tensor:
 
 
 def _inside(region: Tensor, x: Tensor) -> Tensor:
-    """Whether each pixel lies in the box of its sample, `(n, 1, …, height, width)`."""
+    """Return whether each pixel lies in the box of its sample, `(n, 1, …, height, width)`."""
     boxes = region.to(x.device).view(-1, 4, *[1] * (x.dim() - 1))
     top, left, bottom, right = boxes.unbind(1)
     row = torch.arange(x.shape[-2], device=x.device).unsqueeze(1)
@@ -331,5 +312,5 @@ def image_size(samples: Sequence[Tensor], stage: str) -> tuple[int, int]:
             f"{stage} mixes all images of a sample in the same place, so they must have the same "
             f"height and width, got {', '.join(map(str, sorted(sizes)))}: resize them"
         )
-    height, width = sizes.pop()
-    return height, width
+    (size,) = sizes
+    return size[0], size[1]

@@ -1,4 +1,4 @@
-"""Figures that are measured, with their standard errors."""
+"""Measured numbers with their standard errors."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 
 @dataclass(frozen=True)
 class Measured:
-    """A measured figure.
+    """A measured number.
 
     Attributes:
-        value: the figure.
-        error: its standard error; 0 if the figure is exact, NaN if the error is unknown.
+        value: the number.
+        error: its standard error; 0 if the number is exact, NaN if the error is unknown.
 
-    >>> import numpy as np
-    >>> measured = Measured.of(np.array([1.0, 2.0, 3.0]))
-    >>> measured.value, round(measured.error, 3)
-    (2.0, 0.577)
+    >>> Measured.of([1.0, 2.0, 3.0, 6.0])
+    Measured(value=3.0, error=1.0801234497346435)
     """
 
     value: float
@@ -29,11 +27,7 @@ class Measured:
 
     @classmethod
     def of(cls, samples: ArrayLike) -> Measured:
-        """The mean of independent `samples` `(n,)`. One sample alone has an unknown error.
-
-        >>> Measured.of([1.0, 2.0, 3.0, 6.0])
-        Measured(value=3.0, error=1.0801234497346435)
-        """
+        """Return the mean of independent `samples` `(n,)`. For one sample the error is unknown."""
         numbers = np.asarray(samples, dtype=np.float64)
         if numbers.ndim != 1 or not len(numbers):
             raise ValueError(
@@ -42,12 +36,11 @@ class Measured:
         return cls(float(numbers.mean()), float(standard_error(numbers)))
 
     def __truediv__(self, scale: float) -> Measured:
-        """The figure in units of `scale`, an exact number above 0."""
         return Measured(self.value / scale, self.error / scale)
 
 
 def standard_error(samples: NDArray[Any]) -> NDArray[np.float64]:
-    """Standard error of the mean over the first axis; NaN for fewer than two samples."""
+    """Return the standard error of the mean over the first axis; NaN for fewer than two."""
     n = len(samples)
     if n < 2:
         return np.full(samples.shape[1:], np.nan)

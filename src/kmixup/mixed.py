@@ -44,13 +44,12 @@ class Mixed:
 
     Attributes:
         x: the mixed inputs.
-        targets: the targets of every sample, and those of its partner; nests like `y`. Where
-            dense targets are pasted with a box, both are the pasted ones.
+        targets: of every sample, and of its partner; nests like `y`. Where dense targets are
+            pasted with a box, both are the pasted ones.
         partner: the row of every sample's partner, `(n,)`. With a `Memory`, row n + j is the j-th
             of the samples that it added to the batch.
         lam: the weight of the first sample, a scalar or `(n,)`.
-        region: the box of a cut, `(4,)` or `(n, 4)`: top, left, bottom, right; the `Mask` of
-            methods that mix by one; None where whole samples are mixed.
+        region: the box of a cut, `(4,)` or `(n, 4)`: top, left, bottom, right; a `Mask`; or None.
         num_classes: the number of classes of integer targets.
         ignore_index: the class that does not count; both targets have it where one of them has.
         points: what was matched, for both sides.
@@ -108,17 +107,14 @@ class Mixed:
     def loss(self, criterion: Criterion, logits: Any) -> Tensor:
         """Return lam · criterion(logits, y) + (1 - lam) · criterion(logits, partner's y).
 
-        For cross-entropy this equals the loss of the mixed targets. It also works for criteria
-        that take class indices only.
+        For cross-entropy this equals the loss of the mixed targets. A penalty is added if the
+        method has one.
 
         Args:
             criterion: a function of logits and targets, such as `nn.CrossEntropyLoss()`. With one
                 lam for each block or sample, or with weights, it must return one loss per sample
                 (`reduction="none"`), and so does this method.
             logits: the network's outputs for `x`.
-
-        Returns:
-            What `criterion` returns, weighted, with the method's penalty added if there is one.
 
         Raises:
             ValueError: if there are no targets, or the criterion averages where it must not.
@@ -133,16 +129,10 @@ class Mixed:
         return loss if self.penalty is None else loss + self.penalty
 
     def agreement(self, logits: Tensor) -> Tensor:
-        """Return how well predictions agree with both labels, for everything that counts.
+        """Return lam · [class is y] + (1 - lam) · [class is the partner's y], usually `(n,)`.
 
-        Args:
-            logits: the network's outputs for `x`, with classes along dimension 1.
-
-        Returns:
-            lam · [class is y] + (1 - lam) · [class is the partner's y], usually `(n,)`.
-
-        Raises:
-            TypeError: if the targets are a nest.
+        `logits` are the network's outputs for `x`, with classes along dimension 1. Nests of targets
+        raise a TypeError.
         """
         if not isinstance(self.targets[0], Tensor):
             raise TypeError(

@@ -11,12 +11,10 @@ from typing import Any, TypedDict, Unpack, get_args
 import torch
 from torch import Generator, Tensor, nn
 
-from kmixup.batch import Batch, Extras
+from kmixup.batch import Batch, Extras, Features, Importance
 from kmixup.checks import check_probability, check_whole
 from kmixup.coefficient import Coefficient
 from kmixup.compiling import eager
-from kmixup.features import Features
-from kmixup.importance import Importance
 from kmixup.interpolation import Interpolation, Pair, Region
 from kmixup.matching import LamPer, Pairing, warn_short
 from kmixup.matching.assignment import pair_distances
@@ -40,9 +38,9 @@ AnyDraw = Any  # what a mixer's `sample` returns: a `Draw`, that of a wrapper, o
 class Mixing(Resumable, ABC):
     """Base class of all mixers: `Mixer` and the wrappers around mixers.
 
-    `sample` makes all random draws without reading the data. `mix` is deterministic given the draw
-    and the data. `draw` does both and returns a `Mixed` record; calling the mixer returns only
-    mixed inputs and soft targets. In `.eval()` mode a call returns inputs and targets unchanged.
+    `sample` makes all random draws without reading the data, and `mix` is deterministic given the
+    draw. `draw` does both and returns a `Mixed` record; a call returns only mixed inputs and soft
+    targets, unchanged ones in `.eval()` mode.
 
     A mixer of your own implements `sample` and `mix_batch`, or extends `Mixer` or `Wrapper`.
 
@@ -64,17 +62,10 @@ class Mixing(Resumable, ABC):
 
     @eager
     def forward(self, x: Nest, y: Nest = None, **extras: Unpack[Extras]) -> tuple[Nest, Nest]:
-        """Mix a batch.
+        """Return mixed inputs and soft targets, in the structure of `x` and `y`.
 
-        Args:
-            x, y, extras: those of `draw`. `mixer(x, y)` calls this method.
-
-        Returns:
-            The mixed inputs and the soft targets, in the structure of `x` and `y`. In `.eval()`
-            mode `x` and `y` themselves.
-
-        Raises:
-            ValueError: if the loss needs more than soft targets, as in `LocalMixup`: use `draw`.
+        `extras` are those of `draw`. If the loss needs more than soft targets, as in `LocalMixup`,
+        this raises a ValueError: use `draw`.
         """
         if not self.training:
             return self.encode_clean(x), y
@@ -130,26 +121,14 @@ class Mixing(Resumable, ABC):
 
     @eager
     def mix(self, x: Nest, y: Nest, draw: AnyDraw, **extras: Unpack[Extras]) -> Mixed:
-        """Mix a batch with a draw of `sample`; deterministic given the data and the draw.
+        """Return a batch mixed with a `draw` of `sample`; None leaves it unmixed.
 
-        Args:
-            x, y, extras: those of `Mixing.draw`.
-            draw: what `sample` returned; None leaves the batch unmixed.
-
-        Returns:
-            The same record as `draw`.
+        `x`, `y` and `extras` are those of `Mixing.draw`.
         """
         return self.mix_batch(self.batch(x, y, **extras), draw)
 
     def batch(self, x: Nest, y: Nest, **extras: Unpack[Extras]) -> Batch:
-        """Check a batch.
-
-        Args:
-            x, y, extras: those of `draw`.
-
-        Returns:
-            The batch for `mix_batch`.
-        """
+        """Return the checked batch for `mix_batch`; `x`, `y` and `extras` are those of `draw`."""
         return Batch.of(x, y, mixes=self.mixes, matched=self.training, **extras)
 
     @abstractmethod
@@ -162,7 +141,7 @@ class Mixing(Resumable, ABC):
         batches: int = 1,
         source: Source | None = None,
     ) -> AnyDraw:
-        """Draw everything random for a batch.
+        """Return all random draws for a batch, to pass to `mix`.
 
         Args:
             n: the number of samples.
@@ -170,22 +149,11 @@ class Mixing(Resumable, ABC):
             within: whether partners come from the same batch, or from a second one.
             batches: the number of batches of `n`, end to end; only across two batches.
             source: of the draws, in place of the mixer's own.
-
-        Returns:
-            A `Draw`, or a wrapper's own type, to pass to `mix`.
         """
 
     @abstractmethod
     def mix_batch(self, batch: Batch, draw: AnyDraw) -> Mixed:
-        """Mix a batch that has been checked.
-
-        Args:
-            batch: what `batch` returned.
-            draw: what `sample` returned.
-
-        Returns:
-            The mixed batch.
-        """
+        """Return a checked `batch` mixed with a `draw` of `sample`."""
 
     @abstractmethod
     def mixes(self, entry: object) -> bool:
@@ -215,8 +183,8 @@ class Mixing(Resumable, ABC):
 class Mixer(Mixing):
     """A pairing, a coefficient and an interpolation: what every mixing method is made of.
 
-    Nothing is changed in place. Draws do not depend on alpha or prob, so runs that differ only in
-    these pair the same samples. `k`, `alpha` and `prob` can be set between batches.
+    Nothing is changed in place. Draws do not depend on alpha or prob. `k`, `alpha` and `prob` can
+    be set between batches.
 
     Args:
         pairing: the partner of each sample, e.g. `Optimal(k=16)`.
@@ -259,15 +227,15 @@ class Mixer(Mixing):
                 raise TypeError(f"{name.lower()} must be a {name}, got {stage!r}: use {example}")
         if lam_per not in get_args(LamPer):
             raise ValueError(f"lam_per must be one of {get_args(LamPer)}, got {lam_per!r}")
+        if not isinstance(num_classes, (dict, list, tuple)) and num_classes is not None:
+            num_classes = check_whole("num_classes", num_classes, 1)
+        if ignore_index is not None:
+            ignore_index = check_whole("ignore_index", ignore_index)
         self.pairing = pairing
         self.coefficient = coefficient
         self.interpolation = interpolation
-        if not isinstance(num_classes, (dict, list, tuple)) and num_classes is not None:
-            num_classes = check_whole("num_classes", num_classes, 1)
         self.num_classes = num_classes
-        self.ignore_index = (
-            None if ignore_index is None else check_whole("ignore_index", ignore_index)
-        )
+        self.ignore_index = ignore_index
         self.lam_per = lam_per
         self.prob = prob
 
@@ -393,7 +361,7 @@ class Mixer(Mixing):
         )  # fmt: skip
 
     def _settle(self, draw: Draw, pair: Pair, distance: Tensor | None) -> tuple[Tensor, Region]:
-        """lam and the region: once on the CPU, or one row per sample on the inputs' device."""
+        """Return lam and the region: once on the CPU, or per sample on the inputs' device."""
         u, spot, n = draw.u.cpu(), draw.spot, len(pair.partner)
         spot = None if spot is None else spot.cpu()
         dtype = torch.promote_types(pair.samples[0].dtype, torch.float32)

@@ -14,7 +14,7 @@ WRAPPED = {"_orig_mod", "module", "_forward_module", "_original_module"}
 
 
 def unwrapped(net: nn.Module) -> nn.Module:
-    """The network inside of compiled and distributed ones, whose layers have short names."""
+    """Return the network inside compiled and distributed ones, whose layers have short names."""
     children = dict(net.named_children())
     while children and children.keys() <= WRAPPED:
         net = next(iter(children.values()))
@@ -40,10 +40,7 @@ def check_layers(net: nn.Module, layers: Sequence[str]) -> tuple[str, ...]:
 
 
 def passing(net: nn.Module, layer: nn.Module, x: Tensor) -> tuple[Any, Any]:
-    """The first argument of a layer and its output while `net` runs on `x`.
-
-    Of a layer that is called several times, the last call counts.
-    """
+    """Return the first argument and the output of a layer's last call while `net` runs on `x`."""
     seen: list[tuple[Any, Any]] = []
     handle = layer.register_forward_hook(
         lambda module, inputs, output: seen.append((inputs[0], output))
@@ -61,14 +58,14 @@ def passing(net: nn.Module, layer: nn.Module, x: Tensor) -> tuple[Any, Any]:
 
 
 def as_weights(module: nn.Module, x: Tensor) -> Tensor:
-    """`x` in the precision of a module's weights."""
+    """Return `x` in the precision of a module's weights."""
     weight = next(module.parameters(), None)
     return x if weight is None else x.to(weight.dtype)
 
 
 @contextmanager
 def evaluating(net: nn.Module) -> Iterator[None]:
-    """Eval mode inside, and every submodule back in its own mode outside."""
+    """Set eval mode inside, and every submodule back to its own mode outside."""
     modes = [(module, module.training) for module in net.modules()]
     net.eval()
     try:

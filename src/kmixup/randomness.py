@@ -18,10 +18,9 @@ from kmixup.compiling import warn_user
 class Source:
     """All random draws of a mixer, from a generator or from torch's global one.
 
-    A generator cannot be pickled, and all workers of a data loader would start from the same
-    state. A source can be pickled with its state. In a loader worker it is reseeded from that
-    worker's seed: draws differ between workers and epochs, and a loader with the same seed repeats
-    them. If mixers that share a source are copied together, the copies share one source as well.
+    Unlike a generator, a source can be pickled with its state. In a loader worker it is reseeded
+    from that worker's seed: draws differ between workers and epochs, and a loader with the same
+    seed repeats them. Mixers that share a source share it after they are copied together.
 
     A subclass may provide some of the draws itself, as the lab's training loop does.
     """
@@ -37,7 +36,7 @@ class Source:
         self._worker: tuple[int, int] | None = None
 
     def here(self) -> Generator | None:
-        """The generator to draw from in this process."""
+        """Return the generator to draw from in this process."""
         worker = get_worker_info()
         if self.generator is None or worker is None:
             return self.generator
@@ -80,8 +79,8 @@ class Source:
 class Resumable(nn.Module):
     """A module with a generator, whose state is part of `state_dict()`.
 
-    A checkpoint without that state, or with a state that this module has no generator for, warns
-    instead of raising. Extra state that is None is left out of `state_dict()`.
+    Loading warns if only one of checkpoint and module has a generator. Extra state that is None is
+    left out of `state_dict()`.
     """
 
     def __init__(self, generator: Generator | None = None) -> None:
@@ -123,29 +122,21 @@ class Resumable(nn.Module):
             del destination[key]
 
     def _load_from_state_dict(
-        self,
-        state_dict: dict[str, Any],
-        prefix: str,
-        local_metadata: dict[str, Any],
-        strict: bool,
-        missing_keys: list[str],
-        *more: Any,
+        self, state_dict: Any, prefix: str, metadata: Any, strict: bool, missing: Any, *more: Any
     ) -> None:
-        super()._load_from_state_dict(
-            state_dict, prefix, local_metadata, strict, missing_keys, *more
-        )
+        super()._load_from_state_dict(state_dict, prefix, metadata, strict, missing, *more)
         if (key := f"{prefix}_extra_state") not in state_dict:
             self.missing_extra_state()
-        if key in missing_keys:
-            missing_keys.remove(key)
+        if key in missing:
+            missing.remove(key)
 
 
 def device_of(generator: Generator | None) -> torch.device:
-    """Device on which a generator draws; torch's global one draws on the CPU."""
+    """Return the device on which a generator draws; torch's global one draws on the CPU."""
     return torch.device("cpu") if generator is None else generator.device
 
 
 def uniforms(size: tuple[int, ...], generator: Generator | None = None) -> Tensor:
-    """Uniform numbers in [0, 1), float64, on the generator's device."""
+    """Draw uniform numbers in [0, 1), float64, on the generator's device."""
     device = device_of(generator)
     return torch.rand(size, generator=generator, dtype=torch.float64, device=device)

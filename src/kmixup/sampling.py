@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -16,7 +15,7 @@ from kmixup.matching.assignment import Floats, Indices, match_blocks
 from kmixup.measured import Measured
 from kmixup.randomness import device_of
 
-FIRST_BLOCKS = 64  # blocks that are matched before their spread is looked at
+FIRST_BLOCKS = 64  # matched before their spread is computed
 
 
 class RowSource(Protocol):
@@ -26,15 +25,8 @@ class RowSource(Protocol):
     def __getitem__(self, index: Tensor, /) -> Tensor: ...
 
 
-@dataclass(frozen=True, eq=False)
-class MatchedBlocks:
-    """Pairs of k-subsets after their optimal match, one pair to a row.
-
-    Attributes:
-        first: indices of the samples of the first subsets, `(m, k)`.
-        second: indices of their partners, `(m, k)`, in the same places.
-        square_distance: mean squared distance of the partners of each pair of subsets, `(m,)`.
-    """
+class MatchedBlocks(NamedTuple):
+    """Indices of matched k-subsets, `(m, k)` each, and their mean squared distances, `(m,)`."""
 
     first: Indices
     second: Indices
@@ -42,7 +34,7 @@ class MatchedBlocks:
 
 
 def subsets(n: int, k: int, blocks: int, generator: Generator | None = None) -> Tensor:
-    """Independent uniform k-subsets of `range(n)` in random order, `(blocks, k)`."""
+    """Draw independent uniform k-subsets of `range(n)` in random order, `(blocks, k)`."""
     device = device_of(generator)
     if k * k > n:
         keys = torch.rand(blocks, n, generator=generator, dtype=torch.float64, device=device)
@@ -58,29 +50,11 @@ def subsets(n: int, k: int, blocks: int, generator: Generator | None = None) -> 
 def subset_pairs(
     n: int, k: int, blocks: int, *, disjoint: bool = False, generator: Generator | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Two k-subsets for each block: independent, or without a common element."""
+    """Draw two k-subsets for each block: independent, or without a common element."""
     if disjoint:
         both = subsets(n, 2 * k, blocks, generator)
         return both[:, :k], both[:, k:]
     return subsets(n, k, blocks, generator), subsets(n, k, blocks, generator)
-
-
-def chunked_subset_pairs(
-    n: int,
-    k: int,
-    blocks: int,
-    *,
-    most: int,
-    disjoint: bool = False,
-    generator: Generator | None = None,
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """The pairs of `blocks` blocks, at most `most` of them at a time.
-
-    A generator gives other subsets for another `most`.
-    """
-    for start in range(0, blocks, most):
-        size = min(most, blocks - start)
-        yield subset_pairs(n, k, size, disjoint=disjoint, generator=generator)
 
 
 def matched_blocks(
@@ -94,24 +68,16 @@ def matched_blocks(
     disjoint: bool = False,
     generator: Generator | None = None,
 ) -> Iterator[MatchedBlocks]:
-    """Draw pairs of k-subsets, match them, and measure how far apart partners are.
+    """Draw pairs of k-subsets and match them, at most `most` pairs at a time.
 
-    Args:
-        rows: the data.
-        k: size of a subset.
-        blocks: number of pairs of subsets to draw at first.
-        most: number of pairs to hold in memory at a time.
-        metric: the cost of a pair, "sqeuclidean" or "euclidean".
-        relative_error: standard error of the mean squared distance to reach, as a share of
-            it. Further blocks are drawn until it is reached; by default none are.
-        disjoint: whether the two subsets of a pair have no common element.
-        generator: of all draws.
+    After `blocks` pairs, more are drawn until the standard error of the mean squared distance is
+    below `relative_error`, as a share of it.
     """
     means: list[Floats] = []
     while blocks:
-        for first, second in chunked_subset_pairs(
-            len(rows), k, blocks, most=most, disjoint=disjoint, generator=generator
-        ):
+        for start in range(0, blocks, most):
+            size = min(most, blocks - start)
+            first, second = subset_pairs(len(rows), k, size, disjoint=disjoint, generator=generator)
             a, b = (rows[index.flatten()].view(*index.shape, -1) for index in (first, second))
             columns, distance = match_rows(a, b, metric)
             means.append(distance.mean(1))
@@ -121,7 +87,7 @@ def matched_blocks(
 
 
 def match_rows(a: Tensor, b: Tensor, metric: Metric = "sqeuclidean") -> tuple[Indices, Floats]:
-    """Partner row in `b[m]` of every row of `a[m]`, and their squared distance, both `(m, k)`.
+    """Return the partner in `b[m]` of every row of `a[m]` and their squared distance, `(m, k)`.
 
     The points are float64, `(m, k, d)`.
     """
@@ -131,7 +97,7 @@ def match_rows(a: Tensor, b: Tensor, metric: Metric = "sqeuclidean") -> tuple[In
 
 
 def _blocks_missing(means: Floats, relative_error: float) -> int:
-    """How many more blocks the spread so far asks for, at most three times as many again."""
+    """Return how many more blocks the spread so far requires, at most three times as many."""
     count, mean = len(means), Measured.of(means)
     if not mean.error > relative_error * mean.value:
         return 0

@@ -19,11 +19,8 @@ def check_targets(
 ) -> None:
     """Raise if mixing would misread targets: numbers as classes, one-hot integers, unknown classes.
 
-    Args:
-        y: a tensor of targets, or a nest of them.
-        num_classes: the number of classes, or a nest of numbers like `y`; None checks nothing.
-        ignore_index: the class index of what does not count.
-        numbers: whether floats may be numbers, as in a nest that shares one `num_classes`.
+    `y` and `num_classes` may be nests. `numbers` allows floats of any shape, as in a nest that
+    shares one `num_classes`.
     """
     if not isinstance(y, Tensor):
         if isinstance(num_classes, int):
@@ -63,11 +60,7 @@ def check_targets(
 
 
 def ignored_in_both(y_a: Tensor, y_b: Tensor, ignore_index: int | None) -> tuple[Tensor, Tensor]:
-    """Return the class indices of both sides; what one of them ignores is ignored in both.
-
-    >>> ignored_in_both(torch.tensor([3, 255, 1]), torch.tensor([255, 2, 0]), 255)
-    (tensor([255, 255,   1]), tensor([255, 255,   0]))
-    """
+    """Return the class indices of both sides; what one of them ignores is ignored in both."""
     if ignore_index is None or not _can_hold(y_a.dtype, ignore_index):
         return y_a, y_b
     ignored = (y_a == ignore_index) | (y_b == ignore_index)
@@ -75,11 +68,7 @@ def ignored_in_both(y_a: Tensor, y_b: Tensor, ignore_index: int | None) -> tuple
 
 
 def _can_hold(dtype: torch.dtype, index: int) -> bool:
-    """Whether targets of a dtype may be a class index; -100 as uint8 would be 156.
-
-    >>> _can_hold(torch.uint8, 255), _can_hold(torch.uint8, -100), _can_hold(torch.float32, 1)
-    (True, False, False)
-    """
+    """Return whether targets of a dtype may be a class index; -100 as uint8 would be 156."""
     if dtype.is_floating_point or dtype.is_complex or dtype == torch.bool:
         return False
     return torch.iinfo(dtype).min <= index <= torch.iinfo(dtype).max
@@ -92,12 +81,10 @@ def mix_targets(
     num_classes: int | None = None,
     ignore_index: int | None = None,
 ) -> Tensor:
-    """Return lam · y_a + (1 - lam) · y_b.
+    """Return lam · y_a + (1 - lam) · y_b, where integers are classes.
 
-    Floating-point targets are interpolated as they are: regression, soft labels, multi-label.
-    Integers are classes and become one-hot along a new dimension 1, in the precision of `lam`; the
-    class indices themselves are never rounded. Where one of them is `ignore_index`, all classes
-    have 0.
+    Classes become one-hot along a new dimension 1, in the precision of `lam`. Where one of them is
+    `ignore_index`, all classes have 0.
     """
     if y_a.is_floating_point():
         weight = per_sample(lam, y_a).to(y_a.device)
@@ -130,33 +117,23 @@ def mix_targets(
 
 
 def mixed_loss(
-    criterion: Criterion,
-    logits: Any,
-    y_a: Any,
-    y_b: Any,
-    lam: Tensor,
-    weight: Tensor | None = None,
+    criterion: Criterion, logits: Any, y_a: Any, y_b: Any, lam: Tensor, weight: Tensor | None = None
 ) -> Tensor:
-    """weight · (lam · criterion(logits, y_a) + (1 - lam) · criterion(logits, y_b)).
+    """Return weight · (lam · criterion(logits, y_a) + (1 - lam) · criterion(logits, y_b)).
 
-    With one lam for the batch and no weights any criterion will do; with several lam,
-    or weights `(n,)`, it must return one loss per sample (`reduction="none"`), and so
-    does this.
+    With several lam, or weights `(n,)`, the criterion must return one loss per sample.
     """
     if y_a is None:
         raise ValueError("there are no targets to take a loss of: y was None")
     loss_a, loss_b = criterion(logits, y_a), criterion(logits, y_b)
     n = lam.numel() if weight is None else len(weight)
     if (weight is not None or lam.dim() > 0) and (loss_a.dim() == 0 or len(loss_a) != n):
-        what, instead = (
-            ("lam differs", ", or the criterion on the mixed targets")
-            if weight is None
-            else ("the weight of the loss differs", "")
-        )
+        what, instead = "the weight of the loss differs", ""
+        if weight is None:
+            what, instead = "lam differs", ", or the criterion on the mixed targets"
         raise ValueError(
-            f"{what} between the samples of this batch, so the criterion must return one loss "
-            f"per sample, got shape {tuple(loss_a.shape)}: "
-            f'use reduction="none"{instead}'
+            f"{what} between the samples of this batch, so the criterion must return one loss per "
+            f'sample, got shape {tuple(loss_a.shape)}: use reduction="none"{instead}'
         )
     share = per_sample(lam, loss_a).to(loss_a.device)
     loss = share * loss_a + (1 - share) * loss_b
@@ -166,10 +143,9 @@ def mixed_loss(
 def agreement(
     logits: Tensor, y_a: Tensor, y_b: Tensor, lam: Tensor, ignore_index: int | None = None
 ) -> Tensor:
-    """Return lam · [class is y_a] + (1 - lam) · [class is y_b] for everything that counts.
+    """Return lam · [class is y_a] + (1 - lam) · [class is y_b], without what is ignored.
 
-    Classes are along dimension 1 of `logits`, and of soft targets. What `ignore_index` marks in
-    one of the targets is left out.
+    Classes are along dimension 1 of `logits`, and of soft targets.
     """
     if y_a.is_floating_point():
         if y_a.shape != logits.shape or y_a.dim() < 2:

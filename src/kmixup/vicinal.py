@@ -29,10 +29,7 @@ def vicinal_dataset(
     metric: Metric = "sqeuclidean",
     seed: int | None = None,
 ) -> tuple[Array, ...]:
-    """Draw a data set of k-mixed points.
-
-    Each block of k points is an optimal match between two independent random k-subsets of
-    the data.
+    """Draw a data set of k-mixed points, in blocks of two matched random k-subsets of the data.
 
     Args:
         X: samples `(n, ...)`, numbers.
@@ -47,9 +44,9 @@ def vicinal_dataset(
 
     Returns:
         The points and their soft labels, with one column for each of `np.unique(y)`; float targets
-        are interpolated. With `hard=True` three arrays, in which every point comes twice: in the
-        first half with its own label and the weight lam, in the second half with its partner's and
-        1 - lam. Any scikit-learn estimator whose `fit` takes `sample_weight` can train on them.
+        are interpolated. With `hard=True` points, labels and weights (the `sample_weight` of
+        scikit-learn), in which every point comes twice: in the first half with its own label and
+        the weight lam, in the second half with its partner's and 1 - lam.
 
     >>> X, y = np.array([[0.], [1.], [8.], [9.]]), np.array(["a", "a", "b", "b"])
     >>> points, labels, weight = vicinal_dataset(X, y, k=2, size=6, hard=True, seed=0)

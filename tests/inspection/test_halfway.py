@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from kmixup.inspection.halfway import Halfway
+from kmixup.inspection.readings import Halfway
 from kmixup.theory.matching import matched_subsets
 
 
@@ -61,7 +61,7 @@ def test_many_samples_are_looked_at_in_parts(monkeypatch):
     points, labels = points_of(60, 2), np.arange(60) % 2
     left, right = pairs_of(points, 4, 20)
     whole = Halfway.of(points, labels, left, right)
-    monkeypatch.setattr("kmixup.inspection.halfway.CELLS", 500)
+    monkeypatch.setattr("kmixup.inspection.readings.CELLS", 500)
     assert Halfway.of(points, labels, left, right) == whole
 
 

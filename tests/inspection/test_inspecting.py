@@ -9,11 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kmixup import inspect
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
-
+from oracles import seeded
 
 X = torch.randn(120, 3, generator=seeded())
 Y = (X[:, 0] > 0).long()
@@ -70,7 +66,7 @@ def test_large_data_are_sampled_and_the_size_is_said():
 
 
 def test_large_samples_are_fewer(monkeypatch):
-    monkeypatch.setattr("kmixup.inspection.inspecting.NUMBERS", 100 * 3)
+    monkeypatch.setattr("kmixup.inspection.readings.NUMBERS", 100 * 3)
     assert inspected().used == 100
 
 

@@ -140,22 +140,6 @@ def test_pairs_have_the_law_of_two_loaders_on_a_stationary_stream(other):
         assert abs(small[kind].mean() - loaders[kind].mean()) > 8 * error
 
 
-def test_a_small_memory_is_a_batch_as_large():
-    """With all the memory in the block, pairs are those of one batch of all samples."""
-    mix = mixer(k=8, size=16)
-    plain = KMixup(8, 1.0, CLASSES)
-    (a, ya), (b, yb) = stream(2, 8)
-    mix.draw(a, ya)
-    draw = mix.sample(8)
-    assert draw.places.shape == (1, 8)
-    order = draw.places[0]
-    mixed = mix.mix(b, yb, draw)
-    whole = plain.mix(torch.cat([b, a[order]]), torch.cat([yb, ya[order]]), draw.draw)
-    assert torch.equal(mixed.partner, whole.partner[:8])
-    assert torch.equal(mixed.x, whole.x[:8])
-    assert torch.equal(mixed.y, whole.y[:8])
-
-
 def test_mixing_can_be_repeated_and_drawing_remembers():
     mix = mixer()
     for x, y in stream(5, 6):

@@ -1,11 +1,13 @@
-"""An X-ray of a data set: what k and alpha would do to it, before any network is trained.
+"""An X-ray of a data set: what k and alpha would do to it, before any network is trained."""
 
-`inspect` measures and returns an `Inspection` with a `Reading` for every k.
-"""
-
-from kmixup.inspection.halfway import Halfway
-from kmixup.inspection.inspecting import Inspection, inspect
-from kmixup.inspection.readings import DistanceDecay, LabelReading, Reading
+from kmixup.inspection.readings import (
+    DistanceDecay,
+    Halfway,
+    Inspection,
+    LabelReading,
+    Reading,
+    inspect,
+)
 from kmixup.measured import Measured
 
 __all__ = [

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from kmixup.inspection import Inspection, inspect
-from kmixup.inspection.inspecting import LARGEST_K, SIZE, draw
+from kmixup.inspection.readings import LARGEST_K, SIZE, draw
 from kmixup.lab.data import Dataset
 
 FEWEST = 4

@@ -1,12 +1,10 @@
 """Exact optimal matchings of many small blocks of points.
 
-The cost of a pair is the squared distance |a|² + |b|² - 2 a·b, so the costs of all blocks come from
-one batched matrix product where the points are, followed by one call of a Jonker-Volgenant solver
-on the CPU. Points are gathered and multiplied a few features at a time: fresh memory of a megabyte
-or more costs more than the arithmetic on it.
-
-Where points are close together relative to their norms, the product loses digits. Blocks in which
-that happens are matched again, from centred points in float64, and then from differences.
+The cost of a pair is |a|² + |b|² - 2 a·b, so the costs of all blocks come from one batched matrix
+product where the points are, followed by one call of a Jonker-Volgenant solver on the CPU. Points
+are gathered a few features at a time: fresh memory of a megabyte or more costs more than the
+arithmetic on it. Where points are close together relative to their norms, the product loses digits.
+Such blocks are matched again, from centred points in float64, and then from differences.
 """
 
 from __future__ import annotations
@@ -75,19 +73,12 @@ def match_blocks(
 ) -> tuple[Indices, Floats]:
     """Choose a partner for every point among the points that its block faces.
 
-    Args:
-        first, second: the points of both sides.
-        own, facing: the rows of `first` in each block and the rows of `second` that they face,
-            `(blocks, k)` each.
-        choose: picks partners from squared distances and `differ`.
-        differ: how much the targets of all pairs differ, for a choice that depends on them.
-        dtype: the precision of the first attempt, float32 or float64.
+    `own` are the rows of `first` in each block and `facing` the rows of `second` that they face,
+    `(blocks, k)` each. `choose` picks partners from squared distances and `differ`, how much the
+    targets of all pairs differ. `dtype` is the precision of the first attempt.
 
-    Returns:
-        The chosen columns `(blocks, k)`, and the squared distances of the pairs.
-
-    Raises:
-        FloatingPointError: if a point has a NaN or an infinity.
+    Returns the chosen columns `(blocks, k)`, and the squared distances of the pairs. A point with a
+    NaN or an infinity raises a FloatingPointError.
     """
     cost, a, b = _squared_distances(first, second, own, facing, dtype)
     low, high = ORDINARY[dtype]
@@ -121,10 +112,7 @@ def match_blocks(
 
 
 def pair_distances(first: Points, second: Points, partner: Tensor) -> Tensor:
-    """Return the Euclidean distance of every row of `first` to its partner in `second`, `(m,)`.
-
-    `partner` are the partners of the first m rows.
-    """
+    """Return the distances of the first m rows of `first` to their partners in `second`, `(m,)`."""
     dtype = torch.promote_types(first[0].dtype, torch.float32)
     squares = torch.zeros(len(partner), dtype=dtype, device=partner.device)
     for a, b in zip(first, second, strict=True):
@@ -178,10 +166,9 @@ def _squared_distances(
     dtype: torch.dtype,
     exponent: Indices | None = None,
 ) -> Sequence[Floats]:
-    """Squared distances `(blocks, k, k)`, and squared norms of both sides, `(blocks, k)` each.
+    """Return squared distances `(blocks, k, k)`, and squared norms of both sides, `(blocks, k)`.
 
-    The distances come from products, which lose digits where they are far below the norms. Given
-    powers of two `(blocks,)`, the points of each block are divided by it and centred.
+    Given powers of two `(blocks,)`, the points of each block are divided by it and centred.
     """
     x, small = first[0], len(first) == 1 and first[0].nbytes <= SMALL
     if small and x.device.type == "cpu" and x.dtype in ORDINARY and exponent is None:
@@ -193,10 +180,9 @@ def _squared_distances(
     ):
         return _squared_distances_in_order(first, second, own.shape)
     totals: dict[int, tuple[Tensor, Tensor]] = {}  # products and norms of each group of blocks
-    for start, blocks, points in _chunks(first, second, own, facing, dtype):
-        x, y = points.narrow(0, 0, blocks), points.narrow(0, len(points) - blocks, blocks)
+    for start, points, x, y in _chunks(first, second, own, facing, dtype):
         if exponent is not None:
-            scale = _scale(exponent[start : start + blocks], points)
+            scale = _scale(exponent[start : start + len(x)], points)
             centre = (y * scale).mean(1, keepdim=True)
             points = torch.cat([x * scale - centre, y * scale - centre])
             x, y = points.chunk(2)
@@ -225,7 +211,7 @@ def _squared_distances(
 def _small_squared_distances(
     first: Floats, second: Floats, own: Indices, facing: Indices
 ) -> tuple[Floats, Floats, Floats]:
-    """Squared distances and norms of few points in float64, as `_squared_distances` has them."""
+    """Return what `_squared_distances` does, for few points in float64."""
     with np.errstate(over="ignore", invalid="ignore"):
         x, y = first.astype(np.float64)[own], second.astype(np.float64)[facing]
         a, b = np.einsum("bkd,bkd->bk", x, x), np.einsum("bkd,bkd->bk", y, y)
@@ -249,7 +235,7 @@ def _in_order(points: Points, own: Indices, facing: Indices, dtype: torch.dtype)
 def _squared_distances_in_order(
     first: Points, second: Points, shape: tuple[int, ...]
 ) -> tuple[Floats, Floats, Floats]:
-    """Squared distances and norms, as `_squared_distances` has them, without gathering."""
+    """Return what `_squared_distances` does, without gathering."""
     cost, a, b = torch.zeros(()), torch.zeros(()), torch.zeros(())
     for sides in zip(first, second, strict=True):
         x, y = (side.narrow(0, 0, shape[0] * shape[1]).view(*shape, -1) for side in sides)
@@ -260,21 +246,15 @@ def _squared_distances_in_order(
     return cost.numpy(), a.numpy(), b.numpy()
 
 
-def _both_sides(rows: Tensor, blocks: int) -> tuple[Tensor, Tensor]:
-    """The first and the last rows, which are those of the blocks and of what they face."""
-    return rows.narrow(0, 0, blocks), rows.narrow(0, len(rows) - blocks, blocks)
-
-
 def _from_differences(
     first: Points, second: Points, own: Indices, facing: Indices, exponent: Indices
 ) -> Floats:
-    """Squared distances `(blocks, k, k)` in float64 with all of their digits; far slower."""
+    """Return squared distances `(blocks, k, k)` in float64 with all of their digits; slow."""
     squares = np.zeros((*own.shape, own.shape[1]))
     mode = "donot_use_mm_for_euclid_dist"
-    for start, blocks, points in _chunks(first, second, own, facing, torch.float64):
-        part = slice(start, start + blocks)
+    for start, points, x, y in _chunks(first, second, own, facing, torch.float64):
+        part = slice(start, start + len(x))
         scale = _scale(exponent[part], points)
-        x, y = _both_sides(points, blocks)
         distances = torch.cdist(x * scale, y * scale, compute_mode=mode)
         squares[part] += distances.square_().cpu().numpy()
     return squares
@@ -282,11 +262,11 @@ def _from_differences(
 
 def _chunks(
     first: Points, second: Points, own: Indices, facing: Indices, dtype: torch.dtype
-) -> Iterator[tuple[int, int, Tensor]]:
-    """Yield points `(rows, k, features)`, with the first of their blocks and the number b of them.
+) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
+    """Yield the number of a block, and points `(rows, k, features)` of it and the following ones.
 
-    The first b rows are the blocks' own points, the last b rows the points that they face. Where
-    every block faces the next one, these overlap: each point is gathered once.
+    Then come views of the blocks' own points, the first rows, and of the points that they face, the
+    last rows. Where every block faces the next one, these overlap: each point is gathered once.
 
     On the CPU a chunk has as many blocks and features as fit into `CHUNK`, in memory that is kept
     for the next chunk and the next call. Chunks of the same blocks follow one another.
@@ -314,56 +294,52 @@ def _chunks(
                     sides = list(zip((x, y), index.chunk(2), points.chunk(2), strict=True))
                 for side, rows, out in sides:
                     torch.index_select(side.narrow(1, *features), 0, rows, out=out)
-                yield start, len(own[part]), points.to(dtype).view(-1, k, features[1])
+                points = points.to(dtype).view(-1, k, features[1])
+                blocks = len(own[part])
+                faced_points = points.narrow(0, len(points) - blocks, blocks)
+                yield start, points, points.narrow(0, 0, blocks), faced_points
 
 
-class _Kept(local):
-    """Memory that each thread keeps: fresh memory costs more than what is done with it."""
-
-    bytes = torch.empty(0, dtype=torch.uint8)
-
-
-_kept = _Kept()
+_kept = local()  # memory that each thread keeps: fresh memory costs more than what is done with it
 
 
 def _memory(like: Tensor, size: int) -> Tensor:
-    """Memory for `size` numbers, to be used before the next call."""
+    """Return memory for `size` numbers, to be used before the next call."""
     needed = size * like.element_size()
     if like.device.type != "cpu" or needed > CHUNK:
         return like.new_empty(size)
-    if not len(_kept.bytes):
+    if not hasattr(_kept, "bytes"):
         _kept.bytes = torch.empty(CHUNK, dtype=torch.uint8, device="cpu")
-    return _kept.bytes.narrow(0, 0, needed).view(like.dtype)
+    kept: Tensor = _kept.bytes
+    return kept.narrow(0, 0, needed).view(like.dtype)
 
 
 def _scale(exponent: Indices, points: Tensor) -> Tensor:
-    """Factors that divide blocks of points by powers of two, `(blocks, 1, 1)`."""
+    """Return factors that divide blocks of points by powers of two, `(blocks, 1, 1)`."""
     return torch.from_numpy(np.ldexp(1.0, -exponent)).to(points)[:, None, None]
 
 
 def _exponents(first: Points, second: Points, own: Indices, facing: Indices) -> Indices:
-    """Powers of two to divide blocks by whose squares could overflow or underflow, `(blocks,)`."""
+    """Return powers of two for blocks whose squares could overflow or underflow, `(blocks,)`."""
     largest = np.zeros(len(own))
-    for start, blocks, points in _chunks(first, second, own, facing, torch.float64):
-        part = slice(start, start + blocks)
-        sizes = points.abs().amax((1, 2)).cpu().numpy()
-        largest[part] = np.maximum.reduce([largest[part], sizes[:blocks], sizes[-blocks:]])
+    for start, _, *sides in _chunks(first, second, own, facing, torch.float64):
+        part = slice(start, start + len(sides[0]))
+        sizes = [side.abs().amax((1, 2)).cpu().numpy() for side in sides]
+        largest[part] = np.maximum.reduce([largest[part], *sizes])
     exponent = np.frexp(largest)[1].clip(-1000, 1000)
     exponent[np.abs(exponent) < 400] = 0
     return np.asarray(exponent, dtype=np.int64)
 
 
 def _differ(first: Points, second: Points, own: Indices, partner: Indices) -> NDArray[np.bool_]:
-    """Whether the two rows of a pair differ at all, `(m,)`."""
+    """Return whether the two rows of a pair differ at all, `(m,)`."""
     differ = np.zeros(len(own), dtype=bool)
     sides = own[:, None], partner[:, None]
-    for start, pairs, points in _chunks(first, second, *sides, first[0].dtype):
-        x, y = _both_sides(points, pairs)
-        unequal = (x != y).any(2).squeeze(1)
-        differ[start : start + pairs] |= unequal.cpu().numpy()
+    for start, _, x, y in _chunks(first, second, *sides, first[0].dtype):
+        differ[start : start + len(x)] |= (x != y).any(2).squeeze(1).cpu().numpy()
     return differ
 
 
 def _all_finite(first: Points, second: Points, own: Indices, facing: Indices) -> bool:
     chunks = _chunks(first, second, own, facing, first[0].dtype)
-    return all(bool(points.isfinite().all()) for _, _, points in chunks)
+    return all(bool(points.isfinite().all()) for _, points, _, _ in chunks)

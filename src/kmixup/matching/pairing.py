@@ -15,15 +15,71 @@ from torch import Generator, Tensor
 
 from kmixup.compiling import eager, warn_user
 from kmixup.matching.assignment import Floats, Indices, Points, match_blocks, solve, take_columns
-from kmixup.matching.blocks import Blocks
 from kmixup.matching.points import as_rows, check_points, raise_non_finite
 from kmixup.randomness import Source
 
 LARGEST = 1e300  # of the costs that the solver can add up
 FEW = 64  # features that are multiplied in float64 at once, which costs little
 
+LamPer = Literal["batch", "block", "sample"]
 Metric = Literal["sqeuclidean", "euclidean", "cosine"]
 Targets = tuple[Tensor | None, Tensor | None]  # of the samples, and of those that they face
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Which samples may become partners, drawn before the data are read.
+
+    Within one batch, `order` is a random permutation: the samples at positions jk … jk+k-1 face
+    those at the next k positions, wrapping around. Without an `order` two batches face each other
+    in order, k rows at a time.
+    """
+
+    n: int  # samples on each side
+    k: int  # samples in a block; the last block of a batch may be smaller
+    order: Indices | None = None
+    batches: int = 1  # equally long ones end to end; no block crosses from one into the next
+
+    @property
+    def length(self) -> int:
+        """The number of samples in each batch."""
+        return self.n // self.batches
+
+    @property
+    def count(self) -> int:
+        """The number of blocks."""
+        return self.batches * -(-self.length // self.k)
+
+    def pairs(self) -> list[tuple[Indices, Indices]]:
+        """Return the samples of each block and those they face, `(blocks, size)` by block size."""
+        rows = np.arange(self.n) if self.order is None else self.order
+        facing = rows if self.order is None else np.concatenate([rows[self.k :], rows[: self.k]])
+        length = self.n // self.batches
+        full = length - length % self.k
+        if full == length:
+            return [(rows.reshape(-1, self.k), facing.reshape(-1, self.k))]
+        sides = [side.reshape(self.batches, -1) for side in (rows, facing)]
+        last = sides[0][:, full:], sides[1][:, full:]
+        own, faced = (side[:, :full].reshape(-1, self.k) for side in sides)
+        return [(own, faced), last] if full else [last]
+
+    def index(self) -> Indices:
+        """Return the block number of every sample, `(n,)`."""
+        batch, position = np.divmod(np.arange(self.n), self.length)
+        number: Indices = batch * -(-self.length // self.k) + position // self.k
+        return number if self.order is None else number[self.order.argsort()]
+
+    def lam_shape(self, per: LamPer) -> tuple[int, ...]:
+        """Return the shape of lam: `()` for one per batch, unless there are several batches."""
+        if per == "batch":
+            return () if self.batches == 1 else (self.batches,)
+        return (self.count if per == "block" else self.n,)
+
+    def lam_index(self, per: LamPer) -> Tensor:
+        """Return which entry of lam each sample has, `(n,)`."""
+        if per == "block":
+            return torch.from_numpy(self.index())
+        return torch.from_numpy(np.arange(self.n) // (1 if per == "sample" else self.length))
 
 
 @dataclass(frozen=True)
@@ -57,8 +113,7 @@ class Pairing(ABC):
 
         Args:
             distances: squared Euclidean distances between the samples of a block (rows) and the
-                samples they face (columns), `(blocks, k, k)`. With several parts of a batch, or
-                where precision requires it, this is called more than once.
+                samples they face (columns), `(blocks, k, k)`.
             differ: how much the targets differ, `(blocks, k, k)`: 0 or 1 for classes, half the
                 squared distance for floats. Only pairings with `by_targets` get it.
         """
@@ -109,21 +164,11 @@ class Pairing(ABC):
     def draw(
         self, n: int, *, within: bool = True, batches: int = 1, source: Source | None = None
     ) -> Blocks:
-        """Draw which samples may become partners.
+        """Return which samples may become partners.
 
-        Within a batch no sample meets itself, every sample is used once on each side, and each
-        full block faces a uniformly random disjoint k-subset. At n = 2k there are only two blocks,
-        so that the second optimal matching is the inverse of the first. Fewer than 2k samples
-        reduce k to n // 2.
-
-        Args:
-            n: the number of samples in a batch.
-            within: whether partners come from the same batch, or from a second one.
-            batches: the number of such batches, end to end; only across two batches.
-            source: source of randomness.
-
-        Returns:
-            The blocks for `partners`.
+        Within a batch there are no self-pairs, every sample is used once on each side, and each
+        full block faces a uniformly random disjoint k-subset. Fewer than 2k samples reduce k to
+        n // 2. `n`, `within`, `batches` and `source` are those of `Mixing.sample`.
         """
         if not within:
             return Blocks(n * batches, min(self.k, max(1, n)), batches=batches)
@@ -136,8 +181,7 @@ class Pairing(ABC):
         """Return the partner of every sample under the drawn `blocks`, `(n,)`.
 
         `first` and `second` are rows `(n, d)`, the same object within one batch; `targets` are
-        those of both sides. Override this
-        for pairings that need more than `choose`, such as a solver on the GPU.
+        those of both sides. Override this for pairings that need more than `choose`.
         """
         n, k = blocks.n, blocks.k
         compared = self._checked(targets, n) if self.by_targets and k > 1 else None
@@ -162,7 +206,7 @@ class Pairing(ABC):
         facing: Indices,
         targets: tuple[Tensor, Tensor] | None,
     ) -> Indices:
-        """The partners of the samples `own` among those in `facing`, `(blocks, k)` each."""
+        """Return the partners of the samples `own` among those in `facing`, `(blocks, k)`."""
         differ = None
         if targets is not None:
             differ = _differences(targets[0][own], targets[1][facing])
@@ -192,7 +236,7 @@ class Pairing(ABC):
         return take_columns(facing, columns)
 
     def _checked(self, targets: Targets | None, n: int) -> tuple[Tensor, Tensor]:
-        """Targets that can be compared, on the CPU."""
+        """Return targets that can be compared, on the CPU."""
         sides = [] if targets is None else [side for side in targets if isinstance(side, Tensor)]
         if len(sides) < 2:
             raise TypeError(
@@ -201,7 +245,7 @@ class Pairing(ABC):
                 "targets=(y1, y2), y to the mixer, or labels=0"
             )
         own, facing = (side.detach().cpu() for side in sides)
-        _check_targets(own, facing, n)
+        _check_targets((own, facing), n)
         return own, facing
 
 
@@ -209,15 +253,14 @@ class Pairing(ABC):
 class Optimal(Pairing):
     """Match two blocks of `k` one to one, at the least total cost.
 
-    The matching is exact at every scale and offset of the data. With "cosine", directions
-    that agree to more than ten digits are distinguished less well.
+    The matching is exact at every scale and offset of the data, except for directions ("cosine")
+    that agree to more than ten digits.
 
     Attributes:
         k: the number of samples in a block. With `k=1` pairs are random, as in mixup.
         metric: the cost of a pair, "sqeuclidean" (optimal transport in W2, the default),
             "euclidean" (unsquared, W1), or "cosine" (1 - cos).
-        farthest: whether to maximise the total cost instead: partners are as far apart as
-            one-to-one pairs can be.
+        farthest: whether to maximise the total cost instead.
         labels: the extra cost of pairing different classes, as a multiple of the mean cost in
             the block. 0 depends on inputs only, a large value pairs different classes only as often
             as their counts require, a negative value favours such pairs. For float targets, half
@@ -283,8 +326,7 @@ class Optimal(Pairing):
 class Nearest(Pairing):
     """Pair every sample with its nearest in the other block; partners may repeat.
 
-    This is the counterexample of the k-mixup paper: partners are hardly ever in another
-    cluster, so few mixed points fall between the classes, where smoothing matters.
+    The counterexample of the k-mixup paper: few mixed points fall between clusters.
 
     Attributes:
         k: the number of samples in a block.
@@ -328,10 +370,7 @@ def match(
 
 
 def _directions(points: Points) -> Sequence[Tensor]:
-    """Rows scaled to length 1 in float64, where |a - b|² = 2 (1 - cos).
-
-    A zero vector stays zero: it is equally far from all directions.
-    """
+    """Return rows scaled to length 1 in float64, where |a - b|² = 2 (1 - cos); zeros stay."""
     rows = torch.cat([part.double() for part in points], 1)
     largest = rows.abs().amax(1, keepdim=True)
     rows = rows / torch.where((largest > 0) & largest.isfinite(), largest, 1.0)
@@ -339,7 +378,7 @@ def _directions(points: Points) -> Sequence[Tensor]:
 
 
 def _differences(own: Tensor, facing: Tensor) -> Floats:
-    """How much all targets of blocks differ, `(blocks, k, k)`, from targets `(blocks, k, ...)`."""
+    """Return how much all targets `(blocks, k, ...)` of blocks differ, `(blocks, k, k)`."""
     if not own.is_floating_point():
         return (own[:, :, None] != facing[:, None, :]).numpy()
     a, b = (side.reshape(*side.shape[:2], -1).double() for side in (own, facing))
@@ -347,9 +386,7 @@ def _differences(own: Tensor, facing: Tensor) -> Floats:
     return np.asarray(torch.cdist(a, b, compute_mode=mode).square_().numpy() / 2)
 
 
-def _check_targets(own: Tensor, facing: Tensor, n: int) -> None:
-    """Raise if targets cannot be compared."""
-    targets = own, facing
+def _check_targets(targets: Sequence[Tensor], n: int) -> None:
     kinds = [(tuple(side.shape), side.dtype) for side in targets]
     if kinds[0] != kinds[1] or any(shape[:1] != (n,) for shape, _ in kinds):
         raise ValueError(

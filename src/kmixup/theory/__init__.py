@@ -9,7 +9,6 @@ from kmixup.theory.clusters import (
     CrossEndpoints,
     CrossMatches,
     ExpectedFraction,
-    LemmaCondition,
     cross_endpoints,
     cross_matches,
     draw_counts,
@@ -44,22 +43,13 @@ from kmixup.theory.matching import (
     matching_distribution,
     matching_distributions,
 )
-from kmixup.theory.reversion import (
-    Covariances,
-    LocalMeans,
-    MeanReversion,
-    local_means,
-    mean_reversion,
-)
+from kmixup.theory.reversion import MeanReversion, local_means, mean_reversion
 
 __all__ = [
-    "Covariances",
     "CrossEndpoints",
     "CrossMatches",
     "Expansion",
     "ExpectedFraction",
-    "LemmaCondition",
-    "LocalMeans",
     "ManifoldFraction",
     "MatchedDistances",
     "MatchingDistribution",

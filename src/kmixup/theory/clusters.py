@@ -1,19 +1,11 @@
 """Matches that cross from one cluster to another (Lemma 3.3, Theorems 3.4 and 3.5).
 
-Two batches hold r_i and s_i points of cluster i. The lemma counts ½ Σ|r_i - s_i| cross-cluster
-matches, which is in general wrong for three or more clusters. For clusters far apart, the flow of
-matches is the optimal transport from r to s under the squared distances of the centres
-(`transport_count`). The lemma's count equals it exactly if every angle between centres is acute
-(`lemma_condition`), and `longest_chain` bounds by how much the true count can exceed the lemma's.
+Two batches hold r_i and s_i points of cluster i. `docs/evidence/theory.md` has the lemma, why it is
+wrong for three or more clusters, what is right in its place, and the proofs.
 
 The counts r and s are drawn by a law: "iid" (the paper's) from a distribution with masses p_i;
 "independent" as two k-subsets of a data set with n_i points in cluster i; "disjoint" as two
 k-subsets without a common point, as inside one batch.
-
-Theorem 3.5: let A and B be D apart, and A_ε the part of A less than (1 + ε) D from B. If k is large
-enough, all cross-cluster matches run from A_ε to B_ε with high probability. This is false with the
-paper's ε = max(R_A, R_B)² / D² (`islands`), and true with four times that.
-`docs/evidence/theory.md` has the proofs.
 """
 
 from __future__ import annotations
@@ -41,12 +33,8 @@ from kmixup.theory.matching import (
     matched_subsets,
 )
 
-# Two flows count as equally good if their costs differ, for each match, by less than this
-# share of the largest squared distance.
-TIE = 1e-9
+TIE = 1e-9  # of the largest squared distance: flows that differ less per match are equally good
 ISLAND = 0.01  # radius of a piece of the counter-example
-# distances of centres: of A1 and A2, of A1 and B, of A2 and B
-APART, NEAR, FAR = 2.0, 1.0 + 2 * ISLAND, 2.15 + 2 * ISLAND
 
 Law = Literal["iid", "independent", "disjoint"]
 
@@ -55,10 +43,8 @@ Law = Literal["iid", "independent", "disjoint"]
 class CrossMatches:
     """Cross-cluster matches of many pairs of batches. Returned by `cross_matches`.
 
-    Attributes:
-        first: points of each cluster in the first batch, `(batches, m)`.
-        second: points of each cluster in the second batch, `(batches, m)`.
-        cross: matches that join two clusters, of the k matches of each pair, `(batches,)`.
+    `first` and `second` `(batches, m)` count the points of each cluster in the two batches, and
+    `cross` `(batches,)` counts the matches that join two clusters.
     """
 
     first: Indices
@@ -94,8 +80,6 @@ def cross_matches(
     `labels` `(n,)` names the cluster of each point; clusters are counted in sorted order. The
     other arguments are those of `matched_subsets`.
 
-    With five points in each of two clusters, a batch of all ten has no reason to cross:
-
     >>> X = np.concatenate([np.arange(5.0), 100 + np.arange(5.0)])[:, None]
     >>> cross_matches(X, X[:, 0] > 50, k=10, samples=3).cross
     array([0, 0, 0])
@@ -129,15 +113,10 @@ def lemma_count(first: ArrayLike, second: ArrayLike) -> Indices:
 def transport_count(
     first: ArrayLike, second: ArrayLike, centres: ArrayLike
 ) -> tuple[Indices, Indices]:
-    """Return the cross matches of the optimal transport from counts `first` to `second`.
+    """Return the fewest and the most cross matches of an optimal flow, `(batches,)` each.
 
-    Args:
-        first, second: points of each cluster in the two batches, `(batches, m)`.
-        centres: of the clusters, `(m, d)`. A match costs the squared distance of its centres.
-
-    Returns:
-        The fewest and the most cross matches of an optimal flow, `(batches,)` each. They differ
-        only where several flows are equally good, as at a right angle.
+    The flow transports counts `first` to `second` `(batches, m)`, and a match costs the squared
+    distance of its `centres` `(m, d)`. Several flows can be equally good, as at a right angle.
 
     >>> transport_count([[5, 4, 3]], [[4, 4, 4]], [[0.], [1.], [2.]])
     (array([2]), array([2]))
@@ -148,9 +127,8 @@ def transport_count(
         raise ValueError(
             f"centres must be one for each of the {r.shape[1]} clusters, got {len(cost)}"
         )
-    # An optimal flow has as many paths as the lemma counts, and a path passes a cluster at
-    # most once. All other points that both batches have in a cluster stay there. Without
-    # these points the problems are small, and few are different.
+    # An optimal flow has as many paths as the lemma counts, and a path passes a cluster at most
+    # once. The other points that both batches have in a cluster stay there and are left out.
     spare = np.maximum(np.minimum(r, s) - lemma_count(r, s)[:, None], 0)
     problems = np.concatenate([r - spare, s - spare], 1)
     different, which = np.unique(problems, axis=0, return_inverse=True)
@@ -166,8 +144,7 @@ def _flow_counts(problems: Indices, cost: Array) -> Indices:
     for k in np.unique(size[size > 0]):
         rows = (size == k).nonzero()[0]
         for part in np.array_split(rows, -(-len(rows) * k**2 // CHUNK)):
-            # One row for each point: an assignment is a flow in whole numbers. One of the
-            # optimal flows is whole, because all vertices of a transport polytope are.
+            # one row for each point: some optimal flow is in whole numbers, so an assignment
             start, end = (
                 (np.arange(k)[None, :, None] >= counts[part].cumsum(1)[:, None, :]).sum(2)
                 for counts in (r, s)
@@ -188,30 +165,16 @@ def _counts(first: ArrayLike, second: ArrayLike) -> tuple[Indices, Indices]:
     return r, s
 
 
-@dataclass(frozen=True)
-class LemmaCondition:
-    """Whether the count of Lemma 3.3 is right. Returned by `lemma_condition`.
+def lemma_condition(centres: ArrayLike, radius: float = 0.0) -> bool:
+    """Return whether the lemma's count is right for all batches: all angles are acute.
 
-    Attributes:
-        holds: whether it is right for all batches.
-        margin: the least of the differences that must be positive, in squared distance.
-    """
-
-    holds: bool
-    margin: float
-
-
-def lemma_condition(centres: ArrayLike, radius: float = 0.0) -> LemmaCondition:
-    """Check that no angle between the `centres` `(m, d)` is right or obtuse.
-
-    Then the lemma's count is right. For clusters of `radius` Δ the condition is, for all
-    different centres a, b, c,
+    For clusters of `radius` Δ the condition is, for all different `centres` a, b, c of `(m, d)`,
 
         (a - b)·(c - b) > 2Δ(|a - b| + |c - b|) + 4Δ²   and   |a - b| > 4Δ.
 
-    >>> lemma_condition([[0., 0.], [1., 0.], [0.5, 0.9]]).holds
+    >>> lemma_condition([[0., 0.], [1., 0.], [0.5, 0.9]])
     True
-    >>> lemma_condition([[0., 0.], [1., 0.], [2., 0.]]).holds
+    >>> lemma_condition([[0., 0.], [1., 0.], [2., 0.]])
     False
     """
     c, square = np.asarray(centres, dtype=np.float64), _squared_distances(centres)
@@ -222,16 +185,15 @@ def lemma_condition(centres: ArrayLike, radius: float = 0.0) -> LemmaCondition:
         for a, b, e in permutations(range(m), 3)
         if a < e
     ]
-    margin = float(min(margins, default=np.inf))
-    return LemmaCondition(bool(margin > TIE * square.max()), margin)
+    return bool(min(margins, default=np.inf) > TIE * square.max())
 
 
 def longest_chain(centres: ArrayLike, radius: float = 0.0) -> int:
     """Return the most cross matches that one surplus point can cause; 1 if all angles are acute.
 
     A chain is a path of clusters b_0 → b_1 → … around different `centres` `(m, d)`, in which every
-    part from b_i to b_j satisfies |b_i - b_j|² >= Σ |b_t - b_t+1|² - slack. Otherwise a direct
-    match would cost less. The slack is for the positions of points in clusters of this `radius`.
+    part satisfies |b_i - b_j|² >= Σ |b_t - b_t+1|² - slack. Otherwise a direct match would cost
+    less. The slack is for the positions of points in clusters of this `radius`.
 
     >>> longest_chain([[0.], [1.], [2.], [3.]])
     3
@@ -241,7 +203,7 @@ def longest_chain(centres: ArrayLike, radius: float = 0.0) -> int:
     rounding = TIE * square.max()
 
     def worth(path: tuple[int, ...]) -> bool:
-        """Whether the path may cost less than a match from its first to its last cluster."""
+        """Return whether the path may cost less than a match from its first to its last."""
         steps = length[path[:-1], path[1:]]
         direct = length[path[1], path[-1]] + length[path[0], path[-2]]
         slack = 2 * radius * (2 * steps.sum() - steps[0] - steps[-1] + direct)
@@ -268,22 +230,13 @@ def _squared_distances(centres: ArrayLike) -> Array:
 class ExpectedFraction:
     """Expected share of cross-cluster matches. Returned by `expected_fraction`.
 
-    Attributes:
-        k: size of a batch.
-        fewest: the share if the matches cross as rarely as an optimal flow can.
-        most: the share if they cross as often as an optimal flow can.
-        error: standard error of both, if counts had to be sampled; else 0.
+    `fewest` and `most` are for optimal flows that cross as rarely and as often as they can. `error`
+    is the standard error of both, 0 if no counts had to be sampled.
     """
 
-    k: int
     fewest: float
     most: float
     error: float
-
-    @property
-    def number(self) -> tuple[float, float]:
-        """Expected number of cross-cluster matches, which grows with k."""
-        return self.k * self.fewest, self.k * self.most
 
 
 def expected_fraction(
@@ -297,27 +250,25 @@ def expected_fraction(
 ) -> ExpectedFraction:
     """Return the expected share of cross-cluster matches for clusters far apart.
 
-    Where the lemma's count is right, its expectation is a finite sum. Else counts are sampled and
-    transported.
+    Where the lemma's count is right, the share is a finite sum; else counts are drawn.
 
     Args:
         weights: masses of the clusters for the law "iid", else their numbers of points, `(m,)`.
         k: size of a batch.
         centres: of the clusters, `(m, d)`. Without them all angles are taken to be acute.
-        law: how batches are drawn.
-        samples: how often counts are drawn, where they have to be.
-        generator: of these draws.
+        law: how batches are drawn: "iid", "independent" or "disjoint".
+        samples, generator: how often and from what counts are drawn.
 
     >>> expected_fraction([0.5, 0.5], 1).most
     0.5
     """
     w = _weights(weights, k, law)
-    if centres is None or len(w) <= 2 or lemma_condition(centres).holds:
+    if centres is None or len(w) <= 2 or lemma_condition(centres):
         value = sum(_mean_difference(w, i, k, law) for i in range(len(w))) / (2 * k)
-        return ExpectedFraction(k, value, value, 0.0)
+        return ExpectedFraction(value, value, 0.0)
     counts = draw_counts(w, k, samples, law=law, generator=generator)
     fewest, most = (Measured.of(count) / k for count in transport_count(*counts, centres))
-    return ExpectedFraction(k, fewest.value, most.value, max(fewest.error, most.error))
+    return ExpectedFraction(fewest.value, most.value, max(fewest.error, most.error))
 
 
 def fraction_bound(weights: ArrayLike, k: int, *, law: Law = "iid", chain: int = 1) -> float:
@@ -407,19 +358,15 @@ def _weights(weights: ArrayLike, k: int, law: Law) -> Array:
 
 def island_centres() -> Array:
     """Return the centres of A1, A2 and B in the counter-example to Theorem 3.5, `(3, 2)`."""
-    across = (APART**2 + NEAR**2 - FAR**2) / (2 * NEAR)
-    return np.array([[0.0, 0.0], [across, math.sqrt(APART**2 - across**2)], [NEAR, 0.0]])
+    apart, near, far = 2.0, 1.0 + 2 * ISLAND, 2.15 + 2 * ISLAND  # A1 from A2, B from A1 and A2
+    across = (apart**2 + near**2 - far**2) / (2 * near)
+    return np.array([[0.0, 0.0], [across, math.sqrt(apart**2 - across**2)], [near, 0.0]])
 
 
 def islands(n: int, *, generator: Generator | None = None) -> tuple[Array, Indices]:
     """Draw `n` points of the counter-example to Theorem 3.5, uniform on three small discs.
 
-    The cluster A has the pieces A1 and A2, 2 apart. B is 1 from A1 and 2.15 from A2. So D = 1,
-    R_A = 1 and ε = 1, and A2 lies outside of A_ε. If A2 has a point too many and B one too few, the
-    match A2 → B costs 2.15² = 4.62, and the detour A2 → A1, A1 → B costs 2² + 1² = 5.
-
-    Returns:
-        The points `(n, 2)` and the disc of each, `(n,)`: 0 and 1 are A1 and A2, 2 is B.
+    Returns the points `(n, 2)` and the disc of each, `(n,)`: 0 and 1 are A1 and A2, 2 is B.
 
     >>> points, disc = islands(9000)
     >>> np.bincount(disc).tolist()
@@ -439,8 +386,8 @@ class CrossEndpoints:
     Attributes:
         gap: D, the distance of the two clusters.
         radius: the larger of R_A and R_B.
-        epsilon: ε of A_ε and B_ε.
-        share: the share of A that is in A_ε, and the share of B that is in B_ε.
+        epsilon: of A_ε, the part of A less than (1 + ε) D from B, and of B_ε.
+        share: of A that is in A_ε, and of B that is in B_ε.
         distance: from each match's end in A to B and from its end in B to A, `(matches, 2)`.
         length: of each match, `(matches,)`.
         batch: number of the batch that each match is from, `(matches,)`.
@@ -483,9 +430,9 @@ def cross_endpoints(
 ) -> CrossEndpoints:
     """Measure endpoints and lengths of the cross-cluster matches between two clusters.
 
-    `X` `(n, d)` stands for the whole clusters, so give many points. `labels` `(n,)` has two
-    different values, and A is the smaller. The default `epsilon` is the paper's; a radius is the
-    largest distance from the cluster's mean. The other arguments are those of `matched_subsets`.
+    `X` `(n, d)` stands for the whole clusters, so give many points. `labels` `(n,)` has two values,
+    and A is the smaller. The default `epsilon` is the paper's, (radius / gap)². The other arguments
+    are those of `matched_subsets`.
 
     >>> X, island = islands(300, generator=torch.Generator().manual_seed(0))
     >>> ends = cross_endpoints(X, island == 2, k=8, samples=20)

@@ -10,8 +10,7 @@ a = 1 - lam with lam from Beta(alpha + 1, alpha). To second order in a the loss 
     R3 = E[a²] / 2 · mean (h'(f(x_i)) - y_i) v·∇²f(x_i) v.
 
 This needs only two derivatives of t → f(x_i + t v), never a Hessian. At a fixed a the remainder
-falls like a³; its average over lam does not become small against E[a²], however small alpha is
-(`docs/evidence/theory.md`).
+falls like a³; its average over lam does not become small against E[a²], however small alpha is.
 """
 
 from __future__ import annotations
@@ -38,11 +37,8 @@ PAIRS = 1 << 12  # pairs of points that go through the network at a time
 class Expansion:
     """Taylor coefficients of the loss in a = 1 - lam. Returned by `expand`.
 
-    Attributes:
-        standard: the loss without mixing.
-        r1: R1 / E[a].
-        r2: R2 / E[a²].
-        r3: R3 / E[a²].
+    They are the loss without mixing, `standard`, and `r1` = R1 / E[a], `r2` = R2 / E[a²] and
+    `r3` = R3 / E[a²].
     """
 
     standard: float
@@ -68,8 +64,8 @@ def expand(
     """Expand the k-mixup loss of `f` on `(X, y)` to second order.
 
     Args:
-        f: maps a batch `(m, ...)` to `(m,)` or `(m, 1)`, each sample on its own. So a network
-            with batch normalisation must be in evaluation mode. Twice differentiable.
+        f: maps a batch `(m, ...)` to `(m,)` or `(m, 1)`, each sample on its own (batch norm in
+            eval mode). Twice differentiable.
         X: samples `(n, ...)`, floating point.
         y: labels `(n,)`.
         D: `matching_distributions(X, k, ...)`.
@@ -122,7 +118,7 @@ def remainder(
 ) -> Array:
     """Return the loss at each fixed `a` minus its expansion. Use float64 throughout.
 
-    The arguments are those of `interpolated_loss`. A constant function has no remainder:
+    The arguments are those of `interpolated_loss`.
 
     >>> from kmixup.theory import matching_distributions
     >>> X, y = torch.arange(8.0)[:, None], torch.arange(8) % 2
@@ -144,9 +140,8 @@ def relative_remainder(
 ) -> Array:
     """Return the mean remainder over lam, divided by E[(1 - lam)²], for every `alpha`.
 
-    lam is from Beta(alpha + 1, alpha). The mean is a Gauss-Jacobi quadrature with so many
-    `nodes`. At alpha = 0 it is the limit, 2 ∫ remainder(a) / a da. The other arguments are those
-    of `expand`. A constant function has no remainder:
+    lam is from Beta(alpha + 1, alpha). At alpha = 0 the result is the limit, 2 ∫ remainder(a) / a
+    da. `nodes` are those of the Gauss-Jacobi quadrature; the other arguments are those of `expand`.
 
     >>> from kmixup.theory import matching_distributions
     >>> X, y = torch.arange(8.0)[:, None], torch.arange(8) % 2
@@ -175,10 +170,10 @@ def kmixup_loss(
     h: Function = softplus,
     generator: Generator | None = None,
 ) -> Measured:
-    """Measure the k-mixup loss by definition: inputs and labels mixed, lam ~ Beta(alpha, alpha).
+    """Measure the k-mixup loss by definition, over `samples` matched pairs of k-subsets.
 
-    The mean is over `samples` matched pairs of independent k-subsets, each with its own lam. `f`
-    and `h` are as in `expand`.
+    Inputs and labels are mixed, with one lam ~ Beta(alpha, alpha) for each pair. `f` and `h` are as
+    in `expand`.
 
     >>> X, y = torch.arange(8.0)[:, None], torch.arange(8) % 2
     >>> round(kmixup_loss(lambda x: 0 * x, X, y, k=2, alpha=1.0).value, 4)    # log 2

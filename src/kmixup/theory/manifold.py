@@ -1,8 +1,7 @@
 """How many mixed points stay near the data manifold, and how fast they get there (Prop. 3.2).
 
-The proposition: if k is large enough, any share 1 - δ of the mixed points lies within ε of the
-manifold in X × Y, features with targets. But the match uses only the features, so the share is
-measured both in X and in X × Y. `docs/evidence/theory.md` has what is right and wrong about it.
+If k is large enough, any share 1 - δ of the mixed points lies within ε of the manifold in X × Y,
+features with targets. But the match uses only the features, so both X and X × Y are measured.
 """
 
 from __future__ import annotations
@@ -40,17 +39,10 @@ Manifold = Callable[[Array], ArrayLike] | ArrayLike | Tensor
 class ManifoldFraction:
     """Share of mixed points near the manifold. Returned by `manifold_fraction`.
 
-    Attributes:
-        k: of k-mixup.
-        eps: the distance that counts as near.
-        features: the share in X.
-        features_error: its standard error, from the spread between batches.
-        joint: the share in X × Y; NaN without targets.
-        joint_error: its standard error; NaN without targets.
+    `features` is the share in X and `joint` that in X × Y, with the standard errors
+    `features_error` and `joint_error` over batches. Without targets `joint` is NaN.
     """
 
-    k: int
-    eps: float
     features: float
     features_error: float
     joint: float
@@ -81,7 +73,7 @@ def manifold_fraction(
             or many points of the manifold. By default `X` itself.
         joint: the manifold of features and targets side by side, `(m, d + c)`.
         samples: number of batches.
-        matching: `disjoint`, `pairing` and `generator`, as in `matched_subsets`.
+        matching: options of `matched_subsets`.
 
     >>> X = np.linspace(0, 1, 50)[:, None]
     >>> manifold_fraction(X, k=8, eps=0.02, samples=10).features
@@ -104,11 +96,11 @@ def manifold_fraction(
             parts.append(inside.reshape(len(first), k).mean(1))
     shares = [Measured.of(np.concatenate(parts)) for parts in near]
     one, both_spaces = (*shares, Measured(math.nan, math.nan))[:2]
-    return ManifoldFraction(k, eps, one.value, one.error, both_spaces.value, both_spaces.error)
+    return ManifoldFraction(one.value, one.error, both_spaces.value, both_spaces.error)
 
 
 def _distance(manifold: Manifold) -> Callable[[Array], Array]:
-    """The distance function of a manifold: to the nearest point, if points are given."""
+    """Return the distance function of a manifold: to the nearest point, if points are given."""
     if callable(manifold):
         return lambda points: np.asarray(manifold(points))
     from scipy.spatial import KDTree  # on first use: it loads slowly
@@ -118,7 +110,6 @@ def _distance(manifold: Manifold) -> Callable[[Array], Array]:
 
 
 def _targets(y: Data, n: int) -> Array:
-    """Targets as columns `(n, c)`, classes one-hot."""
     targets = torch.as_tensor(y).detach().cpu()
     check_length(n, targets, "y")
     if targets.is_floating_point():
@@ -131,10 +122,7 @@ def _targets(y: Data, n: int) -> Array:
 class MatchedDistances:
     """Mean squared distance of matched points. Returned by `matched_distances`.
 
-    Attributes:
-        k: sizes of the batches, `(m,)`.
-        mean: mean squared distance at each k, `(m,)`.
-        error: standard error of each mean, `(m,)`.
+    `mean` is that at each `k`, and `error` its standard error, `(m,)` each.
     """
 
     k: Indices
@@ -152,9 +140,8 @@ def matched_distances(
 ) -> MatchedDistances:
     """Measure the mean squared distance of matched points, from `samples` batches for each k.
 
-    `X` is a data set `(n, d)` or a function that draws so many fresh points. The rates are those of
-    a distribution; a data set shows them for k well below n. The other arguments are those of
-    `matched_subsets`.
+    `X` is a data set `(n, d)`, which shows the rates of its distribution for k well below n, or a
+    function that draws so many fresh points. The other arguments are those of `matched_subsets`.
 
     >>> distances = matched_distances(np.random.default_rng(0).random((200, 1)), (1, 16))
     >>> bool(distances.mean[1] < distances.mean[0])    # matched points are nearer

@@ -9,33 +9,17 @@ derivation, and what the paper's lemma and its x̄ must mean to be right.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from torch import Generator, Tensor
+from torch import Generator
 
 from kmixup.coefficient import Beta
 from kmixup.measured import standard_error
 from kmixup.sampling import subsets
 from kmixup.theory.matching import Array, Data, as_array, as_points, check_length, match_subsets
-
-
-@dataclass(frozen=True, eq=False)
-class Covariances:
-    """Covariances of the noise of each point of γ. Returned by `mean_reversion`, as a part.
-
-    Attributes:
-        features: E δδᵀ, `(k, d, d)`.
-        targets: E εεᵀ, `(k, c, c)`.
-        mixed: E δεᵀ, `(k, d, c)`.
-    """
-
-    features: Array
-    targets: Array
-    mixed: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,25 +67,11 @@ class MeanReversion:
 
         return noise(self.x, self.partner_x), noise(self.y, self.partner_y)
 
-    def loss(
-        self,
-        f: Callable[[Tensor], Tensor],
-        criterion: Callable[[Tensor, Tensor], Tensor],
-        theta: ArrayLike,
-    ) -> float:
-        """Return the mean of `criterion(f(x̃ + δ), ỹ + ε)` over γ and ζ at `theta`.
+    def covariances(self) -> tuple[Array, Array, Array]:
+        """Return E δδᵀ `(k, d, d)`, E εεᵀ `(k, c, c)` and E δεᵀ `(k, d, c)`, by the lemma.
 
-        `f` takes and returns float64 batches. `criterion` returns the mean over a batch.
+        Its Σ is θ̄² Cov_ζ of the partners.
         """
-        points, targets = (
-            torch.from_numpy(centre + noise).flatten(0, 1)
-            for centre, noise in zip(self.reverted, self.perturbations(theta), strict=True)
-        )
-        with torch.no_grad():
-            return float(criterion(f(points), targets))
-
-    def covariances(self) -> Covariances:
-        """Return the lemma's right-hand sides, with Σ = θ̄² Cov_ζ of the partners."""
         variance, theta = Beta(self.alpha).folded_variance, self.theta
         nu = variance + (1 - theta) ** 2
         gaps = [r - m for r, m in zip(self.reverted, self.means, strict=True)]
@@ -112,20 +82,7 @@ class MeanReversion:
             square = gaps[i][:, :, None] * gaps[j][:, None, :]
             return np.asarray((variance * square + nu * sigma) / theta**2)
 
-        return Covariances(features=side(0, 0), targets=side(1, 1), mixed=side(0, 1))
-
-    def sampled_covariances(
-        self, generator: Generator | None = None
-    ) -> tuple[Covariances, Covariances]:
-        """Return the lemma's left-hand sides, for a θ drawn for every ζ, and standard errors."""
-        lam = Beta(self.alpha).sample((len(self.partner_x),), generator).cpu().numpy()
-        delta, epsilon = self.perturbations(np.maximum(lam, 1 - lam))
-        products = [
-            a[:, :, :, None] * b[:, :, None, :]
-            for a, b in ((delta, delta), (epsilon, epsilon), (delta, epsilon))
-        ]
-        value = Covariances(*(product.mean(0) for product in products))
-        return value, Covariances(*map(standard_error, products))
+        return side(0, 0), side(1, 1), side(0, 1)
 
 
 def mean_reversion(
@@ -147,7 +104,7 @@ def mean_reversion(
         alpha: of k-mixup.
         samples: how many random k-subsets ζ to match it with.
         others: these subsets, `(samples, k)`, instead of random ones.
-        generator: of all draws.
+        generator: source of all draws.
 
     >>> X = np.arange(8.0)[:, None]
     >>> reversion = mean_reversion(X, X[:, 0], [0, 7], samples=50, generator=torch.Generator())
@@ -168,19 +125,6 @@ def mean_reversion(
     return MeanReversion(x[own], y[own], x[partner], y[partner], alpha)
 
 
-@dataclass(frozen=True, eq=False)
-class LocalMeans:
-    """x̄ of one point, for several subsets γ that contain it. Returned by `local_means`.
-
-    Attributes:
-        mean: x̄ for each subset, `(subsets, d)`. Their average estimates the mean of D_i.
-        error: standard error of each number, `(subsets, d)`.
-    """
-
-    mean: Array
-    error: Array
-
-
 def local_means(
     X: Data,
     i: int,
@@ -189,13 +133,16 @@ def local_means(
     subsets: int = 100,
     samples: int = 1000,
     generator: Generator | None = None,
-) -> LocalMeans:
+) -> tuple[Array, Array]:
     """Estimate x̄ of point `i` of `X` for random k-subsets γ that contain it.
 
     There are `subsets` of them, each with `samples` matchings. All draws are from `generator`.
+    Returns x̄ for each subset and its standard error, `(subsets, d)` each. The average over subsets
+    estimates the mean of D_i.
 
     >>> X = np.arange(8.0)[:, None]
-    >>> local_means(X, 0, k=2, subsets=3, samples=20, generator=torch.Generator()).mean.shape
+    >>> mean, error = local_means(X, 0, k=2, subsets=3, samples=20, generator=torch.Generator())
+    >>> mean.shape
     (3, 1)
     """
     points = as_points(X)
@@ -209,4 +156,4 @@ def local_means(
         of = mean_reversion(points, points, own.numpy(), samples=samples, generator=generator)
         means.append(of.means[0][0])
         errors.append(standard_error(of.partner_x[:, 0]))
-    return LocalMeans(np.stack(means), np.stack(errors))
+    return np.stack(means), np.stack(errors)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Unpack, cast, get_args
@@ -23,23 +23,15 @@ ChoicePer = Literal["batch", "sample"]
 
 @dataclass(frozen=True, eq=False)
 class ChoiceDraw:
-    """The draw of a `Choice`.
+    """The draw of a `Choice`."""
 
-    Attributes:
-        chosen: the number of the chosen mixer; of every sample, `(n,)`, in a choice per sample.
-        draws: that of the chosen mixer; those of all mixers in a choice per sample.
-    """
-
-    chosen: int | Tensor
-    draws: tuple[AnyDraw, ...]
+    chosen: int | Tensor  # the number of the chosen mixer, or of that of every sample, (n,)
+    draws: tuple[AnyDraw, ...]  # that of the chosen mixer, or those of all mixers
 
 
 @dataclass(frozen=True, eq=False)
 class BySample(Mixed):
-    """Rows of several mixed batches: row i is that of `results[chosen[i]]`.
-
-    `region` and `points` are those of the first result.
-    """
+    """Row i is that of `results[chosen[i]]`; `region` and `points` are of the first result."""
 
     results: Sequence[Mixed] = field(kw_only=True)
     chosen: Tensor = field(kw_only=True)
@@ -193,14 +185,13 @@ def _by_sample(results: Sequence[Mixed], chosen: Tensor) -> BySample:
     def rows(*entries: Any) -> Any:
         return _select(entries, chosen) if isinstance(entries[0], Tensor) else entries[0]
 
-    def every(value: Callable[[Mixed], Nest]) -> Nest:
-        return over(rows, *map(value, results))
-
+    own, their = zip(*(result.targets for result in results), strict=True)
+    lams = (result.lam.to(first.partner.device).expand(n) for result in results)
     return BySample(
-        every(lambda result: result.x),
-        (every(lambda result: result.targets[0]), every(lambda result: result.targets[1])),
-        every(lambda result: result.partner),
-        every(lambda result: result.lam.to(first.partner.device).expand(n)),
+        over(rows, *(result.x for result in results)),
+        (over(rows, *own), over(rows, *their)),
+        rows(*(result.partner for result in results)),
+        rows(*lams),
         first.region,
         first.num_classes,
         first.ignore_index,
@@ -211,7 +202,7 @@ def _by_sample(results: Sequence[Mixed], chosen: Tensor) -> BySample:
 
 
 def _select(entries: Sequence[Tensor], chosen: Tensor) -> Tensor:
-    """Row i of `entries[chosen[i]]`, for every i."""
+    """Return row i of `entries[chosen[i]]`, for every i."""
     first = entries[0]
     if any(entry.shape != first.shape for entry in entries) or first.shape[:1] != chosen.shape:
         raise ValueError(

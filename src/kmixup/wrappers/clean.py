@@ -20,15 +20,7 @@ from kmixup.wrappers.wrapper import Wrapper
 
 @dataclass(frozen=True, eq=False)
 class BesideClean(Mixed):
-    """A mixed batch of n samples with the clean batch below it.
-
-    Rows 0 … n - 1 are those of `mixed`. Row n + i is sample i unchanged, its own partner with
-    lam = 1.
-
-    Attributes:
-        mixed: the n mixed samples.
-        penalty: a scalar that `loss` adds, for methods that learn.
-    """
+    """The n samples of `mixed`, and below them the clean ones, their own partners with lam = 1."""
 
     mixed: Mixed = field(kw_only=True)
     penalty: Tensor | None = field(default=None, kw_only=True, repr=False)
@@ -60,7 +52,6 @@ class BesideClean(Mixed):
 
     @cached_property
     def _clean(self) -> Mixed:
-        """The clean half."""
         n = len(self.mixed.partner)
         y = over(lambda rows: rows.narrow(0, n, n), self.targets[0])
         itself = torch.arange(n, device=self.partner.device)

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
+from kmixup.batch import Features, compute_features
 from kmixup.compiling import eager, hooks_guarded
-from kmixup.features import Features, compute_features
 from kmixup.matching import warn_short
 from kmixup.methods.adamixup import AdaMixup
 from kmixup.methods.automix import AutoMix
@@ -28,12 +28,7 @@ from kmixup.wrappers.wrapper import SETTINGS
 
 @dataclass(frozen=True, eq=False)
 class HiddenDraw:
-    """The draw of a `HiddenMixup`.
-
-    Attributes:
-        layer: the number of the layer to mix.
-        draw: that of the mixer.
-    """
+    """The number of the layer to mix, and the draw of the mixer."""
 
     layer: int
     draw: AnyDraw
@@ -46,14 +41,12 @@ class HiddenMixup(nn.Module):
     k its pairs are matched by optimal transport on the output of the layer, detached.
 
     The layer's output may be a tensor, or a tuple or dict of which all floating-point
-    tensors `(n, ...)` are mixed. A layer that is called several times is mixed once, the first
-    time. In `.eval()` mode network and targets are unchanged: `logits, _ = hidden(x)`;
-    `hidden.mixer.eval()` ends only the mixing.
+    tensors `(n, ...)` are mixed. Only the first call of a layer is mixed. In `.eval()` mode network
+    and targets are unchanged: `logits, _ = hidden(x)`; `hidden.mixer.eval()` ends only the mixing.
 
-    The network is a submodule: `parameters()`, `to()` and `state_dict()` (under `net.`) reach
-    it, and DistributedDataParallel may wrap the network or this module. Compile the network,
-    not this module, and call the network only through this module: the compiler ignores hooks
-    that are added later. Checkpointing must not recompute the mixed layer.
+    The network is a submodule (`net.`), and DistributedDataParallel may wrap it or this module.
+    Compile the network, not this module, and call it only through this module: the compiler ignores
+    hooks that are added later. Checkpointing must not recompute the mixed layer.
 
     Args:
         net: the network. It is not changed: a forward hook exists during a call only.
@@ -100,13 +93,9 @@ class HiddenMixup(nn.Module):
     def forward(
         self, x: Nest, y: Nest = None, *args: Any, features: Features | None = None, **kwargs: Any
     ) -> tuple[Any, Nest]:
-        """Run the network on a batch and mix it at a layer.
+        """Return the network's output and soft targets; targets unchanged in `.eval()` mode.
 
-        Args:
-            x, y, args, features, kwargs: those of `draw`.
-
-        Returns:
-            The network's output and soft targets; targets are unchanged in `.eval()` mode.
+        `x`, `y`, `args`, `features` and `kwargs` are those of `draw`.
         """
         if not self.mixer.training:
             return self._run(x, *args, **kwargs), y
@@ -118,7 +107,7 @@ class HiddenMixup(nn.Module):
     def draw(
         self, x: Nest, y: Nest = None, *args: Any, features: Features | None = None, **kwargs: Any
     ) -> tuple[Any, Mixed]:
-        """Run the network on a batch, mix it at a layer and return a `Mixed` record.
+        """Run the network, mix at a layer, and return the output and a `Mixed` record of the layer.
 
         Args:
             x: the first argument of the network; integers (token ids) only where no
@@ -126,10 +115,7 @@ class HiddenMixup(nn.Module):
             y: targets `(n, ...)`; integers are classes, floats are interpolated.
             features: what to match on in place of the layer's output: a tensor `(n, ...)` such as
                 an embedding, or a function of `x` that gives one.
-            args, kwargs: further arguments of the network, handed on as they are.
-
-        Returns:
-            The network's output, and the mixed output of the layer as a record.
+            args, kwargs: further arguments of the network.
 
         Raises:
             RuntimeError: if the network did not call the layer.
@@ -158,14 +144,9 @@ class HiddenMixup(nn.Module):
         features: Features | None = None,
         **kwargs: Any,
     ) -> tuple[Any, Mixed]:
-        """Run the network on a batch and mix it with given random draws.
+        """Return what `HiddenMixup.draw` does, with a `draw` of `sample`.
 
-        Args:
-            x, y, args, features, kwargs: those of `HiddenMixup.draw`.
-            draw: what `sample` returned.
-
-        Returns:
-            The network's output, and the mixed output of the layer as a record.
+        `x`, `y`, `args`, `features` and `kwargs` are those of `HiddenMixup.draw`.
         """
         features = compute_features(features, x) if self.mixer.training else None
         name = self.layers[draw.layer]

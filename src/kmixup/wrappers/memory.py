@@ -24,25 +24,18 @@ Rows = dict[str, Tensor]  # tensors (n, ...) of samples: inputs, targets, and ot
 
 @dataclass(frozen=True, eq=False)
 class MemoryDraw:
-    """The draw of a `Memory`.
+    """The draw of a `Memory`."""
 
-    Attributes:
-        places: places in the memory of the samples that fill up the batch, or both batches,
-            `(1, f)` or `(2, f)`; None if it needs none.
-        draw: that of the mixer inside, for n + f samples.
-    """
-
-    places: Tensor | None
-    draw: AnyDraw
+    places: Tensor | None  # in the memory, of samples that fill up one or two batches, (1 or 2, f)
+    draw: AnyDraw  # of the mixer inside, for n + f samples
 
 
 class Memory(Wrapper):
     """Fill up batches with samples of earlier batches, so that k may be larger than the batch.
 
-    A batch is filled with randomly drawn samples to a multiple of k and to 2k at least, so that
-    whole blocks of k are matched. Only the samples of the batch itself are mixed; their partners
-    may come from the memory, which is part of `state_dict()`. In a distributed job every process
-    has its own memory.
+    A batch is filled with randomly drawn samples to a multiple of k and to 2k at least. Only its
+    own samples are mixed; partners may come from the memory, which is part of `state_dict()`. In
+    a distributed job every process has its own memory.
 
     Args:
         mixer: the mixer inside.
@@ -139,7 +132,7 @@ class Memory(Wrapper):
                 self._add(_rows_of(batch, 0, self.mixes))
 
     def _filled(self, batch: Batch, places: Tensor) -> Batch:
-        """The batch, and the second one if there is one, with samples of the memory below."""
+        """Return the batch, or both batches, with samples of the memory below."""
         own = their = self._below(_rows_of(batch, 0, self.mixes), places[0])
         other = batch.other
         if other is not None:
@@ -155,7 +148,7 @@ class Memory(Wrapper):
         )
 
     def _below(self, rows: Rows, places: Tensor) -> Rows:
-        """The samples of a batch with those at `places` below."""
+        """Return the samples of a batch with those at `places` below."""
         self._check(rows)
         below = {}
         for name, own in rows.items():
@@ -218,7 +211,7 @@ class Memory(Wrapper):
 
 
 def _rows_of(batch: Batch, side: int, mixes: Mixes) -> Rows:
-    """Everything that partners need of the samples of one side of a batch, by its path."""
+    """Return everything that partners need of one side of a batch, by its path."""
     x, y = (batch.x, batch.y) if side == 0 or batch.other is None else batch.other
     rows = {}
     for name, nest in (("x", x), ("y", y)):
@@ -233,7 +226,7 @@ def _rows_of(batch: Batch, side: int, mixes: Mixes) -> Rows:
 
 
 def _replaced(name: str, nest: Nest, rows: Rows) -> Nest:
-    """A nest with `rows` in place of the entries that `_rows_of` returned."""
+    """Return a nest with `rows` in place of the entries that `_rows_of` returned."""
     return pytree.tree_map_with_path(
         lambda path, entry: rows.get(f"{name}{pytree.keystr(path)}", entry), nest
     )

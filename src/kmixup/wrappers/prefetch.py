@@ -19,16 +19,15 @@ from kmixup.mixer import mixers_in
 class Prefetch:
     """Iterate over a loader and mix the next batches in a thread.
 
-    Matching releases Python's lock, so it runs beside the training step where a core is free, and
-    beside the GPU's work in any case. The draws are those of the same loop without it, in the same
-    order. Errors of the thread are raised in the loop. Leaving the loop ends the thread and resets
-    the generator of the mixer to where it would be without it.
+    Matching releases Python's lock, so it runs beside the training step where a core is free. The
+    draws are those of the same loop without it, in the same order. Errors of the thread are raised
+    in the loop. Leaving the loop ends the thread and resets the generator of the mixer to where it
+    would be without it.
 
     The thread is up to two batches ahead, so save the state of a mixer between epochs. If the loop
-    is left early, these batches are gone from a loader that cannot start again, and stay in the
-    memory of a mixer that has one. Transforms of a loader without workers should draw from a
-    generator of their own. A function `mix` must not use the network that the loop trains, as
-    `features=net.embed` would.
+    is left early, these batches are lost, but stay in a `Memory`. Transforms of a loader without
+    workers should draw from a generator of their own. A function `mix` must not use the network
+    that the loop trains, as `features=net.embed` would.
 
     On a GPU the copies and the mixing have a stream of their own, for which the loop waits. This
     part follows the documentation of torch and has not been run.

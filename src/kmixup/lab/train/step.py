@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 
-from kmixup.features import Features
+from kmixup.batch import Features
 from kmixup.importance import saliency
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.tasks import objective_of
