@@ -7,16 +7,16 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from kmixup.lab.models import MODELS, build, layers_of
-from kmixup.lab.models.convolutional import DenseNetBC, initialise
-from kmixup.lab.models.mlp import mlp
-from kmixup.lab.models.registry import SETS
-from kmixup.lab.models.residual import (
+from kmixup.lab.models import MODELS, SETS, build, layers_of
+from kmixup.lab.models.convolutional import (
+    DenseNetBC,
     PreActBlock,
     PreActResNet,
     WideBottleneck,
     WideBottleneckResNet,
+    initialise,
 )
+from kmixup.lab.models.mlp import mlp
 
 # name, shape of a sample, classes, parameters; in the published millions where there are any
 SIZES = [

@@ -162,7 +162,6 @@ def test_curves_without_tensorboard_are_refused_before_training(tmp_path, monkey
 
 
 def test_the_bar_shows_loss_error_and_rate(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "INTERVAL", 0.0)
     train(trial(), device="cpu", progress=True)
     shown = capsys.readouterr().err
     assert "iris 4/4" in shown

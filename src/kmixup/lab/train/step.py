@@ -34,10 +34,7 @@ PADDING = 4
 
 
 def crop_and_flip(x: Tensor, generator: Generator) -> Tensor:
-    """Shift each image `(n, channels, height, width)` by up to 4 pixels and flip half of them.
-
-    Pixels from outside the image are black, the raw value 0.
-    """
+    """Shift images `(n, channels, height, width)` by up to 4 pixels, padded with 0; flip half."""
     n, channels, height, width = x.shape
     offset = torch.randint(2 * PADDING + 1, (n, 2), generator=generator)
     flip = torch.randint(2, (n, 1), generator=generator).bool()
@@ -72,17 +69,9 @@ def mixer_of(
     net: nn.Module | None = None,
 ) -> Mixing:
     """Build the library's mixer for a method, with the alpha to train with."""
+    labels, metric = method.labels or 0.0, method.metric or "sqeuclidean"
     return method.entry.build(
-        Ingredients(
-            method.k,
-            alpha,
-            classes,
-            shape,
-            net,
-            memory=method.memory,
-            labels=method.labels or 0.0,
-            metric=method.metric or "sqeuclidean",
-        )
+        Ingredients(method.k, alpha, classes, shape, net, method.memory, labels, metric)
     )
 
 
@@ -139,11 +128,9 @@ class Step:
             for parameter in self.mixer.parameters()
             if parameter.requires_grad and parameter not in shared
         ]
-        memories = [part for part in self.mixer.modules() if isinstance(part, Memory)]
-        self.memory = memories[0] if memories else None
+        self.memory = mixer if isinstance(mixer, Memory) else None
         self.table: FeatureTable | None = None
-        on = None if trial.method.match_on is None else MatchOn.read(trial.method.match_on)
-        if on is not None and alpha > 0:
+        if alpha > 0 and (on := MatchOn.read(trial.method.match_on or "pixels")):
             self.table = FeatureTable(on, data, self.net)
         self.by_saliency = trial.method.entry.by_saliency and alpha > 0
         self.hidden: HiddenMixup | None = None
