@@ -36,8 +36,8 @@ class Measure:
     def text(self, error: float) -> str:
         """Return an error with its unit.
 
-        >>> PERCENT.text(0.016), RMSE.text(2.3149)
-        ('1.60%', '2.315')
+        >>> PERCENT.text(0.016), RMSE.text(2.3149), RMSE.text(123456.7)
+        ('1.60%', '2.315', '123,457')
         """
         if self.factor == 1:
             return f"{error:.4g}" if abs(error) < 1000 else f"{error:,.0f}"
@@ -142,13 +142,7 @@ def _r2(of: NumberPredictions) -> float | None:
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of a classifier, also under shift.
-
-    Attributes:
-        error: the share of wrong predictions, in [0, 1].
-        nll: the mean negative log-likelihood of the true class (log-loss), in nats.
-        ece: the expected calibration error, in [0, 1].
-    """
+    """The scores of a classifier, also under shift: shares in [0, 1], the log-loss in nats."""
 
     measure: ClassVar[Measure] = PERCENT
 
@@ -166,12 +160,8 @@ class Scores:
 class ClassScores(Scores):
     """`Scores`, with those that reveal a constant prediction.
 
-    Attributes:
-        baseline: the error of always predicting the majority class of the training set.
-        balanced_accuracy: the mean recall over classes.
-        auc: the area under the ROC curve, one against the rest, averaged over classes; None if
-            all samples are of one class.
-        answers: the number of different classes that were predicted.
+    `baseline` is the error of always predicting the majority class of the training set, `answers`
+    the number of different classes that were predicted.
     """
 
     baseline: float = metric(
@@ -189,12 +179,9 @@ class ClassScores(Scores):
 
 @dataclass(frozen=True)
 class NumberScores:
-    """The scores of a regression.
+    """The scores of a regression, in the unit of the target.
 
-    Attributes:
-        error: the root mean squared error (RMSE), in the unit of the target.
-        baseline: the RMSE of always predicting the mean of the training targets.
-        r2: the coefficient of determination (R²); None if all targets are equal.
+    `baseline` is the RMSE of always predicting the mean of the training targets.
     """
 
     measure: ClassVar[Measure] = RMSE

@@ -13,17 +13,15 @@ transitions that keep half of the maps (C).
 
 Pre-activation networks (He et al. 2016, "Identity Mappings in Deep Residual Networks") apply batch
 norm and ReLU before each convolution, so that the shortcut is the identity, except that the first
-block activates its input before the shortcut leaves. A block that changes the shape has a 1×1
-convolution of its activated input as its shortcut. The public code of mixup differs slightly: one
+block activates its input before the shortcut leaves. The public code of mixup differs slightly: one
 more batch norm after the first convolution, none after the last block, and every shortcut
 activated.
 
-"Wide Residual Networks" (Zagoruyko & Komodakis 2016) are of two kinds. For small images, WRN-28-10
-is a pre-activation network with ten times the channels, here without dropout. For ImageNet,
-the bottlenecks of ResNet-50 are twice as wide. The k-mixup paper trains a "WideResNet-101" on
-CIFAR-10. No network for small images has 101 layers (depths are 6n + 4), and an error of 11.6 % is
-far from the 4 % of WRN-28-10. So we read it as the second kind, torchvision's `wide_resnet101_2`,
-applied to 32×32 unchanged, which leaves 8×8 to the first stage and a single pixel to the last.
+"Wide Residual Networks" (Zagoruyko & Komodakis 2016) are of two kinds: WRN-28-10 for small images,
+a pre-activation network with ten times the channels, here without dropout, and bottlenecks twice as
+wide as those of ResNet-50 for ImageNet. We read the k-mixup paper's "WideResNet-101" on CIFAR-10 as
+the second kind, torchvision's `wide_resnet101_2`: no network for small images has 101 layers
+(depths are 6n + 4), and an error of 11.6 % is far from the 4 % of WRN-28-10.
 """
 
 from __future__ import annotations
@@ -125,11 +123,6 @@ class DenseNetBC(nn.Sequential):
         self, *, in_shape: tuple[int, ...], num_classes: int, depth: int, growth: int
     ) -> None:
         channels, _, _ = image_shape(in_shape, smallest=4)
-        if depth < 10 or (depth - 4) % 6:
-            raise ValueError(
-                f"depth must be 6n + 4 with n layers in each of three blocks, got {depth}: "
-                f"try {6 * max(round((depth - 4) / 6), 1) + 4}"
-            )
         layers = (depth - 4) // 6
         width = 2 * growth
         parts: list[nn.Module] = [_conv(channels, width, 3)]

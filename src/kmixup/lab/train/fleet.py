@@ -23,19 +23,9 @@ from kmixup.coefficient import PerBatch
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.tasks import objective_of
 from kmixup.lab.models.mlp import Affine, affine
-from kmixup.lab.train import record
+from kmixup.lab.train import record, setup
 from kmixup.lab.train.config import Trial, variant_words
 from kmixup.lab.train.loop import TEST_BATCH, Trained
-from kmixup.lab.train.setup import (
-    DivergedError,
-    check_data,
-    diverged,
-    load_data,
-    network,
-    optimiser_of,
-    set_rate,
-    strengths,
-)
 from kmixup.lab.train.step import StreamSource, mixer_of
 from kmixup.lab.train.streams import BatchRows, Streams, epoch
 from kmixup.mixer import Mixer
@@ -45,7 +35,7 @@ Layers = list[tuple[Tensor, Tensor]]  # weights (m, out, in) and biases (m, out)
 
 def train_fleet(
     trials: Sequence[Trial], *, data: Sequence[Dataset] | None = None
-) -> list[Trained | DivergedError]:
+) -> list[Trained | setup.DivergedError]:
     """Run trials that differ only in their seed and their method, on the CPU.
 
     Args:
@@ -73,37 +63,35 @@ def train_fleet(
             raise ValueError(f"{reason}: use train")
     if data is None:  # they depend only on the seed
         by_seed = {trial.seed: trial for trial in trials}
-        loaded = {seed: load_data(trial) for seed, trial in by_seed.items()}
+        loaded = {seed: setup.load_data(trial) for seed, trial in by_seed.items()}
         data = [loaded[trial.seed] for trial in trials]
-    if len(data) != len(trials):
-        raise ValueError(f"data must have one entry for each of {len(trials)} trials: {len(data)}")
     # a table with blanks or rare categories is encoded by its training rows, so the number of its
     # inputs can change with the split
     alike: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for i, (trial, dataset) in enumerate(zip(trials, data, strict=True)):
-        check_data(trial, dataset)
+        setup.check_data(trial, dataset)
         alike[dataset.shape, dataset.outputs, len(dataset.x_train)].append(i)
-    ended: dict[int, Trained | DivergedError] = {}
+    ended: dict[int, Trained | setup.DivergedError] = {}
     for group in alike.values():
         some = _train([trials[i] for i in group], [data[i] for i in group])
         ended.update(zip(group, some, strict=True))
     return [ended[i] for i in range(len(trials))]
 
 
-def _train(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Trained | DivergedError]:
+def _train(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Trained | setup.DivergedError]:
     """Run trials whose networks have the same shape."""
-    mixing = strengths(trials, data)
+    mixing = setup.strengths(trials, data)
     streams = [Streams(trial.seed) for trial in trials]
-    nets = [network(*start) for start in zip(trials, data, streams, strict=True)]
+    nets = [setup.network(*start) for start in zip(trials, data, streams, strict=True)]
     _check_mlp(nets[0])
     weights, _ = stack_module_state(nets)  # by name, weight and bias of each layer in turn
     stacked = list(weights.values())
     layers = list(zip(stacked[::2], stacked[1::2], strict=True))
     members = _Members(trials, data, [strength.alpha for strength in mixing])
     protocol = trials[0].protocol
-    optimiser = optimiser_of(stacked, protocol)
+    optimiser = setup.optimiser_of(stacked, protocol)
     histories: list[record.History] = [[] for _ in trials]
-    failures: dict[int, DivergedError] = {}
+    failures: dict[int, setup.DivergedError] = {}
     for number in range(protocol.epochs):
         start = time.perf_counter()
         drawn = [
@@ -120,7 +108,7 @@ def _train(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Trained | D
             errors = [float(objective.error(*member)) for objective, *member in tested]
         finite = logits.isfinite().all((1, 2)) & losses.isfinite()
         for i in (~finite).nonzero().flatten().tolist():
-            failures.setdefault(i, diverged(number, rates[-1]))
+            failures.setdefault(i, setup.diverged(number, rates[-1]))
         seconds = (time.perf_counter() - start) / len(trials)
         measured = zip(losses.tolist(), accuracies.tolist(), errors, strict=True)
         for history, (loss, accuracy, error) in zip(histories, measured, strict=True):
@@ -128,7 +116,7 @@ def _train(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Trained | D
 
     on_training = _logits(layers, members.x[:, record.training_rows(members.n)])
     machine = record.machine("cpu", 1)
-    ended: list[Trained | DivergedError] = []
+    ended: list[Trained | setup.DivergedError] = []
     for i, (trial, net, dataset) in enumerate(zip(trials, nets, data, strict=True)):
         if i in failures:
             ended.append(failures[i])
@@ -152,7 +140,7 @@ def _epoch(
     total = torch.zeros(len(members.objectives), dtype=torch.float64)
     met, whole = torch.zeros(2, len(members.objectives))
     for rate, step in zip(rates, steps, strict=True):
-        set_rate(optimiser, rate)
+        optimiser.param_groups[0]["lr"] = rate
         x, y = members.mix(step)
         optimiser.zero_grad()
         outputs = _forward(layers, x)

@@ -25,21 +25,10 @@ from kmixup.lab.checks import SettingError, check_choice, check_whole
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.shifts import SHIFTS, score_test_under
 from kmixup.lab.files import check_folder
-from kmixup.lab.train import checkpoint, precision, ranks, record
+from kmixup.lab.train import checkpoint, precision, ranks, record, setup
 from kmixup.lab.train.config import Device, Trial
 from kmixup.lab.train.model import SETTINGS, WEIGHTS, Model
 from kmixup.lab.train.progress import Progress, summary_writer
-from kmixup.lab.train.setup import (
-    Strength,
-    check_data,
-    computing_on,
-    diverged,
-    load_data,
-    network,
-    optimiser_of,
-    set_rate,
-    strengths,
-)
 from kmixup.lab.train.step import Step, gather
 from kmixup.lab.train.streams import BatchRows, Streams, batch_lengths, drawing_from, epoch
 
@@ -67,7 +56,7 @@ class _Run:
 
     trial: Trial
     data: Dataset
-    strength: Strength
+    strength: setup.Strength
     config: Mapping[str, Any]
     threads: int
     out: Path | None
@@ -109,16 +98,16 @@ def train(
     folder = None if out is None else Path(out).expanduser()
     into_out = {"resume": resume, "overwrite": overwrite, "tensorboard": tensorboard}
     _check_options(trial, folder, device, devices, into_out)
-    data = load_data(trial) if data is None else data
-    check_data(trial, data)
-    net = network(trial, data, Streams(trial.seed))
+    data = setup.load_data(trial) if data is None else data
+    setup.check_data(trial, data)
+    net = setup.network(trial, data, Streams(trial.seed))
     config = trial.to_dict() | {"devices": devices, checkpoint.DIGEST: data.digest}
     with checkpoint.locked(folder):
         if folder is not None and overwrite:
             _clear(folder)
         elif folder is not None:
             checkpoint.check(folder, config, resume=resume)
-        (strength,) = strengths([trial], [data])
+        (strength,) = setup.strengths([trial], [data])
         # products as small as those of a table are fastest on one thread
         threads = 1 if len(data.shape) == 1 else max(1, torch.get_num_threads() // devices)
         run = _Run(trial, data, strength, config, threads, folder, progress, tensorboard)
@@ -132,7 +121,7 @@ def train(
             precision=PRECISION[trial.protocol.precision],  # type: ignore[arg-type]
         )
         launch = fabric.launch if devices == 1 else partial(ranks.launch, fabric)
-        with computing_on(threads):
+        with setup.computing_on(threads):
             written, weights = launch(partial(_train, run))
         net.load_state_dict(weights)
         if folder is not None:
@@ -147,10 +136,10 @@ def _train(run: _Run, fabric: Fabric) -> tuple[dict[str, Any], dict[str, Tensor]
     rank, size = fabric.global_rank, fabric.world_size
     streams = Streams(trial.seed, rank)
     data = _moved(run.data, fabric.device)
-    net = network(trial, data, streams)
+    net = setup.network(trial, data, streams)
     step = Step(fabric.setup_module(net), trial, data, streams, alpha)
     learned = [*net.parameters(), *step.learned]
-    optimiser = cast(Optimizer, fabric.setup_optimizers(optimiser_of(learned, protocol)))
+    optimiser = cast(Optimizer, fabric.setup_optimizers(setup.optimiser_of(learned, protocol)))
     saved: dict[str, Saved] = {"model": net, "mixer": step.mixer, "optimiser": optimiser}
     history = _restore(run, step, saved, rank)
 
@@ -172,7 +161,7 @@ def _train(run: _Run, fabric: Fabric) -> tuple[dict[str, Any], dict[str, Tensor]
             if protocol.tests(number):
                 logits = _logits(step.model, data, data.x_test)
                 if not logits.isfinite().all():
-                    raise diverged(number, rates[-1])
+                    raise setup.diverged(number, rates[-1])
                 error = float(step.objective.error(logits, data.y_test))
             seconds = time.perf_counter() - start
             history.append(record.entry(number + 1, rates[-1], loss, accuracy, error, seconds))
@@ -201,7 +190,7 @@ def _epoch(
     total, count = 0.0, 0
     met = whole = torch.zeros((), device=fabric.device)
     for i, (rate, rows) in enumerate(zip(rates, steps, strict=True)):
-        set_rate(optimiser, rate)
+        optimiser.param_groups[0]["lr"] = rate
         outputs, mixed = step.run(rows)
         y = step.weighted(mixed)
         optimiser.zero_grad()
@@ -217,7 +206,7 @@ def _epoch(
         value = float(loss.detach())
         # several ranks must stop together: after the epoch, by the logits
         if not math.isfinite(value) and fabric.world_size == 1:
-            raise diverged(number, rate)
+            raise setup.diverged(number, rate)
         total += value * rows.size
         count += rows.size
         part_met, part = objective.fit(outputs, y.detach())

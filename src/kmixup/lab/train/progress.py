@@ -15,12 +15,8 @@ from kmixup.lab.evaluate.scores import Measure
 class Progress:
     """A progress bar with loss, test error, learning rate and the time left, and curves.
 
-    Args:
-        title: what is trained.
-        epochs: number of epochs.
-        measure: how the test error is called and written.
-        shown: whether the bar is shown; by default if standard error is a terminal.
-        curves: folder for TensorBoard's curves; None writes none.
+    The bar is `shown` by default if standard error is a terminal, `curves` are written into a
+    folder for TensorBoard.
     """
 
     def __init__(

@@ -27,7 +27,7 @@ class DivergedError(RuntimeError):
 
 
 def diverged(epoch: int, rate: float) -> DivergedError:
-    """Return the error for a run that diverged in `epoch`, counted from 0."""
+    """Return the error of a run that diverged in `epoch`, counted from 0."""
     return DivergedError(
         f"the loss became NaN or infinite in epoch {epoch + 1}, at the learning rate {rate:g}: "
         f"try a lower one, e.g. {rate / 10:g}, or another scaling of the inputs"
@@ -182,9 +182,3 @@ def optimiser_of(parameters: Iterable[Tensor], protocol: Protocol) -> torch.opti
         weight_decay=protocol.weight_decay,
         nesterov=bool(protocol.nesterov),
     )
-
-
-def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
-    """Set the learning rate."""
-    for group in optimiser.param_groups:
-        group["lr"] = rate
