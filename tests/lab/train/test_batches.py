@@ -7,13 +7,12 @@ import torch
 
 from kmixup.coefficient import Beta
 from kmixup.lab.data import load
-from kmixup.lab.evaluate.tasks import agreement
+from kmixup.lab.evaluate.tasks import Classes
 from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.setup import network
 from kmixup.lab.train.step import Step, crop_and_flip
 from kmixup.lab.train.streams import Streams, batch_lengths, drawing_from, epoch
-from kmixup.targets import agreement as pair_agreement
-from kmixup.targets import mix_targets
+from kmixup.targets import agreement, mix_targets
 
 
 def trial(method="kmixup", *, k=4, seed=0, batch_size=32, **settings):
@@ -148,9 +147,9 @@ def test_the_agreement_is_the_accuracy_of_mixed_pairs():
     y_a, y_b = torch.randint(3, (2, 2, 9))
     soft = torch.stack([mix_targets(*y, lam, 3) for y in zip(y_a, y_b, strict=True)])
     expected = [
-        9 * pair_agreement(*answers, lam).mean() for answers in zip(logits, y_a, y_b, strict=True)
+        9 * agreement(*answers, lam).mean() for answers in zip(logits, y_a, y_b, strict=True)
     ]
-    assert torch.allclose(agreement(logits, soft), torch.stack(expected))
+    assert torch.allclose(Classes(3, 0).fit(logits, soft)[0], torch.stack(expected))
 
 
 def test_crops_are_windows_of_the_padded_image_and_flips_mirror_them():

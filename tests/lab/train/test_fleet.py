@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 from own_tables import regression
-from training import run, same
+from training import own_network, run, same
 
 from kmixup.lab.data import load
 from kmixup.lab.train.config import Method, Protocol, Trial
@@ -163,11 +163,6 @@ def test_what_is_no_fleet_is_refused(fleet, message):
 
 
 def test_a_network_that_is_no_mlp_is_refused(tmp_path, monkeypatch):
-    (tmp_path / "own_linear.py").write_text(
-        "from torch import nn\n"
-        "def net(*, in_shape, num_classes):\n"
-        "    return nn.Linear(in_shape[0], num_classes)\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
+    model = own_network(tmp_path, monkeypatch, "nn.Linear(in_shape[0], num_classes)")
     with pytest.raises(ValueError, match="a fleet is of MLPs, one of the models mlp-…, got Linear"):
-        train_fleet([replace(SINGLE, model="own_linear:net")])
+        train_fleet([replace(SINGLE, model=model)])

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
-from training import StopError, run, same, stopped_after
+from training import StopError, own_network, run, same, stopped_after
 
 from kmixup.coefficient import Beta
 from kmixup.importance import saliency
@@ -258,14 +258,9 @@ def test_small_networks_run_alone_with_methods_that_fleets_do_not_know(name):
 
 
 def test_a_model_of_ones_own_must_name_its_layers(photos, tmp_path, monkeypatch):
-    (tmp_path / "own_small.py").write_text(
-        "from torch import nn\n"
-        "def net(*, in_shape, num_classes):\n"
-        "    return nn.Sequential(nn.Flatten(), nn.Linear(192, 8), nn.Linear(8, num_classes))\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    this = replace(trial("manifold"), model="own_small:net")
-    with pytest.raises(ValueError, match="the model 'own_small:net', whose blocks are not known"):
+    layers = "nn.Sequential(nn.Flatten(), nn.Linear(192, 8), nn.Linear(8, num_classes))"
+    this = replace(trial("manifold"), model=own_network(tmp_path, monkeypatch, layers))
+    with pytest.raises(ValueError, match="the model 'own:net', whose blocks are not known"):
         run(this, photos)
     named = replace(this, method=Method("manifold", 4, layers="input,1"))
     assert isinstance(run(named, photos).net, nn.Sequential)

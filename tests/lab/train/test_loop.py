@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from training import run, same, stopped_after
+from training import own_network, run, same, stopped_after
 
 from kmixup.lab.data import load
 from kmixup.lab.data.dataset import Dataset
@@ -183,13 +183,9 @@ def test_a_resumed_run_ends_in_the_same_bits(tmp_path, monkeypatch, method, epoc
 
 
 def test_augmentation_and_dropout_go_on_as_well(tmp_path, monkeypatch, photos):
-    (tmp_path / "own.py").write_text(
-        "from torch import nn\n"
-        "def net(*, in_shape, num_classes):\n"
-        "    return nn.Sequential(nn.Flatten(), nn.Dropout(), nn.Linear(192, num_classes))\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    this = Trial("photos", "own:net", Method("mixup"), replace(FAST, augment=True, rate=0.01))
+    layers = "nn.Sequential(nn.Flatten(), nn.Dropout(), nn.Linear(192, num_classes))"
+    model = own_network(tmp_path, monkeypatch, layers)
+    this = Trial("photos", model, Method("mixup"), replace(FAST, augment=True, rate=0.01))
     whole = run(this, data=photos)
     stopped_after(monkeypatch, 2, this, data=photos, out=tmp_path / "out")
     assert same(whole, run(this, data=photos, out=tmp_path / "out", resume=True))

@@ -164,8 +164,7 @@ def test_defaults_follow_the_data():
     assert usual_for("one-ring") == ("toy", "mlp-toy")
     with pytest.raises(ValueError, match="data 'own' have no name of their own: load them first"):
         usual_for("own")
-    shape = {"x_train": torch.zeros(2, 3, 32, 32), "pixel_range": (0.0, 255.0)}
-    photos = type(iris)(**vars(iris) | shape)
+    photos = replace(iris, x_train=torch.zeros(2, 3, 32, 32), pixel_range=(0.0, 255.0))
     assert usual_for("cifar10") == usual_for("own", photos) == ("image", "preact-resnet18")
-    clips = type(iris)(**vars(iris) | {"x_train": torch.zeros(2, 1, 160, 101)})
+    clips = replace(iris, x_train=torch.zeros(2, 1, 160, 101))
     assert usual_for("own", clips) == ("speech", "lenet")

@@ -29,12 +29,6 @@ def soft_cross_entropy(logits: Tensor, targets: Tensor, count: float) -> Tensor:
     return -(targets * logits.log_softmax(-1)).sum((-2, -1)) / count
 
 
-def agreement(logits: Tensor, targets: Tensor) -> Tensor:
-    """Return the lam-weighted number of right predictions of `(..., n, classes)`, `(...)`."""
-    chosen = logits.detach().argmax(-1, keepdim=True)
-    return targets.gather(-1, chosen).sum((-2, -1))
-
-
 @dataclass(frozen=True, eq=False)
 class Classes:
     """Cross-entropy of classes.
@@ -71,7 +65,8 @@ class Classes:
 
         For numbers the ratio is the explained share of their squares.
         """
-        return agreement(outputs, targets), targets.sum((-2, -1))
+        predicted = outputs.detach().argmax(-1, keepdim=True)
+        return targets.gather(-1, predicted).sum((-2, -1)), targets.sum((-2, -1))
 
     def error(self, outputs: Tensor, y: Tensor) -> Tensor:
         """Return the error on unmixed targets `(..., n)`, `(...)` in float64."""

@@ -1,8 +1,4 @@
-"""Features that samples are matched on: principal components, or what a network sees.
-
-The features of all training samples are kept in a table and looked up by row. So augmentation does
-not affect them, and a step costs a lookup.
-"""
+"""Features that samples are matched on: principal components, or what a network sees."""
 
 from __future__ import annotations
 
@@ -59,7 +55,7 @@ class MatchOn:
 
 
 class FeatureTable:
-    """Features of all training samples, `(n, d)`, looked up by row."""
+    """Features of all training samples `(n, d)`, not augmented, looked up by row."""
 
     def __init__(self, on: MatchOn, data: Dataset, net: nn.Module) -> None:
         self.on, self.data, self.net = on, data, net

@@ -1,7 +1,6 @@
 """The mixing methods that the lab can train with, each defined once.
 
-An entry says what a method is called, how the library's mixer is built for it, and what it
-needs. Command-line choices, help, labels, checks, sweeps and reports read this registry.
+Command-line choices, help, labels, checks, sweeps and reports read this registry.
 """
 
 from __future__ import annotations

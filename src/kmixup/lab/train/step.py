@@ -1,8 +1,4 @@
-"""One training step: gather the samples, mix them, and run the network.
-
-The trial's streams determine which samples meet and the quantile of lam. The library's mixer draws
-the rest and mixes.
-"""
+"""One training step: gather the samples, mix them, and run the network."""
 
 from __future__ import annotations
 
@@ -76,10 +72,7 @@ def mixer_of(
 
 
 class StreamSource(Source):
-    """The draws of a step that the trial's streams have made; boxes and the like from `place`.
-
-    An epoch is in random order, so a batch that is paired within itself keeps its order.
-    """
+    """The draws of a step that the trial's streams have made; boxes and the like from `place`."""
 
     def __init__(self, u: Tensor, place: Generator | None = None) -> None:
         super().__init__(place)
@@ -89,7 +82,7 @@ class StreamSource(Source):
         return 0.0
 
     def order(self, n: int) -> Indices:
-        return np.arange(n)
+        return np.arange(n)  # an epoch is in random order already
 
     def quantiles(self, size: tuple[int, ...]) -> Tensor:
         known = self.u.numel() == math.prod(size)
@@ -105,7 +98,7 @@ def draw_of(batch: BatchRows, mixer: Mixing, place: Generator | None = None) -> 
 class Step:
     """Maps the rows of a step to the network's outputs and the mixed targets.
 
-    `alpha` is the one to train with. `learned` are parameters of the mixer beside the network's.
+    `learned` are the mixer's parameters beside the network's.
     """
 
     def __init__(
