@@ -16,6 +16,10 @@ from kmixup.lab.evaluate.shifts import score_under
 MEAN, STD = torch.tensor([0.4, 0.5, 0.6]), torch.tensor([0.2, -0.1, 0.3])
 
 
+def as_is(x):
+    return x
+
+
 def normalise(x):
     """A negative scale turns the gradient round: an attack that skips it goes astray."""
     return (x - MEAN) / STD
@@ -58,7 +62,7 @@ def under_noise(net, x, y, eps=8, generator=None):
     return score_under("noise", net, x, y, eps=eps, generator=generator, normalise=normalise)
 
 
-def under_fgsm(net, x, y, eps=8):
+def under_fgsm(net, x, y, eps=8, normalise=normalise):
     return score_under("fgsm", net, x, y, eps=eps, normalise=normalise)
 
 
@@ -86,8 +90,23 @@ def test_scores_agree_with_oracles(linear, pixels):
     assert scores.answers == len(set(chosen.tolist()))
 
 
+def test_auc_is_not_defined_for_one_class():
+    assert score_classes(torch.rand(5, 2), torch.zeros(5).long(), majority=0).auc is None
+
+
+def test_nll_of_a_uniform_prediction_is_the_log_of_the_number_of_classes():
+    assert score_logits(torch.zeros(6, 5), torch.arange(6) % 5).nll == pytest.approx(math.log(5))
+
+
 def test_nll_stays_finite_where_the_probability_of_the_true_class_underflows():
     assert score_logits(torch.tensor([[2000.0, 0.0]]), torch.tensor([1])).nll == 2000.0
+
+
+def test_scores_are_plain_floats_that_cannot_be_changed(linear, pixels):
+    scores = clean(linear, *pixels)
+    assert all(type(value) is float for value in (scores.error, scores.nll, scores.ece))
+    with pytest.raises(AttributeError):
+        scores.error = 0.0
 
 
 @pytest.mark.parametrize(
@@ -159,6 +178,14 @@ def test_scores_do_not_depend_on_the_batch_size(evaluate, batch_size, net, pixel
     assert parts.ece == pytest.approx(whole.ece, rel=1e-5)
 
 
+@pytest.mark.parametrize("shift", ["noise", "fgsm"])
+def test_images_keep_their_shape_on_the_way_to_the_network(shift):
+    net = nn.Sequential(nn.Conv2d(1, 2, (3, 1)), nn.Flatten(), nn.Linear(12, 2))
+    x, y = torch.rand(5, 1, 4, 3), torch.tensor([0, 1, 0, 1, 0])
+    scores = score_under(shift, net, x, y, eps=8, normalise=as_is, generator=seeded())
+    assert 0 <= scores.error <= 1
+
+
 def test_noise_depends_on_its_generator_only(linear, pixels):
     state = torch.get_rng_state()
     generator = seeded(5)
@@ -191,6 +218,18 @@ def test_noise_has_the_standard_deviation_of_eps_in_pixels_and_is_not_clipped():
     assert float(torch.cat(seen).max()) > 1
 
 
+def test_error_under_noise_agrees_with_the_normal_tail():
+    # class 1 wherever the pixel is above 1/2, and pixels one standard deviation below
+    class Threshold(nn.Module):
+        def forward(self, x):
+            return torch.cat([torch.zeros_like(x), x - 0.5], dim=1)
+
+    x, y = torch.full((20_000, 1), 0.5 - 10 / 255), torch.zeros(20_000).long()
+    scores = score_under("noise", Threshold(), x, y, eps=10, generator=seeded(), normalise=as_is)
+    tail = 0.5 * math.erfc(1 / math.sqrt(2))
+    assert scores.error == pytest.approx(tail, abs=5 * math.sqrt(tail / 20_000))
+
+
 def attacked_by_hand(weight, bias, x, y, eps):
     """The gradient of the loss of a linear classifier, class by class, in float64."""
     weight, bias, x = weight.double(), bias.double(), x.double()
@@ -214,6 +253,31 @@ def test_fgsm_on_a_linear_classifier_is_the_closed_form(eps, linear, pixels):
     assert torch.allclose(got.double(), expected, atol=1e-6)
     error = float((linear(normalise(expected.float())).argmax(1) != y).double().mean())
     assert under_fgsm(linear, x, y, eps=eps).error == pytest.approx(error)
+
+
+def test_a_margin_in_pixels_decides_whom_fgsm_can_reach():
+    # logits ± w·z with z = (x - 1/2) / (1/4): class 1 above 1/2, whatever the scale
+    net = nn.Linear(1, 2)
+    net.load_state_dict({"weight": torch.tensor([[-3.0], [3.0]]), "bias": torch.zeros(2)})
+    x = torch.tensor([[0.5 - 3 / 255], [0.5 - 7 / 255], [0.5 + 3 / 255], [0.5 + 7 / 255]])
+    y = torch.tensor([0, 0, 1, 1])
+    errors = [
+        under_fgsm(net, x, y, eps=eps, normalise=lambda x: (x - 0.5) / 0.25).error
+        for eps in (0, 2, 5, 8)
+    ]
+    assert errors == [0, 0, 0.5, 1]
+
+
+def test_the_clip_takes_its_share_of_the_attack():
+    # both pixels count alike; one is at its bound and cannot move, so the sum crosses later
+    net = nn.Linear(2, 2)
+    net.load_state_dict(
+        {"weight": torch.tensor([[0.0, 0.0], [1.0, 1.0]]), "bias": torch.tensor([0.0, -1.2])}
+    )
+    x, y = torch.tensor([[1.0, 0.15]]), torch.tensor([0])
+    short, enough = 10, 15  # 0.05 is 12.75/255, and twice the shorter step would cross
+    assert under_fgsm(net, x, y, eps=short, normalise=as_is).error == 0
+    assert under_fgsm(net, x, y, eps=enough, normalise=as_is).error == 1
 
 
 def test_fgsm_raises_the_loss_of_a_network(net, pixels):
@@ -246,10 +310,7 @@ def test_network_and_samples_come_back_as_they_were(evaluate, net, pixels):
     assert all(p.grad is None for p in net.parameters())
     assert torch.equal(x, before)
     assert not x.requires_grad
-    for p in net.parameters():
-        p.grad = torch.ones_like(p)
     assert evaluate(net, x, y) == scores  # dropout is off
-    assert all(torch.equal(p.grad, torch.ones_like(p)) for p in net.parameters())
 
 
 @every_evaluation
@@ -260,6 +321,14 @@ def test_modes_are_restored_when_the_network_raises(evaluate, net, pixels):
         evaluate(net, *pixels)
     assert state(net)[0] == modes
     assert all(p.grad is None for p in net.parameters())
+
+
+@every_evaluation
+def test_gradients_that_were_there_stay(evaluate, net, pixels):
+    for p in net.parameters():
+        p.grad = torch.ones_like(p)
+    evaluate(net, *pixels)
+    assert all(torch.equal(p.grad, torch.ones_like(p)) for p in net.parameters())
 
 
 # what is rejected

@@ -199,6 +199,12 @@ def test_lenet_centres_small_images():
     assert torch.equal(small(x), whole(nn.functional.pad(x, (2, 2, 2, 2))))
 
 
+def test_the_layers_of_mlps_are_linear_maps():
+    layer = build("mlp-iris", in_shape=(4,), num_classes=3)[1]
+    x = torch.randn(7, 4)
+    assert torch.allclose(layer(x), x @ layer.weight.T + layer.bias, atol=1e-6)
+
+
 # what is refused
 
 

@@ -171,3 +171,9 @@ def test_crops_are_windows_of_the_padded_image_and_flips_mirror_them():
         seen.add(places[0])
     assert {flip for flip, *_ in seen} == {False, True}
     assert {top for _, top, _ in seen} == {left for *_, left in seen} == set(range(9))
+
+
+def test_the_two_sides_of_a_pair_are_augmented_apart():
+    images = torch.arange(1, 65).view(1, 1, 8, 8).expand(32, 1, 8, 8).to(torch.uint8)
+    generator = torch.Generator().manual_seed(0)
+    assert not torch.equal(crop_and_flip(images, generator), crop_and_flip(images, generator))
