@@ -7,16 +7,16 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from kmixup.lab.models import MODELS, build, layers_of
-from kmixup.lab.models.convolutional import DenseNetBC, initialise
-from kmixup.lab.models.mlp import mlp
-from kmixup.lab.models.registry import SETS
-from kmixup.lab.models.residual import (
+from kmixup.lab.models import MODELS, SETS, build, layers_of
+from kmixup.lab.models.convolutional import (
+    DenseNetBC,
     PreActBlock,
     PreActResNet,
     WideBottleneck,
     WideBottleneckResNet,
+    initialise,
 )
+from kmixup.lab.models.mlp import mlp
 
 # name, shape of a sample, classes, parameters; in the published millions where there are any
 SIZES = [
@@ -132,28 +132,17 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others(make):
 # initialisation
 
 
-def test_convolutions_start_with_the_variance_of_he():
+def test_initial_weights_have_the_documented_distributions():
     torch.manual_seed(0)
-    conv = nn.Conv2d(64, 128, 3, bias=False)
-    initialise(conv)
+    conv, norm, linear = nn.Conv2d(64, 128, 3, bias=False), nn.BatchNorm2d(3), nn.Linear(64, 500)
+    nn.init.uniform_(norm.weight)
+    nn.init.uniform_(norm.bias)
+    initialise(nn.ModuleList([conv, norm, linear]))
     assert conv.weight.std().item() == pytest.approx((2 / (9 * 128)) ** 0.5, rel=0.01)
     assert conv.weight.mean().item() == pytest.approx(0, abs=1e-3)
-
-
-def test_linear_layers_start_uniform_without_bias():
-    torch.manual_seed(0)
-    linear = nn.Linear(64, 500)
-    initialise(linear)
     assert linear.weight.abs().max().item() == pytest.approx(1 / 8, rel=0.01)
     assert linear.weight.std().item() == pytest.approx(1 / 8 / 3**0.5, rel=0.02)
     assert not linear.bias.any()
-
-
-def test_batch_norm_starts_as_the_identity():
-    norm = nn.BatchNorm2d(3)
-    nn.init.uniform_(norm.weight)
-    nn.init.uniform_(norm.bias)
-    initialise(norm)
     x = torch.randn(2, 3, 4, 4)
     assert torch.allclose(norm.eval()(x), x, atol=1e-4)
 
@@ -232,12 +221,6 @@ def test_images_that_would_be_pooled_to_nothing_are_refused():
         build("densenet-bc-190", in_shape=(3, 32, 3), num_classes=3)
 
 
-@pytest.mark.parametrize(("depth", "near"), [(4, 10), (0, 10), (101, 100), (191, 190)])
-def test_a_depth_that_does_not_divide_into_blocks_is_refused(depth, near):
-    with pytest.raises(ValueError, match=rf"depth must be 6n \+ 4.*got {depth}: try {near}$"):
-        DenseNetBC(in_shape=(3, 8, 8), depth=depth, growth=4, num_classes=2)
-
-
 # where manifold mixup mixes
 
 
@@ -274,17 +257,12 @@ def test_blocks_put_out_activations_of_the_batch(name):
 
 
 def test_sets_of_layers():
-    assert layers_of("lenet", "input+first-block") == ("", "3")
     assert layers_of("lenet", "all-blocks") == ("3", "6", "8", "11")
     assert layers_of("preact-resnet18", "deep-blocks") == ("layer3", "layer4")
     assert layers_of("preact-resnet20", "deep-blocks") == ("layer2", "layer3")
     assert layers_of("lenet", "input, 6") == ("", "6")
-
-
-def test_the_blocks_of_a_model_of_ones_own_are_not_guessed():
     with pytest.raises(ValueError, match="layers must name modules of the model 'my:net'"):
         layers_of("my:net", "input+first-block")
-    assert layers_of("my:net", "input,body") == ("", "body")
 
 
 def test_a_network_may_be_named_by_its_hidden_layers():

@@ -1,17 +1,18 @@
 """The random streams of a trial and the batches made of them."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from kmixup.coefficient import Beta
 from kmixup.lab.data import load
-from kmixup.lab.evaluate.tasks import agreement, soft_cross_entropy
+from kmixup.lab.evaluate.tasks import Classes
 from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.setup import network
 from kmixup.lab.train.step import Step, crop_and_flip
 from kmixup.lab.train.streams import Streams, batch_lengths, drawing_from, epoch
-from kmixup.targets import agreement as pair_agreement
-from kmixup.targets import mix_targets
+from kmixup.targets import agreement, mix_targets
 
 
 def trial(method="kmixup", *, k=4, seed=0, batch_size=32, **settings):
@@ -130,10 +131,9 @@ def test_without_mixing_a_batch_is_the_data(iris):
 
 @pytest.mark.parametrize("length", [2, 5, 8, 9, 32])
 def test_inside_a_batch_no_sample_meets_itself(length):
-    x = torch.arange(length, dtype=torch.float32)[:, None]
-    data = load("iris")
-    data = type(data)(**vars(data) | {"x_train": x, "y_train": torch.zeros(length).long()})
-    data = type(data)(**vars(data) | {"mean": torch.tensor(0.0), "std": torch.tensor(1.0)})
+    x, y = torch.arange(length, dtype=torch.float32)[:, None], torch.zeros(length).long()
+    mean, std = torch.tensor(0.0), torch.tensor(1.0)
+    data = replace(load("iris"), x_train=x, y_train=y, mean=mean, std=std)
     this = trial(pairing="batch")
     (step,) = epoch(this, length, 1.0, Streams(0))
     mixed, _ = batch_of(step, data, this)
@@ -142,20 +142,14 @@ def test_inside_a_batch_no_sample_meets_itself(length):
     assert torch.allclose(partner.sort(0).values, x, atol=1e-3)
 
 
-def test_the_loss_is_the_cross_entropy_of_soft_targets():
-    logits, targets = torch.randn(6, 3), torch.rand(6, 3).softmax(1)
-    expected = torch.nn.functional.cross_entropy(logits, targets)
-    assert torch.allclose(soft_cross_entropy(logits, targets, 6), expected)
-
-
 def test_the_agreement_is_the_accuracy_of_mixed_pairs():
     logits, lam = torch.randn(2, 9, 3), torch.rand(9)
     y_a, y_b = torch.randint(3, (2, 2, 9))
     soft = torch.stack([mix_targets(*y, lam, 3) for y in zip(y_a, y_b, strict=True)])
     expected = [
-        9 * pair_agreement(*answers, lam).mean() for answers in zip(logits, y_a, y_b, strict=True)
+        9 * agreement(*answers, lam).mean() for answers in zip(logits, y_a, y_b, strict=True)
     ]
-    assert torch.allclose(agreement(logits, soft), torch.stack(expected))
+    assert torch.allclose(Classes(3, 0).fit(logits, soft)[0], torch.stack(expected))
 
 
 def test_crops_are_windows_of_the_padded_image_and_flips_mirror_them():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 from own_tables import regression
-from training import run, same
+from training import own_network, run, same
 
 from kmixup.lab.data import load
 from kmixup.lab.train.config import Method, Protocol, Trial
@@ -123,30 +123,46 @@ def test_the_seconds_of_a_fleet_are_shared_out():
     assert len({member.record["seconds"] for member in members}) == 1
 
 
-def test_what_is_no_fleet_is_refused():
-    with pytest.raises(ValueError, match="trials must have at least one member, got none"):
-        train_fleet([])
-    single = trials()[0]
-    with pytest.raises(ValueError, match="may differ only in seed and method, got Trial"):
-        train_fleet([single, replace(single, data="cancer")])
-    with pytest.raises(ValueError, match="may differ only in seed and method"):
-        train_fleet([single, replace(single, protocol=replace(single.protocol, rate=1.0))])
-    with pytest.raises(ValueError, match="precision must be fp32 in a fleet, got bf16"):
-        train_fleet([replace(single, protocol=replace(single.protocol, precision="bf16"))])
-    with pytest.raises(ValueError, match="a fleet cannot train with the method local: use train"):
-        train_fleet([single, replace(single, method=Method("local", 4))])
-    with pytest.raises(ValueError, match="data must have one entry for each of 1 trials: 0"):
-        train_fleet([single], data=[])
-    with pytest.raises(ValueError, match="k must be lower: 64 needs 64 training samples"):
-        train_fleet([replace(single, limit=40, method=Method(k=64), protocol=Protocol(epochs=1))])
+SINGLE = trials()[0]
+
+
+@pytest.mark.parametrize(
+    ("fleet", "message"),
+    [
+        ([], "trials must have at least one member, got none"),
+        (
+            [SINGLE, replace(SINGLE, data="cancer")],
+            "may differ only in seed and method, got Trial",
+        ),
+        (
+            [SINGLE, replace(SINGLE, protocol=replace(SINGLE.protocol, rate=1.0))],
+            "may differ only in seed and method",
+        ),
+        *(
+            ([replace(SINGLE, protocol=replace(SINGLE.protocol, **setting))], message)
+            for setting, message in (
+                ({"precision": "bf16"}, "precision must be fp32 in a fleet, got bf16: use train"),
+                ({"drop_last": True}, "drop_last must be left out in a fleet, got True: use train"),
+                ({"clean_pass": "always"}, "clean_pass must be left out in a fleet, got always"),
+            )
+        ),
+        (
+            [replace(SINGLE, method=Method("mixup", pairing="reshuffle"))],
+            'pairing must be "loaders" or "batch" in a fleet, got "reshuffle": use train',
+        ),
+        (
+            [SINGLE, replace(SINGLE, method=Method("local", 4))],
+            "a fleet cannot train with the method local: use train",
+        ),
+        ([replace(SINGLE, limit=12, method=Method(k=16))], "k must be lower: 16 needs 16 training"),
+    ],
+)
+def test_what_is_no_fleet_is_refused(fleet, message):
+    with pytest.raises(ValueError, match=message):
+        train_fleet(fleet)
 
 
 def test_a_network_that_is_no_mlp_is_refused(tmp_path, monkeypatch):
-    (tmp_path / "own_linear.py").write_text(
-        "from torch import nn\n"
-        "def net(*, in_shape, num_classes):\n"
-        "    return nn.Linear(in_shape[0], num_classes)\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
+    model = own_network(tmp_path, monkeypatch, "nn.Linear(in_shape[0], num_classes)")
     with pytest.raises(ValueError, match="a fleet is of MLPs, one of the models mlp-…, got Linear"):
-        train_fleet([replace(trials()[0], model="own_linear:net")])
+        train_fleet([replace(SINGLE, model=model)])

@@ -7,13 +7,12 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
-from training import StopError, run, same, stopped_after
+from training import StopError, own_network, run, same, stopped_after
 
 from kmixup.coefficient import Beta
 from kmixup.importance import saliency
 from kmixup.interpolation import Cut, Linear, Pair
 from kmixup.lab.commands.reproduce import _extent
-from kmixup.lab.data.dataset import Dataset
 from kmixup.lab.evaluate.tasks import soft_cross_entropy
 from kmixup.lab.experiments.grid import expand
 from kmixup.lab.experiments.units import units
@@ -29,20 +28,6 @@ from kmixup.methods.local import Locality
 from kmixup.targets import mix_targets
 
 FAST = Protocol(epochs=2, rate=0.05, batch_size=32)
-
-
-@pytest.fixture(scope="module")
-def photos():
-    """Images of three classes, told apart by their brightness."""
-    generator = torch.Generator().manual_seed(0)
-    y = torch.arange(104) % 3
-    noise = torch.randint(40, (104, 1, 12, 12), generator=generator)
-    x = (40 + 80 * y[:, None, None, None] + noise).to(torch.uint8)
-    middle = torch.full((1, 1, 1), 127.5)
-    return Dataset(
-        "photos", x[:72], y[:72], x[72:], y[72:], ("a", "b", "c"), middle, middle, "symmetric",
-        pixel_range=(0.0, 255.0),
-    )  # fmt: skip
 
 
 def trial(name, k=4, **settings):
@@ -82,19 +67,19 @@ def test_cutmix_pastes_the_box_of_the_stream_of_places(photos, k, pairing):
     lam, region = Cut().settle(lam_of(step), spot, Pair.of([images]))
     assert torch.equal(x, Cut()(images, facing, partner, lam, region))
     assert y.dtype == torch.float32
-    assert torch.allclose(y, mix_targets(classes, others[partner], lam.float(), 3))
+    assert torch.allclose(y, mix_targets(classes, others[partner], lam.float(), 2))
 
 
 @pytest.mark.parametrize("name", ["puzzlemix", "guided", "comixup"])
 def test_saliency_is_that_of_the_network_before_the_step(photos, name):
     this, streams = trial(name), Streams(0)
-    net = build("lenet", in_shape=photos.shape, num_classes=3).train()
+    net = build("lenet", in_shape=photos.shape, num_classes=2).train()
     before = [value.clone() for value in net.state_dict().values()]
     step = first_step(this, photos, streams)
     assert step.second is None
     mixed = forward_of(this, photos, streams, net).mix(step)
     x, y = gather(step.first, photos, None)
-    mixer = mixer_of(this.method, 1.0, 3)
+    mixer = mixer_of(this.method, 1.0, 2)
     draw = draw_of(step, mixer, Streams(0).place)
     by_hand = mixer.mix(x, y, draw, importance=saliency(net, x, y))
     assert torch.equal(mixed.x, by_hand.x)
@@ -130,9 +115,9 @@ def test_the_loss_of_local_mixup_is_weighted_by_distance(photos, k):
     assert torch.equal(x, Linear()(images, facing, partner, lam_of(step)))
     weight = Locality()((images - facing[partner]).flatten(1).norm(dim=1))
     weight = weight / weight.mean()
-    logits = torch.randn(len(x), 3)
+    logits = torch.randn(len(x), 2)
     losses = F.cross_entropy(
-        logits, mix_targets(classes, others[partner], lam_of(step), 3), reduction="none"
+        logits, mix_targets(classes, others[partner], lam_of(step), 2), reduction="none"
     )
     expected = (weight * losses).mean()
     assert soft_cross_entropy(logits, y, len(x)) == pytest.approx(float(expected), rel=1e-5)
@@ -145,7 +130,7 @@ def explicit(net, x, y, step, k, layer):
     def mixed(h):
         other = h.roll(-k, 0)
         partner = matched(h, other, k)
-        soft = mix_targets(y, y.roll(-k)[partner], lam_of(step), 3)
+        soft = mix_targets(y, y.roll(-k)[partner], lam_of(step), 2)
         return lam_of(step) * h + (1 - lam_of(step)) * other[partner], soft
 
     h, soft = (x, None) if layer else mixed(x)
@@ -160,7 +145,7 @@ def explicit(net, x, y, step, k, layer):
 @pytest.mark.parametrize("layer", ["input", "3", "8"])
 def test_manifold_mixup_is_that_of_a_forward_by_hand(photos, k, layer):
     torch.manual_seed(0)
-    net = build("lenet", in_shape=(1, 12, 12), num_classes=3)
+    net = build("lenet", in_shape=(3, 8, 8), num_classes=2)
     this, streams = trial("manifold", k, layers=layer), Streams(0)
     step = first_step(this, photos, streams)
     logits, y = forward_of(this, photos, streams, net)(step)
@@ -178,7 +163,7 @@ def test_manifold_mixup_is_that_of_a_forward_by_hand(photos, k, layer):
 
 
 def test_the_layer_is_a_fair_coin_from_the_stream_of_places(photos):
-    net = build("lenet", in_shape=(1, 12, 12), num_classes=3)
+    net = build("lenet", in_shape=(3, 8, 8), num_classes=2)
     this, streams = trial("manifold"), Streams(0)
     forward = forward_of(this, photos, streams, net)
     step = first_step(this, photos, Streams(0))
@@ -191,7 +176,7 @@ def test_the_layer_is_a_fair_coin_from_the_stream_of_places(photos):
 
 
 def test_without_alpha_manifold_mixup_is_plain_training(photos):
-    net = build("lenet", in_shape=(1, 12, 12), num_classes=3)
+    net = build("lenet", in_shape=(3, 8, 8), num_classes=2)
     this = trial("manifold", alpha=0.0)
     step = first_step(this, photos, Streams(0))
     logits, y = forward_of(this, photos, Streams(0), net)(step)
@@ -237,7 +222,7 @@ def test_a_resumed_run_has_the_weights_that_its_mixer_had_learned(
 
 @pytest.mark.parametrize("name", ["adamixup", "automix"])
 def test_the_loss_of_a_step_reaches_what_the_mixer_learns(photos, name):
-    net = build("lenet", in_shape=photos.shape, num_classes=3)
+    net = build("lenet", in_shape=photos.shape, num_classes=2)
     this, streams = trial(name), Streams(0)
     forward = forward_of(this, photos, streams, net)
     outputs, mixed = forward.run(first_step(this, photos, streams))
@@ -273,14 +258,9 @@ def test_small_networks_run_alone_with_methods_that_fleets_do_not_know(name):
 
 
 def test_a_model_of_ones_own_must_name_its_layers(photos, tmp_path, monkeypatch):
-    (tmp_path / "own_small.py").write_text(
-        "from torch import nn\n"
-        "def net(*, in_shape, num_classes):\n"
-        "    return nn.Sequential(nn.Flatten(), nn.Linear(144, 8), nn.Linear(8, num_classes))\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    this = replace(trial("manifold"), model="own_small:net")
-    with pytest.raises(ValueError, match="the model 'own_small:net', whose blocks are not known"):
+    layers = "nn.Sequential(nn.Flatten(), nn.Linear(192, 8), nn.Linear(8, num_classes))"
+    this = replace(trial("manifold"), model=own_network(tmp_path, monkeypatch, layers))
+    with pytest.raises(ValueError, match="the model 'own:net', whose blocks are not known"):
         run(this, photos)
     named = replace(this, method=Method("manifold", 4, layers="input,1"))
     assert isinstance(run(named, photos).net, nn.Sequential)

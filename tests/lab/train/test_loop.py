@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from training import run, same, stopped_after
+from training import own_network, run, same, stopped_after
 
 from kmixup.lab.data import load
 from kmixup.lab.data.dataset import Dataset
-from kmixup.lab.train import checkpoint, progress, record
+from kmixup.lab.train import checkpoint, record
 from kmixup.lab.train.config import Method, Protocol, Trial, shifts_from
 from kmixup.lab.train.fleet import train_fleet
 from kmixup.lab.train.loop import train
@@ -161,14 +161,10 @@ def test_curves_without_tensorboard_are_refused_before_training(tmp_path, monkey
     assert not list(tmp_path.iterdir())
 
 
-def test_the_bar_shows_loss_error_and_rate(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "INTERVAL", 0.0)
+def test_the_bar_shows_loss_error_and_rate(capsys):
     train(trial(), device="cpu", progress=True)
     shown = capsys.readouterr().err
-    assert "iris 4/4" in shown
-    assert "loss" in shown
-    assert "error" in shown
-    assert "rate 0.0005" in shown
+    assert all(part in shown for part in ("iris 4/4", "loss", "error", "rate 0.0005"))
 
 
 # going on
@@ -187,13 +183,9 @@ def test_a_resumed_run_ends_in_the_same_bits(tmp_path, monkeypatch, method, epoc
 
 
 def test_augmentation_and_dropout_go_on_as_well(tmp_path, monkeypatch, photos):
-    (tmp_path / "own.py").write_text(
-        "from torch import nn\n"
-        "def net(*, in_shape, num_classes):\n"
-        "    return nn.Sequential(nn.Flatten(), nn.Dropout(), nn.Linear(192, num_classes))\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    this = Trial("photos", "own:net", Method("mixup"), replace(FAST, augment=True, rate=0.01))
+    layers = "nn.Sequential(nn.Flatten(), nn.Dropout(), nn.Linear(192, num_classes))"
+    model = own_network(tmp_path, monkeypatch, layers)
+    this = Trial("photos", model, Method("mixup"), replace(FAST, augment=True, rate=0.01))
     whole = run(this, data=photos)
     stopped_after(monkeypatch, 2, this, data=photos, out=tmp_path / "out")
     assert same(whole, run(this, data=photos, out=tmp_path / "out", resume=True))
@@ -299,19 +291,15 @@ def test_a_file_of_other_contents_is_no_checkpoint(tmp_path):
 
 
 def test_a_loss_that_leaves_the_numbers_stops_with_epoch_rate_and_advice():
-    protocol = Protocol(epochs=5, rate=1e6, batch_size=32)
-    message = (
-        "the loss became NaN or infinite in epoch 1, at the learning rate 1e.06: "
-        "try a lower one, e.g. 1000"
-    )
+    message = "in epoch 1, at the learning rate 1e.06: try a lower one, e.g. 1000"
     with pytest.raises(DivergedError, match=message):
-        run(trial(protocol=protocol))
+        run(trial(protocol=replace(FAST, rate=1e6)))
 
 
-def test_weights_that_overflow_in_the_last_step_are_noticed(monkeypatch):
-    protocol = Protocol(epochs=1, rate=1e38, batch_size=128)  # one step in all
+def test_weights_that_overflow_in_the_last_step_are_noticed():
+    protocol = Protocol(epochs=1, rate=1e38, batch_size=128, weight_decay=100.0)  # one step in all
     with pytest.raises(DivergedError, match="in epoch 1"):
-        run(trial("erm", protocol=replace(protocol, weight_decay=100.0)))
+        run(trial("erm", protocol=protocol))
 
 
 @pytest.mark.parametrize(
@@ -345,6 +333,8 @@ def test_data_that_do_not_fit_the_trial_are_refused():
         run(few)
     with pytest.raises(ValueError, match="augment needs images to crop and flip, iris has none"):
         run(trial(protocol=replace(FAST, augment=True)))
+    with pytest.raises(ValueError, match="layout is for images, iris has none"):
+        run(trial(protocol=replace(FAST, layout="channels_last")))
     with pytest.raises(ValueError, match="model must be a known name"):
         run(replace(trial(), model="mlp-irs"))
     with pytest.raises(ValueError, match="must be a function or class, got tuple"):

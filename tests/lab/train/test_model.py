@@ -32,6 +32,18 @@ def clients(tmp_path):
     return mixed(tmp_path / "clients.csv", rows=60)
 
 
+@pytest.fixture
+def inputs(clients):
+    return InputPipeline.of(load_data(str(clients)))
+
+
+@pytest.fixture
+def iris(tmp_path):
+    """A folder with a model of iris."""
+    untrained(load_data("iris")).save(tmp_path)
+    return tmp_path
+
+
 def rows_of(path, delimiter=",", encoding="utf-8"):
     header, *lines = path.read_text(encoding).splitlines()
     names = header.split(delimiter)
@@ -78,10 +90,9 @@ def test_numbers_come_in_the_unit_of_the_target(tmp_path):
         saved.predict_proba(path)
 
 
-def test_loading_leaves_the_random_numbers_of_the_program_as_they_are(tmp_path):
-    untrained(load_data("iris")).save(tmp_path)
+def test_loading_leaves_the_random_numbers_of_the_program_as_they_are(iris):
     before = torch.get_rng_state()
-    load(tmp_path)
+    load(iris)
     assert torch.equal(torch.get_rng_state(), before)
 
 
@@ -94,22 +105,17 @@ NESTED = "[" * 100_000
 
 
 @pytest.mark.parametrize("contents", ["{", "[]", '{"format": 3}', '{"format": 1}', NESTED, "\xff"])
-def test_settings_of_something_else_are_refused(tmp_path, contents):
-    untrained(load_data("iris")).save(tmp_path)
-    (tmp_path / "model.json").write_text(contents, encoding="latin-1")
+def test_settings_of_something_else_are_refused(iris, contents):
+    (iris / "model.json").write_text(contents, encoding="latin-1")
     with pytest.raises(ValueError, match="must be a model of this version of kmixup"):
-        load(tmp_path)
+        load(iris)
 
 
-def test_weights_of_another_model_are_refused(tmp_path):
-    iris = load_data("iris")
-    untrained(iris).save(tmp_path / "one")
-    untrained(iris, seed=1).save(tmp_path / "two")
-    (tmp_path / "one/model.safetensors").write_bytes(
-        (tmp_path / "two/model.safetensors").read_bytes()
-    )
+def test_weights_of_another_model_are_refused(iris):
+    untrained(load_data("iris"), seed=1).save(iris / "other")
+    (iris / "other/model.safetensors").replace(iris / "model.safetensors")
     with pytest.raises(ValueError, match="holds others, or is damaged"):
-        load(tmp_path / "one")
+        load(iris)
 
 
 def forge(folder, **changes):
@@ -121,42 +127,38 @@ def forge(folder, **changes):
 
 
 @pytest.mark.parametrize("name", ["mlp-cancer", "lenet"])
-def test_a_network_that_has_changed_is_refused(tmp_path, name):
-    untrained(load_data("iris")).save(tmp_path)
-    forge(tmp_path, model=name)
+def test_a_network_that_has_changed_is_refused(iris, name):
+    forge(iris, model=name)
     with pytest.raises(ValueError, match=f"must fit the network '{name}'"):
-        load(tmp_path)
+        load(iris)
 
 
-def test_every_flipped_bit_of_the_settings_is_noticed_or_changes_nothing(tmp_path):
+def test_every_flipped_bit_of_the_settings_is_noticed_or_changes_nothing(iris):
     x = load_data("iris").x_test
-    untrained(load_data("iris")).save(tmp_path)
-    expected = load(tmp_path).predict_proba(x)
-    path = tmp_path / "model.json"
+    expected = load(iris).predict_proba(x)
+    path = iris / "model.json"
     contents = path.read_bytes()
     for place in range(len(contents)):
         flipped = contents[place] ^ 1 << place % 8
         path.write_bytes(contents[:place] + bytes([flipped]) + contents[place + 1 :])
         with suppress(ValueError):
-            assert np.array_equal(load(tmp_path).predict_proba(x), expected), place
+            assert np.array_equal(load(iris).predict_proba(x), expected), place
 
 
-def test_a_huge_shape_takes_no_memory(tmp_path):
-    untrained(load_data("iris")).save(tmp_path)
-    inputs = json.loads((tmp_path / "model.json").read_text())["inputs"]
-    forge(tmp_path, inputs=inputs | {"shape": [10**12], "mean": 0.0, "std": 1.0})
+def test_a_huge_shape_takes_no_memory(iris):
+    inputs = json.loads((iris / "model.json").read_text())["inputs"]
+    forge(iris, inputs=inputs | {"shape": [10**12], "mean": 0.0, "std": 1.0})
     with pytest.raises(ValueError, match="must fit the network 'mlp-iris' for inputs of the shape"):
-        load(tmp_path)
+        load(iris)
 
 
 @pytest.mark.parametrize(
     "target", [{"mean": float("nan"), "std": 1.0}, {"mean": 0.0, "std": "inf"}]
 )
-def test_scales_that_are_not_finite_are_refused(tmp_path, target):
-    untrained(load_data("iris")).save(tmp_path)
-    forge(tmp_path, target=target)
+def test_scales_that_are_not_finite_are_refused(iris, target):
+    forge(iris, target=target)
     with pytest.raises(ValueError, match="model.json must be a model"):
-        load(tmp_path)
+        load(iris)
 
 
 def test_weights_that_are_not_finite_are_refused(tmp_path):
@@ -169,11 +171,10 @@ def test_weights_that_are_not_finite_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("contents", ["{", NESTED])
-def test_a_damaged_record_is_one_sentence(tmp_path, contents):
-    untrained(load_data("iris")).save(tmp_path)
-    (tmp_path / "record.json").write_text(contents)
+def test_a_damaged_record_is_one_sentence(iris, contents):
+    (iris / "record.json").write_text(contents)
     with pytest.raises(ValueError, match="record.json must be the record of a run"):
-        load(tmp_path)
+        load(iris)
 
 
 def test_code_that_a_folder_names_runs_only_on_request(tmp_path, monkeypatch):
@@ -200,28 +201,22 @@ def test_code_that_a_folder_names_runs_only_on_request(tmp_path, monkeypatch):
 # tables
 
 
-def test_rows_lists_and_files_give_the_same_inputs(clients):
-    inputs = InputPipeline.of(load_data(str(clients)))
+def test_rows_lists_and_files_give_the_same_inputs(clients, inputs):
     from_file, from_rows = inputs.read(clients), inputs.read(rows_of(clients))
     assert torch.equal(from_file.x, from_rows.x)
     assert from_file.names[:2] == ("C100000", "C100007")
 
 
-def test_numbers_of_a_program_are_read_like_the_text_of_the_file(tmp_path):
+def test_numbers_and_dates_of_a_program_are_read_like_the_text_of_the_file(tmp_path):
     path = regression(tmp_path / "rents.csv", rows=40)
     inputs = InputPipeline.of(load_data(str(path)))
     rows = rows_of(path, ";", "cp1252")
     numbers = [row | {"area": float(row["area"].replace(",", "."))} for row in rows]
     numbers = [row | {"rooms": float(row["rooms"] or "nan")} for row in numbers]
     assert torch.equal(inputs.read(numbers).x, inputs.read(path).x)
-    blank = inputs.read([rows[0] | {"rooms": None}]).x
-    assert torch.equal(blank, inputs.read([rows[0] | {"rooms": ""}]).x)
-
-
-def test_dates_of_a_program_are_read_like_the_text_of_the_file(tmp_path):
-    path = regression(tmp_path / "rents.csv", rows=40)
-    inputs = InputPipeline.of(load_data(str(path)))
-    row = rows_of(path, ";", "cp1252")[0]
+    row = rows[0]
+    blank = inputs.read([row | {"rooms": None}]).x
+    assert torch.equal(blank, inputs.read([row | {"rooms": ""}]).x)
     moment = datetime.strptime(row["built"], "%d.%m.%Y")
     wanted = inputs.read([row]).x
     for value in (moment, moment.date()):
@@ -230,15 +225,13 @@ def test_dates_of_a_program_are_read_like_the_text_of_the_file(tmp_path):
     assert torch.equal(inputs.read([row | {"built": pd.NaT}]).x, blank)
 
 
-def test_a_cell_that_cannot_be_read_is_named_with_its_file_and_no_other_command(tmp_path, clients):
-    inputs = InputPipeline.of(load_data(str(clients)))
+def test_a_cell_that_cannot_be_read_is_named_with_its_file_and_no_other_command(clients, inputs):
     row = rows_of(clients)[0]
     with pytest.raises(ValueError, match="^X: the column 'age' .* row 1 has 'x': .* blank$"):
         inputs.read([row | {"age": "x"}])
 
 
-def test_data_frames_are_rows(clients):
-    inputs = InputPipeline.of(load_data(str(clients)))
+def test_data_frames_are_rows(clients, inputs):
     typed, text = pd.read_csv(clients), pd.read_csv(clients, dtype=str)
     assert torch.equal(inputs.read(typed).x, inputs.read(clients).x)
     assert torch.equal(inputs.read(text).x, inputs.read(clients).x)
@@ -256,22 +249,19 @@ def test_texts_of_digits_stay_texts_in_new_files(tmp_path):
     assert not inputs.read(new).notes
 
 
-def test_columns_may_stand_in_any_order_and_others_are_told(clients):
-    inputs = InputPipeline.of(load_data(str(clients)))
+def test_columns_may_stand_in_any_order_and_others_are_told(clients, inputs):
     rows = [dict(reversed(row.items())) | {"shoe": "43"} for row in rows_of(clients)]
     taken = inputs.read(rows)
     assert torch.equal(taken.x, inputs.read(clients).x)
     assert "X has columns that the network ignores: churn, shoe" in taken.notes
 
 
-def test_categories_that_training_did_not_have_are_told(clients):
-    inputs = InputPipeline.of(load_data(str(clients)))
+def test_categories_that_training_did_not_have_are_told(clients, inputs):
     taken = inputs.read([row | {"city": "Paris"} for row in rows_of(clients)])
     assert any("60 rows of X have a category of 'city' that training" in n for n in taken.notes)
 
 
-def test_missing_columns_are_named(tmp_path, clients):
-    inputs = InputPipeline.of(load_data(str(clients)))
+def test_missing_columns_are_named(tmp_path, clients, inputs):
     path = tmp_path / "new.csv"
     path.write_text("age,city\n3,Bern\n")
     with pytest.raises(ValueError, match="new.csv: the table must have .* lacks row, since, in"):
@@ -283,8 +273,7 @@ def test_missing_columns_are_named(tmp_path, clients):
         inputs.read(path)
 
 
-def test_an_array_cannot_stand_for_categories(clients):
-    inputs = InputPipeline.of(load_data(str(clients)))
+def test_an_array_cannot_stand_for_categories(inputs):
     with pytest.raises(ValueError, match="X must be rows by column name, for 'city'"):
         inputs.read(np.zeros((3, 8)))
 

@@ -43,17 +43,19 @@ def test_a_sound_cpu_is_tried_once(machine, tmp_path):
     assert probes(tmp_path) == 1
 
 
-@pytest.mark.parametrize(("kind", "device"), [("fp32", "cpu"), ("bf16", "cuda"), ("bf16", "mps")])
-def test_only_bf16_on_a_cpu_is_tried(machine, tmp_path, kind, device):
+@pytest.mark.parametrize(
+    ("kind", "device", "gpu"),
+    [
+        ("fp32", "cpu", False),
+        ("bf16", "cuda", False),
+        ("bf16", "mps", False),
+        ("bf16", "auto", True),
+    ],
+)
+def test_only_bf16_on_a_cpu_is_tried(machine, tmp_path, monkeypatch, kind, device, gpu):
     machine(DIES)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
     precision.check(kind, device)
-    assert probes(tmp_path) == 0
-
-
-def test_auto_is_not_tried_if_it_means_a_gpu(machine, tmp_path, monkeypatch):
-    machine(DIES)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    precision.check("bf16", "auto")
     assert probes(tmp_path) == 0
 
 

@@ -30,6 +30,9 @@ def _rank():
     return int(os.environ.get("LOCAL_RANK", -1))
 
 class Mortal(nn.Linear):
+    def __init__(self, in_shape, num_classes):
+        super().__init__(in_shape[0], num_classes)
+
     def forward(self, x):
         Path(f"begun-{_rank()}").write_text(str(os.getpid()))
         if self.training and _rank() == 1:
@@ -47,15 +50,6 @@ class Raising(Mortal):
 class Patient(Mortal):
     def end(self):
         time.sleep(0.05)
-
-def killed(*, in_shape, num_classes):
-    return Killed(in_shape[0], num_classes)
-
-def raising(*, in_shape, num_classes):
-    return Raising(in_shape[0], num_classes)
-
-def patient(*, in_shape, num_classes):
-    return Patient(in_shape[0], num_classes)
 """
 
 
@@ -124,7 +118,7 @@ def test_lenet_on_images_ends(command, tmp_path):
 
 @pytest.mark.slow
 def test_a_rank_that_is_killed_ends_the_other_and_is_told_in_a_sentence(command, tmp_path):
-    code, _, err = ended(command("--data", "iris", "--model", "nets:killed", "--k", 4, *WORDS))
+    code, _, err = ended(command("--data", "iris", "--model", "nets:Killed", "--k", 4, *WORDS))
     assert (code, err) == (
         2,
         "kmixup: process 2 of 2 died of SIGKILL, and the run with it, perhaps for want of memory: "
@@ -135,7 +129,7 @@ def test_a_rank_that_is_killed_ends_the_other_and_is_told_in_a_sentence(command,
 
 @pytest.mark.survival
 def test_an_error_of_a_rank_is_that_of_the_run(command, tmp_path):
-    code, _, err = ended(command("--data", "iris", "--model", "nets:raising", "--k", 4, *WORDS))
+    code, _, err = ended(command("--data", "iris", "--model", "nets:Raising", "--k", 4, *WORDS))
     assert (code, err) == (2, "kmixup: no such luck\n")
     assert not any(alive(path.read_text()) for path in tmp_path.glob("begun-*"))
 
@@ -143,7 +137,7 @@ def test_an_error_of_a_rank_is_that_of_the_run(command, tmp_path):
 @pytest.mark.survival
 @pytest.mark.parametrize("send", [os.kill, os.killpg])
 def test_ctrl_c_ends_all_and_the_run_goes_on_where_it_was(command, tmp_path, send):
-    words = ("--data", "iris", "--model", "nets:patient", "--method", "mixup", "--epochs", 9)
+    words = ("--data", "iris", "--model", "nets:Patient", "--method", "mixup", "--epochs", 9)
     process = command(*words, *WORDS)
     path = tmp_path / "run" / checkpoint.NAME
     deadline = time.monotonic() + PATIENCE

@@ -1,5 +1,7 @@
 """What the tests of training share: short runs, runs that stop, and networks to compare."""
 
+import sys
+
 import pytest
 import torch
 
@@ -15,6 +17,16 @@ def same(first, second):
     """Whether two trained networks have bitwise identical weights."""
     states = first.net.state_dict().values(), second.net.state_dict().values()
     return all(torch.equal(a, b) for a, b in zip(*states, strict=True))
+
+
+def own_network(folder, monkeypatch, layers):
+    """Write a module with a network of one's own; return its name as a model."""
+    (folder / "own.py").write_text(
+        f"from torch import nn\ndef net(*, in_shape, num_classes):\n    return {layers}\n"
+    )
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "own", raising=False)
+    return "own:net"
 
 
 class StopError(Exception):

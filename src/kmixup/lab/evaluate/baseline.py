@@ -11,7 +11,7 @@ from kmixup.lab.formatting import joined, number
 
 
 def constant_answer(data: Dataset) -> str:
-    """The best constant prediction by the training set."""
+    """Return the best constant prediction by the training set, in words."""
     if data.task == "regression":
         return f"the mean of the training set, {data.target_mean:.4g}"
     return repr(data.classes[int(data.y_train.bincount(minlength=data.num_classes).argmax())])
@@ -31,11 +31,9 @@ def all_constant(scores: Iterable[AnyScores]) -> bool:
 
 
 def constant_sentence(scores: Iterable[AnyScores], *, diverged: bool = False) -> str:
-    """The error of the constant prediction over trials, and how many networks are no better.
+    """Return the constant prediction's error over trials, and how many networks are no better.
 
-    Args:
-        scores: of all trials.
-        diverged: whether some trial diverged, which a higher learning rate would not help.
+    `diverged`: some trial diverged, so that a higher learning rate would not help.
 
     >>> constant_sentence([NumberScores(error=2.5, baseline=5.0, r2=0.75)])
     'Always predicting the mean has the RMSE 5.000.'
@@ -45,37 +43,34 @@ def constant_sentence(scores: Iterable[AnyScores], *, diverged: bool = False) ->
         return ""
     measure, regression = known[0].measure, isinstance(known[0], NumberScores)
     mean = measure.factor * fmean(score.baseline for score in known)
-    constant = "mean" if regression else "majority class"
-    text = (
-        f"Always predicting the {constant} has the {measure.name} "
-        f"{number(mean, measure.digits(mean))}"
-    )
+    constant, error = "mean" if regression else "majority class", number(mean, measure.digits(mean))
+    text = f"Always predicting the {constant} has the {measure.name} {error}"
     stuck = [score for score in known if is_constant(score)]
     if not stuck:
         return f"{text}."
-    who = "the network" if len(known) == 1 else f"{len(stuck)} of {len(known)} networks"
-    ending = "s" if len(known) == 1 else ""
+    single = len(known) == 1
+    who = "the network" if single else f"{len(stuck)} of {len(known)} networks"
+    predict = "predicts" if single else "predict"
     if regression:
-        problem = f"{'is' if len(known) == 1 else 'are'} no better"
+        problem = f"{'is' if single else 'are'} no better"
     elif all(score.error == score.baseline for score in stuck):
-        problem = f"predict{ending} only that class"
+        problem = f"{predict} only that class"
     else:
-        problem = f"predict{ending} a single class, not always the majority"
+        problem = f"{predict} a single class, not always the majority"
     text = f"{text}; {who} {problem}."
     if len(stuck) < len(known):
         return text
-    advice = remedy(regression=regression, diverged=diverged)
-    return f"{text} {advice[0].upper()}{advice[1:]}."
+    return f"{text} Try {_remedies(regression=regression, diverged=diverged)}."
 
 
-def remedy(*, regression: bool, diverged: bool) -> str:
-    """What to try if networks predict a constant."""
+def _remedies(*, regression: bool, diverged: bool = False) -> str:
+    """Return what to try if networks predict a constant."""
     ways = ["a lower learning rate"] if diverged else ["more epochs", "another learning rate"]
-    return f"try {joined(ways if regression else [*ways, 'balanced class weights'], 'or')}"
+    return joined(ways if regression else [*ways, "balanced class weights"], "or")
 
 
 def figures(scores: AnyScores) -> list[str]:
-    """The metrics beside the error.
+    """Return the metrics beside the error.
 
     >>> figures(NumberScores(error=2.5, baseline=5.0, r2=0.75))
     ['R² 0.7500']
@@ -103,5 +98,4 @@ def beside(scores: AnyScores, constant: str) -> list[str]:
     problem = "is no better than the mean" if regression else "predicts a single class"
     if not regression and scores.error == scores.baseline:
         problem = f"always predicts {constant}"
-    advice = remedy(regression=regression, diverged=False)
-    return [line, f"note: the network {problem}: {advice}"]
+    return [line, f"note: the network {problem}: try {_remedies(regression=regression)}"]

@@ -35,18 +35,16 @@ class Evaluation:
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        lines = [f"{title} {value:.4g}" for title, value in self.metrics.items()]
+        metrics = "\n".join(f"{title} {value:.4g}" for title, value in self.metrics.items())
         if self.confusion is None:
-            return "\n".join(lines)
+            return metrics
         scores = [[n, f"{k:,}", *(f"{x:.3f}" for x in rest)] for n, k, *rest in self.per_class]
         counts = [
             [name, *(f"{count:,}" for count in row)]
             for name, row in zip(self.classes, self.confusion.tolist(), strict=True)
         ]
         confusion = TextTable(["true \\ predicted", *self.classes], counts)
-        return "\n\n".join(
-            ["\n".join(lines), TextTable(PER_CLASS, scores).plain(), confusion.plain()]
-        )
+        return "\n\n".join([metrics, TextTable(PER_CLASS, scores).plain(), confusion.plain()])
 
 
 def evaluate_classes(
@@ -56,17 +54,11 @@ def evaluate_classes(
     *,
     threshold: float | None = None,
 ) -> Evaluation:
-    """Evaluate predicted probabilities.
+    """Evaluate predicted probabilities `(n, classes)` against the true classes `y`, `(n,)`.
 
-    Args:
-        probabilities: of every class, `(n, classes)`.
-        y: the true classes, `(n,)`.
-        classes: their names.
-        threshold: for two classes, the probability from which the second one is predicted.
+    `threshold`: for two classes, the probability from which the second one is predicted.
 
     >>> shares = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]])
-    >>> evaluate_classes(shares, np.array([0, 1, 1]), ["no", "yes"]).confusion.tolist()
-    [[1, 0], [1, 1]]
     >>> evaluate_classes(shares, np.array([0, 1, 1]), ["no", "yes"], threshold=0.3).metrics["error"]
     0.0
     """
@@ -85,23 +77,19 @@ def evaluate_classes(
     majority = int(targets.bincount().argmax())
     scores = score_classes(logits, targets, majority=majority)
     labels = range(len(classes))
-    precision, recall, f1, samples = precision_recall_fscore_support(
-        y, chosen, labels=labels, zero_division=0.0
-    )
+    per_class = precision_recall_fscore_support(y, chosen, labels=labels, zero_division=0.0)
+    precision, recall, f1, samples = (values.tolist() for values in per_class)
     metrics = {
         "error": float((chosen != y).mean()),
         f"error of always predicting {classes[majority]!r}": scores.baseline,
-        "balanced accuracy": float(recall[samples > 0].mean()),
+        "balanced accuracy": float(per_class[1][per_class[3] > 0].mean()),
         "log-loss": scores.nll,
         "calibration error": scores.ece,
     }
     if scores.auc is not None:
         metrics["AUC"] = scores.auc
-    rows = zip(classes, samples.tolist(), precision, recall, f1, strict=True)
-    per_class = tuple((name, n, float(p), float(r), float(f)) for name, n, p, r, f in rows)
-    return Evaluation(
-        metrics, tuple(classes), confusion_matrix(y, chosen, labels=labels), per_class
-    )
+    rows = tuple(zip(classes, samples, precision, recall, f1, strict=True))
+    return Evaluation(metrics, tuple(classes), confusion_matrix(y, chosen, labels=labels), rows)
 
 
 def evaluate_numbers(

@@ -16,22 +16,15 @@ from torch.nn.functional import cross_entropy
 
 @dataclass(frozen=True)
 class Measure:
-    """How the error of a task is called and written.
-
-    Attributes:
-        name: what the figure is called.
-        factor: what the figure is multiplied by in tables.
-        unit: the unit of tables, in words.
-        points: the unit of a difference, in words.
-    """
+    """How a task's error is called and written."""
 
     name: str
-    factor: float
-    unit: str
-    points: str
+    factor: float  # that tables multiply it by
+    unit: str  # of tables, in words
+    points: str  # the unit of a difference, in words
 
     def digits(self, figure: float | None) -> int:
-        """Digits after the point in tables: two of per cent, else as many as four of all need.
+        """Return the number of decimals in tables: two of per cent, else four digits in all.
 
         >>> PERCENT.digits(0.01), RMSE.digits(0.0123), RMSE.digits(54.3), RMSE.digits(12345.0)
         (2, 5, 2, 0)
@@ -41,10 +34,10 @@ class Measure:
         return max(0, 3 - math.floor(math.log10(abs(figure))))
 
     def text(self, error: float) -> str:
-        """One figure with its unit.
+        """Return an error with its unit.
 
-        >>> PERCENT.text(0.016), RMSE.text(2.3149)
-        ('1.60%', '2.315')
+        >>> PERCENT.text(0.016), RMSE.text(2.3149), RMSE.text(123456.7)
+        ('1.60%', '2.315', '123,457')
         """
         if self.factor == 1:
             return f"{error:.4g}" if abs(error) < 1000 else f"{error:,.0f}"
@@ -57,74 +50,51 @@ RMSE = Measure("RMSE", 1, "in the unit of the target", "in the unit of the targe
 
 @dataclass(frozen=True)
 class ClassPredictions:
-    """Logits of a network and the true classes: what metrics of classification are computed from.
+    """A classifier's predictions, from which its metrics are computed."""
 
-    Attributes:
-        logits: `(n, classes)` in float64.
-        y: the true classes, `(n,)`.
-        majority: the most frequent class of the training set; -1 if it is not known.
-    """
-
-    logits: Tensor
-    y: Tensor
-    majority: int = -1
+    logits: Tensor  # (n, classes) in float64
+    y: Tensor  # true classes, (n,)
+    majority: int = -1  # the most frequent class of the training set; -1 if unknown
 
     @cached_property
-    def shares(self) -> Tensor:
-        """Probabilities `(n, classes)`."""
+    def probabilities(self) -> Tensor:
         return self.logits.softmax(1)
 
     @cached_property
-    def chosen(self) -> Tensor:
-        """The predicted classes `(n,)`."""
-        return self.shares.max(1).indices
+    def predicted(self) -> Tensor:
+        return self.probabilities.max(1).indices
 
     @cached_property
     def present(self) -> list[int]:
-        """The classes that occur."""
+        """The classes that occur in `y`."""
         return list(map(int, self.y.unique().tolist()))
 
 
 @dataclass(frozen=True)
 class NumberPredictions:
-    """Outputs of a network and the true numbers: what metrics of regression are computed from.
+    """A regression's predictions, from which its metrics are computed."""
 
-    Attributes:
-        outputs: standardised numbers `(n,)` in float64; 0 is the mean of the training targets.
-        y: the true numbers, standardised likewise.
-        deviation: the standard deviation of the training targets, in their own unit.
-    """
-
-    outputs: Tensor
-    y: Tensor
-    deviation: float
+    outputs: Tensor  # standardised, (n,) in float64; 0 is the mean of the training targets
+    y: Tensor  # true numbers, standardised likewise
+    deviation: float  # standard deviation of the training targets, in their own unit
 
     @cached_property
-    def missed(self) -> Tensor:
-        """The mean squared error."""
+    def mse(self) -> Tensor:
         return (self.outputs - self.y).square().mean()
 
 
 @dataclass(frozen=True)
 class Metric:
-    """How a metric is computed and shown. A metric is one field of a class of scores, see `metric`.
+    """How a metric is computed and shown."""
 
-    Attributes:
-        title: its name in tables and on pages.
-        compute: its value from predictions.
-        form: the format of its value.
-        optional: whether it may be None: undefined for some samples, or missing in old rows.
-        shown: whether it is shown beside the error.
-    """
-
-    title: str
-    compute: Callable[[Any], float | None]
-    form: str = ".4f"
-    optional: bool = False
-    shown: bool = True
+    title: str  # in tables and on pages
+    compute: Callable[[Any], float | None]  # from predictions
+    form: str = ".4f"  # the format of its value
+    optional: bool = False  # may be None: undefined for some samples, or missing in old rows
+    shown: bool = True  # beside the error
 
     def text(self, value: float | None) -> str:
-        """The value with its title."""
+        """Return the value with its title."""
         return f"{self.title} {'not defined' if value is None else format(value, self.form)}"
 
 
@@ -138,7 +108,7 @@ def metric(title: str, compute: Callable[[Any], float | None], **options: Any) -
 
 
 def metrics_of(scores: AnyScores | type[AnyScores]) -> dict[str, Metric]:
-    """The metrics of scores, by name.
+    """Return the metrics of scores, by name.
 
     >>> list(metrics_of(Scores))
     ['error', 'nll', 'ece']
@@ -150,100 +120,81 @@ def _computed(kind: type[AnyScores], predictions: object) -> dict[str, Any]:
     return {name: entry.compute(predictions) for name, entry in metrics_of(kind).items()}
 
 
-def _error(of: ClassPredictions) -> float:
-    return int((of.chosen != of.y).sum()) / len(of.y)
-
-
-def _log_loss(of: ClassPredictions) -> float:
-    return float(cross_entropy(of.logits, of.y.long()))
-
-
-def _calibration_error(of: ClassPredictions) -> float:
-    return calibration_error(of.shares.max(1).values, of.chosen == of.y)
-
-
-def _majority_error(of: ClassPredictions) -> float:
-    return float((of.y != of.majority).double().mean())
-
-
 def _balanced_accuracy(of: ClassPredictions) -> float:
-    return fmean(float((of.chosen[of.y == label] == label).double().mean()) for label in of.present)
+    right = of.predicted == of.y
+    return fmean(float(right[of.y == label].double().mean()) for label in of.present)
 
 
 def _auc(of: ClassPredictions) -> float | None:
-    """Mean over the classes that are present of the area under their ROC curve."""
+    """Return the area under the ROC curve, averaged over the classes that occur."""
     from sklearn.metrics import roc_auc_score  # on first use: it loads slowly
 
     if len(of.present) < 2:
         return None
-    shares, y = of.shares.cpu().numpy(), of.y.cpu().numpy()
-    return fmean(roc_auc_score(y == label, shares[:, label]) for label in of.present)
-
-
-def _rmse(of: NumberPredictions) -> float:
-    return of.deviation * float(of.missed.sqrt())
-
-
-def _mean_rmse(of: NumberPredictions) -> float:
-    return of.deviation * float(of.y.square().mean().sqrt())
+    probabilities, y = of.probabilities.cpu().numpy(), of.y.cpu().numpy()
+    return fmean(roc_auc_score(y == label, probabilities[:, label]) for label in of.present)
 
 
 def _r2(of: NumberPredictions) -> float | None:
     spread = (of.y - of.y.mean()).square().mean()
-    return float(1 - of.missed / spread) if spread > 0 else None
+    return float(1 - of.mse / spread) if spread > 0 else None
 
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of a classifier, also under shift.
-
-    Attributes:
-        error: the share of wrong predictions, in [0, 1].
-        nll: the mean negative log-likelihood of the true class (log-loss), in nats.
-        ece: the expected calibration error, in [0, 1].
-    """
+    """The scores of a classifier, also under shift: shares in [0, 1], the log-loss in nats."""
 
     measure: ClassVar[Measure] = PERCENT
 
-    error: float = metric("error", _error, form=".2%", shown=False)
-    nll: float = metric("log-loss", _log_loss)
-    ece: float = metric("calibration error", _calibration_error)
+    error: float = metric(
+        "error", lambda of: int((of.predicted != of.y).sum()) / len(of.y), form=".2%", shown=False
+    )
+    nll: float = metric("log-loss", lambda of: float(cross_entropy(of.logits, of.y.long())))
+    ece: float = metric(
+        "calibration error",
+        lambda of: calibration_error(of.probabilities.max(1).values, of.predicted == of.y),
+    )
 
 
 @dataclass(frozen=True)
 class ClassScores(Scores):
     """`Scores`, with those that reveal a constant prediction.
 
-    Attributes:
-        baseline: the error of always predicting the majority class of the training set.
-        balanced_accuracy: the mean recall over classes.
-        auc: the area under the ROC curve, one against the rest, averaged over classes; None if
-            all samples are of one class.
-        answers: the number of different classes that were predicted.
+    `baseline` is the error of always predicting the majority class of the training set, `answers`
+    the number of different classes that were predicted.
     """
 
-    baseline: float = metric("majority class", _majority_error, form=".2%", shown=False)
+    baseline: float = metric(
+        "majority class",
+        lambda of: float((of.y != of.majority).double().mean()),
+        form=".2%",
+        shown=False,
+    )
     balanced_accuracy: float = metric("balanced accuracy", _balanced_accuracy, form=".2%")
     auc: float | None = metric("AUC", _auc, optional=True)
     answers: int = metric(
-        "predicted classes", lambda of: len(of.chosen.unique()), form="d", shown=False
+        "predicted classes", lambda of: len(of.predicted.unique()), form="d", shown=False
     )
 
 
 @dataclass(frozen=True)
 class NumberScores:
-    """The scores of a regression.
+    """The scores of a regression, in the unit of the target.
 
-    Attributes:
-        error: the root mean squared error (RMSE), in the unit of the target.
-        baseline: the RMSE of always predicting the mean of the training targets.
-        r2: the coefficient of determination (R²); None if all targets are equal.
+    `baseline` is the RMSE of always predicting the mean of the training targets.
     """
 
     measure: ClassVar[Measure] = RMSE
 
-    error: float = metric("RMSE", _rmse, form=".4g", shown=False)
-    baseline: float = metric("mean", _mean_rmse, form=".4g", shown=False)
+    error: float = metric(
+        "RMSE", lambda of: of.deviation * float(of.mse.sqrt()), form=".4g", shown=False
+    )
+    baseline: float = metric(
+        "mean",
+        lambda of: of.deviation * float(of.y.square().mean().sqrt()),
+        form=".4g",
+        shown=False,
+    )
     r2: float | None = metric("R²", _r2, optional=True)
 
 
@@ -251,7 +202,7 @@ AnyScores = Scores | NumberScores
 
 
 def score_logits(logits: Tensor, y: Tensor) -> Scores:
-    """Scores of logits `(n, classes)` against the classes `y` `(n,)`.
+    """Return the scores of logits `(n, classes)` against the classes `y` `(n,)`.
 
     >>> score_logits(torch.tensor([[2.0, 1.0], [3.0, 4.0]]), torch.tensor([0, 0])).error
     0.5
@@ -261,31 +212,23 @@ def score_logits(logits: Tensor, y: Tensor) -> Scores:
 
 
 def score_classes(logits: Tensor, y: Tensor, *, majority: int) -> ClassScores:
-    """All scores of logits `(n, classes)`; `majority` is the most frequent class of training."""
+    """Return all scores of logits; `majority` is the most frequent class in training."""
     check_logits(logits, y)
     return ClassScores(**_computed(ClassScores, ClassPredictions(logits.double(), y, majority)))
 
 
 def score_numbers(outputs: Tensor, y: Tensor, *, deviation: float) -> NumberScores:
-    """Scores of standardised numbers `(n,)`, where 0 is the mean of the training targets.
-
-    `deviation` is that of the training targets, in their own unit.
-    """
+    """Return the scores of standardised numbers `(n,)`, as in `NumberPredictions`."""
     predictions = NumberPredictions(outputs.double(), y.double(), deviation)
     return NumberScores(**_computed(NumberScores, predictions))
 
 
 def calibration_error(confidence: Tensor, correct: Tensor, *, bins: int = 15) -> float:
-    """Expected calibration error: the mean of |accuracy - confidence| over bins.
+    """Return the expected calibration error: the mean of |accuracy - confidence| over bins.
 
-    Samples are binned by confidence into `bins` intervals (a, b] of equal width, and bins
-    weighted by their share of the samples (Guo et al. 2017, "On Calibration of Modern
-    Neural Networks").
-
-    Args:
-        confidence: the probability given to the chosen class, `(n,)`.
-        correct: whether that was the true one, `(n,)`.
-        bins: their number.
+    Samples `(n,)` are binned by the confidence in their predicted class into intervals (a, b] of
+    equal width, and bins weighted by their share of the samples (Guo et al. 2017, "On Calibration
+    of Modern Neural Networks").
 
     >>> calibration_error(torch.tensor([0.75] * 4), torch.tensor([True, True, True, False]))
     0.0

@@ -1,10 +1,8 @@
 """Tests under a shift of the inputs, each defined once: Gaussian noise, and an attack.
 
-A level is a number of 255ths of the range of pixels. A trial lists shifts by their names.
-Samples are raw pixels in [0, 1], and the data set's `normalise` is applied inside: perturbations
-are of pixels, and the attack's gradient goes through the normalisation. Networks are evaluated
-in eval mode. Afterwards, also after an error, every submodule is in its own mode again and no
-parameter has a new gradient.
+A level is a number of 255ths of the range of pixels. Samples are raw pixels in [0, 1], and the
+data set's `normalise` is applied inside: perturbations are of pixels, and the attack's gradient
+goes through the normalisation.
 """
 
 from __future__ import annotations
@@ -39,6 +37,9 @@ def score_under(
     generator: Generator | None = None,
 ) -> Scores:
     """Return the scores under a shift, at the level `eps`.
+
+    The network is evaluated in eval mode. Afterwards, also after an error, every submodule is in
+    its own mode again and no parameter has a new gradient.
 
     Args:
         shift: one of `SHIFTS`.
@@ -92,11 +93,7 @@ def score_test_under(
 def _noise(
     net: nn.Module, normalise: Transform, scale: float, generator: Generator | None
 ) -> Perturbation:
-    """x + scale · g with g standard normal in every pixel, not clipped.
-
-    The noise depends only on the generator's state: neither the batch size nor the scale
-    changes g.
-    """
+    """x + scale · g with g standard normal in every pixel, not clipped."""
     if generator is None:
         raise ValueError("noise needs a generator: use torch.Generator().manual_seed(0)")
 
@@ -116,8 +113,8 @@ def _attack(
 ) -> Perturbation:
     """x + scale · sign ∇ₓ loss(net(normalise(x)), y), clipped to [0, 1].
 
-    The fast gradient sign method (Goodfellow et al. 2015, "Explaining and Harnessing
-    Adversarial Examples"), with full knowledge of the network.
+    The fast gradient sign method (Goodfellow et al. 2015, "Explaining and Harnessing Adversarial
+    Examples").
     """
 
     def attacked(x: Tensor, y: Tensor) -> Tensor:
@@ -141,17 +138,11 @@ def _attack(
 
 @dataclass(frozen=True)
 class Shift:
-    """A test under a shift.
+    """A test under a shift."""
 
-    Attributes:
-        title: what reports call it, as in "under Gaussian noise".
-        summary: what it does at the level EPS, for the help of commands.
-        perturb: makes the perturbation from the network, its `normalise`, the level as a
-            share of the pixel range, and a generator.
-    """
-
-    title: str
-    summary: str
+    title: str  # in reports, as in "under Gaussian noise"
+    summary: str  # what it does at the level EPS, for the help of commands
+    # from the network, its `normalise`, the level as a share of the pixel range, and a generator
     perturb: Callable[[nn.Module, Transform, float, Generator | None], Perturbation]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -22,21 +22,11 @@ from kmixup.lab.evaluate.scores import (
 )
 
 ClassWeights = Literal["balanced"]
-CLASS_WEIGHTS: tuple[str, ...] = get_args(ClassWeights)
 
 
 def soft_cross_entropy(logits: Tensor, targets: Tensor, count: float) -> Tensor:
     """-Σ targets · log softmax(logits) / count over `(..., n, classes)`, `(...)`."""
     return -(targets * logits.log_softmax(-1)).sum((-2, -1)) / count
-
-
-def agreement(logits: Tensor, targets: Tensor) -> Tensor:
-    """Weight that soft targets give to the chosen class, summed over `(..., n, classes)`, `(...)`.
-
-    Of a mixed batch this is the lam-weighted number of samples that are put in a right class.
-    """
-    chosen = logits.detach().argmax(-1, keepdim=True)
-    return targets.gather(-1, chosen).sum((-2, -1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,18 +35,13 @@ class Classes:
 
     All methods take the network's outputs `(..., n, outputs)`: in a fleet the first dimension
     is that of its members.
-
-    Attributes:
-        num_classes: their number; None in `Regression`.
-        majority: the most frequent class of the training part.
-        class_weights: what the losses of the classes are multiplied by, `(classes,)`; or None.
     """
 
     measure: ClassVar[Measure] = PERCENT
 
     num_classes: int
-    majority: int
-    class_weights: Tensor | None = None
+    majority: int  # the most frequent class of the training part
+    class_weights: Tensor | None = None  # factors of the losses, (classes,)
 
     def targets(self, y: Tensor) -> Tensor:
         """Return the targets `(n,)` of a data set as a mixer is given them."""
@@ -76,12 +61,12 @@ class Classes:
         return F.cross_entropy(outputs, targets)
 
     def fit(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Return two sums over the samples, `(...)` each, whose ratio says how well targets fit.
+        """Return two sums over the samples, `(...)` each, whose ratio is the accuracy.
 
-        For classes the ratio is the accuracy, for numbers the share of their squares that is
-        explained.
+        For numbers the ratio is the explained share of their squares.
         """
-        return agreement(outputs, targets), targets.sum((-2, -1))
+        predicted = outputs.detach().argmax(-1, keepdim=True)
+        return targets.gather(-1, predicted).sum((-2, -1)), targets.sum((-2, -1))
 
     def error(self, outputs: Tensor, y: Tensor) -> Tensor:
         """Return the error on unmixed targets `(..., n)`, `(...)` in float64."""
@@ -97,14 +82,11 @@ class Regression:
     """The mean squared error of standardised numbers, with the methods of `Classes`.
 
     Mixed targets are `(..., n, 1)`, or `(..., n, 2)` where the second is the weight of the loss.
-
-    Attributes:
-        deviation: the standard deviation of the training targets, in their own unit.
     """
 
     measure: ClassVar[Measure] = RMSE
 
-    deviation: float
+    deviation: float  # standard deviation of the training targets, in their own unit
     num_classes: None = None
     class_weights: None = None
 
@@ -143,10 +125,8 @@ Objective = Classes | Regression
 def objective_of(data: Dataset, weighting: ClassWeights | None = None) -> Objective:
     """Return what a network learns from a data set.
 
-    Args:
-        data: the data set.
-        weighting: "balanced" weighs the loss of a class by the inverse of its frequency in the
-            training part, so that all classes together weigh as much as all samples.
+    "balanced" weighs the loss of a class by the inverse of its frequency in the training part, so
+    that all classes together weigh as much as all samples.
     """
     if data.task == "regression":
         if weighting is not None:

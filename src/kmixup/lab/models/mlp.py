@@ -1,11 +1,7 @@
 """Fully connected networks with ReLU, for points and tables.
 
-The widths are those of Greenewald et al. 2023, "k-Mixup Regularization for Deep
-Learning via Optimal Transport": section 5 for the UCI data, the appendix for the toys.
-Weights and biases keep torch's default, uniform within ± 1/√fan-in.
-
-The layers multiply with `torch.baddbmm`, as a fleet of such networks does. It rounds one
-network as it rounds many; the product of nn.Linear does not.
+The layers multiply with `torch.baddbmm`, as a fleet of such networks does. It rounds one network as
+it rounds many; the product of nn.Linear does not.
 """
 
 from __future__ import annotations
@@ -17,7 +13,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-# hidden widths by data set
+# hidden widths by data set, from the paper's section 5 and, for the toys, its appendix
 HIDDEN = {
     "toy": (130, 120),
     "iris": (120, 84),
@@ -29,7 +25,7 @@ HIDDEN = {
 
 
 class Affine(nn.Linear):
-    """nn.Linear on rows `(n, d)`, equal to the last bit to a member of a batched product."""
+    """nn.Linear on rows `(n, d)`, bitwise identical to a member of a batched product."""
 
     def forward(self, x: Tensor) -> Tensor:
         return affine(x[None], self.weight[None], self.bias[None])[0]
@@ -41,18 +37,7 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def mlp(*, in_shape: tuple[int, ...], num_classes: int, hidden: Sequence[int]) -> nn.Sequential:
-    """Linear layers of the `hidden` widths with ReLU between, on flattened samples.
-
-    >>> mlp(in_shape=(2,), num_classes=2, hidden=(130, 120))
-    Sequential(
-      (0): Flatten(start_dim=1, end_dim=-1)
-      (1): Affine(in_features=2, out_features=130, bias=True)
-      (2): ReLU()
-      (3): Affine(in_features=130, out_features=120, bias=True)
-      (4): ReLU()
-      (5): Affine(in_features=120, out_features=2, bias=True)
-    )
-    """
+    """Build linear layers of the `hidden` widths with ReLU between, on flattened samples."""
     widths = [math.prod(in_shape), *hidden]
     layers: list[nn.Module] = [nn.Flatten()]
     for fan_in, fan_out in pairwise(widths):

@@ -23,9 +23,8 @@ from kmixup.lab.formatting import count
 
 NAME, LOCK = "checkpoint.pt", ".lock"
 DIGEST = "digest"  # key of the data's digest in a config
-
 LABEL = b"kmixup sha256 "
-DIGEST_LENGTH = 32
+LENGTH = 32  # of a SHA-256
 
 
 class UnusableError(ValueError):
@@ -39,19 +38,16 @@ def locked(folder: Path | None) -> Iterator[None]:
         yield
         return
     folder.mkdir(parents=True, exist_ok=True)
-    lock = filelock.FileLock(folder / LOCK)
     try:
-        lock.acquire(timeout=0)
+        lock = filelock.FileLock(folder / LOCK).acquire(timeout=0)
     except filelock.Timeout:
         raise SettingError(
             "out",
             f"must be a folder that no other run is using, a run is training in {folder}: wait "
             "until it ends, or choose another folder",
         ) from None
-    try:
+    with lock:
         yield
-    finally:
-        lock.release()
 
 
 def check(folder: Path, config: Mapping[str, Any], *, resume: bool) -> None:
@@ -85,22 +81,19 @@ def load(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     state = _read(path)
     there, here = dict(_flat(state["config"])), dict(_flat(config))
     differing = [key for key in {**here, **there} if there.get(key) != here.get(key)]
-    if differing == [DIGEST]:
-        raise UnusableError(
-            f"{config['data']} has changed since {path} was written: restore it, choose another "
-            "folder, or overwrite it (--overwrite)"
-        )
-    if differing:
+    if not differing:
+        return state
+    problem = f"{config['data']} has changed since {path} was written: restore it"
+    if differing != [DIGEST]:
         changes = [
             f"{_setting(key, there.get(key))} and not {_setting(key, here.get(key))}"
             for key in differing
             if key != DIGEST
         ]
-        raise UnusableError(
-            f"{path} must be of the same run, it has {', '.join(changes)}: use the same settings, "
-            "choose another folder, or overwrite it (--overwrite)"
+        problem = (
+            f"{path} must be of the same run, it has {', '.join(changes)}: use the same settings"
         )
-    return state
+    raise UnusableError(f"{problem}, choose another folder, or overwrite it (--overwrite)")
 
 
 def completed_epochs(path: Path) -> int:
@@ -112,9 +105,11 @@ def _read(path: Path) -> dict[str, Any]:
     contents = path.read_bytes()  # disk errors are not the checkpoint's fault
     try:
         _check_whole(contents)
-        state = torch.load(io.BytesIO(contents), map_location="cpu", weights_only=True)
+        state: dict[str, Any] = torch.load(
+            io.BytesIO(contents), map_location="cpu", weights_only=True
+        )
         if {"config", "history"} <= state.keys():
-            return dict(state)
+            return state
         reason = "other contents"
     except MemoryError:
         raise
@@ -126,14 +121,13 @@ def _read(path: Path) -> dict[str, Any]:
 def _sealed(archive: bytes) -> bytes:
     """Append a checksum of all bytes as the comment of a zip archive without one."""
     # the last two bytes of such an archive are the length of its comment
-    length = len(LABEL) + DIGEST_LENGTH
-    labelled = archive[:-2] + length.to_bytes(2, "little") + LABEL
+    labelled = archive[:-2] + (len(LABEL) + LENGTH).to_bytes(2, "little") + LABEL
     return labelled + hashlib.sha256(labelled).digest()
 
 
 def _check_whole(contents: bytes) -> None:
     """Raise if a byte is missing or changed."""
-    labelled, digest = contents[:-DIGEST_LENGTH], contents[-DIGEST_LENGTH:]
+    labelled, digest = contents[:-LENGTH], contents[-LENGTH:]
     if not labelled.endswith(LABEL):
         raise ValueError("no checksum")
     if hashlib.sha256(labelled).digest() != digest:

@@ -20,7 +20,7 @@ from kmixup.coefficient import Beta
 from kmixup.lab.checks import SettingError, check_choice, check_whole, known_settings
 from kmixup.lab.data import Scaling, Task
 from kmixup.lab.evaluate.shifts import SHIFTS
-from kmixup.lab.evaluate.tasks import CLASS_WEIGHTS, ClassWeights
+from kmixup.lab.evaluate.tasks import ClassWeights
 from kmixup.lab.models import MANIFOLD_LAYERS
 from kmixup.lab.train.match_on import MatchOn
 from kmixup.lab.train.methods import METHODS, VARIANTS, MethodEntry, method_entry
@@ -43,22 +43,23 @@ def _options(title: str, order: int, **more: Any) -> Parameter:
     return Parameter(name="*", group=Group(title, sort_key=order), **more)
 
 
-class Given:
-    """Mixin that keeps only the settings that a user gave; the others keep their defaults.
+def _set(settings: object, **values: object) -> None:
+    """Set fields of a frozen dataclass."""
+    for name, value in values.items():
+        object.__setattr__(settings, name, value)
 
-    The fields of the dataclass that it is mixed into remain the options of the command line.
+
+class Given:
+    """Mixin for a dataclass of options that keeps only the settings that a user gave, by name.
 
     >>> ProtocolChanges(epochs=3).given
     {'epochs': 3}
-
-    Attributes:
-        given: the settings by name.
     """
 
     given: Mapping[str, Any]
 
     def __init__(self, **given: Any) -> None:
-        object.__setattr__(self, "given", given)
+        _set(self, given=given)
 
 
 @_options("Training options", 2)
@@ -114,55 +115,48 @@ class Protocol:
     def __post_init__(self) -> None:
         check_whole("epochs", self.epochs)
         check_whole("batch_size", self.batch_size, least=2)
-        if not 0 < self.rate < math.inf:
-            raise SettingError("rate", f"must be a finite number above 0, got {self.rate}")
-        if not 0 <= self.momentum < 1:
-            raise SettingError("momentum", f"must lie in [0, 1), got {self.momentum}")
-        if not 0 <= self.weight_decay < math.inf:
-            raise SettingError(
-                "weight_decay", f"must be a finite number, 0 or more, got {self.weight_decay}"
-            )
-        if not isinstance(self.augment, bool):
-            raise SettingError("augment", f"must be true or false, got {self.augment!r}")
-        for name in ("rate", "momentum", "weight_decay"):  # 1 and 1.0 are one setting
-            object.__setattr__(self, name, float(getattr(self, name)))
-        object.__setattr__(self, "milestones", tuple(map(float, self.milestones)))
-        if list(self.milestones) != sorted(self.milestones) or not all(
-            0 < share < 1 for share in self.milestones
-        ):
-            raise SettingError(
+        milestones, warmup = tuple(map(float, self.milestones)), float(self.warmup or 0)
+        rising = list(milestones) == sorted(milestones) and all(0 < at < 1 for at in milestones)
+        for name, holds, rule in (
+            ("rate", 0 < self.rate < math.inf, "be a finite number above 0"),
+            ("momentum", 0 <= self.momentum < 1, "lie in [0, 1)"),
+            ("weight_decay", 0 <= self.weight_decay < math.inf, "be a finite number, 0 or more"),
+            ("augment", isinstance(self.augment, bool), "be true or false"),
+            (
                 "milestones",
-                "must be rising shares of the epochs between 0 and 1, e.g. (0.5, 0.75), "
-                f"got {self.milestones}",
-            )
+                rising,
+                "be rising shares of the epochs between 0 and 1, e.g. (0.5, 0.75)",
+            ),
+            (
+                "warmup",
+                0 <= warmup < 1 or (warmup > 0 and warmup.is_integer()),
+                "be a share of the epochs in [0, 1) or a whole number of steps",
+            ),
+        ):
+            if not holds:
+                raise SettingError(name, f"must {rule}, got {getattr(self, name)!r}")
         check_choice("precision", self.precision, get_args(Precision))
-        if self.warmup is not None:
-            whole = self.warmup >= 1 and float(self.warmup).is_integer()
-            if not (whole or 0 <= self.warmup < 1):
-                raise SettingError(
-                    "warmup",
-                    "must be a share of the epochs in [0, 1) or a whole number of steps, "
-                    f"got {self.warmup}",
-                )
-            object.__setattr__(self, "warmup", float(self.warmup))
         if self.test_every is not None:
             check_whole("test_every", self.test_every)
-        if self.layout is not None:
-            check_choice("layout", self.layout, get_args(Layout))
-        if self.clean_pass is not None:
-            check_choice("clean_pass", self.clean_pass, get_args(CleanPass))
-        if self.schedule is not None:
-            check_choice("schedule", self.schedule, get_args(Schedule))
+        for name, kind in (("layout", Layout), ("clean_pass", CleanPass), ("schedule", Schedule)):
+            if getattr(self, name) is not None:
+                check_choice(name, getattr(self, name), get_args(kind))
         if self.nesterov and not self.momentum:
             raise SettingError(
                 "nesterov", f"needs a momentum above 0, got momentum {self.momentum:g}: raise it"
             )
-        if self.schedule == "cosine":
-            object.__setattr__(self, "milestones", ())
-        else:
-            object.__setattr__(self, "schedule", None)
-        for name in ("warmup", "drop_last", "nesterov"):  # the default has one form
-            object.__setattr__(self, name, getattr(self, name) or None)
+        cosine = self.schedule == "cosine"
+        _set(  # equal settings have one form
+            self,
+            rate=float(self.rate),
+            momentum=float(self.momentum),
+            weight_decay=float(self.weight_decay),
+            milestones=() if cosine else milestones,
+            schedule="cosine" if cosine else None,
+            warmup=warmup or None,
+            drop_last=self.drop_last or None,
+            nesterov=self.nesterov or None,
+        )
 
     def rate_at(self, step: int, steps: int = 1) -> float:
         """Return the learning rate of a step, counted from 0, with `steps` in an epoch.
@@ -184,7 +178,7 @@ class Protocol:
         return rate * min(1.0, (epoch + 1) / math.ceil(self.warmup * self.epochs - 1e-9))
 
     def tests(self, epoch: int) -> bool:
-        """Whether the network is tested after an epoch, counted from 0."""
+        """Return whether the network is tested after an epoch, counted from 0."""
         return epoch + 1 == self.epochs or (epoch + 1) % (self.test_every or 1) == 0
 
 
@@ -255,8 +249,8 @@ class Method:
         check_whole("k", self.k)
         Beta(self.alpha)  # raises on what is no alpha
         if self.k == 1 and entry.at_one is not None:
-            self._set(name=entry.at_one)
-        self._set(**self.entry.fixed)
+            _set(self, name=entry.at_one)
+        _set(self, **self.entry.fixed)
         self._check_variant()
         if not self.has_xi and self.alpha_rule != "same":
             raise SettingError(
@@ -264,23 +258,21 @@ class Method:
                 f'must be "same" for the method {self.name}, got "{self.alpha_rule}": '
                 "calibration is of optimal pairs, mixed linearly as inputs",
             )
-        self._set(
-            alpha=float(self.alpha),
-            layers=(self.layers or MANIFOLD_LAYERS) if self.entry.hidden else None,
-        )
+        layers = (self.layers or MANIFOLD_LAYERS) if self.entry.hidden else None
+        _set(self, alpha=float(self.alpha), layers=layers)
 
     def _check_variant(self) -> None:
         """Normalise the settings of the pairing; raise where the method does not have them."""
         if self.labels is not None:
             if not isinstance(self.labels, (int, float)) or not math.isfinite(self.labels):
                 raise SettingError("labels", f"must be a finite number, got {self.labels!r}")
-            self._set(labels=float(self.labels) or None)
+            _set(self, labels=float(self.labels) or None)
         if self.match_on is not None:
             read = MatchOn.read(self.match_on)
-            self._set(match_on=None if read is None else str(read))
+            _set(self, match_on=None if read is None else str(read))
         if self.metric is not None:
             check_choice("metric", self.metric, get_args(MatchMetric))
-            self._set(metric=None if self.metric == "sqeuclidean" else self.metric)
+            _set(self, metric=None if self.metric == "sqeuclidean" else self.metric)
         for name in VARIANTS:
             if getattr(self, name) is not None and name not in self.entry.variants:
                 raise SettingError(
@@ -288,17 +280,12 @@ class Method:
                     f"is a setting of kmixup with k above 1, got the method {self.name}: "
                     "leave it out",
                 )
-        if self.memory is None:
-            return
-        check_whole("memory", self.memory, least=2 * self.k)
-        if self.pairing == "reshuffle":
-            raise SettingError(
-                "memory", 'must go with pairing "loaders" or "batch", got "reshuffle"'
-            )
-
-    def _set(self, **values: object) -> None:
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        if self.memory is not None:
+            check_whole("memory", self.memory, least=2 * self.k)
+            if self.pairing == "reshuffle":
+                raise SettingError(
+                    "memory", 'must go with pairing "loaders" or "batch", got "reshuffle"'
+                )
 
     @property
     def entry(self) -> MethodEntry:
@@ -317,22 +304,18 @@ class Method:
         >>> Method("erm").label, Method("kmixup", 16, 0.5, "xi").label
         ('erm', 'kmixup k=16 alpha=0.5 at equal xi')
         """
-        words = [self.name]
-        if self.entry.has_k:
-            words.append(f"k={self.k}")
-        if self.entry.has_alpha:
-            words.append(f"alpha={self.alpha:g}")
-        if self.alpha_rule == "xi":
-            words.append("at equal xi")
-        if self.alpha_rule == "root":
-            words.append("by the root of the costs")
-        if self.pairing == "reshuffle":
-            words.append("reshuffled")
-        if self.pairing == "batch" and not self.entry.hidden:
-            words.append("in the batch")
-        if self.layers not in (None, MANIFOLD_LAYERS):
-            words.append(f"in {self.layers}")
-        return " ".join(words + variant_words(self))
+        words = {
+            self.name: True,
+            f"k={self.k}": self.entry.has_k,
+            f"alpha={self.alpha:g}": self.entry.has_alpha,
+            "at equal xi": self.alpha_rule == "xi",
+            "by the root of the costs": self.alpha_rule == "root",
+            "reshuffled": self.pairing == "reshuffle",
+            "in the batch": self.pairing == "batch" and not self.entry.hidden,
+            f"in {self.layers}": self.layers not in (None, MANIFOLD_LAYERS),
+        }
+        said = [word for word, applies in words.items() if applies]
+        return " ".join(said + variant_words(self))
 
     @property
     def smallest(self) -> int:
@@ -423,8 +406,8 @@ class DataOptions:
     test_size: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("drop", "resize"):  # lists where they come from JSON; empty is the default
-            object.__setattr__(self, name, tuple(getattr(self, name) or ()) or None)
+        # lists where they come from JSON; empty is the default
+        _set(self, drop=tuple(self.drop or ()) or None, resize=tuple(self.resize or ()) or None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -445,7 +428,7 @@ class TrialData(DataOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.class_weights is not None:
-            check_choice("class_weights", self.class_weights, CLASS_WEIGHTS)
+            check_choice("class_weights", self.class_weights, get_args(ClassWeights))
 
     def data_options(self) -> dict[str, Any]:
         """Return the arguments of `kmixup.lab.data.load`, by name."""
@@ -518,12 +501,12 @@ class Trial(TrialData):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "shifts", shifts_from(dict(self.shifts)))
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
             raise SettingError("seed", f"must be a whole number, 0 or more, got {self.seed!r}")
         if self.split is not None:
             check_whole("split", self.split, least=0)
-        object.__setattr__(self, "clean_statistics", self.clean_statistics or None)
+        shifts = shifts_from(dict(self.shifts))
+        _set(self, shifts=shifts, clean_statistics=self.clean_statistics or None)
         if self.validation is not None and not 0 < self.validation < 1:
             raise SettingError(
                 "validation", f"must be a share between 0 and 1, e.g. 0.2, got {self.validation}"
@@ -538,26 +521,20 @@ class Trial(TrialData):
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, fit for JSON."""
+        """Return plain values, fit for JSON."""
         plain: dict[str, Any] = {}
         # `asdict` would copy every value deeply, which takes most of the time of reading rows
         for key, value in vars(self).items():
-            # every shift has a key of its own, as it had before there was a list of them
-            plain |= (
-                {name: list(self.levels(name)) for name in SHIFTS}
-                if key == "shifts"
-                else {key: value}
-            )
+            if key == "shifts":  # every shift has a key of its own
+                plain |= {name: list(self.levels(name)) for name in SHIFTS}
+            elif key != "digest" or value is not None:
+                plain[key] = list(value) if isinstance(value, tuple) else value
         plain["method"] = dict(vars(self.method))
         plain["protocol"] = vars(self.protocol) | {"milestones": list(self.protocol.milestones)}
-        for name in ("drop", "resize"):
-            plain[name] = None if plain[name] is None else list(plain[name])
-        if self.digest is None:
-            del plain["digest"]
         return plain
 
     def levels(self, shift: str) -> tuple[float, ...]:
-        """The levels at which the network is tested under a shift."""
+        """Return the levels at which the network is tested under a shift."""
         return dict(self.shifts).get(shift, ())
 
     @property
@@ -575,7 +552,7 @@ class Trial(TrialData):
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Trial:
-        """The trial that `to_dict` wrote.
+        """Return the trial that `to_dict` wrote.
 
         >>> trial = Trial("iris", "mlp-iris")
         >>> Trial.from_dict(trial.to_dict()) == trial
@@ -584,19 +561,16 @@ class Trial(TrialData):
         shifts = {name: levels for name, levels in plain.items() if name in SHIFTS}
         rest = {key: value for key, value in plain.items() if key not in SHIFTS}
         values = known_settings(cls, rest) | {"shifts": shifts_from(shifts)}
-        if "method" in values:
-            values["method"] = Method(**known_settings(Method, values["method"], "method."))
-        if "protocol" in values:
-            values["protocol"] = Protocol(
-                **known_settings(Protocol, values["protocol"], "protocol.")
-            )
+        for name, kind in (("method", Method), ("protocol", Protocol)):
+            if name in values:
+                values[name] = kind(**known_settings(kind, values[name], f"{name}."))
         if missing := {"data", "model"} - values.keys():
             raise ValueError(f"a trial must have {' and '.join(sorted(missing))}")
         return cls(**values)
 
 
 def shifts_from(given: Mapping[str, Iterable[float]]) -> Shifts:
-    """Shifts in the order of the registry, without those that have no level.
+    """Return shifts in the order of the registry, without those that have no level.
 
     >>> shifts_from({"fgsm": [8], "noise": [16, 8]})
     (('noise', (8.0, 16.0)), ('fgsm', (8.0,)))
@@ -644,11 +618,8 @@ class Execution:
     quiet: Flag = False
 
     def __post_init__(self) -> None:
-        foreign: dict[str, object] = {"workers": self.workers}
-        if self.engine == "local":
-            foreign = {"address": self.address, "num_gpus": self.num_gpus}
-        for name, value in foreign.items():
-            if value:
+        for name in ("address", "num_gpus") if self.engine == "local" else ("workers",):
+            if value := getattr(self, name):
                 raise SettingError(
                     name, f"is not an option of the {self.engine} engine, got {value}: leave it out"
                 )

@@ -15,10 +15,8 @@ UCI = Protocol(rate=0.005)
 # The largest learning rate, of 0.1, 0.05 and 0.02, at which ERM learns all three toys with
 # every batch size tried (results/settings).
 TOY = Protocol(rate=0.02)
-# LeNet on digits in [0, 1] did not always start to learn at the learning rate 0.1. Mean
-# training loss in the first epoch of ERM, seeds 0, 1, 2: 2.31 (chance is ln 10 = 2.30), 0.56
-# and 0.55 at 0.1; 0.39, 0.96 and 0.48 at half of it. On another CPU model seed 0 came to
-# 1.67, and all of eight seeds learned (results/settings/mnist).
+# LeNet on digits in [0, 1] did not always start to learn at the learning rate 0.1
+# (results/settings/mnist).
 DIGITS = Protocol(rate=0.05)
 BY_KIND = {"toy": TOY, "table": UCI, "image": Protocol(), "speech": SPEECH}
 BY_NAME = {
@@ -32,18 +30,11 @@ CROPPED = ("cifar10", "cifar100")  # data sets of small photographs, cropped and
 
 @dataclass(frozen=True)
 class Defaults:
-    """What a trial takes where nothing else is asked for.
+    """The default settings of a trial."""
 
-    Attributes:
-        kind: "toy", "table", "image" or "speech".
-        model: the paper's network for the data set.
-        protocol: the paper's protocol. Batch sizes are nowhere in the paper and are our
-            choice; so are the rates of toys and digits, where the paper's 0.1 fails.
-    """
-
-    kind: str
-    model: str
-    protocol: Protocol
+    kind: str  # "toy", "table", "image" or "speech"
+    model: str  # the paper's network for the data set
+    protocol: Protocol  # the paper's, but for batch sizes and the rates of toys and digits
 
 
 def balance_of(data: Dataset) -> float:
@@ -55,7 +46,7 @@ def balance_of(data: Dataset) -> float:
 
 
 def defaults_for(name: str, data: Dataset | None = None) -> Defaults:
-    """The defaults for a data set by its name; for the user's own `data` by their shape.
+    """Return the defaults for a data set by its name; for the user's own `data` by their shape.
 
     >>> defaults_for("iris").kind, defaults_for("iris").model
     ('table', 'mlp-iris')

@@ -1,9 +1,8 @@
 """Train many small networks at once, as a batched ensemble: one network with a leading dimension.
 
-Each member of a fleet has its own split, initial weights, sample order, partners and lam; members
-share only the calls. On one thread a member is bitwise identical in a fleet of any size and when
-`train` runs it alone: `torch.baddbmm` rounds one product as it rounds many, and everything else is
-elementwise. A regression has one output, a product with a vector, which libraries round
+Members share only the calls. On one thread a member is bitwise identical in a fleet of any size and
+when `train` runs it alone: `torch.baddbmm` rounds one product as it rounds many, and everything
+else is elementwise. A regression has one output, a product with a vector, which libraries round
 differently: there scores agree to six digits.
 """
 
@@ -18,24 +17,15 @@ from typing import cast
 
 import torch
 from torch import Tensor, nn
+from torch.func import stack_module_state
 
 from kmixup.coefficient import PerBatch
 from kmixup.lab.data import Dataset
-from kmixup.lab.evaluate.tasks import Objective, objective_of
+from kmixup.lab.evaluate.tasks import objective_of
 from kmixup.lab.models.mlp import Affine, affine
-from kmixup.lab.train import record
+from kmixup.lab.train import record, setup
 from kmixup.lab.train.config import Trial, variant_words
 from kmixup.lab.train.loop import TEST_BATCH, Trained
-from kmixup.lab.train.setup import (
-    DivergedError,
-    check_data,
-    diverged,
-    load_data,
-    network,
-    optimiser_of,
-    set_rate,
-    strengths,
-)
 from kmixup.lab.train.step import StreamSource, mixer_of
 from kmixup.lab.train.streams import BatchRows, Streams, epoch
 from kmixup.mixer import Mixer
@@ -45,7 +35,7 @@ Layers = list[tuple[Tensor, Tensor]]  # weights (m, out, in) and biases (m, out)
 
 def train_fleet(
     trials: Sequence[Trial], *, data: Sequence[Dataset] | None = None
-) -> list[Trained | DivergedError]:
+) -> list[Trained | setup.DivergedError]:
     """Run trials that differ only in their seed and their method, on the CPU.
 
     Args:
@@ -54,45 +44,54 @@ def train_fleet(
 
     Returns:
         What `train` would return for each trial or, for one that diverged, the error it would
-        raise: the others are not affected. The seconds in a record are the fleet's, divided by
-        the number of members.
+        raise. The seconds in a record are the fleet's, divided by the number of members.
 
     >>> from kmixup.lab.train.config import Method, Protocol
     >>> trial = Trial("iris", "mlp-iris", protocol=Protocol(epochs=2))
     >>> len(train_fleet([trial, replace(trial, seed=1), replace(trial, method=Method("erm"))]))
     3
     """
-    _check_alike(trials)
+    if not trials:
+        raise ValueError("trials must have at least one member, got none")
+    for trial in trials:
+        if replace(trial, seed=trials[0].seed, method=trials[0].method) != trials[0]:
+            raise ValueError(
+                "the trials of a fleet may differ only in seed and method, got "
+                f"{trial} and {trials[0]}"
+            )
+        if reason := why_alone(trial):
+            raise ValueError(f"{reason}: use train")
     if data is None:  # they depend only on the seed
         by_seed = {trial.seed: trial for trial in trials}
-        loaded = {seed: load_data(trial) for seed, trial in by_seed.items()}
+        loaded = {seed: setup.load_data(trial) for seed, trial in by_seed.items()}
         data = [loaded[trial.seed] for trial in trials]
-    if len(data) != len(trials):
-        raise ValueError(f"data must have one entry for each of {len(trials)} trials: {len(data)}")
     # a table with blanks or rare categories is encoded by its training rows, so the number of its
     # inputs can change with the split
     alike: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for i, (trial, dataset) in enumerate(zip(trials, data, strict=True)):
-        check_data(trial, dataset)
+        setup.check_data(trial, dataset)
         alike[dataset.shape, dataset.outputs, len(dataset.x_train)].append(i)
-    ended: dict[int, Trained | DivergedError] = {}
+    ended: dict[int, Trained | setup.DivergedError] = {}
     for group in alike.values():
         some = _train([trials[i] for i in group], [data[i] for i in group])
         ended.update(zip(group, some, strict=True))
     return [ended[i] for i in range(len(trials))]
 
 
-def _train(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Trained | DivergedError]:
+def _train(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Trained | setup.DivergedError]:
     """Run trials whose networks have the same shape."""
-    mixing = strengths(trials, data)
+    mixing = setup.strengths(trials, data)
     streams = [Streams(trial.seed) for trial in trials]
-    nets = [network(*start) for start in zip(trials, data, streams, strict=True)]
-    layers = _stacked(nets)
+    nets = [setup.network(*start) for start in zip(trials, data, streams, strict=True)]
+    _check_mlp(nets[0])
+    weights, _ = stack_module_state(nets)  # by name, weight and bias of each layer in turn
+    stacked = list(weights.values())
+    layers = list(zip(stacked[::2], stacked[1::2], strict=True))
     members = _Members(trials, data, [strength.alpha for strength in mixing])
     protocol = trials[0].protocol
-    optimiser = optimiser_of([tensor for layer in layers for tensor in layer], protocol)
+    optimiser = setup.optimiser_of(stacked, protocol)
     histories: list[record.History] = [[] for _ in trials]
-    failures: dict[int, DivergedError] = {}
+    failures: dict[int, setup.DivergedError] = {}
     for number in range(protocol.epochs):
         start = time.perf_counter()
         drawn = [
@@ -105,34 +104,26 @@ def _train(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Trained | D
         logits = _logits(layers, members.x_test)
         errors: list[float | None] = [None] * len(trials)
         if protocol.tests(number):
-            errors = [
-                float(objective.error(*member))
-                for objective, *member in zip(
-                    members.objectives, logits, members.y_test, strict=True
-                )
-            ]
+            tested = zip(members.objectives, logits, members.y_test, strict=True)
+            errors = [float(objective.error(*member)) for objective, *member in tested]
         finite = logits.isfinite().all((1, 2)) & losses.isfinite()
         for i in (~finite).nonzero().flatten().tolist():
-            failures.setdefault(i, diverged(number, rates[-1]))
+            failures.setdefault(i, setup.diverged(number, rates[-1]))
         seconds = (time.perf_counter() - start) / len(trials)
         measured = zip(losses.tolist(), accuracies.tolist(), errors, strict=True)
         for history, (loss, accuracy, error) in zip(histories, measured, strict=True):
             history.append(record.entry(number + 1, rates[-1], loss, accuracy, error, seconds))
 
     on_training = _logits(layers, members.x[:, record.training_rows(members.n)])
-    ended: list[Trained | DivergedError] = []
+    machine = record.machine("cpu", 1)
+    ended: list[Trained | setup.DivergedError] = []
     for i, (trial, net, dataset) in enumerate(zip(trials, nets, data, strict=True)):
         if i in failures:
             ended.append(failures[i])
             continue
-        with torch.no_grad():
-            for layer, (weight, bias) in zip(_layers_of(net), layers, strict=True):
-                layer.weight.copy_(weight[i])
-                layer.bias.copy_(bias[i])
+        net.load_state_dict({name: value[i] for name, value in weights.items()})
         outputs = members.objectives[i], logits[i], on_training[i]
-        written = record.describe(
-            trial, dataset, histories[i], *outputs, strength=mixing[i], device="cpu"
-        )
+        written = record.describe(trial, dataset, histories[i], *outputs, mixing[i], machine)
         ended.append(Trained(net, written))
     return ended
 
@@ -149,7 +140,7 @@ def _epoch(
     total = torch.zeros(len(members.objectives), dtype=torch.float64)
     met, whole = torch.zeros(2, len(members.objectives))
     for rate, step in zip(rates, steps, strict=True):
-        set_rate(optimiser, rate)
+        optimiser.param_groups[0]["lr"] = rate
         x, y = members.mix(step)
         optimiser.zero_grad()
         outputs = _forward(layers, x)
@@ -168,10 +159,8 @@ class _Members:
     def __init__(
         self, trials: Sequence[Trial], data: Sequence[Dataset], alphas: Sequence[float]
     ) -> None:
-        self.objectives: list[Objective] = [
-            objective_of(dataset, trial.class_weights)
-            for trial, dataset in zip(trials, data, strict=True)
-        ]
+        weighting = trials[0].class_weights
+        self.objectives = [objective_of(dataset, weighting) for dataset in data]
         weights = [each.class_weights for each in self.objectives if each.class_weights is not None]
         self.class_weights = torch.stack(weights).unsqueeze(1) if weights else None
         self.x = torch.stack([each.normalise(each.x_train).flatten(1) for each in data])
@@ -244,37 +233,12 @@ def _logits(layers: Layers, x: Tensor) -> Tensor:
     return torch.cat([_forward(layers, part) for part in torch.split(x, TEST_BATCH, dim=1)], dim=1)
 
 
-def _stacked(nets: Sequence[nn.Module]) -> Layers:
-    """Return weights and biases of all networks, layer by layer."""
-    return [
-        (
-            torch.stack([layer.weight.detach() for layer in same]).requires_grad_(),
-            torch.stack([layer.bias.detach() for layer in same]).requires_grad_(),
-        )
-        for same in zip(*map(_layers_of, nets), strict=True)
-    ]
-
-
-def _layers_of(net: nn.Module) -> list[Affine]:
+def _check_mlp(net: nn.Module) -> None:
     kinds = (Affine, nn.ReLU, nn.Flatten)
     if not isinstance(net, nn.Sequential) or not all(isinstance(part, kinds) for part in net):
         raise ValueError(
             f"a fleet is of MLPs, one of the models mlp-…, got {type(net).__name__}: use train"
         )
-    return [part for part in net if isinstance(part, Affine)]
-
-
-def _check_alike(trials: Sequence[Trial]) -> None:
-    if not trials:
-        raise ValueError("trials must have at least one member, got none")
-    first = trials[0]
-    for trial in trials:
-        if replace(trial, seed=first.seed, method=first.method) != first:
-            raise ValueError(
-                f"the trials of a fleet may differ only in seed and method, got {trial} and {first}"
-            )
-        if reason := why_alone(trial):
-            raise ValueError(f"{reason}: use train")
 
 
 def why_alone(trial: Trial) -> str | None:

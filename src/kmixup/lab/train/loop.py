@@ -1,8 +1,8 @@
 """Train a network as a trial says, and write down its results.
 
-The data stay in memory, and all randomness comes from the trial's streams. So the same trial gives
-the same result, and a resumed run ends as if it had never stopped: bitwise identical on the same
-CPU model and number of threads.
+All randomness comes from the trial's streams. So the same trial gives the same result, and a
+resumed run ends as if it had never stopped: bitwise identical on the same CPU model and number of
+threads.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import torch
 from torch import Tensor, nn
@@ -25,28 +25,17 @@ from kmixup.lab.checks import SettingError, check_choice, check_whole
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.shifts import SHIFTS, score_test_under
 from kmixup.lab.files import check_folder
-from kmixup.lab.train import checkpoint, precision, ranks, record
-from kmixup.lab.train.config import Protocol, Trial
+from kmixup.lab.train import checkpoint, precision, ranks, record, setup
+from kmixup.lab.train.config import Device, Trial
 from kmixup.lab.train.model import SETTINGS, WEIGHTS, Model
 from kmixup.lab.train.progress import Progress, summary_writer
-from kmixup.lab.train.setup import (
-    Strength,
-    check_data,
-    computing_on,
-    diverged,
-    load_data,
-    network,
-    optimiser_of,
-    set_rate,
-    strengths,
-)
 from kmixup.lab.train.step import Step, gather
 from kmixup.lab.train.streams import BatchRows, Streams, batch_lengths, drawing_from, epoch
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-DEVICES = ("auto", "cpu", "cuda", "mps")
+DEVICES = get_args(Device)
 PRECISION = {"fp32": "32-true", "bf16": "bf16-mixed"}
 TEST_BATCH = 512
 CURVES = "tensorboard"  # folder for TensorBoard, inside that of the run
@@ -67,7 +56,7 @@ class _Run:
 
     trial: Trial
     data: Dataset
-    strength: Strength
+    strength: setup.Strength
     config: Mapping[str, Any]
     threads: int
     out: Path | None
@@ -109,16 +98,16 @@ def train(
     folder = None if out is None else Path(out).expanduser()
     into_out = {"resume": resume, "overwrite": overwrite, "tensorboard": tensorboard}
     _check_options(trial, folder, device, devices, into_out)
-    data = load_data(trial) if data is None else data
-    check_data(trial, data)
-    net = network(trial, data, Streams(trial.seed))
+    data = setup.load_data(trial) if data is None else data
+    setup.check_data(trial, data)
+    net = setup.network(trial, data, Streams(trial.seed))
     config = trial.to_dict() | {"devices": devices, checkpoint.DIGEST: data.digest}
     with checkpoint.locked(folder):
         if folder is not None and overwrite:
             _clear(folder)
         elif folder is not None:
             checkpoint.check(folder, config, resume=resume)
-        (strength,) = strengths([trial], [data])
+        (strength,) = setup.strengths([trial], [data])
         # products as small as those of a table are fastest on one thread
         threads = 1 if len(data.shape) == 1 else max(1, torch.get_num_threads() // devices)
         run = _Run(trial, data, strength, config, threads, folder, progress, tensorboard)
@@ -132,7 +121,7 @@ def train(
             precision=PRECISION[trial.protocol.precision],  # type: ignore[arg-type]
         )
         launch = fabric.launch if devices == 1 else partial(ranks.launch, fabric)
-        with computing_on(threads):
+        with setup.computing_on(threads):
             written, weights = launch(partial(_train, run))
         net.load_state_dict(weights)
         if folder is not None:
@@ -147,10 +136,10 @@ def _train(run: _Run, fabric: Fabric) -> tuple[dict[str, Any], dict[str, Tensor]
     rank, size = fabric.global_rank, fabric.world_size
     streams = Streams(trial.seed, rank)
     data = _moved(run.data, fabric.device)
-    net = network(trial, data, streams)
+    net = setup.network(trial, data, streams)
     step = Step(fabric.setup_module(net), trial, data, streams, alpha)
     learned = [*net.parameters(), *step.learned]
-    optimiser = cast(Optimizer, fabric.setup_optimizers(optimiser_of(learned, protocol)))
+    optimiser = cast(Optimizer, fabric.setup_optimizers(setup.optimiser_of(learned, protocol)))
     saved: dict[str, Saved] = {"model": net, "mixer": step.mixer, "optimiser": optimiser}
     history = _restore(run, step, saved, rank)
 
@@ -163,16 +152,19 @@ def _train(run: _Run, fabric: Fabric) -> tuple[dict[str, Any], dict[str, Tensor]
             if step.table is not None:
                 step.table.refresh(number)
             steps = epoch(trial, len(data.x_train), alpha, streams, rank=rank, ranks=size)
+            rates = [
+                protocol.rate_at(number * len(steps) + i, len(steps)) for i in range(len(steps))
+            ]
             with drawing_from(streams.network):
-                loss, accuracy = _epoch(fabric, step, optimiser, protocol, steps, progress, number)
-            rate, error = optimiser.param_groups[0]["lr"], None
+                loss, accuracy = _epoch(fabric, step, optimiser, rates, steps, progress, number)
+            error = None
             if protocol.tests(number):
                 logits = _logits(step.model, data, data.x_test)
                 if not logits.isfinite().all():
-                    raise diverged(number, rate)
+                    raise setup.diverged(number, rates[-1])
                 error = float(step.objective.error(logits, data.y_test))
             seconds = time.perf_counter() - start
-            history.append(record.entry(number + 1, rate, loss, accuracy, error, seconds))
+            history.append(record.entry(number + 1, rates[-1], loss, accuracy, error, seconds))
             if error is not None:
                 progress.epoch(history[-1])
                 _save(run, fabric, step, saved, history)
@@ -187,7 +179,7 @@ def _epoch(
     fabric: Fabric,
     step: Step,
     optimiser: Optimizer,
-    protocol: Protocol,
+    rates: list[float],
     steps: list[BatchRows],
     progress: Progress,
     number: int,
@@ -197,9 +189,8 @@ def _epoch(
     objective = step.objective
     total, count = 0.0, 0
     met = whole = torch.zeros((), device=fabric.device)
-    for i, rows in enumerate(steps):
-        rate = protocol.rate_at(number * len(steps) + i, len(steps))
-        set_rate(optimiser, rate)
+    for i, (rate, rows) in enumerate(zip(rates, steps, strict=True)):
+        optimiser.param_groups[0]["lr"] = rate
         outputs, mixed = step.run(rows)
         y = step.weighted(mixed)
         optimiser.zero_grad()
@@ -215,7 +206,7 @@ def _epoch(
         value = float(loss.detach())
         # several ranks must stop together: after the epoch, by the logits
         if not math.isfinite(value) and fabric.world_size == 1:
-            raise diverged(number, rate)
+            raise setup.diverged(number, rate)
         total += value * rows.size
         count += rows.size
         part_met, part = objective.fit(outputs, y.detach())
@@ -243,16 +234,10 @@ def _results(run: _Run, fabric: Fabric, step: Step, history: record.History) -> 
     """Score the trained network, and return the record."""
     trial, model, data, objective = run.trial, step.model, step.data, step.objective
     rows = record.training_rows(len(data.x_train)).to(fabric.device)
+    on_test, on_training = (_logits(model, data, x) for x in (data.x_test, data.x_train[rows]))
+    on_machine = record.machine(fabric.device, fabric.world_size)
     written = record.describe(
-        trial,
-        data,
-        history,
-        objective,
-        _logits(model, data, data.x_test),
-        _logits(model, data, data.x_train[rows]),
-        strength=run.strength,
-        device=fabric.device,
-        devices=fabric.world_size,
+        trial, data, history, objective, on_test, on_training, run.strength, on_machine
     )
     for shift in SHIFTS if trial.shifts else ():
         written[shift] = []
@@ -269,12 +254,12 @@ def _results(run: _Run, fabric: Fabric, step: Step, history: record.History) -> 
 
 def _clean_batches(data: Dataset, trial: Trial) -> Iterator[Tensor]:
     """Yield the training inputs in random order, augmented as in training, and not mixed."""
-    streams, layout = Streams(trial.seed), trial.protocol.layout
+    streams = Streams(trial.seed)
     order = torch.randperm(len(data.x_train), generator=streams.order)
     augment = streams.augment if trial.protocol.augment else None
     # batch norm of a table cannot take the variance of one sample
     for rows in torch.split(order, batch_lengths(len(order), TEST_BATCH, 2)):
-        yield gather(rows, data, augment, layout)[0]
+        yield gather(rows, data, augment, trial.protocol.layout)[0]
 
 
 def _save(

@@ -1,8 +1,4 @@
-"""Features that samples are matched on: principal components, or what a network sees.
-
-The features of all training samples are kept in a table and looked up by row. So augmentation does
-not affect them, and a step costs a lookup.
-"""
+"""Features that samples are matched on: principal components, or what a network sees."""
 
 from __future__ import annotations
 
@@ -29,12 +25,11 @@ class MatchOn:
 
     "pca" and "pca-white" are the first principal components of the training inputs, the latter
     scaled to variance 1; "network" the penultimate features of the network in training; "ema" those
-    of the moving average of its weights. The number is that of components, or of epochs between
-    computations of the features.
+    of the moving average of its weights.
     """
 
     kind: str
-    number: int
+    number: int  # of components, or of epochs between computations of the features
 
     @classmethod
     def read(cls, text: str) -> MatchOn | None:
@@ -60,7 +55,7 @@ class MatchOn:
 
 
 class FeatureTable:
-    """Features of all training samples, `(n, d)`, looked up by row."""
+    """Features of all training samples `(n, d)`, not augmented, looked up by row."""
 
     def __init__(self, on: MatchOn, data: Dataset, net: nn.Module) -> None:
         self.on, self.data, self.net = on, data, net
@@ -70,9 +65,8 @@ class FeatureTable:
             average = get_ema_multi_avg_fn(DECAY)
             self.average = AveragedModel(net, multi_avg_fn=average, use_buffers=True)
         elif on.kind != "network":
-            self.rows = principal_components(
-                self._inputs(), on.number, whiten=on.kind == "pca-white"
-            )
+            whiten = on.kind == "pca-white"
+            self.rows = principal_components(self._inputs(), on.number, whiten=whiten)
 
     def __getitem__(self, rows: Tensor) -> Tensor:
         return self.rows.index_select(0, rows.to(self.rows.device))
@@ -123,23 +117,16 @@ def principal_components(x: Tensor, number: int, *, whiten: bool = False) -> Ten
 def penultimate(net: nn.Module, x: Tensor) -> Tensor:
     """Return the inputs of a network's last layer, in eval mode: `(n, ...)` to `(n, d)`."""
     last = [layer for layer in net.modules() if not list(layer.children())][-1]
-    features: list[Tensor] = []
-    last_outputs: list[Tensor] = []
-
-    def keep(_: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        features.append(inputs[0].flatten(1))
-        last_outputs.append(output)
-
-    handle = last.register_forward_hook(keep)
-    try:
-        with evaluating(net), torch.no_grad():
-            outputs = [net(batch) for batch in torch.split(x, BATCH)]
-    finally:
-        handle.remove()
-    if [id(output) for output in outputs] != [id(output) for output in last_outputs]:
+    calls: list[tuple[Tensor, Tensor]] = []  # inputs and output of the last layer
+    handle = last.register_forward_hook(
+        lambda layer, inputs, output: calls.append((inputs[0].flatten(1), output))
+    )
+    with handle, evaluating(net), torch.no_grad():
+        outputs = [net(batch) for batch in torch.split(x, BATCH)]
+    if [id(output) for output in outputs] != [id(output) for _, output in calls]:
         raise ValueError(
             "match_on needs a network that ends in its last layer, got "
             f"{type(net).__name__}, whose last module is {type(last).__name__}: define the layer "
             "that gives the outputs last"
         )
-    return torch.cat(features)
+    return torch.cat([features for features, _ in calls])

@@ -1,7 +1,6 @@
 """The mixing methods that the lab can train with, each defined once.
 
-An entry says what a method is called, how the library's mixer is built for it, and what it
-needs. Command-line choices, help, labels, checks, sweeps and reports read this registry.
+Command-line choices, help, labels, checks, sweeps and reports read this registry.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -32,26 +31,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Ingredients:
-    """What a mixer is made from.
-
-    Attributes:
-        k: the number of samples in a block.
-        alpha: the parameter of lam's distribution.
-        classes: their number; None where targets are numbers.
-        shape: of one input.
-        net: the network that is trained, for mixers that look into it; None in a fleet.
-        memory: the number of samples of earlier batches to keep; None for no memory.
-        labels: the cost of a pair of different classes.
-        metric: the cost of a pair, as in `Optimal`.
-    """
+    """What a mixer is made from."""
 
     k: int
     alpha: float
-    classes: int | None
-    shape: tuple[int, ...] = ()
-    net: nn.Module | None = None
-    memory: int | None = None
-    labels: float = 0.0
+    classes: int | None  # their number; None where targets are numbers
+    shape: tuple[int, ...] = ()  # of one input
+    net: nn.Module | None = None  # the network that is trained; None in a fleet
+    memory: int | None = None  # number of samples of earlier batches to keep
+    labels: float = 0.0  # the cost of a pair of different classes
     metric: Metric = "sqeuclidean"
 
 
@@ -62,39 +50,22 @@ NO_VARIANT = dict.fromkeys(VARIANTS)
 
 @dataclass(frozen=True)
 class MethodEntry:
-    """A method of the registry.
+    """A method of the registry."""
 
-    Attributes:
-        title: what reports call it.
-        build: makes the mixer. What it learns itself is trained with the network.
-        fixed: settings of a `Method` that leave no choice.
-        has_xi: whether the strength xi is known: inputs, mixed linearly in optimal pairs.
-        plain: whether it mixes rows of numbers before the network, every row weighing 1.
-        needs_images: what it needs images for; None where any input will do.
-        hidden: whether it mixes in a layer of the network.
-        by_saliency: whether it mixes by the saliency of pixels, for which the network makes one
-            more forward and backward pass in every step.
-        needs_numbers: what it needs targets for that are numbers; None where classes will do.
-        encoding: makes the interpolation that encodes clean samples of a shape for the network;
-            None where they stay unchanged.
-        variants: those of `VARIANTS` that it has.
-        at_one: the name that the method has at k = 1, where that is another.
-        baseline: the method that it is compared with; itself at k = 1 by default.
-    """
-
-    title: str
-    build: Build
-    fixed: Mapping[str, object] = field(default_factory=dict)
-    has_xi: bool = False
-    plain: bool = False
-    needs_images: str | None = None
-    hidden: bool = False
-    by_saliency: bool = False
-    needs_numbers: str | None = None
+    title: str  # in reports
+    build: Build  # makes the mixer; what it learns itself is trained with the network
+    fixed: Mapping[str, object] = field(default_factory=dict)  # settings that leave no choice
+    has_xi: bool = False  # the strength xi is known: inputs, mixed linearly in optimal pairs
+    plain: bool = False  # mixes rows of numbers before the network, every row weighing 1
+    needs_images: str | None = None  # what for
+    hidden: bool = False  # mixes in a layer of the network
+    by_saliency: bool = False  # of pixels, by one more forward and backward pass in every step
+    needs_numbers: str | None = None  # what it needs targets for that are numbers
+    # makes the interpolation that encodes clean samples of a shape for the network
     encoding: Callable[[tuple[int, ...]], Stack] | None = None
-    variants: tuple[str, ...] = ()
-    at_one: str | None = None
-    baseline: str | None = None
+    variants: tuple[str, ...] = ()  # those of `VARIANTS` that it has
+    at_one: str | None = None  # its name at k = 1, where that is another
+    baseline: str | None = None  # the method that it is compared with; itself at k = 1 by default
 
     @property
     def has_k(self) -> bool:
@@ -112,13 +83,13 @@ class MethodEntry:
         return self.fixed.get("alpha") != 0
 
     def suits(self, shape: tuple[int, ...], task: str) -> bool:
-        """Whether it can be trained on inputs of a shape, with classes or numbers as targets."""
+        """Return whether it can be trained on inputs of a shape and targets of a task."""
         lacks_images = self.needs_images is not None and len(shape) != 3
         lacks_numbers = self.needs_numbers is not None and task != "regression"
         return not (lacks_images or lacks_numbers)
 
     def seen_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape in which the network sees a sample of `shape`."""
+        """Return the shape in which the network sees a sample of `shape`."""
         if self.encoding is None:
             return shape
         return tuple(self.encoding(shape).twice(torch.empty(1, *shape, device="meta")).shape[1:])
@@ -134,23 +105,11 @@ def _kmixup(at: Ingredients) -> Mixing:
     return mixer if at.memory is None else Memory(mixer, at.memory)
 
 
-def _nearest(at: Ingredients) -> Mixer:
-    return Mixer(Nearest(at.k), Beta(at.alpha), Linear(), num_classes=at.classes)
-
-
 def _stack(shape: tuple[int, ...]) -> Stack:
     """Images one above the other, the features of tables one after the other."""
     from kmixup.methods.stackmix import Stack
 
     return Stack(-2 if len(shape) > 1 else -1)
-
-
-def _stackmix(at: Ingredients) -> Mixer:
-    return kmixup.StackMix(at.k, at.classes, axis=_stack(at.shape).axis)
-
-
-def _adamixup(at: Ingredients) -> Mixer:
-    return kmixup.AdaMixup(_net(at), at.shape, at.k, at.classes)
 
 
 def _automix(at: Ingredients) -> Mixer:
@@ -164,13 +123,11 @@ def _net(at: Ingredients) -> nn.Module:
     return at.net
 
 
-def _by_saliency(title: str, name: str) -> MethodEntry:
-    """Make the entry of a method whose groups and saliency are those of one batch."""
-    images = "with salient parts"
-    fixed = {"pairing": "batch"}
-    return MethodEntry(title, _of(name), fixed, needs_images=images, by_saliency=True)
-
-
+SALIENT = "with salient parts"
+# groups and saliency are those of one batch
+BY_SALIENCY = partial(
+    MethodEntry, fixed={"pairing": "batch"}, needs_images=SALIENT, by_saliency=True
+)
 METHODS: Mapping[str, MethodEntry] = MappingProxyType(
     {
         "erm": MethodEntry(
@@ -196,18 +153,19 @@ METHODS: Mapping[str, MethodEntry] = MappingProxyType(
             at_one="mixup",
             baseline="mixup",
         ),
-        "nearest": MethodEntry("nearest neighbours", _nearest, plain=True, baseline="mixup"),
-        "manifold": MethodEntry(
-            "manifold mixup",
-            _of("KMixup"),
-            {"pairing": "batch"},  # inside a network there is only one batch
-            hidden=True,
+        "nearest": MethodEntry(
+            "nearest neighbours",
+            lambda at: Mixer(Nearest(at.k), Beta(at.alpha), Linear(), num_classes=at.classes),
+            plain=True,
+            baseline="mixup",
         ),
+        # inside a network there is only one batch
+        "manifold": MethodEntry("manifold mixup", _of("KMixup"), {"pairing": "batch"}, hidden=True),
         "cutmix": MethodEntry("CutMix", _of("CutMix"), needs_images="to cut boxes from"),
         "local": MethodEntry("local mixup", _of("LocalMixup")),
-        "puzzlemix": _by_saliency("PuzzleMix", "PuzzleMix"),
-        "guided": _by_saliency("guided mixup", "GuidedMixup"),
-        "comixup": _by_saliency("Co-Mixup", "CoMixup"),
+        "puzzlemix": BY_SALIENCY("PuzzleMix", _of("PuzzleMix")),
+        "guided": BY_SALIENCY("guided mixup", _of("GuidedMixup")),
+        "comixup": BY_SALIENCY("Co-Mixup", _of("CoMixup")),
         "regmixup": MethodEntry("RegMixup", _of("RegMixup")),
         "similar": MethodEntry("similarity mixup", _of("SimilarMixup")),
         "cmixup": MethodEntry(
@@ -217,13 +175,13 @@ METHODS: Mapping[str, MethodEntry] = MappingProxyType(
         ),
         "stackmix": MethodEntry(
             "StackMix",
-            _stackmix,
+            lambda at: kmixup.StackMix(at.k, at.classes, axis=_stack(at.shape).axis),
             {"alpha": 1.0},  # lam is 1/2
             encoding=_stack,
         ),
         "adamixup": MethodEntry(
             "AdaMixup",
-            _adamixup,
+            lambda at: kmixup.AdaMixup(_net(at), at.shape, at.k, at.classes),
             {"alpha": 1.0},  # u is uniform
         ),
         "automix": MethodEntry("AutoMix", _automix, needs_images="to learn masks for"),
@@ -234,9 +192,7 @@ METHODS: Mapping[str, MethodEntry] = MappingProxyType(
             needs_images="to paste into each other",
         ),
         "fmix": MethodEntry("FMix", _of("FMix"), needs_images="to paste into each other"),
-        "saliencymix": MethodEntry(
-            "SaliencyMix", _of("SaliencyMix"), needs_images="with salient parts"
-        ),
+        "saliencymix": MethodEntry("SaliencyMix", _of("SaliencyMix"), needs_images=SALIENT),
     }
 )
 
@@ -279,7 +235,7 @@ def _own_entry(name: str) -> MethodEntry:
 
 
 def baseline_of(name: str) -> str:
-    """The method that `name` is compared with, its row k = 1.
+    """Return the method that `name` is compared with, its row k = 1.
 
     >>> baseline_of("kmixup"), baseline_of("cutmix")
     ('mixup', 'cutmix')

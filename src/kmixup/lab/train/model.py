@@ -1,8 +1,8 @@
 """A trained network for prediction, saved as two plain files.
 
-`model.safetensors` holds the weights and `model.json` the rest: the name of the network, the
-classes, and how new samples become its inputs. The latter has a checksum of both. Loading runs no
-code but the lab's own; a network of your own, `package.module:name`, is loaded only on request.
+`model.safetensors` holds the weights and `model.json` the rest, with a checksum of both. Loading
+runs no code but the lab's own; a network of your own, `package.module:name`, is loaded only on
+request.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from kmixup.lab.data import Dataset
 from kmixup.lab.data.inputs import InputPipeline, read_targets, target_in
 from kmixup.lab.evaluate.labelled import Evaluation, evaluate_classes, evaluate_numbers
 from kmixup.lab.files import replace_content
-from kmixup.lab.models import build
-from kmixup.lab.models.registry import OWN
+from kmixup.lab.models import OWN, build
 from kmixup.lab.train import record
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.methods import METHODS, MethodEntry
@@ -35,7 +34,6 @@ from kmixup.networks import evaluating
 
 WEIGHTS, SETTINGS = "model.safetensors", "model.json"
 FORMAT = 3
-CHECKSUM = "checksum"
 BATCH = 512
 # what reading JSON of another kind, or nested too deeply (a RuntimeError), can raise
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
@@ -154,12 +152,8 @@ class Model:
         from safetensors.torch import save
 
         folder = Path(folder).expanduser()
-        weights = save(
-            {
-                name: value.detach().contiguous().clone()
-                for name, value in self.net.state_dict().items()
-            }
-        )
+        state = self.net.state_dict()
+        weights = save({name: value.contiguous().clone() for name, value in state.items()})
         plain = {
             "format": FORMAT,
             "model": self.name,
@@ -169,9 +163,9 @@ class Model:
             "encoded_by": self.encoded_by,
             "weights": hashlib.sha256(weights).hexdigest(),
         }
-        sealed = plain | {CHECKSUM: _checksum(plain)}
+        plain["checksum"] = _checksum(plain)
         replace_content(folder / WEIGHTS, weights)
-        replace_content(folder / SETTINGS, json.dumps(sealed, indent=2) + "\n")
+        replace_content(folder / SETTINGS, json.dumps(plain, indent=2) + "\n")
 
 
 def load(run: str | Path, *, allow_code: bool = False) -> Model:
@@ -202,7 +196,7 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
         plain = json.loads(path.read_text(encoding="utf-8"))
         if plain["format"] != FORMAT:
             raise ValueError(f"format {plain['format']}, not {FORMAT}")
-        if plain.pop(CHECKSUM) != _checksum(plain):
+        if plain.pop("checksum") != _checksum(plain):
             raise ValueError("a wrong checksum")
         inputs, target = InputPipeline.from_dict(plain["inputs"]), plain["target"]
         name, classes = str(plain["model"]), tuple(map(str, plain["classes"]))
@@ -226,8 +220,10 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
     try:
         net = _network(name, inputs.shape, len(classes) or 1, entry, weights)
     except (RuntimeError, ValueError) as error:
-        fit = f"must fit the network {name!r} for inputs of the shape {inputs.shape}"
-        raise ValueError(f"{folder / WEIGHTS} {fit}: {error}") from error
+        raise ValueError(
+            f"{folder / WEIGHTS} must fit the network {name!r} for inputs of the shape "
+            f"{inputs.shape}: {error}"
+        ) from error
     return Model(net, name, inputs, classes, mean, std, _read_record(folder), method)
 
 
@@ -248,9 +244,7 @@ def _read_weights(path: Path, digest: str) -> dict[str, Tensor]:
         raise ValueError(f"{path} must hold weights, could not be read: {error}") from error
     for name, value in weights.items():
         if not value.isfinite().all():
-            raise ValueError(
-                f"{path} must hold finite weights, {name!r} has NaN or an infinite one"
-            )
+            raise ValueError(f"{path} must hold finite weights, {name!r} has NaN or infinity")
     return weights
 
 

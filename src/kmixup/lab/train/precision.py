@@ -18,12 +18,10 @@ from kmixup.lab.formatting import ending
 
 WITHOUT_AMX = "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
 
-PRODUCT = """
-import torch
+PRODUCT = """import torch
 torch.set_num_threads(1)
 with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-    torch.nn.Linear(64, 64)(torch.ones(64, 64))
-"""
+    torch.nn.Linear(64, 64)(torch.ones(64, 64))"""
 PROBE = (sys.executable, "-c", PRODUCT)
 PATIENCE = 120.0  # seconds; importing torch on a busy machine takes many
 KILLED = 9  # SIGKILL, a name that Windows lacks

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,60 +11,48 @@ from typing import Any
 from kmixup.lab.checks import SettingError
 from kmixup.lab.evaluate.scores import Measure
 
-INTERVAL = 0.1  # seconds between two updates of the bar
-
 
 class Progress:
     """A progress bar with loss, test error, learning rate and the time left, and curves.
 
-    Args:
-        title: what is trained.
-        epochs: number of epochs.
-        measure: how the test error is called and written.
-        shown: whether the bar is shown; by default if standard error is a terminal.
-        curves: folder for TensorBoard's curves; None writes none.
+    The bar is `shown` by default if standard error is a terminal, `curves` are written into a
+    folder for TensorBoard.
     """
 
     def __init__(
         self, title: str, epochs: int, measure: Measure, *, shown: bool | None, curves: Path | None
     ) -> None:
-        self.title, self.epochs, self.measure = title, epochs, measure
-        self.shown = sys.stderr.isatty() if shown is None else shown
-        self._last, self._error = 0.0, "–"
-        self._writer = None if curves is None else summary_writer()(str(curves))
-        if self.shown:
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-            text = TextColumn("{task.description}", markup=False)
-            columns = text, BarColumn(), TimeRemainingColumn()
-            self._bar = Progress(*columns, console=Console(stderr=True))
-            self._task = self._bar.add_task(title, total=epochs)
+        self.title, self.epochs, self.measure, self._error = title, epochs, measure, "–"
+        self.shown = sys.stderr.isatty() if shown is None else shown
+        self._writer = None if curves is None else summary_writer()(str(curves))
+        columns = TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn()
+        self._bar = Progress(*columns, console=Console(stderr=True), disable=not self.shown)
+        self._task = self._bar.add_task(title, total=epochs)
 
     def step(self, epochs: float, rate: float, loss: float) -> None:
         """Show how many epochs are done, e.g. 1.5."""
-        if self.shown and time.monotonic() - self._last > INTERVAL:
-            self._last = time.monotonic()
+        if self.shown:
             text = f"{self.title} {math.ceil(epochs)}/{self.epochs}  loss {loss:.4f}  "
             text += f"{self.measure.name} {self._error}  rate {rate:g}"
             self._bar.update(self._task, completed=epochs, description=text)
 
     def epoch(self, entry: Mapping[str, Any]) -> None:
         """Show the entry of a tested epoch in the history, and add it to the curves."""
-        self._error, self._last = self.measure.text(entry["error"]), 0.0
+        self._error = self.measure.text(entry["error"])
         self.step(entry["epoch"], entry["rate"], entry["loss"])
         if self._writer is not None:
             for name in ("loss", "error", "rate"):
                 self._writer.add_scalar(name, entry[name], entry["epoch"])
 
     def __enter__(self) -> Progress:
-        if self.shown:
-            self._bar.start()
+        self._bar.start()
         return self
 
     def __exit__(self, *raised: object) -> None:
-        if self.shown:
-            self._bar.stop()
+        self._bar.stop()
         if self._writer is not None:
             self._writer.close()
 

@@ -24,15 +24,14 @@ from kmixup.lab.formatting import ending
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-RESULT = "result"
 KILLED = -9
 
 
 def launch(fabric: Fabric, function: Callable[[Fabric], Any]) -> Any:
     """Run `function` in every rank of `fabric`, and return what it returns in rank 0.
 
-    If a rank raises an error, the other ranks are killed and the error is raised here. If a rank
-    dies without an error, the others are killed and a ChildProcessError says how it died.
+    If a rank fails, the others are killed. Its error is raised here, or a ChildProcessError that
+    says how the rank died.
     """
     # torch logs every rank that it ends
     logging.getLogger("torch.multiprocessing.spawn").setLevel(logging.ERROR)
@@ -41,15 +40,16 @@ def launch(fabric: Fabric, function: Callable[[Fabric], Any]) -> Any:
         try:
             fabric.launch(partial(_into_file, folder, function))
         except ProcessExitedException as death:
-            how = f"process {death.error_index + 1} of {fabric.world_size} "
-            how += f"{ending(death.exit_code)}, and the run with it"
-            if death.exit_code == KILLED:
-                how += ", perhaps for want of memory: try smaller batches"
-            how += "; what was saved is safe: resume with --resume"
-            raise ChildProcessError(how) from None
+            killed = ", perhaps for want of memory: try smaller batches"
+            raise ChildProcessError(
+                f"process {death.error_index + 1} of {fabric.world_size} "
+                f"{ending(death.exit_code)}, and the run with it"
+                f"{killed if death.exit_code == KILLED else ''}"
+                "; what was saved is safe: resume with --resume"
+            ) from None
         except ProcessRaisedException as death:
             raise _error(folder, death) from None
-        return pickle.loads((folder / RESULT).read_bytes())
+        return pickle.loads((folder / "result").read_bytes())
 
 
 def _into_file(folder: Path, function: Callable[[Fabric], Any], fabric: Fabric) -> None:
@@ -63,7 +63,7 @@ def _into_file(folder: Path, function: Callable[[Fabric], Any], fabric: Fabric) 
             (folder / str(rank)).write_bytes(pickle.dumps(error))
         raise
     if rank == 0:
-        (folder / RESULT).write_bytes(pickle.dumps(result))
+        (folder / "result").write_bytes(pickle.dumps(result))
 
 
 def _error(folder: Path, death: ProcessRaisedException) -> Exception:

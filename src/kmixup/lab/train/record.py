@@ -41,9 +41,8 @@ def entry(
 ) -> dict[str, Any]:
     """Return the entry of an epoch in the history.
 
-    `loss` and `accuracy` are of training, on mixed batches and while the weights move; `error` is
-    of the test samples, None if they were not tested. In a regression `accuracy` is the explained
-    share of the squares of the standardised targets.
+    `loss` and `accuracy` (in a regression, the explained share of squares) are of mixed training
+    batches, while the weights move; `error` is of the test samples, None if they were not tested.
     """
     names = ("epoch", "rate", "loss", "accuracy", "error", "seconds")
     return dict(zip(names, (epoch, rate, loss, accuracy, error, seconds), strict=True))
@@ -56,10 +55,8 @@ def describe(
     objective: Objective,
     on_test: Tensor,
     on_training: Tensor,
-    *,
     strength: Strength,
-    device: torch.device | str,
-    devices: int = 1,
+    machine: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the record of a run. Its `result` is the last epoch's, never the best.
 
@@ -83,9 +80,9 @@ def describe(
         "result": asdict(objective.scores(on_test, data.y_test)),
         TRAINING: _training_fit(on_training, data, objective),
         "seconds": sum(entry["seconds"] for entry in history),
-        "epochs": [dict(entry) for entry in history],
+        "epochs": list(history),
         "versions": versions(),
-        "machine": machine(device, devices),
+        "machine": dict(machine),
     }
 
 
@@ -95,11 +92,10 @@ def training_rows(n: int) -> Tensor:
 
 
 def _training_fit(outputs: Tensor, data: Dataset, objective: Objective) -> dict[str, Any]:
-    """Return how well a network fits clean training samples.
+    """Return the `error` on clean training samples beside a `linear` model's.
 
-    The `error` is compared with that of a `linear` model fitted by least squares, which is None if
-    there are too few samples or too many inputs, or if classes have weights. The network has not
-    `fitted` the data if its error is far above the linear model's.
+    The latter is None if there are too few samples or too many inputs, or if classes have weights.
+    The network has not `fitted` the data if its error is far above the linear model's.
     """
     rows = training_rows(len(data.x_train)).to(outputs.device)
     y = data.y_train[rows]
@@ -153,8 +149,7 @@ def machine(device: torch.device | str, devices: int) -> dict[str, Any]:
 def cpu_model(description: Path = Path("/proc/cpuinfo")) -> str:
     """Return the CPU model, with family and stepping on Linux.
 
-    Matrix products round differently on CPUs with other vector instructions, so a result is
-    bitwise repeatable only on the same CPU model.
+    A result is bitwise repeatable only on the same CPU model, as others round products differently.
     """
     try:
         lines = description.read_text().splitlines()

@@ -27,7 +27,7 @@ class DivergedError(RuntimeError):
 
 
 def diverged(epoch: int, rate: float) -> DivergedError:
-    """Return the error for a run that diverged in `epoch`, counted from 0."""
+    """Return the error of a run that diverged in `epoch`, counted from 0."""
     return DivergedError(
         f"the loss became NaN or infinite in epoch {epoch + 1}, at the learning rate {rate:g}: "
         f"try a lower one, e.g. {rate / 10:g}, or another scaling of the inputs"
@@ -54,11 +54,11 @@ def check_data(trial: Trial, data: Dataset) -> None:
     """Raise if the trial's method or protocol cannot be applied to the data."""
     objective_of(data, trial.class_weights)  # raises on class weights without classes
     method, n = trial.method, len(data.x_train)
-    if n < max(2, method.smallest):
+    if n < (least := max(2, method.smallest)):
         raise SettingError(
             "k",
-            f"must be lower: {method.k} needs {max(2, method.smallest)} training "
-            f"samples with pairing {method.pairing!r}, {data.title} has {n}",
+            f"must be lower: {method.k} needs {least} training samples with pairing "
+            f"{method.pairing!r}, {data.title} has {n}",
         )
     if trial.protocol.layout is not None and len(data.shape) != 3:
         raise SettingError("layout", f"is for images, {data.title} has none: leave it out")
@@ -86,11 +86,10 @@ def check_augment(data: Dataset) -> None:
 def network(trial: Trial, data: Dataset, streams: Streams) -> nn.Module:
     """Build the trial's network with its initial weights."""
     entry = trial.method.entry
+    shape = entry.seen_shape(data.shape)
     with drawing_from(streams.initialise):
         try:
-            net = build(
-                trial.model, in_shape=entry.seen_shape(data.shape), num_classes=data.outputs
-            )
+            net = build(trial.model, in_shape=shape, num_classes=data.outputs)
         except TypeError as error:
             raise ValueError(str(error)) from error
     net = net if entry.encoding is None else CleanEncoder(net, entry.encoding(data.shape))
@@ -128,21 +127,14 @@ class Inputs:
 
 
 class Strength(NamedTuple):
-    """How strongly a trial mixes: the alpha to train with, and the resulting xi.
+    """How strongly a trial mixes."""
 
-    xi is the root mean square distance by which mixing moves the inputs; None if it is unknown.
-    """
-
-    alpha: float
-    xi: float | None
+    alpha: float  # to train with
+    xi: float | None  # root mean square distance by which mixing moves the inputs, if known
 
 
 def strengths(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Strength]:
-    """Return the strength of each trial on its data.
-
-    Trials with the same seed and pairing share the sampling of distances, which gives each the
-    same result as alone.
-    """
+    """Return the strength of each trial on its data; equal pairings share sampled distances."""
     measured: dict[tuple[object, ...], Calibration] = {}
     mixing = []
     for trial, dataset in zip(trials, data, strict=True):
@@ -162,10 +154,9 @@ def strengths(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Strength
                 generator=streams.calibrate,
             )
         distances, alpha = measured[key], method.alpha
-        if method.alpha_rule == "xi":
-            alpha = distances.at(alpha).alpha
-        elif method.alpha_rule == "root":
-            alpha = distances.at(alpha, power=0.5).alpha
+        if method.alpha_rule != "same":
+            power = 1.0 if method.alpha_rule == "xi" else 0.5
+            alpha = distances.at(alpha, power=power).alpha
         xi = math.sqrt(Beta(alpha).mean_square_step * distances.square_distance)
         mixing.append(Strength(alpha, xi))
     return mixing
@@ -191,9 +182,3 @@ def optimiser_of(parameters: Iterable[Tensor], protocol: Protocol) -> torch.opti
         weight_decay=protocol.weight_decay,
         nesterov=bool(protocol.nesterov),
     )
-
-
-def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
-    """Set the learning rate."""
-    for group in optimiser.param_groups:
-        group["lr"] = rate

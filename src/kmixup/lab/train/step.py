@@ -1,8 +1,4 @@
-"""One training step: gather the samples, mix them, and run the network.
-
-The trial's streams determine which samples meet and the quantile of lam. The library's mixer draws
-the rest and mixes.
-"""
+"""One training step: gather the samples, mix them, and run the network."""
 
 from __future__ import annotations
 
@@ -34,10 +30,7 @@ PADDING = 4
 
 
 def crop_and_flip(x: Tensor, generator: Generator) -> Tensor:
-    """Shift each image `(n, channels, height, width)` by up to 4 pixels and flip half of them.
-
-    Pixels from outside the image are black, the raw value 0.
-    """
+    """Shift images `(n, channels, height, width)` by up to 4 pixels, padded with 0; flip half."""
     n, channels, height, width = x.shape
     offset = torch.randint(2 * PADDING + 1, (n, 2), generator=generator)
     flip = torch.randint(2, (n, 1), generator=generator).bool()
@@ -72,25 +65,14 @@ def mixer_of(
     net: nn.Module | None = None,
 ) -> Mixing:
     """Build the library's mixer for a method, with the alpha to train with."""
+    labels, metric = method.labels or 0.0, method.metric or "sqeuclidean"
     return method.entry.build(
-        Ingredients(
-            method.k,
-            alpha,
-            classes,
-            shape,
-            net,
-            memory=method.memory,
-            labels=method.labels or 0.0,
-            metric=method.metric or "sqeuclidean",
-        )
+        Ingredients(method.k, alpha, classes, shape, net, method.memory, labels, metric)
     )
 
 
 class StreamSource(Source):
-    """The draws of a step that the trial's streams have made; boxes and the like from `place`.
-
-    An epoch is in random order, so a batch that is paired within itself keeps its order.
-    """
+    """The draws of a step that the trial's streams have made; boxes and the like from `place`."""
 
     def __init__(self, u: Tensor, place: Generator | None = None) -> None:
         super().__init__(place)
@@ -100,7 +82,7 @@ class StreamSource(Source):
         return 0.0
 
     def order(self, n: int) -> Indices:
-        return np.arange(n)
+        return np.arange(n)  # an epoch is in random order already
 
     def quantiles(self, size: tuple[int, ...]) -> Tensor:
         known = self.u.numel() == math.prod(size)
@@ -116,7 +98,7 @@ def draw_of(batch: BatchRows, mixer: Mixing, place: Generator | None = None) -> 
 class Step:
     """Maps the rows of a step to the network's outputs and the mixed targets.
 
-    `alpha` is the one to train with. `learned` are parameters of the mixer beside the network's.
+    `learned` are the mixer's parameters beside the network's.
     """
 
     def __init__(
@@ -139,11 +121,9 @@ class Step:
             for parameter in self.mixer.parameters()
             if parameter.requires_grad and parameter not in shared
         ]
-        memories = [part for part in self.mixer.modules() if isinstance(part, Memory)]
-        self.memory = memories[0] if memories else None
+        self.memory = mixer if isinstance(mixer, Memory) else None
         self.table: FeatureTable | None = None
-        on = None if trial.method.match_on is None else MatchOn.read(trial.method.match_on)
-        if on is not None and alpha > 0:
+        if alpha > 0 and (on := MatchOn.read(trial.method.match_on or "pixels")):
             self.table = FeatureTable(on, data, self.net)
         self.by_saliency = trial.method.entry.by_saliency and alpha > 0
         self.hidden: HiddenMixup | None = None

@@ -1,8 +1,7 @@
 """Random streams of a trial: one generator per purpose, all derived from its seed.
 
-What one stream draws does not shift another. So trials with the same seed share their initial
-weights and the order of their samples, whatever they mix. In a run of several processes (ranks) the
-order is shared, and each rank draws the rest for itself.
+Trials with the same seed share their initial weights and the order of their samples, whatever they
+mix. In a run of several processes (ranks) the order is shared, and each rank draws the rest.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from kmixup.randomness import uniforms
 
 COMMON = ("initialise", "order", "second", "calibrate", "noise")
 BY_RANK = ("augment", "mix", "network", "place")
+NAMES = (*COMMON, *BY_RANK)
 
 
 class Streams:
@@ -36,17 +36,17 @@ class Streams:
     noise: Generator  # tests under a shift
 
     def __init__(self, seed: int, rank: int = 0) -> None:
-        for name in (*COMMON, *BY_RANK):
+        for name in NAMES:
             key = f"{seed}/{name}" + (f"/{rank}" if name in BY_RANK else "")
             digest = hashlib.sha256(key.encode()).digest()
             setattr(self, name, Generator().manual_seed(int.from_bytes(digest[:4], "big")))
 
     def state(self) -> Tensor:
         """Return the state of all generators, `(streams, bytes)`."""
-        return torch.stack([getattr(self, name).get_state() for name in (*COMMON, *BY_RANK)])
+        return torch.stack([getattr(self, name).get_state() for name in NAMES])
 
     def restore(self, state: Tensor) -> None:
-        for name, row in zip((*COMMON, *BY_RANK), state, strict=True):
+        for name, row in zip(NAMES, state, strict=True):
             getattr(self, name).set_state(row.clone())
 
 
