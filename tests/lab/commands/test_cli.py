@@ -334,7 +334,7 @@ def test_a_reader_that_leaves_a_pipe_is_no_traceback():
         ("calibrate iris --augment", "--augment needs images to crop and flip, iris has none"),
         ("reproduce uic", "there is no experiment 'uic': did you mean uci?"),
         ("reproduce toy --alpha-rule best", "must be one of same, xi, root, both, got 'best'"),
-        ("reproduce uci --data mnist", "--data of uci must be among abalone, "),
+        ("reproduce uci --data mnist", "--data must be one of abalone, "),
         ("reproduce toy --trials 0", "--trials must be a whole number, at least 1, got 0"),
         ("reproduce toy --k 0", "--k must be a whole number, at least 1, got 0"),
         ("figures coupling", "there is no figure 'coupling': did you mean couplings"),

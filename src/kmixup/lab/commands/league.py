@@ -8,19 +8,16 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from kmixup.lab.checks import SettingError
 from kmixup.lab.commands.execution import (
     TrialRunner,
-    announce_page,
     finish,
+    finished,
     make_engine,
-    print_document,
     print_estimate,
 )
-from kmixup.lab.commands.options import Out, import_from_here, print_status, typed
+from kmixup.lab.commands.options import Out, import_from_here, print_document, print_status, typed
 from kmixup.lab.experiments.budget import final_trials
-from kmixup.lab.experiments.driver import SweepOutcome
-from kmixup.lab.experiments.league import Contest, Result, make_contests, play, result_of
+from kmixup.lab.experiments.league import Contest, make_contests, play, result_of
 from kmixup.lab.experiments.rows import read
 from kmixup.lab.formatting import count
 from kmixup.lab.train.config import Execution, Flag, Trial
@@ -79,6 +76,7 @@ def league(
         so_far: Train nothing, report on the finished trials.
     """
     from kmixup.lab.paper.presets import small_experiments
+    from kmixup.lab.report.league import league_document, standings_of, write_league
 
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     import_from_here(*data, *(names or ()))
@@ -99,28 +97,15 @@ def league(
     if so_far:
         ended = {row.id: row for row in read(folder)}
         results = [result_of(contest, ended) for contest in contests]
-        outcome = SweepOutcome([row for result in results for row in result.rows], ran=0)
-        if not outcome.rows:
-            raise SettingError(
-                "out",
-                f"must hold rows of these trials, {folder} has none: run them without --so-far",
-            )
+        outcome = finished([row for result in results for row in result.rows], folder)
     else:
         run = TrialRunner(folder, execution)
         on_status = (lambda text: None) if execution.quiet else print_status
         results = [play(contest, run, on_status) for contest in contests]
         outcome = run.outcome
-    return finish(outcome, folder, _report(results, folder, quiet=execution.quiet))
-
-
-def _report(results: Sequence[Result], folder: Path, *, quiet: bool) -> Path:
-    from kmixup.lab.report.league import league_document, standings_of, write_league
-
-    standings = standings_of(results)
-    command = typed("--so-far")
-    print_document(league_document(standings, command))
-    announce_page(quiet=quiet)
-    return write_league(standings, folder, command)
+    standings, command = standings_of(results), typed("--so-far")
+    print_document(league_document(standings, command), page=not execution.quiet)
+    return finish(outcome, folder, write_league(standings, folder, command))
 
 
 def _preview(contests: Sequence[Contest], execution: Execution) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
-from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from kmixup import theory
@@ -33,7 +33,7 @@ def cross_fraction(
     samples: int = 1000,
     seed: int = 0,
 ) -> Figure:
-    """Share of cross-cluster matches against k, for clusters of `points` points far apart."""
+    """Draw the share of cross-cluster matches against k, for distant clusters of `points`."""
     figure, grid = panels(1, len(PLACES) + 1, size=(2.4, 2.7))
     number, upper = grid[0, -1], _upper(ks)
     generator = torch.Generator().manual_seed(seed)
@@ -92,42 +92,28 @@ def cross_fraction(
     return figure
 
 
-Source = tuple[Callable[[int], Array], int, int]  # draws points; dimension, number of clusters
-
-
-def _cube(rng: np.random.Generator, d: int, clusters: int = 1) -> Source:
-    """Uniform points of unit cubes in a row, ten sides from one to the next."""
-
-    def draw(n: int) -> Array:
-        points = rng.random((n, d))
-        points[:, 0] += 10 * rng.integers(0, clusters, n)
-        return points
-
-    return draw, d, clusters
+def _cubes(rng: np.random.Generator, d: int, clusters: int, n: int) -> Array:
+    """Return `n` uniform points of unit cubes in a row, ten sides from one to the next."""
+    points = rng.random((n, d))
+    points[:, 0] += 10 * rng.integers(0, clusters, n)
+    return points
 
 
 @plotting.styled
 def matched_distance(
     ks: Sequence[int] = (4, 8, 16, 32, 64, 128, 256), *, samples: int = 150, seed: int = 0
 ) -> Figure:
-    """Mean squared distance of matched points against k, for uniform points of cubes."""
+    """Draw the mean squared distance of matched points against k, for uniform points of cubes."""
     rng = np.random.default_rng(seed)
-    sources = {
-        "d = 1": _cube(rng, 1),
-        "d = 2": _cube(rng, 2),
-        "d = 3": _cube(rng, 3),
-        "d = 5": _cube(rng, 5),
-        "d = 1, two clusters": _cube(rng, 1, 2),
-    }
     figure, grid = panels(1, 1, size=(5.2, 4.2))
     axes = grid[0, 0]
     size = np.asarray(ks, dtype=np.float64)
     upper = _upper(ks)
     looks = zip(plotting.COLOURS, MARKERS, DASHES, strict=False)
-    for (name, (draw, d, clusters)), (colour, marker, dash) in zip(
-        sources.items(), looks, strict=False
-    ):
-        distance = theory.matched_distances(draw, ks, samples)
+    sources = [(1, 1), (2, 1), (3, 1), (5, 1), (1, 2)]  # dimension, number of clusters
+    for (d, clusters), (colour, marker, dash) in zip(sources, looks, strict=False):
+        distance = theory.matched_distances(partial(_cubes, rng, d, clusters), ks, samples)
+        name = f"d = {d}, two clusters" if clusters == 2 else f"d = {d}"
         rate = theory.expected_rate(size, d, clusters)
         rate *= np.exp(np.log(distance.mean[upper] / rate[upper]).mean())
         slope = theory.fitted_slope(ks[upper], distance.mean[upper], distance.error[upper])
@@ -154,7 +140,7 @@ def matched_distance(
 
 
 def _upper(ks: Sequence[int]) -> slice:
-    """The larger half of the k, where rates show, but at least the three that a slope needs."""
+    """Select the larger half of the k, but at least the three that a slope needs."""
     return slice(-max(3, len(ks) // 2), None)
 
 
@@ -164,8 +150,8 @@ def _log_log(axes: Axes, ks: Sequence[int]) -> None:
     axes.grid(visible=True)
 
 
-def fitted_network(X: Tensor, y: Tensor, *, steps: int = 200, seed: int = 0) -> nn.Module:
-    """A smooth network for two classes, one hidden layer of tanh, trained without mixing."""
+def _fitted_network(X: Tensor, y: Tensor, steps: int, seed: int) -> nn.Module:
+    """Return a smooth network for two classes, one hidden layer of tanh, trained with ERM."""
     with drawing_from(torch.Generator().manual_seed(seed)):
         net = nn.Sequential(nn.Linear(X.shape[1], 24), nn.Tanh(), nn.Linear(24, 1)).double()
     optimiser = torch.optim.Adam(net.parameters(), lr=0.03)
@@ -178,34 +164,24 @@ def fitted_network(X: Tensor, y: Tensor, *, steps: int = 200, seed: int = 0) -> 
 
 
 @plotting.styled
-def remainder(
-    X: ArrayLike,
-    y: ArrayLike,
-    *,
-    ks: Sequence[int] = (1, 32),
-    steps: int = 200,
-    samples: int = 2000,
-    seed: int = 0,
-) -> Figure:
-    """Remainder of Theorem 4.1 against a = 1 - lam, for points `X` of the classes 0 and 1."""
-    points, labels = torch.as_tensor(np.asarray(X)).double(), torch.as_tensor(y).double()
-    net = fitted_network(points, labels, steps=steps, seed=seed)
+def remainder(X: Tensor, y: Tensor, *, steps: int, samples: int, seed: int) -> Figure:
+    """Draw the remainder of Theorem 4.1 against a = 1 - lam, for points of the classes 0 and 1."""
+    points, labels = X.double(), y.double()
+    net = _fitted_network(points, labels, steps, seed)
     a = np.geomspace(1e-3, 1, 19)
     figure, grid = panels(1, 1, size=(4.2, 3.2))
     axes = grid[0, 0]
-    for k, colour, dash, marker in zip(ks, (ORANGE, BLUE), DASHES, MARKERS, strict=False):
+    for k, colour, dash, marker in zip((1, 32), (ORANGE, BLUE), DASHES, MARKERS, strict=False):
         generator = torch.Generator().manual_seed(seed)
         D = theory.matching_distributions(points, k, max(1, samples // k), generator=generator)
-        left = theory.remainder(net, points, labels, D, a)
-        small = a <= SMALL
-        slope = theory.fitted_slope(a[small], np.abs(left[small])).value
+        left = np.abs(theory.remainder(net, points, labels, D, a))
+        slope = theory.fitted_slope(a[a <= SMALL], left[a <= SMALL]).value
         axes.plot(
-            a, np.abs(left), color=colour, ls=dash, marker=marker, markeredgecolor="black",
+            a, left, color=colour, ls=dash, marker=marker, markeredgecolor="black",
             label=f"k = {k}: slope {slope:.2f}",
         )  # fmt: skip
-    last = float(np.abs(left[0]))
     guide = a[a <= 0.2]
-    axes.plot(guide, last * (guide / a[0]) ** 3 / 3, color="gray", lw=1, label="$a^3$")
+    axes.plot(guide, left[0] * (guide / a[0]) ** 3 / 3, color="gray", lw=1, label="$a^3$")
     axes.set(xscale="log", yscale="log", xlabel="a = 1 − λ", ylabel="|loss − expansion|")
     axes.grid(visible=True)
     axes.legend(loc="upper left")

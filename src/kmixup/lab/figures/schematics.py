@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,40 +24,28 @@ DRAWN = 0.07  # radius of an island in the picture, larger than it is
 A1, A2, B = range(3)
 
 
-def peanut(points: int = 2000) -> Array:
-    """A closed curve r = 1 + (1 - WAIST) cos 2θ, `(points, 2)`."""
-    angle = np.linspace(0, 2 * np.pi, points, endpoint=False)
-    radius = 1 + (1 - WAIST) * np.cos(2 * angle)
-    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1)
-
-
 @styled
 def injectivity(eps: Sequence[float] = (0.25, 0.5, 0.6), *, steps: int = 300) -> Figure:
-    """Neighbourhoods of a curve whose injectivity radius is half its waist.
-
-    The curve's upper half is a graph over x, so outside of it neighbourhoods change their
-    shape but not their topology; inside, the first place where the boundary meets itself is
-    the middle of the waist.
-    """
+    """Draw neighbourhoods of a closed curve whose injectivity radius is half its waist."""
     from scipy.ndimage import label  # imported here because it loads slowly
     from scipy.spatial import KDTree
 
-    curve = peanut()
+    angle = np.linspace(0, 2 * np.pi, 2000, endpoint=False)
+    radius = 1 + (1 - WAIST) * np.cos(2 * angle)
+    curve = np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1)
     reach = np.abs(curve).max(0) + max(eps) + 0.1
     x, y = (np.linspace(-edge, edge, steps) for edge in reach)
     grid = np.stack(np.meshgrid(x, y), 2).reshape(-1, 2)
     distance = np.asarray(KDTree(curve).query(grid)[0]).reshape(steps, steps)
     figure, row = panels(1, len(eps), size=(2.7, 2.2))
-    for axes, radius in zip(row[0], eps, strict=True):
-        axes.contourf(x, y, distance, levels=[0, radius], colors=[SKY], alpha=0.6)
-        axes.contour(
-            x, y, distance, levels=[radius], colors=BLUE, linestyles="dashed", linewidths=1
-        )
+    for axes, e in zip(row[0], eps, strict=True):
+        axes.contourf(x, y, distance, levels=[0, e], colors=[SKY], alpha=0.6)
+        axes.contour(x, y, distance, levels=[e], colors=BLUE, linestyles="dashed", linewidths=1)
         axes.plot(*xy(np.concatenate([curve, curve[:1]])), color="black", lw=2)
-        sign = "<" if radius < WAIST else "=" if radius == WAIST else ">"
-        holes = label(distance >= radius)[1] - 1  # the rest of the plane is no hole
+        sign = "<" if e < WAIST else "=" if e == WAIST else ">"
+        holes = label(distance >= e)[1] - 1  # the rest of the plane is no hole
         what = "the boundary meets itself" if sign == "=" else number_of(holes, "hole")
-        axes.set_title(f"ε = {radius:g} {sign} $R_S$: {what}")
+        axes.set_title(f"ε = {e:g} {sign} $R_S$: {what}")
         bare(axes)
     figure.set_label(
         "ε-neighbourhoods (shaded) of a closed curve S (black). Its injectivity radius is "
@@ -68,7 +57,7 @@ def injectivity(eps: Sequence[float] = (0.25, 0.5, 0.6), *, steps: int = 300) ->
 
 @styled
 def counterexample() -> Figure:
-    """Three clusters in a row: the fewest cross matches, and the cheapest matching."""
+    """Draw three clusters in a row with the fewest cross matches, and the cheapest matching."""
     from scipy.optimize import linear_sum_assignment  # imported here because it loads slowly
 
     first, second = _row([3, 2, 2], 0.0), _row([2, 2, 3], 0.5)
@@ -110,17 +99,13 @@ def _arrows(axes: Axes, first: Array, partner: Array, crossing: Array) -> None:
         axes.text(APART * i, -1.35, name, ha="center", va="top")
     for start, end, far in zip(first, partner, crossing, strict=True):
         # bent upwards, so that a long match is seen beside the cluster that it passes
-        bend = -0.12 if far else 0.0
-        look = {"color": "black" if far else "gray", "lw": 1.3 if far else 0.9}
-        arrow = {"arrowstyle": "->", "connectionstyle": f"arc3,rad={bend}", "shrinkA": 3}
-        axes.annotate("", xy=end, xytext=start, arrowprops=arrow | {"shrinkB": 3} | look)
-    for points, marker, colour, name in (
-        (first, "o", ORANGE, "first batch"),
-        (partner, "s", BLUE, "second batch"),
-    ):
-        axes.scatter(
-            *xy(points), s=26, marker=marker, c=colour, edgecolors="black", zorder=3, label=name
-        )
+        bend, colour, width = (-0.12, "black", 1.3) if far else (0.0, "gray", 0.9)
+        arrow = {"arrowstyle": "->", "connectionstyle": f"arc3,rad={bend}"}
+        ends = {"color": colour, "lw": width, "shrinkA": 3, "shrinkB": 3}
+        axes.annotate("", xy=end, xytext=start, arrowprops=arrow | ends)
+    look: dict[str, Any] = {"s": 26, "edgecolors": "black", "zorder": 3}
+    axes.scatter(*xy(first), marker="o", c=ORANGE, label="first batch", **look)
+    axes.scatter(*xy(partner), marker="s", c=BLUE, label="second batch", **look)
     bare(axes)
     axes.set(xlim=(-1.6, 2 * APART + 1.6), ylim=(-2.4, 2.9))
 
@@ -129,7 +114,7 @@ def _arrows(axes: Axes, first: Array, partner: Array, crossing: Array) -> None:
 def endpoints(
     ks: Sequence[int] = (16, 32, 64, 128, 256, 512), *, samples: int = 300, seed: int = 0
 ) -> Figure:
-    """The detour, the direct match, and how often points of the far island cross."""
+    """Draw the detour, the direct match, and how often points of the far island cross."""
     generator = torch.Generator().manual_seed(seed)
     points, island = islands(max(6000, 6 * max(ks)), generator=generator)
     crossings = [cross_endpoints(points, island == B, k, samples, generator=generator) for k in ks]
@@ -163,7 +148,7 @@ def endpoints(
 
 
 def _map(axes: Axes, centres: Array, reach: float) -> None:
-    """The three islands, and the part of the plane within `reach` of B."""
+    """Draw the three islands, and the part of the plane within `reach` of B."""
     axes.add_patch(
         Circle(tuple(centres[B]), reach + ISLAND, facecolor=SKY, alpha=0.3, edgecolor=BLUE, ls="--")
     )
