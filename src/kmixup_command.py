@@ -58,10 +58,9 @@ def main() -> NoReturn:
 
     warnings.showwarning = lambda message, *where, **more: _print_error(str(message))
     before = signal.signal(signal.SIGINT, _leave_at_once)
-    code = 0
     try:
-        app = make_app()
-        command, bound, _ = app.parse_args(print_error=False, exit_on_error=False)
+        words = sys.argv[1:]
+        command, bound, _ = make_app().parse_args(words, print_error=False, exit_on_error=False)
         signal.signal(signal.SIGINT, before)  # the module of the subcommand is imported
         code = command(*bound.args, **bound.kwargs) or 0
         sys.stdout.flush()
@@ -144,7 +143,7 @@ def _explain(error: Exception) -> tuple[str, int]:
     from kmixup.lab.train.setup import DivergedError
 
     if isinstance(error, SettingError):
-        _, apps, _ = make_app().parse_commands()
+        _, apps, _ = make_app().parse_commands(sys.argv[1:])
         arguments = apps[-1].assemble_argument_collection()
         names = {name for argument in arguments for name in argument.names}
         return error.as_option(names), BAD_INPUT

@@ -65,14 +65,9 @@ def inspect(
     with options.spinner(f"reading {data}") as say:
         loaded = load(data, seed=seed, **vars(reading))
         inspected = inspect_data(
-            loaded,
-            alpha=alpha,
-            largest_k=largest_k,
-            size=size,
-            pairing=pairing,
-            seed=seed,
+            loaded, alpha=alpha, largest_k=largest_k, size=size, pairing=pairing, seed=seed,
             watch=lambda k: say(f"matching samples of {data} at k = {k}"),
-        )
+        )  # fmt: skip
     options.print_columns(loaded)
     options.print_document(inspect_document(inspected, options.typed()))
     if page:

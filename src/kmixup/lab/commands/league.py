@@ -81,15 +81,9 @@ def league(
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     import_from_here(*data, *(names or ()))
     contests = make_contests(
-        data,
-        methods=names,
-        settings=settings,
-        trials=trials,
-        validation=validation,
-        samples=samples,
-        epochs=epochs,
-        experiments=small_experiments(),
-    )
+        data, methods=names, settings=settings, trials=trials, validation=validation,
+        samples=samples, epochs=epochs, experiments=small_experiments(),
+    )  # fmt: skip
     if dry_run:
         _preview(contests, execution)
         return 0
@@ -113,21 +107,18 @@ def _preview(contests: Sequence[Contest], execution: Execution) -> None:
     workers, asked = make_engine(execution).workers, dict[Trial, None]()
     lines = []
     for contest in contests:
-        tests = [
-            trial
-            for entrant in contest.entrants
-            for trial in final_trials(
-                contest.base, dict.fromkeys(range(contest.trials), entrant.settings[-1])
-            )
-        ]
+        tests, entrants = list[Trial](), list[str]()
+        for entrant in contest.entrants:
+            winners = dict.fromkeys(range(contest.trials), entrant.settings[-1])
+            tests += final_trials(contest.base, winners)
+            entrants.append(f"  {entrant.title}: {count(len(entrant.settings), 'setting')}")
         asked |= dict.fromkeys([*contest.tuning_trials, *tests])
-        lines.append(
+        lines += [
             f"{contest.name}  {contest.base.model}  {count(contest.trials, 'trial')}: "
             f"{count(len(contest.tuning_trials), 'network')} to tune, "
-            f"up to {count(len(tests), 'network')} to test"
-        )
-        for entrant in contest.entrants:
-            lines.append(f"  {entrant.title}: {count(len(entrant.settings), 'setting')}")
+            f"up to {count(len(tests), 'network')} to test",
+            *entrants,
+        ]
     print(f"up to {count(len(asked), 'network')} on {count(len(contests), 'data set')}")
     print_estimate(list(asked), workers)
     print("\n".join(lines))

@@ -86,14 +86,9 @@ def reproduce(
     if preset.summaries and not (train or dry_run):
         _print_summary(preset, out)
         return 0
+    rules = None if alpha_rule == "both" else (alpha_rule,)
     todo = preset.trials(
-        trials=trials,
-        epochs=epochs,
-        k=k,
-        alpha=alpha,
-        alpha_rule=None if alpha_rule == "both" else (alpha_rule,),
-        limit=limit,
-        quick=quick,
+        trials=trials, epochs=epochs, k=k, alpha=alpha, alpha_rule=rules, limit=limit, quick=quick
     )
     extent = _extent(preset, preset.shrinkage(todo))
     if dry_run:
@@ -104,15 +99,10 @@ def reproduce(
     folder = out or Path("out") / name
     outcome = outcome_of(todo, folder, execution, so_far=so_far)
     page = report(
-        outcome.rows,
-        preset.tables,
-        folder,
-        quiet=execution.quiet,
+        outcome.rows, preset.tables, folder, quiet=execution.quiet,
         name=f"The paper's experiment {name}, run again" if preset.printed else name,
-        claim=preset.claim,
-        comparison=preset.comparison,
-        notes=[extent, *preset.deviations],
-    )
+        claim=preset.claim, comparison=preset.comparison, notes=[extent, *preset.deviations],
+    )  # fmt: skip
     if preset.summaries:
         _print_master(preset, outcome.rows)
     return finish(outcome, folder, page)

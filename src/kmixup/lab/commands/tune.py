@@ -94,19 +94,10 @@ def tune(
     options.import_from_here(data, model)
     amount = Budget.read(budget)
     plan = make_plan(
-        data,
-        strategy=strategy,
-        model=model,
-        k=k,
-        alpha=alpha,
-        alpha_rule=alpha_rule,
-        trials=trials,
-        validation=validation,
-        tests=tests,
-        seed=seed,
-        protocol=protocol.given,
+        data, strategy=strategy, model=model, k=k, alpha=alpha, alpha_rule=alpha_rule,
+        trials=trials, validation=validation, tests=tests, seed=seed, protocol=protocol.given,
         **vars(reading),
-    )
+    )  # fmt: skip
     if data not in ENTRIES:
         options.print_columns(load_data(plan.base))
     if dry_run:
@@ -161,13 +152,13 @@ def _option_words(settings: Mapping[str, Any]) -> list[str]:
     ['--no-augment']
     """
     words = []
-    for name, value in settings.items():
-        option = name.replace("_", "-")
+    given = {name.replace("_", "-"): value for name, value in settings.items() if value is not None}
+    for option, value in given.items():
         if isinstance(value, bool):
             words.append(f"--{option}" if value else f"--no-{option}")
-        elif name == "resize" and value is not None:
+        elif option == "resize":
             words += ["--resize", "x".join(map(str, value))]
-        elif value is not None:
+        else:
             for entry in value if isinstance(value, tuple) else (value,):
                 words += [f"--{option}", str(entry)]
     return words
@@ -182,7 +173,7 @@ def _preview(plan: Plan, budget: Budget, execution: Execution) -> None:
 
     def rehearse(trials: Sequence[Trial]) -> list[Row]:
         asked.update(dict.fromkeys(trials))
-        return [_made_up(trial, error=1 / trial.method.k, seconds=each) for trial in trials]
+        return [_made_up(trial, seconds=each) for trial in trials]
 
     tuned = tune_plan(plan, rehearse, budget=budget, workers=workers, guess=lambda: guess)
     print(f"about {count(len(asked), 'trial')}, depending on the search")
@@ -196,17 +187,10 @@ def _preview(plan: Plan, budget: Budget, execution: Execution) -> None:
     print(f"  test: 3 methods × {count(plan.tests, 'seed')}")
 
 
-def _made_up(trial: Trial, *, error: float, seconds: float) -> Done:
+def _made_up(trial: Trial, *, seconds: float) -> Done:
     """Return a row for a trial that is not run: a search reads only its error and time."""
     return Done(
-        trial=trial,
-        alpha=trial.method.alpha,
-        xi=None,
-        data=DataUsed(trial.data, None, 0, 0, 0, (), ""),
-        scores=Scores(error, 0.0, 0.0),
-        seconds=seconds,
-        curve=TrainingCurve((), (), ()),
-        versions={},
-        machine={},
-        finished="",
-    )
+        trial=trial, alpha=trial.method.alpha, xi=None, seconds=seconds,
+        data=DataUsed(trial.data, None, 0, 0, 0, (), ""), scores=Scores(1 / trial.method.k, 0, 0),
+        curve=TrainingCurve((), (), ()), versions={}, machine={}, finished="",
+    )  # fmt: skip
