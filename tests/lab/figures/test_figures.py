@@ -15,7 +15,7 @@ from kmixup.lab import figures
 from kmixup.lab import plotting as style
 from kmixup.lab.data import load
 from kmixup.lab.figures import clouds as plane
-from kmixup.lab.figures import convergence, gallery, rates, schematics
+from kmixup.lab.figures import convergence, gallery, theory
 from kmixup.lab.figures.clouds import Cloud, cloud_of
 from kmixup.lab.figures.couplings import couplings, partners, steps
 from kmixup.lab.figures.gallery import DRAW, Settings
@@ -175,8 +175,8 @@ def test_lines_join_optimal_partners():
 
 
 def test_the_injectivity_radius_is_where_the_holes_part():
-    around = [schematics.WAIST - 0.02, schematics.WAIST, schematics.WAIST + 0.02]
-    titles = labels(schematics.injectivity(around, steps=200)).splitlines()
+    around = [theory.WAIST - 0.02, theory.WAIST, theory.WAIST + 0.02]
+    titles = labels(theory.injectivity(around, steps=200)).splitlines()
     assert [title.partition(": ")[2] for title in titles] == [
         "1 hole",
         "the boundary meets itself",
@@ -185,7 +185,7 @@ def test_the_injectivity_radius_is_where_the_holes_part():
 
 
 def test_the_counterexample_crosses_twice_for_half_the_cost():
-    lemma, optimal = labels(schematics.counterexample()).splitlines()
+    lemma, optimal = labels(theory.counterexample()).splitlines()
     assert lemma.startswith("As the lemma counts: 1 cross match, cost ")
     assert optimal.startswith("Optimal: 2 cross matches, cost ")
     first, second = (float(title.split()[-2]) for title in (lemma, optimal))
@@ -193,7 +193,7 @@ def test_the_counterexample_crosses_twice_for_half_the_cost():
 
 
 def test_the_direct_match_of_a_far_island_costs_less_than_the_detour():
-    figure = schematics.endpoints((8, 32), samples=50)
+    figure = theory.endpoints((8, 32), samples=50)
     detour, direct, _ = labels(figure).splitlines()
     assert float(direct.split()[-2]) < float(detour.split()[-2])
     measured = figure.axes[2].containers[0].lines[0].get_ydata()
@@ -201,7 +201,7 @@ def test_the_direct_match_of_a_far_island_costs_less_than_the_detour():
 
 
 def test_the_slopes_of_distances_are_printed_beside_their_rates():
-    figure = rates.matched_distance((8, 16, 32, 64, 128), samples=20)
+    figure = theory.matched_distance((8, 16, 32, 64, 128), samples=20)
     (legend,) = figure.legends
     texts = [text.get_text() for text in legend.get_texts()]
     assert len(texts) == 5
@@ -219,7 +219,7 @@ def test_the_remainder_is_of_third_order(tmp_path):
 
 
 def test_the_share_in_a_row_is_above_the_paper_s_bound_and_below_the_other():
-    figure = rates.cross_fraction((32, 64, 128), points=400, samples=200)
+    figure = theory.cross_fraction((32, 64, 128), points=400, samples=200)
     row = {line.get_label(): line.get_ydata() for line in figure.axes[2].get_lines()}
     (exact,) = (np.array(line) for label, line in row.items() if label.startswith("expected"))
     assert (exact > row["paper's bound"]).all()

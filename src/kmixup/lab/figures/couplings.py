@@ -168,11 +168,11 @@ def steps(cloud: Cloud, *, k: int = 8, lam: float = 0.7, seed: int = 0) -> Figur
     _costs(cost, square, column)
     cost.set_title("2. Squared distances")
     for axes in (pairs, mixed):
+        axes.scatter(*xy(cloud.plane), s=2, color=FAINT, zorder=1)
         lines = list(np.stack([cloud.plane[first], cloud.plane[partner]], 1))
         axes.add_collection(LineCollection(lines, colors=BLACK, linewidths=1.0, zorder=2))
     _sets(pairs, cloud, first, second)
     pairs.set_title("3. Match at the least total")
-    mixed.scatter(*xy(cloud.plane), s=2, color=FAINT, zorder=1)
     ends = lam * cloud.x[first] + (1 - lam) * cloud.x[partner]
     shares = lam * cloud.shares[first] + (1 - lam) * cloud.shares[partner]
     both = np.concatenate([first, partner])

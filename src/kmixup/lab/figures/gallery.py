@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from kmixup.lab.data import ENTRIES, at_hand, load
 from kmixup.lab.data.toy import DRAW as TOYS
-from kmixup.lab.figures import OF_DATA, clouds, convergence, couplings, rates, schematics, surfaces
+from kmixup.lab.figures import OF_DATA, clouds, convergence, couplings, surfaces, theory
 from kmixup.lab.train.config import Flag, Protocol, Trial
 from kmixup.lab.train.defaults import TOY, defaults_for
 from kmixup.matching import Nearest, Optimal, Pairing
@@ -110,7 +110,7 @@ def _over_k(s: Settings, figure: Callable[..., Figure], **quick: Any) -> Figure:
 def _expansion(s: Settings) -> Figure:
     ring = load("one-ring", size=s.pick(128, 40), seed=s.seed)
     samples, steps = s.pick((20_000, 200), (2_000, 20))
-    return rates.remainder(ring.x_train, ring.y_train, samples=samples, steps=steps, seed=s.seed)
+    return theory.remainder(ring.x_train, ring.y_train, samples=samples, steps=steps, seed=s.seed)
 
 
 DRAW: dict[str, Callable[[Settings], Figure]] = {
@@ -119,11 +119,11 @@ DRAW: dict[str, Callable[[Settings], Figure]] = {
     "matching": lambda s: _partners(s, Optimal),
     "nearest": lambda s: _partners(s, Nearest),
     "steps": lambda s: couplings.steps(s.clouds()[-1], seed=s.seed),
-    "injectivity": lambda s: schematics.injectivity(),
+    "injectivity": lambda s: theory.injectivity(),
     "convergence": _convergence,
-    "counterexample": lambda s: schematics.counterexample(),
-    "endpoints": lambda s: _over_k(s, schematics.endpoints, ks=(16, 32), samples=40),
-    "clusters": lambda s: _over_k(s, rates.cross_fraction, ks=(1, 2, 4, 8, 16), samples=20),
-    "distances": lambda s: _over_k(s, rates.matched_distance, ks=(4, 8, 16, 32, 64), samples=5),
+    "counterexample": lambda s: theory.counterexample(),
+    "endpoints": lambda s: _over_k(s, theory.endpoints, ks=(16, 32), samples=40),
+    "clusters": lambda s: _over_k(s, theory.cross_fraction, ks=(1, 2, 4, 8, 16), samples=20),
+    "distances": lambda s: _over_k(s, theory.matched_distance, ks=(4, 8, 16, 32, 64), samples=5),
     "expansion": _expansion,
 }
