@@ -409,7 +409,7 @@ def test_a_method_of_your_own_is_swept(kmixup, here):
     code, out, err = kmixup("sweep", "grid.toml", "--workers", 1, "--quiet")
     assert code == 0, err
     assert "2 trials, 2 of them run now" in out
-    assert f"{name} k=2" in out
+    assert f'"{name}"' in (here / "out/grid/rows.jsonl").read_text()
 
 
 def test_the_example_of_your_own_data_network_and_method_runs(kmixup, here, monkeypatch):
