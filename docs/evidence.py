@@ -295,7 +295,7 @@ def main() -> None:
             path, figure, description = IMAGES / f"{name}.svg", draw(shown), json.dumps(shown)
         else:
             with TemporaryDirectory() as folder:
-                figure = gallery.DRAW[name](gallery.Settings(folder=Path(folder)))
+                figure = gallery.DRAW[name](gallery.Settings(Path(folder)))
             path, description = IMAGES / f"figure-{name}.svg", str(figure.get_label())
         replace_content(path, themed(figure, name, description))
         print(path.relative_to(ROOT))

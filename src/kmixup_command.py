@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ COMMANDS = {
     "data": ("list", "list, describe and download data sets"),
     "bench": ("cost", "measure what mixing costs on this machine"),
 }
+
+MODULES = {"evaluate": "predict", "repair": "sweep"}  # others are in modules of their name
 
 # optional dependencies: modules of each extra
 EXTRAS = {
@@ -57,23 +59,20 @@ def main() -> NoReturn:
     warnings.showwarning = lambda message, *where, **more: _print_error(str(message))
     before = signal.signal(signal.SIGINT, _leave_at_once)
     try:
-        code = _run(sys.argv[1:], ready=lambda: signal.signal(signal.SIGINT, before))
+        words = sys.argv[1:]
+        command, bound, _ = make_app().parse_args(words, print_error=False, exit_on_error=False)
+        signal.signal(signal.SIGINT, before)  # the module of the subcommand is imported
+        code = command(*bound.args, **bound.kwargs) or 0
         sys.stdout.flush()
     except KeyboardInterrupt:
-        _leave("stopped", INTERRUPTED)
+        _print_error("stopped")
+        code = INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe has left, e.g. `kmixup data list | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(FAILED)
-    except ImportError as error:
-        _leave_without_extra(error)
-    except (MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and not any(w in str(error) for w in OUT_OF_MEMORY):
-            raise
-        _leave(
-            "this machine has too little memory for that: use fewer samples (--limit), smaller "
-            "batches or a smaller network",
-            FAILED,
-        )
+        code = FAILED
+    except Exception as error:
+        message, code = _explain(error)
+        _print_error(message)
     finally:
         signal.signal(signal.SIGINT, before)
     sys.exit(code)
@@ -103,7 +102,7 @@ def make_app() -> App:
     for flag in ("--help", "--version"):
         app[flag].group = "Options"
     for name in COMMANDS:  # hidden, because a list of commands would import them all
-        app.command(f"kmixup.lab.commands.{name}:{name}", name=name, show=False)
+        app.command(f"kmixup.lab.commands.{MODULES.get(name, name)}:{name}", name=name, show=False)
     return app
 
 
@@ -122,38 +121,46 @@ def _check_whole_numbers(
 
 def _leaves(hint: Any) -> set[Any]:
     """Return the types that a type hint is made of."""
-    parts = getattr(hint, "__args__", ())
-    return {hint}.union(*map(_leaves, parts))
+    return {hint}.union(*map(_leaves, getattr(hint, "__args__", ())))
 
 
-def _run(words: Sequence[str], ready: Callable[[], object]) -> int:
-    """Parse and run; `ready` is called when the subcommand's module is imported."""
+def _explain(error: Exception) -> tuple[str, int]:
+    """Return the message for a user's mistake, and the exit code; raise on what is a bug."""
+    if isinstance(error, ImportError):
+        return _missing_extra(error), BAD_INPUT
+    lacking = isinstance(error, RuntimeError) and any(w in str(error) for w in OUT_OF_MEMORY)
+    if lacking or isinstance(error, MemoryError):
+        return (
+            "this machine has too little memory for that: use fewer samples (--limit), smaller "
+            "batches or a smaller network",
+            FAILED,
+        )
     from cyclopts import CycloptsError
 
-    app = make_app()
-    try:
-        command, bound, _ = app.parse_args(words, print_error=False, exit_on_error=False)
-        ready()
-        return command(*bound.args, **bound.kwargs) or 0
-    except CycloptsError as error:
-        _leave(_sentence(error))
-    except (ImportError, BrokenPipeError):
-        raise
-    except Exception as error:
-        from kmixup.lab.checks import SettingError
-        from kmixup.lab.train.setup import DivergedError
+    if isinstance(error, CycloptsError):
+        return _sentence(error), BAD_INPUT
+    from kmixup.lab.checks import SettingError
+    from kmixup.lab.train.setup import DivergedError
 
-        if isinstance(error, SettingError):
-            _leave(error.as_option(_options(app, words)))
-        if isinstance(error, (ValueError, OSError, DivergedError)):
-            _leave(str(error))
-        raise
+    if isinstance(error, SettingError):
+        _, apps, _ = make_app().parse_commands(sys.argv[1:])
+        arguments = apps[-1].assemble_argument_collection()
+        names = {name for argument in arguments for name in argument.names}
+        return error.as_option(names), BAD_INPUT
+    if isinstance(error, (ValueError, OSError, DivergedError)):
+        return str(error), BAD_INPUT
+    raise error
 
 
-def _options(app: App, words: Sequence[str]) -> set[str]:
-    """Return the names of all options of the subcommand."""
-    _, apps, _ = app.parse_commands(words)
-    return {name for argument in apps[-1].assemble_argument_collection() for name in argument.names}
+def _missing_extra(error: ImportError) -> str:
+    """Name the extra that has a missing module; other modules keep their traceback."""
+    missing = error.__cause__ if isinstance(error.__cause__, ImportError) else error
+    for extra, modules in EXTRAS.items():
+        if missing.name and missing.name.partition(".")[0] in modules:
+            return (
+                f'this needs {missing.name}, which is not installed: pip install "kmixup[{extra}]"'
+            )
+    raise missing
 
 
 def _sentence(error: CycloptsError) -> str:
@@ -161,61 +168,38 @@ def _sentence(error: CycloptsError) -> str:
     from difflib import get_close_matches
     from typing import Literal, get_args, get_origin
 
-    from cyclopts import (
-        CoercionError,
-        MissingArgumentError,
-        UnknownCommandError,
-        UnknownOptionError,
-        UnusedCliTokensError,
-    )
+    import cyclopts
 
     def hint(word: str, known: Sequence[str], otherwise: str = "") -> str:
         close = get_close_matches(word, known, n=1, cutoff=0.7)
         return f": did you mean {close[0]}?" if close else otherwise
 
     see = f": see {' '.join(['kmixup', *(error.command_chain or ())])} --help"
-    if isinstance(error, UnknownCommandError):
+    if isinstance(error, cyclopts.UnknownCommandError):
         word = (error.unused_tokens or [""])[0]
         known = [name for name in error.app or () if not name.startswith("-")]
         return f"there is no command {word!r}" + hint(word, known, f": use {', '.join(known)}")
-    if isinstance(error, UnknownOptionError):
+    if isinstance(error, cyclopts.UnknownOptionError):
         word = error.token.keyword or error.token.value
         known = [name for argument in error.argument_collection for name in argument.names]
         return f"there is no option {word}" + hint(word, known, see)
-    if isinstance(error, UnusedCliTokensError):
+    if isinstance(error, cyclopts.UnusedCliTokensError):
         return f"there is no argument for {(error.unused_tokens or [''])[0]!r}{see}"
-    if isinstance(error, MissingArgumentError) and error.argument is not None:
+    if isinstance(error, cyclopts.MissingArgumentError) and error.argument is not None:
         if error.keyword is not None or error.argument.index is None:
             return f"{error.argument.name} needs a value{see}"
         return f"{error.argument.name.lstrip('-').upper()} is missing{see}"
-    if isinstance(error, CoercionError) and error.token is not None:
+    if isinstance(error, cyclopts.CoercionError) and error.token is not None:
         option, value = error.token.keyword or "the argument", error.token.value
         if problem := getattr(error.__cause__, "problem", None):  # a SettingError of a converter
             return f"{option} {problem}"
         if get_origin(error.target_type) is Literal:
             known = [str(choice) for choice in get_args(error.target_type)]
-            rule, close = f"one of {', '.join(known)}", hint(value, known)
-        else:
-            kinds: dict[Any, str] = {int: "a whole number", float: "a number"}
-            rule, close = kinds.get(error.target_type, f"a {error.target_type}"), ""
-        return f"{option} must be {rule}, got {value!r}{close}"
+            return f"{option} must be one of {', '.join(known)}, got {value!r}{hint(value, known)}"
+        kinds: dict[Any, str] = {int: "a whole number", float: "a number"}
+        rule = kinds.get(error.target_type, f"a {error.target_type}")
+        return f"{option} must be {rule}, got {value!r}"
     return str(error).rstrip(".")
-
-
-def _leave_without_extra(error: ImportError) -> NoReturn:
-    """Name the extra that has a missing module; other modules keep their traceback."""
-    missing = error.__cause__ if isinstance(error.__cause__, ImportError) else error
-    for extra, modules in EXTRAS.items():
-        if missing.name and missing.name.partition(".")[0] in modules:
-            _leave(
-                f'this needs {missing.name}, which is not installed: pip install "kmixup[{extra}]"'
-            )
-    raise missing
-
-
-def _leave(sentence: str, code: int = BAD_INPUT) -> NoReturn:
-    _print_error(sentence)
-    sys.exit(code)
 
 
 def _print_error(sentence: str) -> None:

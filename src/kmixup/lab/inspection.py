@@ -64,15 +64,26 @@ def inspect_data(
 ) -> DataInspection:
     """Inspect the training part of a data set; the arguments are those of `kmixup.inspect`.
 
-    Partners are drawn as `kmixup train` does with this `pairing`. It inspects the samples that
-    `kmixup.inspect` would draw from all of them with a generator of this seed; only these are
-    turned into floats.
+    Partners are drawn as `kmixup train` does with this `pairing`. The samples are those that
+    `kmixup.inspect` would draw with a generator of this seed; only these are turned into floats.
     """
     regression = data.task == "regression"
     if regression:
-        data = in_thirds(data)
-    _check(data)
-    n, generator = len(data.x_train), torch.Generator().manual_seed(seed)
+        bounds = data.y_train.quantile(torch.tensor([1 / 3, 2 / 3]))
+        thirds = [torch.bucketize(y, bounds) for y in (data.y_train, data.y_test)]
+        data = replace(data, y_train=thirds[0], y_test=thirds[1], classes=THIRDS)
+    n, classes = len(data.x_train), len(data.y_train.unique())
+    if n < FEWEST:
+        raise ValueError(
+            f"{data.name} must have at least {FEWEST} training samples to be inspected, has {n} "
+            "once those for testing are set aside: use more rows"
+        )
+    if 2 * classes > n:
+        raise ValueError(
+            f"{data.name} must have classes that occur more than once, has {classes:,} in "
+            f"{n:,} samples: name a target that holds classes"
+        )
+    generator = torch.Generator().manual_seed(seed)
     some = draw(n, math.prod(data.shape), size=max(size, FEWEST), generator=generator)
     drawn = torch.arange(n) if some is None else some
     points = data.normalise(data.x_train[drawn]).flatten(1)
@@ -87,24 +98,3 @@ def inspect_data(
     )  # fmt: skip
     whole = replace(inspection, samples=n)
     return DataInspection(data, drawn, points, whole, seed, pairing, regression)
-
-
-def in_thirds(data: Dataset) -> Dataset:
-    """A regression with classes: the lowest, the middle and the highest third of its targets."""
-    bounds = data.y_train.quantile(torch.tensor([1 / 3, 2 / 3]))
-    thirds = [torch.bucketize(y, bounds) for y in (data.y_train, data.y_test)]
-    return replace(data, y_train=thirds[0], y_test=thirds[1], classes=THIRDS)
-
-
-def _check(data: Dataset) -> None:
-    n, classes = len(data.x_train), len(data.y_train.unique())
-    if n < FEWEST:
-        raise ValueError(
-            f"{data.name} must have at least {FEWEST} training samples to be inspected, has {n} "
-            "once those for testing are set aside: use more rows"
-        )
-    if 2 * classes > n:
-        raise ValueError(
-            f"{data.name} must have classes that occur more than once, has {classes:,} in "
-            f"{n:,} samples: name a target that holds classes"
-        )

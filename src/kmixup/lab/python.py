@@ -49,15 +49,12 @@ def fit(
 ) -> Model:
     """Train a network on your own data, with a third of the samples to test it on.
 
-    Returns a `Model`, which predicts for new samples and has the record of the test.
-
     Args:
         data: inputs `(n, ...)` as an array or a tensor, with their targets `y`; a data frame; a
             data set of torch or of the lab; a name from `kmixup data list`; or the path of a
             table, an `.npz` or a folder.
         y: classes or numbers `(n,)`, where `data` are inputs only.
-        method: mixing method, such as "kmixup", "mixup", "cutmix", or "erm" for training without
-            mixup; `kmixup train --help` lists all.
+        method: mixing method, such as "kmixup", "cutmix" or "erm"; `kmixup train --help` lists all.
         k: number of samples in a block.
         alpha: parameter of lam's distribution; 0 mixes nothing.
         model: a name or `package.module:name`; by default one for the shape of the data.
@@ -71,16 +68,18 @@ def fit(
             method, or `target`, `drop`, `task`, `scaling`, `test_size` and `class_weights` of the
             data.
 
+    Returns:
+        A model that predicts new samples and has the record of the test.
+
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(90, 4))
     >>> model = fit(x, x[:, 0] > 0, k=4, protocol={"epochs": 2, "batch_size": 32})
     >>> model.predict_proba(x[:3]).shape
     (3, 2)
     """
-    names = {field.name for field in fields(Method)}
-    of_method = {key: value for key, value in settings.items() if key in names}
-    of_data = {key: value for key, value in settings.items() if key not in of_method}
-    reading = TrialData(**known_settings(TrialData, of_data))
+    names = {field.name for field in fields(Method)} & set(settings)
+    of_method = {name: settings.pop(name) for name in names}
+    reading = TrialData(**known_settings(TrialData, settings))
     named = isinstance(data, str | os.PathLike)
     name = os.fspath(data) if named else getattr(data, "name", "arrays")
     trial = Trial(name, "", Method(method, k, alpha, **of_method), seed=seed, **vars(reading))
@@ -89,8 +88,8 @@ def fit(
     elif isinstance(data, Dataset):
         loaded = data
     else:
-        given = {key: value for key, value in of_data.items() if key != "class_weights"}
-        loaded = from_memory(data, y, seed=seed, **given)
+        settings.pop("class_weights", None)
+        loaded = from_memory(data, y, seed=seed, **settings)
     usual = defaults_for(name, loaded)
     changes = known_settings(Protocol, protocol or {}, "protocol.")
     trial = replace(trial, model=model or usual.model, protocol=replace(usual.protocol, **changes))
@@ -112,23 +111,21 @@ def tune_data(
     device: str = "auto",
     **settings: Any,
 ) -> Tuned:
-    """Search k and alpha for data of one's own, then test what won, as `kmixup tune` does.
-
-    Returns a `Tuned`: the searches of k-mixup and of mixup, and the test of their winners and ERM.
+    """Search k and alpha for your own data, then test the winner, as `kmixup tune` does.
 
     Args:
         data, y: as in `fit`.
-        out: folder for the rows of all trials, where a search that was stopped goes on; arrays
-            are stored there too. Without it all trials run in this process.
+        out: folder for the rows of all trials, where an interrupted search resumes; arrays are
+            stored there too. Without it all trials run in this process.
         budget: the most trials, e.g. 60, or minutes, e.g. "30m".
-        workers: processes, with `out` alone; a program that uses them must start under
+        workers: number of processes, only with `out`; a program that uses them must start under
             `if __name__ == "__main__":`.
         device: "auto", "cpu", "cuda" or "mps".
-        settings: `strategy`, `k`, `alpha`, `alpha_rule` and `trials` as in `tune`; `model`,
-            `protocol`, `scaling`, `target`, `drop`, `task` and `class_weights` as in `fit`;
-            `validation`, the share of the training samples that every trial holds out;
-            `tests`, the seeds of the final test; `seed`, of the split and the first trial;
-            `limit`, `size` and `resize` as the options of `kmixup tune`.
+        settings: options of `kmixup tune` by name, such as `strategy`, `k`, `alpha`, `trials`,
+            `validation`, `tests`, `target` and `class_weights`; `protocol` as in `fit`.
+
+    Returns:
+        The searches of k-mixup and of mixup, and the test of their winners and ERM.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(60, 4))
@@ -141,10 +138,8 @@ def tune_data(
         raise ValueError(f"workers need a folder for their rows, got workers={workers}: pass out=…")
     with ExitStack() as stack:
         folder = Path(out or stack.enter_context(TemporaryDirectory())).expanduser()
-        name = os.fspath(data) if isinstance(data, str | os.PathLike) else None
-        if name is None:
-            name = str(write_samples(data, y, folder))
-        plan = make_plan(name, **settings)
+        named = isinstance(data, str | os.PathLike)
+        plan = make_plan(os.fspath(data if named else write_samples(data, y, folder)), **settings)
         local = Local() if workers is None else Local(workers)
         engine = stack.enter_context(local.kept())
 

@@ -36,18 +36,20 @@ def lines(text):
     return readings
 
 
+def inspected(name, *, seed=0, **settings):
+    """What the library says about the training part of a data set."""
+    data, generator = load(name, seed=seed), torch.Generator().manual_seed(seed)
+    x = data.normalise(data.x_train)
+    return library.inspect(x, data.y_train, disjoint=False, generator=generator, **settings)
+
+
 # what is printed
 
 
 def test_the_answer_is_printed_with_every_reading(kmixup, here):
     code, out, err = kmixup("inspect", "iris", "--largest-k", 16, "--no-page")
     assert (code, err) == (0, "")
-    data = load("iris")
-    inspection = library.inspect(
-        data.normalise(data.x_train), data.y_train, largest_k=16, disjoint=False,
-        generator=torch.Generator().manual_seed(0),
-    )  # fmt: skip
-    printed = lines(out)
+    inspection, printed = inspected("iris", largest_k=16), lines(out)
     assert list(printed) == [1, 2, 4, 8, 16]
     for k, cells in printed.items():
         assert float(cells[0]) == pytest.approx(100 * inspection.at(k).ratio.value, abs=0.06)
@@ -65,11 +67,7 @@ def test_a_sample_of_many_rows_is_called_one_and_is_that_of_the_library(kmixup, 
     _, out, _ = kmixup(*words, "--seed", 3)
     assert out.startswith("own.csv: 2,000 training samples of 2 numbers in 2 classes (")
     assert "a random 150 of them inspected" in " ".join(out.split())
-    data = load("own.csv", seed=3)
-    inspection = library.inspect(
-        data.normalise(data.x_train), data.y_train, size=150, largest_k=4, disjoint=False,
-        generator=torch.Generator().manual_seed(3),
-    )  # fmt: skip
+    inspection = inspected("own.csv", seed=3, size=150, largest_k=4)
     assert lines(out)[4][0] == f"{100 * inspection.at(4).ratio.value:.1f}"
 
 
@@ -88,10 +86,10 @@ def test_alpha_is_that_of_calibrate_for_the_same_pairing(kmixup, here):
     found = {}
     for pairing, source in (("loaders", "a second loader"), ("batch", "the same batch")):
         words = ("wine.csv", "--pairing", pairing, "--alpha", 0.2)
-        _, inspected, _ = kmixup("inspect", *words, "--largest-k", 16, "--no-page")
-        assert f"partners from {source}" in " ".join(inspected.split())
+        _, printed, _ = kmixup("inspect", *words, "--largest-k", 16, "--no-page")
+        assert f"partners from {source}" in " ".join(printed.split())
         _, calibrated, _ = kmixup("calibrate", *words, "--k", 16)
-        percent, _, error, alpha, *_ = lines(inspected)[16]
+        percent, _, error, alpha, *_ = lines(printed)[16]
         _, expected, _, share, _, its_error = (
             calibrated.splitlines()[-1].replace("|", "").split()[:6]
         )
@@ -179,12 +177,8 @@ def test_images_are_shown_as_images(kmixup, here):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        (two_clusters(3), "own.csv must have at least 4 training samples to be inspected, has 2"),
         (two_clusters(4), "own.csv must have at least 4 training samples to be inspected, has 2"),
-        (
-            ["1,2,x", "1,2,y"] * 10,
-            "own.csv must have samples that differ, the 13 that were",
-        ),
+        (["1,2,x", "1,2,y"] * 10, "own.csv must have samples that differ, the 13 that were"),
         ([f"{i},0,c{i}" for i in range(30)], "needs a class of two samples or more to be split"),
         (["1,x"], "own.csv must have 3 values in a row, row 1 has 2"),
     ],

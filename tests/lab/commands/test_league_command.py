@@ -3,23 +3,15 @@
 import re
 
 import pytest
-from sweeping import Fake, Inline, done_row, failed_row
+from sweeping import Fake, done_row, failed_row
 
-from kmixup.lab.experiments import engines as command
 from kmixup.lab.experiments.rows import Store, read
 
 SMALLEST = ["--settings", "2", "--trials", "3", "--epochs", "1"]
 FEW = ["--methods", "erm,mixup,kmixup"]
 
 
-@pytest.fixture(autouse=True)
-def _here(monkeypatch):
-    monkeypatch.setattr(command, "Local", lambda *workers: Inline())
-
-
-def engine(monkeypatch, fake):
-    monkeypatch.setattr(command, "Local", lambda *workers: fake)
-    return fake
+pytestmark = pytest.mark.usefixtures("engine")
 
 
 @pytest.mark.slow
@@ -43,10 +35,13 @@ def test_a_tiny_league_of_all_methods_ends_with_a_page_and_is_not_run_twice(kmix
     assert "kmixup league iris cancer --settings 2" in (here / "out/league/league.html").read_text()
 
 
-def test_what_has_ended_so_far_is_reported_without_any_training(kmixup, here, monkeypatch):
+def test_what_has_ended_so_far_is_reported_without_any_training(kmixup, here, engine):
     words = [*FEW, *SMALLEST]
-    engine(monkeypatch, Fake())
+    engine(Fake())
     kmixup("league", "iris", *words, "--quiet")
+    code, _, err = kmixup("league", "cancer", *words, "--so-far")
+    assert code == 2
+    assert "--out must hold rows of these trials, out/league has none: run them without" in err
     rows = (here / "out/league/rows.jsonl").read_bytes()
     with Store(here / "out/league"):  # as if another process were at it
         code, out, err = kmixup("league", "iris", "cancer", *words, "--so-far")
@@ -59,38 +54,13 @@ def test_what_has_ended_so_far_is_reported_without_any_training(kmixup, here, mo
     assert f"```\n{' '.join(['kmixup league iris cancer', *words])}\n```" in report
 
 
-def test_without_any_row_there_is_nothing_to_report_so_far(kmixup, monkeypatch):
-    engine(monkeypatch, Fake())
-    kmixup("league", "iris", *FEW, *SMALLEST, "--quiet")
-    code, _, err = kmixup("league", "cancer", *FEW, *SMALLEST, "--so-far")
-    assert code == 2
-    assert "--out must hold rows of these trials, out/league has none: run them without" in err
-
-
-def test_a_dry_run_prints_methods_and_an_estimate_and_writes_nothing(kmixup, here):
-    code, out, err = kmixup("league", "iris", *FEW, "--epochs", 1, "--trials", 2, "--dry-run")
-    assert (code, err) == (0, "")
-    total, time, *lines = out.splitlines()
-    assert total == "up to 30 networks on 1 data set"
-    assert re.fullmatch(
-        r"about [\d.]+ (s|min) on 1 worker \(from a few steps on this machine\)", time
-    )
-    assert lines == [
-        "iris  mlp-iris  2 trials: 24 networks to tune, up to 6 networks to test",
-        "  ERM: 1 setting",
-        "  mixup: 6 settings",
-        "  k-mixup: 6 settings",
-    ]
-    assert not (here / "out").exists()
-
-
-def test_failed_trials_are_counted_and_the_rest_is_shown(kmixup, here, monkeypatch):
+def test_failed_trials_are_counted_and_the_rest_is_shown(kmixup, here, engine):
     class Failing(Fake):
         def row(self, trial):
             fails = trial.method.name == "kmixup" and trial.validation is not None
             return failed_row(trial) if fails else done_row(trial, 0.1 + trial.seed / 100)
 
-    engine(monkeypatch, Failing())
+    engine(Failing())
     code, out, err = kmixup("league", "iris", *FEW, *SMALLEST, "--quiet")
     assert code == 1
     assert "k-mixup is not ranked: incomplete on iris (0 of 3 trials)." in out

@@ -65,9 +65,12 @@ def test_what_cannot_be_predicted_is_said_in_a_sentence(kmixup, here):
 @pytest.mark.slow
 def test_labelled_samples_are_evaluated(kmixup, here, run):
     mixed(here / "new.csv", rows=40, seed=1)
+    labelled = pd.read_csv(here / "new.csv").assign(shoe=9)
+    labelled.to_csv(here / "new.csv", index=False)
     code, out, err = kmixup("evaluate", "run", "new.csv")
     assert code == 0, err
-    truth = pd.read_csv(here / "new.csv")["churn"]
+    assert "new.csv has columns that the network ignores: shoe\n" in err  # not the target
+    truth = labelled["churn"]
     predicted = kmixup_predictions(run, here / "new.csv")
     matrix = confusion_matrix(truth, predicted, labels=["leaves", "stays"])
     assert f"error {float((truth != predicted).mean()):.4g}\n" in out

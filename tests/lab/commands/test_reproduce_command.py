@@ -5,21 +5,13 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 import pytest
-from sweeping import Inline
 
 from kmixup.lab.commands import execution
-from kmixup.lab.experiments import engines as command
 from kmixup.lab.experiments.rows import read
 from kmixup.lab.paper.presets import PRESETS
 
 ROOT = Path(__file__).parents[3]
 SHRUNK = ["--trials", 2, "--epochs", 2, "--k", 1, "--k", 16, "--alpha", 1, "--alpha-rule", "same"]
-
-
-@pytest.fixture
-def inline(monkeypatch):
-    """Units run in this process."""
-    monkeypatch.setattr(command, "Local", lambda *workers: Inline())
 
 
 def test_the_help_lists_every_experiment_with_the_number_of_its_networks(kmixup, monkeypatch):
@@ -36,7 +28,7 @@ def test_a_quick_run_has_as_many_trials_as_a_verdict_needs():
 
 
 @pytest.mark.slow
-def test_an_experiment_ends_with_tables_a_verdict_and_its_page(kmixup, here, inline):
+def test_an_experiment_ends_with_tables_a_verdict_and_its_page(kmixup, here, engine):
     code, out, err = kmixup("reproduce", "toy", *SHRUNK)
     assert code == 0
     assert out.startswith(PRESETS["toy"].claim)
@@ -58,7 +50,7 @@ def test_an_experiment_ends_with_tables_a_verdict_and_its_page(kmixup, here, inl
     assert (here / "out/toy/report.html").read_text() == page
 
 
-def test_one_data_set_of_an_experiment(kmixup, here, inline):
+def test_one_data_set_of_an_experiment(kmixup, here, engine):
     code, out, _ = kmixup("reproduce", "uci", "--data", "iris", *SHRUNK)
     assert code == 0
     assert re.search(r"^Iris$", out, re.M)
@@ -89,7 +81,7 @@ def test_mistakes_are_one_sentence_and_exit_with_2(kmixup, here, words, message)
     assert not list(here.glob("out/*/*.html"))
 
 
-def test_rows_that_are_there_need_no_data(kmixup, here, inline, monkeypatch):
+def test_rows_that_are_there_need_no_data(kmixup, here, engine, monkeypatch):
     words = ("reproduce", "uci", "--data", "iris", *SHRUNK)
     assert kmixup(*words)[0] == 0
     monkeypatch.setattr(execution, "at_hand", lambda *name, **limit: False)

@@ -3,18 +3,15 @@
 import re
 
 import pytest
-from sweeping import Fake, Inline, done_row, failed_row
+from sweeping import Fake, done_row, failed_row
 
-from kmixup.lab.experiments import engines as command
 from kmixup.lab.experiments.rows import read
 
 OPTIONS = "--strategy simple --k 1 --k 4 --trials 2 --tests 2 --epochs 2"
 WORDS = ["iris", *OPTIONS.split()]
 
 
-@pytest.fixture(autouse=True)
-def _here(monkeypatch):
-    monkeypatch.setattr(command, "Local", lambda *workers: Inline())
+pytestmark = pytest.mark.usefixtures("engine")
 
 
 @pytest.mark.slow
@@ -53,26 +50,6 @@ def test_your_own_table_is_searched(kmixup, here):
     assert kmixup(*line.split(), "--out", "run")[0] == 0  # what is printed works
 
 
-def test_a_dry_run_prints_the_stages_and_an_estimate_and_writes_nothing(kmixup, here):
-    words = "iris --k 1 --k 2 --k 4 --budget 29 --tests 3 --epochs 2 --dry-run"
-    code, out, err = kmixup("tune", *words.split())
-    assert (code, err) == (0, "")
-    total, time, *lines = out.splitlines()
-    assert total == "about 44 trials, depending on the search"
-    assert re.fullmatch(
-        r"about [\d.]+ (s|min) on 1 worker \(from a few steps on this machine\)", time
-    )
-    assert lines == [
-        "iris  mlp-iris  two-step",
-        "  alpha of mixup: 5 settings × 5 of 5 seeds",
-        "  k at that xi: 2 settings × 2 of 5 seeds",
-        "  mixup: as many trials, 29, some of which may be the same",
-        "  ERM: 2 seeds",
-        "  test: 3 methods × 3 seeds",
-    ]
-    assert not (here / "out").exists()
-
-
 def test_a_dry_run_with_a_budget_of_minutes_measures_first(kmixup, here):
     words = "iris --strategy simple --k 1 --k 2 --budget 60m --epochs 2 --dry-run"
     code, out, _ = kmixup("tune", *words.split())
@@ -91,9 +68,8 @@ class Failing(Fake):
         return failed_row(trial) if self.fails(trial) else done_row(trial, seconds=1.0, alpha=1.0)
 
 
-def test_failed_trials_are_counted_and_the_rest_is_shown(kmixup, here, monkeypatch):
-    engine = Failing(lambda trial: trial.method.k == 4 and trial.validation is not None)
-    monkeypatch.setattr(command, "Local", lambda *workers: engine)
+def test_failed_trials_are_counted_and_the_rest_is_shown(kmixup, here, engine):
+    engine(Failing(lambda trial: trial.method.k == 4 and trial.validation is not None))
     code, out, err = kmixup("tune", *WORDS, "--quiet")
     assert code == 1
     assert "2 trials failed, the same command tries them again:\n  2 × ValueError: no\n" in err
@@ -103,8 +79,8 @@ def test_failed_trials_are_counted_and_the_rest_is_shown(kmixup, here, monkeypat
     assert "kmixup k=4 alpha=1, seed 0: ValueError: no" in text
 
 
-def test_a_search_that_fails_altogether_has_no_page(kmixup, here, monkeypatch):
-    monkeypatch.setattr(command, "Local", lambda *workers: Failing(lambda trial: True))
+def test_a_search_that_fails_altogether_has_no_page(kmixup, here, engine):
+    engine(Failing(lambda trial: True))
     code, out, err = kmixup("tune", *WORDS, "--quiet")
     assert code == 1
     assert out == "4 trials, 4 of them run now: out/tune-iris-simple\n"

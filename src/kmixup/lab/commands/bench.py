@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cyclopts import App
 
-from kmixup.lab.commands.options import DataName, ModelName, import_from_here, typed
+from kmixup.lab.commands import options
 from kmixup.lab.files import check_folder
 
 bench = App(name="bench", help="Measure what mixing costs.")
@@ -14,9 +14,9 @@ bench = App(name="bench", help="Measure what mixing costs.")
 
 @bench.command
 def cost(
-    data: DataName = "mnist",
+    data: options.DataName = "mnist",
     *,
-    model: ModelName = None,
+    model: options.ModelName = None,
     batch_size: int = 128,
     steps: int = 20,
     seconds: float = 60,
@@ -45,26 +45,17 @@ def cost(
         seconds: Time to spend on the methods, three turns at least.
         out: Folder for cost.md and cost.json.
     """
-    from rich.console import Console
-    from rich.text import Text
-
     from kmixup.lab.bench.cost import measure
     from kmixup.lab.bench.cost_report import cost_document, write
-    from kmixup.lab.report.render_text import show
 
-    import_from_here(data, model)
+    options.import_from_here(data, model)
     if out is not None:
         check_folder(out)
-    with Console(stderr=True).status("loading") as status:
+    with options.spinner("loading") as say:
         measured = measure(
-            data,
-            model=model,
-            batch_size=batch_size,
-            steps=steps,
-            seconds=seconds,
-            say=lambda words: status.update(Text(words)),
+            data, model=model, batch_size=batch_size, steps=steps, seconds=seconds, say=say
         )
-    show(cost_document(measured, typed()), Console())
+    options.print_document(cost_document(measured, options.typed()))
     if out is not None:
-        for path in write(measured, out, typed()):
+        for path in write(measured, out, options.typed()):
             print(f"written: {path}")

@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 import torch
 from cyclopts import Parameter
 
-from kmixup.calibration import Calibration
 from kmixup.calibration import calibrate as find
 from kmixup.lab.checks import check_whole
 from kmixup.lab.commands.options import DataName, import_from_here, spinner
@@ -74,12 +73,11 @@ def calibrate(
         f"mixup with alpha = {alpha:g} has xi = {calibrations[0].target_xi:.4g}"
     )
     header = ["k", "alpha", "xi", "squared distance, as a share of random pairs'"]
-    print(TextTable(header, [_line(calibration) for calibration in calibrations]).aligned())
+    rows = []
+    for found in calibrations:
+        ratio = found.matched / found.square_distance_1
+        share = f"{ratio.value:.3f} ± {ratio.error:.3f}"
+        rows.append([str(found.k), f"{found.alpha:.3g}", f"{found.xi:.4g}", share])
+    print(TextTable(header, rows).aligned())
     if unreached := [str(missed.k) for missed in calibrations if not missed.reachable]:
         print(f"no alpha perturbs as much at k = {', '.join(unreached)}: this is the cap")
-
-
-def _line(calibration: Calibration) -> list[str]:
-    ratio = calibration.matched / calibration.square_distance_1
-    share = f"{ratio.value:.3f} ± {ratio.error:.3f}"
-    return [str(calibration.k), f"{calibration.alpha:.3g}", f"{calibration.xi:.4g}", share]

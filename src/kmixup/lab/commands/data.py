@@ -21,9 +21,8 @@ def list_data() -> None:
     header = ("NAME", "KIND", "TRAIN", "TEST", "CLASSES", "SHAPE", "AT HAND")
     rows = []
     for name, entry in ENTRIES.items():
-        shape = "×".join(map(str, entry.shape))
         counts = (f"{entry.train:,}", f"{entry.test:,}", f"{entry.classes}")
-        rows.append((name, entry.kind, *counts, shape, _presence(name)))
+        rows.append((name, entry.kind, *counts, _shape(entry), _presence(name)))
     print(TextTable(header, rows).plain())
 
 
@@ -32,16 +31,16 @@ def info(name: Name, /) -> None:
     """Describe a data set: source, size, checksums and licence."""
     at_hand(name)  # raises on an unknown name
     entry = ENTRIES[name]
-    shape = "×".join(map(str, entry.shape))
     print(f"{entry.title} ({name})")
     print(f"  samples  {entry.train:,} to train, {entry.test:,} to test")
-    print(f"  inputs   {shape} ({entry.kind}), {entry.classes} classes")
+    print(f"  inputs   {_shape(entry)} ({entry.kind}), {entry.classes} classes")
     print(f"  scaling  {_scalings(entry)}")
     print(f"  licence  {entry.licence}")
     print(f"  source   {entry.source}")
     print(f"  at hand  {_presence(name)}")
     for remote in entry.remotes:
-        print(f"  file     {remote.url} ({_bytes(remote.size)})")
+        size, unit = (1e6, "MB") if remote.size >= 1e6 else (1e3, "kB")
+        print(f"  file     {remote.url} ({remote.size / size:,.1f} {unit})")
         print(f"           SHA-256 {remote.sha256}, {remote.published}")
 
 
@@ -55,18 +54,14 @@ def fetch(name: Name, /, *, into: Path | None = None) -> None:
     print(f"{name} is in {fetch_dataset(name, into=into)}")
 
 
+def _shape(entry: Entry) -> str:
+    return "×".join(map(str, entry.shape))
+
+
 def _presence(name: str) -> str:
     if at_hand(name):
         return "yes"
     return "a part (use --limit)" if at_hand(name, limit=1) else "no"
-
-
-def _bytes(size: int) -> str:
-    """
-    >>> _bytes(9_912_422), _bytes(4_542)
-    ('9.9 MB', '4.5 kB')
-    """
-    return f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.1f} kB"
 
 
 def _scalings(entry: Entry) -> str:

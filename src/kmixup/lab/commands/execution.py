@@ -9,23 +9,19 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from kmixup.lab.checks import SettingError
-from kmixup.lab.commands.options import print_status, spinner, typed
+from kmixup.lab.commands.options import print_document, print_status, spinner, typed
 from kmixup.lab.data import ENTRIES, at_hand, load
 from kmixup.lab.experiments import engines
 from kmixup.lab.experiments.driver import SweepOutcome, Watch, sweep
 from kmixup.lab.experiments.engines import Engine
 from kmixup.lab.experiments.rows import Row, read
 from kmixup.lab.formatting import count, duration
-from kmixup.lab.report.render_text import show
 from kmixup.lab.train.config import Execution, Protocol, Trial
 from kmixup_command import FAILED, INTERRUPTED
 
 if TYPE_CHECKING:
     from kmixup.lab.paper.tables import PaperTable
-    from kmixup.lab.report.document import Document
 
 STARTUP = 5.0  # seconds for a worker to import torch and to start
 SHOWN = 20  # cells that a dry run lists
@@ -38,74 +34,68 @@ def make_engine(execution: Execution) -> Engine:
     return engines.Local() if execution.workers is None else engines.Local(execution.workers)
 
 
-def run_trials(
-    trials: Sequence[Trial],
-    folder: Path,
-    execution: Execution,
-    *,
-    engine: Engine | None = None,
-    news: Callable[[Sequence[Row]], str] | None = None,
-) -> SweepOutcome:
-    """Run the trials that have no row yet; on Ctrl-C print how to resume and exit.
+class TrialRunner:
+    """Run the trials that have no row yet, in one call or more, and keep the rows of all.
 
     Args:
-        trials: all trials of the sweep.
         folder: of the rows.
         execution: the options.
         engine: by default that of `execution`; one that is kept serves several calls.
         news: as in `Watch`.
-    """
-    try:
-        with Watch(quiet=execution.quiet, news=news) as watch:
 
-            def started(trials: Sequence[Trial], todo: Sequence[Trial]) -> None:
-                if execution.engine == "local":  # a cluster may have what this machine lacks
-                    _check_at_hand(todo)
-                watch.started(trials, todo)
-
-            return sweep(
-                trials,
-                folder,
-                engine=engine or make_engine(execution),
-                device=execution.device,
-                started=started,
-                ended=watch.ended,
-            )
-    except KeyboardInterrupt:
-        print_status(f"stopped; finished trials are in {folder}, resume with\n  {typed()}")
-        sys.exit(INTERRUPTED)
-
-
-class TrialRunner:
-    """Runs trials in several calls, and keeps the rows of all.
-
-    Args:
-        folder: of the rows.
-        execution: the options.
-        options: `engine` and `news` as in `run_trials`.
+    Attributes:
+        outcome: of all calls.
     """
 
-    def __init__(self, folder: Path, execution: Execution, **options: Any) -> None:
-        self._folder, self._execution, self._options = folder, execution, options
-        self._rows: dict[str, Row] = {}
-        self._ran = 0
+    def __init__(
+        self,
+        folder: Path,
+        execution: Execution,
+        engine: Engine | None = None,
+        news: Callable[[Sequence[Row]], str] | None = None,
+    ) -> None:
+        self._folder, self._execution, self._news = folder, execution, news
+        self._engine = engine or make_engine(execution)
+        self.outcome = SweepOutcome([], ran=0)
 
     def __call__(self, trials: Sequence[Trial]) -> list[Row]:
-        outcome = run_trials(trials, self._folder, self._execution, **self._options)
-        self._rows |= {row.id: row for row in outcome.rows}
-        self._ran += outcome.ran
+        """Run trials and return their rows; on Ctrl-C print how to resume and exit."""
+        try:
+            with Watch(quiet=self._execution.quiet, news=self._news) as watch:
+
+                def started(trials: Sequence[Trial], todo: Sequence[Trial]) -> None:
+                    if self._execution.engine == "local":  # a cluster may have what is missing here
+                        _check_at_hand(todo)
+                    watch.started(trials, todo)
+
+                outcome = sweep(
+                    trials, self._folder, engine=self._engine, device=self._execution.device,
+                    started=started, ended=watch.ended,
+                )  # fmt: skip
+        except KeyboardInterrupt:
+            print_status(
+                f"stopped; finished trials are in {self._folder}, resume with\n  {typed()}"
+            )
+            sys.exit(INTERRUPTED)
+        rows = {row.id: row for row in (*self.outcome.rows, *outcome.rows)}
+        self.outcome = SweepOutcome(list(rows.values()), self.outcome.ran + outcome.ran)
         return outcome.rows
 
-    @property
-    def outcome(self) -> SweepOutcome:
-        """The outcome of all calls."""
-        return SweepOutcome(list(self._rows.values()), self._ran)
+
+def outcome_of(
+    trials: Sequence[Trial], folder: Path, execution: Execution, *, so_far: bool
+) -> SweepOutcome:
+    """Run trials, or read the rows of those that have ended, while others may be running."""
+    if so_far:
+        wanted = {trial.id for trial in trials}
+        return finished([row for row in read(folder) if row.id in wanted], folder)
+    run = TrialRunner(folder, execution)
+    run(trials)
+    return run.outcome
 
 
-def finished_trials(trials: Sequence[Trial], folder: Path) -> SweepOutcome:
-    """Return the rows of those trials that have ended, while others may be running."""
-    wanted = {trial.id for trial in trials}
-    rows = [row for row in read(folder) if row.id in wanted]
+def finished(rows: list[Row], folder: Path) -> SweepOutcome:
+    """Return the outcome of trials that were run before; raise if there are none."""
     if not rows:
         raise SettingError(
             "out", f"must hold rows of these trials, {folder} has none: run them without --so-far"
@@ -120,17 +110,12 @@ def _check_at_hand(trials: Sequence[Trial]) -> None:
             load(data, limit=limit)  # raises, and says how to get them
 
 
-def print_document(document: Document) -> None:
-    """Print a report."""
-    show(document, Console())
-
-
 def report(
     rows: Sequence[Row],
     tables: Sequence[PaperTable] | None,
     folder: Path,
     *,
-    quiet: bool = False,
+    quiet: bool,
     **preface: Any,
 ) -> Path:
     """Print the tables, or those that the rows define, and write the page."""
@@ -140,23 +125,15 @@ def report(
 
     results = results_of(rows, tables_of(rows) if tables is None else tables)
     about = Preface(command=typed("--so-far"), **preface)
-    print_document(sweep_document(rows, results, about))
-    announce_page(quiet=quiet)
+    print_document(sweep_document(rows, results, about), page=not quiet)
     folder = folder.expanduser()
     surfaces = pictures((row.trial for row in rows), folder)
     return write_sweep(rows, results, folder, about, surfaces)
 
 
-def announce_page(*, quiet: bool) -> None:
-    """Print that a page is being drawn: many plots take up to half a minute."""
-    if not quiet:
-        print_status("drawing the page …")
-
-
 def finish(outcome: SweepOutcome, folder: Path, page: Path | None) -> int:
     """Print how the sweep ended, and return the exit code."""
-    rows = outcome.rows
-    print(f"{count(len(rows), 'trial')}, {outcome.ran:,} of them run now: {folder}")
+    print(f"{count(len(outcome.rows), 'trial')}, {outcome.ran:,} of them run now: {folder}")
     if page is not None:
         print(f"page: {page}")
     if not outcome.failed:

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Literal
 
 from kmixup.lab.checks import check_whole
-from kmixup.lab.commands.options import DataName, import_from_here, print_columns, typed
+from kmixup.lab.commands import options
 from kmixup.lab.data import load
 from kmixup.lab.files import check_folder
 from kmixup.lab.train.config import DataOptions
 
 
 def inspect(
-    data: DataName,
+    data: options.DataName,
     *,
     alpha: float = 1.0,
     largest_k: int = 256,
@@ -54,30 +54,21 @@ def inspect(
         out: Folder of the page. By default one in out/inspect.
         page: Write inspect.html.
     """
-    from rich.console import Console
-    from rich.text import Text
-
     from kmixup.lab.inspection import inspect_data
     from kmixup.lab.report.inspect import inspect_document, write_inspect
-    from kmixup.lab.report.render_text import show
 
     for name, value, least in (("seed", seed, 0), ("largest_k", largest_k, 1), ("size", size, 4)):
         check_whole(name, value, least=least)
     folder = out or Path("out/inspect") / Path(data).expanduser().resolve().name
     check_folder(folder)
-    import_from_here(data)
-    with Console(stderr=True).status(Text(f"reading {data}")) as status:
+    options.import_from_here(data)
+    with options.spinner(f"reading {data}") as say:
         loaded = load(data, seed=seed, **vars(reading))
         inspected = inspect_data(
-            loaded,
-            alpha=alpha,
-            largest_k=largest_k,
-            size=size,
-            pairing=pairing,
-            seed=seed,
-            watch=lambda k: status.update(Text(f"matching samples of {data} at k = {k}")),
-        )
-    print_columns(loaded)
-    show(inspect_document(inspected, typed()), Console())
+            loaded, alpha=alpha, largest_k=largest_k, size=size, pairing=pairing, seed=seed,
+            watch=lambda k: say(f"matching samples of {data} at k = {k}"),
+        )  # fmt: skip
+    options.print_columns(loaded)
+    options.print_document(inspect_document(inspected, options.typed()))
     if page:
-        print(f"page: {write_inspect(inspected, folder, typed())}")
+        print(f"page: {write_inspect(inspected, folder, options.typed())}")

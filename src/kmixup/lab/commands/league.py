@@ -8,19 +8,16 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from kmixup.lab.checks import SettingError
 from kmixup.lab.commands.execution import (
     TrialRunner,
-    announce_page,
     finish,
+    finished,
     make_engine,
-    print_document,
     print_estimate,
 )
-from kmixup.lab.commands.options import Out, import_from_here, print_status, typed
+from kmixup.lab.commands.options import Out, import_from_here, print_document, print_status, typed
 from kmixup.lab.experiments.budget import final_trials
-from kmixup.lab.experiments.driver import SweepOutcome
-from kmixup.lab.experiments.league import Contest, Result, make_contests, play, result_of
+from kmixup.lab.experiments.league import Contest, make_contests, play, result_of
 from kmixup.lab.experiments.rows import read
 from kmixup.lab.formatting import count
 from kmixup.lab.train.config import Execution, Flag, Trial
@@ -79,19 +76,14 @@ def league(
         so_far: Train nothing, report on the finished trials.
     """
     from kmixup.lab.paper.presets import small_experiments
+    from kmixup.lab.report.league import league_document, standings_of, write_league
 
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     import_from_here(*data, *(names or ()))
     contests = make_contests(
-        data,
-        methods=names,
-        settings=settings,
-        trials=trials,
-        validation=validation,
-        samples=samples,
-        epochs=epochs,
-        experiments=small_experiments(),
-    )
+        data, methods=names, settings=settings, trials=trials, validation=validation,
+        samples=samples, epochs=epochs, experiments=small_experiments(),
+    )  # fmt: skip
     if dry_run:
         _preview(contests, execution)
         return 0
@@ -99,28 +91,15 @@ def league(
     if so_far:
         ended = {row.id: row for row in read(folder)}
         results = [result_of(contest, ended) for contest in contests]
-        outcome = SweepOutcome([row for result in results for row in result.rows], ran=0)
-        if not outcome.rows:
-            raise SettingError(
-                "out",
-                f"must hold rows of these trials, {folder} has none: run them without --so-far",
-            )
+        outcome = finished([row for result in results for row in result.rows], folder)
     else:
         run = TrialRunner(folder, execution)
         on_status = (lambda text: None) if execution.quiet else print_status
         results = [play(contest, run, on_status) for contest in contests]
         outcome = run.outcome
-    return finish(outcome, folder, _report(results, folder, quiet=execution.quiet))
-
-
-def _report(results: Sequence[Result], folder: Path, *, quiet: bool) -> Path:
-    from kmixup.lab.report.league import league_document, standings_of, write_league
-
-    standings = standings_of(results)
-    command = typed("--so-far")
-    print_document(league_document(standings, command))
-    announce_page(quiet=quiet)
-    return write_league(standings, folder, command)
+    standings, command = standings_of(results), typed("--so-far")
+    print_document(league_document(standings, command), page=not execution.quiet)
+    return finish(outcome, folder, write_league(standings, folder, command))
 
 
 def _preview(contests: Sequence[Contest], execution: Execution) -> None:
@@ -128,21 +107,18 @@ def _preview(contests: Sequence[Contest], execution: Execution) -> None:
     workers, asked = make_engine(execution).workers, dict[Trial, None]()
     lines = []
     for contest in contests:
-        tests = [
-            trial
-            for entrant in contest.entrants
-            for trial in final_trials(
-                contest.base, dict.fromkeys(range(contest.trials), entrant.settings[-1])
-            )
-        ]
+        tests, entrants = list[Trial](), list[str]()
+        for entrant in contest.entrants:
+            winners = dict.fromkeys(range(contest.trials), entrant.settings[-1])
+            tests += final_trials(contest.base, winners)
+            entrants.append(f"  {entrant.title}: {count(len(entrant.settings), 'setting')}")
         asked |= dict.fromkeys([*contest.tuning_trials, *tests])
-        lines.append(
+        lines += [
             f"{contest.name}  {contest.base.model}  {count(contest.trials, 'trial')}: "
             f"{count(len(contest.tuning_trials), 'network')} to tune, "
-            f"up to {count(len(tests), 'network')} to test"
-        )
-        for entrant in contest.entrants:
-            lines.append(f"  {entrant.title}: {count(len(entrant.settings), 'setting')}")
+            f"up to {count(len(tests), 'network')} to test",
+            *entrants,
+        ]
     print(f"up to {count(len(asked), 'network')} on {count(len(contests), 'data set')}")
     print_estimate(list(asked), workers)
     print("\n".join(lines))

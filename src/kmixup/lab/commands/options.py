@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from kmixup.lab.data import Dataset
 from kmixup.lab.imports import is_import_path
+
+if TYPE_CHECKING:
+    from kmixup.lab.report.document import Document
 
 DataName = Annotated[
     str,
@@ -34,14 +37,25 @@ def print_status(text: str) -> None:
     print(text, file=sys.stderr)
 
 
+def print_document(document: Document, *, page: bool = False) -> None:
+    """Print a report, and that its page is next: many plots take up to half a minute."""
+    from rich.console import Console
+
+    from kmixup.lab.report.render_text import show
+
+    show(document, Console())
+    if page:
+        print_status("drawing the page …")
+
+
 @contextmanager
-def spinner(text: str, *, quiet: bool = False) -> Iterator[None]:
-    """Show on a terminal what the command is waiting for."""
+def spinner(text: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
+    """Show on a terminal what the command is waiting for; yields a function that changes it."""
     from rich.console import Console
     from rich.text import Text
 
-    with Console(stderr=True, quiet=quiet).status(Text(text)):
-        yield
+    with Console(stderr=True, quiet=quiet).status(Text(text)) as status:
+        yield lambda text: status.update(Text(text))
 
 
 def print_columns(data: Dataset) -> None:
@@ -62,24 +76,3 @@ def import_from_here(*names: str | None) -> None:
     """Let `package.module:name` be imported from the current folder, behind installed packages."""
     if any(name is not None and is_import_path(name) for name in names):
         sys.path.append(os.getcwd())
-
-
-def option_words(settings: Mapping[str, Any]) -> list[str]:
-    """Return settings as command-line options.
-
-    >>> option_words({"rate": 0.1, "model": None, "drop": ("id",), "resize": (6, 5)})
-    ['--rate', '0.1', '--drop', 'id', '--resize', '6x5']
-    >>> option_words({"augment": False})
-    ['--no-augment']
-    """
-    words = []
-    for name, value in settings.items():
-        option = name.replace("_", "-")
-        if isinstance(value, bool):
-            words.append(f"--{option}" if value else f"--no-{option}")
-        elif name == "resize" and value is not None:
-            words += ["--resize", "x".join(map(str, value))]
-        elif value is not None:
-            for entry in value if isinstance(value, tuple) else (value,):
-                words += [f"--{option}", str(entry)]
-    return words

@@ -10,16 +10,9 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from kmixup.lab.checks import SettingError
-from kmixup.lab.commands.execution import (
-    finish,
-    finished_trials,
-    preview,
-    print_document,
-    report,
-    run_trials,
-)
-from kmixup.lab.commands.options import Out
+from kmixup.lab.checks import check_choice
+from kmixup.lab.commands.execution import finish, outcome_of, preview, report
+from kmixup.lab.commands.options import Out, print_document
 from kmixup.lab.experiments.rows import Done, Row, has_rows, read
 from kmixup.lab.formatting import count
 from kmixup.lab.paper.presets import PRESETS, Preset, preset_of
@@ -93,14 +86,9 @@ def reproduce(
     if preset.summaries and not (train or dry_run):
         _print_summary(preset, out)
         return 0
+    rules = None if alpha_rule == "both" else (alpha_rule,)
     todo = preset.trials(
-        trials=trials,
-        epochs=epochs,
-        k=k,
-        alpha=alpha,
-        alpha_rule=None if alpha_rule == "both" else (alpha_rule,),
-        limit=limit,
-        quick=quick,
+        trials=trials, epochs=epochs, k=k, alpha=alpha, alpha_rule=rules, limit=limit, quick=quick
     )
     extent = _extent(preset, preset.shrinkage(todo))
     if dry_run:
@@ -109,17 +97,12 @@ def reproduce(
         return 0
     print(f"{preset.claim}\n{extent}")
     folder = out or Path("out") / name
-    outcome = finished_trials(todo, folder) if so_far else run_trials(todo, folder, execution)
+    outcome = outcome_of(todo, folder, execution, so_far=so_far)
     page = report(
-        outcome.rows,
-        preset.tables,
-        folder,
-        quiet=execution.quiet,
+        outcome.rows, preset.tables, folder, quiet=execution.quiet,
         name=f"The paper's experiment {name}, run again" if preset.printed else name,
-        claim=preset.claim,
-        comparison=preset.comparison,
-        notes=[extent, *preset.deviations],
-    )
+        claim=preset.claim, comparison=preset.comparison, notes=[extent, *preset.deviations],
+    )  # fmt: skip
     if preset.summaries:
         _print_master(preset, outcome.rows)
     return finish(outcome, folder, page)
@@ -133,10 +116,7 @@ def _preset(name: str, data: Sequence[str]) -> Preset:
     preset = PRESETS[name]
     known = dict.fromkeys(table.data for table in preset.tables)
     for wanted in data:
-        if wanted not in known:
-            raise SettingError(
-                "data", f"of {name} must be among {', '.join(known)}, got {wanted!r}"
-            )
+        check_choice("data", wanted, known)
     chosen = data or known
     return replace(
         preset,
@@ -151,12 +131,9 @@ def _print_summary(preset: Preset, out: Path | None) -> None:
     names = dict.fromkeys(preset_of(table).name for table in preset.tables)
     folders = [out or base / preset.name, *(base / name for name in names)]
     rows: dict[str, Row] = {}
-    for folder in folders:
-        if not has_rows(folder):
-            continue
-        for row in read(folder):
-            if row.id not in rows or isinstance(row, Done):
-                rows[row.id] = row
+    for row in (row for folder in folders if has_rows(folder) for row in read(folder)):
+        if row.id not in rows or isinstance(row, Done):
+            rows[row.id] = row
     print(preset.claim)
     _print_master(preset, list(rows.values()))
     if not rows:
@@ -176,10 +153,7 @@ def _print_master(preset: Preset, rows: Sequence[Row]) -> None:
 def _extent(preset: Preset, shrunk: Sequence[str]) -> str:
     """Return a sentence on whether this is the paper's protocol in full."""
     missing = "; ".join(shrunk)
-    if not preset.printed:
-        return (
-            f"The paper has no such table{f'; this run is smaller: {missing}' if shrunk else ''}."
-        )
-    if not shrunk:
-        return "This is the paper's protocol in full."
-    return f"This is not the paper's protocol in full: {missing}."
+    if preset.printed:
+        whole = "This is the paper's protocol in full."
+        return f"This is not the paper's protocol in full: {missing}." if shrunk else whole
+    return f"The paper has no such table{f'; this run is smaller: {missing}' if shrunk else ''}."

@@ -1,4 +1,4 @@
-"""`kmixup sweep`: a grid of your own."""
+"""`kmixup sweep` and `kmixup repair`: a grid of your own, and its rows."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from kmixup.lab.commands.execution import finish, finished_trials, preview, report, run_trials
+from kmixup.lab.commands.execution import finish, outcome_of, preview, report
 from kmixup.lab.commands.options import Out
+from kmixup.lab.experiments import rows
 from kmixup.lab.experiments.grid import read_config
+from kmixup.lab.formatting import count
 from kmixup.lab.train.config import Execution, Flag
 
 
@@ -67,9 +69,25 @@ def sweep(
         preview(trials, execution)
         return 0
     folder = out or Path("out") / config.stem
-    outcome = finished_trials(trials, folder) if so_far else run_trials(trials, folder, execution)
+    outcome = outcome_of(trials, folder, execution, so_far=so_far)
     page = None
     if draw:
         name = f"The sweep {config.stem}"
         page = report(outcome.rows, None, folder, name=name, quiet=execution.quiet)
     return finish(outcome, folder, page)
+
+
+def repair(folder: Path) -> None:
+    """Check every row of a sweep, and move damaged lines to rows.damaged beside them.
+
+    Trains nothing. The command that made the rows then trains what is missing.
+
+    ```
+    kmixup repair out/grid
+    ```
+
+    Args:
+        folder: Folder of the rows, as in `--out`.
+    """
+    print(rows.repair(folder) or "no line is damaged")
+    print(f"{count(len(rows.read(folder)), 'trial')} in {folder}")

@@ -10,15 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kmixup.lab.commands.options import (
-    DataName,
-    ModelName,
-    import_from_here,
-    print_columns,
-    print_status,
-    spinner,
-    typed,
-)
+from kmixup.lab.commands import options
 from kmixup.lab.data import Dataset, load
 from kmixup.lab.evaluate.baseline import beside, constant_answer, figures
 from kmixup.lab.evaluate.shifts import SHIFTS
@@ -43,9 +35,9 @@ NAMED = ("data", "model", "method", "protocol", "shifts", "seed", "limit", "samp
 
 
 def train(
-    data: DataName,
+    data: options.DataName,
     *,
-    model: ModelName = None,
+    model: options.ModelName = None,
     method: MethodChoice = MethodChoice(),
     protocol: ProtocolChanges = ProtocolChanges(),
     reading: TrialData = TrialData(),
@@ -97,41 +89,27 @@ def train(
     from kmixup.lab.train.loop import train as run
 
     mixing = method.method()
-    import_from_here(data, model, mixing.name)
-    with spinner(f"reading {data}", quiet=quiet):
+    options.import_from_here(data, model, mixing.name)
+    with options.spinner(f"reading {data}", quiet=quiet):
         loaded = load(data, seed=seed, **reading.data_options())
-    print_columns(loaded)
+    options.print_columns(loaded)
     usual = defaults_for(data, loaded)
-    trial = Trial(
-        data,
-        model or usual.model,
-        mixing,
-        replace(usual.protocol, **protocol.given),
-        seed,
-        **vars(reading),
-        **tests.for_trial(),
-    )
+    trained_with = replace(usual.protocol, **protocol.given)
+    settings = {**vars(reading), **tests.for_trial()}
+    trial = Trial(data, model or usual.model, mixing, trained_with, seed, **settings)
     folder = out or Path("out") / folder_name(trial)
     if resume and not (folder / checkpoint.NAME).is_file():
-        print_status(f"{folder} has no checkpoint: starting from the beginning")
+        options.print_status(f"{folder} has no checkpoint: starting from the beginning")
     try:
         trained = run(
-            trial,
-            data=loaded,
-            out=folder,
-            resume=resume,
-            overwrite=overwrite,
-            device=device,
-            devices=devices,
-            progress=False if quiet else None,
-            tensorboard=tensorboard,
-        )
+            trial, data=loaded, out=folder, resume=resume, overwrite=overwrite, device=device,
+            devices=devices, progress=False if quiet else None, tensorboard=tensorboard,
+        )  # fmt: skip
     except KeyboardInterrupt:
         done = checkpoint.completed_epochs(folder / checkpoint.NAME)
-        again = f"{typed('--resume', '--overwrite')} --resume"
-        print_status(
+        options.print_status(
             f"stopped with {done} of {trial.protocol.epochs} epochs saved in {folder}; "
-            f"resume with\n  {again}"
+            f"resume with\n  {options.typed('--resume', '--overwrite')} --resume"
         )
         sys.exit(INTERRUPTED)
     print(summary(trial, loaded, trained.record))
@@ -154,9 +132,11 @@ def folder_name(trial: Trial) -> str:
     for name in ("limit", "samples"):
         if getattr(trial, name) is not None:
             words += f" {name}{getattr(trial, name)}"
-    rest = {name: value for name, value in vars(trial).items() if name not in NAMED and value}
+    rest = sorted(
+        (name, value) for name, value in vars(trial).items() if name not in NAMED and value
+    )
     if rest:
-        words += f" {hashlib.sha256(repr(sorted(rest.items())).encode()).hexdigest()[:8]}"
+        words += f" {hashlib.sha256(repr(rest).encode()).hexdigest()[:8]}"
     return re.sub(r"[^\w.+-]+", "-", words.replace("=", ""))
 
 
@@ -177,10 +157,9 @@ def summary(trial: Trial, data: Dataset, record: dict[str, Any]) -> str:
     if note := training_note(record):
         lines.append(f"note: {note}")
     if CLEAN in record:
-        clean = read_scores(record[CLEAN])
+        clean = measure.text(read_scores(record[CLEAN]).error)
         lines.append(
-            f"with clean batch-norm statistics, which the model keeps: test {measure.name} "
-            f"{measure.text(clean.error)}"
+            f"with clean batch-norm statistics, which the model keeps: test {measure.name} {clean}"
         )
     elif trial.clean_statistics:
         lines.append(f"{trial.model} has no batch norm, so --clean-statistics changes nothing")

@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from kmixup.lab.commands.execution import (
-    TrialRunner,
-    announce_page,
-    finish,
-    make_engine,
-    print_document,
-    print_estimate,
-)
-from kmixup.lab.commands.options import (
-    DataName,
-    ModelName,
-    Out,
-    import_from_here,
-    option_words,
-    print_columns,
-    print_status,
-    typed,
-)
+from kmixup.lab.commands import options
+from kmixup.lab.commands.execution import TrialRunner, finish, make_engine, print_estimate
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.evaluate.scores import Scores
 from kmixup.lab.experiments.budget import Budget
@@ -37,7 +21,6 @@ from kmixup.lab.experiments.tuning import (
     STUDY,
     Leader,
     Plan,
-    Tuned,
     guess_seconds,
     make_plan,
     tune_plan,
@@ -48,9 +31,9 @@ from kmixup.lab.train.setup import load_data
 
 
 def tune(
-    data: DataName,
+    data: options.DataName,
     *,
-    model: ModelName = None,
+    model: options.ModelName = None,
     strategy: StrategyName = "two-step",
     k: list[int] | None = None,
     alpha: list[float] | None = None,
@@ -62,7 +45,7 @@ def tune(
     seed: int = 0,
     protocol: ProtocolChanges = ProtocolChanges(),
     reading: TrialData = TrialData(),
-    out: Out = None,
+    out: options.Out = None,
     dry_run: Flag = False,
     execution: Execution = Execution(),
 ) -> int:
@@ -108,29 +91,20 @@ def tune(
         seed: Seed of the split, and the first seed of the trials.
         dry_run: Print the number of trials and the expected time, and train nothing.
     """
-    import_from_here(data, model)
+    options.import_from_here(data, model)
     amount = Budget.read(budget)
     plan = make_plan(
-        data,
-        strategy=strategy,
-        model=model,
-        k=k,
-        alpha=alpha,
-        alpha_rule=alpha_rule,
-        trials=trials,
-        validation=validation,
-        tests=tests,
-        seed=seed,
-        protocol=protocol.given,
+        data, strategy=strategy, model=model, k=k, alpha=alpha, alpha_rule=alpha_rule,
+        trials=trials, validation=validation, tests=tests, seed=seed, protocol=protocol.given,
         **vars(reading),
-    )
+    )  # fmt: skip
     if data not in ENTRIES:
-        print_columns(load_data(plan.base))
+        options.print_columns(load_data(plan.base))
     if dry_run:
         _preview(plan, amount, execution)
         return 0
     folder = out or Path("out") / f"tune-{Path(data).name}-{strategy}"
-    same_data = [data, *option_words({"model": model, **protocol.given, **vars(reading)})]
+    same_data = [data, *_option_words({"model": model, **protocol.given, **vars(reading)})]
     return _search(plan, amount, execution, folder.expanduser(), same_data)
 
 
@@ -138,6 +112,8 @@ def _search(
     plan: Plan, budget: Budget, execution: Execution, folder: Path, same_data: Sequence[str]
 ) -> int:
     """Search and test, and report the results; `same_data` are arguments of `kmixup train`."""
+    from kmixup.lab.report.tune import best_of, method_words, tune_document, write_tune
+
     leader = Leader(plan)
     before = read(folder) if has_rows(folder) else []
     leader(before)
@@ -154,24 +130,38 @@ def _search(
                 workers=workers,
                 study=folder / STUDY,
                 guess=lambda: 0.0 if begun else guess_seconds(plan, workers),
-                on_status=lambda text: None if execution.quiet else print_status(text),
+                on_status=lambda text: None if execution.quiet else options.print_status(text),
             )
         except AllFailedError as error:
-            print_status(str(error))
+            options.print_status(str(error))
         else:
-            page = _report(tuned, folder, same_data, quiet=execution.quiet)
+            options.print_document(tune_document(tuned, options.typed()), page=not execution.quiet)
+            if (best := best_of(tuned)) is not None:
+                words = ["kmixup", "train", *same_data, *method_words(best)]
+                print(f"To train a network with it:\n  {shlex.join(words)}\n")
+            page = write_tune(tuned, folder, options.typed())
     return finish(run.outcome, folder, page)
 
 
-def _report(tuned: Tuned, folder: Path, same_data: Sequence[str], *, quiet: bool) -> Path:
-    from kmixup.lab.report.tune import best_of, method_words, tune_document, write_tune
+def _option_words(settings: Mapping[str, Any]) -> list[str]:
+    """Return settings as command-line options.
 
-    print_document(tune_document(tuned, typed()))
-    if (best := best_of(tuned)) is not None:
-        words = ["kmixup", "train", *same_data, *method_words(best)]
-        print(f"To train a network with it:\n  {shlex.join(words)}\n")
-    announce_page(quiet=quiet)
-    return write_tune(tuned, folder, typed())
+    >>> _option_words({"rate": 0.1, "model": None, "drop": ("id",), "resize": (6, 5)})
+    ['--rate', '0.1', '--drop', 'id', '--resize', '6x5']
+    >>> _option_words({"augment": False})
+    ['--no-augment']
+    """
+    words = []
+    given = {name.replace("_", "-"): value for name, value in settings.items() if value is not None}
+    for option, value in given.items():
+        if isinstance(value, bool):
+            words.append(f"--{option}" if value else f"--no-{option}")
+        elif option == "resize":
+            words += ["--resize", "x".join(map(str, value))]
+        else:
+            for entry in value if isinstance(value, tuple) else (value,):
+                words += [f"--{option}", str(entry)]
+    return words
 
 
 def _preview(plan: Plan, budget: Budget, execution: Execution) -> None:
@@ -183,7 +173,7 @@ def _preview(plan: Plan, budget: Budget, execution: Execution) -> None:
 
     def rehearse(trials: Sequence[Trial]) -> list[Row]:
         asked.update(dict.fromkeys(trials))
-        return [_made_up(trial, error=1 / trial.method.k, seconds=each) for trial in trials]
+        return [_made_up(trial, seconds=each) for trial in trials]
 
     tuned = tune_plan(plan, rehearse, budget=budget, workers=workers, guess=lambda: guess)
     print(f"about {count(len(asked), 'trial')}, depending on the search")
@@ -197,17 +187,10 @@ def _preview(plan: Plan, budget: Budget, execution: Execution) -> None:
     print(f"  test: 3 methods × {count(plan.tests, 'seed')}")
 
 
-def _made_up(trial: Trial, *, error: float, seconds: float) -> Done:
+def _made_up(trial: Trial, *, seconds: float) -> Done:
     """Return a row for a trial that is not run: a search reads only its error and time."""
     return Done(
-        trial=trial,
-        alpha=trial.method.alpha,
-        xi=None,
-        data=DataUsed(trial.data, None, 0, 0, 0, (), ""),
-        scores=Scores(error, 0.0, 0.0),
-        seconds=seconds,
-        curve=TrainingCurve((), (), ()),
-        versions={},
-        machine={},
-        finished="",
-    )
+        trial=trial, alpha=trial.method.alpha, xi=None, seconds=seconds,
+        data=DataUsed(trial.data, None, 0, 0, 0, (), ""), scores=Scores(1 / trial.method.k, 0, 0),
+        curve=TrainingCurve((), (), ()), versions={}, machine={}, finished="",
+    )  # fmt: skip

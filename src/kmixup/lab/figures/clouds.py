@@ -1,7 +1,4 @@
-"""Points in the plane: the toys or any data set, and how they are drawn.
-
-Each class has a marker and a colour; mixed points mix the colours.
-"""
+"""Points in the plane, of any data set: each class has a marker and a colour."""
 
 from __future__ import annotations
 
@@ -14,8 +11,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 
-from kmixup.lab.data import Dataset, load
-from kmixup.lab.data.toy import DRAW
+from kmixup.lab.data import Dataset
 from kmixup.lab.plotting import COLOURS, FAINT, MARKERS, Array
 
 TITLES = {"one-ring": "One Ring", "four-bars": "Four Bars", "swiss-roll": "Swiss Roll"}
@@ -76,16 +72,10 @@ class Cloud:
         return max(1, min(k, len(self.x) // 2))
 
 
-def toys(*, size: int = SIZE, seed: int = 0) -> list[Cloud]:
-    """Return the three toys, `size` points each."""
-    return [cloud_of(load(name, size=size, seed=seed), size=size, seed=seed) for name in DRAW]
-
-
 def cloud_of(data: Dataset, *, size: int = SIZE, seed: int = 0) -> Cloud:
     """Return at most `size` training points of a data set, normalised as for a network."""
     n = len(data.x_train)
-    chosen = np.arange(n)
-    note = ""
+    chosen, note = np.arange(n), ""
     if n > size:
         chosen = np.random.default_rng(seed).permutation(n)[:size]
         note = f"{size:,} of {n:,} training points of {data.title}, drawn at random"

@@ -22,8 +22,8 @@ from kmixup.vicinal import vicinal_dataset
 
 PAIRS = 128  # lines in a panel: four blocks of 32
 PARTNER: dict[type[Pairing], str] = {
-    Optimal: "matched optimally with a random subset of the same size",
-    Nearest: "with the nearest point of a random subset of the same size",
+    Optimal: "matched optimally with",
+    Nearest: "with the nearest point of",
 }
 
 
@@ -104,19 +104,18 @@ def partners(
     *,
     pairing: type[Pairing] = Optimal,
     k: int = 32,
-    points: Sequence[int] | None = None,
     samples: int = 10_000,
     seed: int = 0,
 ) -> Figure:
-    """Draw the matching distribution of one point per cloud: those of `points`, or random ones.
+    """Draw the matching distribution of one random point per cloud.
 
     The colour scale ends at k / n, the probability of being in a subset at all, so that two
     figures of the same clouds can be compared.
     """
     figure, grid = panels(1, len(clouds), size=(2.9, 2.6))
-    chosen = points or [int(np.random.default_rng(seed).integers(len(c.x))) for c in clouds]
-    for axes, cloud, i in zip(grid[0], clouds, chosen, strict=True):
+    for axes, cloud in zip(grid[0], clouds, strict=True):
         n, block = len(cloud.x), cloud.block(k)
+        i = int(np.random.default_rng(seed).integers(n))
         D = matching_distribution(
             cloud.x, i, block, samples, pairing=pairing,
             generator=torch.Generator().manual_seed(seed),
@@ -146,8 +145,8 @@ def partners(
         bar.set_label("probability as a partner", fontsize=8)
     figure.set_label(
         f"Partners of one point (star), in a random subset of {clouds[0].block(k)} that contains "
-        f"it, {PARTNER[pairing]}: frequencies in {samples:,} draws. Hollow points were never "
-        f"partners.{notes_of(clouds)}"
+        f"it, {PARTNER[pairing]} a random subset of the same size: frequencies in {samples:,} "
+        f"draws. Hollow points were never partners.{notes_of(clouds)}"
     )
     return figure
 
@@ -168,10 +167,12 @@ def steps(cloud: Cloud, *, k: int = 8, lam: float = 0.7, seed: int = 0) -> Figur
     draw.set_title(f"1. Draw two sets of k = {k}")
     _costs(cost, square, column)
     cost.set_title("2. Squared distances")
-    _lines(pairs, cloud, first, partner)
+    for axes in (pairs, mixed):
+        axes.scatter(*xy(cloud.plane), s=2, color=FAINT, zorder=1)
+        lines = list(np.stack([cloud.plane[first], cloud.plane[partner]], 1))
+        axes.add_collection(LineCollection(lines, colors=BLACK, linewidths=1.0, zorder=2))
     _sets(pairs, cloud, first, second)
     pairs.set_title("3. Match at the least total")
-    _lines(mixed, cloud, first, partner)
     ends = lam * cloud.x[first] + (1 - lam) * cloud.x[partner]
     shares = lam * cloud.shares[first] + (1 - lam) * cloud.shares[partner]
     both = np.concatenate([first, partner])
@@ -215,12 +216,6 @@ def _costs(axes: Axes, square: Array, column: list[int]) -> None:
     axes.set_xticks(range(k), [_letter(row) for row in range(k)])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-
-
-def _lines(axes: Axes, cloud: Cloud, first: Array, partner: Array) -> None:
-    ends = np.stack([cloud.plane[first], cloud.plane[partner]], 1)
-    axes.scatter(*xy(cloud.plane), s=2, color=FAINT, zorder=1)
-    axes.add_collection(LineCollection(list(ends), colors=BLACK, linewidths=1.0, zorder=2))
 
 
 def _letter(row: int) -> str:

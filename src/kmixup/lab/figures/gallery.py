@@ -5,68 +5,72 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
+from cyclopts import Parameter
 from matplotlib.figure import Figure
 
 from kmixup.lab.data import ENTRIES, at_hand, load
-from kmixup.lab.figures import clouds, convergence, couplings, rates, schematics, surfaces
-from kmixup.lab.plotting import save
-from kmixup.lab.train.config import Protocol, Trial
+from kmixup.lab.data.toy import DRAW as TOYS
+from kmixup.lab.figures import OF_DATA, clouds, convergence, couplings, surfaces, theory
+from kmixup.lab.train.config import Flag, Protocol, Trial
 from kmixup.lab.train.defaults import TOY, defaults_for
 from kmixup.matching import Nearest, Optimal, Pairing
 
 T = TypeVar("T")
 EPOCHS = 10  # of convergence
-DIGITS = 10_000  # of MNIST, where nobody asked for all
+DIGITS = 10_000  # of MNIST, unless the user sets a limit
 # As few points and steps as tell the classes of the toys apart. Test errors of ERM, mixup and
 # 32-mixup, seed 0: 0.6, 19 and 2 % on One Ring, 0 % on Four Bars, 13, 36 and 12 % on Swiss Roll.
 QUICK, QUICK_SIZE = Protocol(epochs=30, rate=0.05, batch_size=32), 512
 
 
+@Parameter(name="*")
 @dataclass(frozen=True)
 class Settings:
-    """What the user chose."""
+    """Options of `kmixup figures`.
 
-    folder: Path  # where figures are written and trained networks are cached
-    data: str | None = None  # instead of the toys or MNIST
-    limit: int | None = None  # number of samples to read
-    target: str | None = None  # column of the classes, if the data are a table
-    seed: int = 0  # of points, partners and networks
-    epochs: int | None = None  # by default 200 for surfaces and 10 for convergence
-    trials: int = 1  # networks for each line of convergence
-    quick: bool = False  # draw with few points, samples and epochs
+    Attributes:
+        out: Folder to draw into.
+        target: Column of a table with the classes.
+        limit: Use only the first samples of --data or MNIST.
+        seed: Seed of points, partners and networks.
+        epochs: Number of epochs for surfaces (200 by default) and convergence (10).
+        trials: Networks for each line of convergence.
+        quick: Draw the smallest version that shows something.
+    """
 
-    def __post_init__(self) -> None:
-        for name, value, least in (("seed", self.seed, 0), ("trials", self.trials, 1)):
-            if value < least:
-                raise ValueError(f"{name} must be at least {least}, got {value}")
+    out: Path = Path("out/figures")
+    data: Annotated[
+        str | None, Parameter(help=f"Draw {', '.join(OF_DATA)} of a data set or your own data.")
+    ] = None
+    target: str | None = None
+    limit: int | None = None
+    seed: int = 0
+    epochs: int | None = None
+    trials: int = 1
+    quick: Flag = False
 
     def pick(self, usual: T, quick: T) -> T:
         return quick if self.quick else usual
 
     def clouds(self) -> list[clouds.Cloud]:
-        """The user's data, or the toys."""
+        """Return the user's data, or the toys."""
         size = self.pick(clouds.SIZE, 128)
         if self.data is None:
-            return clouds.toys(size=size, seed=self.seed)
-        data = load(self.data, limit=self.limit, target=self.target, seed=self.seed)
-        return [clouds.cloud_of(data, size=size, seed=self.seed)]
-
-
-def draw(name: str, settings: Settings) -> list[Path]:
-    """Draw one figure, and write it into the folder as SVG and PNG with its caption."""
-    return save(DRAW[name](settings), settings.folder, name)
+            data = [load(name, size=size, seed=self.seed) for name in TOYS]
+        else:
+            data = [load(self.data, limit=self.limit, target=self.target, seed=self.seed)]
+        return [clouds.cloud_of(part, size=size, seed=self.seed) for part in data]
 
 
 def _surfaces(s: Settings) -> Figure:
-    trials = surfaces.trials(
-        epochs=s.epochs,
-        size=s.pick(None, QUICK_SIZE),
-        seed=s.seed,
-        protocol=s.pick(TOY, QUICK),
-    )
-    return surfaces.surfaces(trials, surfaces.surfaces_of(trials, s.folder))
+    protocol, size = s.pick((TOY, None), (QUICK, QUICK_SIZE))
+    if s.epochs is not None:
+        protocol = replace(protocol, epochs=s.epochs)
+    bases = (Trial(name, "mlp-toy", protocol=protocol, seed=s.seed, size=size) for name in TOYS)
+    trials = [surfaces.three_methods(base, k=32) for base in bases]
+    return surfaces.surfaces(trials, surfaces.surfaces_of(trials, s.out))
 
 
 def _partners(s: Settings, pairing: type[Pairing]) -> Figure:
@@ -84,16 +88,17 @@ def _convergence(s: Settings) -> Figure:
             name, why = "swiss-roll", " (MNIST is not at hand)"
     data = load(name, limit=limit, target=s.target, seed=s.seed, size=size)
     usual = defaults_for(name, data)
-    protocol = replace(usual.protocol, epochs=s.pick(EPOCHS, 2))
     if s.data is None and s.quick:
         protocol = QUICK
+    else:
+        protocol = replace(usual.protocol, epochs=s.pick(EPOCHS, 2))
     if s.epochs is not None:
         protocol = replace(protocol, epochs=s.epochs)
     trial = Trial(
         name, usual.model, protocol=protocol, seed=s.seed, limit=limit, size=size, target=s.target
     )
     # a user's own file may change under its name, so that runs of it cannot be kept
-    folder = s.folder / "runs" if name in ENTRIES else None
+    folder = s.out / "runs" if name in ENTRIES else None
     courses = convergence.courses(trial, trials=s.trials, folder=folder)
     return convergence.convergence(courses, f"{data.title}, {usual.model}{why}")
 
@@ -104,10 +109,8 @@ def _over_k(s: Settings, figure: Callable[..., Figure], **quick: Any) -> Figure:
 
 def _expansion(s: Settings) -> Figure:
     ring = load("one-ring", size=s.pick(128, 40), seed=s.seed)
-    return rates.remainder(
-        ring.x_train, ring.y_train, samples=s.pick(20_000, 2_000), steps=s.pick(200, 20),
-        seed=s.seed,
-    )  # fmt: skip
+    samples, steps = s.pick((20_000, 200), (2_000, 20))
+    return theory.remainder(ring.x_train, ring.y_train, samples=samples, steps=steps, seed=s.seed)
 
 
 DRAW: dict[str, Callable[[Settings], Figure]] = {
@@ -116,11 +119,11 @@ DRAW: dict[str, Callable[[Settings], Figure]] = {
     "matching": lambda s: _partners(s, Optimal),
     "nearest": lambda s: _partners(s, Nearest),
     "steps": lambda s: couplings.steps(s.clouds()[-1], seed=s.seed),
-    "injectivity": lambda s: schematics.injectivity(),
+    "injectivity": lambda s: theory.injectivity(),
     "convergence": _convergence,
-    "counterexample": lambda s: schematics.counterexample(),
-    "endpoints": lambda s: _over_k(s, schematics.endpoints, ks=(16, 32), samples=40),
-    "clusters": lambda s: _over_k(s, rates.cross_fraction, ks=(1, 2, 4, 8, 16), samples=20),
-    "distances": lambda s: _over_k(s, rates.matched_distance, ks=(4, 8, 16, 32, 64), samples=5),
+    "counterexample": lambda s: theory.counterexample(),
+    "endpoints": lambda s: _over_k(s, theory.endpoints, ks=(16, 32), samples=40),
+    "clusters": lambda s: _over_k(s, theory.cross_fraction, ks=(1, 2, 4, 8, 16), samples=20),
+    "distances": lambda s: _over_k(s, theory.matched_distance, ks=(4, 8, 16, 32, 64), samples=5),
     "expansion": _expansion,
 }

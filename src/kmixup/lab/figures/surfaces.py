@@ -1,16 +1,15 @@
 """Decision surfaces of ERM, mixup and k-mixup on the toys, as a figure and as parts of a page.
 
-One fleet of three networks is trained for each toy. Their outputs over the plane are cached in a
-file, so that pictures can be drawn again without training.
+Three networks are trained for each toy, as one fleet. Their outputs over the plane are cached.
 """
 
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -23,14 +22,13 @@ from numpy.typing import NDArray
 from kmixup.lab.data.toy import DRAW
 from kmixup.lab.figures.clouds import TITLES, bare, xy
 from kmixup.lab.files import replace_file
-from kmixup.lab.plotting import MARKERS, SCALE, panels, png, styled
-from kmixup.lab.train.config import Method, Protocol, Trial
-from kmixup.lab.train.defaults import TOY
+from kmixup.lab.plotting import MARKERS, SCALE, Array, panels, png, styled
+from kmixup.lab.train.config import Method, Trial
 from kmixup.lab.train.fleet import train_fleet
 from kmixup.lab.train.setup import DivergedError, computing_on, load_data
 
 NAME = "surfaces.npz"
-K, ALPHA = 16, 1.0
+K = 16  # on pages, if there are enough points
 STEPS = 160  # points of the grid along an axis
 SHOWN = 150  # training points in a picture, of each class
 # on pages: orange for class 0, white at probability 1/2, blue for class 1
@@ -49,38 +47,33 @@ class Picture:
 
 
 @dataclass(frozen=True, eq=False)
-class Surface:
-    """Output of one network over the plane."""
+class Surfaces:
+    """Outputs of three networks over the plane of a toy."""
 
-    belief: NDArray[np.uint8]  # probability of class 1 on a grid `(steps, steps)`, in 255ths
-    edge: float  # the grid reaches from -edge to edge in both directions
+    belief: NDArray[np.uint8]  # probability of class 1 on a grid `(3, steps, steps)`, in 255ths
+    error: NDArray[np.float64]  # test errors in per cent `(3,)`, NaN if training diverged
+    edge: NDArray[np.float64]  # the grid reaches from -edge to edge in both directions, `()`
     x: NDArray[np.float32]  # some of the training points, `(n, 2)`
     y: NDArray[np.int64]  # their classes, `(n,)`
-    error: float  # test error in per cent, NaN if training diverged
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        return -float(self.edge), float(self.edge)
+
+    def points(self, label: int, every: int = 1) -> Array:
+        """Return those of every so many training points that have a label, `(n, 2)`."""
+        return np.asarray(self.x[::every][self.y[::every] == label], np.float64)
 
 
-def three_methods(base: Trial, *, k: int, alpha: float) -> list[Trial]:
+def three_methods(base: Trial, k: int) -> list[Trial]:
     """Return a trial with ERM, with mixup and with k-mixup, in this order."""
-    methods = (Method("erm"), Method("mixup", alpha=alpha), Method(k=k, alpha=alpha))
-    return [replace(base, method=method) for method in methods]
-
-
-def trials(
-    *, k: int = 32, alpha: float = 1.0, epochs: int | None = None, size: int | None = None,
-    seed: int = 0, protocol: Protocol = TOY,
-) -> list[list[Trial]]:  # fmt: skip
-    """Return ERM, mixup and k-mixup on every toy, by default as in `kmixup reproduce toy`."""
-    if epochs is not None:
-        protocol = replace(protocol, epochs=epochs)
-    bases = (Trial(name, "mlp-toy", protocol=protocol, seed=seed, size=size) for name in DRAW)
-    return [three_methods(base, k=k, alpha=alpha) for base in bases]
+    return [
+        replace(base, method=method) for method in (Method("erm"), Method("mixup"), Method(k=k))
+    ]
 
 
 def toy_trials(trials: Iterable[Trial]) -> list[list[Trial]]:
-    """Return three trials for each toy that is among `trials`.
-
-    They use the longest protocol that was run on the toy, and its lowest seed.
-    """
+    """Return three trials for each toy, with its longest protocol in `trials` and lowest seed."""
     longest: dict[str, Trial] = {}
     for trial in sorted(trials, key=lambda t: (-t.protocol.epochs, t.seed, repr(t))):
         if trial.data in DRAW and trial.model.startswith("mlp-"):  # what a fleet can train
@@ -89,88 +82,68 @@ def toy_trials(trials: Iterable[Trial]) -> list[list[Trial]]:
     for data in filter(longest.__contains__, DRAW):
         base = longest[data]
         k = min(K, base.protocol.batch_size, base.limit or K, base.size or K)
-        chosen.append(three_methods(base, k=k, alpha=ALPHA))
+        chosen.append(three_methods(base, k))
     return chosen
 
 
-def surfaces_of(trials: Sequence[Sequence[Trial]], folder: Path) -> list[list[Surface]]:
-    """Return the surface of every trial; each sequence of trials is trained as one fleet.
+def surfaces_of(trials: Sequence[Sequence[Trial]], folder: Path) -> list[Surfaces]:
+    """Return the surfaces of every toy, whose trials are trained as one fleet.
 
-    Surfaces are cached in `folder`, and read from there if they belong to the same trials.
+    They are cached in `folder`, and read from there if they belong to the same trials.
     """
     path = folder / NAME
-    surfaces = _read(path, trials)
-    if surfaces is None:
-        surfaces = [_train(fleet) for fleet in trials]
-        _write(path, trials, surfaces)
-    return surfaces
+    key = f"{STEPS} {SHOWN} " + " ".join(trial.id for fleet in trials for trial in fleet)
+    names = [entry.name for entry in fields(Surfaces)]
+    with (
+        suppress(ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile),  # as if missing
+        path.open("rb") as stream,
+        np.load(stream, allow_pickle=False) as stored,
+    ):
+        if str(stored["key"]) == key:
+            return [
+                Surfaces(*(stored[f"{name}-{i}"] for name in names)) for i in range(len(trials))
+            ]
+    toys = [_train(fleet) for fleet in trials]
+    arrays = {f"{name}-{i}": getattr(toy, name) for i, toy in enumerate(toys) for name in names}
+    replace_file(path, lambda stream: np.savez_compressed(stream, key=np.array(key), **arrays))
+    return toys
 
 
-def _train(fleet: Sequence[Trial]) -> list[Surface]:
+def _train(fleet: Sequence[Trial]) -> Surfaces:
     data = load_data(fleet[0])
     edge = float(data.x_train.abs().max()) * 1.08
     axis = torch.linspace(-edge, edge, STEPS)
     grid = torch.stack(torch.meshgrid(axis, axis, indexing="xy"), 2).view(-1, 2)
     shown = torch.cat([(data.y_train == label).nonzero().flatten()[:SHOWN] for label in (0, 1)])
-    x, y = data.x_train[shown].numpy(), data.y_train[shown].numpy()
     with computing_on(1):  # bitwise reproducible, and fastest for networks this small
         members = train_fleet(fleet, data=[data] * len(fleet))
-    surfaces = []
-    for member in members:
-        if isinstance(member, DivergedError):
-            belief, error = torch.full((STEPS, STEPS), 0.5), float("nan")
-        else:
+    belief, error = torch.full((len(fleet), STEPS, STEPS), 0.5), np.full(len(fleet), np.nan)
+    for i, member in enumerate(members):
+        if not isinstance(member, DivergedError):
             with torch.no_grad():
                 logits = member.net(data.normalise(grid))
-            belief = logits.softmax(1)[:, 1].view(STEPS, STEPS)
-            error = 100 * member.record["result"]["error"]
-        surfaces.append(Surface((255 * belief).round().byte().numpy(), edge, x, y, error))
-    return surfaces
-
-
-def _key(trials: Sequence[Sequence[Trial]]) -> str:
-    return f"{STEPS} {SHOWN} " + " ".join(trial.id for fleet in trials for trial in fleet)
-
-
-def _write(
-    path: Path, trials: Sequence[Sequence[Trial]], surfaces: Sequence[Sequence[Surface]]
-) -> None:
-    arrays: dict[str, Any] = {"key": np.array(_key(trials))}
-    for i, surface in enumerate(surface for fleet in surfaces for surface in fleet):
-        arrays |= {f"{name}-{i}": np.asarray(value) for name, value in vars(surface).items()}
-    replace_file(path, lambda stream: np.savez_compressed(stream, **arrays))
-
-
-def _read(path: Path, trials: Sequence[Sequence[Trial]]) -> list[list[Surface]] | None:
-    """Return the cached surfaces, None if they are missing, damaged or of other trials."""
-    if not path.is_file():
-        return None
-    try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
-            if str(stored["key"]) != _key(trials):
-                return None
-            numbers = iter(range(sum(map(len, trials))))
-            return [[_stored(stored, next(numbers)) for _ in fleet] for fleet in trials]
-    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile):
-        return None
-
-
-def _stored(arrays: Mapping[str, NDArray[Any]], i: int) -> Surface:
-    values: dict[str, Any] = {entry.name: arrays[f"{entry.name}-{i}"] for entry in fields(Surface)}
-    return Surface(**values | {name: float(values[name]) for name in ("edge", "error")})
+            belief[i] = logits.softmax(1)[:, 1].view(STEPS, STEPS)
+            error[i] = 100 * member.record["result"]["error"]
+    return Surfaces(
+        (255 * belief).round().byte().numpy(),
+        error,
+        np.array(edge),
+        data.x_train[shown].numpy(),
+        data.y_train[shown].numpy(),
+    )
 
 
 @styled
-def surfaces(trials: Sequence[Sequence[Trial]], drawn: Sequence[Sequence[Surface]]) -> Figure:
-    """Draw one row of panels for each toy: the three `trials`, and their surfaces `drawn`."""
-    figure, grid = panels(len(trials), len(trials[0]), size=(2.3, 2.35))
-    for row, toy, beliefs in zip(grid, trials, drawn, strict=True):
-        names = ("ERM", "1-mixup", f"{toy[-1].method.k}-mixup")
-        for axes, name, surface in zip(row, names, beliefs, strict=True):
-            image = _surface(axes, surface)
-            error = "diverged" if np.isnan(surface.error) else f"{surface.error:.1f} % error"
+def surfaces(trials: Sequence[Sequence[Trial]], toys: Sequence[Surfaces]) -> Figure:
+    """Draw one row of panels for each toy: the surfaces of its three `trials`."""
+    figure, grid = panels(len(trials), 3, size=(2.3, 2.35))
+    for row, fleet, toy in zip(grid, trials, toys, strict=True):
+        names = ("ERM", "1-mixup", f"{fleet[-1].method.k}-mixup")
+        for i, (axes, name) in enumerate(zip(row, names, strict=True)):
+            image = _surface(axes, toy, i)
+            error = "diverged" if np.isnan(toy.error[i]) else f"{toy.error[i]:.1f} % error"
             axes.set_title(f"{name}: {error}")
-        row[0].set_ylabel(TITLES.get(toy[0].data, toy[0].data))
+        row[0].set_ylabel(TITLES.get(fleet[0].data, fleet[0].data))
     bar = figure.colorbar(image, ax=grid, shrink=0.5, aspect=30, ticks=[0, 127.5, 255])
     bar.ax.set_yticklabels(["0", "½", "1"])
     bar.set_label("probability of the class of triangles")
@@ -184,23 +157,20 @@ def surfaces(trials: Sequence[Sequence[Trial]], drawn: Sequence[Sequence[Surface
     return figure
 
 
-def _surface(axes: Axes, surface: Surface) -> AxesImage:
-    reach = (-surface.edge, surface.edge)
-    extent = (*reach, *reach)
+def _surface(axes: Axes, toy: Surfaces, i: int) -> AxesImage:
+    extent = (*toy.reach, *toy.reach)
     image = axes.imshow(
-        surface.belief, origin="lower", extent=extent, cmap=SCALE, vmin=0, vmax=255,
+        toy.belief[i], origin="lower", extent=extent, cmap=SCALE, vmin=0, vmax=255,
         interpolation="bilinear",
     )  # fmt: skip
-    axes.contour(surface.belief, levels=[127.5], extent=extent, colors="black", linewidths=0.8)
-    thin = slice(None, None, 3)
+    axes.contour(toy.belief[i], levels=[127.5], extent=extent, colors="black", linewidths=0.8)
     for label in (0, 1):  # white points are visible on dark and light
-        points = surface.x[thin][surface.y[thin] == label].astype(np.float64)
         axes.scatter(
-            *xy(points), s=12, marker=MARKERS[label], c="white", edgecolors="black",
-            linewidths=0.6, zorder=3,
+            *xy(toy.points(label, every=3)), s=12, marker=MARKERS[label], c="white",
+            edgecolors="black", linewidths=0.6, zorder=3,
         )  # fmt: skip
     bare(axes)
-    axes.set(xlim=reach, ylim=reach)
+    axes.set(xlim=toy.reach, ylim=toy.reach)
     return image
 
 
@@ -213,33 +183,29 @@ def pictures(runs: Iterable[Trial], folder: Path) -> dict[str, tuple[Picture, ..
     if not trials:
         return {}
     drawn = {}
-    for toy, surfaces in zip(trials, surfaces_of(trials, folder), strict=True):
-        method = toy[-1].method
-        alpha = f"α = {method.alpha:g}"
-        titles = ("ERM", f"mixup, {alpha}", f"k-mixup, k = {method.k}, {alpha}")
-        drawn[toy[0].data] = tuple(map(_picture, titles, surfaces))
+    for fleet, toy in zip(trials, surfaces_of(trials, folder), strict=True):
+        titles = ("ERM", "mixup, α = 1", f"k-mixup, k = {fleet[-1].method.k}, α = 1")
+        drawn[fleet[0].data] = tuple(_picture(title, toy, i) for i, title in enumerate(titles))
     return drawn
 
 
-def _picture(title: str, surface: Surface) -> Picture:
-    diverged = np.isnan(surface.error)
-    caption = "training diverged" if diverged else f"{surface.error:.2f} % test error"
-    return Picture(title, caption, png(_drawn(surface), dpi=PICTURE_DPI, smooth=True))
+def _picture(title: str, toy: Surfaces, i: int) -> Picture:
+    diverged = np.isnan(toy.error[i])
+    caption = "training diverged" if diverged else f"{toy.error[i]:.2f} % test error"
+    return Picture(title, caption, png(_drawn(toy, i), dpi=PICTURE_DPI, smooth=True))
 
 
 @styled
-def _drawn(surface: Surface) -> Figure:
-    reach = (-surface.edge, surface.edge)
+def _drawn(toy: Surfaces, i: int) -> Figure:
     figure = Figure(figsize=(3, 3))
     axes = figure.add_axes((0, 0, 1, 1))
-    axes.imshow(
-        surface.belief, origin="lower", extent=(*reach, *reach), cmap=CLASSES, vmin=0, vmax=255
-    )
+    extent = (*toy.reach, *toy.reach)
+    axes.imshow(toy.belief[i], origin="lower", extent=extent, cmap=CLASSES, vmin=0, vmax=255)
     for label, colour in enumerate(POINTS):
-        points = surface.x[surface.y == label].astype(np.float64)
         axes.scatter(
-            *xy(points), s=9, marker=MARKERS[label], c=colour, edgecolors="black", linewidths=0.4
-        )
-    axes.set(xlim=reach, ylim=reach)
+            *xy(toy.points(label)), s=9, marker=MARKERS[label], c=colour, edgecolors="black",
+            linewidths=0.4,
+        )  # fmt: skip
+    axes.set(xlim=toy.reach, ylim=toy.reach)
     axes.set_axis_off()
     return figure
