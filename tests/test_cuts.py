@@ -3,7 +3,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from kmixup.methods.cuts import least_masks
+from kmixup.methods.puzzle import least_masks
 from oracles import energy, puzzles, swap_moves
 
 EVERY_3X3 = np.array(list(product((0.0, 0.5, 1.0), repeat=9))).reshape(-1, 3, 3)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kmixup.methods.labellings import least_labels, promising
+from kmixup.methods.comixup import least_labels, promising
 
 
 def problem(n, rows, columns, labels, seed):

@@ -81,4 +81,5 @@ class FMix(PairMixer):
         decay: float = 3.0,
         **options: Unpack[PairOptions],
     ) -> None:
-        super().__init__(LowFrequency(decay), k, alpha, num_classes, **options)
+        self.interpolation = LowFrequency(decay)
+        super().__init__(k, alpha, num_classes, **options)

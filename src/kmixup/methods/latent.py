@@ -9,7 +9,6 @@ from typing import Any, Unpack
 import torch
 
 from kmixup.batch import Batch
-from kmixup.interpolation import Linear
 from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.mixed import Draw, Mixed
 from kmixup.nests import Nest
@@ -51,7 +50,7 @@ class LatentMixup(PairMixer):
         conditional: bool = False,
         **options: Unpack[PairOptions],
     ) -> None:
-        super().__init__(Linear(), k, alpha, num_classes, **options)
+        super().__init__(k, alpha, num_classes, **options)
         for name, codec in (("encode", encode), ("decode", decode)):
             if not callable(codec):
                 raise TypeError(f"{name} must be a function or a module, got {codec!r}")

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from kmixup.batch import Batch
-from kmixup.interpolation import Linear
 from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.mixed import Draw, Mixed
 from kmixup.nests import Nest
@@ -96,7 +95,7 @@ class LocalMixup(PairMixer):
         **options: Unpack[PairOptions],
     ) -> None:
         self.locality = Locality(scale, radius)
-        super().__init__(Linear(), k, alpha, num_classes, **options)
+        super().__init__(k, alpha, num_classes, **options)
 
     def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:
         return super().mix_pairs(batch, draw).extended(LocalMixed, locality=self.locality)

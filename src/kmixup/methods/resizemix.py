@@ -83,4 +83,5 @@ class ResizeMix(PairMixer):
         scale: tuple[float, float] = (0.1, 0.8),
         **options: Unpack[PairOptions],
     ) -> None:
-        super().__init__(Shrink(scale), k, Uniform(), num_classes, **options)
+        self.interpolation = Shrink(scale)
+        super().__init__(k, Uniform(), num_classes, **options)

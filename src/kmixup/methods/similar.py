@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Unpack
 
 from kmixup.coefficient import Similarity
-from kmixup.interpolation import Linear
 from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.nests import Nest
 
@@ -42,4 +41,4 @@ class SimilarMixup(PairMixer):
         **options: Unpack[PairOptions],
     ) -> None:
         options.setdefault("lam_per", "sample")
-        super().__init__(Linear(), k, Similarity(alpha, tau_std), num_classes, **options)
+        super().__init__(k, Similarity(alpha, tau_std), num_classes, **options)

@@ -80,7 +80,8 @@ class StackMix(PairMixer):
         axis: int = -2,
         **options: Unpack[PairOptions],
     ) -> None:
-        super().__init__(Stack(axis), k, Half(), num_classes, **options)
+        self.interpolation = Stack(axis)
+        super().__init__(k, Half(), num_classes, **options)
 
     def encode_clean(self, x: Nest) -> Nest:
         twice = cast(Stack, self.interpolation).twice
