@@ -19,8 +19,8 @@ from kmixup.matching import Blocks, Optimal, warn_short
 class _Matched:
     """Replaces the random partners of a Keras layer by matched ones.
 
-    Keras draws everything: the layer's random permutation becomes the order in which blocks are
-    formed. Images are matched on the host, from a compiled function through a callback.
+    The layer's random permutation becomes the order in which blocks are formed. Images are matched
+    on the host, from a compiled function through a callback.
     """
 
     backend: Any
