@@ -10,7 +10,6 @@ from torchvision.transforms import v2
 
 import kmixup
 from kmixup.integrations.torchvision import CutMix, MixUp
-from kmixup.interpolation import Pair
 
 BOTH = pytest.mark.parametrize("kind", [MixUp, CutMix])
 N, CLASSES, SIDE = 32, 10, 16
@@ -187,11 +186,6 @@ def test_images_of_different_sizes_cannot_share_a_box():
     with pytest.raises(ValueError, match=r"same height and width, got \(8, 8\), \(16, 16\)"):
         CutMix(k=4, num_classes=CLASSES)(sample)
     assert MixUp(k=4, num_classes=CLASSES)(sample)["small"].shape == (N, 3, 8, 8)
-
-
-def test_a_box_needs_its_centre():
-    with pytest.raises(ValueError, match="Cut needs the centre of the box"):
-        CutMix().mixer.interpolation.settle(torch.tensor(0.5), None, Pair.of([images()]))
 
 
 @BOTH

@@ -154,14 +154,14 @@ class MixTrainer(Trainer):
         """Return the loss for hard or soft labels, the mean over all accumulated batches."""
         logits: Tensor = outputs["logits"] if isinstance(outputs, dict) else outputs[0]
         kind = _kind(self.accelerator.unwrap_model(self.model))
-        if kind == "single_label_classification":
+        if kind == "regression":
+            losses = F.mse_loss(logits.view_as(labels), labels.to(logits.dtype), reduction="none")
+        elif kind == "multi_label_classification":
+            numbers = labels.to(logits.dtype)
+            losses = F.binary_cross_entropy_with_logits(logits, numbers, reduction="none")
+        else:
             smoothing = self.args.label_smoothing_factor
             losses = F.cross_entropy(logits, labels, reduction="none", label_smoothing=smoothing)
-        else:
-            regression = kind == "regression"
-            loss = F.mse_loss if regression else F.binary_cross_entropy_with_logits
-            logits = logits.view_as(labels) if regression else logits
-            losses = loss(logits, labels.to(logits.dtype), reduction="none")
         if num_items_in_batch is None:
             return losses.mean()
         return losses.sum() / torch.as_tensor(num_items_in_batch, device=losses.device)
