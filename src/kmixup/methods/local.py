@@ -18,14 +18,9 @@ from kmixup.nests import Nest
 
 @dataclass(frozen=True)
 class Locality:
-    """The weight exp(-distance / scale) of a pair, or 1 up to a radius and 0 beyond.
+    """The weight exp(-distance / scale) of a pair, or 1 up to a radius and 0 beyond."""
 
-    Attributes:
-        scale: the distance at which the weight is 1/e; None for the mean distance of the batch.
-        radius: in place of `scale`, the greatest distance that counts.
-    """
-
-    scale: float | None = None
+    scale: float | None = None  # the mean distance of the batch by default
     radius: float | None = None
 
     def __post_init__(self) -> None:
@@ -63,10 +58,10 @@ class LocalMixed(Mixed):
 class LocalMixup(PairMixer):
     """Local mixup: the farther apart two mixed samples are, the less their loss counts.
 
-    `k=1` is local mixup as published (Baena et al. 2022, "Preventing Manifold Intrusion
-    with Locality: Local Mixup"), with random partners; with a larger `k` they are
-    matched by optimal transport. The weights of a batch are scaled to mean 1, as in the authors'
-    scripts. Targets cannot carry weights, so use `draw` and `m.loss`.
+    `k=1` is local mixup as published (Baena et al. 2022, "Preventing Manifold Intrusion with
+    Locality: Local Mixup"), with random partners; with a larger `k` they are matched by optimal
+    transport. Weights have mean 1 in every batch, as in the authors' scripts. Targets cannot carry
+    weights, so use `draw` and `m.loss`.
 
     Args:
         k: the number of samples in a block.

@@ -24,7 +24,7 @@ class SimilarMixup(PairMixer):
         alpha: tau of a pair at the mean squared distance; 0 mixes nothing.
         tau_std: how slowly tau falls with the distance; `math.inf` is mixup.
         num_classes, options: those of `KMixup`, except for labels; `lam_per` is "sample" by
-            default. Pairs that share a quantile still differ in lam, because of their distances.
+            default.
 
     >>> import torch
     >>> mix = SimilarMixup(k=1, alpha=1.0, num_classes=10)
