@@ -1,12 +1,4 @@
-"""Estimators for scikit-learn: small networks trained on mixed batches, with skorch.
-
->>> from sklearn.datasets import load_iris
->>> from sklearn.model_selection import GridSearchCV
->>> X, y = load_iris(return_X_y=True)
->>> search = GridSearchCV(KMixupClassifier(max_iter=5), {"mixer__k": [1, 16]}, cv=2)
->>> search.fit(X, y).best_params_.keys()
-dict_keys(['mixer__k'])
-"""
+"""Estimators for scikit-learn: small networks trained on mixed batches, with skorch."""
 
 from __future__ import annotations
 

@@ -215,10 +215,9 @@ class FastCollateMixup(Mixup, data.FastCollateMixup):
     """`timm.data.FastCollateMixup` with partners matched inside blocks of `k`.
 
     The `collate_fn` of `timm.data.create_loader` with the prefetcher: samples are pairs of an image
-    of bytes and a class. Images are matched and mixed as bytes, before they are normalised. Mode
-    "half" mixes the first half of a batch with partners from the second half, and returns only
-    that. Unlike timm's, `mixup_enabled` reaches running workers. The arguments are those of
-    `Mixup`.
+    of bytes and a class, mixed before they are normalised. Mode "half" mixes the first half of a
+    batch with partners from the second half, and returns only that. Unlike timm's, `mixup_enabled`
+    reaches running workers. The arguments are those of `Mixup`.
 
     >>> import numpy as np
     >>> collate = FastCollateMixup(mixup_alpha=0.8, num_classes=10, k=4)
@@ -250,9 +249,9 @@ class NaFlexMixup(data.NaFlexMixup):
     """`timm.data.NaFlexMixup` with partners matched inside blocks of `k`.
 
     For `--naflex-loader`, whose batches have images of different sizes. As in timm, only the
-    overlap of two images that are laid centre on centre is mixed. That is also how they are
-    matched: their distance is that of the images averaged over 8 x 8 pixels, with zeros beyond
-    their borders. Every pair draws its own lam; in timm a batch shares it.
+    overlap of two images that are laid centre on centre is mixed. They are matched in the same
+    place, averaged over 8 x 8 pixels, with zeros beyond their borders. Every pair draws its own
+    lam; in timm a batch shares it.
 
     Args:
         k: the number of samples in a block.

@@ -18,10 +18,9 @@ from kmixup.randomness import uniforms
 
 @dataclass(frozen=True)
 class LowFrequency(Masked):
-    """A mask of 0 and 1: the brightest pixels of a random image, a share lam of them.
+    """A mask of 0 and 1: the brightest pixels of a random image, a share lam of them, rounded.
 
-    Frequency f of the random image has the amplitude f^-decay times a normal number. lam is then
-    the share of the mask's pixels, which are a whole number.
+    Frequency f of the random image has the amplitude f^-decay times a normal number.
     """
 
     decay: float = 3.0
