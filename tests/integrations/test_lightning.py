@@ -72,7 +72,7 @@ class Net(L.LightningModule):
 def trainer_of(tmp_path, callback, kind=L.Trainer, **options):
     quiet = {"enable_progress_bar": False, "enable_model_summary": False, "logger": False}
     options = {"max_epochs": 1, "enable_checkpointing": False, **quiet, **options}
-    return kind(accelerator="cpu", default_root_dir=tmp_path, callbacks=callback, **options)
+    return kind(accelerator="cpu", default_root_dir=tmp_path, callbacks=[callback], **options)
 
 
 def mixer_of(seed=0, **options):

@@ -349,7 +349,8 @@ class KMixupClassifier(ClassifierMixin, KMixupEstimator):
 
     def predict(self, X: Any) -> Array:
         """Return the most probable class of every sample, `(n,)`."""
-        labels: Array = self.classes_[self._forward(X).argmax(1).numpy()]
+        chosen = self._forward(X).argmax(1).numpy()  # raises if not fitted
+        labels: Array = self.classes_[chosen]
         return labels
 
 
