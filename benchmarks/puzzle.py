@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.tables import table
 from kmixup.lab.bench.timing import interleaved
 from kmixup.lab.formatting import stopwatch
-from kmixup.methods.cuts import least_masks
+from kmixup.methods.puzzle import least_masks
 from tests.oracles import energy, puzzles, swap_moves
 
 GRIDS = (2, 4, 8, 16)

@@ -10,8 +10,7 @@ from scipy.special import betainc
 from torch import Tensor
 from torch.nn import functional as F
 
-from kmixup.methods.cuts import least_masks
-from kmixup.methods.puzzle import Puzzle
+from kmixup.methods.puzzle import Puzzle, least_masks
 
 
 def seeded(seed: int = 0) -> torch.Generator:

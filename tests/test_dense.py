@@ -157,11 +157,3 @@ def test_an_index_must_be_a_whole_number():
         with pytest.raises(TypeError, match="ignore_index must be a whole number, got"):
             mixer(ignore_index=index)
     assert mixer(ignore_index=np.int64(255)).ignore_index == 255
-
-
-def test_soft_maps_are_interpolated_as_they_are():
-    x, y = images(ignored=0)
-    soft = torch.nn.functional.one_hot(y, CLASSES).movedim(-1, 1).float()
-    m = mixer().draw(x, soft)
-    assert torch.allclose(m.y, m.lam * soft + (1 - m.lam) * soft[m.partner])
-    assert m.accuracy(soft) > 0

@@ -115,22 +115,6 @@ def test_the_loss_is_the_published_weighted_mean(k, lam_per, settings):
     torch.testing.assert_close(m.weight.mean(), torch.tensor(1.0))
 
 
-def test_weights_fall_with_the_distance():
-    m = LocalMixup(1, num_classes=5, scale=1.0).draw(*batch())
-    order = m.distance.argsort()
-    assert (m.weight[order].diff() <= 0).all()
-    assert not m.weight.requires_grad
-
-
-def test_the_default_scale_is_that_of_the_data():
-    x, y = batch()
-    weights = [
-        LocalMixup(4, num_classes=5, generator=seeded()).draw(size * x, y).weight
-        for size in (1.0, 100.0)
-    ]
-    torch.testing.assert_close(*weights)
-
-
 @pytest.mark.parametrize("settings", [{"scale": 1e9}, {"radius": float("inf")}])
 def test_local_mixup_without_locality_is_mixup(settings):
     x, y = batch()
@@ -147,14 +131,6 @@ def test_local_mixup_without_locality_is_mixup(settings):
     torch.testing.assert_close(
         local.loss(EACH, logits).mean(), plain.loss(F.cross_entropy, logits), rtol=1e-5, atol=0
     )
-
-
-def test_matched_partners_are_within_reach_more_often():
-    x, y = batch(64)
-    counted = [
-        (LocalMixup(k, num_classes=5, radius=1.5).draw(x, y).weight > 0).sum() for k in (1, 32)
-    ]
-    assert counted[1] > 2 * counted[0]
 
 
 def test_a_batch_without_close_pairs_has_no_loss():
@@ -215,20 +191,6 @@ def test_a_choice_per_sample_weighs_the_rows_of_local_mixup_only(around):
     assert torch.equal(m.loss(EACH, logits), torch.where(local, parts[1], parts[0]))
     with pytest.raises(ValueError, match="cannot carry the weights"):
         mix(x, y)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"scale": 0.0}, "scale must be a positive number, got 0.0"),
-        ({"scale": float("inf")}, "scale must be a positive number, got inf"),
-        ({"radius": -1.0}, "radius must be 0 or more, got -1.0"),
-        ({"scale": 1.0, "radius": 2.0}, "scale and radius exclude each other, got 1.0 and 2.0"),
-    ],
-)
-def test_bad_localities_are_refused(settings, message):
-    with pytest.raises(ValueError, match=message):
-        LocalMixup(**settings)
 
 
 # a choice among mixers

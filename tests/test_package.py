@@ -26,7 +26,7 @@ LEVELS = [
     {"methods"},
     {"hidden"},  # in wrappers, but KMixup is its default
 ]
-SHARED = {"cuts", "kmixup", "labellings", "masks"}  # by several methods
+SHARED = {"kmixup", "masks"}  # by several methods
 THEORY = [{"matching"}, {"clusters", "expansion", "manifold", "reversion"}]
 INSPECTION = [{"readings"}]
 # folders and modules of the lab

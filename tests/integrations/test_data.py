@@ -12,7 +12,7 @@ from kmixup import Choice, CutMix, HiddenMixup, KMixup, LocalMixup, StackMix
 from kmixup.integrations import ranks
 from kmixup.integrations.data import MixCollate, draw_batch, mix_batch
 
-Pair = namedtuple("Pair", ["image", "label"])
+Triple = namedtuple("Triple", ["image", "label", "path"])
 
 
 class Named(Dataset):
@@ -29,38 +29,27 @@ def batch_of(n=16):
     return torch.randn(n, 3), torch.arange(n) % 4
 
 
-@pytest.mark.parametrize("make", [tuple, list, lambda pair: Pair(*pair)])
-def test_a_sequence_comes_back_as_its_own_type_with_the_rest_untouched(make):
-    x, y = batch_of()
-    batch = make((x, y))
-    before = x.clone()
-    mixed = mix_batch(KMixup(4, num_classes=4), batch)
+@pytest.mark.parametrize(
+    ("make", "keys"),
+    [
+        (lambda *entries: entries, (0, -2)),
+        (lambda *entries: list(entries), (0, 1)),
+        (Triple, (0, 1)),
+        (lambda *entries: dict(zip(Triple._fields, entries, strict=True)), ("image", "label")),
+        (lambda *entries: UserDict(zip(Triple._fields, entries, strict=True)), ("image", "label")),
+    ],
+    ids=["tuple", "list", "named tuple", "dict", "mapping"],
+)
+def test_a_batch_comes_back_as_its_own_type_with_the_rest_untouched(make, keys):
+    (x, y), paths = batch_of(), ["a"] * 16
+    batch, before = make(x, y, paths), x.clone()
+    mixed = mix_batch(KMixup(4, num_classes=4), batch, input_key=keys[0], target_key=keys[1])
     assert type(mixed) is type(batch)
-    assert mixed[1].shape == (16, 4)
-    assert not torch.equal(mixed[0], x)
-    assert torch.equal(batch[0], before)
-    assert batch[1] is y
-
-
-def test_further_entries_pass_through():
-    x, y = batch_of()
-    weights, paths = torch.rand(16), ["a"] * 16
-    mixed = mix_batch(KMixup(4, num_classes=4), (weights, x, paths, y), input_key=1, target_key=-1)
-    assert mixed[0] is weights
-    assert mixed[2] is paths
-    assert mixed[3].shape == (16, 4)
-
-
-@pytest.mark.parametrize("make", [dict, UserDict])
-def test_a_mapping_is_mixed_by_its_keys_and_not_changed(make):
-    x, y = batch_of()
-    batch = make(image=x, label=y, path=["a"] * 16)
-    mixed = mix_batch(KMixup(4, num_classes=4), batch, input_key="image", target_key="label")
-    assert type(mixed) is type(batch)
-    assert mixed["label"].shape == (16, 4)
-    assert mixed["path"] is batch["path"]
-    assert batch["image"] is x
-    assert batch["label"] is y
+    assert mixed[keys[1]].shape == (16, 4)
+    assert mixed["path" if "image" in keys else 2] is paths
+    assert not torch.equal(mixed[keys[0]], x)
+    assert torch.equal(batch[keys[0]], before)
+    assert batch[keys[1]] is y
 
 
 def test_inputs_alone_are_mixed_without_a_target_key():

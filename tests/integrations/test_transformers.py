@@ -62,7 +62,7 @@ def sentences(n=16):
     return data
 
 
-def trainer(tmp_path, model, data, kind=MixTrainer, mixer=None, callbacks=None, **settings):
+def trainer(tmp_path, model, data, kind=MixTrainer, mixer=None, **settings):
     steps = {"max_steps": 3, "per_device_train_batch_size": 8, "learning_rate": 0.01}
     quiet = {"report_to": [], "disable_tqdm": True, "use_cpu": True, "save_strategy": "no"}
     arguments = TrainingArguments(
@@ -70,6 +70,15 @@ def trainer(tmp_path, model, data, kind=MixTrainer, mixer=None, callbacks=None, 
     )
     mixing = {} if kind is Trainer else {"mixer": mixer or KMixup(k=4)}
     return kind(model, arguments, train_dataset=data, eval_dataset=data, **mixing)
+
+
+def step_and_mixed(training, batch, mixer, **more):
+    """The loss of a step, and the batch that a mixer makes from the same random numbers."""
+    training.model.train()
+    torch.manual_seed(5)
+    loss = training.training_step(training.model, dict(batch), **more)
+    torch.manual_seed(5)
+    return loss, *mixer(batch["pixel_values"], batch["labels"])
 
 
 def batch_of(data):
@@ -97,12 +106,8 @@ def test_a_vision_model_learns_from_mixed_images_and_is_evaluated_on_hard_labels
 def test_the_loss_of_a_mixed_batch_is_the_cross_entropy_of_soft_labels(tmp_path):
     """A model that is given the soft labels trains one binary cross-entropy per class."""
     training = trainer(tmp_path, vision(), images(), label_smoothing_factor=0.1)
-    batch = batch_of(images())
-    training.model.train()
-    torch.manual_seed(5)
-    loss = training.training_step(training.model, dict(batch))
-    torch.manual_seed(5)
-    x, y = KMixup(k=4, num_classes=3)(batch["pixel_values"], batch["labels"])
+    mixer = KMixup(k=4, num_classes=3)
+    loss, x, y = step_and_mixed(training, batch_of(images()), mixer)
     logits = training.model(x).logits
     assert torch.equal(loss, F.cross_entropy(logits, y, label_smoothing=0.1))
     naive = training.model(pixel_values=x, labels=y).loss
@@ -176,13 +181,9 @@ def test_a_clean_batch_beside_the_mixed_one_does_not_double_the_loss(tmp_path):
     start = weights(vision())
     beside = one_step(tmp_path, images(), RegMixup(k=4, alpha=1e-4))  # lam is 0 or 1
     assert (beside - start).norm() < 1.2 * (plain - start).norm()
-    batch = batch_of(images())
     training = trainer(tmp_path, vision(), images(), mixer=RegMixup(k=4))
-    training.model.train()
-    torch.manual_seed(5)
-    loss = training.training_step(training.model, dict(batch), num_items_in_batch=24)
-    torch.manual_seed(5)
-    x, y = RegMixup(k=4, num_classes=3)(batch["pixel_values"], batch["labels"])
+    mixer = RegMixup(k=4, num_classes=3)
+    loss, x, y = step_and_mixed(training, batch_of(images()), mixer, num_items_in_batch=24)
     torch.testing.assert_close(loss, F.cross_entropy(training.model(x).logits, y))
 
 
@@ -296,25 +297,24 @@ def test_a_text_without_a_mask_is_all_tokens(tmp_path):
     assert changed["attention_mask"].all()
 
 
-def test_numbers_and_several_labels_have_losses_of_their_own(tmp_path):
-    batch = batch_of(images())
-    numbers = trainer(tmp_path, vision(problem_type="regression"), images())
-    numbers.model.train()
-    batch["labels"] = torch.randn(24, 3)
-    torch.manual_seed(5)
-    loss = numbers.training_step(numbers.model, dict(batch))
-    torch.manual_seed(5)
-    x, y = KMixup(k=4)(batch["pixel_values"], batch["labels"])
-    assert torch.equal(loss, F.mse_loss(numbers.model(x).logits, y))
-    several = trainer(tmp_path, vision(problem_type="multi_label_classification"), images())
-    several.model.train()
-    batch["labels"] = (batch["labels"] > 0).float()
-    torch.manual_seed(5)
-    loss = several.training_step(several.model, dict(batch))
-    torch.manual_seed(5)
-    x, y = KMixup(k=4)(batch["pixel_values"], batch["labels"])
-    wanted = F.binary_cross_entropy_with_logits(several.model(x).logits, y)
+@pytest.mark.parametrize(
+    ("problem", "criterion", "labels"),
+    [
+        ("regression", F.mse_loss, torch.linspace(-1, 1, 72).view(24, 3)),
+        (
+            "multi_label_classification",
+            F.binary_cross_entropy_with_logits,
+            (torch.arange(72).view(24, 3) % 5 < 2).float(),
+        ),
+    ],
+)
+def test_numbers_and_several_labels_have_losses_of_their_own(tmp_path, problem, criterion, labels):
+    training = trainer(tmp_path, vision(problem_type=problem), images())
+    batch = batch_of(images()) | {"labels": labels}
+    loss, x, y = step_and_mixed(training, batch, KMixup(k=4))
+    wanted = criterion(training.model(x).logits, y)
     assert torch.allclose(loss, wanted)
+    assert problem != "regression" or torch.equal(loss, wanted)
 
 
 def test_integers_are_numbers_where_the_model_has_one_output(tmp_path):

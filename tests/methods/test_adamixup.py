@@ -162,16 +162,6 @@ def test_a_network_in_float64_and_tokens_are_judged_as_well():
     assert m.penalty.isfinite()
 
 
-def test_an_unmixed_batch_is_neither_doubled_nor_judged():
-    x, y = batch()
-    for mix in (AdaMixup(network(), (4,), prob=0.0), AdaMixup(network(), (4,)).eval()):
-        m = mix.draw(x, y)
-        assert m.x is x
-        assert m.penalty is None
-    assert AdaMixup(network(), (4,)).draw(x[:1], y[:1]).penalty is None
-    assert mix(x, y) == (x, y)
-
-
 @pytest.mark.parametrize(
     ("x", "parts", "message"),
     [

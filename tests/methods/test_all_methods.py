@@ -28,33 +28,21 @@ def identity(x):
     return x
 
 
-# name: the mixer for a network, k and other options
-BUILD = {
-    "AdaMixup": lambda net, k, **more: kmixup.AdaMixup(net, SHAPE, k, CLASSES, **more),
-    "AutoMix": lambda net, k, **more: kmixup.AutoMix(net, SHAPE, k, 1.0, CLASSES, **more),
-    "CMixup": lambda net, k, **more: kmixup.CMixup(k, **more),
-    "Choice": lambda net, k, **more: kmixup.Choice(
-        [kmixup.KMixup(k, 1.0, CLASSES), kmixup.CutMix(k, 1.0, CLASSES)], **more
-    ),
-    "CoMixup": lambda net, k, **more: kmixup.CoMixup(k, 1.0, CLASSES, group=5, **more),
-    "CutMix": lambda net, k, **more: kmixup.CutMix(k, 1.0, CLASSES, **more),
-    "FMix": lambda net, k, **more: kmixup.FMix(k, 1.0, CLASSES, **more),
-    "GuidedMixup": lambda net, k, **more: kmixup.GuidedMixup(k, 1.0, CLASSES, **more),
-    "KMixup": lambda net, k, **more: kmixup.KMixup(k, 1.0, CLASSES, **more),
-    "LatentMixup": lambda net, k, **more: kmixup.LatentMixup(
-        identity, identity, k, 1.0, CLASSES, **more
-    ),
-    "LocalMixup": lambda net, k, **more: kmixup.LocalMixup(k, 1.0, CLASSES, **more),
-    "PuzzleMix": lambda net, k, **more: kmixup.PuzzleMix(k, 1.0, CLASSES, **more),
-    "RegMixup": lambda net, k, **more: kmixup.RegMixup(k, 10.0, CLASSES, **more),
-    "ResizeMix": lambda net, k, **more: kmixup.ResizeMix(k, CLASSES, **more),
-    "SaliencyMix": lambda net, k, **more: kmixup.SaliencyMix(k, 1.0, CLASSES, **more),
-    "SimilarMixup": lambda net, k, **more: kmixup.SimilarMixup(k, 1.0, CLASSES, **more),
-    "StackMix": lambda net, k, **more: kmixup.StackMix(k, CLASSES, **more),
+SPECIAL = {  # arguments by network and k, where they are not k, alpha and the number of classes
+    "AdaMixup": lambda net, k: (net, SHAPE, k, CLASSES),
+    "AutoMix": lambda net, k: (net, SHAPE, k, 1.0, CLASSES),
+    "CMixup": lambda net, k: (k,),
+    "Choice": lambda net, k: ([kmixup.KMixup(k, 1.0, CLASSES), kmixup.CutMix(k, 1.0, CLASSES)],),
+    "LatentMixup": lambda net, k: (identity, identity, k, 1.0, CLASSES),
+    "ResizeMix": lambda net, k: (k, CLASSES),
+    "StackMix": lambda net, k: (k, CLASSES),
 }
+PUBLIC = [getattr(kmixup, name) for name in kmixup.__all__]
+MIXERS = {one.__name__ for one in PUBLIC if inspect.isclass(one) and issubclass(one, Mixer)}
+METHODS = sorted(MIXERS - {"Mixer"} | {"Choice"})
 LEARN = {"AdaMixup", "AutoMix"}  # their mixers are trained with the network
 DOUBLE = {"AdaMixup", "AutoMix", "RegMixup"}
-every = pytest.mark.parametrize("name", BUILD)
+every = pytest.mark.parametrize("name", METHODS)
 every_k = pytest.mark.parametrize("k", [1, 4])
 
 
@@ -62,7 +50,9 @@ def made(name, k=4, **options):
     """A network and a mixer for it, the same whenever asked for."""
     torch.manual_seed(0)
     net = network()
-    return net, BUILD[name](net, k, **options)
+    arguments = SPECIAL[name](net, k) if name in SPECIAL else (k, 1.0, CLASSES)
+    more = {"group": 5} if name == "CoMixup" else {}
+    return net, getattr(kmixup, name)(*arguments, **more, **options)
 
 
 def batch(name, n=12, dtype=torch.float32):
@@ -76,12 +66,6 @@ def batch(name, n=12, dtype=torch.float32):
 
 def seeded():
     return torch.Generator().manual_seed(7)
-
-
-def test_every_method_is_in_the_table():
-    public = [getattr(kmixup, name) for name in kmixup.__all__]
-    mixers = {one.__name__ for one in public if inspect.isclass(one) and issubclass(one, Mixer)}
-    assert set(BUILD) == mixers - {"Mixer"} | {"Choice"}
 
 
 @every
@@ -224,3 +208,45 @@ def test_in_evaluation_nothing_is_mixed(name):
     assert torch.equal(same[..., : SHAPE[1], :], x)
     assert torch.equal(targets, y)
     assert torch.equal(mixer.draw(x, y).x, mixer.encode_clean(x))
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "Choice"])
+def test_an_unmixed_batch_is_clean_and_needs_neither_importance_nor_a_loss_of_its_own(name):
+    x, y, _ = batch(name)
+    for mixer, rows in ((made(name, prob=0.0)[1], 12), (made(name)[1], 1)):
+        mixed = mixer.draw(x[:rows], y[:rows])
+        assert torch.equal(mixed.x, mixer.encode_clean(x[:rows]))
+        assert mixed.weight is None
+        assert mixed.penalty is None
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("CMixup", {"sigma": 0.0}, "sigma must be a positive number, got 0.0"),
+        ("CoMixup", {"beta": -1.0}, "beta must be 0 or more, got -1.0"),
+        ("CoMixup", {"threshold": float("nan")}, "threshold must be 0 or more, got nan"),
+        ("CoMixup", {"omega": 2.0}, r"omega must lie in \[0, 1\], got 2.0"),
+        ("CoMixup", {"grid": 0}, "grid must be a whole number, at least 1, got 0"),
+        ("CoMixup", {"group": 1}, "group must be a whole number, at least 2, got 1"),
+        ("CoMixup", {"rounds": 1.5}, "rounds must be a whole number, at least 1, got 1.5"),
+        ("FMix", {"decay": -1}, "decay must be a finite number, 0 or more, got -1"),
+        ("GuidedMixup", {"sigma": -1.0}, "sigma must be a finite number, 0"),
+        ("LocalMixup", {"scale": 0.0}, "scale must be a positive number, got 0.0"),
+        ("LocalMixup", {"scale": float("inf")}, "scale must be a positive number, got inf"),
+        ("LocalMixup", {"radius": -1.0}, "radius must be 0 or more, got -1.0"),
+        ("LocalMixup", {"scale": 1.0, "radius": 2.0}, "exclude each other, got 1.0 and 2.0"),
+        ("PuzzleMix", {"gamma": 1.5}, r"gamma must lie in \[0, 1\]"),
+        ("PuzzleMix", {"beta": -1.0}, "beta must be 0 or more, got -1"),
+        ("PuzzleMix", {"patch": 0}, "patch must be at least 1"),
+        ("PuzzleMix", {"grids": ()}, "grids must be whole numbers, at least 2"),
+        ("ResizeMix", {"scale": (0.5, 0.1)}, r"two rising numbers in \(0, 1\], got"),
+        ("SimilarMixup", {"tau_std": 0.0}, "tau_std must be a positive number, got 0.0"),
+        ("SimilarMixup", {"alpha": -1.0}, "alpha must be a finite number"),
+        ("StackMix", {"axis": 0}, "axis must be a dimension of a sample, .* got 0"),
+        ("StackMix", {"axis": 1.5}, "axis must be a dimension of a sample, .* got 1.5"),
+    ],
+)
+def test_settings_out_of_range_raise(name, settings, message):
+    with pytest.raises(ValueError, match=message):
+        getattr(kmixup, name)(**settings)

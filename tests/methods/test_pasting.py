@@ -55,8 +55,6 @@ def test_resizemix_resizes_masks_by_the_nearest_pixel():
     mixed = ResizeMix(1, generator=seeded()).draw(images, None, features="image")
     assert set(mixed.x["mask"].unique().tolist()) == {0, 7, 14}
     assert not torch.equal(mixed.x["mask"], images["mask"])
-    with pytest.raises(ValueError, match=r"scale must be two rising numbers in \(0, 1\], got"):
-        ResizeMix(scale=(0.5, 0.1))
 
 
 def test_the_sides_of_resizemix_are_uniform():
@@ -84,8 +82,6 @@ def test_the_masks_of_fmix_are_smooth_and_depend_on_the_draw_alone():
         return float((image > image.median()).int().diff(dim=1).abs().float().mean())
 
     assert borders(3.0) < 0.05 < 0.4 < borders(0.0)
-    with pytest.raises(ValueError, match="decay must be a finite number, 0 or more, got -1"):
-        FMix(decay=-1)
 
 
 def test_fmix_amplitudes_fall_with_the_frequency():

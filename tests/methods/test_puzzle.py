@@ -7,7 +7,10 @@ import torch
 
 from kmixup import KMixup, PuzzleMix
 from kmixup.interpolation import Pair
-from kmixup.methods.puzzle import Puzzle, ways
+from kmixup.methods.puzzle import Puzzle, least_masks, ways
+from oracles import energy, puzzles, swap_moves
+
+EVERY_3X3 = np.array(list(product((0.0, 0.5, 1.0), repeat=9))).reshape(-1, 3, 3)
 
 
 def batch(n=6, side=8, channels=3, dtype=torch.float32, seed=0):
@@ -127,12 +130,6 @@ def test_costly_moves_are_not_made(epsilon):
     assert all((move == torch.arange(64)).all() for move in mixed.region.moves)
 
 
-def test_a_very_smooth_mask_is_constant():
-    x, y, importance = batch()
-    mixed = PuzzleMix(1, 1.0, 5, beta=1e6, gamma=0.0).draw(x, y, importance=importance)
-    assert (mixed.region.weight == mixed.region.weight[:, :1, :1]).all()
-
-
 def test_a_strong_prior_gives_the_most_likely_level():
     x, _, importance = batch()
     pair = Pair([x], [x], torch.arange(6).roll(1), (importance, importance))
@@ -150,11 +147,6 @@ def test_entries_of_a_nest_and_frames_of_a_video_are_mixed_alike():
     video = x[:, :, None].expand(-1, -1, 4, -1, -1)
     film = PuzzleMix(1, 1.0, 5, grids=(4,), **moving).draw(video, y, importance=importance)
     assert all(torch.equal(film.x[:, :, t], mixed.x["image"]) for t in range(4))
-
-
-def test_without_mixing_no_importance_is_needed():
-    x, y, _ = batch()
-    assert torch.equal(PuzzleMix(1, 0.0, 5).draw(x, y).x, x)
 
 
 @pytest.mark.parametrize("paired", [False, True])
@@ -194,20 +186,6 @@ def test_gradients_flow_to_the_images_through_mask_and_moves():
     assert torch.allclose(gradient.flatten(2), expected, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("settings", "match"),
-    [
-        ({"gamma": 1.5}, r"gamma must lie in \[0, 1\]"),
-        ({"beta": -1.0}, "beta must be 0 or more, got -1"),
-        ({"patch": 0}, "patch must be at least 1"),
-        ({"grids": ()}, "grids must be whole numbers, at least 2"),
-    ],
-)
-def test_settings_are_checked(settings, match):
-    with pytest.raises(ValueError, match=match):
-        PuzzleMix(**settings)
-
-
 def test_what_cannot_be_mixed_is_refused():
     x, y, importance = batch()
     mix = PuzzleMix(1, 1.0, 5)
@@ -219,3 +197,54 @@ def test_what_cannot_be_mixed_is_refused():
         mix.draw(x, y, importance=importance[:, :4, :4])
     with pytest.raises(ValueError, match="a grid that divides height and width"):
         mix.draw(x[..., :7, :7], y, importance=importance[:, :7, :7])
+
+
+def problems(n, rows, columns, seed=0, smooth=1.0):
+    rng = np.random.default_rng(seed)
+    return (
+        rng.normal(size=(n, rows, columns, 3)),
+        smooth * rng.exponential(size=(n, rows - 1, columns)),
+        smooth * rng.exponential(size=(n, rows, columns - 1)),
+    )
+
+
+@pytest.mark.parametrize("smooth", [0.0, 0.1, 1.0])
+def test_a_mask_has_the_least_energy_of_all_masks(smooth):
+    unary, down, right = problems(20, 3, 3, smooth=smooth)
+    reached = energy(least_masks(unary, down, right), unary, down, right)
+    for i in range(len(unary)):
+        whole = np.broadcast_to(unary[i], (len(EVERY_3X3), 3, 3, 3))
+        least = energy(EVERY_3X3, whole, down[i : i + 1], right[i : i + 1]).min()
+        assert reached[i] == pytest.approx(least, abs=1e-6)
+
+
+def test_energy_is_the_sum_it_says():
+    unary, down, right = problems(1, 2, 3)
+    mask = np.array([[[0.0, 0.5, 1.0], [1.0, 1.0, 0.5]]])
+    cells = unary[0, 0, 0, 0] + unary[0, 0, 1, 1] + unary[0, 0, 2, 2]
+    cells += unary[0, 1, 0, 2] + unary[0, 1, 1, 2] + unary[0, 1, 2, 1]
+    steps = down[0, 0] @ [1.0, 0.25, 0.25] + right[0, 0] @ [0.25, 0.25] + right[0, 1] @ [0, 0.25]
+    assert energy(mask, unary, down, right)[0] == pytest.approx(cells + steps)
+
+
+def test_very_smooth_masks_are_constant_at_the_best_value():
+    unary, down, right = problems(30, 4, 5)
+    mask = least_masks(unary, down + 1e3, right + 1e3)
+    value = unary.sum((1, 2)).argmin(1) / 2
+    assert (mask == value[:, None, None]).all()
+
+
+def test_a_problem_is_solved_alike_alone_and_in_a_batch():
+    unary, down, right = problems(12, 4, 4, smooth=0.3)
+    scale = 10.0 ** np.arange(-6, 6)[:, None, None]  # each has its own unit
+    unary, down, right = unary * scale[..., None], down * scale, right * scale
+    together = least_masks(unary, down, right)
+    alone = [least_masks(unary[i : i + 1], down[i : i + 1], right[i : i + 1]) for i in range(12)]
+    assert (together == np.concatenate(alone)).all()
+
+
+def test_swap_moves_never_beat_the_cut_and_are_worse_for_some():
+    costs = puzzles(8, 40)
+    cut, swap = energy(least_masks(*costs), *costs), energy(swap_moves(*costs), *costs)
+    assert (swap >= cut - 1e-6).all()
+    assert (swap > cut + 1e-6).any()

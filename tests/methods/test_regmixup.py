@@ -53,14 +53,6 @@ def test_the_mean_loss_and_its_gradient_are_those_of_the_published_code():
     torch.testing.assert_close(drop_in, by_hand)
 
 
-@pytest.mark.parametrize("settings", [{"alpha": 0.0}, {"prob": 0.0}])
-def test_what_is_not_mixed_is_not_doubled(settings):
-    x, y = batch()
-    mix = RegMixup(4, num_classes=5, **settings)
-    assert mix.draw(x, y).x is x
-    assert mix.eval()(x, y) == (x, y)
-
-
 def test_dicts_are_doubled_entry_by_entry_and_regression_too():
     x = {"a": torch.randn(8, 3, dtype=torch.float64), "ids": torch.arange(8)}
     m = RegMixup(2, lam_per="sample").draw(x, torch.randn(8, dtype=torch.bfloat16))

@@ -6,7 +6,6 @@ from torch import nn
 from torch.nn import functional as F
 
 from kmixup import Choice, CutMix, HiddenMixup, KMixup, StackMix
-from kmixup.methods.stackmix import Stack
 from oracles import seeded
 
 
@@ -62,11 +61,6 @@ def test_tables_are_stacked_along_their_features():
     assert torch.equal(m.x, torch.cat([x, x[m.partner]], 1))
     with pytest.raises(ValueError, match=r"got -2 for inputs of the shape \(8, 3\): use axis=1"):
         StackMix(2).draw(x, y)
-    for axis in (0, 1.5):
-        with pytest.raises(
-            ValueError, match=f"axis must be a dimension of a sample, .* got {axis}"
-        ):
-            Stack(axis)
 
 
 def test_mixers_that_show_samples_differently_are_no_choice():

@@ -22,8 +22,7 @@ def mix_batch(
     """Return a batch with mixed inputs and soft targets; other entries pass through.
 
     Args:
-        mixer: e.g. `KMixup(k=16, num_classes=10)`. In `.eval()` mode inputs are those of
-            `mixer.encode_clean`, for most mixers the same, and targets are unchanged.
+        mixer: e.g. `KMixup(k=16, num_classes=10)`; in `.eval()` mode nothing is mixed.
         batch: a tuple, a list, a dict or another mapping. It is not changed.
         input_key: where the inputs are.
         target_key: where the targets are; None mixes only inputs.
@@ -36,11 +35,9 @@ def mix_batch(
     >>> mixed["label"].shape, mixed["path"] is batch["path"]
     (torch.Size([8, 8]), True)
     """
-    if not mixer.training:
-        clean: Batch = _encoded_clean(mixer, batch, input_key)
-        return clean
-    mixer.check_targets_suffice()
-    return draw_batch(mixer, batch, input_key, target_key)[0]
+    if mixer.training:
+        mixer.check_targets_suffice()
+    return _mixed_or_clean(mixer, batch, input_key, target_key)
 
 
 class MixCollate(TakesRank):
@@ -82,16 +79,14 @@ class MixCollate(TakesRank):
 
     def __call__(self, samples: list[Any]) -> Any:
         batch = self.collate(samples)
-        if not self.mixer.training:
-            return _encoded_clean(self.mixer, batch, self.input_key)
-        return draw_batch(self.mixer, batch, self.input_key, self.target_key, rank=self.rank)[0]
+        return _mixed_or_clean(self.mixer, batch, self.input_key, self.target_key, self.rank)
 
 
 def check_mixer(mixer: Mixing, *, evaluates: bool = True) -> None:
     """Raise on what is not a mixer.
 
-    A framework that `evaluates` clean batches itself cannot encode them for the network: mixers
-    that need that raise as well.
+    A framework that `evaluates` hands clean batches to the network as they are, so mixers that
+    encode clean inputs raise as well.
     """
     if not isinstance(mixer, Mixing):
         raise TypeError(
@@ -110,7 +105,6 @@ def draw_batch(
     batch: Batch,
     input_key: Key = 0,
     target_key: Key | None = 1,
-    *,
     rank: int | None = None,
 ) -> tuple[Batch, Mixed]:
     """Return a mixed batch and its `Mixed` record; `rank` is that of this process, if known."""
@@ -124,12 +118,17 @@ def draw_batch(
     return _replaced(batch, entries), mixed
 
 
-def _encoded_clean(mixer: Mixing, batch: Any, input_key: Key) -> Any:
-    """Return the batch with clean inputs as the network must see them."""
+def _mixed_or_clean(
+    mixer: Mixing, batch: Batch, input_key: Key, target_key: Key | None, rank: int | None = None
+) -> Batch:
+    """Return the batch mixed, or in eval mode with inputs as the network must see them."""
+    if mixer.training:
+        return draw_batch(mixer, batch, input_key, target_key, rank)[0]
     if not mixer.encodes_clean:
         return batch
     x = mixer.encode_clean(_entry(batch, input_key, "input_key"))
-    return _replaced(batch, {input_key: x})
+    encoded: Batch = _replaced(batch, {input_key: x})
+    return encoded
 
 
 def _entry(batch: Any, key: Key, name: str) -> Any:

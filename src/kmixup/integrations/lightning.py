@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
@@ -15,8 +14,6 @@ from kmixup.integrations.data import Key, check_mixer, draw_batch
 from kmixup.mixed import Mixed
 from kmixup.mixer import Mixing
 from kmixup.randomness import Source
-
-Transfer = Callable[..., Any]
 
 
 class MixCallback(Callback):
@@ -31,9 +28,8 @@ class MixCallback(Callback):
     the generator is saved with every checkpoint, so that a resumed run continues bit for bit. In a
     distributed job every rank draws differently.
 
-    The batch is mixed once the strategy has moved it to its device, after all transfer hooks of the
-    module and the data module. A `training_step` that takes the loader's iterator moves its batches
-    itself; they are not mixed.
+    Batches are mixed after all transfer hooks of the module and the data module. A `training_step`
+    that takes the loader's iterator moves its batches itself; they are not mixed.
 
     Args:
         mixer: e.g. `KMixup(k=16, num_classes=10)`.
@@ -42,8 +38,8 @@ class MixCallback(Callback):
         off_epoch: the epoch, counted from 0, at which mixing stops; targets are one-hot from then
             on.
         clean_batchnorm: recompute batch-norm statistics when training ends, by the module's
-            `forward` on unmixed training batches (see `kmixup.clean_batchnorm`). Checkpoints that
-            were written before do not have them.
+            `forward` on unmixed training batches (see `kmixup.clean_batchnorm`). Earlier
+            checkpoints do not have them.
 
     Attributes:
         mixed: the `Mixed` record of the last training batch, with its `accuracy` and `loss`.
@@ -88,7 +84,16 @@ class MixCallback(Callback):
             source = Source(Generator().manual_seed(seed))
             for module in unseeded:
                 module._source = source
-        trainer.strategy.batch_to_device = self._mixing(trainer, trainer.strategy.batch_to_device)
+        transfer = trainer.strategy.batch_to_device
+
+        @wraps(transfer)
+        def transfer_and_mix(batch: Any, *more: Any, **named: Any) -> Any:
+            batch = transfer(batch, *more, **named)
+            if trainer.training and batch is not None:
+                return self._mix(batch, trainer.current_epoch)
+            return batch
+
+        trainer.strategy.batch_to_device = transfer_and_mix
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         trainer.strategy.__dict__.pop("batch_to_device", None)
@@ -137,26 +142,12 @@ class MixCallback(Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.mixer.load_state_dict(state_dict["mixer"])
 
-    def _mixing(self, trainer: Trainer, transfer: Transfer) -> Transfer:
-        """Return `transfer`, which moves a batch to its device, followed by mixing."""
-
-        @wraps(transfer)
-        def transfer_and_mix(batch: Any, *more: Any, **named: Any) -> Any:
-            batch = transfer(batch, *more, **named)
-            if trainer.training and batch is not None:
-                return self._mix(batch, trainer.current_epoch)
-            return batch
-
-        return transfer_and_mix
-
     def _mix(self, batch: Any, epoch: int) -> Any:
         training = self.mixer.training
         off = self.off_epoch is not None and epoch >= self.off_epoch
         self.mixer.train(training and not off)
         try:
-            batch, self.mixed = draw_batch(
-                self.mixer, batch, input_key=self.input_key, target_key=self.target_key
-            )
+            batch, self.mixed = draw_batch(self.mixer, batch, self.input_key, self.target_key)
         finally:
             self.mixer.train(training)
         return batch

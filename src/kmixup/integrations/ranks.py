@@ -18,8 +18,7 @@ from kmixup.randomness import Source
 def current_rank(told: int | None = None) -> int | None:
     """Return the rank of this process in its distributed job; None if there is one process.
 
-    Loader workers that are not forked do not belong to the process group. They are `told` their
-    rank, or find it in the environment that `torchrun` sets up.
+    Loader workers that are not forked are `told` it, or find it in the environment of `torchrun`.
     """
     if distributed.is_available() and distributed.is_initialized():
         rank, size = distributed.get_rank(), distributed.get_world_size()
@@ -47,9 +46,8 @@ class TakesRank:
 def draws_of_rank(mixer: nn.Module, rank: int | None) -> Iterator[None]:
     """Make `mixer` draw its next batch for one rank; None changes nothing.
 
-    One number is taken from the mixer's source, and a new generator is seeded with the number and
-    the rank. Sources that start alike stay alike on all ranks, so that the state of one rank is
-    enough to resume all of them.
+    A new generator is seeded with one number from the mixer's source and the rank. Sources that
+    start alike stay alike, so the state of one rank is enough to resume all of them.
     """
     if rank is None:
         yield

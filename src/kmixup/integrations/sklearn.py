@@ -1,18 +1,9 @@
-"""Estimators for scikit-learn: small networks trained on mixed batches, with skorch.
-
->>> from sklearn.datasets import load_iris
->>> from sklearn.model_selection import GridSearchCV
->>> X, y = load_iris(return_X_y=True)
->>> search = GridSearchCV(KMixupClassifier(max_iter=5), {"mixer__k": [1, 16]}, cv=2)
->>> search.fit(X, y).best_params_.keys()
-dict_keys(['mixer__k'])
-"""
+"""Estimators for scikit-learn: small networks trained on mixed batches, with skorch."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
-from itertools import pairwise
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -54,10 +45,7 @@ STEPS = 1000  # training steps that small tables get at least, if max_iter is "a
 
 
 class WeightedNet(MixedNet):
-    """`MixedNet` for a `TensorDataset` of inputs, targets and sample weights.
-
-    The loss at each of the two targets has the weight of its own sample.
-    """
+    """`MixedNet` for inputs, targets and the weights of the losses at these targets."""
 
     def get_iterator(self, dataset: TensorDataset, training: bool = False) -> Batches:
         return Batches(dataset, self.batch_size, shuffle=training)
@@ -91,9 +79,6 @@ class KMixupEstimator(BaseEstimator):
 
     `mixer__k` and the like are parameters of their own, so that a grid finds them although `mixer`
     is a class and not an estimator.
-
-    Attributes:
-        criterion: the loss that the network is trained with.
     """
 
     criterion: ClassVar[type[nn.Module]]
@@ -135,29 +120,39 @@ class KMixupEstimator(BaseEstimator):
         """Train on samples `(n, d)`; samples of weight 0 count as absent."""
         self._check_settings()
         self._categories = self._categorical(X)
-        X, targets = self._checked(X, y=y), self._checked_targets(y)
+        X = self._checked(X, y=y)
+        if is_classifier(self):
+            targets = column_or_1d(y, warn=True)
+            check_classification_targets(targets)
+        else:
+            targets = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         self._dtype = torch.float32 if getattr(X, "dtype", None) == np.float32 else torch.float64
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         kept = np.flatnonzero(weight)
         X, targets, weight = _safe_indexing(X, kept), targets[kept], weight[kept]
-        weight = weight * self._class_weights(targets)
+        if (class_weight := getattr(self, "class_weight", None)) is not None:
+            weight = weight * compute_sample_weight(class_weight, targets)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         train, valid = self._split(targets, seed)
-        self.encoder_ = self._encoder().fit(_safe_indexing(X, train))
-        data = TensorDataset(
-            self._tensor(X),
-            self._encoded(targets, train),
-            torch.from_numpy(weight / weight[train].mean()).to(self._dtype),
-        )
+        one_hot = OneHotEncoder(handle_unknown="ignore", max_categories=100, sparse_output=False)
+        columns = [
+            ("numbers", StandardScaler(), self._numbers()),
+            ("categories", one_hot, self._categories),
+        ]
+        self.encoder_ = ColumnTransformer(columns).fit(_safe_indexing(X, train))
+        encoded, outputs = self._encoded(targets, train)
+        weights = torch.from_numpy(weight / weight[train].mean()).to(self._dtype)
+        data = TensorDataset(self._tensor(X), encoded, weights)
         device = torch.device(self.device)
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
             torch.manual_seed(seed)
-            self.net_ = self._trained(TensorDataset(*data[train]), TensorDataset(*data[valid]))
+            sets = TensorDataset(*data[train]), TensorDataset(*data[valid])
+            self.net_ = self._trained(*sets, outputs)
         self.n_iter_ = len(self.net_.history)
         self.loss_curve_ = list(self.net_.history[:, "train_loss"])
         return self
 
-    def _trained(self, train: TensorDataset, valid: TensorDataset) -> MixedNet:
+    def _trained(self, train: TensorDataset, valid: TensorDataset, outputs: int) -> MixedNet:
         n, batch_size = len(train), self.batch_size
         if batch_size == "auto":
             at_least = min(64, max(32, n // 16))
@@ -166,7 +161,7 @@ class KMixupEstimator(BaseEstimator):
         epochs = max(200, -(-STEPS // batches)) if self.max_iter == "auto" else self.max_iter
         stops = EarlyStopping(patience=self.n_iter_no_change, load_best=True)
         net = WeightedNet(
-            self._network(train.tensors[0].shape[1]).to(self._dtype),
+            self._network(train.tensors[0].shape[1], outputs).to(self._dtype),
             self.criterion,
             criterion__reduction="none",
             mixer=self._mixer(n // batches),
@@ -236,15 +231,6 @@ class KMixupEstimator(BaseEstimator):
                 )
         return [names.index(label) if label in names else label for label in labels.tolist()]
 
-    def _encoder(self) -> ColumnTransformer:
-        one_hot = OneHotEncoder(handle_unknown="ignore", max_categories=100, sparse_output=False)
-        return ColumnTransformer(
-            [
-                ("numbers", StandardScaler(), self._numbers()),
-                ("categories", one_hot, self._categories),
-            ]
-        )
-
     def _split(self, targets: Array, seed: int) -> tuple[Array, Array]:
         """Return the rows to train on, and the rows for early stopping."""
         rows = np.arange(len(targets))
@@ -270,13 +256,14 @@ class KMixupEstimator(BaseEstimator):
         sizes = self.hidden_layer_sizes
         return [sizes] if isinstance(sizes, int) else list(sizes)
 
-    def _network(self, inputs: int) -> nn.Module:
+    def _network(self, inputs: int, outputs: int) -> nn.Module:
         if self.network is not None:
-            return self.network(inputs, self._outputs)
-        widths = [inputs, *self._widths()]
-        hidden = [(nn.Linear(width, following), nn.ReLU()) for width, following in pairwise(widths)]
-        layers = [layer for pair in hidden for layer in pair]
-        return nn.Sequential(*layers, nn.Linear(widths[-1], self._outputs))
+            return self.network(inputs, outputs)
+        layers: list[nn.Module] = []
+        for width in self._widths():
+            layers += [nn.Linear(inputs, width), nn.ReLU()]
+            inputs = width
+        return nn.Sequential(*layers, nn.Linear(inputs, outputs))
 
     def _forward(self, X: Any) -> Tensor:
         """Return the network's outputs for new samples, `(n, outputs)`."""
@@ -289,27 +276,17 @@ class KMixupEstimator(BaseEstimator):
     def _tensor(self, X: Any) -> Tensor:
         return torch.from_numpy(self.encoder_.transform(X)).to(self._dtype)
 
-    def _class_weights(self, targets: Array) -> Any:
-        """Return the factor of each sample's weight; regressors have none."""
-        return 1.0
-
-    @property
-    def _outputs(self) -> int:
-        """The number of outputs of the network."""
-        raise NotImplementedError
-
-    def _checked_targets(self, y: ArrayLike) -> Array:
-        """Return targets as an array that can be trained on."""
-        raise NotImplementedError
-
-    def _encoded(self, targets: Array, train: Array) -> Tensor:
-        """Return targets for the criterion; encoders are fitted to the rows `train`."""
+    def _encoded(self, targets: Array, train: Array) -> tuple[Tensor, int]:
+        """Return targets for the criterion, scaled by the rows `train`, and the outputs' number."""
         raise NotImplementedError
 
 
 @dataclass(repr=False, eq=False)
 class KMixupClassifier(ClassifierMixin, KMixupEstimator):
     """A classifier: a network trained on mixed batches.
+
+    Float32 inputs are computed with in float32, all others in float64. Sample weights scale the
+    loss at the label of each sample; samples of weight 0 are left out.
 
     Args:
         hidden_layer_sizes: widths of the hidden layers, with ReLU after each.
@@ -321,16 +298,14 @@ class KMixupClassifier(ClassifierMixin, KMixupEstimator):
         mixer__metric: the cost of a pair.
         mixer__lam_per: one lam for each "batch", "block" or "sample".
         mixer__prob: the probability that a batch is mixed.
-        network: a function of the numbers of inputs and outputs, in place of the hidden layers.
-            It returns a module whose outputs are logits. If it has batch norm, its statistics are
-            recomputed on unmixed samples after training, as `kmixup.clean_batchnorm` does.
-        categorical_features: which columns are categories: positions, names or a mask. With
-            "from_dtype" these are the columns of a data frame that hold categories, objects or
-            strings. They become one-hot: the 99 most frequent ones and one column for the rest if
-            there are more than 100, zeros for unknown ones; a missing value is a category. Other
-            columns are standardised.
-        learning_rate_init: learning rate of AdamW.
-        weight_decay: weight decay of AdamW.
+        network: a function of the numbers of inputs and outputs that returns a module with logits
+            as outputs, in place of the hidden layers. Batch-norm statistics are recomputed on
+            unmixed samples after training, as by `kmixup.clean_batchnorm`.
+        categorical_features: the columns that are categories: positions, names or a mask;
+            "from_dtype" means those of a data frame that hold categories, objects or strings. They
+            become one-hot: zeros for unknown values; a missing value is a category; beyond 100
+            categories, the 99 most frequent and one for the rest. Other columns are standardised.
+        learning_rate_init, weight_decay: learning rate and weight decay of AdamW.
         batch_size: upper bound of the batch size; all batches are of nearly equal size. "auto" is
             about a sixteenth of the samples, between 32 and 128.
         max_iter: the number of epochs, at most. "auto" is 200, or as many as 1,000 steps need.
@@ -344,15 +319,11 @@ class KMixupClassifier(ClassifierMixin, KMixupEstimator):
 
     Attributes:
         classes_: labels of the classes, sorted.
-        n_features_in_: number of columns seen in `fit`.
-        feature_names_in_: names of the columns, if all are strings.
+        n_features_in_, feature_names_in_: number and names of the columns, if all are strings.
         encoder_: the fitted `ColumnTransformer` of the inputs.
         net_: the fitted `kmixup.integrations.skorch.MixedNet` with `module_` and `history`.
         n_iter_: number of epochs that were trained.
         loss_curve_: training loss of every epoch, on mixed batches.
-
-    Float32 inputs are computed with in float32, all others in float64. Sample weights scale the
-    loss at the label of each sample; samples of weight 0 are left out.
 
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
@@ -366,23 +337,10 @@ class KMixupClassifier(ClassifierMixin, KMixupEstimator):
     _: KW_ONLY
     class_weight: dict[Any, float] | Literal["balanced"] | None = None
 
-    @property
-    def _outputs(self) -> int:
-        return len(self.classes_)
-
-    def _checked_targets(self, y: ArrayLike) -> Array:
-        labels: Array = column_or_1d(y, warn=True)
-        check_classification_targets(labels)
-        return labels
-
-    def _class_weights(self, targets: Array) -> Array:
-        weights: Array = compute_sample_weight(self.class_weight, targets)
-        return weights
-
-    def _encoded(self, targets: Array, train: Array) -> Tensor:
+    def _encoded(self, targets: Array, train: Array) -> tuple[Tensor, int]:
         encoder = LabelEncoder().fit(targets)
         self.classes_ = encoder.classes_
-        return torch.from_numpy(encoder.transform(targets)).long()
+        return torch.from_numpy(encoder.transform(targets)).long(), len(self.classes_)
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of the classes, `(n, classes)`."""
@@ -391,7 +349,7 @@ class KMixupClassifier(ClassifierMixin, KMixupEstimator):
 
     def predict(self, X: Any) -> Array:
         """Return the most probable class of every sample, `(n,)`."""
-        chosen = self._forward(X).argmax(1).numpy()
+        chosen = self._forward(X).argmax(1).numpy()  # raises if not fitted
         labels: Array = self.classes_[chosen]
         return labels
 
@@ -411,19 +369,11 @@ class KMixupRegressor(RegressorMixin, KMixupEstimator):
 
     criterion = nn.MSELoss
 
-    @property
-    def _outputs(self) -> int:
-        return int(self._scale.n_features_in_)
-
-    def _checked_targets(self, y: ArrayLike) -> Array:
-        targets: Array = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        return targets
-
-    def _encoded(self, targets: Array, train: Array) -> Tensor:
+    def _encoded(self, targets: Array, train: Array) -> tuple[Tensor, int]:
         self._flat = targets.ndim == 1
         columns = targets.reshape(len(targets), -1)
         self._scale = StandardScaler().fit(columns[train])
-        return torch.from_numpy(self._scale.transform(columns)).to(self._dtype)
+        return torch.from_numpy(self._scale.transform(columns)).to(self._dtype), columns.shape[1]
 
     def predict(self, X: Any) -> Array:
         """Return the predicted numbers, `(n,)` or `(n, outputs)` like the targets."""

@@ -21,11 +21,11 @@ from kmixup.mixer import Mixing
 class MixedTraining:
     """Mixin for `skorch.NeuralNet` and its subclasses: training steps are on mixed batches.
 
-    Targets are not mixed: the criterion is computed at the targets of every sample and of its
-    partner, and averaged with the weights lam and 1 - lam. So it may take class indices, as
-    `nn.NLLLoss` and `nn.CrossEntropyLoss` do. Inputs are any nest of tensors. Validation and
-    prediction are on clean batches. The mixer is a component of the net like `module`:
-    `mixer__k` and the like can be set, searched and cloned, and `mixer_` is the initialised one.
+    The criterion is computed at the targets of every sample and of its partner, and averaged with
+    the weights lam and 1 - lam, so it may take class indices. Inputs are any nest of tensors.
+    Validation and prediction are on clean batches. The mixer is a component of the net like
+    `module`: `mixer__k` and the like can be set, searched and cloned, and `mixer_` is the
+    initialised one.
 
     Args:
         args, options: those of the net.

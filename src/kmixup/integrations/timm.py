@@ -17,7 +17,7 @@ from torch import Generator, Tensor
 from torch.nn import functional as F
 from torchvision.transforms.functional import center_crop
 
-from kmixup.coefficient import Beta, Coefficient, per_sample
+from kmixup.coefficient import Beta, Uniform, per_sample
 from kmixup.integrations.ranks import TakesRank, draws_of_rank
 from kmixup.interpolation import GROUP, Cut, Linear, Pair, Region, Size
 from kmixup.matching import Blocks, Metric, Optimal
@@ -45,22 +45,11 @@ class Mutual(Optimal):
         return partner
 
 
-class Quantile(Coefficient):
-    """The quantile itself: `MixupOrCutMix` turns it into lam."""
-
-    def lam(self, u: Tensor, distance: Tensor | None = None) -> Tensor:
-        return u
-
-
 @dataclass(frozen=True)
 class MixupOrCutMix(Cut):
-    """Mixup or CutMix, chosen at random for each lam.
+    """Mixup or CutMix, chosen at random for each lam."""
 
-    Attributes:
-        options: the `Mixup` whose attributes are read for every batch.
-    """
-
-    options: data.Mixup
+    options: data.Mixup  # whose attributes are read for every batch
 
     def sample(self, size: Size, shape: Size = (), generator: Generator | None = None) -> Tensor:
         """Draw for each lam whether to mix, whether to cut, and the box, `(*size, 6)`."""
@@ -69,8 +58,7 @@ class MixupOrCutMix(Cut):
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Tensor]:
         """Return lam for the quantiles `lam`, and boxes `(..., 4)`, -1 where none is cut."""
         options = self.options
-        if spot is None:
-            raise ValueError("MixupOrCutMix needs a spot: use that of its sample")
+        assert spot is not None
         if options.mode == "pair":
             partner = pair.partner.cpu()
             one = torch.minimum(partner, torch.arange(len(partner)))  # one draw for both samples
@@ -137,8 +125,7 @@ class Mixup(TakesRank, data.Mixup):
     place.
 
     Args:
-        mixup_alpha: lam ~ Beta(alpha, alpha) in mixup; 0 is no mixup.
-        cutmix_alpha: the same for CutMix; 0 is no CutMix.
+        mixup_alpha, cutmix_alpha: lam ~ Beta(alpha, alpha) in mixup and CutMix; 0 is neither.
         cutmix_minmax: smallest and largest side of a box as fractions of the image, instead of
             `cutmix_alpha`.
         prob: the probability that a batch, pair or element is mixed at all.
@@ -187,25 +174,19 @@ class Mixup(TakesRank, data.Mixup):
                 "one of mixup_alpha, cutmix_alpha and cutmix_minmax must be active, got "
                 f"{mixup_alpha}, {cutmix_alpha} and None: set mixup_alpha=0.8, or mix nothing"
             )
-        if cutmix_minmax is not None and not _ordered(cutmix_minmax):
+        minmax = (0.2, 0.8) if cutmix_minmax is None else tuple(cutmix_minmax)
+        if len(minmax) != 2 or not 0 <= minmax[0] < minmax[1] <= 1:
             raise ValueError(
                 "cutmix_minmax must be two fractions of the image, the smaller first, "
                 f"got {cutmix_minmax}: use e.g. (0.2, 0.8)"
             )
         super().__init__(
-            mixup_alpha=mixup_alpha,
-            cutmix_alpha=cutmix_alpha,
-            cutmix_minmax=cutmix_minmax,
-            prob=prob,
-            switch_prob=switch_prob,
-            mode=mode,
-            correct_lam=correct_lam,
-            label_smoothing=label_smoothing,
-            num_classes=num_classes,
-        )
+            mixup_alpha, cutmix_alpha, cutmix_minmax, prob, switch_prob, mode,
+            correct_lam, label_smoothing, num_classes,
+        )  # fmt: skip
         self.mixer = Mixer(
             (Mutual if mode == "pair" else Optimal)(k, metric),
-            Quantile(),
+            Uniform(),  # the quantile, which the interpolation turns into lam
             MixupOrCutMix(self),
             num_classes=num_classes,
             lam_per="batch" if mode == "batch" else "sample",
@@ -214,15 +195,14 @@ class Mixup(TakesRank, data.Mixup):
 
     def __call__(self, x: Tensor, target: Tensor) -> Images:
         """Return mixed images `(n, channels, height, width)` and targets `(n, num_classes)`."""
-        other = None
         if self.mode in ("pair", "half") and len(x) % 2:
             raise ValueError(
                 f"mode {self.mode!r} needs an even number of samples, got {len(x)}: use "
                 "drop_last=True"
             )
+        other = None
         if self.mode == "half":
-            (x, second), (target, second_target) = x.chunk(2), target.chunk(2)
-            other = second, second_target
+            (x, target), other = zip(x.chunk(2), target.chunk(2), strict=True)
         self.mixer.train(self.mixup_enabled)
         self.mixer.prob = self.mix_prob if self.mode == "batch" else 1.0
         with draws_of_rank(self.mixer, self.rank):
@@ -235,10 +215,9 @@ class FastCollateMixup(Mixup, data.FastCollateMixup):
     """`timm.data.FastCollateMixup` with partners matched inside blocks of `k`.
 
     The `collate_fn` of `timm.data.create_loader` with the prefetcher: samples are pairs of an image
-    of bytes and a class. Images are matched and mixed as bytes, before they are normalised. Mode
-    "half" mixes the first half of a batch with partners from the second half, and returns only
-    that. Unlike timm's, `mixup_enabled` reaches running workers. The arguments are those of
-    `Mixup`.
+    of bytes and a class, mixed before they are normalised. Mode "half" mixes the first half of a
+    batch with partners from the second half, and returns only that. Unlike timm's, `mixup_enabled`
+    reaches running workers. The arguments are those of `Mixup`.
 
     >>> import numpy as np
     >>> collate = FastCollateMixup(mixup_alpha=0.8, num_classes=10, k=4)
@@ -270,9 +249,9 @@ class NaFlexMixup(data.NaFlexMixup):
     """`timm.data.NaFlexMixup` with partners matched inside blocks of `k`.
 
     For `--naflex-loader`, whose batches have images of different sizes. As in timm, only the
-    overlap of two images that are laid centre on centre is mixed. That is also how they are
-    matched: their distance is that of the images averaged over 8 x 8 pixels, with zeros beyond
-    their borders. Every pair draws its own lam; in timm a batch shares it.
+    overlap of two images that are laid centre on centre is mixed. They are matched in the same
+    place, averaged over 8 x 8 pixels, with zeros beyond their borders. Every pair draws its own
+    lam; in timm a batch shares it.
 
     Args:
         k: the number of samples in a block.
@@ -293,18 +272,9 @@ class NaFlexMixup(data.NaFlexMixup):
     def __call__(self, imgs: list[Tensor], targets: Any) -> tuple[list[Tensor], Sequence[Tensor]]:
         """Return mixed images `(channels, height, width)` and their soft targets."""
         targets = torch.as_tensor(targets)
-        if not self.mixup_enabled or torch.rand(()) >= self.prob or len(imgs) < 2:
-            soft = pairwise_mixup_target(
-                targets, {}, [], num_classes=self.num_classes, smoothing=self.smoothing
-            )
-            return imgs, soft.unbind(0)
-        small = [F.avg_pool2d(image, 8, ceil_mode=True) for image in imgs]
-        canvas = [max(image.shape[side] for image in small) for side in (1, 2)]
-        even = len(imgs) // 2 * 2  # the last of an odd number stays as it is
-        rows = torch.stack([center_crop(image, canvas).flatten() for image in small[:even]])
-        partner = self.pairing(rows)
         mixed, lam, pairs = list(imgs), [1.0] * len(imgs), {}
-        for i, j in enumerate(partner.tolist()):
+        mixes = self.mixup_enabled and torch.rand(()) < self.prob and len(imgs) >= 2
+        for i, j in enumerate(self._partners(imgs) if mixes else []):
             if i < j:
                 (mixed[i], mixed[j]), (lam[i], lam[j]), _ = mix_batch_variable_size(
                     [imgs[i], imgs[j]],
@@ -318,6 +288,11 @@ class NaFlexMixup(data.NaFlexMixup):
         )
         return mixed, soft.unbind(0)
 
-
-def _ordered(minmax: Sequence[float]) -> bool:
-    return len(minmax) == 2 and 0 <= minmax[0] < minmax[1] <= 1
+    def _partners(self, imgs: list[Tensor]) -> list[int]:
+        """Return mutual partners; the last of an odd number of images has none."""
+        small = [F.avg_pool2d(image, 8, ceil_mode=True) for image in imgs]
+        canvas = [max(image.shape[side] for image in small) for side in (1, 2)]
+        even = small[: len(imgs) // 2 * 2]
+        rows = torch.stack([center_crop(image, canvas).flatten() for image in even])
+        partner: list[int] = self.pairing(rows).tolist()
+        return partner

@@ -28,8 +28,13 @@ class MixTrainer(Trainer):
     attention mask of either sample has it. Decoders predict from the last position, so their texts
     must be padded on the left.
 
-    Batches are mixed before `compute_loss` is called, which gets soft labels `(n, num_labels)`,
-    also in a subclass that overrides it.
+    `compute_loss` gets soft labels `(n, num_labels)`, also in a subclass that overrides it.
+    `model.config` determines the loss: mean squared error if `problem_type` is "regression" or
+    there is one label, binary cross-entropy for "multi_label_classification", cross-entropy
+    otherwise, with `label_smoothing_factor`. Your own `compute_loss_func` or `compute_loss`
+    replaces it. With accumulated gradients it must divide by `num_items_in_batch`, or set
+    `loss_is_scaled_for_ga = False`. There is one label per sample: a class, numbers, or
+    probabilities of the classes.
 
     Args:
         args, options: those of `Trainer`.
@@ -38,13 +43,6 @@ class MixTrainer(Trainer):
             distributed job every rank draws differently.
         clean_batchnorm: recompute batch-norm statistics at the end of `train`, on unmixed training
             batches (see `kmixup.clean_batchnorm`).
-
-    `model.config` determines the loss: mean squared error if `problem_type` is "regression" or
-    there is one label, binary cross-entropy for "multi_label_classification", cross-entropy
-    otherwise, with `label_smoothing_factor`. Your own `compute_loss_func` or `compute_loss`
-    replaces it. With accumulated gradients it must divide by `num_items_in_batch`, or set
-    `loss_is_scaled_for_ga = False`. There is one label per sample: a class, numbers, or
-    probabilities of the classes.
 
     >>> from kmixup import KMixup
     >>> from transformers import TrainingArguments, ViTConfig, ViTForImageClassification
@@ -94,7 +92,9 @@ class MixTrainer(Trainer):
             inputs = self._mixed(bare, inputs)
         if num_items_in_batch is not None and isinstance(labels, Tensor):
             # the Trainer has counted the entries of the labels, before they were mixed
-            share = _loss_count(bare, inputs["labels"]) / labels.numel()
+            targets = inputs["labels"]
+            per_sample = _kind(bare) == "single_label_classification"
+            share = (len(targets) if per_sample else targets.numel()) / labels.numel()
             if share != 1:
                 num_items_in_batch = torch.as_tensor(num_items_in_batch) * share
         loss: Tensor = super().training_step(model, inputs, num_items_in_batch)
@@ -107,7 +107,13 @@ class MixTrainer(Trainer):
             raise ValueError(f'a batch needs "labels" to be mixed, got {sorted(inputs)}')
         labels: Tensor = inputs["labels"]
         if labels.is_floating_point():
-            _check_probabilities(model, labels)
+            soft = _kind(model) == "single_label_classification" and labels.dim() == 2
+            if soft and ((labels.sum(1) - 1).abs() > 1e-2).any():
+                raise ValueError(
+                    "labels that are floats must be probabilities of the classes, which add up to "
+                    '1: set model.config.problem_type = "multi_label_classification" for several '
+                    'classes at once, or "regression" for numbers'
+                )
             return labels
         if labels.dim() != 1:
             raise ValueError(
@@ -151,13 +157,11 @@ class MixTrainer(Trainer):
         if kind == "regression":
             losses = F.mse_loss(logits.view_as(labels), labels.to(logits.dtype), reduction="none")
         elif kind == "multi_label_classification":
-            losses = F.binary_cross_entropy_with_logits(
-                logits, labels.to(logits.dtype), reduction="none"
-            )
+            numbers = labels.to(logits.dtype)
+            losses = F.binary_cross_entropy_with_logits(logits, numbers, reduction="none")
         else:
-            losses = F.cross_entropy(
-                logits, labels, reduction="none", label_smoothing=self.args.label_smoothing_factor
-            )
+            smoothing = self.args.label_smoothing_factor
+            losses = F.cross_entropy(logits, labels, reduction="none", label_smoothing=smoothing)
         if num_items_in_batch is None:
             return losses.mean()
         return losses.sum() / torch.as_tensor(num_items_in_batch, device=losses.device)
@@ -169,22 +173,6 @@ def _kind(model: PreTrainedModel) -> str:
     if stated is not None:
         return stated
     return "regression" if model.config.num_labels == 1 else "single_label_classification"
-
-
-def _loss_count(model: PreTrainedModel, labels: Tensor) -> int:
-    """Return the number of losses in a batch: one per sample for classes, else one per number."""
-    return len(labels) if _kind(model) == "single_label_classification" else labels.numel()
-
-
-def _check_probabilities(model: PreTrainedModel, labels: Tensor) -> None:
-    if _kind(model) != "single_label_classification" or labels.dim() != 2:
-        return
-    if ((labels.sum(1) - 1).abs() > 1e-2).any():
-        raise ValueError(
-            "labels that are floats must be probabilities of the classes, which add up to 1: "
-            'set model.config.problem_type = "multi_label_classification" for several classes at '
-            'once, or "regression" for numbers'
-        )
 
 
 def _check_last_position(model: PreTrainedModel, mask: Tensor) -> None:

@@ -23,10 +23,7 @@ HIDDEN, SIDE = 64, 8  # units of the default policy, and the largest image that 
 
 
 class Policy(nn.Sequential):
-    """A small network that returns three numbers for each sample; it sees images at 8 x 8 pixels.
-
-    The last layer starts at zero, so that the first interval is from 1/3 to 2/3 for all pairs.
-    """
+    """A small network that returns three numbers for each sample; at first 0, the middle third."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         layers: list[nn.Module] = []
@@ -40,10 +37,7 @@ class Policy(nn.Sequential):
 
 
 class Critic(nn.Module):
-    """One number for each sample, from what the last `nn.Linear` of a network is given.
-
-    The network is no submodule: its weights are neither in `parameters()` nor in `state_dict()`.
-    """
+    """One number for each sample, from the inputs of a network's last `nn.Linear`."""
 
     def __init__(self, net: nn.Module) -> None:
         super().__init__()
@@ -54,7 +48,7 @@ class Critic(nn.Module):
                 "net must have an nn.Linear, whose inputs the critic judges by, got "
                 f"{type(net).__name__} without one: pass critic=..."
             )
-        self._trunk = net, linear[-1]  # a tuple hides modules from this one
+        self._trunk = net, linear[-1]  # a tuple hides modules: they are no part of the critic
         self.unit = nn.Linear(linear[-1].in_features, 1)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -89,11 +83,11 @@ class AdaMixup(PairMixer):
 
     `k=1` is AdaMixup as published (Guo, Mao and Zhang 2019, "MixUp as Locally Linear
     Out-Of-Manifold Regularization"), with random partners; with a larger `k` they are matched by
-    optimal transport. A policy sees the average of a pair and returns its interval: lam = a +
-    delta · u, with u uniform. A critic, one unit on top of the network's features, tells mixed
-    samples from real ones. It fails where a mixed sample falls among real ones, so the policy
-    learns to avoid that: policy, critic and network minimise the same loss. On points in the plane
-    this may end in lam = 0 or 1, where nothing is mixed; then try `joint=False`.
+    optimal transport. A policy maps the average of a pair to an interval: lam = a + delta · u, with
+    u uniform. A critic, one unit on top of the network's features, classifies samples as mixed or
+    real. Policy, critic and network minimise the same loss, so the policy avoids mixed samples that
+    fall among real ones. On points in the plane this may end in lam = 0 or 1, where nothing is
+    mixed; then try `joint=False`.
 
     The loss is that of the clean batch, the mixed batch and the critic, half of the published sum,
     so use `draw` and `m.loss`. Train the mixer's parameters with the network, and move it with
@@ -107,8 +101,7 @@ class AdaMixup(PairMixer):
         policy: a module that maps averages `(n, *shape)` to `(n, 3)`; a small network by default.
         critic: a module that maps samples to one number each, positive for mixed ones; by default
             one unit on top of `net`.
-        joint: whether the policy also minimises the loss of the mixed samples, as published; with
-            False it learns only from the critic.
+        joint: whether the policy also minimises the loss of the mixed samples, as published.
 
     >>> net = nn.Sequential(nn.Linear(2, 32), nn.ReLU(), nn.Linear(32, 3))
     >>> mix = AdaMixup(net, shape=(2,), num_classes=3)
@@ -135,8 +128,9 @@ class AdaMixup(PairMixer):
         generator: Generator | None = None,
     ) -> None:
         policy = Policy(shape) if policy is None else policy
+        self.interpolation = Interval(policy)
         super().__init__(
-            Interval(policy), k, Uniform(), num_classes,
+            k, Uniform(), num_classes,
             metric=metric, lam_per="sample", prob=prob, generator=generator,
         )  # fmt: skip
         self.policy = policy

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Unpack, cast
 
 import torch
@@ -21,7 +22,7 @@ from kmixup.networks import as_weights, check_layers, passing, unwrapped
 from kmixup.targets import Criterion
 from kmixup.wrappers.clean import beside_clean
 
-PLAIN = 0.08  # nearer to 0 or 1 lam is that of plain mixup
+PLAIN = 0.08  # where lam or 1 - lam is at most this, the mask is lam everywhere
 SHARE, SLACK = 0.1, 0.1  # the weight of the mask's mean in the loss, and how far it may be off
 COARSEST = 4  # features may be so many times coarser than the image
 
@@ -30,11 +31,7 @@ class MixBlock(nn.Module):
     """Turns features of two images into the weight of the second at each place, as logits.
 
     Places of the first image attend to those of the second: softmax(q(h)ᵀ q(h') / √c) · v(h').
-    With zero weights the mask is 1/2 everywhere.
-
-    Args:
-        channels: the number of channels of the features.
-        lam_channel: whether lam is one more channel of h, and 1 - lam one more of h'.
+    With `lam_channel`, lam is one more channel of h, and 1 - lam one more of h'.
     """
 
     def __init__(self, channels: int, *, lam_channel: bool = True) -> None:
@@ -58,10 +55,7 @@ class MixBlock(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class Attentive(Masked):
-    """The mask that a block makes from the features of both images; lam stays as it was drawn.
-
-    Where lam or 1 - lam is 0.08 or less, the mask is lam everywhere.
-    """
+    """The mask that a block makes from the features of both images; lam stays as drawn."""
 
     net: nn.Module = field(repr=False)
     layer: nn.Module = field(repr=False)
@@ -80,7 +74,6 @@ class Attentive(Masked):
 
     @torch.no_grad()
     def features(self, x: Tensor) -> Tensor:
-        """Features of images in the precision of the block."""
         _, h = passing(self.net, self.layer, as_weights(self.net, x))
         return as_weights(self.block, h)
 
@@ -97,9 +90,9 @@ class AutoMix(PairMixer):
     The loss is that of the clean batch, the mixed batch, the copy on the mixed batch, and
     0.1 · max(|mean of the mask - lam| - 0.1, 0): half of the published sum. So use `draw` and
     `m.loss`. Train the block with the network, and move the mixer with `mix.to(device)`. After each
-    backward pass, the copy moves towards the network before the next batch is mixed. One draw
-    serves network and block, where two are published; so the block learns nothing where lam or
-    1 - lam is 0.08 or less.
+    backward pass, the copy moves towards the network before the next batch is mixed. Network and
+    block share one draw (two in the paper); the block learns nothing where lam or 1 - lam is 0.08
+    or less.
 
     Args:
         net: the network that is trained.
@@ -111,9 +104,8 @@ class AutoMix(PairMixer):
         momentum: the momentum of the copy. In step t it is (t + 1) / (t + 10) where that is less.
         criterion: the loss of the copy, of outputs and mixed targets.
 
-    >>> net = nn.Sequential(
-    ...     nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5)
-    ... )
+    >>> layers = nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()
+    >>> net = nn.Sequential(*layers, nn.Linear(8, 5))
     >>> mix = AutoMix(net, shape=(3, 16, 16), num_classes=5)
     >>> optimizer = torch.optim.SGD([*net.parameters(), *mix.block.parameters()], lr=0.1)
     >>> m = mix.draw(torch.randn(12, 3, 16, 16), torch.randint(5, (12,)))
@@ -156,8 +148,8 @@ class AutoMix(PairMixer):
                 f"{name!r} does not: such layers are {there}"
             )
         block = MixBlock(maps[name][0], lam_channel=lam_channel)
-        attentive = Attentive(teacher, teacher.get_submodule(name), block)
-        super().__init__(attentive, k, alpha, num_classes, **options)
+        self.interpolation = Attentive(teacher, teacher.get_submodule(name), block)
+        super().__init__(k, alpha, num_classes, **options)
         self._net = (unwrapped(net),)  # a tuple hides a module from this one
         self.teacher, self.block = teacher, block
         self.shape, self.layer = tuple(shape), name
@@ -186,22 +178,19 @@ class AutoMix(PairMixer):
         if self.due.cpu():
             self._follow()
         mixed = super().mix_pairs(batch, draw)
-        penalty = self._loss_of_block(mixed) / 2
-        if penalty.requires_grad:
-            penalty.register_hook(self._mark)
-        clean, mask = self.unmixed(batch), cast(Mask, mixed.region)
-        mixed = replace(mixed, x=mixed.x.detach(), region=Mask(mask.weight.detach()))
-        return beside_clean(mixed, clean, penalty)
-
-    def _loss_of_block(self, mixed: Mixed) -> Tensor:
         outputs = self.teacher(as_weights(self.teacher, mixed.x))
         weight = cast(Mask, mixed.region).weight
         off = weight.mean((1, 2)) - mixed.lam.to(weight)
         off = off.mean() if self.lam_per == "batch" else off
-        return self.criterion(outputs, mixed.y) + SHARE * (off.abs() - SLACK).clamp(0).mean()
+        loss = self.criterion(outputs, mixed.y) + SHARE * (off.abs() - SLACK).clamp(0).mean()
+        penalty = loss / 2
+        if penalty.requires_grad:
+            penalty.register_hook(self._mark)
+        mixed = replace(mixed, x=mixed.x.detach(), region=Mask(weight.detach()))
+        return beside_clean(mixed, self.unmixed(batch), penalty)
 
     def _mark(self, gradient: Tensor) -> None:
-        """A hook of the loss: its backward pass makes a step of the copy due."""
+        """Make a step of the copy due, in the backward pass of the loss."""
         self.due.fill_(True)
 
     @torch.no_grad()
@@ -222,20 +211,20 @@ class AutoMix(PairMixer):
 def feature_maps(net: nn.Module, shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
     """Shapes `(channels, height, width)` of the feature maps that layers give, in their order."""
     maps: dict[str, tuple[int, ...]] = {}
-    handles = []
-    for name, module in net.named_modules():
 
-        def keep(module: nn.Module, inputs: object, output: object, name: str = name) -> None:
-            if name and isinstance(output, Tensor) and output.dim() == 4:
-                maps[name] = tuple(output.shape[1:])
+    def keep(name: str, module: nn.Module, inputs: object, output: object) -> None:
+        if isinstance(output, Tensor) and output.dim() == 4:
+            maps[name] = tuple(output.shape[1:])
 
-        handles.append(module.register_forward_hook(keep))
+    handles = [
+        module.register_forward_hook(partial(keep, name))
+        for name, module in net.named_modules()
+        if name
+    ]
     weight = next(net.parameters(), torch.zeros(()))
-    try:
-        net(torch.zeros(2, *shape, dtype=weight.dtype, device=weight.device))
-    finally:
-        for handle in handles:
-            handle.remove()
+    net(torch.zeros(2, *shape, dtype=weight.dtype, device=weight.device))
+    for handle in handles:
+        handle.remove()
     return maps
 
 

@@ -30,11 +30,10 @@ class KernelBlocks(Blocks):
 
 @dataclass(frozen=True)
 class Kernel(Optimal):
-    """Partners drawn with probabilities that fall with the distance, or matched in blocks.
+    """Partners drawn with probabilities ∝ exp(-|xᵢ - xⱼ|² / 2 sigma²), or matched in blocks.
 
-    With `k=1` the partner of sample i is sample j with a probability proportional to
-    exp(-|xᵢ - xⱼ|² / 2 sigma²), drawn from the whole batch: partners may repeat, and within one
-    batch a sample may be its own. With a larger `k` this is `Optimal`.
+    With `k=1` they are drawn from the whole batch: partners may repeat, and within one batch a
+    sample may be its own. With a larger `k` this is `Optimal`.
 
     >>> Kernel(1, sigma=0.1)(torch.tensor([0.0, 9.0]), torch.tensor([9.1, 0.1]))
     tensor([1, 0])

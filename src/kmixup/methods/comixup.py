@@ -18,7 +18,6 @@ from kmixup.interpolation import Interpolation, Mask, Pair, Region, Size, rows_o
 from kmixup.matching import Metric
 from kmixup.matching.assignment import Floats, Indices, solve
 from kmixup.methods.kmixup import PairMixer
-from kmixup.methods.labellings import least_labels, promising
 from kmixup.methods.masks import importances_of_images
 from kmixup.mixed import Draw, Mixed
 from kmixup.nests import Nest, over
@@ -57,13 +56,14 @@ class SharedMixed(Mixed):
     def y(self) -> Nest:
         own, one = (self.targets[0], self.targets[0]), torch.ones((), dtype=self.lam.dtype)
         clean = Mixed(None, own, self.partner, one, num_classes=self.num_classes)
-        return over(self._shared, clean.y)
 
-    def _shared(self, soft: Tensor) -> Tensor:
-        """Σ_j shares[i, j] · soft[j] in row i."""
-        dtype = torch.promote_types(soft.dtype, torch.float32)
-        mixed: Tensor = torch.tensordot(self.shares.to(soft.device, dtype), soft.to(dtype), 1)
-        return mixed.to(soft.dtype)
+        def shared(soft: Tensor) -> Tensor:
+            """Σ_j shares[i, j] · soft[j] in row i."""
+            dtype = torch.promote_types(soft.dtype, torch.float32)
+            mixed: Tensor = torch.tensordot(self.shares.to(soft.device, dtype), soft.to(dtype), 1)
+            return mixed.to(soft.dtype)
+
+        return over(shared, clean.y)
 
     def loss(self, criterion: Criterion, logits: Any) -> Tensor:
         """Return Σ share · criterion(logits, target) over the samples that each row shows.
@@ -101,29 +101,27 @@ class SharedMixed(Mixed):
 
 @dataclass(frozen=True)
 class CoMix(Interpolation):
-    """The collages of Co-Mixup: m images of a group make m outputs.
+    """The collages of Co-Mixup. The attributes are arguments of `CoMixup`.
 
-    Every cell of an output's grid of N cells shows one image. The outputs of a group are sought
+    m images of a group make m outputs, each of N cells that show one image. Outputs are optimised
     one after the other, in several rounds. Given the others, an output minimises
 
         Σ_cells [ -s_i - η/N log g_i + 2γ/N t(u_i) ] + β/N · (neighbours with different images)
 
-    over the images i of its cells, exactly (`labellings.py`) among the eight most promising
-    images. s is the saliency in the cell, with total 1 for each image, and g the weight that was
-    drawn for the image. u = A n, where n counts the cells that the other outputs give to each
-    image, and t(u) is u above `threshold` · N and 0 below. A is (1 - ω) · 1 + ω · D, with D the
-    distances between the most salient cells of the images, scaled to the mean 1/m.
+    over the images i of its cells, exactly, among the eight most promising images. s is the
+    saliency in the cell, with total 1 for each image, and g the weight that was drawn for the
+    image. u = A n, where n counts the cells that the other outputs give to each image, and t(u) is
+    u above `threshold` · N and 0 below. A is (1 - ω) · 1 + ω · D, with D the distances between the
+    most salient cells of the images, scaled to the mean 1/m.
 
     From the second round on, cells may show two of the three images that the output shows most,
-    half and half: a cell is a point z of a simplex, neighbours cost β/N |z - z'|²/2, and the least
-    cost is found exactly, where the authors' code makes swap moves. In the last round, outputs
-    that show the same images are driven apart: one pays γ/N for a cell of the first of them, the
-    other for the second.
+    half and half: a cell is a point z of a simplex, neighbours cost β/N |z - z'|²/2, and the
+    minimum is exact, where the authors' code makes swap moves. In the last round, outputs that show
+    the same images are driven apart: one pays γ/N for a cell of the first of them, the other for
+    the second.
 
-    Row i of the result is the output that stands for sample i: outputs are put into the
-    one-to-one order in which samples have the greatest total share of their own.
-
-    The attributes are arguments of `CoMixup`.
+    Row i of the result is the output for sample i: outputs are ordered one-to-one so that samples
+    have the greatest total share of their own.
     """
 
     dense: ClassVar[bool] = False
@@ -169,7 +167,6 @@ class CoMix(Interpolation):
         cell = height // self.grid, width // self.grid
         saliency = F.avg_pool2d(importance, cell).cpu().numpy() * (cell[0] * cell[1])
         prior = self.eta * np.log(np.maximum(lam.cpu().numpy(), np.finfo(float).tiny))
-        chance = spot.cpu().numpy()
 
         parts = np.arange(n)[:, None].repeat(self.group, 1)
         cells = np.zeros((n, self.group, self.grid, self.grid))
@@ -177,7 +174,7 @@ class CoMix(Interpolation):
         for size in {len(group) for group in groups}:
             rows = np.stack([group for group in groups if len(group) == size])
             cost = -saliency[rows] - prior[rows, None, None] / self.grid**2
-            start = np.eye(size)[(chance[rows] * size).astype(np.int64)]
+            start = np.eye(size)[(spot.cpu().numpy()[rows] * size).astype(np.int64)]
             shown = self.collages(cost, self._use(saliency[rows]), start)
             share = shown.mean((2, 3))
             outputs = solve(-share.swapaxes(1, 2))  # of every image
@@ -199,7 +196,7 @@ class CoMix(Interpolation):
         return torch.from_numpy(cells[:, 0].mean((1, 2))), collage
 
     def _use(self, saliency: Floats) -> Floats:
-        """A: how much each image counts as used where others are, `(groups, m, m)`."""
+        """Return A, `(groups, m, m)`: how much each image counts as used where others are."""
         count, size = saliency.shape[:2]
         peak = np.divmod(saliency.reshape(count, size, -1).argmax(-1), self.grid)
         far = sum(np.abs(place[:, :, None] - place[:, None]) for place in peak)
@@ -207,12 +204,9 @@ class CoMix(Interpolation):
         return np.asarray((1 - self.omega) * np.eye(size) + self.omega * far * size / total)
 
     def collages(self, cost: Floats, use: Floats, start: Floats) -> Floats:
-        """What the outputs of groups show, `(groups, m, rows, columns, m)`.
+        """Return what outputs show, `(groups, m, rows, columns, m)`, from those of `start`.
 
-        Args:
-            cost: of the images in every cell, `(groups, m, rows, columns)`.
-            use: A, `(groups, m, m)`.
-            start: the outputs to start from, like the result.
+        `cost` is that of the images in every cell, `(groups, m, rows, columns)`, and `use` is A.
         """
         shown = start.copy()
         cost = np.moveaxis(cost, 1, -1)
@@ -246,31 +240,30 @@ class CoMix(Interpolation):
 
 
 def best_output(unary: Floats, smooth: float, *, halves: bool = False) -> Floats:
-    """What one output of every group shows, `(groups, rows, columns, m)`, at the least cost.
+    """Return what one output of every group shows, `(groups, rows, columns, m)`, at least cost.
 
     `unary` is the cost of every image in every cell, `(groups, rows, columns, m)`; neighbours
     cost `smooth` · |z - z'|²/2. With `halves` there is a second choice: among the images that are
     shown, and halves of two of the three that are shown most.
     """
-    chosen = promising(unary, smooth, LABELS)
-    points = np.eye(unary.shape[-1])[chosen]
-    shown = _least_points(unary, points, smooth)
+    image = np.eye(unary.shape[-1])
+    shown = _least_points(unary, image[promising(unary, smooth, LABELS)], smooth)
     if not halves:
         return shown
     count = shown.sum((1, 2))
     most = np.argsort(-count, -1, kind="stable")[:, : int((count > 0).sum(1).max())]
-    whole = np.eye(unary.shape[-1])[most]
-    pairs = [pair for pair in HALVES if max(pair) < whole.shape[1]]
-    if not pairs:
+    whole = image[most]
+    between = [(whole[:, i] + whole[:, j]) / 2 for i, j in HALVES if j < whole.shape[1]]
+    if not between:
         return shown
-    between = np.stack([(whole[:, i] + whole[:, j]) / 2 for i, j in pairs], 1)
-    return _least_points(unary, np.concatenate([whole, between], 1), smooth, among=count > 0)
+    points = np.concatenate([whole, np.stack(between, 1)], 1)
+    return _least_points(unary, points, smooth, among=count > 0)
 
 
 def _least_points(
     unary: Floats, points: Floats, smooth: float, among: NDArray[np.bool_] | None = None
 ) -> Floats:
-    """Cells `(groups, rows, columns, m)`, each of them one of the `points` `(groups, p, m)`.
+    """Return cells `(groups, rows, columns, m)`, each of them one of the `points` `(groups, p, m)`.
 
     Points with a part in images that are not `among` those of the group are left out.
     """
@@ -283,11 +276,75 @@ def _least_points(
     return np.asarray(points[np.arange(len(points))[:, None, None], labels])
 
 
-def repeats(shows: NDArray[np.bool_]) -> Floats:
-    """Marks what drives equal outputs apart, `(groups, m, m)`, from which images each shows.
+def least_labels(unary: Floats, apart: Floats) -> Indices:
+    """Return the labels `(n, rows, columns)` of least total cost in cells and between neighbours.
 
-    Of two outputs with the same images, two of them or more, the earlier is marked at the first
-    of these images and the later at the second.
+    Cells are visited row by row. The cost of the rest depends only on the labels of the last
+    `columns` cells, the *front*, so dynamic programming over all fronts is exact. It takes
+    labels^columns numbers: few labels, and grids that are narrow.
+
+    Args:
+        unary: the cost of every label in every cell, `(n, rows, columns, labels)`.
+        apart: the cost of two labels in neighbouring cells, `(n, labels, labels)`, symmetric.
+
+    >>> unary = np.array([[[[0.0, 1.0], [0.6, 0.0]]]])
+    >>> least_labels(unary, np.array([[[0.0, 0.5], [0.5, 0.0]]])).tolist()
+    [[[0, 1]]]
+    >>> least_labels(unary, np.array([[[0.0, 0.7], [0.7, 0.0]]])).tolist()
+    [[[0, 0]]]
+    """
+    n, rows, columns, labels = unary.shape
+    alike = bool((apart == apart.max() * (1 - np.eye(labels))).all())
+    least: Floats = np.zeros((n, 1))  # cost so far, by the labels of the front, oldest first
+    fronts = []
+    for row, column in np.ndindex(rows, columns):
+        fronts.append(least)
+        if row == 0:
+            least = least[:, :, None]
+        else:  # the oldest label of the front is that above, and leaves it
+            above = least.reshape(n, labels, -1)
+            if alike:  # the label above is that below, or the best of all
+                best = above.min(1)[..., None] + apart.max()
+                least = np.minimum(above.swapaxes(1, 2), best)
+            else:
+                least = (above[..., None] + apart[:, :, None]).min(1)
+        least = least + unary[:, row, column, None]
+        if column:
+            least = least.reshape(n, -1, labels, labels) + apart[:, None]
+        least = least.reshape(n, -1)
+
+    chosen = np.empty((n, rows, columns), dtype=np.int64)
+    number, front = np.arange(n), least.argmin(1)
+    for row, column in reversed(list(np.ndindex(rows, columns))):
+        front, chosen[:, row, column] = np.divmod(front, labels)
+        if row:
+            before = fronts.pop().reshape(n, labels, -1)[number, :, front]
+            oldest = (before + apart[number, :, chosen[:, row, column]]).argmin(1)
+            front = front + oldest * labels ** (columns - 1)
+    return chosen
+
+
+def promising(unary: Floats, apart: float, most: int) -> Indices:
+    """Return labels that can be in a labelling of least cost, `(n, labels)`, at most `most`.
+
+    Neighbours with different labels cost at most `apart`. So a label whose cost exceeds the least
+    one of a cell by more than `apart` for each neighbour is never best there. Labels that are best
+    nowhere are left out; rows are filled up to be equally long.
+    """
+    rows, columns = unary.shape[1:3]
+    row, column = np.arange(rows)[:, None], np.arange(columns)
+    borders = (row == 0).astype(int) + (row == rows - 1) + (column == 0) + (column == columns - 1)
+    gap = unary - unary.min(-1, keepdims=True)
+    excess = (gap - apart * (4 - borders)[..., None]).min((1, 2))
+    count = int((excess <= 0).sum(1).max())
+    return np.asarray(np.argsort(excess, 1, kind="stable")[:, : min(count, most)])
+
+
+def repeats(shows: NDArray[np.bool_]) -> Floats:
+    """Return what drives equal outputs apart, `(groups, m, m)`, from which images each shows.
+
+    Of two outputs with the same two or more images, the earlier is marked at the first of these
+    images and the later at the second.
     """
     size = shows.shape[1]
     agree: NDArray[np.bool_] = np.equal(shows[:, :, None], shows[:, None]).sum(-1) == size
@@ -295,12 +352,11 @@ def repeats(shows: NDArray[np.bool_]) -> Floats:
     first = shows & (shows.cumsum(-1) == 1)
     second = shows & (shows.cumsum(-1) == 2)
     earlier, later = (np.sum(same, axis)[..., None] > 0 for axis in (2, 1))
-    marked = (first & earlier) | (second & later)
-    return np.asarray(marked.astype(float))
+    return np.asarray(((first & earlier) | (second & later)).astype(float))
 
 
 def groups_of(partner: Indices, most: int) -> list[Indices]:
-    """Samples in groups of nearly equal size, `most` at most, on the way from partner to partner.
+    """Return groups of nearly equal size, at most `most`, on the way from partner to partner.
 
     >>> [group.tolist() for group in groups_of(np.array([2, 3, 1, 0]), 2)]
     [[0, 2], [1, 3]]
@@ -323,12 +379,11 @@ def _enlarged(cells: Tensor, cell: tuple[int, int]) -> Tensor:
 class CoMixup(PairMixer):
     """Co-Mixup: all images of a group are mixed at once, so that what is salient is shown once.
 
-    A batch is split into groups of at most `group` images, and each group makes as many
-    collages of its images. `k=1` is Co-Mixup as published (Kim et al. 2021, "Co-Mixup:
-    Saliency Guided Joint Mixup with Supermodular Diversity"), with random groups. With a larger
-    `k` partners are matched by optimal transport in blocks of k, and groups are cut from the way
-    that leads from partner to partner: neighbours on it are alike, and so are the images of a
-    group, the more the smaller it is.
+    A batch is split into groups of at most `group` images, and each group makes as many collages of
+    its images. `k=1` is Co-Mixup as published (Kim et al. 2021, "Co-Mixup: Saliency Guided Joint
+    Mixup with Supermodular Diversity"), with random groups. With a larger `k` partners are matched
+    by optimal transport in blocks of k, and groups follow the way from partner to partner, so that
+    images of a group are alike, the more the smaller it is.
 
     The target of an output is the mean of the targets of its cells. `SharedMixed.shares` has the
     share of every sample, `lam` that of the sample itself. Importance must be given. Partners come
@@ -336,15 +391,15 @@ class CoMixup(PairMixer):
     `WithClean(CoMixup(...))`; without it the authors lower alpha.
 
     Args:
-        alpha: of the Dirichlet prior, which makes some images more welcome than others.
-        beta: how much it costs that neighbouring cells show different images.
-        gamma: how much it costs to show what other outputs of the group show already.
+        alpha: of the Dirichlet prior over the images of a group.
+        beta: the cost of different images in neighbouring cells.
+        gamma: the cost of showing what other outputs of the group show already.
         eta: the weight of the prior.
-        omega: how much distances between salient cells count in what others show, in [0, 1].
+        omega: the weight of distances between salient cells in what others show, in [0, 1].
         threshold: how many whole outputs of an image the others may show for free.
         grid: the number of cells along a side; it must divide height and width.
         group: the greatest number of images in a group.
-        rounds: how often every output is sought.
+        rounds: how often every output is optimised.
         k, num_classes, metric, prob, generator: those of `KMixup`.
 
     >>> mix = CoMixup(num_classes=10)
@@ -371,9 +426,10 @@ class CoMixup(PairMixer):
         prob: float = 1.0,
         generator: Generator | None = None,
     ) -> None:
+        self.interpolation = CoMix(beta, gamma, eta, omega, threshold, grid, group, rounds)
         super().__init__(
-            CoMix(beta, gamma, eta, omega, threshold, grid, group, rounds), k, Gamma(alpha),
-            num_classes, metric=metric, lam_per="sample", prob=prob, generator=generator,
+            k, Gamma(alpha), num_classes,
+            metric=metric, lam_per="sample", prob=prob, generator=generator,
         )  # fmt: skip
 
     def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:

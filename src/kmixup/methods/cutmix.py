@@ -1,12 +1,7 @@
 """CutMix: a box of one image in another."""
 
-from __future__ import annotations
-
-from typing import Unpack
-
 from kmixup.interpolation import Cut
-from kmixup.methods.kmixup import PairMixer, PairOptions
-from kmixup.nests import Nest
+from kmixup.methods.kmixup import PairMixer
 
 
 class CutMix(PairMixer):
@@ -25,11 +20,4 @@ class CutMix(PairMixer):
     >>> x, y = mix(torch.randn(128, 3, 32, 32), torch.randint(10, (128,)))
     """
 
-    def __init__(
-        self,
-        k: int = 1,
-        alpha: float = 1.0,
-        num_classes: Nest = None,
-        **options: Unpack[PairOptions],
-    ) -> None:
-        super().__init__(Cut(), k, alpha, num_classes, **options)
+    interpolation = Cut()

@@ -18,10 +18,9 @@ from kmixup.randomness import uniforms
 
 @dataclass(frozen=True)
 class LowFrequency(Masked):
-    """A mask of 0 and 1: the brightest pixels of a random image, a share lam of them.
+    """A mask of 0 and 1: the brightest pixels of a random image, a share lam of them, rounded.
 
-    Frequency f of the random image has the amplitude f^-decay times a normal number. lam is then
-    the share of the mask's pixels, which are a whole number.
+    Frequency f of the random image has the amplitude f^-decay times a normal number.
     """
 
     decay: float = 3.0
@@ -81,4 +80,5 @@ class FMix(PairMixer):
         decay: float = 3.0,
         **options: Unpack[PairOptions],
     ) -> None:
-        super().__init__(LowFrequency(decay), k, alpha, num_classes, **options)
+        self.interpolation = LowFrequency(decay)
+        super().__init__(k, alpha, num_classes, **options)

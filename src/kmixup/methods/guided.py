@@ -24,10 +24,9 @@ BLUR = 7  # pixels along a side of the blur
 
 @dataclass(frozen=True)
 class Guided(Masked):
-    """Weight a pixel by s / (s + s'), where s and s' are the importance of both sides.
+    """Weight a pixel by s / (s + s'), the importances with total 1; ½ where both are 0.
 
-    Importance is first scaled to total 1 for every image; where it is 0 on both sides, the weight
-    is ½. lam is the mean weight, whatever was drawn.
+    lam is the mean weight, whatever was drawn.
     """
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Mask]:
@@ -41,12 +40,12 @@ class GuidedMixup(Mixer):
 
     Saliency is blurred and scaled to total 1 for every image. A pixel has the weight s / (s + s')
     of the two saliencies, and lam is the mean weight. Partners are matched so that their saliencies
-    are as far apart as possible in blocks of `k`, `Optimal(k, farthest=True)`, so the salient parts
-    of both images seldom overlap. `k=1` takes random partners. (Kang and Kim 2023, "GuidedMixup",
-    find such partners by a greedy walk through the batch; here blocks of k are matched exactly.)
+    are as far apart as possible in blocks of `k`, so the salient parts of both images seldom
+    overlap. `k=1` takes random partners. (Kang and Kim 2023, "GuidedMixup", find such partners by a
+    greedy walk through the batch; here blocks of k are matched exactly.)
 
-    Without `importance`, saliency is the `spectral_residual` of the images, which needs no network.
-    With `features`, partners are matched on those instead.
+    Without `importance`, saliency is the `spectral_residual` of the images. With `features`,
+    partners are matched on those instead.
 
     Args:
         k: the number of samples in a block.

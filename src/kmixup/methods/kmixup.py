@@ -29,21 +29,29 @@ class PairOptions(Options, total=False):
 
 
 class PairMixer(Mixer):
-    """Base class of methods with optimal pairs; a number in place of a coefficient is an alpha."""
+    """Base class of methods with optimal pairs; a number in place of a coefficient is an alpha.
+
+    A subclass sets `interpolation`, in its body or before it calls this constructor.
+    """
+
+    interpolation: Interpolation = Linear()
 
     def __init__(
         self,
-        interpolation: Interpolation,
-        k: int,
-        alpha: float | Coefficient,
-        num_classes: Nest,
+        k: int = 1,
+        alpha: float | Coefficient = 1.0,
+        num_classes: Nest = None,
         *,
         metric: Metric = "sqeuclidean",
         **options: Unpack[Options],
     ) -> None:
-        pairing = Optimal(k, metric)
-        coefficient = alpha if isinstance(alpha, Coefficient) else Beta(alpha)
-        super().__init__(pairing, coefficient, interpolation, num_classes=num_classes, **options)
+        super().__init__(
+            Optimal(k, metric),
+            alpha if isinstance(alpha, Coefficient) else Beta(alpha),
+            self.interpolation,
+            num_classes=num_classes,
+            **options,
+        )
 
 
 class KMixup(Mixer):

@@ -9,7 +9,6 @@ from typing import Any, Unpack
 import torch
 
 from kmixup.batch import Batch
-from kmixup.interpolation import Linear
 from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.mixed import Draw, Mixed
 from kmixup.nests import Nest
@@ -20,14 +19,13 @@ Codec = Callable[..., Any]
 class LatentMixup(PairMixer):
     """Mixup between the codes of samples: decode(lam · encode(x) + (1 - lam) · encode(x')).
 
-    The idea is that of GAN-mixup (Sohn et al. 2020): new samples lie between manifolds that a
-    generative model knows. It is not a copy of that method, whose text and code were not at hand.
+    The idea is that of GAN-mixup (Sohn et al. 2020), written without access to its text and code.
     Pairs are matched by optimal transport between the codes, or between `features`, in blocks of
     `k`. With identity codecs this is `KMixup`.
 
-    The codecs belong to a model that has been trained before. They are called without gradients,
-    and the mixer neither moves them to a device nor changes their modes. A batch that is not mixed
-    is returned unchanged, not as its reconstruction.
+    The codecs belong to a trained model. They are called without gradients, and the mixer neither
+    moves them to a device nor changes their modes. An unmixed batch is returned unchanged, not as
+    its reconstruction.
 
     Args:
         encode: turns inputs into codes, a tensor `(n, ...)` or a nest of them.
@@ -51,7 +49,7 @@ class LatentMixup(PairMixer):
         conditional: bool = False,
         **options: Unpack[PairOptions],
     ) -> None:
-        super().__init__(Linear(), k, alpha, num_classes, **options)
+        super().__init__(k, alpha, num_classes, **options)
         for name, codec in (("encode", encode), ("decode", decode)):
             if not callable(codec):
                 raise TypeError(f"{name} must be a function or a module, got {codec!r}")

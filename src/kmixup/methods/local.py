@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from kmixup.batch import Batch
-from kmixup.interpolation import Linear
 from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.mixed import Draw, Mixed
 from kmixup.nests import Nest
@@ -19,14 +18,9 @@ from kmixup.nests import Nest
 
 @dataclass(frozen=True)
 class Locality:
-    """The weight exp(-distance / scale) of a pair, or 1 up to a radius and 0 beyond.
+    """The weight exp(-distance / scale) of a pair, or 1 up to a radius and 0 beyond."""
 
-    Attributes:
-        scale: the distance at which the weight is 1/e; None for the mean distance of the batch.
-        radius: in place of `scale`, the greatest distance that counts.
-    """
-
-    scale: float | None = None
+    scale: float | None = None  # the mean distance of the batch by default
     radius: float | None = None
 
     def __post_init__(self) -> None:
@@ -64,10 +58,10 @@ class LocalMixed(Mixed):
 class LocalMixup(PairMixer):
     """Local mixup: the farther apart two mixed samples are, the less their loss counts.
 
-    `k=1` is local mixup as published (Baena et al. 2022, "Preventing Manifold Intrusion
-    with Locality: Local Mixup"), with random partners; with a larger `k` they are
-    matched by optimal transport. The weights of a batch are scaled to mean 1, as in the authors'
-    scripts. Targets cannot carry weights, so use `draw` and `m.loss`.
+    `k=1` is local mixup as published (Baena et al. 2022, "Preventing Manifold Intrusion with
+    Locality: Local Mixup"), with random partners; with a larger `k` they are matched by optimal
+    transport. Weights have mean 1 in every batch, as in the authors' scripts. Targets cannot carry
+    weights, so use `draw` and `m.loss`.
 
     Args:
         k: the number of samples in a block.
@@ -96,7 +90,7 @@ class LocalMixup(PairMixer):
         **options: Unpack[PairOptions],
     ) -> None:
         self.locality = Locality(scale, radius)
-        super().__init__(Linear(), k, alpha, num_classes, **options)
+        super().__init__(k, alpha, num_classes, **options)
 
     def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:
         return super().mix_pairs(batch, draw).extended(LocalMixed, locality=self.locality)

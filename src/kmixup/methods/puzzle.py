@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Unpack
 
 import numpy as np
@@ -14,36 +15,37 @@ from torch.nn import functional as F
 
 from kmixup.interpolation import Mask, Pair, Size
 from kmixup.matching.assignment import Floats, solve
-from kmixup.methods.cuts import least_masks
 from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.methods.masks import Masked, importances_of_images
 from kmixup.nests import Nest
 from kmixup.randomness import uniforms
 
 GRIDS = (2, 4, 8, 16)
+LEAST_PROBABILITY = 1e-8  # of a level of the mask, so that its logarithm is finite
+# capacities are whole numbers: multiples of this share of the largest cost of a problem
+RESOLUTION = 2.0**-26
+UNCUTTABLE = np.iinfo(np.int32).max
+
 Sides = tuple[Tensor, Tensor]  # of the first images, and of their partners
-LEAST_CHANCE = 1e-8  # of a level of the mask, so that its logarithm is finite
 
 
 @dataclass(frozen=True)
 class Puzzle(Masked):
-    """The mask and the moves of PuzzleMix.
+    """The mask and the moves of PuzzleMix. The attributes are arguments of `PuzzleMix`.
 
     The mask z ∈ {0, ½, 1} of the cells of a b × b grid minimises
 
         Σ (1 - z) s + z s' + β/(16 b) Σ [(z_i - z_j)² + γ φ_ij(z_i, z_j)] - η/b² Σ log p(z).
 
-    s and s' are the saliencies of the two images in a cell, with total 1. The second sum is
-    over neighbouring cells. φ is the mean step of colour across their border, in the range of
-    the batch: d(x, x) where both cells are 1, d(x, x') where only the first is, and so on.
-    For ½ it is continued as the one form a + b z_i + c z_j + e (z_i - z_j)² with these four
-    values. p is the law of Binomial(2, lam) / 2. The minimum is exact (`kmixup.methods.cuts`).
+    s and s' are the saliencies of the two images in a cell, with total 1. The second sum is over
+    neighbouring cells. φ is the mean step of colour across their border, in the range of the batch:
+    d(x, x) where both cells are 1, d(x, x') where only the first is, and so on. For ½ it is
+    continued as the one form a + b z_i + c z_j + e (z_i - z_j)² with these four values. p is the
+    distribution Binomial(2, lam) / 2.
 
     Then every image moves its patches by the permutation that minimises
-    Σ `epsilon` |way|² - (saliency of the patch)·(share of its new place that is seen), where
-    the side of the image is 1. This is exact as well.
-
-    The attributes are arguments of `PuzzleMix`.
+    Σ `epsilon` |way|² - (saliency of the patch)·(share of its new place that is seen), where the
+    side of the image is 1. Both minima are exact.
     """
 
     beta: float = 1.2
@@ -68,7 +70,7 @@ class Puzzle(Masked):
             raise ValueError(f"grids must be whole numbers, at least 2, got {list(self.grids)}")
 
     def sample(self, size: Size, shape: Size = (), generator: Generator | None = None) -> Tensor:
-        """A uniform number for every lam, which chooses its grid."""
+        """Draw a uniform number for every lam, which chooses its grid."""
         return uniforms(size, generator)
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Mask]:
@@ -104,43 +106,41 @@ class Puzzle(Masked):
     def costs(
         self, grid: int, lam: Tensor, importance: Sides, images: Sides
     ) -> tuple[Floats, Floats, Floats]:
-        """The energy of masks on a grid, as `kmixup.methods.cuts.least_masks` takes it.
+        """Return the energy of masks on a grid, as arguments of `least_masks`.
 
-        Importance `(n, height, width)` and images `(n, channels, height, width)`, with colours
-        from 0 to 1, are those of the first images and of their partners; `lam` is `(n,)`.
+        Importance `(n, height, width)` and images `(n, channels, height, width)`, with colours from
+        0 to 1, are those of the first images and of their partners; `lam` is `(n,)`.
         """
         height, width = importance[0].shape[-2:]
         cell = (height // grid, width // grid)
-        s, other = (F.avg_pool2d(side, cell).cpu().numpy() * math.prod(cell) for side in importance)
-        chance = torch.stack([(1 - lam) ** 2, 2 * lam * (1 - lam), lam**2], -1).double().numpy()
-        prior = -np.log(np.maximum(chance, LEAST_CHANCE)) * (self.eta / grid**2)
+        s, other = (F.avg_pool2d(side, cell).numpy() * math.prod(cell) for side in importance)
+        level = torch.stack([(1 - lam) ** 2, 2 * lam * (1 - lam), lam**2], -1).double().numpy()
+        prior = -np.log(np.maximum(level, LEAST_PROBABILITY)) * (self.eta / grid**2)
         strength = self.beta / (16 * grid)
 
         slope, weights = other - s, []
         for axis in (1, 2):
-            # φ where both cells show the partner, only the second one the first image, only the
-            # first one, and both
-            neither, second, first, both = (
-                _steps(images[i], images[j], axis, cell)
-                for i, j in ((1, 1), (1, 0), (0, 1), (0, 0))
+            # φ by which of the two cells show the first image
+            both, first, second, neither = (
+                _steps(a, b, axis, cell) for a, b in product(images, repeat=2)
             )
             bend = (first + second - neither - both) / 2
             # rounding may leave -1e-17 where steps of colour are as large as they can be
             weights.append((strength * (1 + self.gamma * bend)).clip(min=0))
-            for end, tilt in ((slice(None, -1), first - second), (slice(1, None), second - first)):
-                place = (slice(None), end) if axis == 1 else (slice(None), slice(None), end)
-                slope[place] += strength * self.gamma * (tilt + both - neither) / 2
+            rows = slope.swapaxes(1, axis)  # a view, whose second axis is that of the steps
+            for ends, tilt in ((rows[:, :-1], first - second), (rows[:, 1:], second - first)):
+                ends += (strength * self.gamma * (tilt + both - neither) / 2).swapaxes(1, axis)
         unary = s[..., None] + slope[..., None] * np.array([0.0, 0.5, 1.0])
         return unary + prior[:, None, None], weights[0], weights[1]
 
     def _move(self, grid: int, importance: Tensor, seen: Tensor) -> Tensor:
-        """Which pixel moves to each pixel, `(n, height · width)`: patches as wholes."""
+        """Return which pixel moves to each pixel, `(n, height · width)`: patches as wholes."""
         n, height, width = importance.shape
         largest = min(self.patch, height // grid, width // grid)
         side = next(p for p in range(largest, 0, -1) if height % p == 0 and width % p == 0)
         rows, columns = height // side, width // side
-        s = (F.avg_pool2d(importance, side) * side**2).flatten(1).cpu().numpy()
-        shown = F.avg_pool2d(seen.double(), side).flatten(1).cpu().numpy()
+        s = (F.avg_pool2d(importance, side) * side**2).flatten(1).numpy()
+        shown = F.avg_pool2d(seen.double(), side).flatten(1).numpy()
         place = solve(self.epsilon * ways(rows, columns) - s[:, :, None] * shown[:, None, :])
         source = torch.from_numpy(place.argsort(1)).view(n, rows, columns)
         corner = (source // columns) * side * width + (source % columns) * side
@@ -168,17 +168,77 @@ def _colours(pair: Pair) -> Sides:
 
 
 def _steps(first: Tensor, second: Tensor, axis: int, cell: tuple[int, int]) -> Floats:
-    """Mean steps of colour across the borders of cells, from one image to another.
+    """Return mean steps of colour across the borders of cells, from one image to another.
 
     `axis` 1 is downwards and 2 to the right: `(n, grid - 1, grid)` or `(n, grid, grid - 1)`.
     """
     size, dim = cell[axis - 1], axis + 1
-    after = torch.arange(size, first.shape[dim], size, device=first.device)
-    gap = first.index_select(dim, after - 1) - second.index_select(dim, after)
-    steps = gap.abs().mean(1)
+    after = torch.arange(size, first.shape[dim], size)
+    steps = (first.index_select(dim, after - 1) - second.index_select(dim, after)).abs().mean(1)
     along = (1, cell[1]) if axis == 1 else (cell[0], 1)
-    means: Floats = F.avg_pool2d(steps, along).cpu().numpy()
+    means: Floats = F.avg_pool2d(steps, along).numpy()
     return means
+
+
+def least_masks(unary: Floats, down: Floats, right: Floats) -> Floats:
+    """Return the masks `(n, rows, columns)` that minimise Σ unary[z] + Σ weight · (z - z')².
+
+    A cell z ∈ {0, ½, 1} is two bits: a = [z ≥ ½] and b = [z = 1], where b needs a. Costs of cells
+    are linear in these bits. With them
+
+        4 (z - z')² = |a - a'| + |a - b'| + |b - a'| + |b - b'| + (b - a) + (b' - a'),
+
+    so that a non-negative weight of (z - z')² is an edge between each bit of a cell and each bit of
+    its neighbour. The least energy is then a minimum cut (Ishikawa 2003), and the cuts of a whole
+    batch are one flow in one graph. It is exact except for rounding costs to 2⁻²⁶ of the largest
+    one in their problem.
+
+    Args:
+        unary: the cost of 0, ½ and 1 in every cell, `(n, rows, columns, 3)`.
+        down: weights of (z - z')² between vertical neighbours, `(n, rows - 1, columns)`, ≥ 0.
+        right: the same between horizontal neighbours, `(n, rows, columns - 1)`.
+    """
+    from scipy.sparse import csr_array  # on first use: `import kmixup` stays fast
+    from scipy.sparse.csgraph import breadth_first_order, maximum_flow
+
+    tilt = np.zeros_like(unary[..., 0])
+    tilt[:, :-1] += down / 4
+    tilt[:, 1:] += down / 4
+    tilt[:, :, :-1] += right / 4
+    tilt[:, :, 1:] += right / 4
+    cost = np.diff(unary, axis=-1) + np.stack([-tilt, tilt], -1)  # of a, and of b
+
+    largest = np.abs(cost).max((1, 2, 3), initial=0.0)
+    for weight in (down, right):
+        largest = np.maximum(largest, weight.max((1, 2), initial=0.0))
+    scale = 1 / (RESOLUTION * np.where(largest > 0, largest, 1.0))[:, None, None]
+
+    bits = np.arange(cost.size, dtype=np.int32).reshape(cost.shape)
+    source, sink = bits.size, bits.size + 1
+    whole = np.rint(cost * scale[..., None]).astype(np.int32)
+    edges = [  # tails, heads and capacities
+        (bits[whole > 0], sink, whole[whole > 0]),
+        (source, bits[whole < 0], -whole[whole < 0]),
+        (bits[..., 1], bits[..., 0], UNCUTTABLE),
+    ]
+    for weight, first, second in (
+        (down, bits[:, :-1], bits[:, 1:]),
+        (right, bits[:, :, :-1], bits[:, :, 1:]),
+    ):
+        capacity = np.rint(weight * scale / 4).astype(np.int32)
+        for i, j in product((0, 1), repeat=2):
+            ends = first[..., i], second[..., j]
+            edges += [(*ends, capacity), (*ends[::-1], capacity)]
+    flat = [[part.ravel() for part in np.broadcast_arrays(*edge)] for edge in edges]
+    tail, head, capacity = (
+        np.concatenate(column, dtype=np.int32) for column in zip(*flat, strict=True)
+    )
+    graph = csr_array((capacity, (tail, head)), shape=(sink + 1, sink + 1))
+    residual = graph - maximum_flow(graph, source, sink).flow > 0
+    # the smallest source side of a minimum cut
+    reached = np.zeros(sink + 1, dtype=bool)
+    reached[breadth_first_order(residual, source, return_predecessors=False)] = True
+    return np.asarray(reached[: bits.size].reshape(bits.shape).sum(-1) / 2)
 
 
 class PuzzleMix(PairMixer):
@@ -222,5 +282,5 @@ class PuzzleMix(PairMixer):
         grids: Sequence[int] = GRIDS,
         **options: Unpack[PairOptions],
     ) -> None:
-        puzzle = Puzzle(beta, gamma, eta, epsilon, patch, tuple(grids))
-        super().__init__(puzzle, k, alpha, num_classes, **options)
+        self.interpolation = Puzzle(beta, gamma, eta, epsilon, patch, tuple(grids))
+        super().__init__(k, alpha, num_classes, **options)

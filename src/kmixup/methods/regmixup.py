@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Unpack
 
 from kmixup.batch import Batch
-from kmixup.interpolation import Linear
 from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.mixed import Draw, Mixed
 from kmixup.nests import Nest
@@ -22,8 +21,8 @@ class RegMixup(PairMixer):
 
     Args:
         k: the number of samples in a block.
-        alpha: lam is drawn from Beta(alpha, alpha): 20 for CIFAR-10 and 10 for CIFAR-100 in the
-            paper, so that lam is near 1/2.
+        alpha: lam is drawn from Beta(alpha, alpha); 20 for CIFAR-10 and 10 for CIFAR-100 in the
+            paper.
         num_classes, options: those of `KMixup`, except for labels.
 
     >>> import torch
@@ -40,7 +39,7 @@ class RegMixup(PairMixer):
         num_classes: Nest = None,
         **options: Unpack[PairOptions],
     ) -> None:
-        super().__init__(Linear(), k, alpha, num_classes, **options)
+        super().__init__(k, alpha, num_classes, **options)
 
     def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:
         return beside_clean(super().mix_pairs(batch, draw), self.unmixed(batch))

@@ -19,9 +19,8 @@ from kmixup.nests import Nest
 class Shrink(Cut):
     """Paste the whole partner into a box of the image; lam is the area outside of it.
 
-    The sides of the box are those of the image times a number between the two of `scale`, and it
-    lies inside the image. Floats are resized bilinearly with antialiasing, integers by the nearest
-    pixel.
+    The box lies inside the image, whose sides it has times a number between the two of `scale`.
+    Floats are resized bilinearly with antialiasing, integers by the nearest pixel.
     """
 
     scale: tuple[float, float] = (0.1, 0.8)
@@ -83,4 +82,5 @@ class ResizeMix(PairMixer):
         scale: tuple[float, float] = (0.1, 0.8),
         **options: Unpack[PairOptions],
     ) -> None:
-        super().__init__(Shrink(scale), k, Uniform(), num_classes, **options)
+        self.interpolation = Shrink(scale)
+        super().__init__(k, Uniform(), num_classes, **options)

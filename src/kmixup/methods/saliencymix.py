@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Unpack
 
 import torch
 from torch import Tensor
 
 from kmixup.batch import Batch
 from kmixup.interpolation import Cut, Pair
-from kmixup.methods.kmixup import PairMixer, PairOptions
+from kmixup.methods.kmixup import PairMixer
 from kmixup.methods.masks import importance_of, importances_of_images
 from kmixup.mixed import Draw, Mixed
-from kmixup.nests import Nest
 
 
 @dataclass(frozen=True)
@@ -45,14 +43,7 @@ class SaliencyMix(PairMixer):
     >>> x, y = mix(torch.randn(128, 3, 32, 32), torch.randint(10, (128,)))
     """
 
-    def __init__(
-        self,
-        k: int = 1,
-        alpha: float = 1.0,
-        num_classes: Nest = None,
-        **options: Unpack[PairOptions],
-    ) -> None:
-        super().__init__(SalientCut(), k, alpha, num_classes, **options)
+    interpolation = SalientCut()
 
     def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:
         importance = importance_of(batch, self.mixes)

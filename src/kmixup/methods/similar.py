@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Unpack
 
 from kmixup.coefficient import Similarity
-from kmixup.interpolation import Linear
 from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.nests import Nest
 
@@ -25,7 +24,7 @@ class SimilarMixup(PairMixer):
         alpha: tau of a pair at the mean squared distance; 0 mixes nothing.
         tau_std: how slowly tau falls with the distance; `math.inf` is mixup.
         num_classes, options: those of `KMixup`, except for labels; `lam_per` is "sample" by
-            default. Pairs that share a quantile still differ in lam, because of their distances.
+            default.
 
     >>> import torch
     >>> mix = SimilarMixup(k=1, alpha=1.0, num_classes=10)
@@ -42,4 +41,4 @@ class SimilarMixup(PairMixer):
         **options: Unpack[PairOptions],
     ) -> None:
         options.setdefault("lam_per", "sample")
-        super().__init__(Linear(), k, Similarity(alpha, tau_std), num_classes, **options)
+        super().__init__(k, Similarity(alpha, tau_std), num_classes, **options)

@@ -54,9 +54,8 @@ class StackMix(PairMixer):
     """StackMix: an image above its partner, and the mean of their labels.
 
     `k=1` is StackMix as published (Chen et al. 2021, "StackMix: A complementary Mix algorithm"),
-    with random partners; with a larger `k` they are matched by optimal transport. An unmixed sample
-    is itself twice, so the network always sees inputs of twice the length. In `.eval()` mode
-    the mixer does that for the inputs, and leaves the targets; `encode_clean` does it at any time.
+    with random partners; with a larger `k` they are matched by optimal transport. The network
+    always sees inputs of twice the length: unmixed samples, also in `.eval()` mode, come twice.
 
     Args:
         k: the number of samples in a block.
@@ -80,7 +79,8 @@ class StackMix(PairMixer):
         axis: int = -2,
         **options: Unpack[PairOptions],
     ) -> None:
-        super().__init__(Stack(axis), k, Half(), num_classes, **options)
+        self.interpolation = Stack(axis)
+        super().__init__(k, Half(), num_classes, **options)
 
     def encode_clean(self, x: Nest) -> Nest:
         twice = cast(Stack, self.interpolation).twice
