@@ -6,8 +6,17 @@ import pytest
 import torch
 
 from kmixup.lab.bench import cost
-from kmixup.lab.bench.cost import KS, PARTS, Cost, MethodCost, block_costs, measure, row
-from kmixup.lab.bench.cost_report import cost_document, write
+from kmixup.lab.bench.cost import (
+    KS,
+    PARTS,
+    Cost,
+    MethodCost,
+    block_costs,
+    cost_document,
+    measure,
+    row,
+    write,
+)
 from kmixup.lab.bench.timing import Timings
 from kmixup.matching import match
 from kmixup.matching.assignment import solve

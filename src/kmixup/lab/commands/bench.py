@@ -48,8 +48,7 @@ def cost(
     from rich.console import Console
     from rich.text import Text
 
-    from kmixup.lab.bench.cost import measure
-    from kmixup.lab.bench.cost_report import cost_document, write
+    from kmixup.lab.bench.cost import cost_document, measure, write
     from kmixup.lab.report.render_text import show
 
     import_from_here(data, model)
