@@ -12,7 +12,6 @@ from kmixup.lab.experiments.league import (
     BUDGETS,
     KS,
     make_contests,
-    make_entrants,
     play,
     result_of,
     settings_of,
@@ -75,7 +74,7 @@ def test_the_settings_are_those_of_the_protocol():
 )
 def test_unknown_methods_and_budgets_raise(names, budget, message):
     with pytest.raises(ValueError, match=message):
-        make_entrants(names, budget)
+        contest_of(methods=names, settings=budget)
 
 
 # what is run

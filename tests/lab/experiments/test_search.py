@@ -15,14 +15,17 @@ from hypothesis import strategies as st
 
 import kmixup.lab
 from kmixup.lab.experiments.budget import Budget, choose
-from kmixup.lab.experiments.search import AllFailedError, search, tune, url_of
-from kmixup.lab.experiments.strategy import (
+from kmixup.lab.experiments.search import (
     ALPHAS,
     KS,
     STRATEGIES,
+    AllFailedError,
     Config,
     Setting,
     make_strategy,
+    search,
+    tune,
+    url_of,
 )
 
 ks = st.lists(st.sampled_from(KS), min_size=1, max_size=6, unique=True)

@@ -14,8 +14,7 @@ from sweeping import done_row, failed_row, inline, table
 
 from kmixup.lab.experiments.budget import Budget
 from kmixup.lab.experiments.rows import NAME, read
-from kmixup.lab.experiments.search import url_of
-from kmixup.lab.experiments.strategy import Config, Setting
+from kmixup.lab.experiments.search import Setting, url_of
 from kmixup.lab.experiments.tuning import (
     STUDY,
     Leader,
@@ -71,7 +70,7 @@ def test_killed_and_resumed_a_search_ends_with_the_same_rows_and_winner(tmp_path
 
 def test_trials_of_a_search_share_the_division_and_differ_in_the_rest():
     plan = make_plan("iris", seed=3)
-    first, second = (plan.trial(Config(4, 1.0, "xi", seed)) for seed in (3, 4))
+    first, second = (plan.trial(Setting(4, 1.0, "xi"), seed) for seed in (3, 4))
     assert first == Trial(
         "iris", "mlp-iris", Method("kmixup", 4, 1.0, "xi"), plan.base.protocol, 3,
         validation=0.2, split=3,
@@ -162,7 +161,7 @@ def test_the_leader_is_the_best_of_those_with_the_most_seeds():
     leader = Leader(plan)
 
     def trial(k, seed, **more):
-        return replace(plan.trial(Config(k, 1.0, "same", seed)), **more)
+        return replace(plan.trial(Setting(k, 1.0), seed), **more)
 
     assert leader([]) == "none has ended well so far"
     assert leader([failed_row(trial(8, 0))]) == "none has ended well so far"

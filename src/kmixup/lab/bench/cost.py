@@ -7,7 +7,7 @@ from turn to turn than the methods differ, so each part that a method adds is al
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -179,7 +179,7 @@ class Bench:
         for k in self.ks[1:]:
             costs = [cost for x, _, x2, _ in self.batches for cost in block_costs(x, x2, k)]
             calls[f"matching k={k}"] = partial(self.match, k)
-            calls[f"assignment k={k}"] = lambda costs=costs: list(map(solve, costs))
+            calls[f"assignment k={k}"] = partial(solve_all, costs)
         return calls
 
     def train(self, method: Method) -> None:
@@ -225,6 +225,11 @@ def block_costs(x: Tensor, x2: Tensor, k: int) -> list[Floats]:
             a, b = (side[start:stop].reshape(-1, size, side[0].numel()) for side in (x, x2))
             costs.append(-torch.bmm(a, b.mT).numpy())
     return costs
+
+
+def solve_all(costs: Sequence[Floats]) -> None:
+    for cost in costs:
+        solve(cost)
 
 
 def row(k: int | None, timed: Timings, per_epoch: float) -> MethodCost:
