@@ -121,8 +121,8 @@ def test_failed_settings_cannot_win_and_a_method_without_any_is_incomplete():
     assert scores["mixup"].chosen[0].alpha == 1.0
     assert scores["mixup"].complete
     assert not scores["regmixup"].complete
-    assert (scores["regmixup"].chosen, scores["regmixup"].measured) == ({}, None)
-    assert scores["erm"].measured.value == pytest.approx(10.0)
+    assert (scores["regmixup"].chosen, scores["regmixup"].mean) == ({}, None)
+    assert scores["erm"].mean == pytest.approx(10.0)
 
 
 def test_no_setting_wins_before_all_have_ended():

@@ -125,15 +125,11 @@ class FinalTest:
         return {row.trial.seed: row.measure.factor * row.error for row in self.done}
 
     @property
-    def measured(self) -> Measured | None:
-        """Mean test error with its standard error; None without any trial."""
-        return Measured.of(list(self.errors.values())) if self.errors else None
-
-    @property
     def mean(self) -> float | None:
-        return None if self.measured is None else self.measured.value
+        """Mean test error; None without any trial."""
+        return Measured.of([*self.errors.values()]).value if self.errors else None
 
     @property
     def standard_error(self) -> float | None:
         """Standard error of the mean; None with fewer than two trials."""
-        return self.measured.error if self.measured and len(self.errors) > 1 else None
+        return Measured.of([*self.errors.values()]).error if len(self.errors) > 1 else None

@@ -122,25 +122,21 @@ class Watch:
         self._done += len(rows)
         self._failed += len(failed_of(rows))
         self._left -= sum(self._weights[row.id] for row in rows)
-        state = f"{self._state()}; {self._news(rows)}"
         now = time.monotonic()
+        passed = max(now - self._begin, 1e-9)
+        left = passed * self._left / (self._whole - self._left)
+        state = (
+            f"{self._done:,} of {count(len(self._weights), 'trial')}, "
+            f"{self._done / passed * 60:,.0f} a minute, {duration(left)} left"
+        )
+        if self._failed:
+            state += f", {self._failed:,} failed"
+        state += f"; {self._news(rows)}"
         if self._bar is not None:
             self._bar.update(self._task, completed=self._whole - self._left, state=state)
         elif now - self._last > INTERVAL or self._done == len(self._weights):
             self._last = now
             self._print(state)
-
-    def _state(self) -> str:
-        passed = max(time.monotonic() - self._begin, 1e-9)
-        left = passed * self._left / (self._whole - self._left)
-        words = [
-            f"{self._done:,} of {count(len(self._weights), 'trial')}",
-            f"{self._done / passed * 60:,.0f} a minute",
-            f"{duration(left)} left",
-        ]
-        if self._failed:
-            words.append(f"{self._failed:,} failed")
-        return ", ".join(words)
 
     def _print(self, line: str) -> None:
         if not self.quiet:

@@ -62,11 +62,11 @@ def expand(
     options = list(_choices({name: settings[name] for name in TRIAL if name in settings}))
     changes = list(_choices(known_settings(Protocol, protocol or {}, "protocol.")))
     grid = []
-    for name in _names("data", data):
+    for name in _values("data", data):
         own = None if name in ENTRIES else load_data(Trial(name, "", **options[0]))
         digest = None if own is None else own.digest
         usual = defaults_for(name, own)
-        networks = [usual.model] if model is None else _names("model", model)
+        networks = [usual.model] if model is None else _values("model", model)
         for chosen, network, change in product(options, networks, changes):
             how = replace(usual.protocol, **change)
             grid += [
@@ -114,14 +114,8 @@ def _values(name: str, value: Any) -> list[Any]:
         return [tuple(_list(value))]
     if not (values := _list(value)):
         raise SettingError(name, "must have at least one value, got an empty list")
-    return values
-
-
-def _names(name: str, value: Any) -> list[str]:
-    """Return the values of a setting that names data or networks."""
-    values = _values(name, value)
     for entry in values:
-        if not isinstance(entry, str):
+        if name in ("data", "model") and not isinstance(entry, str):
             raise SettingError(name, f"must be a string or a list of strings, got {entry!r}")
     return values
 
