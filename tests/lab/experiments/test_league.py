@@ -65,18 +65,6 @@ def test_the_settings_are_those_of_the_protocol():
     assert settings_of("erm", 6) == (Method("erm"),)
 
 
-@pytest.mark.parametrize(
-    ("names", "budget", "message"),
-    [
-        (["erm"], 3, "settings must be 2, 4, 6, got 3"),
-        (["erm", "mixmax"], 6, "method must be one of erm, mixup, .*, got 'mixmax'"),
-    ],
-)
-def test_unknown_methods_and_budgets_raise(names, budget, message):
-    with pytest.raises(ValueError, match=message):
-        contest_of(methods=names, settings=budget)
-
-
 # what is run
 
 
@@ -154,18 +142,9 @@ def test_methods_that_need_images_take_part_where_there_are_any():
     assert "cmixup" not in names("mnist-1000")
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ({"methods": ["erm", "cutmix"]}, "methods must apply to every data set, cutmix does not"),
-        ({"trials": 0}, "trials must be a whole number, at least 1, got 0"),
-        ({"validation": 1.0}, "validation must be a share between 0 and 1"),
-        ({"samples": 15}, "iris must leave 16 training samples for kmixup k=16 alpha=1, beside"),
-    ],
-)
-def test_an_invalid_league_raises(more, message):
-    with pytest.raises(ValueError, match=message):
-        contest_of(**more)
+def test_an_invalid_league_raises():
+    with pytest.raises(ValueError, match="trials must be a whole number, at least 1, got 0"):
+        contest_of(trials=0)
 
 
 # going on
