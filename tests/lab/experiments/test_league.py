@@ -150,6 +150,10 @@ def test_an_invalid_league_raises():
 # going on
 
 
+def run_on(folder, engine):
+    return lambda trials: sweep(trials, folder, engine=engine).rows
+
+
 def test_a_stopped_league_resumes(tmp_path):
     contest, engine = contest_of(), Fake()
 
@@ -158,16 +162,13 @@ def test_a_stopped_league_resumes(tmp_path):
             yield next(super().rows(units, **more))
             raise KeyboardInterrupt
 
-    def run_on(engine):
-        return lambda trials: sweep(trials, tmp_path, engine=engine).rows
-
     with pytest.raises(KeyboardInterrupt):
-        play(contest, run_on(Stopping()))
+        play(contest, run_on(tmp_path, Stopping()))
     before = {row.id for row in read(tmp_path)}
     assert before
-    resumed = play(contest, run_on(engine))
+    resumed = play(contest, run_on(tmp_path, engine))
     assert before.isdisjoint(engine.ran)
-    assert resumed == play(contest, run_on(Fake()))
+    assert resumed == play(contest, run_on(tmp_path, Fake()))
     assert result_of(contest, {row.id: row for row in read(tmp_path)}) == resumed
     lines = (tmp_path / NAME).read_text().splitlines()[1:]
     assert len({json.loads(line)["id"] for line in lines}) == len(lines)
@@ -176,10 +177,7 @@ def test_a_stopped_league_resumes(tmp_path):
 def test_more_methods_train_what_is_new(tmp_path):
     first, second = Fake(), Fake()
 
-    def run_on(engine):
-        return lambda trials: sweep(trials, tmp_path, engine=engine).rows
-
-    play(contest_of(methods=["erm", "mixup"]), run_on(first))
-    play(contest_of(), run_on(second))
+    play(contest_of(methods=["erm", "mixup"]), run_on(tmp_path, first))
+    play(contest_of(), run_on(tmp_path, second))
     names = {row.id: row.trial.method.name for row in read(tmp_path)}
     assert {names[ran] for ran in second.ran} == {"kmixup", "regmixup"}
