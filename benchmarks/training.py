@@ -9,8 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import kmixup
-from kmixup.lab.bench.cost import measure
-from kmixup.lab.bench.cost_report import cost_document
+from kmixup.lab.bench.cost import cost_document, measure
 from kmixup.lab.report.render_text import markdown
 
 

@@ -9,8 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kmixup.lab.experiments.search import AllFailedError, Searched, tune
-    from kmixup.lab.experiments.strategy import Config, Setting
+    from kmixup.lab.experiments.search import AllFailedError, Config, Searched, Setting, tune
     from kmixup.lab.python import Model, Tuned, fit, load, tune_data
 
 __all__ = [
@@ -27,8 +26,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "experiments.search": ("AllFailedError", "Searched", "tune"),
-    "experiments.strategy": ("Config", "Setting"),
+    "experiments.search": ("AllFailedError", "Config", "Searched", "Setting", "tune"),
     "python": ("Model", "Tuned", "fit", "load", "tune_data"),
 }
 

@@ -125,9 +125,7 @@ def test_trials_of_a_seed_share_split_weights_and_order_in_all_cells():
         ({"protocol": {"rate": []}}, "rate must have at least one value, got an empty list"),
         ({"protocol": {"augment": "yes"}}, "augment must be true or false, got 'yes'"),
         ({"protocol": {"speed": 1}}, "protocol.speed is not a setting: those of a Protocol are e"),
-        ({"data": "irsi"}, "there is no data set or file 'irsi': did you mean iris"),
         ({"method": "cutup"}, "method must be one of erm, mixup, kmixup, nearest, manif"),
-        ({"k": [4, 200]}, 'batch_size must be at least k = 200 with pairing "loaders", got 32'),
     ],
 )
 def test_an_invalid_grid_raises(grid, message):
@@ -155,12 +153,9 @@ def test_a_file_gives_the_same_grid_as_arguments(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("data = ", "grid.toml must be TOML: Invalid value"),
         ("\xff", "grid.toml must be TOML"),
-        ('data = "iris"\nmethods = "erm"', "methods in .*grid.toml is not a setting: those of a"),
         ('data = "iris"\nepochs = 3', r"epochs in .*grid.toml must be below \[protocol\]"),
         ("trials = 3", 'grid.toml must name its data, e.g. data = "iris"'),
-        ('data = "iris"\n[protocol]\nlr = 1', "protocol.lr is not a setting: those of a Protocol"),
         ('data = "iris"\n[protocol]\nrate = "high"', "grid.toml has a value of the wrong kind: "),
         ('data = "iris"\nprotocol = 3', "grid.toml has a value of the wrong kind: "),
     ],

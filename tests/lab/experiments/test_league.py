@@ -12,7 +12,6 @@ from kmixup.lab.experiments.league import (
     BUDGETS,
     KS,
     make_contests,
-    make_entrants,
     play,
     result_of,
     settings_of,
@@ -66,18 +65,6 @@ def test_the_settings_are_those_of_the_protocol():
     assert settings_of("erm", 6) == (Method("erm"),)
 
 
-@pytest.mark.parametrize(
-    ("names", "budget", "message"),
-    [
-        (["erm"], 3, "settings must be 2, 4, 6, got 3"),
-        (["erm", "mixmax"], 6, "method must be one of erm, mixup, .*, got 'mixmax'"),
-    ],
-)
-def test_unknown_methods_and_budgets_raise(names, budget, message):
-    with pytest.raises(ValueError, match=message):
-        make_entrants(names, budget)
-
-
 # what is run
 
 
@@ -122,8 +109,8 @@ def test_failed_settings_cannot_win_and_a_method_without_any_is_incomplete():
     assert scores["mixup"].chosen[0].alpha == 1.0
     assert scores["mixup"].complete
     assert not scores["regmixup"].complete
-    assert (scores["regmixup"].chosen, scores["regmixup"].measured) == ({}, None)
-    assert scores["erm"].measured.value == pytest.approx(10.0)
+    assert (scores["regmixup"].chosen, scores["regmixup"].mean) == ({}, None)
+    assert scores["erm"].mean == pytest.approx(10.0)
 
 
 def test_no_setting_wins_before_all_have_ended():
@@ -155,21 +142,16 @@ def test_methods_that_need_images_take_part_where_there_are_any():
     assert "cmixup" not in names("mnist-1000")
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ({"methods": ["erm", "cutmix"]}, "methods must apply to every data set, cutmix does not"),
-        ({"trials": 0}, "trials must be a whole number, at least 1, got 0"),
-        ({"validation": 1.0}, "validation must be a share between 0 and 1"),
-        ({"samples": 15}, "iris must leave 16 training samples for kmixup k=16 alpha=1, beside"),
-    ],
-)
-def test_an_invalid_league_raises(more, message):
-    with pytest.raises(ValueError, match=message):
-        contest_of(**more)
+def test_an_invalid_league_raises():
+    with pytest.raises(ValueError, match="trials must be a whole number, at least 1, got 0"):
+        contest_of(trials=0)
 
 
 # going on
+
+
+def run_on(folder, engine):
+    return lambda trials: sweep(trials, folder, engine=engine).rows
 
 
 def test_a_stopped_league_resumes(tmp_path):
@@ -180,16 +162,13 @@ def test_a_stopped_league_resumes(tmp_path):
             yield next(super().rows(units, **more))
             raise KeyboardInterrupt
 
-    def run_on(engine):
-        return lambda trials: sweep(trials, tmp_path, engine=engine).rows
-
     with pytest.raises(KeyboardInterrupt):
-        play(contest, run_on(Stopping()))
+        play(contest, run_on(tmp_path, Stopping()))
     before = {row.id for row in read(tmp_path)}
     assert before
-    resumed = play(contest, run_on(engine))
+    resumed = play(contest, run_on(tmp_path, engine))
     assert before.isdisjoint(engine.ran)
-    assert resumed == play(contest, run_on(Fake()))
+    assert resumed == play(contest, run_on(tmp_path, Fake()))
     assert result_of(contest, {row.id: row for row in read(tmp_path)}) == resumed
     lines = (tmp_path / NAME).read_text().splitlines()[1:]
     assert len({json.loads(line)["id"] for line in lines}) == len(lines)
@@ -198,10 +177,7 @@ def test_a_stopped_league_resumes(tmp_path):
 def test_more_methods_train_what_is_new(tmp_path):
     first, second = Fake(), Fake()
 
-    def run_on(engine):
-        return lambda trials: sweep(trials, tmp_path, engine=engine).rows
-
-    play(contest_of(methods=["erm", "mixup"]), run_on(first))
-    play(contest_of(), run_on(second))
+    play(contest_of(methods=["erm", "mixup"]), run_on(tmp_path, first))
+    play(contest_of(), run_on(tmp_path, second))
     names = {row.id: row.trial.method.name for row in read(tmp_path)}
     assert {names[ran] for ran in second.ran} == {"kmixup", "regmixup"}

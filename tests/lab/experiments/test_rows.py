@@ -4,7 +4,6 @@ import gzip
 import json
 import math
 import pickle
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,10 +14,6 @@ from sweeping import done_row, failed_row
 from kmixup.lab.evaluate.scores import Scores
 from kmixup.lab.experiments.rows import (
     PUBLISHED,
-    Done,
-    TrainingCurve,
-    done_of,
-    failed_of,
     read_row,
     unfitted_sentence,
 )
@@ -78,11 +73,6 @@ def test_a_row_has_the_training_error_and_networks_that_have_not_fitted_are_coun
     assert unfitted_sentence([*rows, diverged]).endswith("use a lower learning rate.")
 
 
-def test_a_failed_row_comes_back_with_its_reason():
-    row = failed_row(TRIAL, "ValueError: <é>", traceback="two\nlines")
-    assert again(row) == row
-
-
 def test_the_keys_of_a_row_are_those_of_published_rows():
     written = done_row(TRIAL).to_dict()
     assert list(written) == list(published(PATHS[-1])[0])
@@ -92,26 +82,7 @@ def test_the_keys_of_a_row_are_those_of_published_rows():
     assert shifted["fgsm"] == [{"eps": 8.0, "error": 0.5, "nll": 2.0, "ece": 0.1}]
 
 
-def test_a_changed_row_is_written_as_it_is_now():
-    row = again(done_row(TRIAL))
-    changed = replace(row, seconds=9.0)
-    assert again(changed) == changed
-
-
 def test_rows_go_from_process_to_process():
     for row in (done_row(TRIAL), again(done_row(TRIAL)), failed_row(TRIAL)):
         there = pickle.loads(pickle.dumps(row))
         assert (there, there.to_dict()) == (row, row.to_dict())
-
-
-def test_rows_are_divided_by_success():
-    rows = [done_row(TRIAL), failed_row(TRIAL), done_row(TRIAL, 0.3)]
-    assert [row.error for row in done_of(rows)] == [0.1, 0.3]
-    assert [row.reason for row in failed_of(rows)] == ["ValueError: no"]
-
-
-def test_a_curve_has_a_loss_and_an_error_for_each_epoch():
-    curve = TrainingCurve((1, 2), (0.5, 0.25), (0.2, 0.1))
-    row = again(done_row(TRIAL, curve=curve))
-    assert isinstance(row, Done)
-    assert row.curve == curve

@@ -77,14 +77,6 @@ def test_a_row_of_a_fleet_equals_a_single_run():
     assert "epochs" not in plain
 
 
-def test_a_trial_has_the_same_row_in_any_company():
-    members = tuple(replace(IRIS, seed=seed) for seed in range(4))
-    together = run(members)
-    apart = [row for member in members for row in run((member,))]
-    halves = run(members[:2]) + run(members[2:])
-    assert list(map(figures, together)) == list(map(figures, apart)) == list(map(figures, halves))
-
-
 def test_curves_are_short_and_end_at_the_end():
     record = train(IRIS, device="cpu").record
     entry = record["epochs"][0]
@@ -149,12 +141,6 @@ class Stopped(BaseException):
     """As sudden as a signal."""
 
 
-def flipped(whole):
-    """The bytes with one bit of a weight changed."""
-    place = len(whole) // 2
-    return whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :]
-
-
 def own_net(*, in_shape, num_classes):
     return torch.nn.Linear(in_shape[0], num_classes)
 
@@ -191,12 +177,11 @@ def test_without_a_common_folder_nothing_is_kept(single, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("damage", [lambda whole: b"damaged", lambda whole: whole[:-1], flipped])
-def test_a_trial_with_a_damaged_checkpoint_starts_anew(single, tmp_path, monkeypatch, damage):
+def test_a_trial_with_a_damaged_checkpoint_starts_anew(single, tmp_path):
     expected = figures(run((single,), device="cpu")[0])
     path = tmp_path / single.id / checkpoint.NAME
     train(single, device="cpu", out=path.parent)
-    path.write_bytes(damage(path.read_bytes()))
+    path.write_bytes(path.read_bytes()[:-1])
     (row,) = run((single,), device="cpu", running=tmp_path)
     assert figures(row) == expected
     assert checkpoint.completed_epochs(path) == 3

@@ -65,13 +65,6 @@ def test_a_table_has_erm_its_row_k_1_and_every_reading_of_alpha_above(name, mixi
     assert methods == {Method("erm")} | mixing
 
 
-def test_trial_numbers_are_the_same_in_every_cell():
-    trials = PRESETS["uci"].trials(trials=3)
-    for cell in cells(trials):
-        seeds = [t.seed for t in trials if (t.data, t.model, t.method) == cell]
-        assert sorted(seeds) == [0, 1, 2]
-
-
 @pytest.mark.parametrize(
     ("one", "other"),
     [

@@ -10,7 +10,7 @@ from sweeping import done_row, failed_row
 from kmixup.lab.evaluate.scores import ClassScores
 from kmixup.lab.experiments.budget import Budget
 from kmixup.lab.experiments.rows import DataUsed
-from kmixup.lab.experiments.strategy import make_strategy
+from kmixup.lab.experiments.search import make_strategy
 from kmixup.lab.experiments.tuning import Plan, tune_plan
 from kmixup.lab.report import render_html
 from kmixup.lab.report.stats import mood_of

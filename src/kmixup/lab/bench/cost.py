@@ -1,4 +1,4 @@
-"""Measure what k-mixup adds to training: an epoch with each method, and the parts of a step.
+"""`kmixup bench cost`: measure and report what k-mixup adds to training.
 
 Everything is timed in turns, on the same batches and on one CPU thread. Whole steps vary more
 from turn to turn than the methods differ, so each part that a method adds is also timed alone.
@@ -6,9 +6,11 @@ from turn to turn than the methods differ, so each part that a method adds is al
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -19,8 +21,13 @@ from kmixup.lab.bench.timing import Timings, interleaved
 from kmixup.lab.data import ENTRIES, Dataset, at_hand, load
 from kmixup.lab.data.toy import noise
 from kmixup.lab.evaluate.tasks import soft_cross_entropy
+from kmixup.lab.files import replace_content
+from kmixup.lab.formatting import count, stopwatch
+from kmixup.lab.report import document as doc
+from kmixup.lab.report.render_text import markdown
 from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.defaults import defaults_for
+from kmixup.lab.train.record import machine, versions
 from kmixup.lab.train.setup import check_data, computing_on, network, optimiser_of
 from kmixup.lab.train.step import Step, draw_of, gather, mixer_of
 from kmixup.lab.train.streams import Streams, epoch
@@ -33,6 +40,13 @@ KS = (1, 2, 4, 8, 16, 32, 64)
 # products, and the check that they have kept their digits. Mixing is of inputs and targets;
 # ERM makes its targets one-hot as well, so that this little is counted twice.
 PARTS = ("training", "second batch", "mixing", "distance", "assignment")
+# Supplement, "Computational cost": CIFAR-10 at k = 32, on the authors' GPU
+PAPER = {
+    "assignment": "0.69 s",
+    "distance": "about 0.5 s",
+    "epoch": "over 30 s",
+    "share": "below 4%",
+}
 RATE = 1e-6  # the weights hardly move, so that every turn does the same work
 
 
@@ -95,20 +109,14 @@ def measure(
 ) -> Cost:
     """Time ERM, mixup and k-mixup with k up to 64, or up to the size of a batch.
 
-    Args:
-        name: as in `kmixup.lab.data.load`. Noise of the same size replaces data that are not
-            at hand.
-        model: the network; by default the paper's for the data.
-        batch_size: the lab's usual one by default.
-        steps: batches in a turn of a contender.
-        seconds: to spend on the methods, three turns at least.
-        say: called with the current step.
+    A turn of a contender has `steps` batches, and there are three turns at least. Noise of the
+    same size replaces data that are not at hand. `say` is called with the current step.
     """
     if steps < 1:
         raise ValueError(f"steps must be at least 1, got {steps}")
     if not 0 <= seconds < float("inf"):
         raise ValueError(f"seconds must be a finite number, 0 or more, got {seconds}")
-    protocol = Protocol(rate=RATE, batch_size=batch_size)
+    protocol = Protocol(rate=RATE, batch_size=batch_size)  # raises before data are loaded
     data, samples = subject(name, batch_size, steps)
     usual = defaults_for(name, data)
     protocol = replace(protocol, augment=usual.protocol.augment)
@@ -146,8 +154,8 @@ class Bench:
     """A network, some batches of its data, and the calls to be timed on them."""
 
     def __init__(self, trial: Trial, data: Dataset, steps: int) -> None:
-        self.trial, self.data, self.streams = trial, data, Streams(trial.seed)
-        streams = self.streams
+        self.trial, self.data = trial, data
+        self.streams = streams = Streams(trial.seed)
         self.augment = streams.augment if trial.protocol.augment else None
         self.net = network(trial, data, streams)
         self.optimiser = optimiser_of(self.net.parameters(), trial.protocol)
@@ -241,3 +249,81 @@ def row(k: int | None, timed: Timings, per_epoch: float) -> MethodCost:
         timed.ratio(name, "ERM"),
         {part: per_epoch * parts.get(part, 0.0) for part in PARTS},
     )
+
+
+# The report
+
+
+def cost_document(cost: Cost, command: str) -> doc.Document:
+    """The methods and their parts, and the paper's numbers."""
+    here, mixup = cost.row(cost.k), cost.row(1)
+    share = here.shares["assignment"] + here.shares["distance"]
+    conclusion = (
+        f"k-mixup at k = {here.k} adds {here.added:.1%} to an epoch of ERM, mixup adds "
+        f"{mixup.added:.1%}."
+    )
+    parts = (
+        f"The assignment is {here.shares['assignment']:.1%} of a step at k = {here.k}, the "
+        f"distances {here.shares['distance']:.1%}."
+    )
+    methods = doc.ReportTable(
+        ("method", "epoch", "over ERM", *PARTS[1:], "added"),
+        [_method(row) for row in cost.rows],
+        "An epoch, and what mixing adds to it in % of an epoch of ERM (mixup is k = 1)",
+        numeric=True,
+    )
+    paper = doc.ReportTable(
+        ("of an epoch", "paper: CIFAR-10, k = 32, GPU", f"here: k = {here.k}, one thread"),
+        (
+            ("assignment", PAPER["assignment"], stopwatch(here.parts["assignment"])),
+            ("distances", PAPER["distance"], stopwatch(here.parts["distance"])),
+            ("all of it", PAPER["epoch"], stopwatch(here.epoch)),
+            ("both, as a share", PAPER["share"], f"{share:.1%}"),
+        ),
+        "Beside the paper",
+    )
+    blocks = (
+        doc.Headline(conclusion, [parts]), methods, paper, doc.Paragraph(protocol(cost)),
+        doc.Code(command),
+    )  # fmt: skip
+    return doc.Document("What k-mixup costs", blocks)
+
+
+def protocol(cost: Cost) -> str:
+    """How it was measured."""
+    where = machine("cpu", 1)
+    return (
+        f"{cost.data}, {cost.model}, batches of {cost.batch_size}, on one CPU thread "
+        f"({where['processor']}, {where['cores']} cores, torch {versions()['torch']}). All methods "
+        f"and parts alternate, in {count(cost.turns, 'turn')} of {count(cost.steps, 'step')} each: "
+        'times are the best turn\'s, "over ERM" is the median of the ratios within a turn, and an '
+        f"epoch of {cost.samples:,} samples is extrapolated from the steps, without testing. The "
+        "parts are timed alone, on the same batches; distance is all of the matching except the "
+        "solver, which is the assignment."
+    )
+
+
+def write(cost: Cost, folder: Path, command: str) -> list[Path]:
+    """Write `cost.md` and `cost.json`, with times in seconds, into a folder."""
+    values = asdict(cost)
+    for row, written in zip(cost.rows, values["rows"], strict=True):
+        written |= {"name": row.name, "shares": row.shares, "added": row.added}
+    values |= {
+        "paper": {"data": "cifar10", "k": 32, **PAPER},
+        "command": command,
+        "versions": versions(),
+        "machine": machine("cpu", 1) | {"threads": 1},
+    }
+    contents = {
+        "cost.md": markdown(cost_document(cost, command)),
+        "cost.json": json.dumps(values, indent=2) + "\n",
+    }
+    for name, content in contents.items():
+        replace_content(folder / name, content)
+    return [folder / name for name in contents]
+
+
+def _method(row: MethodCost) -> tuple[str, ...]:
+    shares = [f"{100 * row.parts[part] / row.parts['training']:.2f}" for part in PARTS[1:]]
+    over = f"{100 * (row.over_erm - 1):+.1f}"
+    return (row.name, stopwatch(row.epoch), over, *shares, f"{100 * row.added:.2f}")

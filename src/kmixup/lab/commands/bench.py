@@ -45,8 +45,7 @@ def cost(
         seconds: Time to spend on the methods, three turns at least.
         out: Folder for cost.md and cost.json.
     """
-    from kmixup.lab.bench.cost import measure
-    from kmixup.lab.bench.cost_report import cost_document, write
+    from kmixup.lab.bench.cost import cost_document, measure, write
 
     options.import_from_here(data, model)
     if out is not None:

@@ -15,8 +15,7 @@ from kmixup.lab.evaluate.scores import Scores
 from kmixup.lab.experiments.budget import Budget
 from kmixup.lab.experiments.estimate import TimeEstimate, estimate
 from kmixup.lab.experiments.rows import DataUsed, Done, Row, TrainingCurve, has_rows, read
-from kmixup.lab.experiments.search import AllFailedError
-from kmixup.lab.experiments.strategy import StrategyName
+from kmixup.lab.experiments.search import AllFailedError, StrategyName
 from kmixup.lab.experiments.tuning import (
     STUDY,
     Leader,

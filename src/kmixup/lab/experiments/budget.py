@@ -1,8 +1,7 @@
-"""Compare methods fairly: equal budgets, chosen on validation samples, then one final test.
+"""Rules of `kmixup tune` and `kmixup league`.
 
-`kmixup tune` and `kmixup league` follow the same rules. Every method may train the same number
-of networks to choose its settings. Settings are compared by validation error only; the test part
-is read once, by networks that are trained with the settings chosen before.
+Every method may train the same number of networks to choose its settings. Settings are compared
+by validation error only. The test part is read once, with the settings chosen before.
 """
 
 from __future__ import annotations
@@ -12,27 +11,30 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from kmixup.lab.checks import SettingError
 from kmixup.lab.evaluate.scores import Measure
 from kmixup.lab.experiments.rows import Done, Row, done_of, measure_of
-from kmixup.lab.experiments.strategy import Setting
 from kmixup.lab.formatting import count
 from kmixup.lab.train.config import Method, Trial
 from kmixup.measured import Measured
 
+if TYPE_CHECKING:
+    from kmixup.lab.experiments.search import Setting
+
 DIGITS = 12  # mean errors that agree to this many decimals are equal
 
 Run = Callable[[Sequence[Trial]], Iterable[Row]]  # trains trials, and returns rows in any order
+Candidate = TypeVar("Candidate", "Setting", Method)
 
 
 @dataclass(frozen=True)
 class Budget:
     """Limits of a search: networks to train, and seconds of training.
 
-    >>> Budget.read("60"), Budget.read("1.5m")
-    (Budget(trials=60.0, seconds=inf), Budget(trials=inf, seconds=90.0))
+    >>> Budget.read("60"), Budget.read("1.5m").text
+    (Budget(trials=60.0, seconds=inf), '1.5 minutes')
     """
 
     trials: float = math.inf
@@ -61,27 +63,11 @@ class Budget:
 
     @property
     def text(self) -> str:
-        """
-        >>> Budget.read("1.5m").text, Budget.read("60").text
-        ('1.5 minutes', '60 trials')
-        """
         return minutes(self.seconds) if self.timed else count(int(self.trials), "trial")
-
-    def affordable(self, trials: int, seconds: float, each: float) -> float:
-        """Return how many more trials fit after some trials and seconds, at `each` seconds."""
-        in_time = (self.seconds - seconds) / each if each else math.inf
-        return max(0.0, min(self.trials - trials, in_time) + 1e-9)
 
 
 def minutes(seconds: float) -> str:
-    """
-    >>> minutes(90)
-    '1.5 minutes'
-    """
     return f"{seconds / 60:.3g} minutes"
-
-
-Candidate = TypeVar("Candidate", Setting, Method)
 
 
 def validation_error(row: Row) -> float:
@@ -104,11 +90,12 @@ def choose(errors: Mapping[Candidate, Sequence[float]]) -> Candidate | None:
     }
     shared = min(map(len, whole.values()), default=0)
 
-    def rank(candidate: Candidate) -> tuple[float, int, float]:
-        mean = round(fmean(whole[candidate][:shared]), DIGITS)
-        return mean, candidate.k, candidate.alpha
+    return min(whole, key=lambda one: rank(one, whole[one][:shared]), default=None)
 
-    return min(whole, key=rank, default=None)
+
+def rank(candidate: Candidate, errors: Sequence[float]) -> tuple[float, int, float]:
+    """Return the key by which candidates are sorted, the best first."""
+    return round(fmean(errors), DIGITS), candidate.k, candidate.alpha
 
 
 def final_trials(base: Trial, chosen: Mapping[int, Method]) -> list[Trial]:
@@ -130,7 +117,6 @@ class FinalTest:
 
     @property
     def measure(self) -> Measure:
-        """Name and unit of the errors."""
         return measure_of(self.rows)
 
     @property
@@ -139,15 +125,11 @@ class FinalTest:
         return {row.trial.seed: row.measure.factor * row.error for row in self.done}
 
     @property
-    def measured(self) -> Measured | None:
-        """Mean test error with its standard error; None without any trial."""
-        return Measured.of(list(self.errors.values())) if self.errors else None
-
-    @property
     def mean(self) -> float | None:
-        return None if self.measured is None else self.measured.value
+        """Mean test error; None without any trial."""
+        return Measured.of([*self.errors.values()]).value if self.errors else None
 
     @property
     def standard_error(self) -> float | None:
         """Standard error of the mean; None with fewer than two trials."""
-        return self.measured.error if self.measured and len(self.errors) > 1 else None
+        return Measured.of([*self.errors.values()]).error if len(self.errors) > 1 else None

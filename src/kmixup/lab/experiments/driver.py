@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kmixup.lab.checks import SettingError
+from kmixup.lab.checks import check_choice
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.experiments.engines import Engine
 from kmixup.lab.experiments.rows import Done, Failed, Row, Store, done_of, failed_of, read
@@ -52,16 +52,10 @@ def sweep(
 ) -> SweepOutcome:
     """Run the trials that are not done in `folder` yet, and return the rows of all.
 
-    Args:
-        trials: from `expand` or `read_config`.
-        folder: the store; it may hold rows of other sweeps.
-        engine: `Local` or `Ray`.
-        device: what each worker trains on, as in `train`.
-        started: called with all trials, and with the trials to run.
-        ended: called with new rows as soon as they are on the disk.
+    The folder may hold rows of other sweeps. `started` is called with all trials and the trials to
+    run, `ended` with new rows as soon as they are on disk.
     """
-    if device not in DEVICES:
-        raise SettingError("device", f"must be one of {', '.join(DEVICES)}, got {device!r}")
+    check_choice("device", device, DEVICES)
     wanted = {trial.id: trial for trial in trials}
     with Store(folder) as store:
         known = {row.id for row in done_of(read(store.folder))}
@@ -92,11 +86,7 @@ def weight(trial: Trial) -> float:
 class Watch:
     """Shows the progress of a sweep: a bar on a terminal, elsewhere a line now and then.
 
-    `sweep` calls the methods `started` and `ended`.
-
-    Args:
-        quiet: show nothing.
-        news: describes the rows that have just ended; by default the last row.
+    `sweep` calls `started` and `ended`. `news` describes new rows, by default the last one.
     """
 
     def __init__(
@@ -113,34 +103,40 @@ class Watch:
         if len(todo) < len(trials):
             self._print(f"{len(trials) - len(todo):,} of {count(len(trials), 'trial')} done before")
         if todo and sys.stderr.isatty() and not self.quiet:
-            self._bar = _bar()
-            state = f"training {_subjects(todo)}, 0 of {count(len(todo), 'trial')} ended"
-            self._task = self._bar.add_task("", total=self._whole, state=state)
-            self._bar.start()
+            self._start_bar(todo)
+
+    def _start_bar(self, todo: Sequence[Trial]) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        first, *more = dict.fromkeys(f"{trial.model} on {trial.data}" for trial in todo)
+        subjects = f"{first} and {count(len(more), 'other')}" if more else first
+        state = f"training {subjects}, 0 of {count(len(todo), 'trial')} ended"
+        text = TextColumn("{task.fields[state]}", markup=False)
+        columns = (BarColumn(bar_width=30), TimeElapsedColumn(), text)
+        self._bar = Progress(*columns, console=Console(stderr=True))
+        self._task = self._bar.add_task("", total=self._whole, state=state)
+        self._bar.start()
 
     def ended(self, rows: Sequence[Row]) -> None:
         self._done += len(rows)
         self._failed += len(failed_of(rows))
         self._left -= sum(self._weights[row.id] for row in rows)
-        state = f"{self._state()}; {self._news(rows)}"
         now = time.monotonic()
+        passed = max(now - self._begin, 1e-9)
+        left = passed * self._left / (self._whole - self._left)
+        state = (
+            f"{self._done:,} of {count(len(self._weights), 'trial')}, "
+            f"{self._done / passed * 60:,.0f} a minute, {duration(left)} left"
+        )
+        if self._failed:
+            state += f", {self._failed:,} failed"
+        state += f"; {self._news(rows)}"
         if self._bar is not None:
             self._bar.update(self._task, completed=self._whole - self._left, state=state)
         elif now - self._last > INTERVAL or self._done == len(self._weights):
             self._last = now
             self._print(state)
-
-    def _state(self) -> str:
-        passed = max(time.monotonic() - self._begin, 1e-9)
-        left = passed * self._left / (self._whole - self._left)
-        words = [
-            f"{self._done:,} of {count(len(self._weights), 'trial')}",
-            f"{self._done / passed * 60:,.0f} a minute",
-            f"{duration(left)} left",
-        ]
-        if self._failed:
-            words.append(f"{self._failed:,} failed")
-        return ", ".join(words)
 
     def _print(self, line: str) -> None:
         if not self.quiet:
@@ -152,21 +148,6 @@ class Watch:
     def __exit__(self, *raised: object) -> None:
         if self._bar is not None:
             self._bar.stop()
-
-
-def _bar() -> Any:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    state = TextColumn("{task.fields[state]}", markup=False)
-    columns = (BarColumn(bar_width=30), TimeElapsedColumn(), state)
-    return Progress(*columns, console=Console(stderr=True))
-
-
-def _subjects(trials: Sequence[Trial]) -> str:
-    """Return what is trained, in a few words."""
-    first, *more = dict.fromkeys(f"{trial.model} on {trial.data}" for trial in trials)
-    return f"{first} and {count(len(more), 'other')}" if more else first
 
 
 def _last(rows: Sequence[Row]) -> str:

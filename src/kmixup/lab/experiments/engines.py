@@ -1,8 +1,8 @@
 """Engines run the units of a sweep: in local processes, or on a Ray cluster.
 
-An engine turns units into rows, in any order. It never writes them: the driver does. When a
-worker is lost, by a signal, for want of memory or because it no longer responds, its unit is
-tried again; a unit that loses its worker too often gives failed rows.
+An engine turns units into rows, in any order; the driver writes them. When a worker is lost (a
+signal, out of memory, no response), its unit is tried again. A unit that loses its worker too
+often gives failed rows.
 """
 
 from __future__ import annotations
@@ -52,20 +52,16 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + SETTINGS + b"\0" * 5
 
 
 class Engine(Protocol):
-    """Runs units in parallel."""
+    """Runs units in parallel.
+
+    `rows` yields the rows of each unit as it ends; `running` is the folder of checkpoints. `kept`
+    is this engine for several sweeps, one after another, with the same workers.
+    """
 
     @property
-    def workers(self) -> int:
-        """How many units are run at once."""
-        ...
-
-    def rows(self, units: Sequence[Unit], *, device: str, running: Path) -> Rows:
-        """Yield the rows of each unit as it ends; `running` is the folder of checkpoints."""
-        ...
-
-    def kept(self) -> AbstractContextManager[Engine]:
-        """Return this engine for several sweeps, one after another, with the same workers."""
-        ...
+    def workers(self) -> int: ...
+    def rows(self, units: Sequence[Unit], *, device: str, running: Path) -> Rows: ...
+    def kept(self) -> AbstractContextManager[Engine]: ...
 
 
 def cores() -> int:
@@ -223,10 +219,7 @@ def _messages(pool: Sequence[_Worker]) -> Iterator[tuple[_Worker, list[Row] | No
 
 
 def _serve(connection: Connection, beat: float, idle_beats: int) -> None:
-    """Run units until there are no more, or until the driver is gone.
-
-    Sends the rows of each unit, and None as a heartbeat.
-    """
+    """Run units until the driver is gone; send the rows of each, and None as a heartbeat."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sending = threading.Lock()
 
@@ -246,7 +239,12 @@ def _serve(connection: Connection, beat: float, idle_beats: int) -> None:
                 if idle <= idle_beats:
                     send(None)
 
-    for task in (_end_with_parent, send_heartbeats):
+    def end_with_parent() -> None:
+        if (parent := multiprocessing.parent_process()) is not None:
+            parent.join()
+        os._exit(1)
+
+    for task in (end_with_parent, send_heartbeats):
         threading.Thread(target=task, daemon=True).start()
     with suppress(EOFError, OSError):
         send(None)
@@ -255,25 +253,13 @@ def _serve(connection: Connection, beat: float, idle_beats: int) -> None:
             send(run(unit, device=device, running=running))
 
 
-def _end_with_parent() -> None:
-    """End this process as soon as its parent has ended."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-    os._exit(1)
-
-
 def lost(unit: Unit, reason: str, attempts: int, *, memory: bool) -> list[Row]:
     """Rows of a unit whose workers were lost; `memory`: perhaps killed for want of memory."""
-    remedy = (
-        "perhaps for want of memory: try fewer workers"
-        if memory
-        else "not by an error of Python: run such a trial alone to see more"
-    )
-    return [
-        failed(trial, f"the worker's {reason} in each of {attempts} attempts, {remedy}")
-        for trial in unit
-    ]
+    remedy = "not by an error of Python: run such a trial alone to see more"
+    if memory:
+        remedy = "perhaps for want of memory: try fewer workers"
+    sentence = f"the worker's {reason} in each of {attempts} attempts, {remedy}"
+    return [failed(trial, sentence) for trial in unit]
 
 
 @dataclass(frozen=True)
@@ -298,7 +284,11 @@ class Ray:
     def workers(self) -> int:
         """How many tasks the cluster can hold at once."""
         nodes = [node["Resources"] for node in _connected(self.address).nodes() if node["Alive"]]
-        places = sum(map(self._places, nodes))
+        asked = {"CPU": self.num_cpus, "GPU": self.num_gpus}
+        asked = {name: share for name, share in asked.items() if share} or {"CPU": 1}
+        places = 0
+        for node in nodes:
+            places += int(min(node.get(name, 0) / share for name, share in asked.items()))
         if not places:
             raise ValueError(
                 f"num_cpus={self.num_cpus:g} and num_gpus={self.num_gpus:g} must fit on a node of "
@@ -306,19 +296,13 @@ class Ray:
             )
         return places
 
-    def _places(self, node: dict[str, float]) -> int:
-        wanted = {"CPU": self.num_cpus, "GPU": self.num_gpus}
-        shares = [node.get(name, 0) / share for name, share in wanted.items() if share]
-        return int(min(shares, default=node.get("CPU", 0)))
-
     def kept(self) -> AbstractContextManager[Ray]:
         return nullcontext(self)  # the processes of a cluster are its own to keep
 
     def rows(self, units: Sequence[Unit], *, device: str, running: Path) -> Rows:
         ray = _connected(self.address)
-        task = ray.remote(num_cpus=self.num_cpus, num_gpus=self.num_gpus, max_retries=self.retries)(
-            _remote
-        )
+        reserved = {"num_cpus": self.num_cpus, "num_gpus": self.num_gpus}
+        task = ray.remote(**reserved, max_retries=self.retries)(_remote)
         # with all tasks submitted at once, every wait would take as long as the whole sweep
         window = max(SUBMITTED, 2 * self.workers)
         waiting = deque(units)
@@ -389,8 +373,14 @@ def _check_reach(address: str | None) -> str | None:
     Raises if no gRPC server answers there: Ray would try for a quarter of an hour.
     """
     remedy = "leave the address out"
-    if address in (None, "auto"):
-        address, remedy = _noted_address()
+    if address in (None, "auto"):  # Ray looks for a cluster itself
+        note = Path(os.environ.get("RAY_TMPDIR") or tempfile.gettempdir())
+        note = note / "ray" / "ray_current_cluster"
+        address = os.environ.get("RAY_ADDRESS") or None
+        if address:
+            remedy = "unset RAY_ADDRESS"
+        elif note.is_file():
+            address, remedy = note.read_text().strip() or None, f"delete {note}"
     place = urlsplit(address if address and "://" in address else f"//{address}")
     if address in (None, "local") or place.scheme not in ("", "ray"):  # of a cluster manager
         return None
@@ -422,11 +412,3 @@ def _problem_at(host: str, port: int) -> str | None:
     except OSError:
         return "does not answer"
     return None if answer[3:4] == SETTINGS else "is another service"
-
-
-def _noted_address() -> tuple[str | None, str]:
-    """Return where Ray looks for a cluster without an address, and how to keep it from that."""
-    if address := os.environ.get("RAY_ADDRESS"):
-        return address, "unset RAY_ADDRESS"
-    note = Path(os.environ.get("RAY_TMPDIR") or tempfile.gettempdir(), "ray", "ray_current_cluster")
-    return (note.read_text().strip() or None) if note.is_file() else None, f"delete {note}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch.autograd.graph import saved_tensors_hooks
 
-from kmixup.lab.data import ENTRIES, Dataset, Holdout
+from kmixup.lab.data import ENTRIES, Holdout
 from kmixup.lab.experiments.units import Unit, in_fleets, kind_of, units
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.fleet import train_fleet
@@ -50,9 +50,7 @@ def estimate(trials: Sequence[Trial]) -> TimeEstimate:
     """Train one unit of each network on a few batches, and scale up.
 
     All units of the same data set, network and protocol are assumed to cost as much as the unit
-    with the largest k. Batched ensembles and single trials are probed separately. Data sets of the
-    catalogue that are not downloaded are replaced by noise of their shape. Units that cannot be
-    probed are listed in `unknown`.
+    with the largest k. Noise replaces data sets of the catalogue that are not downloaded.
     """
     kinds: dict[tuple[Trial, bool], list[Unit]] = defaultdict(list)
     for unit in units(trials):
@@ -178,13 +176,10 @@ class _Probe:
             for data in self.data
         ]
         begin = time.perf_counter()
-        ended = _train(probe, data)
-        epoch = sum(float(trained.record["seconds"]) for trained in ended)
+        ended: Sequence[Trained | Exception]
+        if in_fleets(self.trial):
+            ended = train_fleet(probe, data=data)
+        else:
+            ended = [train(probe[0], data=data[0], progress=False)]
+        epoch = sum(float(one.record["seconds"]) for one in ended if isinstance(one, Trained))
         return few, time.perf_counter() - begin - epoch, epoch
-
-
-def _train(probe: Sequence[Trial], data: Sequence[Dataset]) -> list[Trained]:
-    if not in_fleets(probe[0]):
-        return [train(probe[0], data=data[0], progress=False)]
-    ended = train_fleet(probe, data=data)
-    return [member for member in ended if isinstance(member, Trained)]

@@ -28,6 +28,7 @@ TRIAL = tuple(
     for field in fields(Trial)
     if field.name not in ("data", "model", "method", "protocol", "seed", *SET_BY_GRID)
 )
+SETTINGS = (*METHOD, *TRIAL, *SHIFTS)
 
 
 def expand(
@@ -41,26 +42,19 @@ def expand(
 ) -> list[Trial]:
     """Return the trials of a grid, each once. A list is swept; a single value is a list of one.
 
-    Args:
-        data: names, paths or `package.module:name`.
-        model: by default the paper's for the data set.
-        trials: seeds `seed`, `seed + 1`, … of every cell.
-        seed: the first seed.
-        protocol: settings to replace in the paper's protocol for the data set.
-        settings: `method` and the other fields of a `Method`, fields of a `Trial` such as
-            `limit` or `scaling`, and levels of tests under each of `SHIFTS`, e.g.
-            `noise=[8, 16]`. A setting that a method does not use does not multiply its trials.
-            Levels are not swept: a network is tested at all of them.
+    A cell has the seeds `seed`, `seed + 1`, …; `protocol` replaces settings of the paper's for the
+    data set. `settings` are `method` and the other fields of a `Method`, fields of a `Trial` such
+    as `limit`, and levels of tests under each of `SHIFTS`, e.g. `noise=[8, 16]`, which are not
+    swept. A setting that a method does not use does not multiply its trials.
 
     >>> len(expand(data="iris", method=["erm", "kmixup"], k=[1, 4], alpha=[0.1, 1], trials=5))
     25
     """
     check_whole("trials", trials)
     check_whole("seed", seed, least=0)
-    known = [*METHOD, *TRIAL, *SHIFTS]
     for name in settings:
-        if name not in known:
-            raise ValueError(f"{name} is not a setting: those of a grid are {', '.join(known)}")
+        if name not in SETTINGS:
+            raise ValueError(f"{name} is not a setting: those of a grid are {', '.join(SETTINGS)}")
     tested = shifts_from({name: _list(settings[name]) for name in SHIFTS if name in settings})
     mixing = {"method": "kmixup"} | {key: settings[key] for key in METHOD if key in settings}
     # methods that ignore a setting become equal, and are kept once
@@ -68,11 +62,11 @@ def expand(
     options = list(_choices({name: settings[name] for name in TRIAL if name in settings}))
     changes = list(_choices(known_settings(Protocol, protocol or {}, "protocol.")))
     grid = []
-    for name in _names("data", data):
+    for name in _values("data", data):
         own = None if name in ENTRIES else load_data(Trial(name, "", **options[0]))
         digest = None if own is None else own.digest
         usual = defaults_for(name, own)
-        networks = [usual.model] if model is None else _names("model", model)
+        networks = [usual.model] if model is None else _values("model", model)
         for chosen, network, change in product(options, networks, changes):
             how = replace(usual.protocol, **change)
             grid += [
@@ -91,7 +85,7 @@ def read_config(path: str | Path) -> list[Trial]:
             config = tomllib.load(stream)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} must be TOML: {error}") from error
-    names = ["data", "model", "trials", "seed", "protocol", *METHOD, *TRIAL, *SHIFTS]
+    names = ("data", "model", "trials", "seed", "protocol", *SETTINGS)
     for key in config:
         if key in (field.name for field in fields(Protocol)):
             raise ValueError(f"{key} in {path} must be below [protocol], is outside")
@@ -120,14 +114,8 @@ def _values(name: str, value: Any) -> list[Any]:
         return [tuple(_list(value))]
     if not (values := _list(value)):
         raise SettingError(name, "must have at least one value, got an empty list")
-    return values
-
-
-def _names(name: str, value: Any) -> list[str]:
-    """Return the values of a setting that names data or networks."""
-    values = _values(name, value)
     for entry in values:
-        if not isinstance(entry, str):
+        if name in ("data", "model") and not isinstance(entry, str):
             raise SettingError(name, f"must be a string or a list of strings, got {entry!r}")
     return values
 

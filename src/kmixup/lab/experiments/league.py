@@ -1,10 +1,9 @@
 """The league: every method at an equal budget, on one data set after another.
 
-Trial t has its own split, first weights and order, which all methods share. A part of its
-training samples is held out. Every setting of a method is trained on the rest and scored on the
-held-out samples. The best setting is then trained on all training samples of the trial, and
-tested. Samples that one trial tests on may be training samples of another, so every trial
-chooses for itself.
+Trial t has its own split, initial weights and order, which all methods share. Every setting of a
+method is scored on held-out training samples of the trial. The best setting is then trained on all
+of its training samples, and tested. Samples that one trial tests on may be training samples of
+another, so every trial chooses for itself.
 """
 
 from __future__ import annotations
@@ -37,20 +36,6 @@ class Entrant:
     name: str  # of the registry
     title: str  # its name in reports
     settings: tuple[Method, ...]  # tried on validation samples, in the order of k and alpha
-
-
-def make_entrants(names: Sequence[str], budget: int) -> tuple[Entrant, ...]:
-    """Return methods by their names, each with `budget` settings.
-
-    >>> [entrant.name for entrant in make_entrants(["erm", "mixup", "kmixup"], 6)]
-    ['erm', 'mixup', 'kmixup']
-    """
-    if budget not in BUDGETS:
-        raise SettingError("settings", f"must be {', '.join(map(str, BUDGETS))}, got {budget}")
-    return tuple(
-        Entrant(name, method_entry(name).title, settings_of(name, budget))
-        for name in dict.fromkeys(names)
-    )
 
 
 def settings_of(name: str, budget: int) -> tuple[Method, ...]:
@@ -101,12 +86,10 @@ class Contest:
     @cached_property
     def tuning_trials(self) -> list[Trial]:
         """All trials that tune, each once."""
-        trials = (
-            trial
-            for entrant in self.entrants
-            for number in range(self.trials)
-            for trial in self.tuning(entrant, number)
-        )
+        trials: list[Trial] = []
+        for entrant in self.entrants:
+            for number in range(self.trials):
+                trials += self.tuning(entrant, number)
         return list(dict.fromkeys(trials))
 
     def chosen(self, entrant: Entrant, rows: Mapping[str, Row]) -> dict[int, Method]:
@@ -127,11 +110,9 @@ class Contest:
 
     def test_trials(self, rows: Mapping[str, Row]) -> list[Trial]:
         """Return the trials that test the winners, each once."""
-        trials = (
-            trial
-            for entrant in self.entrants
-            for trial in final_trials(self.base, self.chosen(entrant, rows))
-        )
+        trials: list[Trial] = []
+        for entrant in self.entrants:
+            trials += final_trials(self.base, self.chosen(entrant, rows))
         return list(dict.fromkeys(trials))
 
 
@@ -158,31 +139,26 @@ class Result:
 
     @property
     def measure(self) -> Measure:
-        """Name and unit of the errors."""
         return measure_of(self.rows)
 
     @property
     def tested(self) -> list[Row]:
-        """The rows of tests."""
         return [row for row in self.rows if row.trial.validation is None]
 
     def score(self, name: str) -> Score | None:
         """Return the score of a method by its name, if no trial is missing."""
-        for score in self.scores:
-            if score.entrant.name == name and score.complete:
-                return score
-        return None
+        fitting = (s for s in self.scores if s.entrant.name == name and s.complete)
+        return next(fitting, None)
 
 
 def play(
     contest: Contest, run: Run, on_status: Callable[[str], object] = lambda sentence: None
 ) -> Result:
     """Tune on validation samples, then test; `on_status` gets a sentence before each part."""
-    rows: dict[str, Row] = {}
     on_status(f"{contest.name}: tuning on validation samples")
-    rows.update((row.id, row) for row in run(contest.tuning_trials))
+    rows = {row.id: row for row in run(contest.tuning_trials)}
     on_status(f"{contest.name}: the test")
-    rows.update((row.id, row) for row in run(contest.test_trials(rows)))
+    rows |= {row.id: row for row in run(contest.test_trials(rows))}
     return result_of(contest, rows)
 
 
@@ -214,17 +190,16 @@ def make_contests(
 ) -> tuple[Contest, ...]:
     """Return the contests of a league, one for each data set.
 
-    Args:
-        data: names or paths as `kmixup.lab.data.load` takes them, or names of `experiments`.
-        methods: names of the registry, by default all that a data set allows.
-        settings: tried by each method.
-        trials: of each method.
-        validation: the share of the training samples that is held out to tune on.
-        samples: draw so many training samples in each trial.
-        epochs: instead of the data set's own.
-        experiments: trials of ERM whose data, network and protocol are used, by their names.
+    `data` are names or paths as `kmixup.lab.data.load` takes them, or names of `experiments`:
+    trials of ERM whose data, network and protocol are used. By default a contest has all methods
+    that its data set allows.
     """
-    entrants = make_entrants(methods or tuple(METHODS), settings)
+    if settings not in BUDGETS:
+        raise SettingError("settings", f"must be {', '.join(map(str, BUDGETS))}, got {settings}")
+    entrants = [
+        Entrant(name, method_entry(name).title, settings_of(name, settings))
+        for name in dict.fromkeys(methods or METHODS)
+    ]
     made = []
     for name in dict.fromkeys(data):
         base, shape, train, task = _subject(name, validation, experiments or {})
@@ -234,15 +209,22 @@ def make_contests(
         if epochs is not None:
             base = replace(base, protocol=replace(base.protocol, epochs=epochs))
         fitting = tuple(e for e in entrants if e.settings[0].entry.suits(shape, task))
-        for method in methods or ():
-            if method not in [entrant.name for entrant in fitting]:
+        for asked in methods or ():
+            if asked not in [entrant.name for entrant in fitting]:
                 raise SettingError(
                     "methods",
-                    f"must apply to every data set, {method} does not apply to {name}: "
+                    f"must apply to every data set, {asked} does not apply to {name}: "
                     "leave it out, or run that data set apart",
                 )
         contest = Contest(name, base, fitting, trials, validation, task)
-        _check_size(contest, Holdout(validation).left(train))
+        left = Holdout(validation).left(train)
+        for method in (trial.method for trial in contest.tuning_trials):
+            if method.smallest > left:
+                raise ValueError(
+                    f"{name} must leave {method.smallest} training samples for {method.label}, "
+                    f"beside those held out it has {left}: take a larger data set, or leave the "
+                    "method out"
+                )
         made.append(contest)
     return tuple(made)
 
@@ -266,14 +248,3 @@ def _subject(
     default, train = defaults_for(name, own), len(own.x_train) + len(own.x_test)
     base = Trial(name, default.model, erm, default.protocol, digest=own.digest)
     return base, own.shape, train, own.task
-
-
-def _check_size(contest: Contest, left: int) -> None:
-    """Raise if there are too few samples for the largest k, before anything is trained."""
-    for trial in contest.tuning_trials:
-        if trial.method.smallest > left:
-            raise ValueError(
-                f"{contest.name} must leave {trial.method.smallest} training samples for "
-                f"{trial.method.label}, beside those held out it has {left}: take a larger data "
-                "set, or leave the method out"
-            )

@@ -285,19 +285,24 @@ def has_rows(folder: Path) -> bool:
     return (folder / NAME).is_file() or (folder / PUBLISHED).is_file()
 
 
+def _check_rows(folder: str | Path) -> Path:
+    folder = Path(folder).expanduser()
+    if not has_rows(folder):
+        raise FileNotFoundError(f"{folder} must be the folder of a sweep, it has no {NAME}")
+    return folder
+
+
 def read(folder: str | Path) -> list[Row]:
     """Return the latest row of each trial, in the order in which they were written.
 
     Damaged lines of `rows.jsonl` are skipped with a warning; published rows must be whole.
     """
-    folder = Path(folder).expanduser()
-    if not has_rows(folder):
-        raise FileNotFoundError(f"{folder} must be the folder of a sweep, it has no {NAME}")
+    folder = _check_rows(folder)
     latest: dict[str, Row] = {}
     for path in (folder / PUBLISHED, folder / NAME):
         if not path.is_file():
             continue
-        contents = _Contents.of(path, _bytes(path))
+        contents = _Contents(path, _bytes(path))
         if contents.damaged and path.name == PUBLISHED:
             raise ValueError(f"{contents.problem}: restore the file")
         if contents.damaged:
@@ -313,15 +318,10 @@ def read(folder: str | Path) -> list[Row]:
 
 
 def repair(folder: str | Path) -> str | None:
-    """Check every row of a store, and move damaged lines to `rows.damaged`.
-
-    Returns a sentence about what was moved, None if no line is damaged.
-    """
-    if not has_rows(Path(folder).expanduser()):
-        raise FileNotFoundError(f"{folder} must be the folder of a sweep, it has no {NAME}")
+    """Move damaged lines to `rows.damaged`; return a sentence about them, None without any."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with Store(folder) as store:
+        with Store(_check_rows(folder)) as store:
             return store.repaired
 
 
@@ -352,7 +352,7 @@ class Store:
             self._claim()
             self._repair()
         except BaseException:
-            self._close()
+            self.__exit__()
             raise
         return self
 
@@ -373,7 +373,7 @@ class Store:
     def _repair(self) -> None:
         """Check that the file is a store, complete a torn header, and remove damaged lines."""
         data = self.path.read_bytes()
-        contents = _Contents.of(self.path, data)
+        contents = _Contents(self.path, data)
         whole = b"".join(contents.kept)
         if contents.damaged:
             side = self.folder / DAMAGED
@@ -433,11 +433,7 @@ class Store:
         )
 
     def __exit__(self, *raised: object) -> None:
-        self._close()
-
-    def _close(self) -> None:
-        """Close the file, which lifts its lock."""
-        for handle in {self._file, self._lock}:
+        for handle in {self._file, self._lock}:  # closing the file lifts its lock
             os.close(handle)
 
 
@@ -463,48 +459,40 @@ def _bytes(path: Path) -> bytes:
         raise ValueError(f"{path} must be a gzip file, it is damaged: restore it") from error
 
 
-@dataclass
 class _Contents:
     """The lines of a file of rows."""
 
-    path: Path
-    rows: list[Row]  # in the order of the file
-    kept: list[bytes]  # the header and the lines of the rows
-    damaged: dict[int, bytes]  # all other lines by their number, except a torn last line
-
-    @classmethod
-    def of(cls, path: Path, data: bytes) -> _Contents:
-        contents = cls(path, [], [f"{_json(HEADER)}\n".encode()], {})
-        if contents.kept[0].startswith(data):  # no row yet, perhaps not even the whole header
-            return contents
+    def __init__(self, path: Path, data: bytes) -> None:
+        self.path = path
+        self.rows: list[Row] = []  # in the order of the file
+        self.kept = [f"{_json(HEADER)}\n".encode()]  # the header and the lines of the rows
+        self.damaged: dict[int, bytes] = {}  # other lines by number, except a torn last line
+        if self.kept[0].startswith(data):  # no row yet, perhaps not even the whole header
+            return
         head, *lines = data.splitlines(keepends=True)
-        contents._check_header(_parsed(head))
-        contents.kept = [head]
+        if (header := _parsed(head)) != HEADER:
+            ours = header.get("format") == HEADER["format"]
+            holds = f"version {header.get('version')}" if ours else "something else"
+            raise ValueError(
+                f"{path} must hold rows of version {VERSION}, it holds {holds}: choose another "
+                "folder, or the kmixup that wrote it"
+            )
+        self.kept = [head]
         for number, line in enumerate(lines, 2):
             if not line.endswith((b"\n", b"\r")):
                 if not END_OF_ROW.search(line):  # torn
                     break
                 line += b"\n"  # which an editor may have removed
             try:
-                contents.rows.append(read_row(_parsed(line)))
-                contents.kept.append(line)
+                self.rows.append(read_row(_parsed(line)))
+                self.kept.append(line)
             except DamagedError:
-                contents.damaged[number] = line
+                self.damaged[number] = line
             except (KeyError, TypeError, ValueError) as error:
                 raise ValueError(
                     f"line {number} of {path} must be a row that this version can read, {error}: "
                     "use the kmixup that wrote it, or delete that line"
                 ) from error
-        return contents
-
-    def _check_header(self, plain: Plain) -> None:
-        if plain != HEADER:
-            ours = plain.get("format") == HEADER["format"]
-            holds = f"version {plain.get('version')}" if ours else "something else"
-            raise ValueError(
-                f"{self.path} must hold rows of version {VERSION}, it holds {holds}: choose "
-                "another folder, or the kmixup that wrote it"
-            )
 
     @property
     def problem(self) -> str:

@@ -1,10 +1,9 @@
 """Search k and alpha as an Optuna study.
 
 A trial of the study is a setting, k and alpha, and its value is the mean validation error over
-seeds. The paper's recipes enqueue their settings, Optuna's TPE proposes others, and Optuna's
-successive halving stops the worse ones early. The study draws from its own seed only, so a
-search that is repeated over the same errors asks for the same settings again: a search that was
-stopped is resumed by running it again over stored rows.
+seeds. A strategy says which settings are tried: the paper's recipes enqueue theirs, Optuna's TPE
+proposes others, and Optuna's successive halving stops the worse ones early. The study draws from
+its own seed only, so a search that was stopped is resumed by running it again over stored rows.
 """
 
 from __future__ import annotations
@@ -15,23 +14,167 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from random import Random
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 from urllib.parse import quote
 
-from kmixup.lab.checks import check_whole
-from kmixup.lab.experiments.budget import DIGITS, Budget, choose, minutes
-from kmixup.lab.experiments.strategy import Config, Setting, Strategy, make_strategy
+from kmixup.coefficient import Beta
+from kmixup.lab.checks import SettingError, check_whole
+from kmixup.lab.experiments.budget import Budget, choose, minutes, rank
 from kmixup.lab.formatting import count
+from kmixup.lab.train.config import AlphaRule
 from kmixup.measured import Measured
 
 if TYPE_CHECKING:
     import optuna
 
+StrategyName = Literal["simple", "two-step", "grid", "halving", "tpe"]
+STRATEGIES: tuple[StrategyName, ...] = get_args(StrategyName)
+KS = (1, 2, 4, 8, 16, 32)
+ALPHAS = (0.1, 0.25, 1.0, 4.0, 16.0)
+SEEDS, FIRST_SEEDS = 5, 2  # of every setting; with halving, before the first half is dropped
+SAMPLED = 30  # settings of a search with TPE, as many as the grid has
 BATCH = 10  # settings that TPE proposes at a time, to be trained in parallel
 STARTUP = 5  # settings with a result before TPE stops proposing at random
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Values to search for.
+
+    Attributes:
+        k: block size; 1 is mixup.
+        alpha: parameter of the Beta distribution.
+        alpha_rule: the meaning of alpha at k > 1. "same" trains with alpha as it is, "xi" with
+            the alpha that perturbs at k as much as this one does at k = 1. Always "same" at
+            k = 1.
+
+    >>> Setting(k=16, alpha=1.0)
+    Setting(k=16, alpha=1.0, alpha_rule='same')
+    """
+
+    k: int
+    alpha: float
+    alpha_rule: AlphaRule = "same"
+
+    def __post_init__(self) -> None:
+        if self.k == 1:
+            object.__setattr__(self, "alpha_rule", "same")
+
+    @property
+    def label(self) -> str:
+        words = f"k={self.k} alpha={self.alpha:g}"
+        return f"{words} at equal xi" if self.alpha_rule == "xi" else words
+
+
+@dataclass(frozen=True)
+class Config(Setting):
+    """Argument of a training function, passed by `tune`: a `Setting` with the seed of a trial.
+
+    Attributes:
+        k, alpha, alpha_rule: as in `Setting`.
+        seed: of the trial.
+    """
+
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """Which settings a search tries."""
+
+    name: StrategyName
+    settings: tuple[Setting, ...]  # those that are tried first
+    ks: tuple[int, ...]  # every k of the search
+    alphas: tuple[float, ...]  # every alpha; TPE searches between the smallest and the largest
+    alpha_rule: AlphaRule
+    seeds: int  # of every setting; with halving, before the first half is dropped
+    second: int = 0  # how many settings the second of two steps tries
+    halvings: int = 0  # how often the worse half is dropped, and the others' seeds are doubled
+    most: float = math.inf  # how many trials the search has at most
+
+    @property
+    def size(self) -> int:
+        """How many settings a budget must allow one seed of."""
+        return len(self.settings) + self.second
+
+    def for_mixup(self, trials: int, seeds: int) -> Strategy:
+        """Return the search over the alpha of mixup with the same budget.
+
+        It tries the same alphas, or the default ones if there is only one, and then alphas
+        that TPE proposes. This search had so many `trials`, and `seeds` in the first round.
+        """
+        alphas = self.alphas
+        if len(alphas) == 1:
+            alphas = tuple(dict.fromkeys((*alphas, *ALPHAS)))
+        mixup = replace(self, ks=(1,), alphas=alphas, most=trials)
+        if self.second:  # its first step is over mixup as it is
+            return mixup
+        first = tuple(Setting(1, alpha) for alpha in alphas[: trials // seeds])
+        return replace(mixup, name="tpe", settings=first, seeds=seeds)
+
+
+def make_strategy(
+    name: str,
+    *,
+    k: Sequence[int] | None = None,
+    alpha: Sequence[float] | None = None,
+    alpha_rule: str | None = None,
+    trials: int | None = None,
+) -> Strategy:
+    """Return a strategy by its name; the arguments are those of `kmixup.lab.tune`."""
+    if name not in STRATEGIES:
+        raise SettingError("strategy", f"must be one of {', '.join(STRATEGIES)}, got {name!r}")
+    ks = tuple(sorted(set(k or KS)))
+    alphas = tuple(sorted(set(map(float, alpha or ((1.0,) if name == "simple" else ALPHAS)))))
+    for size in ks:
+        check_whole("k", size)
+    for value in alphas:
+        Beta(value)  # raises on an invalid alpha
+        if value == 0:
+            raise ValueError("alpha must be above 0 in a search, got 0: that is ERM")
+    default = FIRST_SEEDS if name == "halving" else SEEDS
+    seeds = default if trials is None else trials
+    check_whole("trials", seeds)
+    if alpha_rule not in (None, "same", "xi"):
+        raise SettingError("alpha_rule", f"must be same or xi, got {alpha_rule!r}")
+    rule: AlphaRule = "xi" if alpha_rule == "xi" or name == "two-step" else "same"
+    if name == "two-step":
+        if alpha_rule == "same":
+            raise SettingError(
+                "alpha_rule",
+                'must be "xi" in two steps, got "same": for that use the strategy grid',
+            )
+        if ks == (1,):
+            raise ValueError("two-step needs a k above 1 for its second step, got 1 alone")
+        mixup = tuple(Setting(1, value) for value in alphas)
+        return Strategy(
+            name, mixup, tuple(sorted({1, *ks})), alphas, rule, seeds, sum(k > 1 for k in ks)
+        )
+    if name == "simple" and len(alphas) > 1:
+        raise ValueError(
+            f"simple has one alpha, got {len(alphas)}: give one, or use the strategy two-step"
+        )
+    if name == "tpe":
+        if len(alphas) == 1:
+            raise ValueError(
+                "tpe searches between the smallest and the largest alpha, got one: give two, or "
+                "use the strategy simple"
+            )
+        middle = min(alphas, key=lambda value: abs(math.log(value)))
+        first = tuple(Setting(size, middle, rule) for size in ks)
+        return Strategy(name, first, ks, alphas, rule, seeds, most=SAMPLED * seeds)
+    settings = tuple(Setting(size, value, rule) for size, value in product(ks, alphas))
+    strategy = Strategy(name, settings, ks, alphas, rule, seeds)
+    if name == "halving":  # until two settings are left
+        size = len(settings)
+        halvings = max(0, math.ceil(math.log2(size)) - 1)
+        later = [math.ceil(size / 2**i) * seeds * 2 ** (i - 1) for i in range(1, halvings + 1)]
+        return replace(strategy, halvings=halvings, most=size * seeds + sum(later))
+    return strategy
 
 
 class AllFailedError(RuntimeError):
@@ -40,15 +183,10 @@ class AllFailedError(RuntimeError):
 
 @dataclass(frozen=True)
 class Tried:
-    """A setting with its results.
-
-    Attributes:
-        setting: the setting.
-        errors: validation error of each seed, NaN for a trial that failed.
-    """
+    """A setting with its results."""
 
     setting: Setting
-    errors: tuple[float, ...]
+    errors: tuple[float, ...]  # validation error of each seed, NaN for a trial that failed
 
     @property
     def ended(self) -> tuple[float, ...]:
@@ -82,10 +220,6 @@ class Round:
         """How many seeds the budget allowed."""
         return len(self.tried[0].errors)
 
-    @property
-    def trials(self) -> int:
-        return self.seeds * len(self.tried)
-
 
 @dataclass(frozen=True)
 class Searched:
@@ -104,7 +238,7 @@ class Searched:
     @property
     def trials(self) -> int:
         """How many trials were run."""
-        return sum(part.trials for part in self.rounds)
+        return sum(part.seeds * len(part.tried) for part in self.rounds)
 
     @property
     def table(self) -> tuple[Tried, ...]:
@@ -141,14 +275,9 @@ def search(
 ) -> Searched:
     """Run a search.
 
-    Args:
-        strategy: from `make_strategy`.
-        train: trains with each of many configs, and returns their errors and the seconds.
-        budget: a search that does not fit into it has fewer seeds, or fewer settings.
-        seed: the first of the trials, and the seed of the study.
-        guess: returns the seconds of the first trial, 0 if they are not known.
-        name: of the study.
-        storage: SQLite file that the study is written to, which `optuna-dashboard` opens.
+    If it does not fit into the budget, it has fewer seeds or fewer settings. `seed` is the first
+    of the trials and that of the study; `guess` returns the seconds of the first trial, 0 if they
+    are not known. The study is written to `storage`, an SQLite file for `optuna-dashboard`.
     """
     budget = replace(budget, trials=min(budget.trials, strategy.most))
     with _quiet_optuna() as optuna:
@@ -156,42 +285,12 @@ def search(
         if strategy.halvings:
             pruner = optuna.pruners.SuccessiveHalvingPruner(strategy.seeds, reduction_factor=2)
         tpe = optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP, constant_liar=True)
-        optuna_study = optuna.create_study(sampler=tpe, pruner=pruner)
-    study = _Study(strategy, train, budget, seed, guess, optuna_study)
-    searched = _follow(strategy, study)
-    if storage is not None:  # at once, for every access to the file takes long
-        with _quiet_optuna() as optuna:
+        study = optuna.create_study(sampler=tpe, pruner=pruner)
+        searched = _Study(strategy, train, budget, seed, guess, study).follow()
+        if storage is not None:  # at once, for every access to the file takes long
             stored = optuna.create_study(storage=url_of(storage), study_name=name)
-            stored.add_trials(optuna_study.get_trials(deepcopy=False))
+            stored.add_trials(study.get_trials(deepcopy=False))
     return searched
-
-
-def _follow(strategy: Strategy, study: _Study) -> Searched:
-    """Ask for the settings of a strategy, and train them."""
-    settings = list(strategy.settings)
-    if strategy.name == "two-step":
-        first = study.ask(settings)
-        study.run("alpha of mixup", first, reserve=strategy.second)
-        mixup = study.winner(first)
-        if strategy.ks == (1,):
-            second = study.sample(strategy.second)
-            study.run("proposed by TPE", second)
-        else:
-            ks = [k for k in strategy.ks if k > 1]
-            second = study.ask(Setting(k, mixup.setting.alpha, "xi") for k in ks)
-            study.run("k at that xi", second)
-        return study.searched([mixup, *second])
-    if strategy.name == "tpe":
-        title = "alpha of mixup" if strategy.ks == (1,) else f"k at alpha = {settings[0].alpha:g}"
-        study.run(title, study.ask(settings))
-        while (number := int(min(study.affordable / strategy.seeds, BATCH))) >= 1:
-            study.run("proposed by TPE", study.sample(number))
-    else:
-        if strategy.halvings:
-            Random(study.seed).shuffle(settings)  # Optuna compares a setting with earlier ones only
-        study.run("every setting", study.ask(settings))
-    most = max((len(one.errors) for one in study.asked if not one.failed), default=0)
-    return study.searched([one for one in study.asked if len(one.errors) == most])
 
 
 @contextmanager
@@ -228,10 +327,6 @@ class _Asked:
     def failed(self) -> bool:
         return not (self.errors and all(map(math.isfinite, self.errors)))
 
-    @property
-    def rank(self) -> tuple[float, int, float]:
-        return round(fmean(self.errors), DIGITS), self.setting.k, self.setting.alpha
-
 
 @dataclass
 class _Study:
@@ -248,13 +343,43 @@ class _Study:
     trials: int = 0
     seconds: float = 0.0
 
+    def follow(self) -> Searched:
+        """Ask for the settings of the strategy, and train them."""
+        strategy = self.strategy
+        settings = list(strategy.settings)
+        if strategy.name == "two-step":
+            first = self.ask(settings)
+            self.run("alpha of mixup", first, reserve=strategy.second)
+            mixup = self.winner(first)
+            if strategy.ks == (1,):
+                second = self.sample(strategy.second)
+                self.run("proposed by TPE", second)
+            else:
+                ks = [k for k in strategy.ks if k > 1]
+                second = self.ask(Setting(k, mixup.setting.alpha, "xi") for k in ks)
+                self.run("k at that xi", second)
+            return self.searched([mixup, *second])
+        if strategy.name == "tpe":
+            title = f"k at alpha = {settings[0].alpha:g}"
+            self.run("alpha of mixup" if strategy.ks == (1,) else title, self.ask(settings))
+            while (number := int(min(self.affordable / strategy.seeds, BATCH))) >= 1:
+                self.run("proposed by TPE", self.sample(number))
+        else:
+            if strategy.halvings:  # Optuna compares a setting with earlier ones only
+                Random(self.seed).shuffle(settings)
+            self.run("every setting", self.ask(settings))
+        most = max((len(one.errors) for one in self.asked if not one.failed), default=0)
+        return self.searched([one for one in self.asked if len(one.errors) == most])
+
     @property
     def affordable(self) -> float:
         """How many more trials the budget allows, at the mean time of those so far."""
-        each = 0.0
+        left = self.budget.trials - self.trials
         if self.budget.timed:
             each = self.seconds / self.trials if self.trials else self.guess()
-        return self.budget.affordable(self.trials, self.seconds, each)
+            in_time = (self.budget.seconds - self.seconds) / each if each else math.inf
+            left = min(left, in_time)
+        return max(0.0, left + 1e-9)
 
     def ask(self, settings: Iterable[Setting]) -> list[_Asked]:
         """Enqueue settings, and ask for them."""
@@ -325,7 +450,7 @@ class _Study:
         kept = [one for one in asked if not one.failed and not one.trial.should_prune()]
         fitting = self.affordable / len(asked[0].errors)
         if len(kept) > fitting:
-            ranked = sorted(kept, key=lambda one: one.rank)[: int(fitting)]
+            ranked = sorted(kept, key=lambda one: rank(one.setting, one.errors))[: int(fitting)]
             kept = [one for one in kept if one in ranked]
         if kept:
             for one in asked:
@@ -344,10 +469,11 @@ class _Study:
             self.study.tell(one.trial, fmean(one.errors))
 
     def winner(self, candidates: Sequence[_Asked]) -> _Asked:
-        best = choose({one.setting: one.errors for one in candidates})
+        by_setting = {one.setting: one for one in candidates}
+        best = choose({setting: one.errors for setting, one in by_setting.items()})
         if best is None:
             raise AllFailedError("no setting can win: every one had a trial that failed")
-        return next(one for one in candidates if one.setting == best)
+        return by_setting[best]
 
     def searched(self, candidates: Sequence[_Asked]) -> Searched:
         return Searched(self.winner(candidates).setting, tuple(self.rounds), self.seconds)

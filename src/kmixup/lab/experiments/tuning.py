@@ -1,9 +1,8 @@
 """Tune k and alpha on a data set: search on validation samples, then test once.
 
-The search of k-mixup comes first, then that of mixup with as many trials, then ERM on the same
-validation samples. Both winners and ERM are then trained on the whole training part, with seeds
-that no search has used, and tested. All trials share one division into training and test part;
-trials of a search differ in the samples held out for validation, the first weights and the order.
+Both winners and ERM are trained on the whole training part, with seeds that no search has used,
+and tested. All trials share one division into training and test part; trials of a search differ
+in the samples held out for validation, the initial weights and the order.
 """
 
 from __future__ import annotations
@@ -18,11 +17,25 @@ from typing import Any
 from kmixup.lab.checks import SettingError, check_whole, known_settings
 from kmixup.lab.data import ENTRIES, Holdout, at_hand, load
 from kmixup.lab.evaluate.scores import PERCENT, Measure
-from kmixup.lab.experiments.budget import Budget, FinalTest, Run, final_trials, validation_error
+from kmixup.lab.experiments.budget import (
+    Budget,
+    FinalTest,
+    Run,
+    choose,
+    final_trials,
+    validation_error,
+)
 from kmixup.lab.experiments.estimate import estimate
 from kmixup.lab.experiments.rows import Row, done_of, measure_of
-from kmixup.lab.experiments.search import Searched, search
-from kmixup.lab.experiments.strategy import KS, Config, Setting, Strategy, make_strategy
+from kmixup.lab.experiments.search import (
+    KS,
+    Config,
+    Searched,
+    Setting,
+    Strategy,
+    make_strategy,
+    search,
+)
 from kmixup.lab.experiments.units import units
 from kmixup.lab.formatting import count
 from kmixup.lab.models import check_model
@@ -45,34 +58,24 @@ class Plan:
     def __post_init__(self) -> None:
         check_whole("tests", self.tests)
         for k in self.strategy.ks:
-            self.trial(Config(k, 1.0))  # raises if a batch is smaller than k
+            self.trial(Setting(k, 1.0), 0)  # raises if a batch is smaller than k
 
-    def trial(self, config: Config) -> Trial:
-        """Return a trial of the search."""
-        return self._held_out(method_of(config), config.seed)
+    def trial(self, setting: Setting | None, seed: int) -> Trial:
+        """Return a trial of the search; None for ERM."""
+        return replace(self.base, method=_method(setting), seed=seed, validation=self.validation)
 
-    def erm_trials(self, seeds: int) -> list[Trial]:
-        """Return trials of ERM on the validation samples of the first seeds of a search."""
-        return [self._held_out(method_of(None), self.base.seed + i) for i in range(seeds)]
+    def first_trials(self) -> list[Trial]:
+        """Return one seed of the settings that are tried first."""
+        return [self.trial(setting, self.base.seed) for setting in self.strategy.settings]
 
     def test_trials(self, setting: Setting | None) -> list[Trial]:
         """Return the trials of the final test; None for ERM."""
         first = self.base.seed + TESTED
         seeds = range(first, first + self.tests)
-        return final_trials(self.base, dict.fromkeys(seeds, method_of(setting)))
-
-    def first_trials(self) -> list[Trial]:
-        """Return one seed of the settings that are tried first."""
-        return [
-            self._held_out(method_of(setting), self.base.seed) for setting in self.strategy.settings
-        ]
-
-    def _held_out(self, method: Method, seed: int) -> Trial:
-        return replace(self.base, method=method, seed=seed, validation=self.validation)
+        return final_trials(self.base, dict.fromkeys(seeds, _method(setting)))
 
 
-def method_of(setting: Setting | None) -> Method:
-    """Return the method of a trial; None for ERM."""
+def _method(setting: Setting | None) -> Method:
     if setting is None:
         return Method("erm")
     return Method("kmixup", setting.k, setting.alpha, setting.alpha_rule)
@@ -95,16 +98,9 @@ def make_plan(
 ) -> Plan:
     """Return a plan, by default with the paper's network and protocol for the data set.
 
-    Args:
-        data: as in `kmixup.lab.data.load`.
-        strategy, alpha, alpha_rule, trials: as in `make_strategy`.
-        model: by default the paper's for the data set.
-        k: by default the powers of two up to 32 that batches and training samples allow.
-        validation: the share of the training samples that is held out in every trial.
-        tests: seeds of the final test.
-        seed: of the split into training and test part, and the first seed of the trials.
-        protocol: settings to replace in the paper's protocol for the data set.
-        reading: how the data are read and weighed, as in `TrialData`.
+    The default of `k` is the powers of two up to 32 that batches and training samples allow;
+    `seed` splits training and test part, and is the first of the trials; `reading` are settings
+    of `TrialData`.
     """
     options = TrialData(**known_settings(TrialData, reading))
     holdout = Holdout(validation, seed)
@@ -172,7 +168,6 @@ class Tuned:
 
     @property
     def measure(self) -> Measure:
-        """Name and unit of the errors."""
         return measure_of(self.rows)
 
 
@@ -188,15 +183,9 @@ def tune_plan(
 ) -> Tuned:
     """Search, then test.
 
-    Args:
-        plan: from `make_plan`.
-        run: trains the trials that have no row yet, and returns the rows of all.
-        budget: of the search of k-mixup. The search of mixup may have as many trials.
-        workers: how many units `run` works on at once.
-        guess: returns the seconds of the first trial, for a budget in minutes.
-        on_status: called with a sentence before each part.
-        study: SQLite file of the two Optuna studies. It is written anew from the rows, which
-            are the record of the search; by default there is no file.
+    `run` works on `workers` units at once; `guess` returns the seconds of the first trial, for a
+    budget in minutes; `on_status` is called with a sentence before each part. The SQLite file of
+    the Optuna studies, `study`, is written anew: the rows are the record of the search.
     """
     rows: dict[str, Row] = {}
 
@@ -205,7 +194,7 @@ def tune_plan(
         return [rows[trial.id] for trial in trials]
 
     def train(configs: Sequence[Config]) -> tuple[list[float], float]:
-        trials = [plan.trial(config) for config in configs]
+        trials = [plan.trial(config, config.seed) for config in configs]
         errors = list(map(validation_error, get(trials)))
         return errors, seconds_of(trials, rows, workers)
 
@@ -219,7 +208,7 @@ def tune_plan(
     strategy = plan.strategy.for_mixup(kmixup.trials, kmixup.rounds[0].seeds)
     mixup = search(strategy, train, seed=seed, name="mixup", storage=study)
     on_status("ERM, on the same validation samples")
-    erm = get(plan.erm_trials(len(kmixup.best.errors)))
+    erm = get([plan.trial(None, seed + i) for i in range(len(kmixup.best.errors))])
     on_status("the test of k-mixup, mixup and ERM")
     chosen = {"k-mixup": kmixup.winner, "mixup": mixup.winner, "ERM": None}
     get([trial for setting in chosen.values() for trial in plan.test_trials(setting)])
@@ -232,10 +221,7 @@ def tune_plan(
 
 
 def seconds_of(trials: Sequence[Trial], rows: Mapping[str, Row], workers: int) -> float:
-    """Return how long workers take for trials, from the training times in their rows.
-
-    A unit is run by one worker, so this is at least the time of the longest unit.
-    """
+    """Return how long workers take for trials, at least the time of the longest unit."""
     times = [
         sum(row.seconds for row in done_of(rows[trial.id] for trial in unit))
         for unit in units(trials)
@@ -263,10 +249,9 @@ class Leader:
             if replace(row.trial, method=base.method, seed=base.seed) == base:
                 self._errors[row.trial.method].append(row.error)
                 self._measure = row.measure
-        if not self._errors:
+        most = max(map(len, self._errors.values()), default=0)
+        best = choose({method: e for method, e in self._errors.items() if len(e) == most})
+        if best is None:
             return "none has ended well so far"
-        most = max(map(len, self._errors.values()))
-        ahead = [method for method, errors in self._errors.items() if len(errors) == most]
-        best = min(ahead, key=lambda method: (fmean(self._errors[method]), method.k, method.alpha))
-        mean = fmean(self._errors[best])
-        return f"best so far: {best.label} {self._measure.text(mean)} over {count(most, 'seed')}"
+        mean = self._measure.text(fmean(self._errors[best]))
+        return f"best so far: {best.label} {mean} over {count(most, 'seed')}"

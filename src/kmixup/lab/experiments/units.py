@@ -51,8 +51,7 @@ def units(trials: Iterable[Trial]) -> list[Unit]:
             single.append((trial,))
     grouped: list[Unit] = []
     for members in fleets.values():
-        # neighbours with equal pairings are matched in one call
-        members.sort(key=lambda trial: (seed_block(trial), *_pairing(trial.method), trial.seed))
+        members.sort(key=_order)
         grouped += [
             tuple(members[start : start + MEMBERS]) for start in range(0, len(members), MEMBERS)
         ]
@@ -73,11 +72,8 @@ def kind_of(trial: Trial) -> Trial:
 def run(unit: Unit, *, device: str = "auto", running: Path | None = None) -> list[Row]:
     """Run the trials of a unit. A trial that fails gives a failed row.
 
-    Args:
-        unit: one of `units`.
-        device: as in `train`; fleets run on the CPU.
-        running: folder for the checkpoints of single trials. An interrupted trial resumes
-            from its checkpoint. None are kept if the folder does not exist.
+    Fleets run on the CPU. `running` is the folder for the checkpoints of single trials, from which
+    they resume; none are kept if it does not exist.
     """
     torch.set_num_threads(1)
     with warnings.catch_warnings():
@@ -155,8 +151,10 @@ def seed_block(trial: Trial) -> int:
     return trial.seed // SEEDS
 
 
-def _pairing(method: Method) -> tuple[str, int, str, float]:
-    return method.name, method.k, method.pairing, method.alpha
+def _order(trial: Trial) -> tuple[Any, ...]:
+    """Return the key that sorts fleets: neighbours with equal pairings are matched in one call."""
+    method = trial.method
+    return seed_block(trial), method.name, method.k, method.pairing, method.alpha, trial.seed
 
 
 def _now() -> str:

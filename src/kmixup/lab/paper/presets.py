@@ -1,62 +1,141 @@
-"""The experiments of `kmixup reproduce`, by name."""
+"""The paper's tables from `tables.toml`, and the experiments of `kmixup reproduce`, by name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from importlib.resources import files
 from itertools import product
 from typing import Any
 
+from kmixup.lab.data import ENTRIES
+from kmixup.lab.evaluate.shifts import SHIFTS
+from kmixup.lab.models import MANIFOLD_LAYERS
 from kmixup.lab.paper.deviations import shrinkage, standing
-from kmixup.lab.paper.loader import DATA, TABLES
-from kmixup.lab.paper.tables import BEST_CELLS, CLEAN, Claim, PaperTable, Summary
-from kmixup.lab.train.config import AlphaRule, Trial
+from kmixup.lab.paper.tables import (
+    BEST_CELLS,
+    CLEAN,
+    ERROR,
+    Claim,
+    PaperColumn,
+    PaperTable,
+    Summary,
+)
+from kmixup.lab.train.config import AlphaRule, Protocol, Trial, shifts_from
 from kmixup.lab.train.methods import METHODS
 
+Entry = dict[str, Any]  # settings of a table or a preset, as in the file
+DATA: Entry = tomllib.loads(files("kmixup.lab.paper").joinpath("tables.toml").read_text("utf-8"))
+NUMBERS = ("errors", "erm", "confidence")
 BOTH: tuple[AlphaRule, ...] = ("same", "xi")
+SMALL = ("mnist-1000", "mnist-5000", "cifar10-5000")  # experiments with small training sets
+
+
+def _entries() -> dict[str, Entry]:
+    """Settings of every table, with `like`, `printed` and `for_each` resolved."""
+    entries: dict[str, Entry] = {}
+    for name, given in DATA["tables"].items():
+        base = entries[given["like"]] if "like" in given else {}
+        entry = {**base, **given}
+        if "protocol" in entry:
+            entry["protocol"] = base.get("protocol", {}) | given.get("protocol", {})
+        if not entry.pop("printed", True):
+            entry = {key: value for key, value in entry.items() if key not in NUMBERS}
+        entry.pop("like", None)
+        for suffix, title, settings in _expanded(entry.pop("for_each", None), entry):
+            full_title = ", ".join(filter(None, (entry["title"], title)))
+            full_name = "-".join(filter(None, (name, suffix)))
+            entries[full_name] = {**entry, **settings, "title": full_title}
+    return entries
+
+
+def _expanded(for_each: str | None, entry: Entry) -> Iterator[tuple[str, str, Entry]]:
+    """Yield a suffix of the name, a suffix of the title, and the settings of each table."""
+    if for_each is None:
+        yield "", "", {}
+    elif for_each == "measure":
+        yield "", "", {"measure": ERROR}
+        for shift, levels in entry["shifts"].items():
+            for eps in levels:
+                title = f"under {SHIFTS[shift].title} of {eps:g}/255"
+                yield f"{shift}-{eps:g}", title, {"measure": shift, "eps": [eps]}
+    elif for_each == "method":  # all that have a k and can be trained on the data set's classes
+        images = ENTRIES[entry["data"]].kind == "image"
+        for name, method in METHODS.items():
+            if (
+                method.has_k
+                and method.needs_numbers is None
+                and (images or not method.needs_images)
+            ):
+                # a method without an alpha is trained once, and shown in the first column
+                alphas = entry["alphas"] if method.has_alpha else entry["alphas"][:1]
+                layers = MANIFOLD_LAYERS if method.hidden else None
+                yield name, method.title, {"method": name, "alphas": alphas, "layers": layers}
+    else:  # "variant"
+        for variant in DATA["variants"]:
+            settings = {key: variant[key] for key in variant if key not in ("name", "title")}
+            yield variant["name"], variant["title"], settings
+
+
+def _tables() -> dict[str, PaperTable]:
+    entries = _entries()
+    tested: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for entry in entries.values():
+        if "eps" in entry and "shifts" not in entry:
+            levels = tested.setdefault((entry["data"], entry["model"]), {})
+            levels.setdefault(entry["measure"], []).extend(entry["eps"])
+    tables = {}
+    for name, entry in entries.items():
+        settings = {"label": "not in the paper", **dict.fromkeys(NUMBERS), **entry}
+        alphas, sizes = settings.pop("alphas"), settings.pop("eps", [None])
+        xis = settings.pop("xis", [None] * len(alphas))
+        settings["columns"] = tuple(
+            PaperColumn(alpha, xi, eps)
+            for alpha, xi in zip(alphas, xis, strict=True)
+            for eps in sizes
+        )
+        if settings["errors"] is not None:
+            settings["errors"] = tuple(map(tuple, settings["errors"]))
+        if "protocol" in settings:
+            settings["protocol"] = Protocol(**settings["protocol"])
+        levels = entry.get("shifts") or tested.get((entry["data"], entry["model"]), {})
+        settings |= {
+            "name": name,
+            "ks": tuple(settings["ks"]),
+            "notes": tuple(settings.get("notes", ())),
+            "shifts": shifts_from(levels),
+        }
+        tables[name] = PaperTable(**settings)
+    return tables
+
+
+TABLES = _tables()
 
 
 @dataclass(frozen=True)
 class Quick:
-    """The smallest version of a preset that still shows something.
+    """The smallest version of a preset that still shows something."""
 
-    Attributes:
-        trials: networks of each cell; a verdict needs 4.
-        epochs: length of training.
-        k: rows of the tables.
-        alpha: columns of the tables, None for all of them.
-        limit: number of samples of each part, None for all of them.
-    """
-
-    trials: int = 4
+    trials: int = 4  # networks of each cell; a verdict needs 4
     epochs: int = 2
     k: tuple[int, ...] = (1, 16)
-    alpha: tuple[float, ...] | None = None
-    limit: int | None = None
+    alpha: tuple[float, ...] | None = None  # None for all of the table's
+    limit: int | None = None  # samples of each part, None for all of them
 
 
 @dataclass(frozen=True)
 class Preset:
-    """An experiment, ready to run.
+    """An experiment, ready to run."""
 
-    Attributes:
-        name: its name in `kmixup reproduce`.
-        tables: the tables to re-run.
-        claim: what the paper claims about its tables, in a sentence.
-        comparison: the claim in a form that a grid of errors can test.
-        rules: the readings of alpha at k > 1 that are run.
-        quick: its smallest version.
-        summaries: lines of the paper's Table 1 that sum up the tables; empty for all other
-            experiments.
-    """
-
-    name: str
-    tables: tuple[PaperTable, ...]
-    claim: str
-    comparison: Claim = BEST_CELLS
-    rules: tuple[AlphaRule, ...] = BOTH
+    name: str  # in `kmixup reproduce`
+    tables: tuple[PaperTable, ...]  # to re-run
+    claim: str  # what the paper claims about its tables, in a sentence
+    comparison: Claim = BEST_CELLS  # the claim in a form that a grid of errors can test
+    rules: tuple[AlphaRule, ...] = BOTH  # readings of alpha at k > 1 that are run
     quick: Quick = Quick()
+    # lines of the paper's Table 1 that sum up the tables; empty for all other experiments
     summaries: tuple[Summary, ...] = ()
 
     @property
@@ -94,14 +173,8 @@ class Preset:
     ) -> list[Trial]:
         """Return every trial of the cells and of ERM once.
 
-        Args:
-            trials: networks of each cell, by default as many as in the paper.
-            epochs: by default the paper's, or the table's own.
-            k, alpha: rows and columns, by default those of each table; the paper has no
-                numbers for others.
-            alpha_rule: readings of alpha at k > 1, by default all that the preset has.
-            limit: use only the first `limit` samples of each part.
-            quick: use the values of the preset's smallest version for what is not given.
+        What is None is as in each table, or with `quick` as in the smallest version; `limit` uses
+        only the first samples of each part. The paper has no numbers for other k and alpha.
         """
         # imported here because it imports all training code, which reports don't need
         from kmixup.lab.experiments.grid import expand
@@ -168,7 +241,7 @@ class Preset:
         return standing(self.tables)
 
 
-def _preset(name: str, entry: dict[str, Any]) -> Preset:
+def _preset(name: str, entry: Entry) -> Preset:
     names = [
         table for pattern in entry["tables"] for table in TABLES if fnmatchcase(table, pattern)
     ]
@@ -203,9 +276,6 @@ def preset_of(table: PaperTable) -> Preset:
     return next(
         preset for preset in PRESETS.values() if table in preset.tables and not preset.summaries
     )
-
-
-SMALL = ("mnist-1000", "mnist-5000", "cifar10-5000")  # experiments with small training sets
 
 
 def small_experiments() -> dict[str, Trial]:

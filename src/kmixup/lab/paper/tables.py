@@ -21,69 +21,41 @@ PrintedErrors = tuple[tuple[float, ...], ...]
 
 @dataclass(frozen=True)
 class PaperColumn:
-    """One column of a grid.
+    """One column of a grid."""
 
-    Attributes:
-        alpha: alpha of mixup, k = 1.
-        xi: root mean square perturbation that the paper prints for the column; it seems to
-            lack a factor of 2.
-        eps: size of the noise or attack in 255ths, None for the clean test error.
-    """
-
-    alpha: float
+    alpha: float  # of mixup, k = 1
+    # root mean square perturbation that the paper prints; it seems to lack a factor of 2
     xi: float | None = None
-    eps: float | None = None
+    eps: float | None = None  # size of noise or attack in 255ths, None for the clean test error
 
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A grid of test errors with a row for every k, and the settings of its networks.
+    """A grid of test errors with a row for every k, and the settings of its networks."""
 
-    Attributes:
-        name: its name in the lab.
-        title: its title in reports.
-        label: where it is in the paper.
-        data: the data set.
-        model: the network.
-        ks: k of every row, 1 first.
-        columns: the columns.
-        errors: `[k][column]` in per cent; None for a sweep that the paper does not have.
-        erm: error without mixup in per cent, None if the paper gives none.
-        confidence: largest standard deviation of a mean in the grid, in per cent.
-        trials: number of networks behind each cell.
-        measure: "error", "clean" or the name of a shift.
-        method: method of the rows k > 1; the row k = 1 has the `baseline`.
-        notes: misprints and doubts, a sentence each.
-        layers: layers at which manifold mixup mixes, None for all other methods.
-        samples: number of training samples, if they are a random subset.
-        protocol: training protocol, None for the data set's default.
-        scaling: scaling of the inputs, None for the data set's default.
-        pairing: where partners come from.
-        shifts: levels at which the networks are tested under shift. They are part of a trial's
-            id, so all tables of the same networks have the same levels, and share trials.
-        memory, labels, match_on, metric: settings of the rows k > 1, as in `Method`.
-    """
-
-    name: str
-    title: str
-    label: str
+    name: str  # in the lab
+    title: str  # in reports
+    label: str  # where it is in the paper
     data: str
     model: str
-    ks: tuple[int, ...]
+    ks: tuple[int, ...]  # of every row, 1 first
     columns: tuple[PaperColumn, ...]
-    errors: PrintedErrors | None
-    erm: float | None
-    confidence: float | None
-    trials: int
-    measure: str = ERROR
-    method: str = "kmixup"
-    notes: tuple[str, ...] = ()
-    layers: str | None = None
-    samples: int | None = None
-    protocol: Protocol | None = None
-    scaling: str | None = None
-    pairing: PairedWith = "loaders"
+    errors: PrintedErrors | None  # [k][column] in per cent; None if the paper has no such sweep
+    erm: float | None  # error without mixup in per cent, None if the paper gives none
+    confidence: float | None  # largest standard deviation of a mean in the grid, in per cent
+    trials: int  # networks behind each cell
+    measure: str = ERROR  # one of MEASURES
+    method: str = "kmixup"  # of the rows k > 1; the row k = 1 has the `baseline`
+    notes: tuple[str, ...] = ()  # misprints and doubts, a sentence each
+    layers: str | None = None  # at which manifold mixup mixes, None for all other methods
+    samples: int | None = None  # training samples, if they are a random subset
+    protocol: Protocol | None = None  # None for the data set's default
+    scaling: str | None = None  # of the inputs, None for the data set's default
+    pairing: PairedWith = "loaders"  # where partners come from
+    # Levels at which the networks are tested under shift. They are part of a trial's id, so all
+    # tables of the same networks have the same levels, and share trials.
     shifts: Shifts = ()
+    # settings of the rows k > 1, as in `Method`
     memory: int | None = None
     labels: float | None = None
     match_on: str | None = None
@@ -147,20 +119,12 @@ class PaperTable:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim that a grid of errors can test: the best cells of two methods are compared.
+    """A claim that a grid of errors can test: the best cells of two methods are compared."""
 
-    Attributes:
-        better: the method with the lower error; "mixup" is the row k = 1, any other name the
-            rows k > 1.
-        than: the method with the higher error; one of the two methods is "mixup".
-        k: the only k > 1 to compare, None for all of them.
-        each: whether cells are compared in the whole table or in each column.
-    """
-
-    better: str = "kmixup"
-    than: str = "mixup"
-    k: int | None = None
-    each: Literal["table", "column"] = "table"
+    better: str = "kmixup"  # has lower error; "mixup" is the row k = 1, all others the rows k > 1
+    than: str = "mixup"  # has higher error; one of the two methods is "mixup"
+    k: int | None = None  # the only k > 1 to compare, None for all of them
+    each: Literal["table", "column"] = "table"  # where the best cells are looked for
 
     def __post_init__(self) -> None:
         if (self.better == "mixup") == (self.than == "mixup"):
@@ -175,24 +139,13 @@ BEST_CELLS = Claim()  # the best k > 1 has lower error than the best k = 1
 
 @dataclass(frozen=True)
 class Summary:
-    """One line of the paper's Table 1, errors in per cent as printed.
+    """One line of the paper's Table 1, errors in per cent as printed."""
 
-    Attributes:
-        table: the sweep behind the line.
-        architecture: the network's name in the paper.
-        erm: error without mixup.
-        mixup: best error with k = 1.
-        kmixup: best error with k > 1.
-        heuristic: best error with k = 16.
-        confidence: largest standard deviation of a mean in the sweep.
-        notes: remarks, a sentence each.
-    """
-
-    table: PaperTable
-    architecture: str
+    table: PaperTable  # the sweep behind the line
+    architecture: str  # the network's name in the paper
     erm: float
-    mixup: float
-    kmixup: float
-    heuristic: float
-    confidence: float
-    notes: tuple[str, ...] = ()
+    mixup: float  # best error with k = 1
+    kmixup: float  # best error with k > 1
+    heuristic: float  # best error with k = 16
+    confidence: float  # largest standard deviation of a mean in the sweep
+    notes: tuple[str, ...] = ()  # a sentence each

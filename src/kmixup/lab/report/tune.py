@@ -11,8 +11,7 @@ from kmixup.lab.evaluate.baseline import all_constant, constant_sentence
 from kmixup.lab.evaluate.scores import PERCENT, Measure
 from kmixup.lab.experiments.budget import minutes
 from kmixup.lab.experiments.rows import any_diverged, done_of, unfitted_sentence
-from kmixup.lab.experiments.search import Round, Tried
-from kmixup.lab.experiments.strategy import Setting
+from kmixup.lab.experiments.search import Round, Setting, Tried
 from kmixup.lab.experiments.tuning import Finalist, Tuned
 from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import NOTHING, count, joined, number, strength, with_error
