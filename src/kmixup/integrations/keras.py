@@ -28,7 +28,7 @@ class _Matched:
     seed: int | None
     k: int
 
-    def __init__(self, *args: Any, k: int = 16, **options: Any) -> None:
+    def __init__(self, *args: Any, k: int, **options: Any) -> None:
         super().__init__(*args, **options)
         self.k = Optimal(k).k
         self._worker: tuple[int, int] | None = None
@@ -105,8 +105,8 @@ class KMixUp(_Matched, keras.layers.MixUp):
     differently.
 
     Args:
-        args, options: `alpha`, `data_format`, `seed` and others of `keras.layers.MixUp`; alpha=0
-            mixes nothing.
+        alpha: lam is drawn from Beta(alpha, alpha); 0 mixes nothing.
+        data_format, seed, options: those of `keras.layers.MixUp`.
         k: the number of samples in a block; 1 takes random partners.
 
     >>> import torch
@@ -115,6 +115,17 @@ class KMixUp(_Matched, keras.layers.MixUp):
     >>> mixed["images"].shape, mixed["labels"].shape
     (torch.Size([16, 8, 8, 3]), torch.Size([16, 10]))
     """
+
+    def __init__(
+        self,
+        alpha: float = 0.2,
+        data_format: str | None = None,
+        seed: int | None = None,
+        *,
+        k: int = 16,
+        **options: Any,
+    ) -> None:
+        super().__init__(alpha, data_format, seed, k=k, **options)
 
     def call(self, data: Any, training: bool = True) -> Any:
         return super().call(data, training=training and self.alpha > 0)
@@ -125,7 +136,7 @@ class KCutMix(_Matched, keras.layers.CutMix):
     """`keras.layers.CutMix` with partners matched inside blocks of `k`.
 
     Args:
-        args, options: `factor`, `seed`, `data_format` and others of `keras.layers.CutMix`.
+        factor, seed, data_format, options: those of `keras.layers.CutMix`.
         k: the number of samples in a block; 1 takes random partners.
 
     >>> import torch
@@ -133,3 +144,14 @@ class KCutMix(_Matched, keras.layers.CutMix):
     >>> KCutMix(k=4, seed=0)({"images": images, "labels": labels})["labels"].shape
     torch.Size([16, 10])
     """
+
+    def __init__(
+        self,
+        factor: float | tuple[float, float] = 1.0,
+        seed: int | None = None,
+        data_format: str | None = None,
+        *,
+        k: int = 16,
+        **options: Any,
+    ) -> None:
+        super().__init__(factor, seed, data_format, k=k, **options)

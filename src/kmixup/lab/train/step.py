@@ -121,7 +121,8 @@ class Step:
             for parameter in self.mixer.parameters()
             if parameter.requires_grad and parameter not in shared
         ]
-        self.memory = mixer if isinstance(mixer, Memory) else None
+        memories = (part for part in self.mixer.modules() if isinstance(part, Memory))
+        self.memory = next(memories, None)
         self.table: FeatureTable | None = None
         if alpha > 0 and (on := MatchOn.read(trial.method.match_on or "pixels")):
             self.table = FeatureTable(on, data, self.net)
