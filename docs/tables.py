@@ -530,6 +530,20 @@ def league_change(data: str, new: str, old: str) -> str:
     return _paired(errors[new], errors[old]).text
 
 
+# benchmarks
+
+
+@block
+def own_data() -> Lines:
+    """The error of each table in the benchmark of your own data, with default class weights."""
+    lines = (ROOT / "benchmarks/own_data.txt").read_text().splitlines()
+    head, _, *body = ([part.strip() for part in line.strip("|").split("|")] for line in lines)
+    yield ["table", *head[2:]]
+    for name, _, *errors in body:
+        if name and not name.endswith("balanced weights"):
+            yield [name, *errors]
+
+
 def generated(text: str) -> str:
     """A page with everything between markers made anew."""
 

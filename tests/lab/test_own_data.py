@@ -117,10 +117,6 @@ def test_the_commands_and_the_code_of_the_page_run(kmixup, here):
     assert 0 < names["rmse"] < 1.5 * names["constant"]
 
 
-def test_the_page_shows_what_the_benchmark_printed():
-    assert (ROOT / "benchmarks/own_data.txt").read_text().strip() in PAGE
-
-
 @pytest.mark.slow
 def test_the_page_shows_what_a_run_at_the_majority_says(kmixup, here):
     imbalanced(here / "machines.csv")
