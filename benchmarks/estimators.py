@@ -47,6 +47,8 @@ LOADERS = {
 SCORES = {"imbalanced": "balanced_accuracy", "diabetes": "r2"}  # accuracy for the others
 FOLDS = 5
 REPORT = """\
+# Estimators
+
 Accuracy in per cent and log loss; for "imbalanced" balanced accuracy, for "diabetes" R² in per \
 cent and root mean squared error. Mean ± standard error over {folds} folds. Written by \
 `python -m benchmarks.estimators`.

@@ -194,13 +194,6 @@ def columns_erm() -> str:
     return f"{100 * fmean(r.error for r in cancer if r.trial.method.name == 'erm'):.2f}"
 
 
-@inline
-def first_loss() -> str:
-    """The largest training loss after one epoch of MNIST at the paper's learning rate."""
-    losses = [r.curve.loss[0] for r in rows("settings/mnist") if r.trial.protocol.rate == 0.1]
-    return f"{max(losses):.2f}"
-
-
 # tables of the paper's experiments
 
 
