@@ -49,6 +49,7 @@ INNER = "    options:\n      filters: ['!^_[^_]', '!^(TimmCut|HalvedCut|draw_bat
 LAST_IN_SEARCH = "---\nsearch:\n  boost: 0.0001\n---\n\n"
 PICTURE = re.compile(r'<p>(<img [^>]*src="([^"]+\.(?:png|svg))"[^>]*>)</p>')
 CELL = re.compile(r"<(t[dh])\b([^>]*)>([^<]*)</\1>")
+WORDS = re.compile(r"[a-z]{2,} [a-z]{2,}")
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.S)
 OUTSIDE = re.compile(r"\]\((?:\.\./)+(examples|results)(?:/([^)#]*))?\)")
 
@@ -87,7 +88,7 @@ def place_of(module: str) -> tuple[str, str]:
 def integrations() -> list[str]:
     """Modules of the integrations that people import from."""
     folder = ROOT / "src" / Path(*INTEGRATIONS.split("."))
-    inner = {"__init__", "ranks", "skorch"}
+    inner = {"__init__", "ranks"}
     return sorted(path.stem for path in folder.glob("*.py") if path.stem not in inner)
 
 
@@ -282,15 +283,20 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 
 def unbroken(cell: re.Match[str]) -> str:
-    """A cell of a table with its figures on one line each: 5.70 ± 0.53, [−0.71, −0.14], k = 16."""
+    """A cell of a table with its numbers on one line each: 5.70 ± 0.53, [−0.71, −0.14], k = 16.
+
+    Words start at the left, also in a column of numbers.
+    """
     kind, attributes, text = cell.groups()
+    if kind == "td" and WORDS.search(text):
+        attributes = attributes.replace("right", "left")
     text = re.sub(r" ([±=×]) ", "\u00a0\\1\u00a0", text)
     text = re.sub(r"(\[[^\s\]]+,) ([^\s\]]+\])", "\\1\u00a0\\2", text)
     return f"<{kind}{attributes}>{text}</{kind}>"
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Formulas as MathML, pictures as links to themselves, figures in tables unbroken.
+    """Formulas as MathML, pictures as links to themselves, numbers in tables unbroken.
 
     Browsers show MathML without a script. A picture of many panels is small on a phone: behind
     the link it can be enlarged.
