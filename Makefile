@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 .PHONY: reproduce test integrations versions survival lint bench docs dist clean
 
-reproduce: .venv/ready  ## the paper's toy tables in full, beside its figures, as a page to look at
+reproduce: .venv/ready  ## the paper's toy tables in full, beside its numbers, as a page
 	$(BIN)/kmixup reproduce toy --alpha-rule same
 
 test: .venv/ready  ## the whole test suite

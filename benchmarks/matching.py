@@ -164,7 +164,7 @@ def mixing(seconds: float) -> None:
         [
             "batch",
             "k",
-            "plain mixup",
+            "mixup",
             "KMixup(k)",
             "KMixup(k=1) : plain",
             "KMixup(k) : plain",

@@ -123,7 +123,7 @@ def test_the_page_shows_what_a_run_at_the_majority_says(kmixup, here):
     (command,) = re.findall(r"^\$ kmixup (train .*)$", PAGE, re.M)
     code, out, err = kmixup(*shlex.split(command), "--quiet")
     assert code == 0, err
-    # the AUC of a constant answer is noise, which differs between makes of CPU
+    # the AUC of a constant prediction is noise, which differs between CPU models
     printed = [line.split(", AUC")[0] for line in (out + err).splitlines()]
     shown = PAGE.split("epochs 5\n…\n")[1].split("\n```")[0]
     assert {line.split(", AUC")[0] for line in shown.splitlines()} <= set(printed)
