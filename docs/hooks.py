@@ -272,7 +272,14 @@ def what_to_expect(up: str) -> str:
     return expected.replace("](docs/", f"]({up}")
 
 
+def contributing() -> str:
+    """CONTRIBUTING.md, with links from the folder of its page."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    return text.replace("](docs/contributing/", "](").replace("](docs/", "](../")
+
+
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    markdown = markdown.replace("<!-- contributing -->", contributing())
     markdown = markdown.replace("<!-- notes of the tables -->", notes_of_tables())
     markdown = markdown.replace("<!-- every figure -->", every_figure())
     up = "../" * page.file.src_uri.count("/")
