@@ -245,12 +245,12 @@ def notes_of_tables() -> str:
     """What `kmixup.lab.paper` notes beside the tables of the paper, as a Markdown table."""
     from kmixup.lab.paper.presets import PRESETS
 
-    rows = {
-        f"| {table.title} | {note} |": None
-        for preset in PRESETS.values()
-        for table in preset.tables
-        for note in table.notes
-    }
+    notes: dict[str, dict[str, None]] = {}  # of each table, without repetitions
+    for preset in PRESETS.values():
+        for table in preset.tables:
+            for note in table.notes:
+                notes.setdefault(table.title, {})[note] = None
+    rows = [f"| {title} | {'<br>'.join(found)} |" for title, found in notes.items()]
     return "\n".join(["| table | note |", "|---|---|", *rows])
 
 
