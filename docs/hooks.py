@@ -290,7 +290,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 
 def unbroken(cell: re.Match[str]) -> str:
-    """A cell of a table with its numbers on one line each: 5.70 ± 0.53, [−0.71, −0.14], k = 16.
+    """A cell of a table with its numbers on one line each: 5.70 ± 0.53, (128, 30), k = 16.
 
     Words start at the left, also in a column of numbers.
     """
@@ -298,6 +298,7 @@ def unbroken(cell: re.Match[str]) -> str:
     if kind == "td" and WORDS.search(text):
         attributes = attributes.replace("right", "left")
     text = re.sub(r" ([±=×]) ", "\u00a0\\1\u00a0", text)
+    text = re.sub(r"\(\d[\d, ]*\)", lambda shape: shape[0].replace(" ", "\u00a0"), text)
     text = re.sub(r"(\[[^\s\]]+,) ([^\s\]]+\])", "\\1\u00a0\\2", text)
     return f"<{kind}{attributes}>{text}</{kind}>"
 
