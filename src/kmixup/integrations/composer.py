@@ -22,6 +22,10 @@ class MixAlgorithm(Algorithm):
         mixer: e.g. `KMixup(k=16, num_classes=10)`.
         input_key: where the inputs of a batch are.
         target_key: where the targets are.
+
+    >>> from kmixup import KMixup
+    >>> algorithm = MixAlgorithm(KMixup(k=16, num_classes=10))
+    >>> trainer = Trainer(model, loader, algorithms=[algorithm])  # doctest: +SKIP
     """
 
     def __init__(self, mixer: Mixing, *, input_key: Key = 0, target_key: Key = 1) -> None:

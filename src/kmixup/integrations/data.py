@@ -27,6 +27,9 @@ def mix_batch(
         input_key: where the inputs are.
         target_key: where the targets are; None mixes only inputs.
 
+    Returns:
+        A batch of the same type, with the mixed inputs and soft targets.
+
     >>> import torch
     >>> from kmixup import KMixup
     >>> batch = {"image": torch.randn(8, 3), "label": torch.arange(8), "path": list("abcdefgh")}

@@ -66,11 +66,16 @@ class MixedTraining:
 
 
 class MixedNet(MixedTraining, NeuralNet):
-    """`skorch.NeuralNet` that trains on mixed batches; see `MixedTraining`."""
+    """`skorch.NeuralNet` that trains on mixed batches.
+
+    The arguments are those of `MixedTraining`; `MixedNetClassifier` has an example.
+    """
 
 
 class MixedNetClassifier(MixedTraining, NeuralNetClassifier):
-    """`skorch.NeuralNetClassifier` that trains on mixed batches; see `MixedTraining`.
+    """`skorch.NeuralNetClassifier` that trains on mixed batches.
+
+    The arguments are those of `MixedTraining`.
 
     >>> import torch
     >>> from sklearn.model_selection import GridSearchCV
@@ -86,4 +91,13 @@ class MixedNetClassifier(MixedTraining, NeuralNetClassifier):
 
 
 class MixedNetRegressor(MixedTraining, NeuralNetRegressor):
-    """`skorch.NeuralNetRegressor` that trains on mixed batches; see `MixedTraining`."""
+    """`skorch.NeuralNetRegressor` that trains on mixed batches.
+
+    The arguments are those of `MixedTraining`.
+
+    >>> import torch
+    >>> x = torch.randn(64, 4).numpy()
+    >>> net = MixedNetRegressor(torch.nn.Linear(4, 1), max_epochs=1, verbose=0, mixer__k=4)
+    >>> net.fit(x, x[:, :1]).predict(x).shape
+    (64, 1)
+    """

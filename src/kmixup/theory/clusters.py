@@ -77,8 +77,15 @@ def cross_matches(
 ) -> CrossMatches:
     """Count the cross-cluster matches of `samples` pairs of random k-subsets of `X`.
 
-    `labels` `(n,)` names the cluster of each point; clusters are counted in sorted order. The
-    other arguments are those of `matched_subsets`.
+    Args:
+        X: points `(n, d)`.
+        labels: cluster of each point, `(n,)`; clusters are counted in sorted order.
+        k: size of a batch.
+        samples: number of pairs of batches.
+        matching: options of `matched_subsets`.
+
+    Returns:
+        The counts of each cluster and the number of cross matches in every pair.
 
     >>> X = np.concatenate([np.arange(5.0), 100 + np.arange(5.0)])[:, None]
     >>> cross_matches(X, X[:, 0] > 50, k=10, samples=3).cross
@@ -103,6 +110,13 @@ def _clusters(X: Data, labels: ArrayLike) -> tuple[int, Indices]:
 def lemma_count(first: ArrayLike, second: ArrayLike) -> Indices:
     """Return ½ Σ|r_i - s_i| for counts `first` and `second` `(..., m)`: the fewest cross matches.
 
+    Args:
+        first: points of each cluster in the first batch, `(..., m)`.
+        second: the same for the second batch.
+
+    Returns:
+        The count that Lemma 3.3 states, `(...)`.
+
     >>> int(lemma_count([5, 4, 3], [4, 4, 4]))
     1
     """
@@ -115,8 +129,12 @@ def transport_count(
 ) -> tuple[Indices, Indices]:
     """Return the fewest and the most cross matches of an optimal flow, `(batches,)` each.
 
-    The flow transports counts `first` to `second` `(batches, m)`, and a match costs the squared
-    distance of its `centres` `(m, d)`. Several flows can be equally good, as at a right angle.
+    Args:
+        first, second: points of each cluster in the two batches, `(batches, m)`.
+        centres: of the clusters, `(m, d)`. A match costs the squared distance of its centres.
+
+    Returns:
+        Two counts, which differ only where several flows are equally good, as at a right angle.
 
     >>> transport_count([[5, 4, 3]], [[4, 4, 4]], [[0.], [1.], [2.]])
     (array([2]), array([2]))
@@ -172,6 +190,13 @@ def lemma_condition(centres: ArrayLike, radius: float = 0.0) -> bool:
 
         (a - b)·(c - b) > 2Δ(|a - b| + |c - b|) + 4Δ²   and   |a - b| > 4Δ.
 
+    Args:
+        centres: of the clusters, `(m, d)`.
+        radius: Δ, the largest radius of a cluster.
+
+    Returns:
+        Whether the condition holds, and by what margin.
+
     >>> lemma_condition([[0., 0.], [1., 0.], [0.5, 0.9]])
     True
     >>> lemma_condition([[0., 0.], [1., 0.], [2., 0.]])
@@ -194,6 +219,13 @@ def longest_chain(centres: ArrayLike, radius: float = 0.0) -> int:
     A chain is a path of clusters b_0 → b_1 → … around different `centres` `(m, d)`, in which every
     part satisfies |b_i - b_j|² >= Σ |b_t - b_t+1|² - slack. Otherwise a direct match would cost
     less. The slack is for the positions of points in clusters of this `radius`.
+
+    Args:
+        centres: of the clusters, `(m, d)`.
+        radius: the largest radius of a cluster.
+
+    Returns:
+        The number of matches in the longest chain.
 
     >>> longest_chain([[0.], [1.], [2.], [3.]])
     3
@@ -259,6 +291,9 @@ def expected_fraction(
         law: how batches are drawn: "iid", "independent" or "disjoint".
         samples, generator: how often and from what counts are drawn.
 
+    Returns:
+        The fewest and the most cross matches that are expected, as shares of a batch.
+
     >>> expected_fraction([0.5, 0.5], 1).most
     0.5
     """
@@ -276,7 +311,18 @@ def fraction_bound(weights: ArrayLike, k: int, *, law: Law = "iid", chain: int =
 
     For the law "iid" and `chain` = 1 it is the paper's bound, (2k)^(-1/2) Σ √(p_i (1 - p_i)), which
     needs acute angles between centres. `longest_chain(centres, radius)` is enough for any clusters.
-    The other arguments are those of `expected_fraction`.
+
+    Args:
+        weights: masses of the clusters for the law "iid", else their numbers of points, `(m,)`.
+        k: size of a batch.
+        law: how batches are drawn.
+        chain: the most cross matches that one surplus point can cause.
+
+    Returns:
+        The bound, a share of the matches.
+
+    Raises:
+        ValueError: if `chain` or `k` is below 1, or the weights do not fit the law.
 
     >>> fraction_bound([0.5, 0.5], k=8)    # of two equal clusters
     0.25
@@ -302,7 +348,15 @@ def draw_counts(
 ) -> tuple[Indices, Indices]:
     """Draw the numbers of points of each cluster in two batches of `k`, both `(samples, m)`.
 
-    The other arguments are those of `expected_fraction`.
+    Args:
+        weights: masses of the clusters for the law "iid", else their numbers of points, `(m,)`.
+        k: size of a batch.
+        samples: number of pairs of batches.
+        law: how batches are drawn.
+        generator: of these draws.
+
+    Returns:
+        The counts of the first and of the second batches.
 
     >>> first, second = draw_counts([0.5, 0.5], k=8, samples=3)
     >>> first.sum(1), second.sum(1)
@@ -366,7 +420,12 @@ def island_centres() -> Array:
 def islands(n: int, *, generator: Generator | None = None) -> tuple[Array, Indices]:
     """Draw `n` points of the counter-example to Theorem 3.5, uniform on three small discs.
 
-    Returns the points `(n, 2)` and the disc of each, `(n,)`: 0 and 1 are A1 and A2, 2 is B.
+    Args:
+        n: number of points.
+        generator: source of all draws.
+
+    Returns:
+        The points `(n, 2)` and the disc of each, `(n,)`: 0 and 1 are A1 and A2, 2 is B.
 
     >>> points, disc = islands(9000)
     >>> np.bincount(disc).tolist()
@@ -430,9 +489,19 @@ def cross_endpoints(
 ) -> CrossEndpoints:
     """Measure endpoints and lengths of the cross-cluster matches between two clusters.
 
-    `X` `(n, d)` stands for the whole clusters, so give many points. `labels` `(n,)` has two values,
-    and A is the smaller. The default `epsilon` is the paper's, (radius / gap)². The other arguments
-    are those of `matched_subsets`.
+    Args:
+        X: points `(n, d)` that stand for the whole clusters, so give many.
+        labels: two values `(n,)`; A is the smaller.
+        k: size of a batch.
+        samples: number of pairs of batches.
+        epsilon: ε of A_ε and B_ε; by default the paper's, (radius / gap)².
+        matching: options of `matched_subsets`.
+
+    Returns:
+        The endpoints and lengths of all cross matches.
+
+    Raises:
+        ValueError: if there are not exactly two clusters, or they have a point in common.
 
     >>> X, island = islands(300, generator=torch.Generator().manual_seed(0))
     >>> ends = cross_endpoints(X, island == 2, k=8, samples=20)

@@ -71,6 +71,9 @@ def expand(
         D: `matching_distributions(X, k, ...)`.
         h: twice differentiable. The default is that of the logistic loss, for labels 0 and 1.
 
+    Returns:
+        The standard loss and the terms of the expansion.
+
     >>> from kmixup.theory import matching_distributions
     >>> X, y = torch.linspace(-1, 1, 8).double()[:, None], torch.arange(8) % 2
     >>> f = lambda x: x[:, 0] ** 2
@@ -96,7 +99,12 @@ def interpolated_loss(
 ) -> Array:
     """Return the mean loss at (1 - a) x_i + a r with label y_i and r from D_i, for every `a`.
 
-    The other arguments are those of `expand`.
+    Args:
+        f, X, y, D, h: those of `expand`.
+        a: how far samples move towards their partners, any shape.
+
+    Returns:
+        The loss for every `a`.
 
     >>> from kmixup.theory import matching_distributions
     >>> X, y = torch.arange(8.0)[:, None], torch.arange(8) % 2
@@ -118,7 +126,11 @@ def remainder(
 ) -> Array:
     """Return the loss at each fixed `a` minus its expansion. Use float64 throughout.
 
-    The arguments are those of `interpolated_loss`.
+    Args:
+        f, X, y, D, a, h: those of `interpolated_loss`.
+
+    Returns:
+        The difference for every `a`.
 
     >>> from kmixup.theory import matching_distributions
     >>> X, y = torch.arange(8.0)[:, None], torch.arange(8) % 2
@@ -141,7 +153,15 @@ def relative_remainder(
     """Return the mean remainder over lam, divided by E[(1 - lam)²], for every `alpha`.
 
     lam is from Beta(alpha + 1, alpha). At alpha = 0 the result is the limit, 2 ∫ remainder(a) / a
-    da. `nodes` are those of the Gauss-Jacobi quadrature; the other arguments are those of `expand`.
+    da.
+
+    Args:
+        f, X, y, D, h: those of `expand`.
+        alpha: of k-mixup, any shape.
+        nodes: of the Gauss-Jacobi quadrature.
+
+    Returns:
+        The ratio for every `alpha`.
 
     >>> from kmixup.theory import matching_distributions
     >>> X, y = torch.arange(8.0)[:, None], torch.arange(8) % 2
@@ -172,8 +192,15 @@ def kmixup_loss(
 ) -> Measured:
     """Measure the k-mixup loss by definition, over `samples` matched pairs of k-subsets.
 
-    Inputs and labels are mixed, with one lam ~ Beta(alpha, alpha) for each pair. `f` and `h` are as
-    in `expand`.
+    Args:
+        f, X, y, h: those of `expand`.
+        k: of k-mixup.
+        alpha: of k-mixup. Inputs and labels are mixed with one lam for each pair of subsets.
+        samples: number of pairs of subsets.
+        generator: source of all draws.
+
+    Returns:
+        The mean loss with its standard error.
 
     >>> X, y = torch.arange(8.0)[:, None], torch.arange(8) % 2
     >>> round(kmixup_loss(lambda x: 0 * x, X, y, k=2, alpha=1.0).value, 4)    # log 2

@@ -75,6 +75,9 @@ def manifold_fraction(
         samples: number of batches.
         matching: options of `matched_subsets`.
 
+    Returns:
+        The share of mixed points near the manifold, in X and in X × Y.
+
     >>> X = np.linspace(0, 1, 50)[:, None]
     >>> manifold_fraction(X, k=8, eps=0.02, samples=10).features
     1.0
@@ -140,8 +143,15 @@ def matched_distances(
 ) -> MatchedDistances:
     """Measure the mean squared distance of matched points, from `samples` batches for each k.
 
-    `X` is a data set `(n, d)`, which shows the rates of its distribution for k well below n, or a
-    function that draws so many fresh points. The other arguments are those of `matched_subsets`.
+    Args:
+        X: a data set `(n, d)`, which shows the rates of its distribution for k well below n, or a
+            function that draws so many fresh points.
+        ks: sizes of the batches.
+        samples: number of pairs of batches for each k.
+        disjoint, generator: options of `matched_subsets`.
+
+    Returns:
+        The mean squared distance at each k with its standard error.
 
     >>> distances = matched_distances(np.random.default_rng(0).random((200, 1)), (1, 16))
     >>> bool(distances.mean[1] < distances.mean[0])    # matched points are nearer
@@ -168,6 +178,14 @@ def expected_rate(k: ArrayLike, dimension: int, clusters: int = 1) -> Array:
     It is 1/k, log k / k or k^(-2/d) for `dimension` d = 1, 2 or more. With several `clusters`
     it is at most as fast as k^(-1/2).
 
+    Args:
+        k: size of a batch, any shape.
+        dimension: d, of the support of the distribution.
+        clusters: number of connected pieces of the support.
+
+    Returns:
+        The rate for every `k`.
+
     >>> expected_rate(16, 2, clusters=3)
     array(0.25)
     """
@@ -187,6 +205,17 @@ def fitted_slope(x: ArrayLike, y: ArrayLike, error: ArrayLike | None = None) -> 
     """Return the slope of log `y` against log `x`, weighted by the standard `error` of y.
 
     The slope is 1 if x is the right rate of y, and the exponent if x is k.
+
+    Args:
+        x: positive numbers `(n,)`.
+        y: positive numbers `(n,)`.
+        error: standard errors of `y`, `(n,)`; by default all points have the same weight.
+
+    Returns:
+        The slope with its standard error.
+
+    Raises:
+        ValueError: if there are fewer than 3 points.
 
     >>> round(fitted_slope([1, 2, 4, 8], [3, 12, 48, 192]).value, 9)
     2.0

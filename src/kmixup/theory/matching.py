@@ -91,7 +91,18 @@ def matching_distribution(
 ) -> MatchingDistribution:
     """Estimate D_i of point `i` of `X` from `samples` matchings of subsets that contain it.
 
-    The other arguments are those of `matched_subsets`.
+    Args:
+        X: points `(n, d)`.
+        i: index of the point.
+        k: size of a subset.
+        samples: number of matchings.
+        matching: `disjoint`, `pairing` and `generator`, as in `matched_subsets`.
+
+    Returns:
+        The probability that each point is the partner.
+
+    Raises:
+        ValueError: if `i` is no index of a point, or `k` is too large.
 
     >>> X = np.array([[0.], [1.], [8.], [9.]])
     >>> D = matching_distribution(X, 0, k=2, samples=200)
@@ -125,7 +136,16 @@ def matching_distributions(
     """Estimate D_i of all points of `X` at once, from `samples` matchings.
 
     A point takes part in about `samples` · k / n matchings. Memory grows with the number of
-    different pairs. The arguments are those of `matched_subsets`.
+    different pairs.
+
+    Args:
+        X: points `(n, d)`.
+        k: size of a subset.
+        samples: number of matchings.
+        matching: options of `matched_subsets`.
+
+    Returns:
+        The matching distributions, indexed by point.
 
     >>> X = np.array([[0.0], [1.0], [8.0], [9.0]])
     >>> D = matching_distributions(X, k=4, samples=10)    # all points: each is its own partner

@@ -106,6 +106,9 @@ def mean_reversion(
         others: these subsets, `(samples, k)`, instead of random ones.
         generator: source of all draws.
 
+    Returns:
+        The points and their partners in all subsets ζ.
+
     >>> X = np.arange(8.0)[:, None]
     >>> reversion = mean_reversion(X, X[:, 0], [0, 7], samples=50, generator=torch.Generator())
     >>> reversion.partner_x.shape
@@ -136,9 +139,17 @@ def local_means(
 ) -> tuple[Array, Array]:
     """Estimate x̄ of point `i` of `X` for random k-subsets γ that contain it.
 
-    There are `subsets` of them, each with `samples` matchings. All draws are from `generator`.
-    Returns x̄ for each subset and its standard error, `(subsets, d)` each. The average over subsets
-    estimates the mean of D_i.
+    Args:
+        X: points `(n, d)`.
+        i: index of the point.
+        k: size of a subset.
+        subsets: number of subsets γ.
+        samples: number of matchings of each.
+        generator: source of all draws.
+
+    Returns:
+        x̄ for each subset and its standard error, `(subsets, d)` each. The average over subsets
+        estimates the mean of D_i.
 
     >>> X = np.arange(8.0)[:, None]
     >>> mean, error = local_means(X, 0, k=2, subsets=3, samples=20, generator=torch.Generator())

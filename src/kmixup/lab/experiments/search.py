@@ -527,8 +527,12 @@ def tune(
         budget: the most trials, e.g. 60, or minutes, e.g. "30m".
         seed: the first seed.
 
-    Returns the winner, and a table of all settings with their errors. Of equal settings the
-    smaller k wins, then the smaller alpha.
+    Returns:
+        The winner, and a table of all settings with their errors. Of equal settings the
+        smaller k wins, then the smaller alpha.
+
+    Raises:
+        AllFailedError: if every setting had a failed trial.
 
     >>> from math import log2
     >>> search = tune(lambda config: 0.1 + abs(log2(config.k) - 3) / 100, strategy="simple")

@@ -176,6 +176,12 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
         allow_code: load a network of your own as well, `package.module:name`. This imports the
             module that the folder names, so set it only for folders that you trust.
 
+    Returns:
+        The trained network with everything that prediction needs.
+
+    Raises:
+        ValueError: if the folder has no model, a damaged one, or one of another format.
+
     >>> from tempfile import TemporaryDirectory
     >>> from kmixup.lab import fit
     >>> x = np.random.default_rng(0).normal(size=(60, 4))
