@@ -42,6 +42,6 @@ def hooks_guarded() -> AbstractContextManager[object]:
 def warn_user(message: str) -> None:
     """Warn, and name the line of the user's code that led here."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back and frame.f_globals["__name__"].partition(".")[0] in ("kmixup", "torch"):
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ("kmixup", "torch"):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, stacklevel=level)
