@@ -1,13 +1,15 @@
-"""The command in an empty folder, and data with a sealed test part."""
+"""The command in an empty folder, engines without processes, and data with a sealed test part."""
 
 import sys
 
 import pytest
 import torch
 from sealing import Sealed, own
+from sweeping import Inline
 
 from kmixup.lab.data import loading
 from kmixup.lab.data.dataset import Samples
+from kmixup.lab.experiments import engines
 from kmixup_command import main
 
 
@@ -49,3 +51,14 @@ def sealed(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(Sealed, "opened", False)
     return str(path)
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    """Run units in this process, or on another engine that the test calls this with."""
+
+    def use(engine):
+        monkeypatch.setattr(engines, "Local", lambda *workers: engine)
+
+    use(Inline())
+    return use

@@ -65,7 +65,8 @@ def test_what_cannot_be_predicted_is_said_in_a_sentence(kmixup, here):
 @pytest.mark.slow
 def test_labelled_samples_are_evaluated(kmixup, here, run):
     mixed(here / "new.csv", rows=40, seed=1)
-    labelled = pd.read_csv(here / "new.csv").assign(shoe=9)
+    labelled = pd.read_csv(here / "new.csv")
+    labelled.insert(0, "shoe", 9)
     labelled.to_csv(here / "new.csv", index=False)
     code, out, err = kmixup("evaluate", "run", "new.csv")
     assert code == 0, err
