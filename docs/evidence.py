@@ -47,7 +47,7 @@ DATA = {
     **{name.capitalize(): ("uci", name) for name in UCI},
     "MNIST, 1,000": ("mnist-1000", "mnist-1000"),
     "MNIST, 5,000": ("mnist-5000", "mnist-5000"),
-    "CIFAR-10, 5,000": ("cifar10-5000", "cifar10-5000-clean"),
+    "CIFAR-10, 5,000": ("cifar10-fitted", "cifar10-fitted-clean"),
 }
 PAIRS = {"mixup: random pairs": 1, "k-mixup: matched pairs": 64}  # k by the title of a panel
 HERO = {
@@ -268,8 +268,6 @@ PICTURES: Mapping[str, tuple[Callable[[], dict[str, Any]], Callable[..., Figure]
     "mnist-5000": curve("mnist-5000", "mnist-5000", "5,000 images: test error, %"),
     "mnist-1000-noise": curve("mnist-1000", "mnist-1000-noise-64", "noise of 64/255: error, %"),
     "mnist-1000-fgsm": curve("mnist-1000", "mnist-1000-fgsm-16", "FGSM of 16/255: error, %"),
-    "cifar10-5000": curve("cifar10-5000", "cifar10-5000-clean", "test error, %"),
-    "cifar10-5000-fgsm": curve("cifar10-5000", "cifar10-5000-fgsm-2", "FGSM of 2/255: error, %"),
 }
 
 

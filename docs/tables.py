@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from statistics import fmean, stdev
@@ -40,7 +40,7 @@ from kmixup.lab.train.methods import METHODS
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 MARKED = re.compile(r"<!-- numbers (.+?) -->(.*?)<!-- /numbers -->", re.S)
-KS = (1, 4, 16, 64)  # of the tables with small training sets
+FITTED = ("cifar10-fitted", "cifar10-fitted-clean")  # as trained, with recomputed statistics
 LEAGUE = ("iris", "cancer", "arrhythmia", "abalone", "phishing", "mnist-1000")
 
 FUNCTIONS: dict[str, Callable[..., str]] = {}
@@ -95,6 +95,11 @@ def cell(preset: str, table: str, k: int, alpha: float = 1.0, rule: str = "same"
 def alphas(preset: str, table: str) -> list[float]:
     """The alphas at which the table has trials."""
     return sorted({cell.alpha for cell in results(preset)[table].grids[0] if cell.errors})
+
+
+def ks(preset: str, table: str) -> list[int]:
+    """The k at which the table has trials."""
+    return sorted({cell.k for cell in results(preset)[table].grids[0] if cell.errors})
 
 
 def error(cell: Cell) -> str:
@@ -257,7 +262,7 @@ def errors(preset: str, table: str) -> Lines:
     columns = alphas(preset, table)
     yield ["", *_alphas(columns)]
     yield ["ERM", with_paper(cell(preset, table, 0))]
-    for k in KS:
+    for k in ks(preset, table):
         yield [_name(k), *(with_paper(cell(preset, table, k, alpha)) for alpha in columns)]
 
 
@@ -304,7 +309,7 @@ def expect() -> Lines:
     places += [
         ("mnist-1000", "mnist-1000", "MNIST, 1,000 images"),
         ("mnist-5000", "mnist-5000", "MNIST, 5,000 images"),
-        ("cifar10-5000", "cifar10-5000-clean", "CIFAR-10, 5,000 images"),
+        (*FITTED, "CIFAR-10, 5,000 images"),
     ]
     for preset, table, title in places:
         new, old = (cell(preset, table, k) for k in (16, 1))
@@ -333,7 +338,7 @@ def matched_tests(
     """k > 1 against mixup at the same alpha, with p-values corrected for all these tests."""
     tests = {
         (k, alpha): difference(cell(preset, table, k, alpha), cell(preset, table, 1, alpha))
-        for k in KS[1:]
+        for k in ks(preset, table)[1:]
         for alpha in alphas(preset, table)
     }
     p = corrected([*tests.values()])
@@ -349,7 +354,7 @@ def matched(preset: str, table: str) -> Lines:
     """k > 1 minus mixup at the same alpha; bold if significant after Holm correction."""
     tests, columns = matched_tests(preset, table), alphas(preset, table)
     yield ["", *_alphas(columns)]
-    for k in KS[1:]:
+    for k in ks(preset, table)[1:]:
         found = [tests[k, alpha] for alpha in columns]
         yield [_name(k), *(f"**{test.text}**" if p < 0.05 else test.text for test, p in found)]
 
@@ -361,7 +366,7 @@ def shifts(preset: str) -> Lines:
     tables = [name for name in results(preset) if name.split("-")[-2] in words]
     heads = [name.split("-")[-2:] for name in tables]
     yield ["", *(f"{words[shift]}, {level}" for shift, level in heads)]
-    for k in (0, *KS):
+    for k in (0, *ks(preset, preset)):
         yield [_name(k), *(error(cell(preset, name, k)) for name in tables)]
 
 
@@ -374,21 +379,80 @@ def best_under(preset: str, *tests: str) -> Lines:
         yield [f"{new} − {old}", *(best(preset, table, new, old) for table in tables)]
 
 
+# CIFAR-10 with a network that fits its images
+
+
+def fitted_cells(table: str) -> Iterator[tuple[str, Cell]]:
+    """ERM and every k and alpha, by name."""
+    yield "ERM", cell("cifar10-fitted", table, 0)
+    for k in ks("cifar10-fitted", table):
+        for alpha in alphas("cifar10-fitted", table):
+            name = "mixup" if k == 1 else _name(k)
+            yield f"{name}, α = {alpha:g}", cell("cifar10-fitted", table, k, alpha)
+
+
 @block
-def clean_statistics() -> Lines:
-    yield ["", "as trained", "clean statistics", "clean − as trained"]
-    tables = ("cifar10-5000", "cifar10-5000-clean")
-    for k, name in ((0, "ERM"), (1, "mixup"), (16, "k-mixup, k = 16")):
-        trained, clean = (cell("cifar10-5000", table, k) for table in tables)
-        yield [name, error(trained), error(clean), difference(clean, trained).text]
-    yield ["k = 16 − mixup", *(change("cifar10-5000", table, "16") for table in tables)]
+def fitted() -> Lines:
+    """Errors on clean images, as trained and with recomputed statistics, and under shift."""
+    tables = (*FITTED, "cifar10-fitted-noise-16", "cifar10-fitted-fgsm-2")
+    yield ["", "as trained", "recomputed", "noise, 16", "FGSM, 2"]
+    for columns in zip(*map(fitted_cells, tables), strict=True):
+        yield [columns[0][0], *(error(cell) for _, cell in columns)]
+
+
+@block
+def fitted_tests(table: str = FITTED[1]) -> Lines:
+    """Every setting against ERM and mixup; bold if significant after Holm correction."""
+    cells = dict(fitted_cells(table))
+    erm = cells.pop("ERM")
+    pairs = {(name, "ERM"): difference(cell, erm) for name, cell in cells.items()}
+    for name, new in cells.items():
+        if new.k > 1:
+            old = cell("cifar10-fitted", table, 1, new.alpha)
+            pairs[name, "mixup"] = difference(new, old)
+    p = dict(zip(pairs, corrected([*pairs.values()]), strict=True))
+    texts = {key: f"**{test.text}**" if p[key] < 0.05 else test.text for key, test in pairs.items()}
+    yield ["", "− ERM", "− mixup at the same α"]
+    for name in cells:
+        yield [name, texts[name, "ERM"], texts.get((name, "mixup"), "")]
 
 
 @inline
-def recomputed(alpha: str) -> str:
-    """What recomputed batch-norm statistics change for mixup."""
-    tables = ("cifar10-5000-clean", "cifar10-5000")
-    return difference(*(cell("cifar10-5000", name, 1, float(alpha)) for name in tables)).text
+def fitted_trials() -> str:
+    """The number of trials of each cell."""
+    return str(min(len(cell.errors) for _, cell in fitted_cells(FITTED[0])))
+
+
+@inline
+def training_error(folder: str, method: str, k: str, alpha: str, *shape: str) -> str:
+    """The mean training error of a method in per cent, at most."""
+    found = [
+        100 * row.training["error"]
+        for row in rows(folder)
+        if row.training is not None
+        and (row.trial.method.name, row.trial.method.k) == (method, int(k))
+        and row.trial.method.alpha == float(alpha)
+        and (not shape or row.trial.protocol.epochs == int(shape[0]))
+    ]
+    return f"{fmean(found):.1f}"
+
+
+@inline
+def validation_error(epochs: str, rate: str) -> str:
+    """The error of ERM on validation images in the search for the settings of `cifar10-fitted`."""
+    found = [
+        100 * row.error
+        for row in rows("settings/cifar10")
+        if (row.trial.protocol.epochs, row.trial.protocol.rate) == (int(epochs), float(rate))
+    ]
+    return f"{fmean(found):.1f}"
+
+
+@block
+def clean_statistics() -> Lines:
+    yield ["", "as trained", "recomputed", "recomputed − as trained"]
+    for (name, trained), (_, clean) in zip(*map(fitted_cells, FITTED), strict=True):
+        yield [name, error(trained), error(clean), difference(clean, trained).text]
 
 
 # the default

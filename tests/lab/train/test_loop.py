@@ -127,9 +127,11 @@ def test_a_part_of_a_data_set_is_named_in_the_record():
     assert run(this).record["data"]["part"].startswith("the first 40 of 100 training")
 
 
+@pytest.mark.usefixtures("bf16")
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.slow
-def test_noise_and_attacks_are_tested_on_request(photos):
-    protocol = Protocol(epochs=12, rate=0.05, batch_size=16)
+def test_noise_and_attacks_are_tested_on_request(photos, precision):
+    protocol = Protocol(epochs=12, rate=0.05, batch_size=16, precision=precision)
     this = Trial("photos", "lenet", Method("kmixup", 4), protocol)
     written = run(
         replace(this, shifts=shifts_from({"noise": [8], "fgsm": [128, 0]})), data=photos

@@ -243,7 +243,8 @@ def _results(run: _Run, fabric: Fabric, step: Step, history: record.History) -> 
         written[shift] = []
         for eps in trial.levels(shift):
             generator = Streams(trial.seed).noise
-            scores = score_test_under(shift, model, data, eps=eps, generator=generator)
+            with fabric.autocast():  # Fabric's wrapper forbids gradients for the inputs only
+                scores = score_test_under(shift, step.net, data, eps=eps, generator=generator)
             written[shift].append({"eps": eps, **vars(scores)})
     if trial.clean_statistics and has_batchnorm(step.net):
         clean_batchnorm(step.net, _clean_batches(data, trial))
