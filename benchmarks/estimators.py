@@ -65,8 +65,8 @@ def estimators(data: str) -> dict[str, Any]:
     trees = HistGradientBoostingRegressor if numbers else HistGradientBoostingClassifier
     linear = Ridge() if numbers else LogisticRegression(max_iter=1000)
     return {
-        "KMixup": ours(random_state=0),
-        "KMixup, alpha = 0.2": ours(mixer__alpha=0.2, random_state=0),
+        "KMixup, alpha = 1": ours(mixer__alpha=1.0, random_state=0),
+        "KMixup, alpha = 0.2": ours(random_state=0),
         "KMixup, alpha = 0 (ERM)": ours(mixer__alpha=0, random_state=0),
         "MLP": make_pipeline(StandardScaler(), mlp(random_state=0)),
         "HistGradientBoosting": trees(random_state=0),

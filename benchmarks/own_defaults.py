@@ -43,7 +43,7 @@ from kmixup.lab.train.loop import Trained
 from kmixup.lab.train.setup import computing_on, load_data
 from kmixup.table_defaults import HIDDEN, TableRule
 
-METHODS = (Method("erm"), Method("mixup"), Method("kmixup", 16))
+METHODS = (Method("erm"), Method("mixup", alpha=1.0), Method("kmixup", 16, alpha=1.0))
 SEEDS = (0, 1)
 RATES = (0.003, 0.01, 0.03)
 DECAYS = (0.0, 2.0, 6.0, 12.0)

@@ -7,6 +7,7 @@ data set, the setting with the least mean regret on the other data sets.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -35,12 +36,13 @@ def setting(k: int, alpha: float) -> str:
     return f"{'mixup' if k == 1 else f'k = {k}'}, alpha = {alpha:g}"
 
 
-def errors() -> pd.DataFrame:
-    """Mean test errors, a line for each setting and a column for each data set."""
-    return pd.DataFrame({name: _errors(*place) for name, place in TABLES.items()})
+def errors(alphas: Sequence[float] = ALPHAS) -> pd.DataFrame:
+    """Mean test errors, a line for each setting; only data sets that have all settings."""
+    found = {name: _errors(*place, alphas) for name, place in TABLES.items()}
+    return pd.DataFrame(found).dropna(axis="columns")
 
 
-def _errors(preset: str, table: str) -> dict[str, float]:
+def _errors(preset: str, table: str, alphas: Sequence[float]) -> dict[str, float]:
     folders = FOLDERS.get(preset, (preset,))
     rows = {row.id: row for folder in folders for row in read(RESULTS / folder)}
     (result,) = (
@@ -49,8 +51,8 @@ def _errors(preset: str, table: str) -> dict[str, float]:
         if result.table.name == table
     )
     (grid,) = (grid for grid in result.grids if grid.rule == "same")
-    cells = [result.erm[0], *(cell for cell in grid if cell.k in KS and cell.alpha in ALPHAS)]
-    return {setting(cell.k, cell.alpha): float(cell.mean or 0) for cell in cells}
+    cells = [result.erm[0], *(cell for cell in grid if cell.k in KS and cell.alpha in alphas)]
+    return {setting(cell.k, cell.alpha): cell.mean for cell in cells if cell.mean is not None}
 
 
 def regrets(errors: pd.DataFrame) -> pd.DataFrame:

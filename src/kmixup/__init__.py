@@ -1,7 +1,7 @@
 """k-mixup: mixup along optimal transport matchings.
 
 >>> import torch
->>> mix = KMixup(k=16, alpha=1.0, num_classes=10)
+>>> mix = KMixup(k=16, alpha=0.2, num_classes=10)
 >>> x, y = mix(torch.randn(64, 8), torch.randint(10, (64,)))
 """
 

@@ -22,7 +22,7 @@ def vicinal_dataset(
     y: ArrayLike,
     *,
     k: int = 16,
-    alpha: float = 1.0,
+    alpha: float = 0.2,
     size: int | None = None,
     hard: bool = False,
     lam_per: LamPer = "block",

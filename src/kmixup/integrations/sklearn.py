@@ -87,7 +87,7 @@ class KMixupEstimator(BaseEstimator):
     _: KW_ONLY
     mixer: Callable[..., Mixing] = KMixup
     mixer__k: int = 16
-    mixer__alpha: float = 1.0
+    mixer__alpha: float = 0.2
     mixer__metric: Metric = "sqeuclidean"
     mixer__lam_per: LamPer = "batch"
     mixer__prob: float = 1.0

@@ -37,7 +37,7 @@ def fit(
     *,
     method: str = "kmixup",
     k: int = 16,
-    alpha: float = 1.0,
+    alpha: float | None = None,
     model: str | None = None,
     protocol: Mapping[str, Any] | None = None,
     seed: int = 0,
@@ -56,7 +56,7 @@ def fit(
         y: classes or numbers `(n,)`, where `data` are inputs only.
         method: mixing method, such as "kmixup", "cutmix" or "erm"; `kmixup train --help` lists all.
         k: number of samples in a block.
-        alpha: parameter of lam's distribution; 0 mixes nothing.
+        alpha: parameter of lam's distribution; 0 mixes nothing. By default the method's own.
         model: a name or `package.module:name`; by default one for the shape of the data.
         protocol: training settings to replace, e.g. `{"epochs": 50}`.
         seed: of the split, the weights and all random draws.
@@ -79,10 +79,12 @@ def fit(
     """
     names = {field.name for field in fields(Method)} & set(settings)
     of_method = {name: settings.pop(name) for name in names}
+    if alpha is not None:
+        of_method["alpha"] = alpha
     reading = TrialData(**known_settings(TrialData, settings))
     named = isinstance(data, str | os.PathLike)
     name = os.fspath(data) if named else getattr(data, "name", "arrays")
-    trial = Trial(name, "", Method(method, k, alpha, **of_method), seed=seed, **vars(reading))
+    trial = Trial(name, "", Method(method, k, **of_method), seed=seed, **vars(reading))
     if named:
         loaded = load_data(trial)
     elif isinstance(data, Dataset):

@@ -73,7 +73,7 @@ class KMixup(Mixer):
         generator: source of all randomness, torch's global one by default.
 
     >>> import torch
-    >>> mix = KMixup(k=16, alpha=1.0, num_classes=10)
+    >>> mix = KMixup(k=16, alpha=0.2, num_classes=10)
     >>> x, y = mix(torch.randn(128, 3, 32, 32), torch.randint(10, (128,)))
     >>> x.shape, y.shape
     (torch.Size([128, 3, 32, 32]), torch.Size([128, 10]))
@@ -82,7 +82,7 @@ class KMixup(Mixer):
     def __init__(
         self,
         k: int = 16,
-        alpha: float = 1.0,
+        alpha: float = 0.2,
         num_classes: Nest = None,
         *,
         metric: Metric = "sqeuclidean",

@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, cast, get_args
 
 from cyclopts import Group, Parameter
 
@@ -204,7 +204,8 @@ class Method:
     Attributes:
         name: Mixing method, an entry of `METHODS` or package.module:name of your own.
         k: Samples in a block. At k = 1 a method is as published, k > 1 adds optimal pairs.
-        alpha: lam ~ Beta(alpha, alpha). 0 mixes nothing.
+        alpha: lam ~ Beta(alpha, alpha). 0 mixes nothing. By default 0.2 for mixup and kmixup, 1 for
+            other methods.
         alpha_rule: "same" uses alpha as it is, "xi" the alpha that is as strong at k as alpha is
             at k = 1, "root" the alpha that the paper's public script computes, whose
             E[min(lam, 1 - lam)²] is larger by the root of the ratio of the mean squared distances
@@ -233,7 +234,7 @@ class Method:
         ),
     ] = "kmixup"
     k: int = 16
-    alpha: float = 1.0
+    alpha: float = cast(float, None)  # by default that of the entry
     alpha_rule: AlphaRule = "same"
     pairing: PairedWith = "loaders"
     layers: str | None = None
@@ -244,6 +245,7 @@ class Method:
 
     def __post_init__(self) -> None:
         entry = method_entry(self.name)
+        _set(self, alpha=entry.alpha if self.alpha is None else self.alpha)
         check_choice("alpha_rule", self.alpha_rule, get_args(AlphaRule))
         check_choice("pairing", self.pairing, get_args(PairedWith))
         check_whole("k", self.k)

@@ -65,6 +65,7 @@ class MethodEntry:
     encoding: Callable[[tuple[int, ...]], Stack] | None = None
     variants: tuple[str, ...] = ()  # those of `VARIANTS` that it has
     at_one: str | None = None  # its name at k = 1, where that is another
+    alpha: float = 1.0  # its default
     baseline: str | None = None  # the method that it is compared with; itself at k = 1 by default
 
     @property
@@ -123,6 +124,7 @@ def _net(at: Ingredients) -> nn.Module:
     return at.net
 
 
+DEFAULT_ALPHA = 0.2  # of mixup and k-mixup; docs/evidence/default.md has the reason
 SALIENT = "with salient parts"
 # groups and saliency are those of one batch
 BY_SALIENCY = partial(
@@ -143,6 +145,7 @@ METHODS: Mapping[str, MethodEntry] = MappingProxyType(
             {"k": 1, "alpha_rule": "same", **NO_VARIANT},  # random pairs look at nothing
             has_xi=True,
             plain=True,
+            alpha=DEFAULT_ALPHA,
         ),
         "kmixup": MethodEntry(
             "k-mixup",
@@ -151,6 +154,7 @@ METHODS: Mapping[str, MethodEntry] = MappingProxyType(
             plain=True,
             variants=VARIANTS,
             at_one="mixup",
+            alpha=DEFAULT_ALPHA,
             baseline="mixup",
         ),
         "nearest": MethodEntry(
