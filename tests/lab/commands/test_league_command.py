@@ -66,3 +66,10 @@ def test_failed_trials_are_counted_and_the_rest_is_shown(kmixup, here, engine):
     assert "k-mixup is not ranked: incomplete on iris (0 of 3 trials)." in out
     assert "6 trials failed, the same command tries them again:\n  6 × ValueError: no\n" in err
     assert "ValueError: no" in (here / "out/league/league.html").read_text()
+
+
+def test_an_unknown_method_names_the_option(kmixup):
+    code, _, err = kmixup("league", "iris", "--methods", "erm,mixupp")
+    assert code == 2
+    assert "--methods must be one of erm, " in err
+    assert "did you mean mixup" in err

@@ -61,6 +61,27 @@ def test_decimal_targets_are_a_regression_and_whole_ones_are_classes(tmp_path):
     assert (whole.y.tolist(), whole.classes) == ([0, 1, 0, 1, 1, 0], ("5", "7"))
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_classes_in_floats_keep_all_of_their_digits(tmp_path, kind):
+    own = read(save(tmp_path, x=X, y=(Y + 1_234_562).astype(kind)))
+    assert own.classes == ("1234567", "1234569")
+    assert read(save(tmp_path, x=X, y=(Y / 10).astype(kind)), task="classes").classes == (
+        "0.5",
+        "0.7",
+    )
+
+
+def test_class_names_with_escape_codes_raise(tmp_path):
+    with pytest.raises(ValueError, match=r"must not have control characters, got '\\x1b\[31mb'"):
+        read(save(tmp_path, x=X, y=np.array(["a", "\x1b[31mb"] * 3)))
+
+
+def test_a_test_file_must_not_be_the_training_file(tmp_path):
+    path = save(tmp_path, x=X, y=Y)
+    with pytest.raises(ValueError, match="test must be another file than the training data"):
+        read(path, test=str(path))
+
+
 def test_the_task_decides_where_it_is_given(tmp_path):
     parts = read(save(tmp_path, x=X, y=Y, x_test=X, y_test=Y + 1), task="regression")
     assert (parts.classes, parts.y_test.tolist()) == ((), (Y + 1).tolist())

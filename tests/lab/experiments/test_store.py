@@ -308,6 +308,7 @@ def test_files_of_other_versions_or_programs_raise_and_stay_unchanged(tmp_path, 
         "",
         "3",
         "[3]",
+        "[" * 100_000,
         "\x00\x00",
         '{"id": "b"}',
         '{"id": "b", "status": "done"}',
@@ -375,11 +376,19 @@ def test_a_file_without_line_ends_is_never_cut(rows, between):
     assert row("b").id in (rows / DAMAGED).read_text()
 
 
+def test_a_header_without_a_line_end_gets_one(tmp_path):
+    written(tmp_path, HEAD.rstrip() + " ")
+    with Store(tmp_path) as store:
+        store.append([row("a")])
+    assert names(read(tmp_path)) == ["a"]
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
         ({"trial": {"data": "b", "model": "m", "method": {"depth": 3}}}, "method.depth is not a"),
         ({"trial": {"data": "b", "model": "m", "seed": -1}}, "seed must be a whole number, 0 or"),
+        ({"trial": []}, "'list' object has no attribute 'items'"),
         ({"status": "lost"}, "status must be done or failed, got 'lost'"),
         ({"data": {"colour": "red"}}, "'shape'"),
     ],

@@ -161,6 +161,12 @@ def test_scales_that_are_not_finite_are_refused(iris, target):
         load(iris)
 
 
+def test_class_names_with_escape_codes_raise(iris):
+    forge(iris, classes=["\x1b[2Ja", "b", "c"])
+    with pytest.raises(ValueError, match="must not have control characters"):
+        load(iris)
+
+
 def test_weights_that_are_not_finite_are_refused(tmp_path):
     broken = untrained(load_data("iris"))
     with torch.no_grad():
@@ -170,7 +176,9 @@ def test_weights_that_are_not_finite_are_refused(tmp_path):
         load(tmp_path)
 
 
-@pytest.mark.parametrize("contents", ["{", NESTED])
+@pytest.mark.parametrize(
+    "contents", ["{", "[]", '{"trial": 3}', '{"trial": {"target": 3}}', NESTED]
+)
 def test_a_damaged_record_is_one_sentence(iris, contents):
     (iris / "record.json").write_text(contents)
     with pytest.raises(ValueError, match="record.json must be the record of a run"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +18,17 @@ if TYPE_CHECKING:  # pandas loads slowly, and only your own tables need it
 
 Task = Literal["classes", "regression"]
 EMPTY = torch.empty(0)
+CONTROL = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
+)  # a terminal takes some of these for commands
+
+
+def check_class_names(names: Iterable[str]) -> None:
+    """Raise if the name of a class has control characters."""
+    for name in filter(CONTROL.search, names):
+        raise ValueError(
+            f"the names of classes must not have control characters, got {name!r}: rename the class"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +49,9 @@ class Samples:
     notes: tuple[str, ...] = ()  # what a user should know about the reading
     columns: tuple[str, ...] = ()  # names of the inputs of a published table
     split_by_seed: bool = False
+
+    def __post_init__(self) -> None:
+        check_class_names(self.classes)
 
     def divided(self, train: Tensor, test: Tensor, *, by_seed: bool) -> Samples:
         """Return the samples with these indices as training and test part."""

@@ -243,7 +243,7 @@ def read_targets(
         y = array_in(read_npz(path), "y", path)
         if not classes:
             return rows, y.astype(np.float64)
-        labels = [class_name(value) for value in y.tolist()]
+        labels = [class_name(value) for value in y]
     if unknown := sorted(set(labels) - set(classes)):
         raise ValueError(
             f"{path} must have labels among {', '.join(classes[:12])}, has {unknown[0]!r}"

@@ -66,6 +66,12 @@ class OwnOptions:
 
 def read_own(path: Path, options: OwnOptions, *, cache: Path) -> Samples:
     """Read the data at `path`, by their kind."""
+    if options.test is not None and path.samefile(Path(options.test).expanduser()):
+        raise SettingError(
+            "test",
+            f"must be another file than the training data, got {options.test!r}: leave it out to "
+            "test on rows that are held out",
+        )
     if path.is_dir():
         return _read_folder(path, options, cache)
     check_regular(path)
@@ -134,7 +140,7 @@ def samples_of(arrays: Arrays, source: str, *, task: Task | None = None) -> Samp
     distinct = np.unique(y)
     numbers = None if y.dtype.kind == "U" else distinct.astype(np.float64)
     task = decide(numbers, distinct=len(distinct), rows=len(y), task=task, name="y", notes=notes)
-    classes = () if task == "regression" else tuple(map(class_name, distinct.tolist()))
+    classes = () if task == "regression" else tuple(map(class_name, distinct))
 
     def encoded(targets: NDArray[Any]) -> Tensor:
         if not classes:
@@ -327,9 +333,11 @@ def _check_finite(values: NDArray[Any], name: str, source: str) -> None:
         )
 
 
-def class_name(value: float | str) -> str:
-    """Return the name of a class in an array: "3" for 3 and 3.0."""
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def class_name(value: Any) -> str:
+    """Return the name of a class, an entry of an array: "3" for 3 and 3.0."""
+    if isinstance(value, np.floating):
+        return np.format_float_positional(value, trim="-")
+    return str(value)
 
 
 def _array(values: Any) -> NDArray[Any]:

@@ -363,7 +363,9 @@ def _connected(address: str | None) -> Any:
                 "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN to the output of `ray get-auth-token` on "
                 "its head node; else use its version of Ray"
             )
-        raise ValueError(f"address must be that of a running Ray cluster, {problem}") from error
+        raise SettingError(
+            "address", f"must be that of a running Ray cluster, {problem}"
+        ) from error
     return ray
 
 
@@ -389,14 +391,15 @@ def _check_reach(address: str | None) -> str | None:
     except ValueError:  # the port is no number
         host = port = None
     if not host or port is None:
-        raise ValueError(
-            f'address must be "auto", "host:port" or "ray://host:port" of a Ray cluster, '
-            f"got {address!r}"
+        raise SettingError(
+            "address",
+            f'must be "auto", "host:port" or "ray://host:port" of a Ray cluster, got {address!r}',
         )
     if problem := _problem_at(host, port):
-        raise ValueError(
-            f"address must be that of a running Ray cluster, {address} {problem}: start one with "
-            f"`ray start --head`, or {remedy}"
+        raise SettingError(
+            "address",
+            f"must be that of a running Ray cluster, {address} {problem}: start one with "
+            f"`ray start --head`, or {remedy}",
         )
     return address
 

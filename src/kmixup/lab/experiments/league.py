@@ -196,10 +196,11 @@ def make_contests(
     """
     if settings not in BUDGETS:
         raise SettingError("settings", f"must be {', '.join(map(str, BUDGETS))}, got {settings}")
-    entrants = [
-        Entrant(name, method_entry(name).title, settings_of(name, settings))
-        for name in dict.fromkeys(methods or METHODS)
-    ]
+    try:
+        titles = {name: method_entry(name).title for name in methods or METHODS}
+    except SettingError as error:
+        raise SettingError("methods", error.problem) from error
+    entrants = [Entrant(name, titles[name], settings_of(name, settings)) for name in titles]
     made = []
     for name in dict.fromkeys(data):
         base, shape, train, task = _subject(name, validation, experiments or {})

@@ -477,7 +477,7 @@ class _Contents:
                 f"{path} must hold rows of version {VERSION}, it holds {holds}: choose another "
                 "folder, or the kmixup that wrote it"
             )
-        self.kept = [head]
+        self.kept = [head if head.endswith((b"\n", b"\r")) else head + b"\n"]
         for number, line in enumerate(lines, 2):
             if not line.endswith((b"\n", b"\r")):
                 if not END_OF_ROW.search(line):  # torn
@@ -488,7 +488,7 @@ class _Contents:
                 self.kept.append(line)
             except DamagedError:
                 self.damaged[number] = line
-            except (KeyError, TypeError, ValueError) as error:
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
                 raise ValueError(
                     f"line {number} of {path} must be a row that this version can read, {error}: "
                     "use the kmixup that wrote it, or delete that line"
@@ -507,6 +507,6 @@ def _parsed(line: bytes) -> Plain:
     """Return the object that a line holds, empty if it holds none."""
     try:
         plain = json.loads(line)
-    except ValueError:
+    except (RecursionError, ValueError):
         return {}
     return plain if isinstance(plain, dict) else {}

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from kmixup.lab.checks import SettingError
 from kmixup.lab.data import Dataset
+from kmixup.lab.data.dataset import check_class_names
 from kmixup.lab.data.inputs import InputPipeline, read_targets, target_in
 from kmixup.lab.evaluate.labelled import Evaluation, evaluate_classes, evaluate_numbers
 from kmixup.lab.files import replace_content
@@ -136,16 +137,21 @@ class Model:
         path = Path(samples).expanduser()
         target = target_in(path, target or self.record.get("trial", {}).get("target"))
         predictions = self.predictions(path, target=target)
+        notes = predictions.notes
         rows, y = read_targets(path, predictions.names, self.classes, target)
         if predictions.probabilities is not None:
             shares = predictions.probabilities[rows]
             scored = evaluate_classes(shares, y, self.classes, threshold=threshold)
+            if threshold is not None:
+                notes += (
+                    f"{self.classes[1]!r} is predicted from the probability {threshold:g} on",
+                )
         elif threshold is not None:
             raise SettingError("threshold", f"is for two classes, got {threshold}: leave it out")
         else:
             values = predictions.values[rows]
             scored = evaluate_numbers(values, y, mean=self.target_mean, std=self.target_std)
-        return replace(scored, notes=predictions.notes)
+        return replace(scored, notes=notes)
 
     def save(self, folder: str | Path) -> None:
         """Write both files into a folder, each whole or not at all."""
@@ -206,6 +212,7 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
             raise ValueError("a wrong checksum")
         inputs, target = InputPipeline.from_dict(plain["inputs"]), plain["target"]
         name, classes = str(plain["model"]), tuple(map(str, plain["classes"]))
+        check_class_names(classes)
         mean, std = float(target["mean"]), float(target["std"])
         method = plain["encoded_by"]
         entry = METHODS["erm" if method is None else method]
@@ -278,6 +285,9 @@ def _read_record(folder: Path) -> Mapping[str, Any]:
         return {}
     try:
         written: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        target = written["trial"]["target"]
+        if not isinstance(target, str | None):
+            raise ValueError(f"target must be a name, got {target!r}")
     except UNREADABLE as error:
         raise ValueError(
             f"{path} must be the record of a run, could not be read: {type(error).__name__}: "
