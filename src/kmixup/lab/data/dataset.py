@@ -18,9 +18,8 @@ if TYPE_CHECKING:  # pandas loads slowly, and only your own tables need it
 
 Task = Literal["classes", "regression"]
 EMPTY = torch.empty(0)
-CONTROL = re.compile(
-    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
-)  # a terminal takes some of these for commands
+# characters some of which a terminal takes for commands
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def check_class_names(names: Iterable[str]) -> None:
