@@ -98,8 +98,10 @@ def alphas(preset: str, table: str) -> list[float]:
 
 
 def ks(preset: str, table: str) -> list[int]:
-    """The k at which the table has trials."""
-    return sorted({cell.k for cell in results(preset)[table].grids[0] if cell.errors})
+    """The k at which the table has as many trials as for ERM."""
+    result = results(preset)[table]
+    trials = len(result.erm[0].errors)
+    return sorted({cell.k for cell in result.grids[0] if len(cell.errors) == trials})
 
 
 def error(cell: Cell) -> str:
