@@ -73,6 +73,7 @@ def test_trials_are_those_of_the_longest_protocol_and_the_least_seed():
     ((erm, mixup, kmixup),) = surfaces.toy_trials([*runs(), *runs(longer)])
     assert (erm.protocol.epochs, erm.seed) == (9, 2)
     assert (mixup.method.name, kmixup.method.k) == ("mixup", 16)
+    assert (mixup.method.alpha, kmixup.method.alpha) == (1.0, 1.0)  # those of the titles
     ((*_, small),) = surfaces.toy_trials(runs(replace(TOY, size=8)))
     assert small.method.k == 8
 

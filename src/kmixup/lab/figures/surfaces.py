@@ -66,10 +66,9 @@ class Surfaces:
 
 
 def three_methods(base: Trial, k: int) -> list[Trial]:
-    """Return a trial with ERM, with mixup and with k-mixup, in this order."""
-    return [
-        replace(base, method=method) for method in (Method("erm"), Method("mixup"), Method(k=k))
-    ]
+    """Return a trial with ERM, with mixup and with k-mixup, in this order, at alpha = 1."""
+    mixup, kmixup = (Method("kmixup", size, alpha=1.0) for size in (1, k))
+    return [replace(base, method=method) for method in (Method("erm"), mixup, kmixup)]
 
 
 def toy_trials(trials: Iterable[Trial]) -> list[list[Trial]]:
