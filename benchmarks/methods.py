@@ -134,7 +134,7 @@ def _steps(seconds: float) -> None:
             run = partial(mixed_loss, net, mix, x, y, salient=name in salient)
             steps[_name(name, k)] = step_of(net, run, mix)
     for k in (1, K):
-        hidden = kmixup.HiddenMixup(net, ["2"], k=k, num_classes=10)
+        hidden = kmixup.HiddenMixup(net, ["2"], k=k, alpha=1.0, num_classes=10)
         steps[_name("manifold mixup", k)] = step_of(net, partial(hidden_loss, hidden, x, y), hidden)
     _table("A training step of LeNet", {str(shape): _relative(steps, 8 * seconds)})
 
