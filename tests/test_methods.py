@@ -122,7 +122,7 @@ def test_local_mixup_without_locality_is_mixup(settings):
         mix.draw(x, y)
         for mix in (
             LocalMixup(1, num_classes=5, generator=seeded(), **settings),
-            KMixup(1, num_classes=5, generator=seeded()),
+            KMixup(1, alpha=1.0, num_classes=5, generator=seeded()),
         )
     )
     logits = torch.randn(32, 5)
@@ -152,7 +152,8 @@ def test_unmixed_samples_all_count_alike(settings):
 def test_the_weights_of_pixels_are_those_of_their_samples():
     x, y = torch.randn(8, 3, 4, 4), torch.randint(5, (8, 4, 4))
     local, plain = (
-        mix.draw(x, y) for mix in (LocalMixup(generator=seeded()), KMixup(1, generator=seeded()))
+        mix.draw(x, y)
+        for mix in (LocalMixup(generator=seeded()), KMixup(1, alpha=1.0, generator=seeded()))
     )
     logits = torch.randn(8, 5, 4, 4)
     expected = local.weight.view(-1, 1, 1) * plain.loss(EACH, logits)

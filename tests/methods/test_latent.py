@@ -33,7 +33,7 @@ def test_identity_codecs_give_kmixup_to_the_bit(k, lam_per, paired):
             mix.draw(x, y, other=other)
             for mix in (
                 LatentMixup(itself, itself, k, generator=seeded(), **settings),
-                KMixup(k, generator=seeded(), **settings),
+                KMixup(k, alpha=1.0, generator=seeded(), **settings),
             )
         )
         for name in ("x", "y", "partner", "lam", "distance"):
@@ -43,7 +43,7 @@ def test_identity_codecs_give_kmixup_to_the_bit(k, lam_per, paired):
 def test_codes_are_matched_and_mixed_and_decoded():
     x, y = torch.rand(16, 3), torch.randn(16)
     m = LatentMixup(root, square, 4, generator=seeded()).draw(x, y)
-    codes = KMixup(4, generator=seeded()).draw(x.sqrt(), y)
+    codes = KMixup(4, alpha=1.0, generator=seeded()).draw(x.sqrt(), y)
     assert torch.equal(m.x, codes.x.square())
     assert torch.equal(m.partner, codes.partner)
     assert torch.equal(m.distance, codes.distance)

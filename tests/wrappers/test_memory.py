@@ -247,7 +247,7 @@ def test_nests_keep_what_is_not_mixed():
 
 
 def test_entries_of_nests_meet_by_their_names():
-    mix = Memory(KMixup(4, generator=seeded()), 8)
+    mix = Memory(KMixup(4, alpha=1.0, generator=seeded()), 8)
     one, many = torch.ones(2, 1), torch.full((2, 1), 100.0)
     for turn in range(6):
         parts = [("a", one), ("b", many)]

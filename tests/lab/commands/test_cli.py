@@ -102,14 +102,14 @@ def test_train_imports_little_more_than_it_runs(here):
 def test_training_prints_the_result_and_keeps_the_record(kmixup, here):
     code, out, err = kmixup("train", "iris", "--k", 4, "--epochs", 3, "--rate", 0.05)
     assert (code, err) == (0, "")
-    folder = here / "out" / "iris-mlp-iris-kmixup-k4-alpha1-seed0"
+    folder = here / "out" / "iris-mlp-iris-kmixup-k4-alpha0.2-seed0"
     written = json.loads((folder / "record.json").read_text())
     assert {"epochs": 3, "rate": 0.05}.items() <= written["trial"]["protocol"].items()
     error = f"{written['result']['error']:.2%}"
     assert out.startswith(
-        f"iris, mlp-iris, kmixup k=4 alpha=1: test error {error} on 50 samples, log-loss "
+        f"iris, mlp-iris, kmixup k=4 alpha=0.2: test error {error} on 50 samples, log-loss "
     )
-    assert out.endswith("record: out/iris-mlp-iris-kmixup-k4-alpha1-seed0/record.json\n")
+    assert out.endswith("record: out/iris-mlp-iris-kmixup-k4-alpha0.2-seed0/record.json\n")
 
 
 @pytest.mark.parametrize("data", ["one-ring", "four-bars", "swiss-roll", "iris", "cancer"])
@@ -133,7 +133,7 @@ def test_images_get_a_network_for_images_and_robustness_is_reported(kmixup, here
 
 @pytest.mark.filterwarnings("default")
 def test_a_warning_is_one_line(kmixup):
-    code, _, err = kmixup("train", "iris", "--alpha-rule", "xi", "--epochs", 1)
+    code, _, err = kmixup("train", "iris", "--alpha", 1, "--alpha-rule", "xi", "--epochs", 1)
     assert code == 0
     assert err.startswith("kmixup: xi=")
     assert err.count("\n") == 1
@@ -142,10 +142,10 @@ def test_a_warning_is_one_line(kmixup):
 @pytest.mark.parametrize(
     ("words", "label"),
     [
-        ("--k 16 --memory 32", "kmixup k=16 alpha=1 with memory=32"),
-        ("--k 4 --labels -0.5", "kmixup k=4 alpha=1 with labels=-0.5"),
-        ("--k 4 --match-on ema", "kmixup k=4 alpha=1 matched on ema:5"),
-        ("--method mixup --k 1", "mixup alpha=1"),
+        ("--k 16 --memory 32", "kmixup k=16 alpha=0.2 with memory=32"),
+        ("--k 4 --labels -0.5", "kmixup k=4 alpha=0.2 with labels=-0.5"),
+        ("--k 4 --match-on ema", "kmixup k=4 alpha=0.2 matched on ema:5"),
+        ("--method mixup --k 1", "mixup alpha=0.2"),
     ],
 )
 def test_the_label_of_a_variant_names_its_settings_and_its_folder(kmixup, here, words, label):

@@ -154,7 +154,7 @@ def test_a_grid_sweeps_what_is_matched_on(kmixup, grid):
     code, out, _ = kmixup("sweep", "grid.toml", "--dry-run")
     assert code == 0
     assert "5 trials in 5 cells" in out
-    assert "kmixup k=4 alpha=1 with labels=1 matched on pca:50" in out
+    assert "kmixup k=4 alpha=0.2 with labels=1 matched on pca:50" in out
 
 
 def test_a_dry_run_without_the_data_times_noise_and_says_so(kmixup, grid):
@@ -162,7 +162,7 @@ def test_a_dry_run_without_the_data_times_noise_and_says_so(kmixup, grid):
     code, out, _ = kmixup("sweep", "grid.toml", "--dry-run")
     assert code == 0
     assert out.startswith("1 trial in 1 cell\n")
-    assert out.endswith("  mnist  lenet  kmixup k=16 alpha=1  × 1\n")
+    assert out.endswith("  mnist  lenet  kmixup k=16 alpha=0.2  × 1\n")
     assert re.search(r"^about [\d.]+ (s|min|h) on 1 worker", out, re.MULTILINE)
     assert "mnist is not at hand: timed on noise of its shape" in out
 

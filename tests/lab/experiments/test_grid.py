@@ -44,7 +44,7 @@ def test_a_grid_is_the_product_of_its_lists(data, k, alpha, rules, batch_size, t
 
 def test_single_values_are_lists_of_one():
     assert expand(data="iris", k=4, protocol={"epochs": 2}) == expand(
-        data=["iris"], method=["kmixup"], k=[4], alpha=[1.0], protocol={"epochs": [2]}
+        data=["iris"], method=["kmixup"], k=[4], alpha=[0.2], protocol={"epochs": [2]}
     )
     assert expand(data="mnist", noise=8) == expand(data="mnist", noise=[8])
 

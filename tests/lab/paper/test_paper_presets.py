@@ -49,7 +49,7 @@ def test_one_reading_of_alpha_is_as_many_networks_as_the_paper_trained():
             {Method("mixup", alpha=10)}
             | {Method("kmixup", k, 10, r) for k in (2, 4, 8, 16, 32) for r in ("same", "xi")},
         ),
-        ("nearest", {Method("mixup"), Method("nearest", 16, 1.0)}),
+        ("nearest", {Method("mixup", alpha=1.0), Method("nearest", 16, 1.0)}),
         (
             "manifold",
             {

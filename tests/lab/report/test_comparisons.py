@@ -63,7 +63,11 @@ def test_a_real_difference_is_reproduced_and_its_opposite_is_not():
 
 
 def test_three_trials_are_too_few_for_a_split_choice_and_two_for_a_pair():
-    rows = [row(method(16, 1.0), 1.0, 0), row(Method("mixup"), 2.0, 0), failed(method(16, 0.1))]
+    rows = [
+        row(method(16, 1.0), 1.0, 0),
+        row(Method("mixup", alpha=1.0), 2.0, 0),
+        failed(method(16, 0.1)),
+    ]
     (outcome,) = results_of(rows, [table()])
     assert column_tests(outcome.grids[0]) == {}
     comparison = compare([cell([1.0] * 3)], [cell([2.0] * 3, k=1)], new="new", old="old")
@@ -99,7 +103,7 @@ def test_levels_of_noise_are_compared_each_by_itself():
     rows = [
         row(mixing, 1.0, seed, noise={4: shift + seed, 8: 2 * shift + seed})
         for seed in range(5)
-        for mixing, shift in ((method(16, 1.0), 10.0), (Method("mixup"), 20.0))
+        for mixing, shift in ((method(16, 1.0), 10.0), (Method("mixup", alpha=1.0), 20.0))
     ]
     (outcome,) = results_of(rows, [table(columns=columns, measure="noise", erm=None)])
     compared = [c for c in comparisons(outcome) if (c.new, c.old) == ("k-mixup", "mixup")]

@@ -66,7 +66,7 @@ def test_mixup_is_in_the_grids_of_both_alpha_rules():
 def test_cells_tell_failed_trials_from_missing_ones():
     rows = [row(method(16, 1.0), 2.0, seed) for seed in range(3)]
     rows += [row(method(16, 0.1), 2.0, 0), failed(method(16, 0.1), 1)]
-    outcome = only([*rows, failed(Method("mixup"), 0)])
+    outcome = only([*rows, failed(Method("mixup", alpha=1.0), 0)])
     partly, never, broke = cell(outcome, 16, 0.1), cell(outcome, 1, 0.1), cell(outcome, 1, 1.0)
     assert (len(partly.done), partly.failed, partly.missing) == (1, 1, 1)
     assert (never.mean, never.missing) == (None, 3)
@@ -133,7 +133,11 @@ def test_a_table_is_not_widened_by_rows_that_have_a_place_in_another():
 
 
 def test_nearest_shares_mixup_and_erm_and_is_in_no_table_of_k_mixup():
-    rows = [row(Method("erm"), 5.0), row(Method("mixup"), 4.0), row(Method("nearest", k=16), 6.0)]
+    rows = [
+        row(Method("erm"), 5.0),
+        row(Method("mixup", alpha=1.0), 4.0),
+        row(Method("nearest", k=16), 6.0),
+    ]
     outcome = only(rows, table(method="nearest"))
     assert [cell(outcome, k, 1.0).mean for k in (1, 16)] == [4.0, 6.0]
     (left,) = unplaced(rows, results_of(rows, [table()]))
@@ -175,7 +179,7 @@ def test_erm_alone_is_an_outcome_and_has_a_table():
 
 
 def test_the_frame_has_a_line_for_every_trial_and_test():
-    rows = [row(method(16, 1.0), 2.0, noise={8: 9.0, 16: 12.0}), failed(Method("mixup"))]
+    rows = [row(method(16, 1.0), 2.0, noise={8: 9.0, 16: 12.0}), failed(Method("mixup", alpha=1.0))]
     frame = frame_of(rows)
     noisy = frame[(frame.measure == "noise") & (frame.eps == 16)]
     assert len(frame) == 4

@@ -120,14 +120,14 @@ def test_layers_are_rows_of_their_own_and_never_averaged():
 def test_pairings_and_readings_of_alpha_have_rows_of_their_own():
     rows = [row(Method("kmixup", 16, 1.0, pairing="batch"), 3.0)]
     rows += [row(method(16, 1.0, rule), 2.0) for rule in ("same", "xi", "root")]
-    rows += [row(Method("nearest", 16), 6.0), row(Method("mixup"), 5.0)]
+    rows += [row(Method("nearest", 16), 6.0), row(Method("mixup", alpha=1.0), 5.0)]
     labels = [label for label, _ in of(rows, tables_of(rows)).rows]
     assert len(labels) == len(set(labels)) == 9
     assert "k-mixup, k = 16, pairing loaders, alpha calibrated to keep ξ" in labels
 
 
 def test_mixup_has_a_place_beside_methods_of_their_own_at_k_1():
-    rows = [row(Method(name, 1), error) for name, error in (("mixup", 5.0), ("cutmix", 4.0))]
+    rows = [row(Method(name, 1, 1.0), error) for name, error in (("mixup", 5.0), ("cutmix", 4.0))]
     assert unplaced(rows, results_of(rows, tables_of(rows))) == ()
     texts = {label: boxes[0].text for label, boxes in of(rows, tables_of(rows)).rows}
     assert texts == {"ERM": "not run", "CutMix, k = 1": "4.00", "mixup": "5.00"}
@@ -148,7 +148,7 @@ def test_all_networks_of_a_preset_take_as_many_steps_and_share_their_seeds():
 def test_plain_networks_are_those_of_the_small_images():
     small = {trial.id for trial in PRESETS["mnist-1000"].trials(trials=5)}
     shared = {trial.method for trial in BEYOND.trials() if trial.id in small}
-    assert shared == {Method("erm"), Method("mixup"), Method("kmixup", 16)}
+    assert shared == {Method("erm"), Method("mixup", alpha=1.0), Method("kmixup", 16, alpha=1.0)}
 
 
 def test_every_variant_is_compared_with_plain_kmixup(beyond):

@@ -142,7 +142,10 @@ def own(tmp_path, methods, trials=6):
 
 @pytest.mark.parametrize(
     ("mixing", "title", "curve"),
-    [(method(16, 1.0), "k-mixup", "k = 16, α = 1"), (Method("mixup"), "mixup", "mixup, α = 1")],
+    [
+        (method(16, 1.0), "k-mixup", "k = 16, α = 1"),
+        (Method("mixup", alpha=1.0), "mixup", "mixup, α = 1"),
+    ],
 )
 def test_one_method_is_compared_with_erm_and_drawn_beside_it(tmp_path, mixing, title, curve):
     page, text, shown = own(tmp_path, [Method("erm"), mixing])
@@ -161,7 +164,9 @@ def test_what_was_not_run_is_said_to_be_so(tmp_path):
 
 
 def test_an_interval_of_two_trials_is_a_dash(tmp_path):
-    _, text, _ = own(tmp_path, [Method("erm"), Method("mixup"), method(16, 1.0)], trials=2)
+    _, text, _ = own(
+        tmp_path, [Method("erm"), Method("mixup", alpha=1.0), method(16, 1.0)], trials=2
+    )
     assert "[" not in text.partition("## Repeat it")[0].replace("[95 %]", "")
 
 
@@ -170,7 +175,11 @@ def test_a_table_with_several_levels_is_reported(tmp_path):
     rows = [
         row(mixing, 1.0, seed, fgsm={4: shift + seed, 8: 2 * shift + seed})
         for seed in range(5)
-        for mixing, shift in ((method(16, 1), 10.0), (Method("mixup"), 20.0), (Method("erm"), 30.0))
+        for mixing, shift in (
+            (method(16, 1), 10.0),
+            (Method("mixup", alpha=1.0), 20.0),
+            (Method("erm"), 30.0),
+        )
     ]
     page, text, _ = write(tmp_path, rows, [of])
     Checker(page)
@@ -180,7 +189,12 @@ def test_a_table_with_several_levels_is_reported(tmp_path):
 
 @pytest.mark.parametrize(
     "rows",
-    [[], [row(Method("erm"), 5.0)], [failed(Method("mixup"))], [row(method(16, 1.0), 1.0)]],
+    [
+        [],
+        [row(Method("erm"), 5.0)],
+        [failed(Method("mixup", alpha=1.0))],
+        [row(method(16, 1.0), 1.0)],
+    ],
     ids=["nothing", "erm", "failed", "one"],
 )
 def test_an_unfinished_sweep_is_reported(tmp_path, rows):

@@ -134,7 +134,7 @@ def test_inside_a_batch_no_sample_meets_itself(length):
     x, y = torch.arange(length, dtype=torch.float32)[:, None], torch.zeros(length).long()
     mean, std = torch.tensor(0.0), torch.tensor(1.0)
     data = replace(load("iris"), x_train=x, y_train=y, mean=mean, std=std)
-    this = trial(pairing="batch")
+    this = trial(pairing="batch", alpha=1.0)
     (step,) = epoch(this, length, 1.0, Streams(0))
     mixed, _ = batch_of(step, data, this)
     partner = (mixed - lam_of(step) * x[step.first]) / (1 - lam_of(step))

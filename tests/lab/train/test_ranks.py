@@ -99,7 +99,7 @@ def test_weights_larger_than_a_pipe_come_back_and_the_run_goes_on(command, tmp_p
     words = ("--data", "one-ring", "--model", "mlp-toy", "--size", 128, "--k", 4, "--epochs", 2)
     code, out, err = ended(command(*words, *WORDS))
     assert (code, err) == (0, "")
-    assert "one-ring, mlp-toy, kmixup k=4 alpha=1: test error" in out
+    assert "one-ring, mlp-toy, kmixup k=4 alpha=0.2: test error" in out
     assert (tmp_path / "run" / checkpoint.NAME).stat().st_size > 2**16
     code, again, err = ended(command(*words, *WORDS, "--resume"))
     assert (code, err) == (0, "")
@@ -113,7 +113,7 @@ def test_lenet_on_images_ends(command, tmp_path):
     words = ("--data", "images.npz", "--model", "lenet", "--k", 4, "--epochs", 1, "--rate", 0.01)
     code, out, err = ended(command(*words, *WORDS))
     assert (code, err) == (0, "")
-    assert "images.npz, lenet, kmixup k=4 alpha=1: test error" in out
+    assert "images.npz, lenet, kmixup k=4 alpha=0.2: test error" in out
 
 
 @pytest.mark.slow

@@ -53,7 +53,7 @@ def test_a_resumed_run_ends_in_the_same_bits(tmp_path, monkeypatch, settings):
 
 
 def test_ids_of_older_trials_stay():
-    assert Trial("iris", "mlp-iris").id == "7290141d966f61bc"
+    assert Trial("iris", "mlp-iris", Method(alpha=1.0)).id == "7290141d966f61bc"
     assert trial(k=4, match_on="pixels", labels=0).id == trial(k=4).id
     assert trial(k=4, match_on="pca").id == trial(k=4, match_on="pca:50").id != trial(k=4).id
     for settings in VARIANTS:
@@ -67,8 +67,8 @@ def test_random_pairs_have_no_variants():
 
 
 def test_words_name_the_variant():
-    assert Method(memory=512, k=64).label == "kmixup k=64 alpha=1 with memory=512"
-    assert Method(match_on="ema").label == "kmixup k=16 alpha=1 matched on ema:5"
+    assert Method(memory=512, k=64).label == "kmixup k=64 alpha=0.2 with memory=512"
+    assert Method(match_on="ema").label == "kmixup k=16 alpha=0.2 matched on ema:5"
 
 
 @pytest.mark.parametrize(

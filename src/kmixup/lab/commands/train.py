@@ -122,7 +122,7 @@ def folder_name(trial: Trial) -> str:
 
     >>> from kmixup.lab.train.config import Method
     >>> folder_name(Trial("iris", "mlp-iris", Method("kmixup", k=16)))
-    'iris-mlp-iris-kmixup-k16-alpha1-seed0'
+    'iris-mlp-iris-kmixup-k16-alpha0.2-seed0'
     >>> folder_name(Trial("iris", "mlp-iris", Method("erm"), limit=50))
     'iris-mlp-iris-erm-seed0-limit50'
     >>> folder_name(Trial("own.csv", "mlp-iris", Method("erm"), drop=("id",)))
