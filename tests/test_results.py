@@ -23,6 +23,7 @@ OPTIONS = {
     "mnist-1000": {},
     "mnist-5000": {},
     "cifar10-5000": {},
+    "cifar10-fitted": {"trials": 3},
     "beyond-mnist-1000": {},
     "beyond-mnist-5000": {},
     "beyond-cifar10-5000": {},
@@ -41,7 +42,7 @@ def test_published_rows_have_their_checksums():
 def test_published_rows_are_trials_of_their_experiment(name):
     trials = {trial.id for trial in PRESETS[name].trials(**OPTIONS[name])}
     published = {row.id for row in read(RESULTS / name)}
-    if name == "family":  # methods that came later were not trained
+    if name in ("family", "cifar10-fitted"):  # later methods, and two trials of k = 4, are missing
         assert published < trials
     else:
         assert published == trials

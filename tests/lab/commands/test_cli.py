@@ -340,7 +340,7 @@ def test_a_reader_that_leaves_a_pipe_is_no_traceback():
         ("tune iris --engine slurm", "--engine must be one of local, ray, got 'slurm'"),
         ("tune iris --workers 0", "--workers must be at least 1, got 0"),
         ("tune iris --model lenett", "did you mean lenet?"),
-        ("league iris --methods erm,mixmax", "method must be one of erm, mixup, kmixup"),
+        ("league iris --methods erm,mixmax", "--methods must be one of erm, mixup, kmixup"),
         ("league iris --methods erm,cutmix", "--methods must apply to every data set, cutmix does"),
         ("league iris --settings 5", "--settings must be 2, 4, 6, got 5"),
         ("league iris --validation 1", "--validation must be a share between 0 and 1, e.g. 0.2"),
