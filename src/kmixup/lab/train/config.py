@@ -2,7 +2,8 @@
 
 The command line, its help, the TOML of a sweep, the Python API and the record in a row are
 generated from these dataclasses. Two runs with equal trials are the same run: a trial has
-everything that a result depends on, except the machine. Defaults are the paper's (section 5).
+everything that a result depends on, except the machine. Defaults are the paper's (section
+5), except alpha.
 """
 
 from __future__ import annotations
