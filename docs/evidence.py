@@ -12,7 +12,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from statistics import fmean
@@ -25,30 +25,20 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
+from published import DATA, ROOT, results
 from torch import Tensor
 
 from kmixup import KMixup
 from kmixup.lab.data.toy import DRAW
-from kmixup.lab.experiments.rows import read
 from kmixup.lab.figures import gallery
 from kmixup.lab.files import replace_content
-from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.plotting import BLACK, BLUE, RED, UNDATED, in_style, panels, shade, styled
 from kmixup.lab.report.comparisons import best_against_best
-from kmixup.lab.report.frame import Cell, TableResult, results_of
+from kmixup.lab.report.frame import Cell, TableResult
 from kmixup.lab.report.stats import PairedDifference, paired
 
-ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs/img"
 GREY = "#8c8c8c"  # seen on white and on black
-UCI = ("abalone", "arrhythmia", "cancer", "iris", "phishing")
-# tables of results by the names that they have in the picture
-DATA = {
-    **{name.capitalize(): ("uci", name) for name in UCI},
-    "MNIST, 1,000": ("mnist-1000", "mnist-1000"),
-    "MNIST, 5,000": ("mnist-5000", "mnist-5000"),
-    "CIFAR-10, 5,000": ("cifar10-fitted", "cifar10-fitted-clean"),
-}
 PAIRS = {"mixup: random pairs": 1, "k-mixup: matched pairs": 64}  # k by the title of a panel
 HERO = {
     "MNIST, 1,000 images:\ntest error, %": "mnist-1000",
@@ -71,13 +61,6 @@ STYLE = """<style>
 @media (prefers-color-scheme: dark) { :root { color: #dfe1e6 } }
 </style>
 """
-
-
-@cache
-def results(preset: str) -> Mapping[str, TableResult]:
-    """What the published rows say of every table of an experiment, by the table's name."""
-    found = results_of(read(ROOT / "results" / preset), PRESETS[preset].tables)
-    return {result.table.name: result for result in found}
 
 
 def cells(result: TableResult) -> Iterator[Cell]:

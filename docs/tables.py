@@ -12,21 +12,21 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from statistics import fmean, stdev
 
 import pandas as pd
 from analyses import agreement, recipes
 from default_setting import errors as default_errors
 from default_setting import regrets
+from published import ROOT, results, rows
 
 from kmixup.lab.experiments.league import Result, make_contests, result_of
-from kmixup.lab.experiments.rows import Done, done_of, read
+from kmixup.lab.experiments.rows import Done
 from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import signed
-from kmixup.lab.paper.presets import PRESETS, small_experiments
+from kmixup.lab.paper.presets import small_experiments
 from kmixup.lab.report.comparisons import best_against_best, comparisons, printed_text
-from kmixup.lab.report.frame import Cell, TableResult, results_of
+from kmixup.lab.report.frame import Cell
 from kmixup.lab.report.stats import (
     PairedDifference,
     Ranking,
@@ -37,7 +37,6 @@ from kmixup.lab.report.stats import (
 )
 from kmixup.lab.train.methods import METHODS
 
-ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 MARKED = re.compile(r"<!-- numbers (.+?) -->(.*?)<!-- /numbers -->", re.S)
 FITTED = ("cifar10-fitted", "cifar10-fitted-clean")  # as trained, with recomputed statistics
@@ -70,18 +69,6 @@ def block(function: Callable[..., Lines]) -> Callable[..., Lines]:
 
 
 # what the rows say
-
-
-@cache
-def rows(folder: str) -> list[Done]:
-    return done_of(read(ROOT / "results" / folder))
-
-
-@cache
-def results(preset: str) -> Mapping[str, TableResult]:
-    """The results of every table of an experiment, by the table's name."""
-    found = results_of(rows(preset), PRESETS[preset].tables)
-    return {result.table.name: result for result in found}
 
 
 def cell(preset: str, table: str, k: int, alpha: float = 1.0, rule: str = "same") -> Cell:
@@ -425,29 +412,23 @@ def fitted_trials() -> str:
     return str(min(len(cell.errors) for _, cell in fitted_cells(FITTED[0])))
 
 
-@inline
-def training_error(folder: str, method: str, k: str, alpha: str, *shape: str) -> str:
-    """The mean training error of a method in per cent, of all lengths or of one."""
-    found = [
-        100 * row.training["error"]
-        for row in rows(folder)
-        if row.training is not None
-        and (row.trial.method.name, row.trial.method.k) == (method, int(k))
-        and row.trial.method.alpha == float(alpha)
-        and (not shape or row.trial.protocol.epochs == int(shape[0]))
+def searched(epochs: str, rate: str) -> list[Done]:
+    """Rows of the search for the settings of `cifar10-fitted`, with ERM only."""
+    return [
+        row
+        for row in rows("settings/cifar10")
+        if (row.trial.protocol.epochs, row.trial.protocol.rate) == (int(epochs), float(rate))
     ]
-    return f"{fmean(found):.1f}"
+
+
+@inline
+def training_error(epochs: str, rate: str) -> str:
+    return f"{100 * fmean((row.training or {})['error'] for row in searched(epochs, rate)):.1f}"
 
 
 @inline
 def validation_error(epochs: str, rate: str) -> str:
-    """The error of ERM on validation images in the search for the settings of `cifar10-fitted`."""
-    found = [
-        100 * row.error
-        for row in rows("settings/cifar10")
-        if (row.trial.protocol.epochs, row.trial.protocol.rate) == (int(epochs), float(rate))
-    ]
-    return f"{fmean(found):.1f}"
+    return f"{100 * fmean(row.error for row in searched(epochs, rate)):.1f}"
 
 
 @inline

@@ -16,8 +16,8 @@ SOURCE = Path(kmixup.__file__).parent
 ENDS = {"__init__", "__main__"}
 # a module may import from the levels before its own
 LEVELS = [
-    {"checks", "columns", "compiling", "measured", "networks", "table_defaults"},
-    {"randomness"},
+    {"checks", "compiling", "measured", "networks", "table_defaults"},
+    {"columns", "randomness"},
     {"coefficient", "matching"},
     {"interpolation", "nests", "sampling", "targets"},
     {"batch", "calibration", "importance", "mixed"},

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from operator import index
 
+# control characters but for tabs and line ends: a terminal takes some of them for commands
+CONTROLS = dict.fromkeys(set(range(160)) - set(range(32, 127)) - {9, 10, 13})
+
 
 class SettingError(ValueError):
     """An argument has a value that it cannot have.

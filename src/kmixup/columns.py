@@ -17,12 +17,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from kmixup.checks import CONTROLS
+
 Array = NDArray[Any]
 Rows = pd.DataFrame | Iterable[Mapping[str, Any]]  # a data frame, or rows by column name
 Parser = Callable[[pd.Series], Array]  # text to values, missing where it has another form
 
-# control characters but for tabs and line ends: a terminal takes some of them for commands
-CONTROLS = dict.fromkeys(set(range(160)) - set(range(32, 127)) - {9, 10, 13})
 BLANKS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?"})
 BOOLEANS = {"true": 1, "yes": 1, "t": 1, "y": 1, "false": 0, "no": 0, "f": 0, "n": 0}
 LARGEST = float(np.finfo(np.float32).max)  # networks compute in float32

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor
 
+from kmixup.checks import CONTROLS
 from kmixup.lab.checks import SettingError
 
 if TYPE_CHECKING:  # pandas loads slowly, and only your own tables need it
@@ -18,16 +18,16 @@ if TYPE_CHECKING:  # pandas loads slowly, and only your own tables need it
 
 Task = Literal["classes", "regression"]
 EMPTY = torch.empty(0)
-# characters some of which a terminal takes for commands
-CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def check_class_names(names: Iterable[str]) -> None:
     """Raise if the name of a class has control characters."""
-    for name in filter(CONTROL.search, names):
-        raise ValueError(
-            f"the names of classes must not have control characters, got {name!r}: rename the class"
-        )
+    for name in names:
+        if name != name.translate(CONTROLS):
+            raise ValueError(
+                "the names of classes must not have control characters, "
+                f"got {name!r}: rename the class"
+            )
 
 
 @dataclass(frozen=True, eq=False)

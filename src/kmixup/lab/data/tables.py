@@ -18,9 +18,9 @@ import numpy as np
 import pandas as pd
 import torch
 
+from kmixup.checks import CONTROLS
 from kmixup.columns import (
     BLANKS,
-    CONTROLS,
     KINDS,
     POINT,
     REPORT_HEAD,
