@@ -12,7 +12,9 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import combinations
 from statistics import fmean, stdev
+from typing import TypeVar
 
 import pandas as pd
 from analyses import agreement, recipes
@@ -31,12 +33,12 @@ from kmixup.lab.report.stats import (
     PairedDifference,
     Ranking,
     corrected,
-    corrected_side,
     paired,
     rank,
 )
 from kmixup.lab.train.methods import METHODS
 
+Key = TypeVar("Key")
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 MARKED = re.compile(r"<!-- numbers (.+?) -->(.*?)<!-- /numbers -->", re.S)
 FITTED = ("cifar10-fitted", "cifar10-fitted-clean")  # as trained, with recomputed statistics
@@ -108,6 +110,15 @@ def _paired(new: Trials, old: Trials, cell: Cell | None = None) -> PairedDiffere
     if found is None:
         raise ValueError("a comparison must have three paired trials, it has fewer")
     return found
+
+
+def bold(tests: Mapping[Key, PairedDifference]) -> dict[Key, str]:
+    """The text of each test, bold if still significant after Holm correction for all of them."""
+    p = corrected([*tests.values()])
+    return {
+        key: f"**{test.text}**" if value < 0.05 else test.text
+        for (key, test), value in zip(tests.items(), p, strict=True)
+    }
 
 
 def _mean(trials: Trials) -> str:
@@ -204,13 +215,9 @@ def toy() -> Lines:
 def uci_at_one() -> Lines:
     """k = 16 minus mixup at alpha = 1; bold if significant after Holm correction."""
     yield ["", "the same alpha", "calibrated alpha"]
-    sides = {rule: uci_sides(rule) for rule in ("same", "xi")}
+    columns = [at_one_on_uci(rule) for rule in ("same", "xi")]
     for name, result in results("uci").items():
-        texts = []
-        for rule, side in sides.items():
-            text = difference(*(cell("uci", name, k, 1.0, rule) for k in (16, 1))).text
-            texts.append(f"**{text}**" if side[name] else text)
-        yield [result.title, *texts]
+        yield [result.title, *(texts[name] for texts in columns)]
 
 
 @block
@@ -253,6 +260,40 @@ def errors(preset: str, table: str) -> Lines:
     yield ["ERM", with_paper(cell(preset, table, 0))]
     for k in ks(preset, table):
         yield [_name(k), *(with_paper(cell(preset, table, k, alpha)) for alpha in columns)]
+
+
+MNIST = {"ERM": (0, 0.0), "mixup, α = 0.2": (1, 0.2), "k = 64, α = 10": (64, 10.0)}
+
+
+@block
+def mnist() -> Lines:
+    """The best cells of the paper's table, clean and under FGSM."""
+    levels = (2.0, 4.0, 8.0)
+    yield ["", "test error", "the paper", *(f"FGSM, {level:g}" for level in levels)]
+    for name, setting in MNIST.items():
+        found = cell("mnist", "mnist", *setting)
+        attacked = (
+            {row.trial.seed: 100 * row.shifts["fgsm"][level].error for row in found.done}
+            for level in levels
+        )
+        yield [name, error(found), f"{found.paper:.2f}", *map(_mean, attacked)]
+
+
+@block
+def mnist_tests() -> Lines:
+    """Paired differences of these cells; bold if significant after Holm correction."""
+    cells = {name: cell("mnist", "mnist", *setting) for name, setting in MNIST.items()}
+    tests = {pair: difference(cells[pair[1]], cells[pair[0]]) for pair in combinations(cells, 2)}
+    yield ["", "ours", "the paper"]
+    for (old, new), text in bold(tests).items():
+        printed = (cells[new].paper or 0.0) - (cells[old].paper or 0.0)
+        yield [f"{new} − {old}", text, signed(printed)]
+
+
+@inline
+def mnist_trials() -> str:
+    """The number of trials of each cell."""
+    return str(len(cell("mnist", "mnist", 0).errors))
 
 
 @block
@@ -301,51 +342,43 @@ def expect() -> Lines:
         (*FITTED, "CIFAR-10, 5,000 images"),
     ]
     for preset, table, title in places:
-        new, old = (cell(preset, table, k) for k in (16, 1))
-        side = uci_sides()[table] if preset == "uci" else matched_side(preset, table, 16, 1.0)
-        text = difference(new, old).text
+        if preset == "uci":
+            text = at_one_on_uci()[table]
+        else:
+            text = bold(matched_tests(preset, table))[16, 1.0]
         (searched,) = best_against_best(results(preset)[table], "same")
         best = searched.difference.text if searched.difference else ""
-        yield [title, str(len(new.errors)), f"**{text}**" if side else text, best]
+        yield [title, str(len(cell(preset, table, 16).errors)), text, best]
 
 
-def uci_sides(rule: str = "same") -> Mapping[str, int]:
-    """k = 16 against mixup at alpha = 1, with Holm correction for all tables and alphas of UCI."""
-    tests = {
-        (table, alpha): difference(*(cell("uci", table, k, alpha, rule) for k in (16, 1)))
-        for table in results("uci")
-        for alpha in alphas("uci", table)
-    }
-    p = corrected([*tests.values()])
-    sides = dict(zip(tests, map(corrected_side, tests.values(), p), strict=True))
-    return {table: sides[table, 1.0] for table in results("uci")}
+def at_one_on_uci(rule: str = "same") -> Mapping[str, str]:
+    """k = 16 minus mixup at alpha = 1, with Holm correction for all tables and alphas of UCI."""
+    texts = bold(
+        {
+            (table, alpha): difference(*(cell("uci", table, k, alpha, rule) for k in (16, 1)))
+            for table in results("uci")
+            for alpha in alphas("uci", table)
+        }
+    )
+    return {table: texts[table, 1.0] for table in results("uci")}
 
 
-def matched_tests(
-    preset: str, table: str
-) -> Mapping[tuple[int, float], tuple[PairedDifference, float]]:
-    """k > 1 against mixup at the same alpha, with p-values corrected for all these tests."""
-    tests = {
+def matched_tests(preset: str, table: str) -> Mapping[tuple[int, float], PairedDifference]:
+    """k > 1 against mixup at the same alpha."""
+    return {
         (k, alpha): difference(cell(preset, table, k, alpha), cell(preset, table, 1, alpha))
         for k in ks(preset, table)[1:]
         for alpha in alphas(preset, table)
     }
-    p = corrected([*tests.values()])
-    return dict(zip(tests, zip(tests.values(), p, strict=True), strict=True))
-
-
-def matched_side(preset: str, table: str, k: int, alpha: float) -> int:
-    return corrected_side(*matched_tests(preset, table)[k, alpha])
 
 
 @block
 def matched(preset: str, table: str) -> Lines:
     """k > 1 minus mixup at the same alpha; bold if significant after Holm correction."""
-    tests, columns = matched_tests(preset, table), alphas(preset, table)
+    texts, columns = bold(matched_tests(preset, table)), alphas(preset, table)
     yield ["", *_alphas(columns)]
     for k in ks(preset, table)[1:]:
-        found = [tests[k, alpha] for alpha in columns]
-        yield [_name(k), *(f"**{test.text}**" if p < 0.05 else test.text for test, p in found)]
+        yield [_name(k), *(texts[k, alpha] for alpha in columns)]
 
 
 @block
@@ -394,13 +427,12 @@ def fitted_tests(table: str = FITTED[1]) -> Lines:
     """Every setting against ERM and mixup; bold if significant after Holm correction."""
     cells = dict(fitted_cells(table))
     erm = cells.pop("ERM")
-    pairs = {(name, "ERM"): difference(cell, erm) for name, cell in cells.items()}
+    tests = {(name, "ERM"): difference(cell, erm) for name, cell in cells.items()}
     for name, new in cells.items():
         if new.k > 1:
             old = cell("cifar10-fitted", table, 1, new.alpha)
-            pairs[name, "mixup"] = difference(new, old)
-    p = dict(zip(pairs, corrected([*pairs.values()]), strict=True))
-    texts = {key: f"**{test.text}**" if p[key] < 0.05 else test.text for key, test in pairs.items()}
+            tests[name, "mixup"] = difference(new, old)
+    texts = bold(tests)
     yield ["", "− ERM", "− mixup at the same α"]
     for name in cells:
         yield [name, texts[name, "ERM"], texts.get((name, "mixup"), "")]
@@ -521,11 +553,8 @@ def beyond() -> Lines:
     columns = []
     for folder, clean in places.values():
         cells = variants(folder, clean=clean)
-        tests = [_paired(cells[key], cells[key[0], "plain"]) for key in VARIANTS]
-        columns.append(
-            f"**{test.text}**" if p < 0.05 else test.text
-            for test, p in zip(tests, corrected(tests), strict=True)
-        )
+        tests = {key: _paired(cells[key], cells[key[0], "plain"]) for key in VARIANTS}
+        columns.append(bold(tests).values())
     yield ["", *places]
     for title, *texts in zip(VARIANTS.values(), *columns, strict=True):
         yield [title, *texts]
