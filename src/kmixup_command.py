@@ -42,7 +42,6 @@ EXTRAS = {
         "PIL", "pooch", "requests", "rich", "safetensors", "sklearn", "tqdm",
     ),
     "ray": ("ray",),
-    "tensorboard": ("tensorboard",),
     "sklearn": ("skorch",),
     "bench": ("ot", "threadpoolctl"),
 }  # fmt: skip

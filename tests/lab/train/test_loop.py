@@ -150,19 +150,6 @@ def test_robustness_of_what_has_no_pixels_is_refused(test):
         run(replace(trial(), shifts=((test, (4,)),)))
 
 
-def test_curves_are_written_on_request(tmp_path):
-    pytest.importorskip("tensorboard")
-    run(trial(), out=tmp_path, tensorboard=True)
-    assert list((tmp_path / "tensorboard").glob("events*"))
-
-
-def test_curves_without_tensorboard_are_refused_before_training(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(ValueError, match=r'not installed: pip install "kmixup\[tensorboard\]"'):
-        run(trial(), out=tmp_path, tensorboard=True)
-    assert not list(tmp_path.iterdir())
-
-
 def test_the_bar_shows_loss_error_and_rate(capsys):
     train(trial(), device="cpu", progress=True)
     shown = capsys.readouterr().err
@@ -310,7 +297,6 @@ def test_weights_that_overflow_in_the_last_step_are_noticed():
         ({"device": "tpu"}, "device must be one of auto, cpu, cuda, mps, got 'tpu'"),
         ({"devices": 0}, "devices must be a whole number, at least 1, got 0"),
         ({"resume": True}, "resume needs a folder: set out"),
-        ({"tensorboard": True}, "tensorboard needs a folder: set out"),
         ({"out": __file__}, "out must be a folder, .*test_loop.py is a file"),
         (
             {"devices": 9},

@@ -48,7 +48,6 @@ def train(
     overwrite: Flag = False,
     device: Device = "auto",
     devices: int = 1,
-    tensorboard: Flag = False,
     quiet: Flag = False,
 ) -> None:
     """Train a network and report its test error.
@@ -83,7 +82,6 @@ def train(
         overwrite: Replace the run in the folder.
         device: Device to train on.
         devices: Number of devices. Each takes its share of every batch.
-        tensorboard: Write TensorBoard curves into the folder.
         quiet: Show no progress.
     """
     from kmixup.lab.train.loop import train as run
@@ -103,7 +101,7 @@ def train(
     try:
         trained = run(
             trial, data=loaded, out=folder, resume=resume, overwrite=overwrite, device=device,
-            devices=devices, progress=False if quiet else None, tensorboard=tensorboard,
+            devices=devices, progress=False if quiet else None,
         )  # fmt: skip
     except KeyboardInterrupt:
         done = checkpoint.completed_epochs(folder / checkpoint.NAME)

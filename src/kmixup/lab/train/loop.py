@@ -28,7 +28,7 @@ from kmixup.lab.files import check_folder
 from kmixup.lab.train import checkpoint, precision, ranks, record, setup
 from kmixup.lab.train.config import Device, Trial
 from kmixup.lab.train.model import SETTINGS, WEIGHTS, Model
-from kmixup.lab.train.progress import Progress, summary_writer
+from kmixup.lab.train.progress import Progress
 from kmixup.lab.train.step import Step, gather
 from kmixup.lab.train.streams import BatchRows, Streams, batch_lengths, drawing_from, epoch
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 DEVICES = get_args(Device)
 PRECISION = {"fp32": "32-true", "bf16": "bf16-mixed"}
 TEST_BATCH = 512
-CURVES = "tensorboard"  # folder for TensorBoard, inside that of the run
 Saved = nn.Module | Optimizer  # has a state_dict
 
 
@@ -61,7 +60,6 @@ class _Run:
     threads: int
     out: Path | None
     progress: bool | None
-    tensorboard: bool
 
 
 def train(
@@ -74,7 +72,6 @@ def train(
     device: str = "auto",
     devices: int = 1,
     progress: bool | None = None,
-    tensorboard: bool = False,
 ) -> Trained:
     """Run a trial.
 
@@ -88,7 +85,6 @@ def train(
         device: "auto", "cpu", "cuda" or "mps".
         devices: how many of them. Each process pairs within its share of every batch.
         progress: show a progress bar; by default if standard error is a terminal.
-        tensorboard: write curves for TensorBoard into `out`.
 
     >>> from kmixup.lab.train.config import Protocol
     >>> trained = train(Trial("iris", "mlp-iris", protocol=Protocol(epochs=2)), device="cpu")
@@ -96,7 +92,7 @@ def train(
     ['answers', 'auc', 'balanced_accuracy', 'baseline', 'ece', 'error', 'nll']
     """
     folder = None if out is None else Path(out).expanduser()
-    into_out = {"resume": resume, "overwrite": overwrite, "tensorboard": tensorboard}
+    into_out = {"resume": resume, "overwrite": overwrite}
     _check_options(trial, folder, device, devices, into_out)
     data = setup.load_data(trial) if data is None else data
     setup.check_data(trial, data)
@@ -110,7 +106,7 @@ def train(
         (strength,) = setup.strengths([trial], [data])
         # products as small as those of a table are fastest on one thread
         threads = 1 if len(data.shape) == 1 else max(1, torch.get_num_threads() // devices)
-        run = _Run(trial, data, strength, config, threads, folder, progress, tensorboard)
+        run = _Run(trial, data, strength, config, threads, folder, progress)
         from lightning_fabric import Fabric  # here, because it takes as long to import as torch
 
         logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
@@ -144,8 +140,7 @@ def _train(run: _Run, fabric: Fabric) -> tuple[dict[str, Any], dict[str, Tensor]
     history = _restore(run, step, saved, rank)
 
     shown = run.progress if rank == 0 else False
-    curves = run.out / CURVES if run.out and run.tensorboard and rank == 0 else None
-    bar = Progress(data.name, protocol.epochs, step.objective.measure, shown=shown, curves=curves)
+    bar = Progress(data.name, protocol.epochs, step.objective.measure, shown=shown)
     with bar as progress:
         for number in range(len(history), protocol.epochs):
             start = time.perf_counter()
@@ -166,7 +161,7 @@ def _train(run: _Run, fabric: Fabric) -> tuple[dict[str, Any], dict[str, Tensor]
             seconds = time.perf_counter() - start
             history.append(record.entry(number + 1, rates[-1], loss, accuracy, error, seconds))
             if error is not None:
-                progress.epoch(history[-1])
+                progress.step(number + 1, rates[-1], loss, error)
                 _save(run, fabric, step, saved, history)
 
     written = _results(run, fabric, step, history)
@@ -303,10 +298,8 @@ def _moved(data: Dataset, device: torch.device) -> Dataset:
 
 def _clear(folder: Path) -> None:
     """Delete what an earlier run has written."""
-    curves = (folder / CURVES).glob("events.out.tfevents.*")
-    names = (checkpoint.NAME, record.NAME, SETTINGS, WEIGHTS)
-    for path in (*(folder / name for name in names), *curves):
-        path.unlink(missing_ok=True)
+    for name in (checkpoint.NAME, record.NAME, SETTINGS, WEIGHTS):
+        (folder / name).unlink(missing_ok=True)
 
 
 def _check_options(
@@ -328,8 +321,6 @@ def _check_options(
         raise SettingError(
             "overwrite", "starts afresh, and resume (--resume) continues: set one of them"
         )
-    if into_out["tensorboard"]:
-        summary_writer()
     precision.check(trial.protocol.precision, device)
     least = max(2, trial.method.smallest)
     if (share := trial.protocol.batch_size // devices) < least:
