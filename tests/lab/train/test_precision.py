@@ -78,9 +78,8 @@ def test_a_process_that_hangs_counts_as_killed(machine, monkeypatch):
 def test_training_and_sweeps_raise_before_they_would_die(machine, tmp_path):
     machine(DIES)
     trial = Trial("iris", "mlp-iris", protocol=Protocol(epochs=1, precision="bf16"))
-    for devices in (1, 2):
-        with pytest.raises(ValueError, match="precision must be fp32 on this CPU"):
-            train(trial, device="cpu", devices=devices)
+    with pytest.raises(ValueError, match="precision must be fp32 on this CPU"):
+        train(trial, device="cpu")
     with pytest.raises(ValueError, match="precision must be fp32 on this CPU"):
         next(Local(1).rows([(trial,)], device="cpu", running=tmp_path))
 

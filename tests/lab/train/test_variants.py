@@ -1,7 +1,5 @@
 """Variants of the pairs in the lab: memory, labels, and what samples are matched on."""
 
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +10,6 @@ from training import run, same, stopped_after
 
 from kmixup.lab.data import load
 from kmixup.lab.models import MODELS, build
-from kmixup.lab.train import checkpoint
 from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.fleet import why_alone
 from kmixup.lab.train.match_on import (
@@ -188,51 +185,3 @@ def test_a_step_matches_on_the_table_and_mixes_inputs():
     x = data.normalise(data.x_train)
     expected = mixed.lam * x[step.first] + (1 - mixed.lam) * x[step.second][mixed.partner]
     assert torch.allclose(mixed.x, expected, atol=1e-6)
-
-
-SEVERAL = """
-import sys
-
-from torch import nn
-
-from kmixup.lab.train.config import Method, Protocol, Trial
-from kmixup.lab.train.loop import train
-
-
-def net(in_shape, num_classes):
-    return nn.Sequential(nn.Linear(*in_shape, 8), nn.BatchNorm1d(8), nn.Linear(8, num_classes))
-
-
-if __name__ == "__main__":
-    method, protocol = Method(**eval(sys.argv[2])), Protocol(epochs=2, rate=0.05, batch_size=8)
-    this = Trial("iris", "several:net", method, protocol)
-    train(this, device="cpu", devices=2, out=sys.argv[1], progress=False)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("settings", [{"k": 16, "memory": 32}, {"k": 4, "match_on": "ema:1"}])
-def test_each_process_keeps_and_resumes_a_memory_and_an_average_of_its_own(
-    tmp_path, monkeypatch, settings
-):
-    (tmp_path / "several.py").write_text(SEVERAL)
-    out = tmp_path / "out"
-    command = [sys.executable, str(tmp_path / "several.py"), str(out), repr(settings)]
-    subprocess.run(command, check=True)
-    this = Trial("iris", "several:net", Method(**settings), replace(FAST, epochs=2))
-    config = this.to_dict() | {"devices": 2, checkpoint.DIGEST: None}
-    states = checkpoint.load(out / checkpoint.NAME, config)["ranks"]
-    monkeypatch.syspath_prepend(tmp_path)
-    data, kept = load("iris", seed=0), []
-    for rank, state in enumerate(states):
-        net = build(this.model, in_shape=data.shape, num_classes=3)
-        step = Step(net, this, data, Streams(0, rank), 1.0)
-        step.load_rank_state(state)
-        if step.memory is not None:
-            kept.append(step.memory.get_extra_state()["rows"]["x"])
-            assert torch.equal(kept[-1], state["memory"]["rows"]["x"])
-        else:  # batch norm has seen the samples of its own process
-            kept.append(step.table.average.module[1].running_mean)
-            assert torch.equal(kept[-1], state["features"]["average"]["module.1.running_mean"])
-            assert torch.equal(step.table.rows, state["features"]["rows"])
-    assert not torch.equal(*kept)

@@ -291,7 +291,7 @@ def cost_document(cost: Cost, command: str) -> doc.Document:
 
 def protocol(cost: Cost) -> str:
     """How it was measured."""
-    where = machine("cpu", 1)
+    where = machine()
     return (
         f"{cost.data}, {cost.model}, batches of {cost.batch_size}, on one CPU thread "
         f"({where['processor']}, {where['cores']} cores, torch {versions()['torch']}). All methods "
@@ -312,7 +312,7 @@ def write(cost: Cost, folder: Path, command: str) -> list[Path]:
         "paper": {"data": "cifar10", "k": 32, **PAPER},
         "command": command,
         "versions": versions(),
-        "machine": machine("cpu", 1) | {"threads": 1},
+        "machine": machine() | {"threads": 1},
     }
     contents = {
         "cost.md": markdown(cost_document(cost, command)),

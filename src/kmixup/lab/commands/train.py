@@ -47,7 +47,6 @@ def train(
     resume: Flag = False,
     overwrite: Flag = False,
     device: Device = "auto",
-    devices: int = 1,
     quiet: Flag = False,
 ) -> None:
     """Train a network and report its test error.
@@ -71,8 +70,8 @@ def train(
     kmixup train mnist --k 16 --match-on network
     # resume after the last saved epoch
     kmixup train mnist --epochs 3 --resume
-    # robustness, two processes, a part of the data
-    kmixup train mnist --fgsm 8 --noise 16 --devices 2 --limit 5000
+    # robustness, a part of the data
+    kmixup train mnist --fgsm 8 --noise 16 --limit 5000
     ```
 
     Args:
@@ -81,7 +80,6 @@ def train(
         resume: Continue after the last saved epoch.
         overwrite: Replace the run in the folder.
         device: Device to train on.
-        devices: Number of devices. Each takes its share of every batch.
         quiet: Show no progress.
     """
     from kmixup.lab.train.loop import train as run
@@ -101,7 +99,7 @@ def train(
     try:
         trained = run(
             trial, data=loaded, out=folder, resume=resume, overwrite=overwrite, device=device,
-            devices=devices, progress=False if quiet else None,
+            progress=False if quiet else None,
         )  # fmt: skip
     except KeyboardInterrupt:
         done = checkpoint.completed_epochs(folder / checkpoint.NAME)

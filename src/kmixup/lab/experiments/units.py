@@ -132,7 +132,7 @@ def failed(trial: Trial, error: BaseException | str) -> Failed:
         reason=error,
         traceback=trace,
         versions=record.versions(),
-        machine=record.machine("cpu", 1),
+        machine=record.machine(),
         finished=_now(),
     )
 

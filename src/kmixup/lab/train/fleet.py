@@ -115,7 +115,7 @@ def _train(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Trained | s
             history.append(record.entry(number + 1, rates[-1], loss, accuracy, error, seconds))
 
     on_training = _logits(layers, members.x[:, record.training_rows(members.n)])
-    machine = record.machine("cpu", 1)
+    machine = record.machine()
     ended: list[Trained | setup.DivergedError] = []
     for i, (trial, net, dataset) in enumerate(zip(trials, nets, data, strict=True)):
         if i in failures:

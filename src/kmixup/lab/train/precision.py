@@ -11,10 +11,9 @@ import subprocess
 import sys
 from functools import cache
 
-import torch
-
 from kmixup.lab.checks import SettingError
 from kmixup.lab.formatting import ending
+from kmixup.lab.train.setup import device_of
 
 WITHOUT_AMX = "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
 
@@ -29,9 +28,7 @@ KILLED = 9  # SIGKILL, a name that Windows lacks
 
 def check(precision: str, device: str) -> None:
     """Raise if `precision` is "bf16" and `device`, as in `train`, is a CPU that dies of it."""
-    accelerated = torch.cuda.is_available() or torch.backends.mps.is_available()
-    on_cpu = device == "cpu" or (device == "auto" and not accelerated)
-    if precision == "bf16" and on_cpu and (code := _probe()):
+    if precision == "bf16" and device_of(device).type == "cpu" and (code := _probe()):
         raise SettingError(
             "precision",
             f"must be fp32 on this CPU, a process that computed in bf16 {ending(code)}: use fp32, "

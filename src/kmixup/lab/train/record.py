@@ -27,7 +27,7 @@ NAME = "record.json"
 CPU_NUMBERS = {"family": "cpu family", "model": "model", "stepping": "stepping"}
 CLEAN = "clean"  # scores with clean batch-norm statistics
 TRAINING = "training"  # how well the network fits the training data
-PACKAGES = ("torch", "numpy", "scipy", "lapx", "lightning-fabric")
+PACKAGES = ("torch", "numpy", "scipy", "lapx")
 
 MOST_SAMPLES = 5_000  # that the training error is measured on
 MOST_INPUTS = 512  # of a linear model, which is fitted in milliseconds
@@ -133,7 +133,7 @@ def versions() -> dict[str, str]:
     return {"kmixup": kmixup.__version__, "python": platform.python_version(), **packages}
 
 
-def machine(device: torch.device | str, devices: int) -> dict[str, Any]:
+def machine(device: torch.device | str = "cpu") -> dict[str, Any]:
     return {
         "platform": platform.platform(),
         "processor": platform.processor() or platform.machine(),
@@ -141,7 +141,6 @@ def machine(device: torch.device | str, devices: int) -> dict[str, Any]:
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "device": str(device),
-        "devices": devices,
     }
 
 

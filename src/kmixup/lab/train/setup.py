@@ -162,6 +162,15 @@ def strengths(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Strength
     return mixing
 
 
+def device_of(name: str) -> torch.device:
+    """Return the device of that name; "auto" is an accelerator if there is one."""
+    if name != "auto":
+        return torch.device(name)
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
 @contextmanager
 def computing_on(threads: int) -> Iterator[None]:
     """Within this context torch computes on `threads` threads."""
