@@ -12,7 +12,7 @@ from typing import Any
 
 from kmixup.lab.commands import options
 from kmixup.lab.data import Dataset, load
-from kmixup.lab.evaluate.baseline import beside, constant_answer, figures
+from kmixup.lab.evaluate.baseline import constant_sentence, figures
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.experiments.rows import read_scores
 from kmixup.lab.formatting import count
@@ -148,7 +148,7 @@ def summary(trial: Trial, data: Dataset, record: dict[str, Any]) -> str:
         f"{', '.join(figures(scores))} "
         f"after {count(len(record['epochs']), 'epoch')} in {record['seconds']:.1f} s",
         f"training {measure.name} {measure.text(record['training']['error'])}",
-        *beside(scores, constant_answer(data)),
+        constant_sentence([scores]),
     ]
     if note := training_note(record):
         lines.append(f"note: {note}")
