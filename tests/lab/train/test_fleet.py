@@ -139,20 +139,12 @@ SINGLE = trials()[0]
             "may differ only in seed and method",
         ),
         *(
-            ([replace(SINGLE, protocol=replace(SINGLE.protocol, **setting))], message)
-            for setting, message in (
-                ({"precision": "bf16"}, "precision must be fp32 in a fleet, got bf16: use train"),
-                ({"drop_last": True}, "drop_last must be left out in a fleet, got True: use train"),
-                ({"clean_pass": "always"}, "clean_pass must be left out in a fleet, got always"),
-            )
+            ([replace(SINGLE, protocol=replace(SINGLE.protocol, **setting))], "fleet cannot train")
+            for setting in ({"precision": "bf16"}, {"drop_last": True}, {"clean_pass": "matched"})
         ),
-        (
-            [replace(SINGLE, method=Method("mixup", pairing="reshuffle"))],
-            'pairing must be "loaders" or "batch" in a fleet, got "reshuffle": use train',
-        ),
-        (
-            [SINGLE, replace(SINGLE, method=Method("local", 4))],
-            "a fleet cannot train with the method local: use train",
+        *(
+            ([replace(SINGLE, method=method)], "a fleet cannot train .*: use train")
+            for method in (Method("mixup", pairing="reshuffle"), Method("local", 4))
         ),
         ([replace(SINGLE, limit=12, method=Method(k=16))], "k must be lower: 16 needs 16 training"),
     ],

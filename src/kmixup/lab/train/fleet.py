@@ -59,8 +59,10 @@ def train_fleet(
                 "the trials of a fleet may differ only in seed and method, got "
                 f"{trial} and {trials[0]}"
             )
-        if reason := why_alone(trial):
-            raise ValueError(f"{reason}: use train")
+        if not fits_fleet(trial):
+            raise ValueError(
+                f"a fleet cannot train with the method or the protocol of {trial}: use train"
+            )
     if data is None:  # they depend only on the seed
         by_seed = {trial.seed: trial for trial in trials}
         loaded = {seed: setup.load_data(trial) for seed, trial in by_seed.items()}
@@ -241,21 +243,14 @@ def _check_mlp(net: nn.Module) -> None:
         )
 
 
-def why_alone(trial: Trial) -> str | None:
-    """Return why a trial cannot be in a fleet; None if it can, provided its network is an MLP."""
+def fits_fleet(trial: Trial) -> bool:
+    """Whether a trial can be in a fleet, provided its network is an MLP."""
     method, protocol = trial.method, trial.protocol
-    if not method.entry.plain:
-        return f"a fleet cannot train with the method {method.name}"
-    if method.pairing == "reshuffle":
-        return 'pairing must be "loaders" or "batch" in a fleet, got "reshuffle"'
-    if words := variant_words(method):
-        return f"a fleet cannot train with the method {method.name} {', '.join(words)}"
-    if trial.shifts:
-        names = " and ".join(name for name, _ in trial.shifts)
-        return f"{names} are of images, a fleet has none"
-    if protocol.precision != "fp32":
-        return f"precision must be fp32 in a fleet, got {protocol.precision}"
-    for name in ("layout", "drop_last", "clean_pass"):
-        if getattr(protocol, name) is not None:
-            return f"{name} must be left out in a fleet, got {getattr(protocol, name)}"
-    return None
+    special = trial.shifts, protocol.layout, protocol.drop_last, protocol.clean_pass
+    return (
+        method.entry.plain
+        and method.pairing != "reshuffle"
+        and protocol.precision == "fp32"
+        and not variant_words(method)
+        and not any(special)
+    )
