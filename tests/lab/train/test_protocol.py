@@ -191,7 +191,7 @@ def test_augmented_data_are_calibrated_on_augmented_inputs(photos):
 
 
 def test_a_clean_pass_moves_the_statistics_and_no_weight(photos):
-    trial = photo_trial(protocol=replace(FAST, clean_pass="always"))
+    trial = photo_trial(protocol=replace(FAST, clean_pass="matched"))
     net = network(trial, photos, Streams(0)).train()
     step = epoch(trial, 72, 1.0, Streams(0))[0]
     before = {name: value.clone() for name, value in net.state_dict().items()}
@@ -206,7 +206,6 @@ def test_a_clean_pass_moves_the_statistics_and_no_weight(photos):
 @pytest.mark.parametrize(
     ("clean_pass", "method", "passes"),
     [
-        ("always", Method("mixup"), True),
         ("matched", Method("mixup"), False),
         ("matched", Method("kmixup", 4), True),
         (None, Method("kmixup", 4), False),

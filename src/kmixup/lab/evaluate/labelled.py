@@ -9,11 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from kmixup.lab.checks import SettingError
 from kmixup.lab.evaluate.scores import score_classes, score_numbers
 from kmixup.lab.formatting import TextTable
-
-PER_CLASS = ("class", "samples", "precision", "recall", "F1")
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,27 +21,26 @@ class Evaluation:
         metrics: by title: error, balanced accuracy, log-loss and more, or RMSE and R².
         classes: names of the classes; empty for a regression.
         confusion: number of samples of each true class (rows) by predicted class (columns).
-        per_class: a row for each class, under the heads `PER_CLASS`.
+        report: scikit-learn's table of precision, recall and F1 of each class.
         notes: what a user should know about the reading.
     """
 
     metrics: dict[str, float]
     classes: tuple[str, ...] = ()
     confusion: NDArray[np.int64] | None = None
-    per_class: tuple[tuple[str, int, float, float, float], ...] = ()
+    report: str = ""
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         metrics = "\n".join(f"{title} {value:.4g}" for title, value in self.metrics.items())
         if self.confusion is None:
             return metrics
-        scores = [[n, f"{k:,}", *(f"{x:.3f}" for x in rest)] for n, k, *rest in self.per_class]
         counts = [
             [name, *(f"{count:,}" for count in row)]
             for name, row in zip(self.classes, self.confusion.tolist(), strict=True)
         ]
         confusion = TextTable(["true \\ predicted", *self.classes], counts)
-        return "\n\n".join([metrics, TextTable(PER_CLASS, scores).plain(), confusion.plain()])
+        return "\n\n".join([metrics, self.report, confusion.plain()])
 
 
 def evaluate_classes(
@@ -62,34 +58,31 @@ def evaluate_classes(
     >>> evaluate_classes(shares, np.array([0, 1, 1]), ["no", "yes"], threshold=0.3).metrics["error"]
     0.0
     """
-    from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+    from sklearn.metrics import classification_report, confusion_matrix
 
     chosen = probabilities.argmax(1)
     if threshold is not None:
-        if len(classes) != 2 or not 0 <= threshold <= 1:
-            raise SettingError(
-                "threshold",
-                "must be a probability in [0, 1] for a network with two classes, got "
-                f"{threshold} for {len(classes)}",
-            )
         chosen = (probabilities[:, 1] >= threshold).astype(np.int64)
     logits, targets = torch.from_numpy(np.log(probabilities.clip(1e-300))), torch.from_numpy(y)
     majority = int(targets.bincount().argmax())
     scores = score_classes(logits, targets, majority=majority)
     labels = range(len(classes))
-    per_class = precision_recall_fscore_support(y, chosen, labels=labels, zero_division=0.0)
-    precision, recall, f1, samples = (values.tolist() for values in per_class)
+    report = classification_report(
+        y, chosen, labels=labels, target_names=classes, digits=3, zero_division=0.0
+    )
+    confusion = confusion_matrix(y, chosen, labels=labels)
+    samples = confusion.sum(1)
+    recall = confusion.diagonal()[samples > 0] / samples[samples > 0]
     metrics = {
         "error": float((chosen != y).mean()),
         f"error of always predicting {classes[majority]!r}": scores.baseline,
-        "balanced accuracy": float(per_class[1][per_class[3] > 0].mean()),
+        "balanced accuracy": float(recall.mean()),
         "log-loss": scores.nll,
         "calibration error": scores.ece,
     }
     if scores.auc is not None:
         metrics["AUC"] = scores.auc
-    rows = tuple(zip(classes, samples, precision, recall, f1, strict=True))
-    return Evaluation(metrics, tuple(classes), confusion_matrix(y, chosen, labels=labels), rows)
+    return Evaluation(metrics, tuple(classes), confusion, report.rstrip())
 
 
 def evaluate_numbers(

@@ -16,13 +16,14 @@ from dataclasses import replace
 from typing import cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.func import stack_module_state
 
 from kmixup.coefficient import PerBatch
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.tasks import objective_of
-from kmixup.lab.models.mlp import Affine, affine
+from kmixup.lab.models import OWN
+from kmixup.lab.models.mlp import affine
 from kmixup.lab.train import record, setup
 from kmixup.lab.train.config import Trial, variant_words
 from kmixup.lab.train.loop import TEST_BATCH, Trained
@@ -61,7 +62,7 @@ def train_fleet(
             )
         if not fits_fleet(trial):
             raise ValueError(
-                f"a fleet cannot train with the method or the protocol of {trial}: use train"
+                f"a fleet cannot train with the network, method or protocol of {trial}: use train"
             )
     if data is None:  # they depend only on the seed
         by_seed = {trial.seed: trial for trial in trials}
@@ -85,7 +86,6 @@ def _train(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Trained | s
     mixing = setup.strengths(trials, data)
     streams = [Streams(trial.seed) for trial in trials]
     nets = [setup.network(*start) for start in zip(trials, data, streams, strict=True)]
-    _check_mlp(nets[0])
     weights, _ = stack_module_state(nets)  # by name, weight and bias of each layer in turn
     stacked = list(weights.values())
     layers = list(zip(stacked[::2], stacked[1::2], strict=True))
@@ -235,20 +235,14 @@ def _logits(layers: Layers, x: Tensor) -> Tensor:
     return torch.cat([_forward(layers, part) for part in torch.split(x, TEST_BATCH, dim=1)], dim=1)
 
 
-def _check_mlp(net: nn.Module) -> None:
-    kinds = (Affine, nn.ReLU, nn.Flatten)
-    if not isinstance(net, nn.Sequential) or not all(isinstance(part, kinds) for part in net):
-        raise ValueError(
-            f"a fleet is of MLPs, one of the models mlp-…, got {type(net).__name__}: use train"
-        )
-
-
 def fits_fleet(trial: Trial) -> bool:
-    """Whether a trial can be in a fleet, provided its network is an MLP."""
+    """Whether a trial can be trained in a fleet."""
     method, protocol = trial.method, trial.protocol
     special = trial.shifts, protocol.layout, protocol.drop_last, protocol.clean_pass
     return (
-        method.entry.plain
+        trial.model.startswith("mlp-")
+        and OWN not in trial.model
+        and method.entry.plain
         and method.pairing != "reshuffle"
         and protocol.precision == "fp32"
         and not variant_words(method)

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -23,15 +25,15 @@ from kmixup.lab.checks import SettingError, check_choice
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.shifts import SHIFTS, score_test_under
 from kmixup.lab.files import check_folder
-from kmixup.lab.train import checkpoint, precision, record, setup
+from kmixup.lab.train import checkpoint, record, setup
 from kmixup.lab.train.config import Device, Trial
 from kmixup.lab.train.model import SETTINGS, WEIGHTS, Model
-from kmixup.lab.train.progress import Progress
 from kmixup.lab.train.step import Step, gather
 from kmixup.lab.train.streams import BatchRows, Streams, batch_lengths, drawing_from, epoch
 
 DEVICES = get_args(Device)
 TEST_BATCH = 512
+SHOWN = "loss {task.fields[loss]:.4f}  {task.fields[error]}  rate {task.fields[rate]:g}"
 Saved = nn.Module | Optimizer | Step  # has a state_dict
 
 
@@ -71,7 +73,7 @@ def train(
     ['answers', 'auc', 'balanced_accuracy', 'baseline', 'ece', 'error', 'nll']
     """
     folder = None if out is None else Path(out).expanduser()
-    _check_options(trial, folder, device, resume=resume, overwrite=overwrite)
+    _check_options(folder, device, resume=resume, overwrite=overwrite)
     data = setup.load_data(trial) if data is None else data
     setup.check_data(trial, data)
     streams = Streams(trial.seed)
@@ -103,10 +105,13 @@ def _fit(
     """Train to the last epoch, from the checkpoint in `out` if there is one."""
     protocol, data = trial.protocol, step.data
     optimiser = setup.optimiser_of([*step.net.parameters(), *step.learned], protocol)
-    parts = {"model": step.net, "mixer": step.mixer, "optimiser": optimiser, "step": step}
+    parts: dict[str, Saved] = {"model": step.net, "mixer": step.mixer}
+    parts |= {"optimiser": optimiser, "step": step}
     path = None if out is None else out / checkpoint.NAME
     history = _restored(path, config, parts) if path is not None and path.is_file() else []
-    with Progress(data.name, protocol.epochs, step.objective.measure, shown=shown) as progress:
+    measure = step.objective.measure
+    with _bar(shown=shown) as bar:
+        task = bar.add_task(data.name, total=protocol.epochs, loss=math.nan, rate=0.0, error="")
         for number in range(len(history), protocol.epochs):
             start = time.perf_counter()
             if step.table is not None:
@@ -116,7 +121,7 @@ def _fit(
                 protocol.rate_at(number * len(steps) + i, len(steps)) for i in range(len(steps))
             ]
             with drawing_from(step.streams.network):
-                loss, accuracy = _epoch(step, optimiser, rates, steps, progress, number)
+                loss, accuracy = _epoch(step, optimiser, rates, steps, number, bar)
             error = None
             if protocol.tests(number):
                 logits = _logits(step.model, data, data.x_test)
@@ -126,7 +131,7 @@ def _fit(
             seconds = time.perf_counter() - start
             history.append(record.entry(number + 1, rates[-1], loss, accuracy, error, seconds))
             if error is not None:
-                progress.step(number + 1, rates[-1], loss, error)
+                bar.update(task, error=f"{measure.name} {measure.text(error)}")
             if error is not None and path is not None:
                 states = {name: part.state_dict() for name, part in parts.items()}
                 checkpoint.save(path, {"config": config, "history": history, **states})
@@ -138,8 +143,8 @@ def _epoch(
     optimiser: Optimizer,
     rates: list[float],
     steps: list[BatchRows],
-    progress: Progress,
     number: int,
+    bar: Progress,
 ) -> tuple[float, float]:
     """Train for one epoch; return the mean loss and accuracy over its mixed samples."""
     step.model.train()
@@ -164,8 +169,23 @@ def _epoch(
         count += len(rows.first)
         part_met, part = objective.fit(outputs, y.detach())
         met, whole = met + part_met, whole + part
-        progress.step(number + (i + 1) / len(steps), rate, value)
+        done = number + (i + 1) / len(steps)
+        bar.update(bar.task_ids[0], completed=done, loss=value, rate=rate)
     return total / count, float(met / whole)
+
+
+def _bar(*, shown: bool | None) -> Progress:
+    """Return a progress bar; by default it is shown if standard error is a terminal."""
+    console = Console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        MofNCompleteColumn(),
+        TextColumn(SHOWN, markup=False),
+        BarColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not (console.is_terminal if shown is None else shown),
+    )
 
 
 def _logits(model: nn.Module, data: Dataset, x: Tensor) -> Tensor:
@@ -235,16 +255,13 @@ def _clear(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def _check_options(
-    trial: Trial, out: Path | None, device: str, *, resume: bool, overwrite: bool
-) -> None:
+def _check_options(out: Path | None, device: str, *, resume: bool, overwrite: bool) -> None:
     check_choice("device", device, DEVICES)
     accelerators = {"cuda": torch.cuda, "mps": torch.backends.mps}
     if device in accelerators and not accelerators[device].is_available():
         raise SettingError(
             "device", f"must be one that this machine has, got {device!r}: use auto or cpu"
         )
-    precision.check(trial.protocol.precision, device)
     if out is not None:
         check_folder(out)
     elif resume or overwrite:

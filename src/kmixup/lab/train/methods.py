@@ -63,7 +63,7 @@ class MethodEntry:
     needs_numbers: str | None = None  # what it needs targets for that are numbers
     # makes the interpolation that encodes clean samples of a shape for the network
     encoding: Callable[[tuple[int, ...]], Stack] | None = None
-    variants: tuple[str, ...] = ()  # those of `VARIANTS` that it has
+    has_variants: bool = False  # has the settings of `VARIANTS`
     at_one: str | None = None  # its name at k = 1, where that is another
     alpha: float = 1.0  # its default
     baseline: str | None = None  # the method that it is compared with; itself at k = 1 by default
@@ -152,7 +152,7 @@ METHODS: Mapping[str, MethodEntry] = MappingProxyType(
             _kmixup,
             has_xi=True,
             plain=True,
-            variants=VARIANTS,
+            has_variants=True,
             at_one="mixup",
             alpha=DEFAULT_ALPHA,
             baseline="mixup",

@@ -122,8 +122,7 @@ class Step:
         self.data, self.streams, self.alpha = data, streams, alpha
         self.augment = streams.augment if trial.protocol.augment else None
         self.layout = trial.protocol.layout
-        clean_pass, matched = trial.protocol.clean_pass, trial.method.k > 1
-        self.clean_pass = clean_pass == "always" or (clean_pass == "matched" and matched)
+        self.clean_pass = trial.protocol.clean_pass is not None and trial.method.k > 1
         self.objective = objective_of(data, trial.class_weights)
         classes = self.objective.num_classes
         with drawing_from(streams.initialise):
