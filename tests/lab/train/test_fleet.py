@@ -19,8 +19,6 @@ METHODS = [
     Method("kmixup", k=16, alpha=4.0),
     Method("kmixup", k=5, alpha=1.0),
     Method("kmixup", k=8, alpha=0.1, alpha_rule="xi"),
-    Method("kmixup", k=7, pairing="batch"),
-    Method("mixup", pairing="batch"),
     Method("nearest", k=16),
     Method("kmixup", k=4, alpha=0.0),
 ]
@@ -144,7 +142,7 @@ SINGLE = trials()[0]
         ),
         *(
             ([replace(SINGLE, method=method)], "a fleet cannot train .*: use train")
-            for method in (Method("mixup", pairing="reshuffle"), Method("local", 4))
+            for method in (Method("mixup", pairing="batch"), Method("local", 4))
         ),
         ([replace(SINGLE, limit=12, method=Method(k=16))], "k must be lower: 16 needs 16 training"),
     ],

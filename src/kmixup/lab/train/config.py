@@ -363,15 +363,6 @@ def variant_words(chosen: object) -> list[str]:
     ]
 
 
-def _height_and_width(kind: type, tokens: Any) -> tuple[int, int]:
-    """Read `--resize 64x48`, or `--resize 64` for a square."""
-    text = tokens[0].value
-    sides = text.lower().replace("×", "x").split("x")
-    if len(sides) > 2 or not all(side.isdecimal() and int(side) > 0 for side in sides):
-        raise SettingError("resize", f"must be a height and a width, e.g. 64x48, got {text!r}")
-    return int(sides[0]), int(sides[-1])
-
-
 @_options("Data options", 3)
 @dataclass(frozen=True, kw_only=True)
 class DataOptions:
@@ -383,7 +374,7 @@ class DataOptions:
         target: Column of a table to learn. By default target, label, class, y or the last.
         drop: Column of a table to leave out. May be repeated.
         task: Classification or regression. By default as the target's values tell.
-        resize: Stretch the images of a folder, e.g. to 64x48.
+        resize: Stretch the images of a folder, e.g. to 64 48.
         test: Test part of a table or an .npz, in a file of its own.
         test_size: Share of your own samples to test on. By default a third.
     """
@@ -393,10 +384,7 @@ class DataOptions:
     target: str | None = None
     drop: tuple[str, ...] | None = None
     task: Task | None = None
-    resize: Annotated[
-        tuple[int, int] | None,
-        Parameter(converter=_height_and_width, n_tokens=1, metavar="HEIGHTxWIDTH"),
-    ] = None
+    resize: Annotated[tuple[int, int] | None, Parameter(metavar="HEIGHT WIDTH")] = None
     test: str | None = None
     test_size: float | None = None
 

@@ -170,19 +170,18 @@ class _Members:
         self.x_test = torch.stack([each.normalise(each.x_test).flatten(1) for each in data])
         self.y_test = torch.stack([each.y_test for each in data])
         self.n = self.x.shape[1]
-        self.groups: list[tuple[Tensor, Mixer, int]] = []  # members, their mixer and its k
+        self.groups: list[tuple[Tensor, Mixer]] = []
         mixers = [
             cast(Mixer, mixer_of(trial.method, alpha, self.objectives[0].num_classes))
             for trial, alpha in zip(trials, alphas, strict=True)
         ]
         alike: dict[object, list[int]] = defaultdict(list)
-        for i, (trial, mixer) in enumerate(zip(trials, mixers, strict=True)):
-            mixes = mixer.coefficient.mixes
-            alike[(mixer.pairing, trial.method.pairing) if mixes else None].append(i)
+        for i, mixer in enumerate(mixers):
+            alike[mixer.pairing if mixer.coefficient.mixes else None].append(i)
         for numbers in alike.values():
             mixer = copy(mixers[numbers[0]])
             mixer.coefficient = PerBatch(tuple(mixers[i].coefficient for i in numbers))
-            self.groups.append((torch.tensor(numbers), mixer, mixer.k))
+            self.groups.append((torch.tensor(numbers), mixer))
 
     def mix(self, steps: Sequence[BatchRows]) -> tuple[Tensor, Tensor]:
         """Return a mixed batch of every member: `(m, b, d)` and targets `(m, b, outputs)`."""
@@ -192,25 +191,18 @@ class _Members:
             m, b = len(self.objectives), len(steps[0].first)
             x = self.x.new_empty(m, b, self.x.shape[2])
             y = self.x.new_empty(m, b, self.objectives[0].num_classes or 1)
-            for members, mixer, k in self.groups:
-                x[members], y[members] = self._mix_group(members, mixer, k, steps)
+            for members, mixer in self.groups:
+                x[members], y[members] = self._mix_group(members, mixer, steps)
         return x, y if self.class_weights is None else y * self.class_weights
 
     def _mix_group(
-        self, members: Tensor, mixer: Mixer, k: int, steps: Sequence[BatchRows]
+        self, members: Tensor, mixer: Mixer, steps: Sequence[BatchRows]
     ) -> tuple[Tensor, Tensor]:
         mine = [steps[i] for i in members.tolist()]
         first = torch.stack([step.first for step in mine])
         g, b = first.shape
-        other = None
-        if mixer.coefficient.mixes:
-            second = [step.second for step in mine if step.second is not None]
-            if second:
-                other = self._rows(members, torch.stack(second))
-            else:
-                # a batch in random order meets itself, one block on, so the blocks are disjoint
-                mixer.k = max(1, min(k, b // 2))
-                other = self._rows(members, first.roll(-mixer.k, 1))
+        second = [step.second for step in mine if step.second is not None]  # none if nothing mixes
+        other = self._rows(members, torch.stack(second)) if second else None
         source = StreamSource(torch.stack([step.u for step in mine]))
         draw = mixer.sample(b, within=False, batches=g, source=source)
         mixed = mixer.mix(*self._rows(members, first), draw, other=other)
@@ -243,7 +235,7 @@ def fits_fleet(trial: Trial) -> bool:
         trial.model.startswith("mlp-")
         and OWN not in trial.model
         and method.entry.plain
-        and method.pairing != "reshuffle"
+        and method.pairing == "loaders"
         and protocol.precision == "fp32"
         and not variant_words(method)
         and not any(special)

@@ -264,9 +264,6 @@ def _check_options(out: Path | None, device: str, *, resume: bool, overwrite: bo
         )
     if out is not None:
         check_folder(out)
-    elif resume or overwrite:
-        name = "resume" if resume else "overwrite"
-        raise SettingError(name, "needs a folder: set out (--out)")
     if resume and overwrite:
         raise SettingError(
             "overwrite", "starts afresh, and resume (--resume) continues: set one of them"

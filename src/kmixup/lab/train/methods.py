@@ -21,11 +21,12 @@ from kmixup.coefficient import Beta
 from kmixup.interpolation import Linear
 from kmixup.lab.checks import SettingError
 from kmixup.lab.imports import import_callable, is_import_path
-from kmixup.matching import Metric, Nearest
+from kmixup.matching import Nearest
 from kmixup.mixer import Mixer, Mixing
 from kmixup.wrappers.memory import Memory
 
 if TYPE_CHECKING:
+    from kmixup.lab.train.config import Method
     from kmixup.methods.stackmix import Stack
 
 
@@ -33,14 +34,15 @@ if TYPE_CHECKING:
 class Ingredients:
     """What a mixer is made from."""
 
-    k: int
-    alpha: float
+    method: Method
+    alpha: float  # to train with
     classes: int | None  # their number; None where targets are numbers
     shape: tuple[int, ...] = ()  # of one input
     net: nn.Module | None = None  # the network that is trained; None in a fleet
-    memory: int | None = None  # number of samples of earlier batches to keep
-    labels: float = 0.0  # the cost of a pair of different classes
-    metric: Metric = "sqeuclidean"
+
+    @property
+    def k(self) -> int:
+        return self.method.k
 
 
 Build = Callable[[Ingredients], Mixing]
@@ -102,8 +104,9 @@ def _of(name: str) -> Build:
 
 
 def _kmixup(at: Ingredients) -> Mixing:
-    mixer = kmixup.KMixup(at.k, at.alpha, at.classes, metric=at.metric, labels=at.labels)
-    return mixer if at.memory is None else Memory(mixer, at.memory)
+    labels, metric = at.method.labels or 0.0, at.method.metric or "sqeuclidean"
+    mixer = kmixup.KMixup(at.k, at.alpha, at.classes, metric=metric, labels=labels)
+    return mixer if at.method.memory is None else Memory(mixer, at.method.memory)
 
 
 def _stack(shape: tuple[int, ...]) -> Stack:

@@ -64,10 +64,7 @@ def mixer_of(
     net: nn.Module | None = None,
 ) -> Mixing:
     """Build the library's mixer for a method, with the alpha to train with."""
-    labels, metric = method.labels or 0.0, method.metric or "sqeuclidean"
-    return method.entry.build(
-        Ingredients(method.k, alpha, classes, shape, net, method.memory, labels, metric)
-    )
+    return method.entry.build(Ingredients(method, alpha, classes, shape, net))
 
 
 class StreamSource(Source):
