@@ -1,6 +1,5 @@
 """Settings of a protocol beyond the paper's: what each changes, and what it leaves alone."""
 
-import math
 from dataclasses import replace
 
 import pytest
@@ -151,19 +150,6 @@ def test_at_k_one_a_reshuffled_batch_is_mixed_with_its_own_samples(photos):
     forward = Step(torch.nn.Flatten(), trial, photos, Streams(0), 1.0)
     mixed, (x, _) = forward.mix(step), forward.gather(step.first)
     torch.testing.assert_close(mixed.x, mixed.lam * x + (1 - mixed.lam) * x[step.again])
-
-
-# alpha by the root of the costs
-
-
-def test_the_root_rule_raises_the_mean_square_step_by_the_ratio_of_distances(photos):
-    trials = [photo_trial(Method("kmixup", 8, 0.5, rule)) for rule in ("same", "root")]
-    same_alpha, root = strengths(trials, [photos] * 2)
-    matched = same_alpha.xi**2 / Beta(0.5).mean_square_step
-    # two independent draws of a sample: twice the variance of the 72
-    random = 2 * float(photos.normalise(photos.x_train).flatten(1).var(0, correction=0).sum())
-    grown = Beta(root.alpha).mean_square_step / Beta(0.5).mean_square_step
-    assert grown == pytest.approx(math.sqrt(random / matched), rel=1e-4)
 
 
 def test_augmented_data_are_calibrated_on_augmented_inputs(photos):

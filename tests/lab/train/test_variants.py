@@ -92,7 +92,7 @@ def test_what_cannot_be_is_refused(settings, message):
 def test_variants_are_not_of_fleets_and_a_memory_asks_for_no_large_batch():
     for settings in VARIANTS:
         assert not fits_fleet(trial(**settings))
-    with pytest.raises(ValueError, match="batch_size must be at least k = 16"):
+    with pytest.raises(ValueError, match="batch_size must be at least 16 for k = 16"):
         trial(k=16)
 
 

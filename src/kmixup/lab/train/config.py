@@ -26,7 +26,7 @@ from kmixup.lab.models import MANIFOLD_LAYERS
 from kmixup.lab.train.match_on import MatchOn
 from kmixup.lab.train.methods import METHODS, VARIANTS, MethodEntry, method_entry
 
-AlphaRule = Literal["same", "xi", "root"]
+AlphaRule = Literal["same", "xi"]
 PairedWith = Literal["loaders", "batch", "reshuffle"]
 MatchMetric = Literal["euclidean"]
 Precision = Literal["fp32", "bf16"]
@@ -212,9 +212,7 @@ class Method:
         alpha: lam ~ Beta(alpha, alpha). 0 mixes nothing. By default 0.2 for mixup and kmixup, 1 for
             other methods.
         alpha_rule: "same" uses alpha as it is, "xi" the alpha that is as strong at k as alpha is
-            at k = 1, "root" the alpha that the paper's public script computes, whose
-            E[min(lam, 1 - lam)²] is larger by the root of the ratio of the mean squared distances
-            of partners at 1 and at k.
+            at k = 1.
         pairing: Source of partners: a second, independently shuffled loader ("loaders", as in the
             paper), the same "batch" without self-pairs, or a "reshuffle" of the same batch, as in
             the paper's public script.
@@ -258,12 +256,8 @@ class Method:
             _set(self, name=entry.at_one)
         _set(self, **self.entry.fixed)
         self._check_variant()
-        if not self.has_xi and self.alpha_rule != "same":
-            raise SettingError(
-                "alpha_rule",
-                f'must be "same" for the method {self.name}, got "{self.alpha_rule}": '
-                "calibration is of optimal pairs, mixed linearly as inputs",
-            )
+        calibrated = self.alpha_rule == "same" or self.has_xi
+        _require(calibrated, "alpha_rule", self.alpha_rule, f'be "same" for {self.name}')
         layers = (self.layers or MANIFOLD_LAYERS) if self.entry.hidden else None
         _set(self, alpha=float(self.alpha), layers=layers)
 
@@ -309,7 +303,6 @@ class Method:
             f"k={self.k}": self.entry.has_k,
             f"alpha={self.alpha:g}": self.entry.has_alpha,
             "at equal xi": self.alpha_rule == "xi",
-            "by the root of the costs": self.alpha_rule == "root",
             "reshuffled": self.pairing == "reshuffle",
             "in the batch": self.pairing == "batch" and not self.entry.hidden,
             f"in {self.layers}": self.layers not in (None, MANIFOLD_LAYERS),
@@ -492,14 +485,9 @@ class Trial(TrialData):
             inside = 0 < self.validation < 1
             rule = "be a share between 0 and 1, e.g. 0.2"
             _require(inside, "validation", self.validation, rule)
-        if self.method.smallest > self.protocol.batch_size:
-            twice = "twice k" if self.method.pairing == "batch" else "k"
-            raise SettingError(
-                "batch_size",
-                f"must be at least {twice} = {self.method.smallest} with pairing "
-                f'"{self.method.pairing}", got {self.protocol.batch_size}: '
-                "lower k or raise the batch size",
-            )
+        least, batch_size = self.method.smallest, self.protocol.batch_size
+        rule = f'be at least {least} for k = {self.method.k} with pairing "{self.method.pairing}"'
+        _require(batch_size >= least, "batch_size", batch_size, rule)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, fit for JSON."""

@@ -122,30 +122,20 @@ class Model:
         chosen = np.array(self.classes)[probabilities.argmax(1)]
         return Predictions(new.names, chosen, probabilities, new.notes)
 
-    def evaluate(
-        self, samples: str | Path, *, target: str | None = None, threshold: float | None = None
-    ) -> Evaluation:
+    def evaluate(self, samples: str | Path, *, target: str | None = None) -> Evaluation:
         """Return error, confusion matrix and scores of each class on labelled samples.
 
         Args:
             samples: the path of a table, of an `.npz` with arrays x and y, or of a folder of
                 images with a sub-folder for each class.
             target: the column of a table; by default the one that the network was trained for.
-            threshold: for two classes, the probability from which the second one is predicted.
         """
-        if threshold is not None and (len(self.classes) != 2 or not 0 <= threshold <= 1):
-            raise SettingError(
-                "threshold",
-                "must be a probability in [0, 1] for a network with two classes, got "
-                f"{threshold} for {len(self.classes)}",
-            )
         path = Path(samples).expanduser()
         target = target_in(path, target or self.record.get("trial", {}).get("target"))
         predictions = self.predictions(path, target=target)
         rows, y = read_targets(path, predictions.names, self.classes, target)
         if predictions.probabilities is not None:
-            shares = predictions.probabilities[rows]
-            scored = evaluate_classes(shares, y, self.classes, threshold=threshold)
+            scored = evaluate_classes(predictions.probabilities[rows], y, self.classes)
         else:
             values = predictions.values[rows]
             scored = evaluate_numbers(values, y, mean=self.target_mean, std=self.target_std)

@@ -17,7 +17,6 @@ from torch import Tensor
 
 import kmixup
 from kmixup.lab.data import Dataset
-from kmixup.lab.evaluate.scores import PERCENT, RMSE
 from kmixup.lab.evaluate.tasks import Objective
 from kmixup.lab.files import replace_content
 from kmixup.lab.train.config import Trial
@@ -116,13 +115,10 @@ def _training_fit(outputs: Tensor, data: Dataset, objective: Objective) -> dict[
 
 def training_note(record: Mapping[str, Any]) -> str | None:
     """Return a warning if the network of a record has not fitted its training data."""
-    training = record[TRAINING]
-    if training["fitted"]:
+    if record[TRAINING]["fitted"]:
         return None
-    measure = RMSE if "r2" in record["result"] else PERCENT
     return (
-        f"the network has not fitted the training data: its training {measure.name} is "
-        f"{measure.text(training['error'])}, a linear model's {measure.text(training['linear'])}: "
+        "the network has not fitted the training data, a linear model's training error is lower: "
         "use smaller batches, more epochs or a higher learning rate"
     )
 
