@@ -127,7 +127,6 @@ SINGLE = trials()[0]
 @pytest.mark.parametrize(
     ("fleet", "message"),
     [
-        ([], "trials must have at least one member, got none"),
         (
             [SINGLE, replace(SINGLE, data="cancer")],
             "may differ only in seed and method, got Trial",

@@ -234,11 +234,6 @@ def test_the_loss_of_a_step_reaches_what_the_mixer_learns(photos, name):
     assert sum(grad.abs().sum() for grad in grads) > 0
 
 
-def test_a_mixer_that_learns_needs_the_network():
-    with pytest.raises(ValueError, match="learns with a network, got net=None: pass the network"):
-        mixer_of(Method("adamixup", 4), 1.0, 3, (2,))
-
-
 @pytest.mark.parametrize("name", ["local", "manifold", "adamixup"])
 def test_small_networks_run_alone_with_methods_that_fleets_do_not_know(name):
     trials = [Trial("iris", "mlp-iris", Method(name, 4), seed=seed) for seed in range(3)]

@@ -44,24 +44,20 @@ def score_under(
     Args:
         shift: one of `SHIFTS`.
         net: gives logits `(n, classes)`.
-        x: pixels `(n, ...)` in [0, 1].
+        x: pixels `(n, ...)` in [0, 1], on the network's device.
         y: their classes, integers `(n,)`.
         eps: size of the shift in 255ths.
         normalise: what turns pixels into the network's inputs.
         generator: of the noise.
     """
     if not 0 <= eps < math.inf:
-        raise ValueError(
-            "eps must be a finite number, 0 or more, in units of 1/255 of the pixel range, "
-            f"got {eps}"
-        )
+        raise ValueError(f"eps must be a finite number of 255ths, 0 or more, got {eps}")
     perturb = SHIFTS[shift].perturb(net, normalise, eps / 255, generator)
-    device = next((p.device for p in net.parameters()), x.device)
     logits = []
     with evaluating(net), torch.no_grad():
         for pixels, labels in zip(x.split(BATCH), y.split(BATCH), strict=True):
-            logits.append(net(normalise(perturb(pixels.to(device), labels.to(device)))))
-    return score_logits(torch.cat(logits), y.to(device))
+            logits.append(net(normalise(perturb(pixels, labels))))
+    return score_logits(torch.cat(logits), y)
 
 
 def score_test_under(

@@ -30,11 +30,8 @@ class UnusableError(ValueError):
 
 
 @contextmanager
-def locked(folder: Path | None) -> Iterator[None]:
-    """Within this context no other run can use the folder; None needs no lock."""
-    if folder is None:
-        yield
-        return
+def locked(folder: Path) -> Iterator[None]:
+    """Within this context no other run can use the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
         lock = filelock.FileLock(folder / LOCK).acquire(timeout=0)

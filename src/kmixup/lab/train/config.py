@@ -481,10 +481,8 @@ class Trial(TrialData):
             check_whole("split", self.split, least=0)
         shifts = shifts_from(dict(self.shifts))
         _set(self, shifts=shifts, clean_statistics=self.clean_statistics or None)
-        if self.validation is not None:
-            inside = 0 < self.validation < 1
-            rule = "be a share between 0 and 1, e.g. 0.2"
-            _require(inside, "validation", self.validation, rule)
+        inside = self.validation is None or 0 < self.validation < 1
+        _require(inside, "validation", self.validation, "be a share between 0 and 1, e.g. 0.2")
         least, batch_size = self.method.smallest, self.protocol.batch_size
         rule = f'be at least {least} for k = {self.method.k} with pairing "{self.method.pairing}"'
         _require(batch_size >= least, "batch_size", batch_size, rule)

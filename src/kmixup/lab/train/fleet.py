@@ -52,8 +52,6 @@ def train_fleet(
     >>> len(train_fleet([trial, replace(trial, seed=1), replace(trial, method=Method("erm"))]))
     3
     """
-    if not trials:
-        raise ValueError("trials must have at least one member, got none")
     for trial in trials:
         if replace(trial, seed=trials[0].seed, method=trials[0].method) != trials[0]:
             raise ValueError(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -79,7 +80,7 @@ def train(
     streams = Streams(trial.seed)
     net = setup.network(trial, data, streams)
     config = trial.to_dict() | {checkpoint.DIGEST: data.digest}
-    with checkpoint.locked(folder):
+    with nullcontext() if folder is None else checkpoint.locked(folder):
         if folder is not None and overwrite:
             _clear(folder)
         elif folder is not None:

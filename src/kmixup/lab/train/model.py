@@ -185,6 +185,8 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
     ...     load(folder).predict(x[:3]).shape
     (3,)
     """
+    from safetensors.torch import load as read
+
     folder = Path(run).expanduser()
     if not (folder / SETTINGS).is_file() or not (folder / WEIGHTS).is_file():
         raise ValueError(
@@ -217,29 +219,20 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
             f"must be set to load {folder}, whose network is the code {name!r}: set it if you "
             "trust the folder",
         )
-    weights = _read_weights(folder / WEIGHTS, plain["weights"])
+    contents = (folder / WEIGHTS).read_bytes()
+    if hashlib.sha256(contents).hexdigest() != plain["weights"]:
+        raise ValueError(
+            f"{folder / WEIGHTS} must hold the weights that were written with {SETTINGS}, holds "
+            "others, or is damaged: train again, or copy both files"
+        )
     try:
-        net = _network(name, inputs.shape, len(classes) or 1, entry, weights)
+        net = _network(name, inputs.shape, len(classes) or 1, entry, read(contents))
     except (RuntimeError, ValueError) as error:
         raise ValueError(
             f"{folder / WEIGHTS} must fit the network {name!r} for inputs of the shape "
             f"{inputs.shape}: {error}"
         ) from error
     return Model(net, name, inputs, classes, mean, std, written, method)
-
-
-def _read_weights(path: Path, digest: str) -> dict[str, Tensor]:
-    """Read weights; raise unless they are those that were written."""
-    from safetensors.torch import load as read
-
-    contents = path.read_bytes()
-    if hashlib.sha256(contents).hexdigest() != digest:
-        raise ValueError(
-            f"{path} must hold the weights that were written with {SETTINGS}, holds "
-            "others, or is damaged: train again, or copy both files"
-        )
-    weights: dict[str, Tensor] = read(contents)
-    return weights
 
 
 def _network(

@@ -1,7 +1,6 @@
 """Random streams of a trial: one generator per purpose, all derived from its seed.
 
-Trials with the same seed share their initial weights and the order of their samples, whatever they
-mix.
+Trials with the same seed share initial weights and sample order, whatever they mix.
 """
 
 from __future__ import annotations
