@@ -40,7 +40,7 @@ clean:
 
 .venv/ready: pyproject.toml constraints.txt src/kmixup/__init__.py  # which has the version
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[lab,ray,tensorboard,bench,dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[lab,ray,bench,dev]'
 	touch $@
 
 .venv/integrations: .venv/ready

@@ -38,11 +38,10 @@ MODULES = {"evaluate": "predict", "repair": "sweep"}  # others are in modules of
 # optional dependencies: modules of each extra
 EXTRAS = {
     "lab": (
-        "cyclopts", "filelock", "jinja2", "lightning_fabric", "matplotlib", "optuna", "pandas",
-        "PIL", "pooch", "requests", "rich", "safetensors", "sklearn", "tqdm",
+        "cyclopts", "filelock", "jinja2", "matplotlib", "optuna", "pandas", "PIL",
+        "pooch", "requests", "rich", "safetensors", "sklearn", "tqdm",
     ),
     "ray": ("ray",),
-    "tensorboard": ("tensorboard",),
     "sklearn": ("skorch",),
     "bench": ("ot", "threadpoolctl"),
 }  # fmt: skip

@@ -234,8 +234,8 @@ WITHOUT_THE_EXTRA = """
 import sys
 
 class Absent:
-    names = {"jinja2", "lightning_fabric", "matplotlib", "optuna", "PIL", "pooch", "requests",
-             "rich", "safetensors", "sklearn", "tqdm", "cyclopts"}
+    names = {"jinja2", "matplotlib", "optuna", "PIL", "pooch", "requests", "rich",
+             "safetensors", "sklearn", "tqdm", "cyclopts"}
 
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in self.names:

@@ -44,7 +44,7 @@ def test_a_table_is_inspected_searched_trained_and_predicted(
     code, out, err = kmixup("train", "--data", "own.csv", *words, "--k", 4, *QUICK, "--out", "run")
     assert code == 0, err
     assert re.search("test error .*%" if classes else r"test RMSE [\d.]+ on \d+ samples, R² ", out)
-    assert "always predicting" in out
+    assert "Always predicting" in out
     result = json.loads((here / "run/record.json").read_text())["result"]
     assert {"error", "baseline", "balanced_accuracy" if classes else "r2"} <= result.keys()
     code, out, err = kmixup("predict", "run", "own.csv", "--out", "answers.csv")

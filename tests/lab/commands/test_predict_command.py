@@ -78,10 +78,5 @@ def test_labelled_samples_are_evaluated(kmixup, here, run):
     assert [line.split() for line in out.splitlines()[-2:]] == [
         [name, *map(str, row)] for name, row in zip(["leaves", "stays"], matrix, strict=True)
     ]
-    code, out, err = kmixup("evaluate", "run", "new.csv", "--threshold", 0)
-    assert "'stays' is predicted from the probability 0 on\n" in err
-    assert out.splitlines()[-1].split() == ["stays", "0", str(int((truth == "stays").sum()))]
-    code, _, err = kmixup("evaluate", "run", "new.csv", "--threshold", 3)
-    assert (code, "threshold must be a probability in [0, 1]" in err) == (2, True)
     code, _, err = kmixup("evaluate", "run", "new.csv", "--target", "city")
     assert (code, "must hold one of the classes leaves, stays" in err) == (2, True)

@@ -69,7 +69,7 @@ def test_a_dry_run_trains_nothing(kmixup, here):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("toy --k 500", "batch_size must be at least k = 500"),
+        ("toy --k 500", "batch_size must be at least 500 for k = 500"),
         ("cifar10 --quick", "cifar10 lacks .*: run `kmixup data fetch cifar10`"),
     ],
 )

@@ -221,7 +221,7 @@ def test_a_network_that_diverges_or_raises_stops_no_other(kmixup, grid, here):
             "datas in grid.toml is not a setting: those of a sweep are",
         ),
         ('data = "iris"\n[protocol]\nlr = 1', "grid.toml", "protocol.lr is not a setting"),
-        ('data = "iris"\nk = 200', "grid.toml", "batch_size must be at least k = 200"),
+        ('data = "iris"\nk = 200', "grid.toml", "batch_size must be at least 200 for k = 200"),
         ("data = 5", "grid.toml", "data must be a string or a list of strings, got 5"),
         ('data = "iris"\nmodel = 5', "grid.toml", "model must be a string or a list of strings"),
         (GRID, "grid.toml --address auto", "--address is not an option of the local engine"),

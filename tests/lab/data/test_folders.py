@@ -194,7 +194,7 @@ def test_several_sizes_are_named_with_the_remedy(tmp_path):
     with pytest.raises(
         ValueError,
         match=r"2\.png must be 8×6 as the others, is 5×7; there are images of 8×6 \(2\), "
-        r"5×7 \(1\), .* and 2 other sizes: stretch .* --resize 6x8, resize=\(6, 8\)",
+        r"5×7 \(1\), .* and 2 other sizes: stretch .* --resize 6 8, resize=\(6, 8\)",
     ):
         read_images([*paths, tmp_path / "9.png"])
 

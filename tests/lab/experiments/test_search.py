@@ -415,7 +415,7 @@ def test_the_lab_itself_is_light():
         "import sys, kmixup; before = set(sys.modules); import kmixup.lab; "
         "new = {m.split('.')[0] for m in set(sys.modules) - before}; "
         "print(new & {'scipy', 'lap', 'sklearn', 'matplotlib', 'rich', 'typer', 'jinja2', "
-        "'lightning_fabric', 'optuna'})"
+        "'optuna'})"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "set()\n"

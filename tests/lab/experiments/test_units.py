@@ -190,7 +190,7 @@ def test_a_trial_with_a_damaged_checkpoint_starts_anew(single, tmp_path):
 def test_a_trial_whose_network_has_changed_starts_anew(single, tmp_path):
     path = tmp_path / single.id / checkpoint.NAME
     train(single, device="cpu", out=path.parent)
-    state = torch.load(path, weights_only=True)
+    state = checkpoint.read(path)
     state["model"]["weight"] = torch.zeros(7, 7)
     checkpoint.save(path, state)
     with pytest.raises(ValueError, match=r"it does not fit \(.*size mismatch.*\): delete it, or"):

@@ -25,9 +25,8 @@ def iris():
     return load("iris")
 
 
-def steps_of(trial, n=100, *, alpha=None, rank=0, ranks=1, streams=None):
-    alpha = trial.method.alpha if alpha is None else alpha
-    return epoch(trial, n, alpha, streams or Streams(trial.seed, rank), rank=rank, ranks=ranks)
+def steps_of(trial, streams=None):
+    return epoch(trial, 100, trial.method.alpha, streams or Streams(trial.seed))
 
 
 SIDES = ("first", "second", "u")
@@ -57,11 +56,9 @@ def test_every_method_of_a_trial_sees_the_same_order_and_first_weights(iris):
     assert all(torch.equal(weights[0], weight) for weight in weights)
 
 
-def test_streams_are_all_different_and_those_of_a_rank_its_own():
-    first, second = Streams(0, 0), Streams(0, 1)
-    assert len({tuple(row.tolist()) for row in first.state()}) == len(first.state())
-    same = [torch.equal(a, b) for a, b in zip(first.state(), second.state(), strict=True)]
-    assert same == [True] * 5 + [False] * 4
+def test_streams_are_all_different():
+    states = [*Streams(0).state(), *Streams(1).state()]
+    assert len({tuple(state.tolist()) for state in states}) == 18
 
 
 def test_a_state_that_lacks_a_stream_is_refused():
@@ -71,41 +68,30 @@ def test_a_state_that_lacks_a_stream_is_refused():
 
 def test_restored_streams_go_on_as_they_would_have():
     streams = Streams(3)
-    steps_of(trial(), streams=streams)
+    steps_of(trial(), streams)
     state = streams.state()
-    expected = steps_of(trial(), streams=streams)
+    expected = steps_of(trial(), streams)
     later = Streams(9)
     later.restore(state)
-    again = steps_of(trial(), streams=later)
+    again = steps_of(trial(), later)
     for a, b in zip(expected, again, strict=True):
         assert all(torch.equal(getattr(a, name), getattr(b, name)) for name in SIDES)
 
 
 def test_an_epoch_uses_every_sample_once_on_each_side():
     steps = steps_of(trial())
-    assert [step.size for step in steps] == [32, 32, 32, 4]
+    assert [len(step.first) for step in steps] == [32, 32, 32, 4]
     for side in ("first", "second"):
         rows = torch.cat([getattr(step, side) for step in steps])
         assert torch.equal(rows.sort().values, torch.arange(100))
     assert not torch.equal(steps[0].first, steps[0].second)
 
 
-def test_ranks_share_each_batch_out_and_draw_lams_of_their_own():
-    whole = steps_of(trial())
-    shares = [steps_of(trial(), rank=rank, ranks=2) for rank in (0, 1)]
-    for step, first, second in zip(whole, *shares, strict=True):
-        together = torch.cat([first.first, second.first]).sort().values
-        assert torch.equal(together, step.first.sort().values)
-        assert first.size == second.size == step.size
-        assert first.u != second.u
-
-
-@pytest.mark.parametrize("n", range(1, 40))
-@pytest.mark.parametrize("least", [2, 4])
-def test_batches_cover_the_data_and_none_is_tiny(n, least):
-    lengths = batch_lengths(n, 8, least=least)
+@pytest.mark.parametrize("n", range(2, 40))
+def test_batches_cover_the_data_and_none_has_a_single_sample(n):
+    lengths = batch_lengths(n, 8)
     assert sum(lengths) == n
-    assert n < least or min(lengths) >= least
+    assert min(lengths) >= 2
 
 
 def test_the_global_generator_is_left_alone_inside_and_repeatable():

@@ -19,8 +19,6 @@ METHODS = [
     Method("kmixup", k=16, alpha=4.0),
     Method("kmixup", k=5, alpha=1.0),
     Method("kmixup", k=8, alpha=0.1, alpha_rule="xi"),
-    Method("kmixup", k=7, pairing="batch"),
-    Method("mixup", pairing="batch"),
     Method("nearest", k=16),
     Method("kmixup", k=4, alpha=0.0),
 ]
@@ -129,7 +127,6 @@ SINGLE = trials()[0]
 @pytest.mark.parametrize(
     ("fleet", "message"),
     [
-        ([], "trials must have at least one member, got none"),
         (
             [SINGLE, replace(SINGLE, data="cancer")],
             "may differ only in seed and method, got Trial",
@@ -139,20 +136,12 @@ SINGLE = trials()[0]
             "may differ only in seed and method",
         ),
         *(
-            ([replace(SINGLE, protocol=replace(SINGLE.protocol, **setting))], message)
-            for setting, message in (
-                ({"precision": "bf16"}, "precision must be fp32 in a fleet, got bf16: use train"),
-                ({"drop_last": True}, "drop_last must be left out in a fleet, got True: use train"),
-                ({"clean_pass": "always"}, "clean_pass must be left out in a fleet, got always"),
-            )
+            ([replace(SINGLE, protocol=replace(SINGLE.protocol, **setting))], "fleet cannot train")
+            for setting in ({"precision": "bf16"}, {"drop_last": True}, {"clean_pass": "matched"})
         ),
-        (
-            [replace(SINGLE, method=Method("mixup", pairing="reshuffle"))],
-            'pairing must be "loaders" or "batch" in a fleet, got "reshuffle": use train',
-        ),
-        (
-            [SINGLE, replace(SINGLE, method=Method("local", 4))],
-            "a fleet cannot train with the method local: use train",
+        *(
+            ([replace(SINGLE, method=method)], "a fleet cannot train .*: use train")
+            for method in (Method("mixup", pairing="batch"), Method("local", 4))
         ),
         ([replace(SINGLE, limit=12, method=Method(k=16))], "k must be lower: 16 needs 16 training"),
     ],
@@ -164,5 +153,5 @@ def test_what_is_no_fleet_is_refused(fleet, message):
 
 def test_a_network_that_is_no_mlp_is_refused(tmp_path, monkeypatch):
     model = own_network(tmp_path, monkeypatch, "nn.Linear(in_shape[0], num_classes)")
-    with pytest.raises(ValueError, match="a fleet is of MLPs, one of the models mlp-…, got Linear"):
+    with pytest.raises(ValueError, match="a fleet cannot train"):
         train_fleet([replace(SINGLE, model=model)])

@@ -1,7 +1,6 @@
 """CutMix, local and manifold mixup in the lab are those of the library on what was drawn."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -20,7 +19,7 @@ from kmixup.lab.models import build, layers_of
 from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.train import checkpoint
 from kmixup.lab.train.config import Method, Protocol, Trial
-from kmixup.lab.train.loop import _average, train
+from kmixup.lab.train.loop import train
 from kmixup.lab.train.step import Step, StreamSource, draw_of, gather, mixer_of
 from kmixup.lab.train.streams import Streams, epoch
 from kmixup.matching import Blocks, Optimal
@@ -233,21 +232,6 @@ def test_the_loss_of_a_step_reaches_what_the_mixer_learns(photos, name):
     grads = torch.autograd.grad(loss, forward.learned)
     assert all(grad.isfinite().all() for grad in grads)
     assert sum(grad.abs().sum() for grad in grads) > 0
-
-
-def test_several_processes_average_what_a_mixer_learns():
-    fabric = SimpleNamespace(world_size=2, all_reduce=lambda grad, reduce_op: grad + 1)
-    own = [nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(3))]
-    own[0].grad = torch.ones(2)
-    _average(fabric, own)
-    assert torch.equal(own[0].grad, torch.full((2,), 2.0))
-    assert torch.equal(own[1].grad, torch.ones(3))
-    _average(SimpleNamespace(world_size=1), own)
-
-
-def test_a_mixer_that_learns_needs_the_network():
-    with pytest.raises(ValueError, match="learns with a network, got net=None: pass the network"):
-        mixer_of(Method("adamixup", 4), 1.0, 3, (2,))
 
 
 @pytest.mark.parametrize("name", ["local", "manifold", "adamixup"])

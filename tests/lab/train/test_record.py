@@ -19,4 +19,4 @@ def test_a_machine_that_does_not_tell_its_cpu_has_a_name_for_it(tmp_path):
 
 
 def test_a_record_names_the_cpu():
-    assert machine("cpu", 1)["cpu"] == cpu_model()
+    assert machine()["cpu"] == cpu_model()

@@ -111,17 +111,20 @@ def test_a_trial_survives_json():
         (lambda: Protocol(warmup=1.5), r"warmup must be a share .* or a whole number .*, got 1.5"),
         (lambda: Protocol(warmup=-1), r"warmup must be a share of the epochs in \[0, 1\) or"),
         (lambda: Protocol(schedule="sine"), "schedule must be one of step, cosine, got 'sine'"),
-        (lambda: Protocol(momentum=0, nesterov=True), "nesterov needs a momentum above 0, got"),
+        (
+            lambda: Protocol(momentum=0, nesterov=True),
+            "momentum must be above 0 for nesterov, got 0",
+        ),
         (lambda: Protocol(test_every=0), "test_every must be a whole number, at least 1, got 0"),
         (lambda: Protocol(layout="nhwc"), "layout must be one of channels_last, got 'nhwc'"),
-        (lambda: Protocol(clean_pass="no"), "clean_pass must be one of always, matched, got 'no'"),
+        (lambda: Protocol(clean_pass="no"), "clean_pass must be one of matched, got 'no'"),
         (
             lambda: Method("cutup"),
             "method must be one of erm, mixup, kmixup, nearest, manifold, cutmix, local, .*, got",
         ),
         (lambda: Method(k=0), "k must be a whole number, at least 1, got 0"),
         (lambda: Method(alpha=-1), "alpha must be a finite number, 0 .no mixing. or more, got -1"),
-        (lambda: Method(alpha_rule="xii"), "alpha_rule must be one of same, xi, root, got 'xii'"),
+        (lambda: Method(alpha_rule="xii"), "alpha_rule must be one of same, xi, got 'xii'"),
         (
             lambda: Method(pairing="none"),
             "pairing must be one of loaders, batch, reshuffle, got 'none'",
@@ -129,16 +132,18 @@ def test_a_trial_survives_json():
         *(
             (
                 lambda name=name: Method(name, alpha_rule="xi"),
-                f'alpha_rule must be "same" for the method {name}, got "xi": calibration is of '
-                "optimal pairs, mixed linearly as inputs",
+                f'alpha_rule must be "same" for {name}, got .xi',
             )
             for name in ("nearest", "manifold", "cutmix", "local")
         ),
-        (lambda: Trial("a", "b", seed=-1), "seed must be a whole number, 0 or more, got -1"),
-        (lambda: Trial("a", "b", Method(k=256)), "batch_size must be at least k = 256 with"),
+        (lambda: Trial("a", "b", seed=-1), "seed must be a whole number, at least 0, got -1"),
+        (
+            lambda: Trial("a", "b", Method(k=256)),
+            "batch_size must be at least 256 for k = 256 with",
+        ),
         (
             lambda: Trial("a", "b", Method(k=100, pairing="batch")),
-            'batch_size must be at least twice k = 200 with pairing "batch", got 128',
+            'batch_size must be at least 200 for k = 100 with pairing "batch", got 128',
         ),
         (lambda: Trial.from_dict({"data": "a"}), "a trial must have model"),
         (lambda: Trial.from_dict({"date": "a"}), "date is not a setting: those of a Trial are"),

@@ -160,8 +160,8 @@ class Bench:
         self.net = network(trial, data, streams)
         self.optimiser = optimiser_of(self.net.parameters(), trial.protocol)
         drawn = epoch(trial, len(data.x_train), trial.method.alpha, streams)
-        self.size = drawn[0].size
-        self.steps = [step for step in drawn if step.size == self.size][:steps]
+        self.size = len(drawn[0].first)
+        self.steps = [step for step in drawn if len(step.first) == self.size][:steps]
         self.ks = tuple(k for k in KS if k <= self.size)
         # all have one: partners come from a second order of the data
         self.second = [step.second for step in self.steps if step.second is not None]
@@ -191,7 +191,7 @@ class Bench:
                 rows = replace(rows, second=None)
             logits, y = step(rows)
             self.optimiser.zero_grad()
-            soft_cross_entropy(logits, y, rows.size).backward()
+            soft_cross_entropy(logits, y, len(rows.first)).backward()
             self.optimiser.step()
 
     def gather(self, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -291,7 +291,7 @@ def cost_document(cost: Cost, command: str) -> doc.Document:
 
 def protocol(cost: Cost) -> str:
     """How it was measured."""
-    where = machine("cpu", 1)
+    where = machine()
     return (
         f"{cost.data}, {cost.model}, batches of {cost.batch_size}, on one CPU thread "
         f"({where['processor']}, {where['cores']} cores, torch {versions()['torch']}). All methods "
@@ -312,7 +312,7 @@ def write(cost: Cost, folder: Path, command: str) -> list[Path]:
         "paper": {"data": "cifar10", "k": 32, **PAPER},
         "command": command,
         "versions": versions(),
-        "machine": machine("cpu", 1) | {"threads": 1},
+        "machine": machine() | {"threads": 1},
     }
     contents = {
         "cost.md": markdown(cost_document(cost, command)),

@@ -71,7 +71,6 @@ def evaluate(
     samples: str,
     *,
     target: str | None = None,
-    threshold: float | None = None,
     allow_code: AllowCode = False,
 ) -> None:
     """Score a network that `kmixup train` has trained on labelled samples.
@@ -81,17 +80,15 @@ def evaluate(
 
     ```
     kmixup evaluate runs/species labelled.csv
-    kmixup evaluate runs/churn labelled.csv --threshold 0.2
     kmixup evaluate runs/photos labelled-photos/
     ```
 
     Args:
         samples: A table with the target, an .npz with x and y, or a folder of images by class.
         target: Column of a table with the true values. By default that of the training.
-        threshold: With two classes, the probability from which the second one is predicted.
     """
     model = _load(run, samples, "evaluate on", allow_code=allow_code)
-    evaluation = model.evaluate(samples, target=target, threshold=threshold)
+    evaluation = model.evaluate(samples, target=target)
     for note in evaluation.notes:
         print_status(note)
     print(evaluation)

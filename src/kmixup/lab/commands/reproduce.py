@@ -33,7 +33,7 @@ def reproduce(
     epochs: int | None = None,
     k: list[int] | None = None,
     alpha: list[float] | None = None,
-    alpha_rule: Literal["same", "xi", "root", "both"] = "both",
+    alpha_rule: Literal["same", "xi", "both"] = "both",
     limit: int | None = None,
     quick: Flag = False,
     train: Flag = False,
@@ -74,8 +74,8 @@ def reproduce(
         epochs: Number of epochs. LR milestones scale with it.
         k: Rows of the tables. May be repeated.
         alpha: Columns of the tables. May be repeated.
-        alpha_rule: At k > 1 use alpha as it is ("same"), at equal xi ("xi"), as the public
-            script computes it ("root"), or "both" rules that the experiment has.
+        alpha_rule: At k > 1 use alpha as it is ("same"), at equal xi ("xi"), or "both" rules
+            that the experiment has.
         limit: Use only the first samples.
         quick: Run the smallest version that has a verdict.
         train: Train the networks of master. The others always train.

@@ -12,7 +12,7 @@ from typing import Any
 
 from kmixup.lab.commands import options
 from kmixup.lab.data import Dataset, load
-from kmixup.lab.evaluate.baseline import beside, constant_answer, figures
+from kmixup.lab.evaluate.baseline import constant_sentence, figures
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.experiments.rows import read_scores
 from kmixup.lab.formatting import count
@@ -47,8 +47,6 @@ def train(
     resume: Flag = False,
     overwrite: Flag = False,
     device: Device = "auto",
-    devices: int = 1,
-    tensorboard: Flag = False,
     quiet: Flag = False,
 ) -> None:
     """Train a network and report its test error.
@@ -72,8 +70,8 @@ def train(
     kmixup train mnist --k 16 --match-on network
     # resume after the last saved epoch
     kmixup train mnist --epochs 3 --resume
-    # robustness, two processes, a part of the data
-    kmixup train mnist --fgsm 8 --noise 16 --devices 2 --limit 5000
+    # robustness, a part of the data
+    kmixup train mnist --fgsm 8 --noise 16 --limit 5000
     ```
 
     Args:
@@ -82,8 +80,6 @@ def train(
         resume: Continue after the last saved epoch.
         overwrite: Replace the run in the folder.
         device: Device to train on.
-        devices: Number of devices. Each takes its share of every batch.
-        tensorboard: Write TensorBoard curves into the folder.
         quiet: Show no progress.
     """
     from kmixup.lab.train.loop import train as run
@@ -103,7 +99,7 @@ def train(
     try:
         trained = run(
             trial, data=loaded, out=folder, resume=resume, overwrite=overwrite, device=device,
-            devices=devices, progress=False if quiet else None, tensorboard=tensorboard,
+            progress=False if quiet else None,
         )  # fmt: skip
     except KeyboardInterrupt:
         done = checkpoint.completed_epochs(folder / checkpoint.NAME)
@@ -152,7 +148,7 @@ def summary(trial: Trial, data: Dataset, record: dict[str, Any]) -> str:
         f"{', '.join(figures(scores))} "
         f"after {count(len(record['epochs']), 'epoch')} in {record['seconds']:.1f} s",
         f"training {measure.name} {measure.text(record['training']['error'])}",
-        *beside(scores, constant_answer(data)),
+        constant_sentence([scores]),
     ]
     if note := training_note(record):
         lines.append(f"note: {note}")

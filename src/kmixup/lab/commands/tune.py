@@ -146,7 +146,7 @@ def _option_words(settings: Mapping[str, Any]) -> list[str]:
     """Return settings as command-line options.
 
     >>> _option_words({"rate": 0.1, "model": None, "drop": ("id",), "resize": (6, 5)})
-    ['--rate', '0.1', '--drop', 'id', '--resize', '6x5']
+    ['--rate', '0.1', '--drop', 'id', '--resize', '6', '5']
     >>> _option_words({"augment": False})
     ['--no-augment']
     """
@@ -156,7 +156,7 @@ def _option_words(settings: Mapping[str, Any]) -> list[str]:
         if isinstance(value, bool):
             words.append(f"--{option}" if value else f"--no-{option}")
         elif option == "resize":
-            words += ["--resize", "x".join(map(str, value))]
+            words += ["--resize", *map(str, value)]
         else:
             for entry in value if isinstance(value, tuple) else (value,):
                 words += [f"--{option}", str(entry)]

@@ -197,7 +197,7 @@ def _remedy(paths: Sequence[Path]) -> str:
     width, height = counts.most_common(1)[0][0]
     return (
         f"; there are images of {sizes}{more}: stretch all to one height and width "
-        f"with, for example, --resize {height}x{width}, resize=({height}, {width}) in Python"
+        f"with, for example, --resize {height} {width}, resize=({height}, {width}) in Python"
     )
 
 

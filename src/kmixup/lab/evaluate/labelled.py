@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from kmixup.lab.checks import SettingError
-from kmixup.lab.evaluate.scores import score_classes, score_numbers
-from kmixup.lab.formatting import TextTable
-
-PER_CLASS = ("class", "samples", "precision", "recall", "F1")
+from kmixup.lab.evaluate.scores import (
+    ClassScores,
+    NumberScores,
+    metrics_of,
+    score_classes,
+    score_numbers,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,72 +27,44 @@ class Evaluation:
         metrics: by title: error, balanced accuracy, log-loss and more, or RMSE and R².
         classes: names of the classes; empty for a regression.
         confusion: number of samples of each true class (rows) by predicted class (columns).
-        per_class: a row for each class, under the heads `PER_CLASS`.
+        report: scikit-learn's table of precision, recall and F1 of each class.
         notes: what a user should know about the reading.
     """
 
     metrics: dict[str, float]
     classes: tuple[str, ...] = ()
     confusion: NDArray[np.int64] | None = None
-    per_class: tuple[tuple[str, int, float, float, float], ...] = ()
+    report: str = ""
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         metrics = "\n".join(f"{title} {value:.4g}" for title, value in self.metrics.items())
         if self.confusion is None:
             return metrics
-        scores = [[n, f"{k:,}", *(f"{x:.3f}" for x in rest)] for n, k, *rest in self.per_class]
-        counts = [
-            [name, *(f"{count:,}" for count in row)]
-            for name, row in zip(self.classes, self.confusion.tolist(), strict=True)
-        ]
-        confusion = TextTable(["true \\ predicted", *self.classes], counts)
-        return "\n\n".join([metrics, TextTable(PER_CLASS, scores).plain(), confusion.plain()])
+        confusion = pd.DataFrame(self.confusion, self.classes, self.classes).to_string()
+        title = "true classes (rows) by predicted classes (columns)"
+        return f"{metrics}\n\n{self.report}\n\n{title}\n{confusion}"
 
 
 def evaluate_classes(
-    probabilities: NDArray[np.float64],
-    y: NDArray[np.int64],
-    classes: Sequence[str],
-    *,
-    threshold: float | None = None,
+    probabilities: NDArray[np.float64], y: NDArray[np.int64], classes: Sequence[str]
 ) -> Evaluation:
     """Evaluate predicted probabilities `(n, classes)` against the true classes `y`, `(n,)`.
 
-    `threshold`: for two classes, the probability from which the second one is predicted.
-
-    >>> shares = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]])
-    >>> evaluate_classes(shares, np.array([0, 1, 1]), ["no", "yes"], threshold=0.3).metrics["error"]
-    0.0
+    >>> shares = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.3, 0.7]])
+    >>> evaluate_classes(shares, np.array([0, 1, 1, 1]), ["no", "yes"]).metrics["error"]
+    0.25
     """
-    from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+    from sklearn.metrics import classification_report, confusion_matrix
 
-    chosen = probabilities.argmax(1)
-    if threshold is not None:
-        if len(classes) != 2 or not 0 <= threshold <= 1:
-            raise SettingError(
-                "threshold",
-                "must be a probability in [0, 1] for a network with two classes, got "
-                f"{threshold} for {len(classes)}",
-            )
-        chosen = (probabilities[:, 1] >= threshold).astype(np.int64)
     logits, targets = torch.from_numpy(np.log(probabilities.clip(1e-300))), torch.from_numpy(y)
-    majority = int(targets.bincount().argmax())
-    scores = score_classes(logits, targets, majority=majority)
-    labels = range(len(classes))
-    per_class = precision_recall_fscore_support(y, chosen, labels=labels, zero_division=0.0)
-    precision, recall, f1, samples = (values.tolist() for values in per_class)
-    metrics = {
-        "error": float((chosen != y).mean()),
-        f"error of always predicting {classes[majority]!r}": scores.baseline,
-        "balanced accuracy": float(per_class[1][per_class[3] > 0].mean()),
-        "log-loss": scores.nll,
-        "calibration error": scores.ece,
-    }
-    if scores.auc is not None:
-        metrics["AUC"] = scores.auc
-    rows = tuple(zip(classes, samples, precision, recall, f1, strict=True))
-    return Evaluation(metrics, tuple(classes), confusion_matrix(y, chosen, labels=labels), rows)
+    scores = score_classes(logits, targets, majority=int(targets.bincount().argmax()))
+    chosen, labels = probabilities.argmax(1), range(len(classes))
+    confusion = confusion_matrix(y, chosen, labels=labels)
+    report = classification_report(
+        y, chosen, labels=labels, target_names=classes, digits=3, zero_division=0.0
+    )
+    return Evaluation(_metrics(scores), tuple(classes), confusion, report.rstrip())
 
 
 def evaluate_numbers(
@@ -97,6 +72,13 @@ def evaluate_numbers(
 ) -> Evaluation:
     """Evaluate predicted numbers `(n,)`; `mean` and `std` are those of the training targets."""
     outputs, targets = (torch.from_numpy((numbers - mean) / std) for numbers in (values, y))
-    scores = score_numbers(outputs, targets, deviation=std)
-    metrics = {"RMSE": scores.error, "RMSE of always predicting the mean": scores.baseline}
-    return Evaluation(metrics if scores.r2 is None else metrics | {"R²": scores.r2})
+    return Evaluation(_metrics(score_numbers(outputs, targets, deviation=std)))
+
+
+def _metrics(scores: ClassScores | NumberScores) -> dict[str, float]:
+    name = scores.measure.name
+    metrics = {name: scores.error, f"{name} of a constant prediction": scores.baseline}
+    for field, metric in metrics_of(scores).items():
+        if metric.shown and getattr(scores, field) is not None:
+            metrics[metric.title] = getattr(scores, field)
+    return metrics

@@ -56,6 +56,13 @@ class ClassPredictions:
     y: Tensor  # true classes, (n,)
     majority: int = -1  # the most frequent class of the training set; -1 if unknown
 
+    def __post_init__(self) -> None:
+        if wrong := int(self.logits.isnan().any(1).sum()):
+            raise ValueError(
+                f"logits must be numbers, got NaN for {wrong} of the {len(self.y)} samples: the "
+                "network has diverged, or its inputs hold NaN"
+            )
+
     @cached_property
     def probabilities(self) -> Tensor:
         return self.logits.softmax(1)
@@ -207,13 +214,11 @@ def score_logits(logits: Tensor, y: Tensor) -> Scores:
     >>> score_logits(torch.tensor([[2.0, 1.0], [3.0, 4.0]]), torch.tensor([0, 0])).error
     0.5
     """
-    check_logits(logits, y)
     return Scores(**_computed(Scores, ClassPredictions(logits.double(), y)))
 
 
 def score_classes(logits: Tensor, y: Tensor, *, majority: int) -> ClassScores:
     """Return all scores of logits; `majority` is the most frequent class in training."""
-    check_logits(logits, y)
     return ClassScores(**_computed(ClassScores, ClassPredictions(logits.double(), y, majority)))
 
 
@@ -239,21 +244,3 @@ def calibration_error(confidence: Tensor, correct: Tensor, *, bins: int = 15) ->
     gaps = torch.zeros(bins, dtype=torch.float64, device=confidence.device)
     gaps.scatter_add_(0, bin_of, correct.double() - confidence.double())
     return float(gaps.abs().sum() / len(confidence))
-
-
-def check_logits(logits: Tensor, y: Tensor) -> None:
-    """Raise unless there is a logit for every class of every sample, and none is NaN."""
-    if logits.dim() != 2 or len(logits) != len(y):
-        raise ValueError(
-            f"logits must have the shape (n, classes) with n = {len(y)}, got {tuple(logits.shape)}"
-        )
-    if (high := int(y.max())) >= logits.shape[1] or int(y.min()) < 0:
-        raise ValueError(
-            f"y must hold classes in 0 … {logits.shape[1] - 1}, one for each logit, "
-            f"got {int(y.min())} … {high}"
-        )
-    if logits.isnan().any():
-        raise ValueError(
-            f"logits must be numbers, got NaN for {int(logits.isnan().any(1).sum())} of the "
-            f"{len(y)} samples: the network has diverged, or its inputs hold NaN"
-        )

@@ -17,7 +17,7 @@ from torch import Generator, Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from kmixup.lab.data import Dataset
-from kmixup.lab.evaluate.scores import Scores, check_logits, score_logits
+from kmixup.lab.evaluate.scores import Scores, score_logits
 from kmixup.networks import evaluating
 
 BATCH = 512
@@ -34,7 +34,7 @@ def score_under(
     *,
     eps: float,
     normalise: Transform,
-    generator: Generator | None = None,
+    generator: Generator,
 ) -> Scores:
     """Return the scores under a shift, at the level `eps`.
 
@@ -44,40 +44,26 @@ def score_under(
     Args:
         shift: one of `SHIFTS`.
         net: gives logits `(n, classes)`.
-        x: pixels `(n, ...)` in [0, 1].
+        x: pixels `(n, ...)` in [0, 1], on the network's device.
         y: their classes, integers `(n,)`.
         eps: size of the shift in 255ths.
         normalise: what turns pixels into the network's inputs.
         generator: of the noise.
     """
     if not 0 <= eps < math.inf:
-        raise ValueError(
-            "eps must be a finite number, 0 or more, in units of 1/255 of the pixel range, "
-            f"got {eps}"
-        )
-    if not x.is_floating_point():
-        raise TypeError(f"x must be floating point, got {x.dtype}: images as x.float() / 255")
-    if y.is_floating_point() or y.dtype == torch.bool:
-        raise TypeError(f"y must hold integer classes, got {y.dtype}")
-    if y.shape != x.shape[:1] or not len(x):
-        raise ValueError(
-            "y must have one class for each of one or more samples of x, got the shapes "
-            f"{tuple(y.shape)} and {tuple(x.shape)}"
-        )
+        raise ValueError(f"eps must be a finite number of 255ths, 0 or more, got {eps}")
     perturb = SHIFTS[shift].perturb(net, normalise, eps / 255, generator)
-    device = next((p.device for p in net.parameters()), x.device)
     logits = []
     with evaluating(net), torch.no_grad():
         for pixels, labels in zip(x.split(BATCH), y.split(BATCH), strict=True):
-            logits.append(net(normalise(perturb(pixels.to(device), labels.to(device)))))
-    return score_logits(torch.cat(logits), y.to(device))
+            logits.append(net(normalise(perturb(pixels, labels))))
+    return score_logits(torch.cat(logits), y)
 
 
 def score_test_under(
-    shift: str, net: nn.Module, data: Dataset, *, eps: float, generator: Generator | None = None
+    shift: str, net: nn.Module, data: Dataset, *, eps: float, generator: Generator
 ) -> Scores:
     """Return the scores on a data set's test images, under a shift as in `score_under`."""
-    data.pixel_step(eps)  # raises where there are no pixels
     low, high = data.pixel_range or (0.0, 1.0)
     return score_under(
         shift,
@@ -91,11 +77,9 @@ def score_test_under(
 
 
 def _noise(
-    net: nn.Module, normalise: Transform, scale: float, generator: Generator | None
+    net: nn.Module, normalise: Transform, scale: float, generator: Generator
 ) -> Perturbation:
     """x + scale · g with g standard normal in every pixel, not clipped."""
-    if generator is None:
-        raise ValueError("noise needs a generator: use torch.Generator().manual_seed(0)")
 
     def noisy(x: Tensor, y: Tensor) -> Tensor:
         # sample by sample: a batch drawn at once would depend on its length
@@ -109,7 +93,7 @@ def _noise(
 
 
 def _attack(
-    net: nn.Module, normalise: Transform, scale: float, generator: Generator | None
+    net: nn.Module, normalise: Transform, scale: float, generator: Generator
 ) -> Perturbation:
     """x + scale · sign ∇ₓ loss(net(normalise(x)), y), clipped to [0, 1].
 
@@ -126,10 +110,8 @@ def _attack(
             )
         with torch.enable_grad():
             pixels = x.detach().clone().requires_grad_()
-            logits = net(normalise(pixels))
-            check_logits(logits, y)
             # the sum: its gradient in a sample does not depend on the rest of the batch
-            loss = cross_entropy(logits, y.long(), reduction="sum")
+            loss = cross_entropy(net(normalise(pixels)), y.long(), reduction="sum")
             (gradient,) = torch.autograd.grad(loss, pixels)  # of the pixels only
         return (x.detach() + scale * gradient.sign()).clamp(0, 1)
 
@@ -143,7 +125,7 @@ class Shift:
     title: str  # in reports, as in "under Gaussian noise"
     summary: str  # what it does at the level EPS, for the help of commands
     # from the network, its `normalise`, the level as a share of the pixel range, and a generator
-    perturb: Callable[[nn.Module, Transform, float, Generator | None], Perturbation]
+    perturb: Callable[[nn.Module, Transform, float, Generator], Perturbation]
 
 
 SHIFTS: Mapping[str, Shift] = MappingProxyType(

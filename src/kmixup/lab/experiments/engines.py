@@ -31,7 +31,6 @@ from kmixup.lab.checks import SettingError
 from kmixup.lab.experiments.rows import Row
 from kmixup.lab.experiments.units import Unit, failed, run
 from kmixup.lab.formatting import duration, ending
-from kmixup.lab.train import precision
 
 SPAWN = multiprocessing.get_context("spawn")
 Rows = Generator[list[Row], None, None]
@@ -99,9 +98,6 @@ class Local:
                 worker.stop()
 
     def rows(self, units: Sequence[Unit], *, device: str, running: Path) -> Rows:
-        for unit in units:
-            for trial in unit:
-                precision.check(trial.protocol.precision, device)
         waiting = deque((unit, 1) for unit in units)
         pool: list[_Worker] = []
         try:

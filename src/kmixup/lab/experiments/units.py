@@ -23,7 +23,7 @@ from kmixup.lab.experiments.rows import Done, Failed, Row
 from kmixup.lab.models import network
 from kmixup.lab.train import checkpoint, record
 from kmixup.lab.train.config import Method, Trial
-from kmixup.lab.train.fleet import train_fleet, why_alone
+from kmixup.lab.train.fleet import fits_fleet, train_fleet
 from kmixup.lab.train.loop import Trained, train
 
 # Fleets of twenty are near the best throughput on all the paper's tables, and a worker that is
@@ -61,7 +61,7 @@ def units(trials: Iterable[Trial]) -> list[Unit]:
 def in_fleets(trial: Trial) -> bool:
     """Whether a trial can be trained in a fleet."""
     small = trial.model.startswith("mlp-") and network(trial.model) is not None
-    return small and why_alone(trial) is None
+    return small and fits_fleet(trial)
 
 
 def kind_of(trial: Trial) -> Trial:
@@ -132,7 +132,7 @@ def failed(trial: Trial, error: BaseException | str) -> Failed:
         reason=error,
         traceback=trace,
         versions=record.versions(),
-        machine=record.machine("cpu", 1),
+        machine=record.machine(),
         finished=_now(),
     )
 

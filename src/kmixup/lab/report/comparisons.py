@@ -28,7 +28,6 @@ HEURISTIC = 16  # the k that the paper recommends without a search
 RULE: dict[AlphaRule, str] = {
     "same": "same alpha at every k",
     "xi": "alpha calibrated to keep ξ",
-    "root": "alpha times the ratio of distances",
 }
 Choose = Callable[[Sequence[int] | None], tuple[Cell, Cell]]
 

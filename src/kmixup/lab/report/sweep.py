@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 
 from kmixup.lab.evaluate.baseline import constant_sentence
 from kmixup.lab.evaluate.shifts import SHIFTS
-from kmixup.lab.experiments.rows import Row, any_diverged, done_of, failed_of, unfitted_sentence
+from kmixup.lab.experiments.rows import Row, done_of, failed_of, unfitted_sentence
 from kmixup.lab.figures.surfaces import Picture
 from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import NOTHING, count, duration, number, strength
@@ -199,7 +199,7 @@ def _section(result: TableResult) -> Iterator[doc.Block]:
         texts.append(f"The paper's numbers are in brackets: {source}.")
     elif table.measure == ERROR:
         scores = [row.scores for row in done_of(result.rows)]
-        texts.append(constant_sentence(scores, diverged=any_diverged(result.rows)))
+        texts.append(constant_sentence(scores))
         texts.append(unfitted_sentence(result.rows))
     yield doc.Paragraph(" ".join(filter(None, texts)))
     yield from (doc.Paragraph(f"Note: {note}", style="fine") for note in table.notes)

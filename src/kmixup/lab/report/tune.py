@@ -10,7 +10,7 @@ from statistics import fmean
 from kmixup.lab.evaluate.baseline import all_constant, constant_sentence
 from kmixup.lab.evaluate.scores import PERCENT, Measure
 from kmixup.lab.experiments.budget import minutes
-from kmixup.lab.experiments.rows import any_diverged, done_of, unfitted_sentence
+from kmixup.lab.experiments.rows import done_of, unfitted_sentence
 from kmixup.lab.experiments.search import Round, Setting, Tried
 from kmixup.lab.experiments.tuning import Finalist, Tuned
 from kmixup.lab.files import replace_content
@@ -105,7 +105,7 @@ def headline(tuned: Tuned) -> doc.Headline:
         return doc.Headline("Every trial of the final test failed.", mood="bad")
     tested = [finalist for finalist in tuned.tests if finalist.mean is not None]
     scores = [row.scores for finalist in tested for row in finalist.done]
-    constant = constant_sentence(scores, diverged=any_diverged(tuned.rows))
+    constant = constant_sentence(scores)
     if all_constant(scores):
         text = "Nothing was learned: all networks predict a constant."
         return doc.Headline(text, [constant], mood="bad")

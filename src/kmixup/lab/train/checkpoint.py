@@ -1,8 +1,7 @@
 """Checkpoints of runs: written atomically, read only if undamaged and from the same run.
 
-A checkpoint is a file that `torch.load` can read. Its SHA-256 is in the comment at the end of the
-file, because torch does not verify the checksums inside its archives and would load damaged
-weights silently.
+A checkpoint is the SHA-256 of what `torch.save` writes, and then that, because torch does not
+verify the checksums inside its archives and would load damaged weights silently.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from kmixup.lab.formatting import count
 
 NAME, LOCK = "checkpoint.pt", ".lock"
 DIGEST = "digest"  # key of the data's digest in a config
-LABEL = b"kmixup sha256 "
 LENGTH = 32  # of a SHA-256
 
 
@@ -32,11 +30,8 @@ class UnusableError(ValueError):
 
 
 @contextmanager
-def locked(folder: Path | None) -> Iterator[None]:
-    """Within this context no other run can use the folder; None needs no lock."""
-    if folder is None:
-        yield
-        return
+def locked(folder: Path) -> Iterator[None]:
+    """Within this context no other run can use the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
         lock = filelock.FileLock(folder / LOCK).acquire(timeout=0)
@@ -67,8 +62,9 @@ def save(path: Path, state: Mapping[str, Any]) -> None:
     # torch.save into a file turns a full disk into a RuntimeError; plain bytes give an OSError
     buffer = io.BytesIO()
     torch.save(dict(state), buffer)
+    archive = buffer.getvalue()
     try:
-        replace_content(path, _sealed(buffer.getvalue()))
+        replace_content(path, hashlib.sha256(archive).digest() + archive)
     except OSError as error:
         raise OSError(
             f"{path} could not be written ({error.strerror or error}): the checkpoint from before, "
@@ -78,18 +74,15 @@ def save(path: Path, state: Mapping[str, Any]) -> None:
 
 def load(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     """Read what `save` wrote; raise if the file is damaged or its run has another `config`."""
-    state = _read(path)
+    state = read(path)
     there, here = dict(_flat(state["config"])), dict(_flat(config))
     differing = [key for key in {**here, **there} if there.get(key) != here.get(key)]
     if not differing:
         return state
-    problem = f"{config['data']} has changed since {path} was written: restore it"
-    if differing != [DIGEST]:
-        changes = [
-            f"{_setting(key, there.get(key))} and not {_setting(key, here.get(key))}"
-            for key in differing
-            if key != DIGEST
-        ]
+    if differing == [DIGEST]:
+        problem = f"{config['data']} has changed since {path} was written: restore it"
+    else:
+        changes = [f"{key}={there.get(key)!r} and not {here.get(key)!r}" for key in differing]
         problem = (
             f"{path} must be of the same run, it has {', '.join(changes)}: use the same settings"
         )
@@ -98,49 +91,19 @@ def load(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
 
 def completed_epochs(path: Path) -> int:
     """Return the number of completed epochs, 0 if there is no checkpoint."""
-    return len(_read(path)["history"]) if path.is_file() else 0
+    return len(read(path)["history"]) if path.is_file() else 0
 
 
-def _read(path: Path) -> dict[str, Any]:
-    contents = path.read_bytes()  # disk errors are not the checkpoint's fault
-    try:
-        _check_whole(contents)
-        state: dict[str, Any] = torch.load(
-            io.BytesIO(contents), map_location="cpu", weights_only=True
+def read(path: Path) -> dict[str, Any]:
+    """Read what `save` wrote; raise if the file is damaged."""
+    contents = path.read_bytes()
+    digest, archive = contents[:LENGTH], contents[LENGTH:]
+    if hashlib.sha256(archive).digest() != digest:
+        raise UnusableError(
+            f"{path} must be a whole checkpoint of kmixup, its checksum is wrong: delete it"
         )
-        if {"config", "history"} <= state.keys():
-            return state
-        reason = "other contents"
-    except MemoryError:
-        raise
-    except Exception as error:  # the file was read, so its contents are at fault
-        reason = str(error).partition("\n")[0] or type(error).__name__
-    raise UnusableError(f"{path} must be a whole checkpoint of kmixup, found {reason}: delete it")
-
-
-def _sealed(archive: bytes) -> bytes:
-    """Append a checksum of all bytes as the comment of a zip archive without one."""
-    # the last two bytes of such an archive are the length of its comment
-    labelled = archive[:-2] + (len(LABEL) + LENGTH).to_bytes(2, "little") + LABEL
-    return labelled + hashlib.sha256(labelled).digest()
-
-
-def _check_whole(contents: bytes) -> None:
-    """Raise if a byte is missing or changed."""
-    labelled, digest = contents[:-LENGTH], contents[-LENGTH:]
-    if not labelled.endswith(LABEL):
-        raise ValueError("no checksum")
-    if hashlib.sha256(labelled).digest() != digest:
-        raise ValueError("a wrong checksum")
-
-
-def _setting(key: str, value: object) -> str:
-    """
-    >>> _setting("protocol.epochs", 3), _setting("method.name", "erm"), _setting("target", None)
-    ('epochs=3', "method='erm'", 'no target')
-    """
-    name = key.removesuffix(".name").rpartition(".")[2]
-    return f"no {name}" if value is None else f"{name}={value!r}"
+    state: dict[str, Any] = torch.load(io.BytesIO(archive), map_location="cpu", weights_only=True)
+    return state
 
 
 def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -26,13 +26,13 @@ from kmixup.lab.models import MANIFOLD_LAYERS
 from kmixup.lab.train.match_on import MatchOn
 from kmixup.lab.train.methods import METHODS, VARIANTS, MethodEntry, method_entry
 
-AlphaRule = Literal["same", "xi", "root"]
+AlphaRule = Literal["same", "xi"]
 PairedWith = Literal["loaders", "batch", "reshuffle"]
-MatchMetric = Literal["sqeuclidean", "euclidean"]
+MatchMetric = Literal["euclidean"]
 Precision = Literal["fp32", "bf16"]
 Layout = Literal["channels_last"]
 Schedule = Literal["step", "cosine"]
-CleanPass = Literal["always", "matched"]
+CleanPass = Literal["matched"]
 EngineName = Literal["local", "ray"]
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Shifts = tuple[tuple[str, tuple[float, ...]], ...]  # names of SHIFTS, each with its levels
@@ -48,6 +48,16 @@ def _set(settings: object, **values: object) -> None:
     """Set fields of a frozen dataclass."""
     for name, value in values.items():
         object.__setattr__(settings, name, value)
+
+
+def _check_optional(name: str, value: object, kind: object) -> None:
+    if value is not None:
+        check_choice(name, value, get_args(kind))
+
+
+def _require(holds: bool, name: str, value: object, rule: str) -> None:
+    if not holds:
+        raise SettingError(name, f"must {rule}, got {value!r}")
 
 
 class Given:
@@ -88,9 +98,9 @@ class Protocol:
         test_every: Epochs between tests, each with a checkpoint. The last epoch is always tested.
         layout: "channels_last" is faster for images on most CPUs. Results round differently.
         drop_last: Skip the last batch of an epoch where it is short.
-        clean_pass: Run each batch through the network unmixed before its step, in training mode,
-            which updates batch-norm statistics only: "always", or for "matched" pairs (k > 1),
-            as the paper's public script does.
+        clean_pass: "matched" runs each batch through the network unmixed before its step where
+            k > 1, in training mode, as the paper's public script does. It updates batch-norm
+            statistics only.
         schedule: "step" divides the learning rate by 10 at each milestone, "cosine" lowers it to
             0 along half a cosine, at every step.
         nesterov: Nesterov momentum.
@@ -116,42 +126,36 @@ class Protocol:
     def __post_init__(self) -> None:
         check_whole("epochs", self.epochs)
         check_whole("batch_size", self.batch_size, least=2)
-        milestones, warmup = tuple(map(float, self.milestones)), float(self.warmup or 0)
-        rising = list(milestones) == sorted(milestones) and all(0 < at < 1 for at in milestones)
-        for name, holds, rule in (
-            ("rate", 0 < self.rate < math.inf, "be a finite number above 0"),
-            ("momentum", 0 <= self.momentum < 1, "lie in [0, 1)"),
-            ("weight_decay", 0 <= self.weight_decay < math.inf, "be a finite number, 0 or more"),
-            ("augment", isinstance(self.augment, bool), "be true or false"),
-            (
-                "milestones",
-                rising,
-                "be rising shares of the epochs between 0 and 1, e.g. (0.5, 0.75)",
-            ),
-            (
-                "warmup",
-                0 <= warmup < 1 or (warmup > 0 and warmup.is_integer()),
-                "be a share of the epochs in [0, 1) or a whole number of steps",
-            ),
-        ):
-            if not holds:
-                raise SettingError(name, f"must {rule}, got {getattr(self, name)!r}")
         check_choice("precision", self.precision, get_args(Precision))
+        for name, kind in (("layout", Layout), ("clean_pass", CleanPass), ("schedule", Schedule)):
+            _check_optional(name, getattr(self, name), kind)
         if self.test_every is not None:
             check_whole("test_every", self.test_every)
-        for name, kind in (("layout", Layout), ("clean_pass", CleanPass), ("schedule", Schedule)):
-            if getattr(self, name) is not None:
-                check_choice(name, getattr(self, name), get_args(kind))
-        if self.nesterov and not self.momentum:
-            raise SettingError(
-                "nesterov", f"needs a momentum above 0, got momentum {self.momentum:g}: raise it"
-            )
+        milestones, warmup = tuple(map(float, self.milestones)), float(self.warmup or 0)
+        rate, momentum, decay = self.rate, self.momentum, self.weight_decay
+        _require(0 < rate < math.inf, "rate", rate, "be a finite number above 0")
+        _require(0 <= momentum < 1, "momentum", momentum, "lie in [0, 1)")
+        _require(momentum > 0 or not self.nesterov, "momentum", momentum, "be above 0 for nesterov")
+        _require(0 <= decay < math.inf, "weight_decay", decay, "be a finite number, 0 or more")
+        _require(isinstance(self.augment, bool), "augment", self.augment, "be true or false")
+        _require(
+            list(milestones) == sorted(milestones) and all(0 < at < 1 for at in milestones),
+            "milestones",
+            self.milestones,
+            "be rising shares of the epochs between 0 and 1, e.g. (0.5, 0.75)",
+        )
+        _require(
+            0 <= warmup < 1 or (warmup > 0 and warmup.is_integer()),
+            "warmup",
+            self.warmup,
+            "be a share of the epochs in [0, 1) or a whole number of steps",
+        )
         cosine = self.schedule == "cosine"
         _set(  # equal settings have one form
             self,
-            rate=float(self.rate),
-            momentum=float(self.momentum),
-            weight_decay=float(self.weight_decay),
+            rate=float(rate),
+            momentum=float(momentum),
+            weight_decay=float(decay),
             milestones=() if cosine else milestones,
             schedule="cosine" if cosine else None,
             warmup=warmup or None,
@@ -208,9 +212,7 @@ class Method:
         alpha: lam ~ Beta(alpha, alpha). 0 mixes nothing. By default 0.2 for mixup and kmixup, 1 for
             other methods.
         alpha_rule: "same" uses alpha as it is, "xi" the alpha that is as strong at k as alpha is
-            at k = 1, "root" the alpha that the paper's public script computes, whose
-            E[min(lam, 1 - lam)²] is larger by the root of the ratio of the mean squared distances
-            of partners at 1 and at k.
+            at k = 1.
         pairing: Source of partners: a second, independently shuffled loader ("loaders", as in the
             paper), the same "batch" without self-pairs, or a "reshuffle" of the same batch, as in
             the paper's public script.
@@ -220,11 +222,10 @@ class Method:
             may exceed the batch size.
         labels: Cost of a pair of different classes, in mean distances. Negative favours such
             pairs.
-        match_on: Features that samples are matched on: pixels, pca:50 or pca-white:50
-            (components), network:5 or ema:5 (features of the network or of its moving average,
-            every 5 epochs).
-        metric: Cost of a pair: the squared distance ("sqeuclidean", the default) or the distance
-            itself ("euclidean", as in the paper's public script).
+        match_on: Features that samples are matched on: pixels, pca:50 (components), network:5 or
+            ema:5 (features of the network or of its moving average, every 5 epochs).
+        metric: "euclidean" makes the cost of a pair its distance, as in the paper's public script,
+            and not the squared distance.
     """
 
     name: Annotated[
@@ -255,40 +256,30 @@ class Method:
             _set(self, name=entry.at_one)
         _set(self, **self.entry.fixed)
         self._check_variant()
-        if not self.has_xi and self.alpha_rule != "same":
-            raise SettingError(
-                "alpha_rule",
-                f'must be "same" for the method {self.name}, got "{self.alpha_rule}": '
-                "calibration is of optimal pairs, mixed linearly as inputs",
-            )
+        calibrated = self.alpha_rule == "same" or self.has_xi
+        _require(calibrated, "alpha_rule", self.alpha_rule, f'be "same" for {self.name}')
         layers = (self.layers or MANIFOLD_LAYERS) if self.entry.hidden else None
         _set(self, alpha=float(self.alpha), layers=layers)
 
     def _check_variant(self) -> None:
         """Normalise the settings of the pairing; raise where the method does not have them."""
+        _check_optional("metric", self.metric, MatchMetric)
         if self.labels is not None:
-            if not isinstance(self.labels, (int, float)) or not math.isfinite(self.labels):
-                raise SettingError("labels", f"must be a finite number, got {self.labels!r}")
+            finite = isinstance(self.labels, (int, float)) and math.isfinite(self.labels)
+            _require(finite, "labels", self.labels, "be a finite number")
             _set(self, labels=float(self.labels) or None)
         if self.match_on is not None:
             read = MatchOn.read(self.match_on)
             _set(self, match_on=None if read is None else str(read))
-        if self.metric is not None:
-            check_choice("metric", self.metric, get_args(MatchMetric))
-            _set(self, metric=None if self.metric == "sqeuclidean" else self.metric)
-        for name in VARIANTS:
-            if getattr(self, name) is not None and name not in self.entry.variants:
-                raise SettingError(
-                    name,
-                    f"is a setting of kmixup with k above 1, got the method {self.name}: "
-                    "leave it out",
-                )
         if self.memory is not None:
             check_whole("memory", self.memory, least=2 * self.k)
-            if self.pairing == "reshuffle":
-                raise SettingError(
-                    "memory", 'must go with pairing "loaders" or "batch", got "reshuffle"'
-                )
+            loaded = self.pairing != "reshuffle"
+            _require(loaded, "pairing", self.pairing, 'be "loaders" or "batch" with a memory')
+        given = [name for name in VARIANTS if getattr(self, name) is not None]
+        if given and not self.entry.has_variants:
+            raise SettingError(
+                given[0], f"is a setting of kmixup, got the method {self.name}: leave it out"
+            )
 
     @property
     def entry(self) -> MethodEntry:
@@ -312,7 +303,6 @@ class Method:
             f"k={self.k}": self.entry.has_k,
             f"alpha={self.alpha:g}": self.entry.has_alpha,
             "at equal xi": self.alpha_rule == "xi",
-            "by the root of the costs": self.alpha_rule == "root",
             "reshuffled": self.pairing == "reshuffle",
             "in the batch": self.pairing == "batch" and not self.entry.hidden,
             f"in {self.layers}": self.layers not in (None, MANIFOLD_LAYERS),
@@ -336,22 +326,17 @@ class MethodChoice(Given, Method):
     'cutmix k=4 alpha=1'
     >>> MethodChoice(name="mixup", k=16).method()
     Traceback (most recent call last):
-    kmixup.checks.SettingError: k is 1 in the method mixup, got 16: leave it out, or use kmixup
+    kmixup.checks.SettingError: k has no effect in the method mixup, got 16: leave it out
     """
 
     def method(self) -> Method:
         """Return the method; raise on a setting that it would ignore."""
         chosen = Method(**self.given)
-        if self.given.get("layers") and not chosen.entry.hidden:
-            raise SettingError(
-                "layers", f"is a setting of manifold, got the method {chosen.name}: leave it out"
-            )
-        for name, value in self.given.items():
-            if name in chosen.entry.fixed and value != getattr(chosen, name):
+        for name in ("layers", *chosen.entry.fixed):
+            value = self.given.get(name)
+            if value not in (None, getattr(chosen, name)):
                 raise SettingError(
-                    name,
-                    f"is {chosen.entry.fixed[name]} in the method {chosen.name}, got {value}: "
-                    "leave it out, or use kmixup",
+                    name, f"has no effect in the method {chosen.name}, got {value}: leave it out"
                 )
         return chosen
 
@@ -371,15 +356,6 @@ def variant_words(chosen: object) -> list[str]:
     ]
 
 
-def _height_and_width(kind: type, tokens: Any) -> tuple[int, int]:
-    """Read `--resize 64x48`, or `--resize 64` for a square."""
-    text = tokens[0].value
-    sides = text.lower().replace("×", "x").split("x")
-    if len(sides) > 2 or not all(side.isdecimal() and int(side) > 0 for side in sides):
-        raise SettingError("resize", f"must be a height and a width, e.g. 64x48, got {text!r}")
-    return int(sides[0]), int(sides[-1])
-
-
 @_options("Data options", 3)
 @dataclass(frozen=True, kw_only=True)
 class DataOptions:
@@ -391,7 +367,7 @@ class DataOptions:
         target: Column of a table to learn. By default target, label, class, y or the last.
         drop: Column of a table to leave out. May be repeated.
         task: Classification or regression. By default as the target's values tell.
-        resize: Stretch the images of a folder, e.g. to 64x48.
+        resize: Stretch the images of a folder, e.g. to 64 48.
         test: Test part of a table or an .npz, in a file of its own.
         test_size: Share of your own samples to test on. By default a third.
     """
@@ -401,10 +377,7 @@ class DataOptions:
     target: str | None = None
     drop: tuple[str, ...] | None = None
     task: Task | None = None
-    resize: Annotated[
-        tuple[int, int] | None,
-        Parameter(converter=_height_and_width, n_tokens=1, metavar="HEIGHTxWIDTH"),
-    ] = None
+    resize: Annotated[tuple[int, int] | None, Parameter(metavar="HEIGHT WIDTH")] = None
     test: str | None = None
     test_size: float | None = None
 
@@ -430,8 +403,7 @@ class TrialData(DataOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.class_weights is not None:
-            check_choice("class_weights", self.class_weights, get_args(ClassWeights))
+        _check_optional("class_weights", self.class_weights, ClassWeights)
 
     def data_options(self) -> dict[str, Any]:
         """Return the arguments of `kmixup.lab.data.load`, by name."""
@@ -504,24 +476,16 @@ class Trial(TrialData):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
-            raise SettingError("seed", f"must be a whole number, 0 or more, got {self.seed!r}")
+        check_whole("seed", self.seed, least=0)
         if self.split is not None:
             check_whole("split", self.split, least=0)
         shifts = shifts_from(dict(self.shifts))
         _set(self, shifts=shifts, clean_statistics=self.clean_statistics or None)
-        if self.validation is not None and not 0 < self.validation < 1:
-            raise SettingError(
-                "validation", f"must be a share between 0 and 1, e.g. 0.2, got {self.validation}"
-            )
-        if self.method.smallest > self.protocol.batch_size:
-            twice = "twice k" if self.method.pairing == "batch" else "k"
-            raise SettingError(
-                "batch_size",
-                f"must be at least {twice} = {self.method.smallest} with pairing "
-                f'"{self.method.pairing}", got {self.protocol.batch_size}: '
-                "lower k or raise the batch size",
-            )
+        inside = self.validation is None or 0 < self.validation < 1
+        _require(inside, "validation", self.validation, "be a share between 0 and 1, e.g. 0.2")
+        least, batch_size = self.method.smallest, self.protocol.batch_size
+        rule = f'be at least {least} for k = {self.method.k} with pairing "{self.method.pairing}"'
+        _require(batch_size >= least, "batch_size", batch_size, rule)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, fit for JSON."""
@@ -582,10 +546,8 @@ def shifts_from(given: Mapping[str, Iterable[float]]) -> Shifts:
         check_choice("shifts", name, SHIFTS)
     levels = {name: tuple(sorted(set(map(float, given.get(name, ()))))) for name in SHIFTS}
     for name, values in levels.items():
-        if not all(0 <= level < math.inf for level in values):
-            raise SettingError(
-                name, f"must be finite numbers of 255ths, 0 or more, got {list(values)}"
-            )
+        finite = all(0 <= level < math.inf for level in values)
+        _require(finite, name, list(values), "be finite numbers of 255ths, 0 or more")
     return tuple((name, values) for name, values in levels.items() if values)
 
 

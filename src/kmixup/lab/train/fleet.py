@@ -16,13 +16,14 @@ from dataclasses import replace
 from typing import cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.func import stack_module_state
 
 from kmixup.coefficient import PerBatch
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.tasks import objective_of
-from kmixup.lab.models.mlp import Affine, affine
+from kmixup.lab.models import OWN
+from kmixup.lab.models.mlp import affine
 from kmixup.lab.train import record, setup
 from kmixup.lab.train.config import Trial, variant_words
 from kmixup.lab.train.loop import TEST_BATCH, Trained
@@ -51,16 +52,16 @@ def train_fleet(
     >>> len(train_fleet([trial, replace(trial, seed=1), replace(trial, method=Method("erm"))]))
     3
     """
-    if not trials:
-        raise ValueError("trials must have at least one member, got none")
     for trial in trials:
         if replace(trial, seed=trials[0].seed, method=trials[0].method) != trials[0]:
             raise ValueError(
                 "the trials of a fleet may differ only in seed and method, got "
                 f"{trial} and {trials[0]}"
             )
-        if reason := why_alone(trial):
-            raise ValueError(f"{reason}: use train")
+        if not fits_fleet(trial):
+            raise ValueError(
+                f"a fleet cannot train with the network, method or protocol of {trial}: use train"
+            )
     if data is None:  # they depend only on the seed
         by_seed = {trial.seed: trial for trial in trials}
         loaded = {seed: setup.load_data(trial) for seed, trial in by_seed.items()}
@@ -83,7 +84,6 @@ def _train(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Trained | s
     mixing = setup.strengths(trials, data)
     streams = [Streams(trial.seed) for trial in trials]
     nets = [setup.network(*start) for start in zip(trials, data, streams, strict=True)]
-    _check_mlp(nets[0])
     weights, _ = stack_module_state(nets)  # by name, weight and bias of each layer in turn
     stacked = list(weights.values())
     layers = list(zip(stacked[::2], stacked[1::2], strict=True))
@@ -115,7 +115,7 @@ def _train(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Trained | s
             history.append(record.entry(number + 1, rates[-1], loss, accuracy, error, seconds))
 
     on_training = _logits(layers, members.x[:, record.training_rows(members.n)])
-    machine = record.machine("cpu", 1)
+    machine = record.machine()
     ended: list[Trained | setup.DivergedError] = []
     for i, (trial, net, dataset) in enumerate(zip(trials, nets, data, strict=True)):
         if i in failures:
@@ -168,19 +168,18 @@ class _Members:
         self.x_test = torch.stack([each.normalise(each.x_test).flatten(1) for each in data])
         self.y_test = torch.stack([each.y_test for each in data])
         self.n = self.x.shape[1]
-        self.groups: list[tuple[Tensor, Mixer, int]] = []  # members, their mixer and its k
+        self.groups: list[tuple[Tensor, Mixer]] = []
         mixers = [
             cast(Mixer, mixer_of(trial.method, alpha, self.objectives[0].num_classes))
             for trial, alpha in zip(trials, alphas, strict=True)
         ]
         alike: dict[object, list[int]] = defaultdict(list)
-        for i, (trial, mixer) in enumerate(zip(trials, mixers, strict=True)):
-            mixes = mixer.coefficient.mixes
-            alike[(mixer.pairing, trial.method.pairing) if mixes else None].append(i)
+        for i, mixer in enumerate(mixers):
+            alike[mixer.pairing if mixer.coefficient.mixes else None].append(i)
         for numbers in alike.values():
             mixer = copy(mixers[numbers[0]])
             mixer.coefficient = PerBatch(tuple(mixers[i].coefficient for i in numbers))
-            self.groups.append((torch.tensor(numbers), mixer, mixer.k))
+            self.groups.append((torch.tensor(numbers), mixer))
 
     def mix(self, steps: Sequence[BatchRows]) -> tuple[Tensor, Tensor]:
         """Return a mixed batch of every member: `(m, b, d)` and targets `(m, b, outputs)`."""
@@ -190,25 +189,18 @@ class _Members:
             m, b = len(self.objectives), len(steps[0].first)
             x = self.x.new_empty(m, b, self.x.shape[2])
             y = self.x.new_empty(m, b, self.objectives[0].num_classes or 1)
-            for members, mixer, k in self.groups:
-                x[members], y[members] = self._mix_group(members, mixer, k, steps)
+            for members, mixer in self.groups:
+                x[members], y[members] = self._mix_group(members, mixer, steps)
         return x, y if self.class_weights is None else y * self.class_weights
 
     def _mix_group(
-        self, members: Tensor, mixer: Mixer, k: int, steps: Sequence[BatchRows]
+        self, members: Tensor, mixer: Mixer, steps: Sequence[BatchRows]
     ) -> tuple[Tensor, Tensor]:
         mine = [steps[i] for i in members.tolist()]
         first = torch.stack([step.first for step in mine])
         g, b = first.shape
-        other = None
-        if mixer.coefficient.mixes:
-            second = [step.second for step in mine if step.second is not None]
-            if second:
-                other = self._rows(members, torch.stack(second))
-            else:
-                # a batch in random order meets itself, one block on, so the blocks are disjoint
-                mixer.k = max(1, min(k, b // 2))
-                other = self._rows(members, first.roll(-mixer.k, 1))
+        second = [step.second for step in mine if step.second is not None]  # none if nothing mixes
+        other = self._rows(members, torch.stack(second)) if second else None
         source = StreamSource(torch.stack([step.u for step in mine]))
         draw = mixer.sample(b, within=False, batches=g, source=source)
         mixed = mixer.mix(*self._rows(members, first), draw, other=other)
@@ -233,29 +225,16 @@ def _logits(layers: Layers, x: Tensor) -> Tensor:
     return torch.cat([_forward(layers, part) for part in torch.split(x, TEST_BATCH, dim=1)], dim=1)
 
 
-def _check_mlp(net: nn.Module) -> None:
-    kinds = (Affine, nn.ReLU, nn.Flatten)
-    if not isinstance(net, nn.Sequential) or not all(isinstance(part, kinds) for part in net):
-        raise ValueError(
-            f"a fleet is of MLPs, one of the models mlp-…, got {type(net).__name__}: use train"
-        )
-
-
-def why_alone(trial: Trial) -> str | None:
-    """Return why a trial cannot be in a fleet; None if it can, provided its network is an MLP."""
+def fits_fleet(trial: Trial) -> bool:
+    """Whether a trial can be trained in a fleet."""
     method, protocol = trial.method, trial.protocol
-    if not method.entry.plain:
-        return f"a fleet cannot train with the method {method.name}"
-    if method.pairing == "reshuffle":
-        return 'pairing must be "loaders" or "batch" in a fleet, got "reshuffle"'
-    if words := variant_words(method):
-        return f"a fleet cannot train with the method {method.name} {', '.join(words)}"
-    if trial.shifts:
-        names = " and ".join(name for name, _ in trial.shifts)
-        return f"{names} are of images, a fleet has none"
-    if protocol.precision != "fp32":
-        return f"precision must be fp32 in a fleet, got {protocol.precision}"
-    for name in ("layout", "drop_last", "clean_pass"):
-        if getattr(protocol, name) is not None:
-            return f"{name} must be left out in a fleet, got {getattr(protocol, name)}"
-    return None
+    special = trial.shifts, protocol.layout, protocol.drop_last, protocol.clean_pass
+    return (
+        trial.model.startswith("mlp-")
+        and OWN not in trial.model
+        and method.entry.plain
+        and method.pairing == "loaders"
+        and protocol.precision == "fp32"
+        and not variant_words(method)
+        and not any(special)
+    )

@@ -7,39 +7,35 @@ threads.
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import Any, get_args
 
 import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from kmixup.batchnorm import clean_batchnorm, has_batchnorm
-from kmixup.lab.checks import SettingError, check_choice, check_whole
+from kmixup.lab.checks import SettingError, check_choice
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.shifts import SHIFTS, score_test_under
 from kmixup.lab.files import check_folder
-from kmixup.lab.train import checkpoint, precision, ranks, record, setup
+from kmixup.lab.train import checkpoint, record, setup
 from kmixup.lab.train.config import Device, Trial
 from kmixup.lab.train.model import SETTINGS, WEIGHTS, Model
-from kmixup.lab.train.progress import Progress, summary_writer
 from kmixup.lab.train.step import Step, gather
 from kmixup.lab.train.streams import BatchRows, Streams, batch_lengths, drawing_from, epoch
 
-if TYPE_CHECKING:
-    from lightning_fabric import Fabric
-
 DEVICES = get_args(Device)
-PRECISION = {"fp32": "32-true", "bf16": "bf16-mixed"}
 TEST_BATCH = 512
-CURVES = "tensorboard"  # folder for TensorBoard, inside that of the run
-Saved = nn.Module | Optimizer  # has a state_dict
+SHOWN = "loss {task.fields[loss]:.4f}  {task.fields[error]}  rate {task.fields[rate]:g}"
+Saved = nn.Module | Optimizer | Step  # has a state_dict
 
 
 @dataclass(frozen=True)
@@ -50,20 +46,6 @@ class Trained:
     record: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class _Run:
-    """A trial and how it is run; sent to every process."""
-
-    trial: Trial
-    data: Dataset
-    strength: setup.Strength
-    config: Mapping[str, Any]
-    threads: int
-    out: Path | None
-    progress: bool | None
-    tensorboard: bool
-
-
 def train(
     trial: Trial,
     *,
@@ -72,9 +54,7 @@ def train(
     resume: bool = False,
     overwrite: bool = False,
     device: str = "auto",
-    devices: int = 1,
     progress: bool | None = None,
-    tensorboard: bool = False,
 ) -> Trained:
     """Run a trial.
 
@@ -86,9 +66,7 @@ def train(
         resume: continue from the checkpoint in `out`, if there is one.
         overwrite: start afresh, and delete what an earlier run left in `out`.
         device: "auto", "cpu", "cuda" or "mps".
-        devices: how many of them. Each process pairs within its share of every batch.
         progress: show a progress bar; by default if standard error is a terminal.
-        tensorboard: write curves for TensorBoard into `out`.
 
     >>> from kmixup.lab.train.config import Protocol
     >>> trained = train(Trial("iris", "mlp-iris", protocol=Protocol(epochs=2)), device="cpu")
@@ -96,67 +74,55 @@ def train(
     ['answers', 'auc', 'balanced_accuracy', 'baseline', 'ece', 'error', 'nll']
     """
     folder = None if out is None else Path(out).expanduser()
-    into_out = {"resume": resume, "overwrite": overwrite, "tensorboard": tensorboard}
-    _check_options(trial, folder, device, devices, into_out)
+    _check_options(folder, device, resume=resume, overwrite=overwrite)
     data = setup.load_data(trial) if data is None else data
     setup.check_data(trial, data)
-    net = setup.network(trial, data, Streams(trial.seed))
-    config = trial.to_dict() | {"devices": devices, checkpoint.DIGEST: data.digest}
-    with checkpoint.locked(folder):
+    streams = Streams(trial.seed)
+    net = setup.network(trial, data, streams)
+    config = trial.to_dict() | {checkpoint.DIGEST: data.digest}
+    with nullcontext() if folder is None else checkpoint.locked(folder):
         if folder is not None and overwrite:
             _clear(folder)
         elif folder is not None:
             checkpoint.check(folder, config, resume=resume)
         (strength,) = setup.strengths([trial], [data])
         # products as small as those of a table are fastest on one thread
-        threads = 1 if len(data.shape) == 1 else max(1, torch.get_num_threads() // devices)
-        run = _Run(trial, data, strength, config, threads, folder, progress, tensorboard)
-        from lightning_fabric import Fabric  # here, because it takes as long to import as torch
-
-        logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
-        fabric = Fabric(
-            accelerator=device,
-            devices=devices,
-            strategy="ddp_spawn" if devices > 1 else "auto",
-            precision=PRECISION[trial.protocol.precision],  # type: ignore[arg-type]
-        )
-        launch = fabric.launch if devices == 1 else partial(ranks.launch, fabric)
+        threads = 1 if len(data.shape) == 1 else torch.get_num_threads()
         with setup.computing_on(threads):
-            written, weights = launch(partial(_train, run))
-        net.load_state_dict(weights)
+            moved = _moved(data, setup.device_of(device))
+            step = Step(net.to(moved.x_train.device), trial, moved, streams, strength.alpha)
+            history = _fit(trial, step, folder, config, progress)
+            written = _results(trial, step, history, strength)
+        net.cpu()
         if folder is not None:
+            record.write(written, folder)
             Model.of(net, trial, data, written).save(folder)
     return Trained(net, written)
 
 
-def _train(run: _Run, fabric: Fabric) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Train in one process; return the record and the weights."""
-    torch.set_num_threads(run.threads)
-    trial, protocol, alpha = run.trial, run.trial.protocol, run.strength.alpha
-    rank, size = fabric.global_rank, fabric.world_size
-    streams = Streams(trial.seed, rank)
-    data = _moved(run.data, fabric.device)
-    net = setup.network(trial, data, streams)
-    step = Step(fabric.setup_module(net), trial, data, streams, alpha)
-    learned = [*net.parameters(), *step.learned]
-    optimiser = cast(Optimizer, fabric.setup_optimizers(setup.optimiser_of(learned, protocol)))
-    saved: dict[str, Saved] = {"model": net, "mixer": step.mixer, "optimiser": optimiser}
-    history = _restore(run, step, saved, rank)
-
-    shown = run.progress if rank == 0 else False
-    curves = run.out / CURVES if run.out and run.tensorboard and rank == 0 else None
-    bar = Progress(data.name, protocol.epochs, step.objective.measure, shown=shown, curves=curves)
-    with bar as progress:
+def _fit(
+    trial: Trial, step: Step, out: Path | None, config: Mapping[str, Any], shown: bool | None
+) -> record.History:
+    """Train to the last epoch, from the checkpoint in `out` if there is one."""
+    protocol, data = trial.protocol, step.data
+    optimiser = setup.optimiser_of([*step.net.parameters(), *step.learned], protocol)
+    parts: dict[str, Saved] = {"model": step.net, "mixer": step.mixer}
+    parts |= {"optimiser": optimiser, "step": step}
+    path = None if out is None else out / checkpoint.NAME
+    history = _restored(path, config, parts) if path is not None and path.is_file() else []
+    measure = step.objective.measure
+    with _bar(shown=shown) as bar:
+        task = bar.add_task(data.name, total=protocol.epochs, loss=math.nan, rate=0.0, error="")
         for number in range(len(history), protocol.epochs):
             start = time.perf_counter()
             if step.table is not None:
                 step.table.refresh(number)
-            steps = epoch(trial, len(data.x_train), alpha, streams, rank=rank, ranks=size)
+            steps = epoch(trial, len(data.x_train), step.alpha, step.streams)
             rates = [
                 protocol.rate_at(number * len(steps) + i, len(steps)) for i in range(len(steps))
             ]
-            with drawing_from(streams.network):
-                loss, accuracy = _epoch(fabric, step, optimiser, rates, steps, progress, number)
+            with drawing_from(step.streams.network):
+                loss, accuracy = _epoch(step, optimiser, rates, steps, number, bar)
             error = None
             if protocol.tests(number):
                 logits = _logits(step.model, data, data.x_test)
@@ -166,61 +132,61 @@ def _train(run: _Run, fabric: Fabric) -> tuple[dict[str, Any], dict[str, Tensor]
             seconds = time.perf_counter() - start
             history.append(record.entry(number + 1, rates[-1], loss, accuracy, error, seconds))
             if error is not None:
-                progress.epoch(history[-1])
-                _save(run, fabric, step, saved, history)
-
-    written = _results(run, fabric, step, history)
-    if run.out is not None and rank == 0:
-        record.write(written, run.out)
-    return written, {name: value.cpu() for name, value in net.state_dict().items()}
+                bar.update(task, error=f"{measure.name} {measure.text(error)}")
+            if error is not None and path is not None:
+                states = {name: part.state_dict() for name, part in parts.items()}
+                checkpoint.save(path, {"config": config, "history": history, **states})
+    return history
 
 
 def _epoch(
-    fabric: Fabric,
     step: Step,
     optimiser: Optimizer,
     rates: list[float],
     steps: list[BatchRows],
-    progress: Progress,
     number: int,
+    bar: Progress,
 ) -> tuple[float, float]:
     """Train for one epoch; return the mean loss and accuracy over its mixed samples."""
     step.model.train()
     objective = step.objective
     total, count = 0.0, 0
-    met = whole = torch.zeros((), device=fabric.device)
+    met = whole = torch.zeros((), device=step.data.x_train.device)
     for i, (rate, rows) in enumerate(zip(rates, steps, strict=True)):
         optimiser.param_groups[0]["lr"] = rate
         outputs, mixed = step.run(rows)
         y = step.weighted(mixed)
         optimiser.zero_grad()
-        # ranks average their gradients, so each divides by an equal share of the samples
-        copies = len(outputs) / len(rows.first)  # 2 with clean rows beside the mixed ones
-        loss = objective.loss(outputs, y, copies * rows.size / fabric.world_size)
+        loss = objective.loss(outputs, y, len(outputs))
         loss = loss if mixed.penalty is None else loss + mixed.penalty
-        fabric.backward(loss)
-        _average(fabric, step.learned)
+        loss.backward()
         optimiser.step()
         if step.table is not None:
             step.table.update_average()
         value = float(loss.detach())
-        # several ranks must stop together: after the epoch, by the logits
-        if not math.isfinite(value) and fabric.world_size == 1:
+        if not math.isfinite(value):
             raise setup.diverged(number, rate)
-        total += value * rows.size
-        count += rows.size
+        total += value * len(rows.first)
+        count += len(rows.first)
         part_met, part = objective.fit(outputs, y.detach())
         met, whole = met + part_met, whole + part
-        progress.step(number + (i + 1) / len(steps), rate, value)
+        done = number + (i + 1) / len(steps)
+        bar.update(bar.task_ids[0], completed=done, loss=value, rate=rate)
     return total / count, float(met / whole)
 
 
-def _average(fabric: Fabric, learned: list[nn.Parameter]) -> None:
-    """Average the gradients of what a mixer learns over all ranks; DDP does the network's."""
-    if fabric.world_size > 1:
-        for parameter in learned:
-            grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-            parameter.grad = fabric.all_reduce(grad, reduce_op="mean")  # type: ignore[assignment]
+def _bar(*, shown: bool | None) -> Progress:
+    """Return a progress bar; by default it is shown if standard error is a terminal."""
+    console = Console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        MofNCompleteColumn(),
+        TextColumn(SHOWN, markup=False),
+        BarColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not (console.is_terminal if shown is None else shown),
+    )
 
 
 def _logits(model: nn.Module, data: Dataset, x: Tensor) -> Tensor:
@@ -230,21 +196,22 @@ def _logits(model: nn.Module, data: Dataset, x: Tensor) -> Tensor:
         return torch.cat([model(data.normalise(part)) for part in torch.split(x, TEST_BATCH)])
 
 
-def _results(run: _Run, fabric: Fabric, step: Step, history: record.History) -> dict[str, Any]:
+def _results(
+    trial: Trial, step: Step, history: record.History, strength: setup.Strength
+) -> dict[str, Any]:
     """Score the trained network, and return the record."""
-    trial, model, data, objective = run.trial, step.model, step.data, step.objective
-    rows = record.training_rows(len(data.x_train)).to(fabric.device)
+    model, data, objective = step.model, step.data, step.objective
+    device = data.x_train.device
+    rows = record.training_rows(len(data.x_train)).to(device)
     on_test, on_training = (_logits(model, data, x) for x in (data.x_test, data.x_train[rows]))
-    on_machine = record.machine(fabric.device, fabric.world_size)
     written = record.describe(
-        trial, data, history, objective, on_test, on_training, run.strength, on_machine
+        trial, data, history, objective, on_test, on_training, strength, record.machine(device)
     )
     for shift in SHIFTS if trial.shifts else ():
         written[shift] = []
         for eps in trial.levels(shift):
             generator = Streams(trial.seed).noise
-            with fabric.autocast():  # Fabric's wrapper forbids gradients for the inputs only
-                scores = score_test_under(shift, step.net, data, eps=eps, generator=generator)
+            scores = score_test_under(shift, model, data, eps=eps, generator=generator)
             written[shift].append({"eps": eps, **vars(scores)})
     if trial.clean_statistics and has_batchnorm(step.net):
         clean_batchnorm(step.net, _clean_batches(data, trial))
@@ -259,35 +226,17 @@ def _clean_batches(data: Dataset, trial: Trial) -> Iterator[Tensor]:
     order = torch.randperm(len(data.x_train), generator=streams.order)
     augment = streams.augment if trial.protocol.augment else None
     # batch norm of a table cannot take the variance of one sample
-    for rows in torch.split(order, batch_lengths(len(order), TEST_BATCH, 2)):
+    for rows in torch.split(order, batch_lengths(len(order), TEST_BATCH)):
         yield gather(rows, data, augment, trial.protocol.layout)[0]
 
 
-def _save(
-    run: _Run, fabric: Fabric, step: Step, saved: Mapping[str, Saved], history: record.History
-) -> None:
-    """Let rank 0 write a checkpoint with the state of every rank."""
-    if run.out is None:
-        return
-    states = [step.rank_state()] * fabric.world_size
-    if fabric.world_size > 1:
-        torch.distributed.all_gather_object(states, states[0])
-    if fabric.global_rank == 0:
-        state = {"config": run.config, "history": history, "ranks": states}
-        state |= {name: part.state_dict() for name, part in saved.items()}
-        checkpoint.save(run.out / checkpoint.NAME, state)
-
-
-def _restore(run: _Run, step: Step, saved: Mapping[str, Saved], rank: int) -> record.History:
-    """Continue from the checkpoint, if there is one; return its history."""
-    if run.out is None or not (run.out / checkpoint.NAME).is_file():
-        return []
-    state = checkpoint.load(run.out / checkpoint.NAME, run.config)
+def _restored(path: Path, config: Mapping[str, Any], parts: Mapping[str, Saved]) -> record.History:
+    """Continue from a checkpoint; return its history."""
+    state = checkpoint.load(path, config)
     try:
-        for name, part in saved.items():
+        for name, part in parts.items():
             part.load_state_dict(state[name])
-        step.load_rank_state(state["ranks"][rank])
-    except (KeyError, IndexError, RuntimeError, ValueError) as error:
+    except (KeyError, RuntimeError, ValueError) as error:
         raise checkpoint.UnusableError(
             "the checkpoint must be of the network that is trained, it does not fit "
             f"({' '.join(str(error).split())}): delete it, or choose another folder"
@@ -303,38 +252,20 @@ def _moved(data: Dataset, device: torch.device) -> Dataset:
 
 def _clear(folder: Path) -> None:
     """Delete what an earlier run has written."""
-    curves = (folder / CURVES).glob("events.out.tfevents.*")
-    names = (checkpoint.NAME, record.NAME, SETTINGS, WEIGHTS)
-    for path in (*(folder / name for name in names), *curves):
-        path.unlink(missing_ok=True)
+    for name in (checkpoint.NAME, record.NAME, SETTINGS, WEIGHTS):
+        (folder / name).unlink(missing_ok=True)
 
 
-def _check_options(
-    trial: Trial, out: Path | None, device: str, devices: int, into_out: Mapping[str, bool]
-) -> None:
+def _check_options(out: Path | None, device: str, *, resume: bool, overwrite: bool) -> None:
     check_choice("device", device, DEVICES)
     accelerators = {"cuda": torch.cuda, "mps": torch.backends.mps}
     if device in accelerators and not accelerators[device].is_available():
         raise SettingError(
             "device", f"must be one that this machine has, got {device!r}: use auto or cpu"
         )
-    check_whole("devices", devices)
-    for name, given in into_out.items():
-        if given and out is None:
-            raise SettingError(name, "needs a folder: set out (--out)")
     if out is not None:
         check_folder(out)
-    if into_out["resume"] and into_out["overwrite"]:
+    if resume and overwrite:
         raise SettingError(
             "overwrite", "starts afresh, and resume (--resume) continues: set one of them"
-        )
-    if into_out["tensorboard"]:
-        summary_writer()
-    precision.check(trial.protocol.precision, device)
-    least = max(2, trial.method.smallest)
-    if (share := trial.protocol.batch_size // devices) < least:
-        raise SettingError(
-            "batch_size",
-            f"must give each of {devices} devices at least {least} samples for "
-            f"k = {trial.method.k}, gives {share}: raise it or lower k",
         )

@@ -16,16 +16,15 @@ from kmixup.networks import evaluating
 
 BATCH = 512
 DECAY = 0.99  # per step, of the moving average of weights
-USUAL = {"pca": 50, "pca-white": 50, "network": 5, "ema": 5}
+USUAL = {"pca": 50, "network": 5, "ema": 5}
 
 
 @dataclass(frozen=True)
 class MatchOn:
     """What samples are matched on, parsed from a setting such as "pca:50".
 
-    "pca" and "pca-white" are the first principal components of the training inputs, the latter
-    scaled to variance 1; "network" the penultimate features of the network in training; "ema" those
-    of the moving average of its weights.
+    "pca" are the first principal components of the training inputs, "network" the penultimate
+    features of the network in training, "ema" those of the moving average of its weights.
     """
 
     kind: str
@@ -65,8 +64,7 @@ class FeatureTable:
             average = get_ema_multi_avg_fn(DECAY)
             self.average = AveragedModel(net, multi_avg_fn=average, use_buffers=True)
         elif on.kind != "network":
-            whiten = on.kind == "pca-white"
-            self.rows = principal_components(self._inputs(), on.number, whiten=whiten)
+            self.rows = principal_components(self._inputs(), on.number)
 
     def __getitem__(self, rows: Tensor) -> Tensor:
         return self.rows.index_select(0, rows.to(self.rows.device))
@@ -95,23 +93,15 @@ class FeatureTable:
             self.average.load_state_dict(state["average"])
 
 
-def principal_components(x: Tensor, number: int, *, whiten: bool = False) -> Tensor:
-    """Return the first principal components of samples `(n, ...)`, at most as many as there are.
-
-    Whitened components have variance 1; directions without variance are left out.
-    """
+def principal_components(x: Tensor, number: int) -> Tensor:
+    """Return the first principal components of samples `(n, ...)`, at most as many as there are."""
     from sklearn.decomposition import PCA
 
     rows = x.flatten(1).cpu().double().numpy()
     n, d = rows.shape
     solver = "covariance_eigh" if n > d else "full"  # the faster of the two deterministic ones
-    pca = PCA(min(number, n - 1, d), svd_solver=solver)
-    scores = torch.from_numpy(pca.fit_transform(rows))
-    if whiten:
-        deviation = torch.from_numpy(pca.explained_variance_).clamp(min=0).sqrt()
-        varies = deviation > 1e-6 * deviation[0]
-        scores = scores[:, varies] / deviation[varies]
-    return scores.to(x.device, torch.float32)
+    scores = PCA(min(number, n - 1, d), svd_solver=solver).fit_transform(rows)
+    return torch.from_numpy(scores).to(x.device, torch.float32)
 
 
 def penultimate(net: nn.Module, x: Tensor) -> Tensor:

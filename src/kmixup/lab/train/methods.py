@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache, partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import nn
@@ -21,11 +21,12 @@ from kmixup.coefficient import Beta
 from kmixup.interpolation import Linear
 from kmixup.lab.checks import SettingError
 from kmixup.lab.imports import import_callable, is_import_path
-from kmixup.matching import Metric, Nearest
+from kmixup.matching import Nearest
 from kmixup.mixer import Mixer, Mixing
 from kmixup.wrappers.memory import Memory
 
 if TYPE_CHECKING:
+    from kmixup.lab.train.config import Method
     from kmixup.methods.stackmix import Stack
 
 
@@ -33,14 +34,11 @@ if TYPE_CHECKING:
 class Ingredients:
     """What a mixer is made from."""
 
-    k: int
-    alpha: float
+    method: Method
+    alpha: float  # to train with
     classes: int | None  # their number; None where targets are numbers
     shape: tuple[int, ...] = ()  # of one input
-    net: nn.Module | None = None  # the network that is trained; None in a fleet
-    memory: int | None = None  # number of samples of earlier batches to keep
-    labels: float = 0.0  # the cost of a pair of different classes
-    metric: Metric = "sqeuclidean"
+    net: nn.Module | None = None  # the network that is trained; None where no method learns
 
 
 Build = Callable[[Ingredients], Mixing]
@@ -63,7 +61,7 @@ class MethodEntry:
     needs_numbers: str | None = None  # what it needs targets for that are numbers
     # makes the interpolation that encodes clean samples of a shape for the network
     encoding: Callable[[tuple[int, ...]], Stack] | None = None
-    variants: tuple[str, ...] = ()  # those of `VARIANTS` that it has
+    has_variants: bool = False  # has the settings of `VARIANTS`
     at_one: str | None = None  # its name at k = 1, where that is another
     alpha: float = 1.0  # its default
     baseline: str | None = None  # the method that it is compared with; itself at k = 1 by default
@@ -98,12 +96,13 @@ class MethodEntry:
 
 def _of(name: str) -> Build:
     """Build a mixer of the library from k, alpha and the number of classes."""
-    return lambda at: getattr(kmixup, name)(at.k, at.alpha, at.classes)
+    return lambda at: getattr(kmixup, name)(at.method.k, at.alpha, at.classes)
 
 
 def _kmixup(at: Ingredients) -> Mixing:
-    mixer = kmixup.KMixup(at.k, at.alpha, at.classes, metric=at.metric, labels=at.labels)
-    return mixer if at.memory is None else Memory(mixer, at.memory)
+    labels, metric = at.method.labels or 0.0, at.method.metric or "sqeuclidean"
+    mixer = kmixup.KMixup(at.method.k, at.alpha, at.classes, metric=metric, labels=labels)
+    return mixer if at.method.memory is None else Memory(mixer, at.method.memory)
 
 
 def _stack(shape: tuple[int, ...]) -> Stack:
@@ -115,13 +114,9 @@ def _stack(shape: tuple[int, ...]) -> Stack:
 
 def _automix(at: Ingredients) -> Mixer:
     criterion = F.mse_loss if at.classes is None else F.cross_entropy
-    return kmixup.AutoMix(_net(at), at.shape, at.k, at.alpha, at.classes, criterion=criterion)
-
-
-def _net(at: Ingredients) -> nn.Module:
-    if at.net is None:
-        raise ValueError("this method learns with a network, got net=None: pass the network")
-    return at.net
+    return kmixup.AutoMix(
+        cast(nn.Module, at.net), at.shape, at.method.k, at.alpha, at.classes, criterion=criterion
+    )
 
 
 DEFAULT_ALPHA = 0.2  # of mixup and k-mixup; docs/evidence/default.md has the reason
@@ -152,14 +147,16 @@ METHODS: Mapping[str, MethodEntry] = MappingProxyType(
             _kmixup,
             has_xi=True,
             plain=True,
-            variants=VARIANTS,
+            has_variants=True,
             at_one="mixup",
             alpha=DEFAULT_ALPHA,
             baseline="mixup",
         ),
         "nearest": MethodEntry(
             "nearest neighbours",
-            lambda at: Mixer(Nearest(at.k), Beta(at.alpha), Linear(), num_classes=at.classes),
+            lambda at: Mixer(
+                Nearest(at.method.k), Beta(at.alpha), Linear(), num_classes=at.classes
+            ),
             plain=True,
             baseline="mixup",
         ),
@@ -174,24 +171,24 @@ METHODS: Mapping[str, MethodEntry] = MappingProxyType(
         "similar": MethodEntry("similarity mixup", _of("SimilarMixup")),
         "cmixup": MethodEntry(
             "C-Mixup",
-            lambda at: kmixup.CMixup(at.k, at.alpha),
+            lambda at: kmixup.CMixup(at.method.k, at.alpha),
             needs_numbers="to compare samples by",
         ),
         "stackmix": MethodEntry(
             "StackMix",
-            lambda at: kmixup.StackMix(at.k, at.classes, axis=_stack(at.shape).axis),
+            lambda at: kmixup.StackMix(at.method.k, at.classes, axis=_stack(at.shape).axis),
             {"alpha": 1.0},  # lam is 1/2
             encoding=_stack,
         ),
         "adamixup": MethodEntry(
             "AdaMixup",
-            lambda at: kmixup.AdaMixup(_net(at), at.shape, at.k, at.classes),
+            lambda at: kmixup.AdaMixup(cast(nn.Module, at.net), at.shape, at.method.k, at.classes),
             {"alpha": 1.0},  # u is uniform
         ),
         "automix": MethodEntry("AutoMix", _automix, needs_images="to learn masks for"),
         "resizemix": MethodEntry(
             "ResizeMix",
-            lambda at: kmixup.ResizeMix(at.k, at.classes),
+            lambda at: kmixup.ResizeMix(at.method.k, at.classes),
             {"alpha": 1.0},  # sides are uniform
             needs_images="to paste into each other",
         ),
@@ -227,7 +224,7 @@ def _own_entry(name: str) -> MethodEntry:
     """Make the entry of a mixer of your own, which is imported only when it is built."""
 
     def build(at: Ingredients) -> Mixer:
-        settings = {"k": at.k, "alpha": at.alpha, "num_classes": at.classes}
+        settings = {"k": at.method.k, "alpha": at.alpha, "num_classes": at.classes}
         mixer = import_callable(name, "method", **settings)(**settings)
         if not isinstance(mixer, Mixer):
             raise ValueError(

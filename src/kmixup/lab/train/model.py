@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -123,35 +122,24 @@ class Model:
         chosen = np.array(self.classes)[probabilities.argmax(1)]
         return Predictions(new.names, chosen, probabilities, new.notes)
 
-    def evaluate(
-        self, samples: str | Path, *, target: str | None = None, threshold: float | None = None
-    ) -> Evaluation:
+    def evaluate(self, samples: str | Path, *, target: str | None = None) -> Evaluation:
         """Return error, confusion matrix and scores of each class on labelled samples.
 
         Args:
             samples: the path of a table, of an `.npz` with arrays x and y, or of a folder of
                 images with a sub-folder for each class.
             target: the column of a table; by default the one that the network was trained for.
-            threshold: for two classes, the probability from which the second one is predicted.
         """
         path = Path(samples).expanduser()
         target = target_in(path, target or self.record.get("trial", {}).get("target"))
         predictions = self.predictions(path, target=target)
-        notes = predictions.notes
         rows, y = read_targets(path, predictions.names, self.classes, target)
         if predictions.probabilities is not None:
-            shares = predictions.probabilities[rows]
-            scored = evaluate_classes(shares, y, self.classes, threshold=threshold)
-            if threshold is not None:
-                notes += (
-                    f"{self.classes[1]!r} is predicted from the probability {threshold:g} on",
-                )
-        elif threshold is not None:
-            raise SettingError("threshold", f"is for two classes, got {threshold}: leave it out")
+            scored = evaluate_classes(predictions.probabilities[rows], y, self.classes)
         else:
             values = predictions.values[rows]
             scored = evaluate_numbers(values, y, mean=self.target_mean, std=self.target_std)
-        return replace(scored, notes=notes)
+        return replace(scored, notes=predictions.notes)
 
     def save(self, folder: str | Path) -> None:
         """Write both files into a folder, each whole or not at all."""
@@ -197,15 +185,16 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
     ...     load(folder).predict(x[:3]).shape
     (3,)
     """
+    from safetensors.torch import load as read
+
     folder = Path(run).expanduser()
-    path = folder / SETTINGS
-    if not path.is_file() or not (folder / WEIGHTS).is_file():
+    if not (folder / SETTINGS).is_file() or not (folder / WEIGHTS).is_file():
         raise ValueError(
             f"{folder} must be the folder of a run that has ended, it has no {SETTINGS} and "
             f"{WEIGHTS}: train with `kmixup train --out {folder}`"
         )
     try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
+        plain = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
         if plain["format"] != FORMAT:
             raise ValueError(f"format {plain['format']}, not {FORMAT}")
         if plain.pop("checksum") != _checksum(plain):
@@ -216,12 +205,13 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
         mean, std = float(target["mean"]), float(target["std"])
         method = plain["encoded_by"]
         entry = METHODS["erm" if method is None else method]
-        if not math.isfinite(mean) or not math.isfinite(std):
-            raise ValueError("a target whose mean or standard deviation is NaN or infinite")
+        written = {}
+        if (folder / record.NAME).is_file():
+            written = dict(json.loads((folder / record.NAME).read_text(encoding="utf-8")))
     except UNREADABLE as error:
         raise ValueError(
-            f"{path} must be a model of this version of kmixup, could not be read "
-            f"({type(error).__name__}: {error}): train again, or copy it again"
+            f"{folder} must hold a model and a record of this version of kmixup, could not be "
+            f"read ({type(error).__name__}: {error}): train again, or copy it again"
         ) from error
     if OWN in name and not allow_code:
         raise SettingError(
@@ -229,36 +219,20 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
             f"must be set to load {folder}, whose network is the code {name!r}: set it if you "
             "trust the folder",
         )
-    weights = _read_weights(folder / WEIGHTS, plain["weights"])
+    contents = (folder / WEIGHTS).read_bytes()
+    if hashlib.sha256(contents).hexdigest() != plain["weights"]:
+        raise ValueError(
+            f"{folder / WEIGHTS} must hold the weights that were written with {SETTINGS}, holds "
+            "others, or is damaged: train again, or copy both files"
+        )
     try:
-        net = _network(name, inputs.shape, len(classes) or 1, entry, weights)
+        net = _network(name, inputs.shape, len(classes) or 1, entry, read(contents))
     except (RuntimeError, ValueError) as error:
         raise ValueError(
             f"{folder / WEIGHTS} must fit the network {name!r} for inputs of the shape "
             f"{inputs.shape}: {error}"
         ) from error
-    return Model(net, name, inputs, classes, mean, std, _read_record(folder), method)
-
-
-def _read_weights(path: Path, digest: str) -> dict[str, Tensor]:
-    """Read weights; raise unless they are those that were written, and finite."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load as read
-
-    contents = path.read_bytes()
-    if hashlib.sha256(contents).hexdigest() != digest:
-        raise ValueError(
-            f"{path} must hold the weights that were written with {SETTINGS}, holds "
-            "others, or is damaged: train again, or copy both files"
-        )
-    try:
-        weights = read(contents)
-    except SafetensorError as error:
-        raise ValueError(f"{path} must hold weights, could not be read: {error}") from error
-    for name, value in weights.items():
-        if not value.isfinite().all():
-            raise ValueError(f"{path} must hold finite weights, {name!r} has NaN or infinity")
-    return weights
+    return Model(net, name, inputs, classes, mean, std, written, method)
 
 
 def _network(
@@ -277,23 +251,6 @@ def _network(
         net.to_empty(device="cpu")
     net.load_state_dict(weights)
     return net
-
-
-def _read_record(folder: Path) -> Mapping[str, Any]:
-    path = folder / record.NAME
-    if not path.is_file():
-        return {}
-    try:
-        written: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        target = written["trial"]["target"]
-        if not isinstance(target, str | None):
-            raise ValueError(f"target must be a name, got {target!r}")
-    except UNREADABLE as error:
-        raise ValueError(
-            f"{path} must be the record of a run, could not be read: {type(error).__name__}: "
-            "delete it, or copy it again"
-        ) from error
-    return written
 
 
 def _checksum(plain: Mapping[str, Any]) -> str:

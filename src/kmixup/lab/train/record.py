@@ -17,7 +17,6 @@ from torch import Tensor
 
 import kmixup
 from kmixup.lab.data import Dataset
-from kmixup.lab.evaluate.scores import PERCENT, RMSE
 from kmixup.lab.evaluate.tasks import Objective
 from kmixup.lab.files import replace_content
 from kmixup.lab.train.config import Trial
@@ -27,7 +26,7 @@ NAME = "record.json"
 CPU_NUMBERS = {"family": "cpu family", "model": "model", "stepping": "stepping"}
 CLEAN = "clean"  # scores with clean batch-norm statistics
 TRAINING = "training"  # how well the network fits the training data
-PACKAGES = ("torch", "numpy", "scipy", "lapx", "lightning-fabric")
+PACKAGES = ("torch", "numpy", "scipy", "lapx")
 
 MOST_SAMPLES = 5_000  # that the training error is measured on
 MOST_INPUTS = 512  # of a linear model, which is fitted in milliseconds
@@ -116,13 +115,10 @@ def _training_fit(outputs: Tensor, data: Dataset, objective: Objective) -> dict[
 
 def training_note(record: Mapping[str, Any]) -> str | None:
     """Return a warning if the network of a record has not fitted its training data."""
-    training = record[TRAINING]
-    if training["fitted"]:
+    if record[TRAINING]["fitted"]:
         return None
-    measure = RMSE if "r2" in record["result"] else PERCENT
     return (
-        f"the network has not fitted the training data: its training {measure.name} is "
-        f"{measure.text(training['error'])}, a linear model's {measure.text(training['linear'])}: "
+        "the network has not fitted the training data, a linear model's training error is lower: "
         "use smaller batches, more epochs or a higher learning rate"
     )
 
@@ -133,7 +129,7 @@ def versions() -> dict[str, str]:
     return {"kmixup": kmixup.__version__, "python": platform.python_version(), **packages}
 
 
-def machine(device: torch.device | str, devices: int) -> dict[str, Any]:
+def machine(device: torch.device | str = "cpu") -> dict[str, Any]:
     return {
         "platform": platform.platform(),
         "processor": platform.processor() or platform.machine(),
@@ -141,7 +137,6 @@ def machine(device: torch.device | str, devices: int) -> dict[str, Any]:
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "device": str(device),
-        "devices": devices,
     }
 
 

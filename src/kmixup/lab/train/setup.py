@@ -64,13 +64,10 @@ def check_data(trial: Trial, data: Dataset) -> None:
         raise SettingError("layout", f"is for images, {data.title} has none: leave it out")
     if trial.protocol.augment:
         check_augment(data)
-    if (purpose := method.entry.needs_images) and len(data.shape) != 3:
-        raise ValueError(f"{method.name} needs images {purpose}, {data.title} has none")
-    if (purpose := method.entry.needs_numbers) and data.task != "regression":
-        raise ValueError(
-            f"{method.name} needs numbers as targets {purpose}, {data.title} has classes: "
-            "choose another method"
-        )
+    if not method.entry.suits(data.shape, data.task):
+        images, numbers = method.entry.needs_images, method.entry.needs_numbers
+        needs = f"images {images}" if images else f"numbers as targets {numbers}"
+        raise SettingError("method", f"{method.name} needs {needs}, {data.title} has none")
     if method.layers is not None:
         layers_of(trial.model, method.layers)  # raises on layers that the model does not have
     if trial.shifts:
@@ -154,12 +151,20 @@ def strengths(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Strength
                 generator=streams.calibrate,
             )
         distances, alpha = measured[key], method.alpha
-        if method.alpha_rule != "same":
-            power = 1.0 if method.alpha_rule == "xi" else 0.5
-            alpha = distances.at(alpha, power=power).alpha
+        if method.alpha_rule == "xi":
+            alpha = distances.at(alpha).alpha
         xi = math.sqrt(Beta(alpha).mean_square_step * distances.square_distance)
         mixing.append(Strength(alpha, xi))
     return mixing
+
+
+def device_of(name: str) -> torch.device:
+    """Return the device of that name; "auto" is an accelerator if there is one."""
+    if name != "auto":
+        return torch.device(name)
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
 
 
 @contextmanager

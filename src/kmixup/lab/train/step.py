@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,8 @@ from kmixup.lab.train.streams import BatchRows, Streams, drawing_from
 from kmixup.matching.assignment import Indices
 from kmixup.mixed import Mixed
 from kmixup.mixer import AnyDraw, Mixing
-from kmixup.networks import unwrapped
 from kmixup.randomness import Source
 from kmixup.wrappers.hidden import HiddenMixup
-from kmixup.wrappers.memory import Memory
 
 PADDING = 4
 
@@ -65,10 +64,7 @@ def mixer_of(
     net: nn.Module | None = None,
 ) -> Mixing:
     """Build the library's mixer for a method, with the alpha to train with."""
-    labels, metric = method.labels or 0.0, method.metric or "sqeuclidean"
-    return method.entry.build(
-        Ingredients(method.k, alpha, classes, shape, net, method.memory, labels, metric)
-    )
+    return method.entry.build(Ingredients(method, alpha, classes, shape, net))
 
 
 class StreamSource(Source):
@@ -95,21 +91,35 @@ def draw_of(batch: BatchRows, mixer: Mixing, place: Generator | None = None) -> 
     return mixer.sample(len(batch.first), within=within, source=StreamSource(batch.u, place))
 
 
+class MixedPrecision(nn.Module):
+    """A network that computes in bf16, with outputs in float32."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.autocast(x.device.type, torch.bfloat16):
+            outputs: Tensor = self.module(x)
+        return outputs.float()
+
+
 class Step:
     """Maps the rows of a step to the network's outputs and the mixed targets.
 
-    `learned` are the mixer's parameters beside the network's.
+    `model` is the network in the protocol's precision, `net` the network itself, and `learned` are
+    the mixer's parameters beside the network's.
     """
 
     def __init__(
-        self, model: nn.Module, trial: Trial, data: Dataset, streams: Streams, alpha: float
+        self, net: nn.Module, trial: Trial, data: Dataset, streams: Streams, alpha: float
     ) -> None:
-        self.model, self.net = model, unwrapped(model)
-        self.data, self.streams = data, streams
+        self.net = net
+        self.model = net if trial.protocol.precision == "fp32" else MixedPrecision(net)
+        self.data, self.streams, self.alpha = data, streams, alpha
         self.augment = streams.augment if trial.protocol.augment else None
         self.layout = trial.protocol.layout
-        clean_pass, matched = trial.protocol.clean_pass, trial.method.k > 1
-        self.clean_pass = clean_pass == "always" or (clean_pass == "matched" and matched)
+        self.clean_pass = trial.protocol.clean_pass is not None and trial.method.k > 1
         self.objective = objective_of(data, trial.class_weights)
         classes = self.objective.num_classes
         with drawing_from(streams.initialise):
@@ -121,8 +131,6 @@ class Step:
             for parameter in self.mixer.parameters()
             if parameter.requires_grad and parameter not in shared
         ]
-        memories = (part for part in self.mixer.modules() if isinstance(part, Memory))
-        self.memory = next(memories, None)
         self.table: FeatureTable | None = None
         if alpha > 0 and (on := MatchOn.read(trial.method.match_on or "pixels")):
             self.table = FeatureTable(on, data, self.net)
@@ -130,7 +138,7 @@ class Step:
         self.hidden: HiddenMixup | None = None
         if trial.method.layers is not None and alpha > 0:
             layers = layers_of(trial.model, trial.method.layers)
-            self.hidden = HiddenMixup(model, layers, mixer=self.mixer)
+            self.hidden = HiddenMixup(self.model, layers, mixer=self.mixer)
 
     def __call__(self, batch: BatchRows) -> tuple[Tensor, Tensor]:
         """Return outputs `(n, outputs)` and mixed, weighted targets."""
@@ -158,7 +166,7 @@ class Step:
             own = self.table[batch.first]
             features = own if facing is None else (own, self.table[facing])
         importance = None
-        if self.by_saliency:  # by the network without DDP, which would wait for all gradients
+        if self.by_saliency:
             importance = saliency(self.net, x, y, criterion=self.objective.criterion)
         checked = self.mixer.batch(x, y, other=other, features=features, importance=importance)
         mixed = self.mixer.mix_batch(checked, draw_of(batch, self.mixer, self.streams.place))
@@ -185,19 +193,12 @@ class Step:
                 self.model(self.mixer.encode_clean(x))
         return x, y
 
-    def rank_state(self) -> dict[str, Any]:
-        """Return what each process has for itself: generators, memory and features."""
-        memory = None if self.memory is None else self.memory.get_extra_state()
-        return {
-            "generators": self.streams.state(),
-            "memory": memory or {},
-            # batch norm of the moving average has seen only the samples of this process
-            "features": {} if self.table is None else self.table.state_dict(),
-        }
+    def state_dict(self) -> dict[str, Any]:
+        """Return what a resumed run needs beside network and mixer: generators and features."""
+        features = {} if self.table is None else self.table.state_dict()
+        return {"generators": self.streams.state(), "features": features}
 
-    def load_rank_state(self, state: dict[str, Any]) -> None:
-        if self.memory is not None and state["memory"]:
-            self.memory.set_extra_state(state["memory"])
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         if self.table is not None:
             self.table.load_state_dict(state["features"])
         self.streams.restore(state["generators"])

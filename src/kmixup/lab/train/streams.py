@@ -1,7 +1,6 @@
 """Random streams of a trial: one generator per purpose, all derived from its seed.
 
-Trials with the same seed share their initial weights and the order of their samples, whatever they
-mix. In a run of several processes (ranks) the order is shared, and each rank draws the rest.
+Trials with the same seed share initial weights and sample order, whatever they mix.
 """
 
 from __future__ import annotations
@@ -17,9 +16,11 @@ from torch import Generator, Tensor
 from kmixup.lab.train.config import Trial
 from kmixup.randomness import uniforms
 
-COMMON = ("initialise", "order", "second", "calibrate", "noise")
-BY_RANK = ("augment", "mix", "network", "place")
-NAMES = (*COMMON, *BY_RANK)
+# names of the streams, with what their seeds are made of; renaming one would change every result
+SEEDS = {
+    **{name: name for name in ("initialise", "order", "second", "calibrate", "noise")},
+    **{name: f"{name}/0" for name in ("augment", "mix", "network", "place")},
+}
 
 
 class Streams:
@@ -35,18 +36,17 @@ class Streams:
     calibrate: Generator  # distances for alpha
     noise: Generator  # tests under a shift
 
-    def __init__(self, seed: int, rank: int = 0) -> None:
-        for name in NAMES:
-            key = f"{seed}/{name}" + (f"/{rank}" if name in BY_RANK else "")
-            digest = hashlib.sha256(key.encode()).digest()
+    def __init__(self, seed: int) -> None:
+        for name, key in SEEDS.items():
+            digest = hashlib.sha256(f"{seed}/{key}".encode()).digest()
             setattr(self, name, Generator().manual_seed(int.from_bytes(digest[:4], "big")))
 
     def state(self) -> Tensor:
         """Return the state of all generators, `(streams, bytes)`."""
-        return torch.stack([getattr(self, name).get_state() for name in NAMES])
+        return torch.stack([getattr(self, name).get_state() for name in SEEDS])
 
     def restore(self, state: Tensor) -> None:
-        for name, row in zip(NAMES, state, strict=True):
+        for name, row in zip(SEEDS, state, strict=True):
             getattr(self, name).set_state(row.clone())
 
 
@@ -65,20 +65,13 @@ class BatchRows:
     first: Tensor  # rows of the batch, (n,)
     second: Tensor | None  # rows that partners come from; None for the same batch
     u: Tensor  # the quantile of lam
-    size: int  # the number of samples of all ranks together
     again: Tensor | None = None  # the order in which the batch meets itself, with self-pairs
 
 
-def epoch(
-    trial: Trial, n: int, alpha: float, streams: Streams, *, rank: int = 0, ranks: int = 1
-) -> list[BatchRows]:
-    """Draw one epoch over `n` samples: every sample once on each side, and a lam per step.
-
-    A rank takes every `ranks`-th sample of each batch. A last batch that would leave a rank fewer
-    than two samples is joined to the one before.
-    """
+def epoch(trial: Trial, n: int, alpha: float, streams: Streams) -> list[BatchRows]:
+    """Draw one epoch over `n` samples: every sample once on each side, and a lam per step."""
     protocol, pairing = trial.protocol, trial.method.pairing if alpha > 0 else None
-    lengths = batch_lengths(n, protocol.batch_size, 2 * ranks, drop=bool(protocol.drop_last))
+    lengths = batch_lengths(n, protocol.batch_size, drop=bool(protocol.drop_last))
     used = sum(lengths)
     first = torch.split(torch.randperm(n, generator=streams.order)[:used], lengths)
     quantiles = uniforms((len(lengths),), streams.mix)
@@ -87,23 +80,24 @@ def epoch(
         second = torch.split(torch.randperm(n, generator=streams.second)[:used], lengths)
     steps = []
     for rows, facing, u in zip(first, second, quantiles, strict=True):
-        own, again = rows[rank::ranks], None
+        again = None
         if pairing == "reshuffle":
-            again = torch.randperm(len(own), generator=streams.second)
-        other = facing[rank::ranks] if pairing == "loaders" else None
-        steps.append(BatchRows(own, other, u, len(rows), again))
+            again = torch.randperm(len(rows), generator=streams.second)
+        steps.append(BatchRows(rows, facing if pairing == "loaders" else None, u, again))
     return steps
 
 
-def batch_lengths(n: int, batch_size: int, least: int, *, drop: bool = False) -> list[int]:
+def batch_lengths(n: int, batch_size: int, *, drop: bool = False) -> list[int]:
     """Return the lengths of the batches of `n` samples; `drop` skips a short last one.
 
-    >>> batch_lengths(10, 4, 2), batch_lengths(9, 4, 2), batch_lengths(10, 4, 2, drop=True)
+    A single sample that would be left over joins the last batch.
+
+    >>> batch_lengths(10, 4), batch_lengths(9, 4), batch_lengths(10, 4, drop=True)
     ([4, 4, 2], [4, 5], [4, 4])
     """
     whole, rest = divmod(n, batch_size)
     lengths = [batch_size] * whole
-    if not whole or (rest >= least and not drop):
+    if not whole or (rest >= 2 and not drop):
         lengths.append(rest)
     elif not drop:
         lengths[-1] += rest
