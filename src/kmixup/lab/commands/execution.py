@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,27 +41,20 @@ class TrialRunner:
         folder: of the rows.
         execution: the options.
         engine: by default that of `execution`; one that is kept serves several calls.
-        news: as in `Watch`.
 
     Attributes:
         outcome: of all calls.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        execution: Execution,
-        engine: Engine | None = None,
-        news: Callable[[Sequence[Row]], str] | None = None,
-    ) -> None:
-        self._folder, self._execution, self._news = folder, execution, news
+    def __init__(self, folder: Path, execution: Execution, engine: Engine | None = None) -> None:
+        self._folder, self._execution = folder, execution
         self._engine = engine or make_engine(execution)
         self.outcome = SweepOutcome([], ran=0)
 
     def __call__(self, trials: Sequence[Trial]) -> list[Row]:
         """Run trials and return their rows; on Ctrl-C print how to resume and exit."""
         try:
-            with Watch(quiet=self._execution.quiet, news=self._news) as watch:
+            with Watch(quiet=self._execution.quiet) as watch:
 
                 def started(trials: Sequence[Trial], todo: Sequence[Trial]) -> None:
                     if self._execution.engine == "local":  # a cluster may have what is missing here
