@@ -159,7 +159,7 @@ def preview(trials: Sequence[Trial], execution: Execution) -> None:
 
 def print_estimate(trials: Sequence[Trial], workers: int) -> None:
     """Print how long trials would run."""
-    from kmixup.lab.experiments.estimate import estimate, machine_memory
+    from kmixup.lab.experiments.estimate import estimate
 
     with spinner("timing a few steps of each network"):
         expected = estimate(trials)
@@ -168,12 +168,5 @@ def print_estimate(trials: Sequence[Trial], workers: int) -> None:
             f"about {duration(STARTUP + expected.on(workers))} on {count(workers, 'worker')} "
             "(from a few steps on this machine)"
         )
-    if expected.memory * workers > machine_memory():
-        print(
-            f"the largest network needs about {expected.memory / 1e9:.1f} GB for each worker, "
-            f"this machine has {machine_memory() / 1e9:.1f} GB"
-        )
-    for name in expected.noise:
-        print(f"{name} is not at hand: timed on noise of its shape")
     for reason in expected.unknown:
         print(f"no estimate for a part: {reason}")
