@@ -62,9 +62,7 @@ def test_a_terminal_gets_a_bar(monkeypatch, capsys):
     trials = expand(data="iris", trials=2)
     with Watch() as watch:
         watch.started(trials, trials)
-        assert watch._bar.tasks[0].fields["state"] == (
-            "training mlp-iris on iris, 0 of 2 trials ended"
-        )
+        assert watch._bar.tasks[0].fields["state"] == "training, 0 of 2 trials ended"
         for trial in trials:
             watch.ended([Fake().row(trial)])
     shown = capsys.readouterr().err

@@ -107,9 +107,7 @@ class Watch:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-        first, *more = dict.fromkeys(f"{trial.model} on {trial.data}" for trial in todo)
-        subjects = f"{first} and {count(len(more), 'other')}" if more else first
-        state = f"training {subjects}, 0 of {count(len(todo), 'trial')} ended"
+        state = f"training, 0 of {count(len(todo), 'trial')} ended"
         text = TextColumn("{task.fields[state]}", markup=False)
         columns = (BarColumn(bar_width=30), TimeElapsedColumn(), text)
         self._bar = Progress(*columns, console=Console(stderr=True))

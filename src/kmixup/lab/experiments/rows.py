@@ -43,6 +43,8 @@ NAME, PUBLISHED, DAMAGED, LOCK = "rows.jsonl", "rows.jsonl.gz", "rows.damaged", 
 VERSION = 1
 HEADER = {"format": "kmixup rows", "version": VERSION}
 CHECKSUM = "checksum"  # the last key of a row
+# a file that was removed is not made again; without O_BINARY Windows would change line ends
+APPEND = os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0)
 
 Plain = dict[str, Any]  # a JSON object
 AnyKind = TypeVar("AnyKind", Scores, ClassScores, NumberScores)
@@ -334,14 +336,11 @@ class Store:
 
     def __enter__(self) -> Store:
         check_folder(self.folder)
-        binary = getattr(os, "O_BINARY", 0)  # without it Windows changes line ends
         try:
             with ExitStack() as opened:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 opened.enter_context(filelock.FileLock(self.folder / LOCK).acquire(timeout=0))
                 self._repair()
-                self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | binary)
-                opened.callback(os.close, self._file)
                 self._opened = opened.pop_all()
         except filelock.Timeout:
             raise ValueError(
@@ -374,31 +373,30 @@ class Store:
     def append(self, rows: Iterable[Row]) -> None:
         """Add rows; they are on disk when this returns."""
         data = "".join(f"{_json(row.to_dict())}\n" for row in rows).encode()
-        self._check_place()
-        start = os.fstat(self._file).st_size
         try:
-            while data:
-                data = data[os.write(self._file, data) :]
-            os.fsync(self._file)
+            file = os.open(self.path, APPEND)
+            try:
+                _write(file, data)
+            finally:
+                os.close(file)
         except OSError as error:
-            # half a line would spoil the next one; if even this fails, it is cut off when the
-            # store is opened again
-            with suppress(OSError):
-                os.ftruncate(self._file, start)
             raise OSError(
-                f"the rows could not be written to {self.path} ({error.strerror}): all earlier "
-                "ones are safe; fix the disk and start again"
+                f"the rows could not be written to {self.path} ({error.strerror}): fix that and "
+                "start again, which resumes"
             ) from error
 
-    def _check_place(self) -> None:
-        """Raise if the file is no longer at its path."""
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.stat(self.path), os.fstat(self._file)):
-                return
-        raise OSError(
-            f"{self.path} was removed or replaced while the sweep was writing it: put it back "
-            "and start again"
-        )
+
+def _write(file: int, data: bytes) -> None:
+    """Write data whole or not at all: half a line would spoil the next one."""
+    start = os.fstat(file).st_size
+    try:
+        while data:
+            data = data[os.write(file, data) :]
+        os.fsync(file)
+    except OSError:
+        with suppress(OSError):  # it is cut off when the store is opened again
+            os.ftruncate(file, start)
+        raise
 
 
 def _bytes(path: Path) -> bytes:
