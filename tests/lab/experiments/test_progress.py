@@ -48,14 +48,6 @@ def test_lines_come_now_and_then_with_rate_time_left_and_last_result(clock, caps
     )
 
 
-def test_quiet_is_quiet(clock, capsys):
-    trials = expand(data="iris", trials=2)
-    with Watch(quiet=True) as watch:
-        watch.started(trials, trials[1:])
-        watch.ended([Fake().row(trials[1])])
-    assert capsys.readouterr().err == ""
-
-
 def test_a_terminal_gets_a_bar(monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "200")
