@@ -213,11 +213,7 @@ def test_a_network_that_diverges_or_raises_stops_no_other(kmixup, grid, here):
     [
         (None, "none.toml", "there is no grid 'none.toml'"),
         ("data = ", "grid.toml", "grid.toml must be TOML"),
-        (
-            'datas = "iris"',
-            "grid.toml",
-            "datas in grid.toml is not a setting: those of a sweep are",
-        ),
+        ('data = "iris"\nks = 4', "grid.toml", "ks is not a setting: those of a grid are data,"),
         ('data = "iris"\n[protocol]\nlr = 1', "grid.toml", "protocol.lr is not a setting"),
         ('data = "iris"\nk = 200', "grid.toml", "batch_size must be at least k = 200"),
         ("data = 5", "grid.toml", "data must be a string or a list of strings, got 5"),

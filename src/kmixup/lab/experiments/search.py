@@ -242,7 +242,7 @@ def search(
             raise SettingError(
                 "budget",
                 f"must be at least {strategy.size} trials for one seed of each setting, got "
-                f"{budget}: raise it, name fewer k, or use the strategy simple",
+                f"{budget}: raise it, or name fewer k",
             )
         seeds = min(seeds, budget // strategy.size)
         most = min(most, budget // seeds)
