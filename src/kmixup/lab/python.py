@@ -14,7 +14,6 @@ from typing import Any
 from kmixup.lab.checks import known_settings
 from kmixup.lab.data import Dataset
 from kmixup.lab.data.loading import from_memory, write_samples
-from kmixup.lab.experiments.budget import Budget
 from kmixup.lab.experiments.driver import sweep
 from kmixup.lab.experiments.engines import Local
 from kmixup.lab.experiments.rows import Row
@@ -108,7 +107,7 @@ def tune_data(
     y: Any = None,
     *,
     out: str | Path | None = None,
-    budget: str | int | None = None,
+    budget: int | None = None,
     workers: int | None = None,
     device: str = "auto",
     **settings: Any,
@@ -119,7 +118,7 @@ def tune_data(
         data, y: as in `fit`.
         out: folder for the rows of all trials, where an interrupted search resumes; arrays are
             stored there too. Without it all trials run in this process.
-        budget: the most trials, e.g. 60, or minutes, e.g. "30m".
+        budget: the most trials of each search, e.g. 60.
         workers: number of processes, only with `out`; a program that uses them must start under
             `if __name__ == "__main__":`.
         device: "auto", "cpu", "cuda" or "mps".
@@ -151,6 +150,5 @@ def tune_data(
             with computing_on(1):
                 return [row for unit in units(trials) for row in run_unit(unit, device=device)]
 
-        count = 1 if out is None else engine.workers
         study = None if out is None else folder / STUDY
-        return tune_plan(plan, run, budget=Budget.read(budget), workers=count, study=study)
+        return tune_plan(plan, run, budget=budget, study=study)

@@ -11,7 +11,7 @@ from sweeping import Fake, Inline, table
 from kmixup.lab.experiments import driver as module
 from kmixup.lab.experiments.driver import sweep, weight
 from kmixup.lab.experiments.grid import expand
-from kmixup.lab.experiments.rows import NAME, read
+from kmixup.lab.experiments.rows import LOCK, NAME, read
 from kmixup.lab.train.config import Method, Protocol, Trial
 
 # ids
@@ -51,7 +51,7 @@ def test_the_rows_are_those_of_the_trials_asked_for(tmp_path):
     outcome = sweep(seeds(3), tmp_path, engine=Inline(), device="cpu")
     assert [row.id for row in outcome.rows] == [trial.id for trial in seeds(3)]
     assert (outcome.ran, outcome.failed) == (3, [])
-    assert os.listdir(tmp_path) == [NAME]
+    assert sorted(os.listdir(tmp_path)) == [LOCK, NAME]
     others = sweep(seeds(2, seed=9), tmp_path, engine=Inline(), device="cpu")
     assert [row.trial.seed for row in others.rows] == [9, 10]
     assert len(read(tmp_path)) == 5

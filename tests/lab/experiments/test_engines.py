@@ -8,14 +8,12 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 
 import pytest
 from sweeping import Inline, done_row, table
 
 from kmixup.lab.experiments import engines
-from kmixup.lab.experiments.budget import Budget
 from kmixup.lab.experiments.driver import sweep
 from kmixup.lab.experiments.engines import SUBMITTED, Local, Ray, _remote, cores
 from kmixup.lab.experiments.grid import expand
@@ -23,8 +21,7 @@ from kmixup.lab.experiments.rows import Done
 from kmixup.lab.experiments.tuning import STUDY, make_plan, tune_plan
 from kmixup.lab.experiments.units import units
 
-GRPC = b"\0\0\0\4" + b"\0" * 5  # how an HTTP/2 server begins
-NOT_PYTHON = "not by an error of Python: run such a trial alone to see more"
+REMEDY = "try fewer workers if memory is short, or run such a trial alone to see more"
 
 NETS = """
 import os, signal, time
@@ -126,18 +123,17 @@ def test_a_process_that_dies_costs_an_attempt_and_one_that_raises_its_row(nets):
     assert rows[wrong[0].id].reason == "RuntimeError: no such luck"
     assert "in raises" in rows[wrong[0].id].traceback
     assert rows[always[0].id].reason == (
-        "the worker's process died of SIGKILL in each of 2 attempts, "
-        "perhaps for want of memory: try fewer workers"
+        f"the worker's process died of SIGKILL in each of 2 attempts: {REMEDY}"
     )
     assert len(outcome.failed) == 2
 
 
 @pytest.mark.slow
-def test_only_a_killed_process_is_said_to_have_wanted_memory(nets):
+def test_the_row_of_a_lost_trial_says_how_its_process_ended(nets):
     trials = [grid(f"nets:{name}")[0] for name in ("segfaults", "exits")]
     outcome = sweep(trials, nets / "rows", engine=Local(1, attempts=1), device="cpu")
     for row, end in zip(outcome.rows, ("died of SIGSEGV", "ended with exit code 3"), strict=True):
-        assert row.reason == f"the worker's process {end} in each of 1 attempts, {NOT_PYTHON}"
+        assert row.reason == f"the worker's process {end} in each of 1 attempts: {REMEDY}"
 
 
 @pytest.mark.slow
@@ -158,8 +154,7 @@ def test_a_process_killed_from_outside_costs_no_row(nets):
 
 
 @pytest.mark.slow
-def test_a_process_that_hangs_is_killed_and_costs_no_row(nets, monkeypatch):
-    monkeypatch.setattr(engines, "HUNG", 1)
+def test_a_process_that_hangs_is_killed_and_costs_no_row(nets):
     good, (hanging, *_) = grid("nets:small"), grid("nets:hangs_once")
     with pytest.warns(UserWarning, match=r"worker process \d+ has not responded for .* is killed"):
         outcome = sweep([hanging, *good], nets / "rows", engine=Local(1, patience=8), device="cpu")
@@ -176,7 +171,7 @@ def test_a_process_that_is_stopped_in_each_attempt_gives_a_failed_row(nets):
         outcome = sweep(trials, nets / "rows", engine=engine, device="cpu")
     (row,) = outcome.failed
     assert row.reason == (
-        f"the worker's process stopped responding in each of 2 attempts, {NOT_PYTHON}"
+        f"the worker's process stopped responding in each of 2 attempts: {REMEDY}"
     )
     assert multiprocessing.active_children() == []
 
@@ -252,7 +247,6 @@ class ImitatedRay:
     exceptions = SimpleNamespace(
         RayError=RayError,
         RayTaskError=type("RayTaskError", (RayError,), {}),
-        OutOfMemoryError=type("OutOfMemoryError", (RayError,), {}),
         AuthenticationError=type("AuthenticationError", (RayError,), {}),
     )
 
@@ -294,10 +288,7 @@ class ImitatedRay:
 
 
 @pytest.fixture
-def imitated(monkeypatch, tmp_path):
-    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path / "temporary"))
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-
+def imitated(monkeypatch):
     def give(*args, **more):
         ray = ImitatedRay(*args, **more)
         monkeypatch.setitem(sys.modules, "ray", ray)
@@ -332,7 +323,7 @@ def test_ray_workers_find_the_data(imitated, monkeypatch):
     monkeypatch.setenv("KMIXUP_DATA", "/data")
     ray = imitated()
     assert Ray().workers == 2
-    assert ray.started[0] is None
+    assert ray.started[0] == "local"
     assert ray.started[1]["runtime_env"] == {"env_vars": {"KMIXUP_DATA": "/data"}}
     monkeypatch.delenv("KMIXUP_DATA")
     ray = imitated()
@@ -376,12 +367,7 @@ def test_tasks_are_cancelled_when_their_rows_are_no_longer_read(imitated, tmp_pa
     [
         (
             RayError("The node died.\nMore."),
-            f"the worker's task was lost (The node died.) in each of 2 attempts, {NOT_PYTHON}",
-        ),
-        (
-            ImitatedRay.exceptions.OutOfMemoryError("Task was killed."),
-            "the worker's task was lost (Task was killed.) in each of 2 attempts, "
-            "perhaps for want of memory: try fewer workers",
+            f"the worker's task was lost (The node died.) in each of 2 attempts: {REMEDY}",
         ),
         (
             ImitatedRay.exceptions.RayTaskError("raised outside of a trial"),
@@ -404,115 +390,37 @@ def test_a_missing_ray_raises_with_the_extra_to_install(monkeypatch):
         assert Ray().workers
 
 
-@pytest.fixture
-def closed_port():
-    """A port of this machine where nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
-
-
 forms = pytest.mark.parametrize("form", ["127.0.0.1:{}", "ray://127.0.0.1:{}", "localhost:{}"])
 
 
 @forms
-def test_an_address_where_nobody_listens_raises_at_once(imitated, closed_port, form):
+def test_an_address_where_a_server_listens_is_left_to_ray(imitated, form):
     ray = imitated()
-    address = form.format(closed_port)
-    sentence = f"address must be that of a running Ray cluster, {address} does not answer: start"
-    with pytest.raises(ValueError, match=sentence):
-        assert Ray(address).workers
-    assert ray.started is None
-
-
-@contextmanager
-def answering(answer):
-    """A server on this machine that sends an answer to whatever it is sent; yields its port."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def serve():
-            with suppress(OSError):
-                client, _ = server.accept()
-                with client:
-                    client.recv(100)
-                    client.sendall(answer)
-
-        threading.Thread(target=serve, daemon=True).start()
-        yield server.getsockname()[1]
-
-
-@forms
-def test_an_address_where_a_grpc_server_answers_is_left_to_ray(imitated, form):
+        address = form.format(server.getsockname()[1])
+        assert Ray(address).workers == 2
+    assert ray.started[0] == address
     ray = imitated()
-    with answering(GRPC) as port:
-        assert Ray(form.format(port)).workers == 2
-    assert ray.started[0] == form.format(port)
-
-
-@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n", b"-ERR unknown\r\n", b""])
-def test_another_service_at_the_address_is_rejected_at_once(imitated, answer):
-    ray = imitated()
-    with answering(answer) as port, pytest.raises(ValueError, match=f"{port} is another service: "):
-        assert Ray(f"127.0.0.1:{port}").workers
+    with pytest.raises(ValueError, match=f"cluster, {address} does not answer: start one with"):
+        assert Ray(address).workers  # which nobody listens at any more
     assert ray.started is None
+
+
+@pytest.mark.parametrize("address", ["no where", "host:port", "ray://", ":6379"])
+def test_an_invalid_address_raises(imitated, address):
+    imitated()
+    with pytest.raises(ValueError, match=f'"host:port" or .*cluster, {address} does not answer'):
+        assert Ray(address).workers
 
 
 @pytest.mark.parametrize("error", [ConnectionError, ImitatedRay.exceptions.AuthenticationError])
-@pytest.mark.parametrize("address", ["auto", "127.0.0.1:{}"])
-def test_a_cluster_that_lets_nobody_in_is_one_sentence_with_the_remedy(imitated, error, address):
+def test_a_cluster_that_lets_nobody_in_is_one_sentence_with_the_remedy(imitated, error):
     def fail(*args, **more):
         raise error("Failed to connect")
 
     imitated().init = fail
-    sentence = "answers, but lets nobody in: if it asks for a token, set RAY_AUTH_MODE=token and"
-    if (error, address) == (ConnectionError, "auto"):
-        sentence = "running Ray cluster, auto does not answer: start one with `ray start --head`"
-    with answering(GRPC) as port, pytest.raises(ValueError, match=sentence):
-        assert Ray(address.format(port)).workers
-
-
-def test_an_address_that_swallows_packets_is_given_five_seconds(imitated, monkeypatch):
-    imitated()
-
-    def swallow(place, timeout):
-        assert (place, timeout) == (("far.example", 10001), 5)
-        raise TimeoutError("timed out")
-
-    monkeypatch.setattr(socket, "create_connection", swallow)
-    with pytest.raises(ValueError, match="ray://far.example does not answer"):
-        assert Ray("ray://far.example").workers
-
-
-@pytest.mark.parametrize("address", [None, "auto"])
-def test_a_cluster_that_only_ray_has_noted_raises_with_the_note_to_delete(
-    imitated, closed_port, monkeypatch, tmp_path, address
-):
-    ray = imitated()
-    note = tmp_path / "temporary" / "ray" / "ray_current_cluster"
-    note.parent.mkdir(parents=True)
-    note.write_text(f"127.0.0.1:{closed_port}")
-    with pytest.raises(ValueError, match=f"{closed_port} does not answer: .* or delete {note}"):
-        assert Ray(address).workers
-    monkeypatch.setenv("RAY_ADDRESS", f"ray://127.0.0.1:{closed_port}")
-    with pytest.raises(ValueError, match=f"ray://.*{closed_port} does not .* unset RAY_ADDRESS"):
-        assert Ray(address).workers
-    assert ray.started is None
-    monkeypatch.delenv("RAY_ADDRESS")
-    note.unlink()
-    assert Ray(address).workers == 2
-
-
-@pytest.mark.parametrize("address", ["nowhere", "host:port", "ray://", ":6379"])
-def test_an_invalid_address_raises(imitated, address):
-    imitated()
-    with pytest.raises(ValueError, match=f'"host:port" or .* of a Ray cluster, got {address!r}'):
-        assert Ray(address).workers
-
-
-def test_other_kinds_of_addresses_are_left_to_ray(imitated):
-    for address in ("local", "anyscale://cluster"):
-        ray = imitated()
-        assert Ray(address).workers == 2
-        assert ray.started[0] == address
+    with pytest.raises(ValueError, match="cluster, auto does not let this driver in: start one"):
+        assert Ray("auto").workers
 
 
 def test_a_system_without_signal_masks_starts_workers_too(monkeypatch):
@@ -566,17 +474,16 @@ def test_rows_of_ray_are_those_of_processes(ray, nets):
 
 
 @pytest.mark.survival
-@pytest.mark.parametrize("strategy", ["tpe", "halving"])
-def test_a_search_on_ray_ends_as_one_in_this_process(ray, tmp_path, strategy):
+def test_a_search_on_ray_ends_as_one_in_this_process(ray, tmp_path):
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     few = {"k": [1, 4], "alpha": [0.25, 1.0], "trials": 1, "tests": 2, "protocol": {"epochs": 2}}
-    plan = make_plan("iris", strategy=strategy, **few)
+    plan = make_plan("iris", strategy="tpe", **few)
 
     def tuned_on(engine, name):
         def run(trials):
             return sweep(trials, tmp_path / name, engine=engine, device="cpu").rows
 
-        return tune_plan(plan, run, budget=Budget(12), study=tmp_path / name / STUDY)
+        return tune_plan(plan, run, budget=12, study=tmp_path / name / STUDY)
 
     here, there = tuned_on(Inline(), "here"), tuned_on(Ray(), "there")
     assert (there.kmixup.winner, there.mixup.winner) == (here.kmixup.winner, here.mixup.winner)

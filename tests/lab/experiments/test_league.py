@@ -89,14 +89,6 @@ def test_methods_share_the_trials_and_each_trial_is_tuned_by_itself():
         assert row.trial == replace(contest.base, method=row.trial.method, seed=row.trial.seed)
 
 
-def test_of_equal_settings_the_smaller_k_wins_then_the_smaller_alpha():
-    contest = contest_of(settings=4)
-    result = rows_with(contest, lambda trial: 0.1)
-    chosen = {score.entrant.name: score.chosen[0] for score in result.scores}
-    assert (chosen["kmixup"].k, chosen["kmixup"].alpha) == (4, 0.2)
-    assert (chosen["regmixup"].k, chosen["regmixup"].alpha) == (1, 0.2)
-
-
 def test_failed_settings_cannot_win_and_a_method_without_any_is_incomplete():
     contest = contest_of()
 

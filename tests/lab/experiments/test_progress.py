@@ -48,23 +48,13 @@ def test_lines_come_now_and_then_with_rate_time_left_and_last_result(clock, caps
     )
 
 
-def test_quiet_is_quiet(clock, capsys):
-    trials = expand(data="iris", trials=2)
-    with Watch(quiet=True) as watch:
-        watch.started(trials, trials[1:])
-        watch.ended([Fake().row(trials[1])])
-    assert capsys.readouterr().err == ""
-
-
 def test_a_terminal_gets_a_bar(monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "200")
     trials = expand(data="iris", trials=2)
     with Watch() as watch:
         watch.started(trials, trials)
-        assert watch._bar.tasks[0].fields["state"] == (
-            "training mlp-iris on iris, 0 of 2 trials ended"
-        )
+        assert watch._bar.tasks[0].fields["state"] == "training, 0 of 2 trials ended"
         for trial in trials:
             watch.ended([Fake().row(trial)])
     shown = capsys.readouterr().err

@@ -67,27 +67,16 @@ def test_the_latest_row_of_a_trial_counts(tmp_path):
     assert read(tmp_path) == [row("b"), row("a", error=1.0), row("c", failed_row)]
 
 
-def test_rows_are_read_while_they_are_written(tmp_path):
-    with Store(tmp_path) as store:
-        assert read(tmp_path) == []
-        store.append([row("a")])
-        assert read(tmp_path) == [row("a")]
-
-
-def test_rows_are_forced_to_the_disk_and_so_are_new_folders(tmp_path, monkeypatch):
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc to name a handle")
+def test_rows_are_forced_to_the_disk(tmp_path, monkeypatch):
     synced = []
-
-    def note(handle):
-        synced.append(os.readlink(f"/proc/self/fd/{handle}"))
-
-    if not os.path.isdir("/proc/self/fd"):
-        pytest.skip("needs /proc to tell what a handle is of")
-    monkeypatch.setattr(os, "fsync", note)
-    out = tmp_path / "a" / "b"
-    with Store(out) as store:
-        assert synced == [str(tmp_path / "a"), str(tmp_path), str(out / NAME), str(out)]
+    monkeypatch.setattr(
+        os, "fsync", lambda handle: synced.append(os.readlink(f"/proc/self/fd/{handle}"))
+    )
+    with Store(tmp_path) as store:
+        assert synced[-1] == str(tmp_path)
         store.append([row("a")])
-        assert synced[4:] == [str(out / NAME)]
+    assert synced[-1] == str(tmp_path / NAME)
 
 
 def test_a_row_that_is_not_json_raises_before_a_byte_is_written(rows):
@@ -126,88 +115,46 @@ def test_a_last_line_that_an_editor_left_without_its_end_is_kept(rows):
 # disks
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EDQUOT])
 @pytest.mark.parametrize("room", [0, 7, 60])
-def test_a_full_disk_is_one_sentence_and_costs_no_row(rows, monkeypatch, code, room):
-    left = room
+@pytest.mark.parametrize("cuttable", [True, False])
+def test_a_full_disk_is_one_sentence_and_costs_no_row(rows, monkeypatch, room, cuttable):
     true_write = os.write
 
+    def fails(*given):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
     def fills_up(handle, data):
-        nonlocal left
-        if not left:
-            raise OSError(code, os.strerror(code))
-        done = true_write(handle, data[:left])
-        left -= done
+        nonlocal room
+        if not room:
+            fails()
+        done = true_write(handle, data[:room])
+        room -= done
         return done
 
     with Store(rows) as store:
         monkeypatch.setattr(os, "write", fills_up)
-        with pytest.raises(OSError, match=rf"not be written to .*{NAME} \({os.strerror(code)}\)"):
+        if not cuttable:
+            monkeypatch.setattr(os, "ftruncate", fails)
+        with pytest.raises(
+            OSError, match=rf"not be written to .*{NAME} \(No space left on device\)"
+        ):
             store.append([row("c", versions={"fill": "x" * 100}), row("d")])
         assert read(rows) == [row("a"), row("b")]
         monkeypatch.undo()
+    with Store(rows) as store:
         store.append([row("c")])
     assert read(rows) == [row("a"), row("b"), row("c")]
 
 
-def test_a_disk_that_cannot_even_be_cut_loses_nothing_either(rows, monkeypatch):
-    true_write = os.write
-
-    def fills_up(handle, data):
-        if len(data) < 20:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return true_write(handle, data[: len(data) // 2])
-
-    def fails(handle, length):
-        raise OSError(errno.EIO, "Input/output error")
-
-    with Store(rows) as store:
-        monkeypatch.setattr(os, "write", fills_up)
-        monkeypatch.setattr(os, "ftruncate", fails)
-        with pytest.raises(
-            OSError, match=r"\(No space left on device\): all earlier ones are safe"
-        ):
-            store.append([row("c", versions={"fill": "x" * 100})])
-        monkeypatch.undo()
-    assert (rows / NAME).read_bytes()[-1:] != b"\n"
-    with Store(rows) as store:
-        store.append([row("d")])
-    assert read(rows) == [row("a"), row("b"), row("d")]
-
-
-def test_a_file_that_may_not_grow_is_one_sentence(rows):
-    """A limit on file sizes that the system enforces."""
-    code = f"""if True:
-        import resource, signal
-        from kmixup.lab.experiments.rows import Store, read_row
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        with Store({str(rows)!r}) as store:
-            size = store.path.stat().st_size
-            resource.setrlimit(resource.RLIMIT_FSIZE, (size + 30, size + 30))
-            try:
-                store.append([read_row({row("c").to_dict()!r})])
-            except OSError as error:
-                print(error)
-    """
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ended.stdout == (
-        f"the rows could not be written to {rows / NAME} (File too large): all earlier ones are "
-        "safe; fix the disk and start again\n"
-    )
-    assert read(rows) == [row("a"), row("b")]
-
-
-@pytest.mark.parametrize("name", ["mkdir", "open"])
-def test_a_folder_that_cannot_be_written_to_is_one_sentence(tmp_path, monkeypatch, name):
+def test_a_folder_that_cannot_be_written_to_is_one_sentence(tmp_path, monkeypatch):
     def fail(*args, **more):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    monkeypatch.setattr(os, name, fail)
-    with (
-        pytest.raises(OSError, match=r"new cannot be written to \(Read-only file system\): choose"),
-        Store(tmp_path / "new"),
+    monkeypatch.setattr(os, "mkdir", fail)
+    with pytest.raises(
+        OSError, match=r"new cannot be written to \(Read-only file system\): choose"
     ):
-        pass
+        Store(tmp_path / "new").__enter__()
 
 
 def test_a_file_in_the_place_of_the_folder_is_one_sentence(tmp_path):
@@ -218,14 +165,14 @@ def test_a_file_in_the_place_of_the_folder_is_one_sentence(tmp_path):
         Store(tmp_path / "file" / "below").__enter__()
 
 
-@pytest.mark.parametrize("replaced", [False, True])
-def test_rows_are_not_written_into_a_file_that_was_taken_away(rows, replaced):
+def test_rows_are_not_written_into_a_file_that_was_taken_away(rows):
     with Store(rows) as store:
         (rows / NAME).rename(rows / "elsewhere")
-        if replaced:
-            (rows / NAME).write_bytes((rows / "elsewhere").read_bytes())
-        with pytest.raises(OSError, match="was removed or replaced while the sweep was writing it"):
+        with pytest.raises(
+            OSError, match=r"could not be written to .* \(No such file or directory\)"
+        ):
             store.append([row("c")])
+    assert not (rows / NAME).exists()
 
 
 # two writers
@@ -234,24 +181,12 @@ def test_rows_are_not_written_into_a_file_that_was_taken_away(rows, replaced):
 def test_a_second_writer_raises_until_the_first_has_left(rows):
     sentence = "is being written by another sweep: wait for its end, or choose another folder"
     with Store(rows) as first:
-        assert os.listdir(rows) == [NAME]  # the lock is on the rows
         with pytest.raises(ValueError, match=sentence):
             Store(rows).__enter__()
         first.append([row("c")])
     with Store(rows) as second:
         second.append([row("d")])
     assert names(read(rows)) == ["a", "b", "c", "d"]
-
-
-def test_on_windows_the_lock_is_beside_the_rows(rows, monkeypatch):
-    monkeypatch.setattr(module, "CAN_READ_LOCKED", False)
-    with Store(rows):
-        assert sorted(os.listdir(rows)) == [NAME, "rows.lock"]
-        fcntl.flock(os.open(rows / NAME, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        with pytest.raises(ValueError, match="is being written by another sweep"):
-            Store(rows).__enter__()
-    with Store(rows):
-        pass
 
 
 def test_a_writer_that_is_killed_leaves_no_lock(rows):
@@ -271,7 +206,7 @@ def test_a_disk_without_locks_is_one_sentence(rows, monkeypatch):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(fcntl, "flock", fail)
-    with pytest.raises(OSError, match=r"cannot be locked \(No locks available\): choose a folder"):
+    with pytest.raises(OSError, match=r"cannot be written to \(No locks available\): choose"):
         Store(rows).__enter__()
 
 
@@ -279,22 +214,20 @@ def test_a_disk_without_locks_is_one_sentence(rows, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    "text",
     [
-        ('{"format": "kmixup rows", "version": 2}\n', "version 2"),
-        ('{"format": "kmixup rows"}\n', "version None"),
-        ('{"id": "a", "status": "done"}\n', "something else"),
-        ("data,error\niris,0.1\n", "something else"),
-        ("[1]\n", "something else"),
+        '{"format": "kmixup rows", "version": 2}\n',
+        '{"id": "a", "status": "done"}\n',
+        "data,error\niris,0.1\n",
+        "[1]\n",
     ],
 )
-def test_files_of_other_versions_or_programs_raise_and_stay_unchanged(tmp_path, text, found):
+def test_files_of_other_versions_or_programs_raise_and_stay_unchanged(tmp_path, text):
     written(tmp_path, text)
-    sentence = f"{NAME} must hold rows of version 1, it holds {found}: choose another folder"
-    with pytest.raises(ValueError, match=sentence):
-        Store(tmp_path).__enter__()
-    with pytest.raises(ValueError, match=sentence):
-        read(tmp_path)
+    sentence = f"{NAME} must hold rows of version 1, it begins with b'.*: choose another folder"
+    for look in (read, lambda folder: Store(folder).__enter__()):
+        with pytest.raises(ValueError, match=sentence):
+            look(tmp_path)
     assert (tmp_path / NAME).read_text() == text
     written(tmp_path, HEAD)
     with Store(tmp_path):  # it is not locked
@@ -366,21 +299,9 @@ def test_rows_with_other_line_ends_are_read_and_kept(rows, end):
 def test_a_file_without_line_ends_is_never_cut(rows, between):
     text = (rows / NAME).read_text().replace("\n", between)
     written(rows, text)
-    with pytest.raises(ValueError, match="it holds something else"):
+    with pytest.raises(ValueError, match="must hold rows of version 1"):
         Store(rows).__enter__()
     assert (rows / NAME).read_text() == text
-    head, _, tail = text.partition("}")
-    written(rows, f"{head}}}\n{tail}")  # all rows in one line behind a valid header
-    with pytest.warns(UserWarning, match="line 2 of .* is damaged"), Store(rows):
-        pass
-    assert row("b").id in (rows / DAMAGED).read_text()
-
-
-def test_a_header_without_a_line_end_gets_one(tmp_path):
-    written(tmp_path, HEAD.rstrip() + " ")
-    with Store(tmp_path) as store:
-        store.append([row("a")])
-    assert names(read(tmp_path)) == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -398,11 +319,6 @@ def test_a_row_that_this_version_cannot_read_raises_with_the_reason(tmp_path, ch
     sentence = f"line 3 of .*{NAME} must be a row that this version can read, {reason}"
     with pytest.raises(ValueError, match=sentence):
         read(tmp_path)
-
-
-def test_a_checksum_does_not_mind_how_json_is_spaced(tmp_path):
-    written(tmp_path, HEAD + json.dumps(row("a").to_dict()) + "\n")
-    assert read(tmp_path) == [row("a")]
 
 
 # published rows

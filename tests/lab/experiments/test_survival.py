@@ -21,10 +21,9 @@ from pathlib import Path
 import pytest
 from sweeping import Inline, table
 
-from kmixup.lab.experiments import engines
 from kmixup.lab.experiments.driver import sweep
 from kmixup.lab.experiments.grid import read_config
-from kmixup.lab.experiments.rows import NAME, read
+from kmixup.lab.experiments.rows import LOCK, NAME, read
 from kmixup.lab.train import checkpoint
 
 pytestmark = pytest.mark.survival
@@ -127,9 +126,9 @@ def ids(path):
     return {row.id for row in read(path.parent)} if path.exists() else set()
 
 
-def is_free(path):
+def is_free(folder):
     """Whether nobody has locked a store."""
-    with path.open() as stream:
+    with (folder / LOCK).open() as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -186,7 +185,7 @@ def test_twenty_kills_cost_no_row_and_change_none(nursery, tmp_path):
         if kill % 2:  # in the middle of the rows of a fleet
             nursery.start(*words, folder=tmp_path, left=rng.randint(1, 8000))
             code = nursery.end()
-            until(lambda: is_free(rows))  # forks have the lock too, for a moment longer
+            until(lambda: is_free(rows.parent))  # forks have the lock too, for a moment longer
         else:
             driver = nursery.start(*words, folder=tmp_path)
             if kill % 4:  # at any moment of the start
@@ -208,7 +207,7 @@ def test_twenty_kills_cost_no_row_and_change_none(nursery, tmp_path):
     assert statuses(rows) == ["done"] * len(trials)
     undisturbed = sweep(trials, tmp_path / "undisturbed", engine=Inline()).rows
     assert table(read(rows.parent)) == table(undisturbed)
-    assert os.listdir(rows.parent) == [NAME]  # and nothing is left half done
+    assert sorted(os.listdir(rows.parent)) == [LOCK, NAME]  # and nothing is left half done
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
@@ -258,7 +257,7 @@ def test_a_large_network_resumes_from_its_checkpoint(nursery, tmp_path, monkeypa
     until(lambda: not kept.exists() or checkpoint.completed_epochs(kept) != epochs)
     assert not kept.exists() or checkpoint.completed_epochs(kept) > epochs
     assert nursery.end() == 0
-    assert os.listdir(tmp_path / "out" / "grid") == [NAME]
+    assert sorted(os.listdir(tmp_path / "out" / "grid")) == [LOCK, NAME]
     alone = sweep([trial], tmp_path / "alone", engine=Inline(), device="cpu").rows
     assert table(read(tmp_path / "out" / "grid")) == table(alone)
 
@@ -306,6 +305,11 @@ def free_ports(number):
     return ports
 
 
+def answers(port):
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
 @pytest.fixture
 def cluster(monkeypatch):
     """The address of a cluster of its own on loopback, which asks for a token."""
@@ -325,7 +329,7 @@ def cluster(monkeypatch):
     with (Path(folder) / "head.log").open("w") as log:
         head = subprocess.Popen([*command, *options.split()], stdout=log, stderr=log)
         try:
-            until(lambda: engines._problem_at("127.0.0.1", port) is None)
+            until(lambda: answers(port))
             yield f"127.0.0.1:{port}"
         finally:
             head.terminate()
@@ -355,4 +359,4 @@ def test_a_driver_that_dies_while_its_cluster_lives_costs_no_row(cluster, tmp_pa
     (rows.parent / NAME).unlink()
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert ended.returncode == 2
-    assert f"{cluster} answers, but lets nobody in: if it asks for a token, set" in ended.stderr
+    assert f"{cluster} does not let this driver in: start one with" in ended.stderr

@@ -89,16 +89,6 @@ def test_curves_are_short_and_end_at_the_end():
     assert min(map(len, vars(done(IRIS, record).curve).values())) == len(shown)
 
 
-def test_infinite_scores_are_stored_as_null():
-    record = train(IRIS, device="cpu").record
-    record["result"]["nll"] = float("inf")
-    record["noise"] = [{"eps": 8.0, "error": 0.5, "nll": float("nan"), "ece": 0.1}]
-    row = done(IRIS, record).to_dict()
-    assert row["result"]["nll"] is None
-    assert row["noise"] == [{"eps": 8.0, "error": 0.5, "nll": None, "ece": 0.1}]
-    assert row["result"]["error"] == record["result"]["error"]
-
-
 def test_warnings_of_workers_are_silent_and_one_thread_is_used():
     before = torch.get_num_threads()
     try:
@@ -177,26 +167,33 @@ def test_without_a_common_folder_nothing_is_kept(single, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_trial_with_a_damaged_checkpoint_starts_anew(single, tmp_path):
-    expected = figures(run((single,), device="cpu")[0])
-    path = tmp_path / single.id / checkpoint.NAME
-    train(single, device="cpu", out=path.parent)
+def cut_off(path):
     path.write_bytes(path.read_bytes()[:-1])
-    (row,) = run((single,), device="cpu", running=tmp_path)
-    assert figures(row) == expected
-    assert checkpoint.completed_epochs(path) == 3
 
 
-def test_a_trial_whose_network_has_changed_starts_anew(single, tmp_path):
-    path = tmp_path / single.id / checkpoint.NAME
-    train(single, device="cpu", out=path.parent)
+def of_another_network(path):
     state = checkpoint.read(path)
     state["model"]["weight"] = torch.zeros(7, 7)
     checkpoint.save(path, state)
-    with pytest.raises(ValueError, match=r"it does not fit \(.*size mismatch.*\): delete it, or"):
-        train(single, device="cpu", out=path.parent, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        (cut_off, "must be a whole checkpoint of kmixup"),
+        (of_another_network, r"it does not fit \(.*size mismatch.*\): delete it, or"),
+    ],
+)
+def test_a_trial_with_an_unusable_checkpoint_starts_anew(single, tmp_path, damage, problem):
     expected = figures(run((single,), device="cpu")[0])
-    assert figures(run((single,), device="cpu", running=tmp_path)[0]) == expected
+    path = tmp_path / single.id / checkpoint.NAME
+    train(single, device="cpu", out=path.parent)
+    damage(path)
+    with pytest.raises(checkpoint.UnusableError, match=problem):
+        train(single, device="cpu", out=path.parent, resume=True)
+    (row,) = run((single,), device="cpu", running=tmp_path)
+    assert figures(row) == expected
+    assert checkpoint.completed_epochs(path) == 3
 
 
 @pytest.mark.parametrize(

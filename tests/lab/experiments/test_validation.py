@@ -6,17 +6,16 @@ import pytest
 from sealing import Sealed, own
 from sweeping import inline
 
+from kmixup.lab.experiments.estimate import estimate
 from kmixup.lab.experiments.league import make_contests, play
 from kmixup.lab.experiments.rows import Failed, failed_of
-from kmixup.lab.experiments.tuning import guess_seconds, make_plan, tune_plan
+from kmixup.lab.experiments.tuning import make_plan, tune_plan
 
 FEW = {"k": [1, 4], "alpha": [0.25, 1.0], "trials": 1, "tests": 2, "protocol": {"epochs": 2}}
 
 
 def tune(data, folder, on_status=print):
-    return tune_plan(
-        make_plan(data, strategy="halving", **FEW), inline(folder), on_status=on_status
-    )
+    return tune_plan(make_plan(data, strategy="grid", **FEW), inline(folder), on_status=on_status)
 
 
 def league(data, folder, on_status=print):
@@ -67,7 +66,7 @@ def test_no_test_sample_is_read_before_the_final_test(run, sealed, tmp_path, mon
 
 def test_the_seal_holds(sealed, tmp_path):
     plan = make_plan(sealed, **FEW)
-    assert guess_seconds(plan, 1) > 0
+    assert estimate([plan.trial(None, 0)]).seconds > 0
     (row, *_) = inline(tmp_path / "rows")(plan.test_trials(None))
     assert isinstance(row, Failed)
     assert "a test sample was read" in row.reason

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,27 +41,20 @@ class TrialRunner:
         folder: of the rows.
         execution: the options.
         engine: by default that of `execution`; one that is kept serves several calls.
-        news: as in `Watch`.
 
     Attributes:
         outcome: of all calls.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        execution: Execution,
-        engine: Engine | None = None,
-        news: Callable[[Sequence[Row]], str] | None = None,
-    ) -> None:
-        self._folder, self._execution, self._news = folder, execution, news
+    def __init__(self, folder: Path, execution: Execution, engine: Engine | None = None) -> None:
+        self._folder, self._execution = folder, execution
         self._engine = engine or make_engine(execution)
         self.outcome = SweepOutcome([], ran=0)
 
     def __call__(self, trials: Sequence[Trial]) -> list[Row]:
         """Run trials and return their rows; on Ctrl-C print how to resume and exit."""
         try:
-            with Watch(quiet=self._execution.quiet, news=self._news) as watch:
+            with Watch(quiet=self._execution.quiet) as watch:
 
                 def started(trials: Sequence[Trial], todo: Sequence[Trial]) -> None:
                     if self._execution.engine == "local":  # a cluster may have what is missing here
@@ -166,7 +159,7 @@ def preview(trials: Sequence[Trial], execution: Execution) -> None:
 
 def print_estimate(trials: Sequence[Trial], workers: int) -> None:
     """Print how long trials would run."""
-    from kmixup.lab.experiments.estimate import estimate, machine_memory
+    from kmixup.lab.experiments.estimate import estimate
 
     with spinner("timing a few steps of each network"):
         expected = estimate(trials)
@@ -175,12 +168,5 @@ def print_estimate(trials: Sequence[Trial], workers: int) -> None:
             f"about {duration(STARTUP + expected.on(workers))} on {count(workers, 'worker')} "
             "(from a few steps on this machine)"
         )
-    if expected.memory * workers > machine_memory():
-        print(
-            f"the largest network needs about {expected.memory / 1e9:.1f} GB for each worker, "
-            f"this machine has {machine_memory() / 1e9:.1f} GB"
-        )
-    for name in expected.noise:
-        print(f"{name} is not at hand: timed on noise of its shape")
     for reason in expected.unknown:
         print(f"no estimate for a part: {reason}")

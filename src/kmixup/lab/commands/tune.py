@@ -6,24 +6,15 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from kmixup.lab.commands import options
 from kmixup.lab.commands.execution import TrialRunner, finish, make_engine, print_estimate
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.evaluate.scores import Scores
-from kmixup.lab.experiments.budget import Budget
-from kmixup.lab.experiments.estimate import TimeEstimate, estimate
-from kmixup.lab.experiments.rows import DataUsed, Done, Row, TrainingCurve, has_rows, read
+from kmixup.lab.experiments.rows import DataUsed, Done, Row, TrainingCurve
 from kmixup.lab.experiments.search import AllFailedError, StrategyName
-from kmixup.lab.experiments.tuning import (
-    STUDY,
-    Leader,
-    Plan,
-    guess_seconds,
-    make_plan,
-    tune_plan,
-)
+from kmixup.lab.experiments.tuning import STUDY, Plan, make_plan, tune_plan
 from kmixup.lab.formatting import count
 from kmixup.lab.train.config import Execution, Flag, ProtocolChanges, Trial, TrialData
 from kmixup.lab.train.setup import load_data
@@ -36,9 +27,8 @@ def tune(
     strategy: StrategyName = "two-step",
     k: list[int] | None = None,
     alpha: list[float] | None = None,
-    alpha_rule: Literal["same", "xi"] | None = None,
     trials: int | None = None,
-    budget: str | None = None,
+    budget: int | None = None,
     validation: float = 0.2,
     tests: int = 10,
     seed: int = 0,
@@ -60,18 +50,16 @@ def tune(
     - simple: alpha = 1, k over powers of two
     - two-step: the best alpha of mixup, then k at that xi
     - grid: every k with every alpha
-    - halving: the same, the better half continues with twice the seeds
     - tpe: every k at alpha = 1, then proposals of Optuna's TPE
 
     ```
     # without any download, in a minute or two
     kmixup tune iris
-    kmixup tune iris --strategy halving
+    kmixup tune iris --strategy tpe
     # your own data and network
     kmixup tune table.csv --target species --model my_package.nets:small
-    # within a budget of trials or minutes; mixup gets the same again
+    # within a budget of trials; mixup gets the same again
     kmixup tune mnist --epochs 10 --budget 60
-    kmixup tune mnist --epochs 10 --budget 30m
     # your own grid
     kmixup tune iris --strategy grid --k 4 --k 16 --alpha 0.5 --alpha 1 --trials 10
     # the search as an Optuna study
@@ -82,53 +70,43 @@ def tune(
         strategy: Search strategy, see above.
         k: Values of k, in place of 1, 2, 4 … 32 as far as the data allow. May be repeated.
         alpha: Values of alpha, in place of 0.1, 0.25, 1, 4, 16 (simple: 1). May be repeated.
-        alpha_rule: At k > 1 use alpha as it is, or at equal xi as two-step always does.
-        trials: Seeds of a setting. By default 5, halving starts with 2.
-        budget: Budget of the search: trials, e.g. 60, or minutes, e.g. 30m.
+        trials: Seeds of a setting. By default 5.
+        budget: Budget of the search in trials, e.g. 60.
         validation: Share of the training samples to choose on.
         tests: Seeds of the final test.
         seed: Seed of the split, and the first seed of the trials.
         dry_run: Print the number of trials and the expected time, and train nothing.
     """
     options.import_from_here(data, model)
-    amount = Budget.read(budget)
     plan = make_plan(
-        data, strategy=strategy, model=model, k=k, alpha=alpha, alpha_rule=alpha_rule,
-        trials=trials, validation=validation, tests=tests, seed=seed, protocol=protocol.given,
-        **vars(reading),
+        data, strategy=strategy, model=model, k=k, alpha=alpha, trials=trials,
+        validation=validation, tests=tests, seed=seed, protocol=protocol.given, **vars(reading),
     )  # fmt: skip
     if data not in ENTRIES:
         options.print_columns(load_data(plan.base))
     if dry_run:
-        _preview(plan, amount, execution)
+        _preview(plan, budget, execution)
         return 0
     folder = out or Path("out") / f"tune-{Path(data).name}-{strategy}"
     same_data = [data, *_option_words({"model": model, **protocol.given, **vars(reading)})]
-    return _search(plan, amount, execution, folder.expanduser(), same_data)
+    return _search(plan, budget, execution, folder.expanduser(), same_data)
 
 
 def _search(
-    plan: Plan, budget: Budget, execution: Execution, folder: Path, same_data: Sequence[str]
+    plan: Plan, budget: int | None, execution: Execution, folder: Path, same_data: Sequence[str]
 ) -> int:
     """Search and test, and report the results; `same_data` are arguments of `kmixup train`."""
     from kmixup.lab.report.tune import best_of, method_words, tune_document, write_tune
 
-    leader = Leader(plan)
-    before = read(folder) if has_rows(folder) else []
-    leader(before)
-    begun = {row.id for row in before} & {trial.id for trial in plan.first_trials()}
     page = None
     with make_engine(execution).kept() as engine:
-        workers = engine.workers
-        run = TrialRunner(folder, execution, engine=engine, news=leader)
+        run = TrialRunner(folder, execution, engine=engine)
         try:
             tuned = tune_plan(
                 plan,
                 run,
                 budget=budget,
-                workers=workers,
                 study=folder / STUDY,
-                guess=lambda: 0.0 if begun else guess_seconds(plan, workers),
                 on_status=lambda text: None if execution.quiet else options.print_status(text),
             )
         except AllFailedError as error:
@@ -163,33 +141,31 @@ def _option_words(settings: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def _preview(plan: Plan, budget: Budget, execution: Execution) -> None:
+def _preview(plan: Plan, budget: int | None, execution: Execution) -> None:
     """Print what would be run, and for how long, as if a larger k were always better."""
-    workers, asked = make_engine(execution).workers, dict[Trial, None]()
-    first = plan.first_trials()
-    probed = estimate(first) if budget.timed else TimeEstimate(0, 0)
-    each, guess = probed.seconds / len(first), probed.on(workers) / len(first)
+    asked = dict[Trial, None]()
 
     def rehearse(trials: Sequence[Trial]) -> list[Row]:
         asked.update(dict.fromkeys(trials))
-        return [_made_up(trial, seconds=each) for trial in trials]
+        return list(map(_made_up, trials))
 
-    tuned = tune_plan(plan, rehearse, budget=budget, workers=workers, guess=lambda: guess)
+    tuned = tune_plan(plan, rehearse, budget=budget)
     print(f"about {count(len(asked), 'trial')}, depending on the search")
+    workers = make_engine(execution).workers
     print_estimate([replace(trial, validation=plan.validation) for trial in asked], workers)
     print(f"{plan.base.data}  {plan.base.model}  {plan.strategy.name}")
+    seeds = count(tuned.kmixup.seeds, "seed")
     for part in tuned.kmixup.rounds:
-        settings = count(len(part.tried), "setting")
-        print(f"  {part.title}: {settings} × {part.seeds} of {count(part.planned, 'seed')}")
+        print(f"  {part.title}: {count(len(part.tried), 'setting')} × {seeds}")
     print(f"  mixup: as many trials, {tuned.mixup.trials:,}, some of which may be the same")
-    print(f"  ERM: {count(len(tuned.erm), 'seed')}")
+    print(f"  ERM: {seeds}")
     print(f"  test: 3 methods × {count(plan.tests, 'seed')}")
 
 
-def _made_up(trial: Trial, *, seconds: float) -> Done:
-    """Return a row for a trial that is not run: a search reads only its error and time."""
+def _made_up(trial: Trial) -> Done:
+    """Return a row for a trial that is not run: a search reads only its error."""
     return Done(
-        trial=trial, alpha=trial.method.alpha, xi=None, seconds=seconds,
+        trial=trial, alpha=trial.method.alpha, xi=None, seconds=0.0,
         data=DataUsed(trial.data, None, 0, 0, 0, (), ""), scores=Scores(1 / trial.method.k, 0, 0),
         curve=TrainingCurve((), (), ()), versions={}, machine={}, finished="",
     )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import torch
 
 from kmixup.lab.data import download, folders, formats, speech, toy
-from kmixup.lab.data.dataset import Dataset, Samples
+from kmixup.lab.data.dataset import Samples
 from kmixup.lab.data.download import Remote
 from kmixup.lab.files import read_lines
 
@@ -53,11 +53,6 @@ class Entry:
     def needed(self, limit: int | None) -> tuple[str, ...]:
         """Return the files that hold the first `limit` samples, or all."""
         return self.files if limit is None or self.files_for is None else self.files_for(limit)
-
-    def noise(self, n: int) -> Dataset:
-        """Return noise of the same shape and classes, `n` samples in both parts."""
-        pixels = self.kind == "image"
-        return toy.noise(self.name, n, self.shape, self.classes, test=n, pixels=pixels)
 
 
 UCI = "https://archive.ics.uci.edu/"

@@ -86,13 +86,11 @@ def weight(trial: Trial) -> float:
 class Watch:
     """Shows the progress of a sweep: a bar on a terminal, elsewhere a line now and then.
 
-    `sweep` calls `started` and `ended`. `news` describes new rows, by default the last one.
+    `sweep` calls `started` and `ended`.
     """
 
-    def __init__(
-        self, *, quiet: bool = False, news: Callable[[Sequence[Row]], str] | None = None
-    ) -> None:
-        self.quiet, self._news = quiet, news or _last
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.quiet = quiet
         self._bar: Any = None
         self._done = self._failed = 0
 
@@ -109,9 +107,7 @@ class Watch:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-        first, *more = dict.fromkeys(f"{trial.model} on {trial.data}" for trial in todo)
-        subjects = f"{first} and {count(len(more), 'other')}" if more else first
-        state = f"training {subjects}, 0 of {count(len(todo), 'trial')} ended"
+        state = f"training, 0 of {count(len(todo), 'trial')} ended"
         text = TextColumn("{task.fields[state]}", markup=False)
         columns = (BarColumn(bar_width=30), TimeElapsedColumn(), text)
         self._bar = Progress(*columns, console=Console(stderr=True))
@@ -131,7 +127,9 @@ class Watch:
         )
         if self._failed:
             state += f", {self._failed:,} failed"
-        state += f"; {self._news(rows)}"
+        row = rows[-1]
+        result = row.measure.text(row.error) if isinstance(row, Done) else row.reason
+        state += f"; last: {row.trial.data} {row.trial.method.label} {result}"
         if self._bar is not None:
             self._bar.update(self._task, completed=self._whole - self._left, state=state)
         elif now - self._last > INTERVAL or self._done == len(self._weights):
@@ -148,9 +146,3 @@ class Watch:
     def __exit__(self, *raised: object) -> None:
         if self._bar is not None:
             self._bar.stop()
-
-
-def _last(rows: Sequence[Row]) -> str:
-    row = rows[-1]
-    result = row.measure.text(row.error) if isinstance(row, Done) else row.reason
-    return f"last: {row.trial.data} {row.trial.method.label} {result}"

@@ -13,7 +13,6 @@ import os
 import signal
 import socket
 import sys
-import tempfile
 import threading
 import time
 import warnings
@@ -35,19 +34,14 @@ from kmixup.lab.formatting import duration, ending
 SPAWN = multiprocessing.get_context("spawn")
 Rows = Generator[list[Row], None, None]
 
-KILLED = 9  # the signal by which a system that is out of memory ends a process
 GRACE = 10.0  # seconds for a process that has closed its connection to end
 BEAT = 5.0  # seconds between two heartbeats of a worker, at most
-START = 300.0  # seconds for a worker to start, at least
 IDLE = 0.01  # share of the time that a process which computes nothing may use
-HUNG = 15  # a process that computes nothing for this many times the patience has no heartbeat
+PATIENCE = 1800.0  # seconds: a worker may wait for shared data
 SUBMITTED = 100  # tasks that Ray is given ahead of their turn
 REACH = 5.0  # seconds for a Ray cluster to answer
 POLL = 1.0  # seconds between two looks at Ray's tasks, in which Ctrl-C may not be heard
 CLIENT_PORT = 10001  # of a ray:// address that names none
-# Ray's servers speak gRPC, which is HTTP/2: both sides begin with a frame of this type
-SETTINGS = b"\x04"
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + SETTINGS + b"\0" * 5
 
 
 class Engine(Protocol):
@@ -74,13 +68,12 @@ def cores() -> int:
 class Local:
     """A pool of processes on this machine.
 
-    A process that sends no heartbeat for `patience` seconds is killed. A process that computes
-    nothing stops its heartbeats after fifteen times as long, for it may wait for shared data.
+    A process that computes nothing for `patience` seconds is killed, and its unit is tried again.
     """
 
     workers: int = field(default_factory=cores)  # processes
     attempts: int = 3  # how often a unit is tried when its process is lost
-    patience: float = 120.0
+    patience: float = PATIENCE
     # processes that wait for the next sweep; None where they end with each
     resting: list[_Worker] | None = field(default=None, repr=False, compare=False)
 
@@ -109,11 +102,11 @@ class Local:
                 for worker, rows in _messages(pool):
                     if rows is None:
                         pool.remove(worker)
-                        reason, memory = worker.why_lost()
+                        reason = worker.why_lost()
                         if worker.attempt < self.attempts:
                             waiting.appendleft((worker.unit, worker.attempt + 1))
                             continue
-                        rows = lost(worker.unit, reason, worker.attempt, memory=memory)
+                        rows = lost(worker.unit, reason, worker.attempt)
                     elif waiting:
                         worker.give(*waiting.popleft(), device, running)
                     else:
@@ -129,7 +122,7 @@ class Local:
 
 
 class _Worker:
-    """A process that runs one unit after another, and sends heartbeats."""
+    """A process that runs one unit after another, and sends heartbeats while it computes."""
 
     unit: Unit
     attempt: int
@@ -138,8 +131,7 @@ class _Worker:
         self.patience, self.started, self.silent = patience, False, 0.0
         self.connection, theirs = SPAWN.Pipe()
         beat = min(BEAT, patience / 4)
-        idle_beats = int(HUNG * patience / beat)
-        self.process = SPAWN.Process(target=_serve, args=(theirs, beat, idle_beats), daemon=True)
+        self.process = SPAWN.Process(target=_serve, args=(theirs, beat), daemon=True)
         with _without_interrupts():
             self.process.start()
         theirs.close()  # so that the end of the process is the end of the connection
@@ -151,10 +143,10 @@ class _Worker:
 
     @property
     def unresponsive(self) -> bool:
-        return self.silent > (self.patience if self.started else max(START, self.patience))
+        return self.silent > (self.patience if self.started else PATIENCE)
 
-    def why_lost(self) -> tuple[str, bool]:
-        """Return how the process was lost, and whether it may have been for want of memory."""
+    def why_lost(self) -> str:
+        """Return how the process was lost."""
         if self.unresponsive:
             warnings.warn(
                 f"worker process {self.process.pid} has not responded for "
@@ -162,7 +154,7 @@ class _Worker:
                 stacklevel=2,
             )
             self.stop()
-            return "process stopped responding", False
+            return "process stopped responding"
         self.process.join(GRACE)  # a kill would hide the exit code
         self.stop()
         code = self.process.exitcode
@@ -171,7 +163,7 @@ class _Worker:
                 f"a worker process could not start, it ended with exit code {code}: a script "
                 'that sweeps must do so under `if __name__ == "__main__":`'
             )
-        return f"process {ending(code)}", code == -KILLED
+        return f"process {ending(code)}"
 
     def stop(self) -> None:
         self.connection.close()
@@ -214,7 +206,7 @@ def _messages(pool: Sequence[_Worker]) -> Iterator[tuple[_Worker, list[Row] | No
             yield worker, None
 
 
-def _serve(connection: Connection, beat: float, idle_beats: int) -> None:
+def _serve(connection: Connection, beat: float) -> None:
     """Run units until the driver is gone; send the rows of each, and None as a heartbeat."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sending = threading.Lock()
@@ -224,16 +216,14 @@ def _serve(connection: Connection, beat: float, idle_beats: int) -> None:
             connection.send(message)
 
     def send_heartbeats() -> None:
-        """Send heartbeats until this process has computed nothing for `idle_beats` of them."""
-        before, idle = time.process_time(), 0
+        before = time.process_time()
         with suppress(OSError):
             while True:
                 time.sleep(beat)
                 now = time.process_time()
-                idle = 0 if now - before > IDLE * beat else idle + 1
-                before = now
-                if idle <= idle_beats:
+                if now - before > IDLE * beat:
                     send(None)
+                before = now
 
     def end_with_parent() -> None:
         if (parent := multiprocessing.parent_process()) is not None:
@@ -249,12 +239,12 @@ def _serve(connection: Connection, beat: float, idle_beats: int) -> None:
             send(run(unit, device=device, running=running))
 
 
-def lost(unit: Unit, reason: str, attempts: int, *, memory: bool) -> list[Row]:
-    """Rows of a unit whose workers were lost; `memory`: perhaps killed for want of memory."""
-    remedy = "not by an error of Python: run such a trial alone to see more"
-    if memory:
-        remedy = "perhaps for want of memory: try fewer workers"
-    sentence = f"the worker's {reason} in each of {attempts} attempts, {remedy}"
+def lost(unit: Unit, reason: str, attempts: int) -> list[Row]:
+    """Return the rows of a unit whose workers were lost."""
+    sentence = (
+        f"the worker's {reason} in each of {attempts} attempts: try fewer workers if memory is "
+        "short, or run such a trial alone to see more"
+    )
     return [failed(trial, sentence) for trial in unit]
 
 
@@ -322,8 +312,7 @@ class Ray:
             return [failed(trial, error.cause) for trial in unit]
         except ray.exceptions.RayError as error:
             reason = str(error).strip().partition("\n")[0]
-            memory = isinstance(error, ray.exceptions.OutOfMemoryError)
-            return lost(unit, f"task was lost ({reason})", self.retries + 1, memory=memory)
+            return lost(unit, f"task was lost ({reason})", self.retries + 1)
         return rows
 
 
@@ -345,69 +334,34 @@ def _connected(address: str | None) -> Any:
         ) from error
     if ray.is_initialized():
         return ray
-    reached = _check_reach(address)
+    if address and address != "auto":
+        _check_reach(address)
     settings: dict[str, Any] = {} if address else {"include_dashboard": False}
     if data := os.environ.get("KMIXUP_DATA"):
         settings["runtime_env"] = {"env_vars": {"KMIXUP_DATA": data}}
     try:
-        ray.init(address, log_to_driver=False, logging_level=logging.WARNING, **settings)
+        ray.init(address or "local", log_to_driver=False, logging_level=logging.WARNING, **settings)
     except (ConnectionError, ray.exceptions.AuthenticationError) as error:
-        problem = f"{address} does not answer: start one with `ray start --head`"
-        if reached or isinstance(error, ray.exceptions.AuthenticationError):
-            problem = (
-                f"{reached or address} answers, but lets nobody in: if it asks for a token, set "
-                "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN to the output of `ray get-auth-token` on "
-                "its head node; else use its version of Ray"
-            )
         raise SettingError(
-            "address", f"must be that of a running Ray cluster, {problem}"
+            "address",
+            f"must be that of a running Ray cluster, {address} does not let this driver in: start "
+            "one with `ray start --head`, use its version of Ray, and if it asks for a token, set "
+            "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN to the output of `ray get-auth-token` on its "
+            "head node",
         ) from error
     return ray
 
 
-def _check_reach(address: str | None) -> str | None:
-    """Return the address that Ray will use, None where it starts a cluster or finds one itself.
-
-    Raises if no gRPC server answers there: Ray would try for a quarter of an hour.
-    """
-    remedy = "leave the address out"
-    if address in (None, "auto"):  # Ray looks for a cluster itself
-        note = Path(os.environ.get("RAY_TMPDIR") or tempfile.gettempdir())
-        note = note / "ray" / "ray_current_cluster"
-        address = os.environ.get("RAY_ADDRESS") or None
-        if address:
-            remedy = "unset RAY_ADDRESS"
-        elif note.is_file():
-            address, remedy = note.read_text().strip() or None, f"delete {note}"
-    place = urlsplit(address if address and "://" in address else f"//{address}")
-    if address in (None, "local") or place.scheme not in ("", "ray"):  # of a cluster manager
-        return None
+def _check_reach(address: str) -> None:
+    """Raise if nobody listens at an address: Ray would try for a quarter of an hour."""
+    place = urlsplit(address if "://" in address else f"//{address}")
     try:
-        host, port = place.hostname, place.port or (CLIENT_PORT if place.scheme else None)
-    except ValueError:  # the port is no number
-        host = port = None
-    if not host or port is None:
+        at = (place.hostname or address, place.port or CLIENT_PORT)
+        with socket.create_connection(at, timeout=REACH):
+            pass
+    except (OSError, ValueError) as error:
         raise SettingError(
             "address",
-            f'must be "auto", "host:port" or "ray://host:port" of a Ray cluster, got {address!r}',
-        )
-    if problem := _problem_at(host, port):
-        raise SettingError(
-            "address",
-            f"must be that of a running Ray cluster, {address} {problem}: start one with "
-            f"`ray start --head`, or {remedy}",
-        )
-    return address
-
-
-def _problem_at(host: str, port: int) -> str | None:
-    """Return what is wrong with the server at a port, None if it may be Ray's."""
-    try:
-        with socket.create_connection((host, port), timeout=REACH) as server:
-            if os.environ.get("RAY_USE_TLS") == "1":
-                return None
-            server.sendall(PREFACE)
-            answer = server.recv(9)
-    except OSError:
-        return "does not answer"
-    return None if answer[3:4] == SETTINGS else "is another service"
+            'must be "auto", "host:port" or "ray://host:port" of a running Ray cluster, '
+            f"{address} does not answer: start one with `ray start --head`, or leave it out",
+        ) from error

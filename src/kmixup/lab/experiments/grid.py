@@ -54,7 +54,8 @@ def expand(
     check_whole("seed", seed, least=0)
     for name in settings:
         if name not in SETTINGS:
-            raise ValueError(f"{name} is not a setting: those of a grid are {', '.join(SETTINGS)}")
+            known = ", ".join(("data", "model", "trials", "seed", "protocol", *SETTINGS))
+            raise ValueError(f"{name} is not a setting: those of a grid are {known}")
     tested = shifts_from({name: _list(settings[name]) for name in SHIFTS if name in settings})
     mixing = {"method": "kmixup"} | {key: settings[key] for key in METHOD if key in settings}
     # methods that ignore a setting become equal, and are kept once
@@ -85,14 +86,9 @@ def read_config(path: str | Path) -> list[Trial]:
             config = tomllib.load(stream)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} must be TOML: {error}") from error
-    names = ("data", "model", "trials", "seed", "protocol", *SETTINGS)
     for key in config:
         if key in (field.name for field in fields(Protocol)):
             raise ValueError(f"{key} in {path} must be below [protocol], is outside")
-        if key not in names:
-            raise ValueError(
-                f"{key} in {path} is not a setting: those of a sweep are {', '.join(names)}"
-            )
     if "data" not in config:
         raise ValueError(f'{path} must name its data, e.g. data = "iris"')
     try:

@@ -69,7 +69,6 @@ class Contest:
     entrants: tuple[Entrant, ...]  # the methods that can be trained on the data
     trials: int
     validation: float  # the share of the training samples that is held out to tune on
-    task: Task = "classes"
 
     def __post_init__(self) -> None:
         check_whole("trials", self.trials)
@@ -217,7 +216,7 @@ def make_contests(
                     f"must apply to every data set, {asked} does not apply to {name}: "
                     "leave it out, or run that data set apart",
                 )
-        contest = Contest(name, base, fitting, trials, validation, task)
+        contest = Contest(name, base, fitting, trials, validation)
         left = Holdout(validation).left(train)
         for method in (trial.method for trial in contest.tuning_trials):
             if method.smallest > left:

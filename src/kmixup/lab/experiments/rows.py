@@ -14,11 +14,10 @@ import hashlib
 import json
 import math
 import os
-import re
 import warnings
 import zlib
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -36,19 +35,16 @@ from kmixup.lab.evaluate.scores import (
     metrics_of,
 )
 from kmixup.lab.evaluate.shifts import SHIFTS
-from kmixup.lab.files import check_folder, replace_content, sync_folder
+from kmixup.lab.files import check_folder, replace_content
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.record import CLEAN, TRAINING
 
-NAME, PUBLISHED, DAMAGED = "rows.jsonl", "rows.jsonl.gz", "rows.damaged"
+NAME, PUBLISHED, DAMAGED, LOCK = "rows.jsonl", "rows.jsonl.gz", "rows.damaged", ".lock"
 VERSION = 1
 HEADER = {"format": "kmixup rows", "version": VERSION}
 CHECKSUM = "checksum"  # the last key of a row
-END_OF_ROW = re.compile(rb'"checksum": ?"[0-9a-f]{16}"}')
-
-# The lock is on the rows themselves, because a lock file beside them could be deleted. On Windows
-# a locked file cannot be read, so there the lock is on a file beside the rows.
-CAN_READ_LOCKED = os.name != "nt"
+# a file that was removed is not made again; without O_BINARY Windows would change line ends
+APPEND = os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0)
 
 Plain = dict[str, Any]  # a JSON object
 AnyKind = TypeVar("AnyKind", Scores, ClassScores, NumberScores)
@@ -341,113 +337,66 @@ class Store:
     def __enter__(self) -> Store:
         check_folder(self.folder)
         try:
-            _make(self.folder)
-            self._file = _open(self.path, os.O_APPEND)
-            self._lock = self._file if CAN_READ_LOCKED else _open(self.path.with_suffix(".lock"))
+            with ExitStack() as opened:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                opened.enter_context(filelock.FileLock(self.folder / LOCK).acquire(timeout=0))
+                self._repair()
+                self._opened = opened.pop_all()
+        except filelock.Timeout:
+            raise ValueError(
+                f"{self.folder} is being written by another sweep: wait for its end, "
+                "or choose another folder"
+            ) from None
         except OSError as error:
             raise OSError(
                 f"{self.folder} cannot be written to ({error.strerror}): choose another folder"
             ) from error
-        try:
-            self._claim()
-            self._repair()
-        except BaseException:
-            self.__exit__()
-            raise
         return self
 
-    def _claim(self) -> None:
-        """Lock the store. The system lifts the lock when this process ends for any reason."""
-        try:
-            claimed = filelock.lock_descriptor(self._lock, blocking=False)
-        except OSError as error:
-            raise OSError(
-                f"{self.path} cannot be locked ({error.strerror}): choose a folder on another disk"
-            ) from error
-        if not claimed:
-            raise ValueError(
-                f"{self.folder} is being written by another sweep: wait for its end, "
-                "or choose another folder"
-            )
+    def __exit__(self, *raised: object) -> None:
+        self._opened.close()
 
     def _repair(self) -> None:
-        """Check that the file is a store, complete a torn header, and remove damaged lines."""
-        data = self.path.read_bytes()
+        """Make the file of a new store, or check that of an old one and remove damaged lines."""
+        data = self.path.read_bytes() if self.path.exists() else b""
         contents = _Contents(self.path, data)
-        whole = b"".join(contents.kept)
         if contents.damaged:
             side = self.folder / DAMAGED
             before = side.read_bytes() if side.exists() else b""
             replace_content(side, before + b"".join(contents.damaged.values()))
-            self._replace(whole)
             self.repaired = f"{contents.problem} and moved to {side}"
+        if (whole := b"".join(contents.kept)) != data:
+            replace_content(self.path, whole)
+        if self.repaired:
             warnings.warn(f"{self.repaired}: trials without a row are run again", stacklevel=3)
-        elif len(whole) < len(data):
-            os.ftruncate(self._file, len(whole))
-        else:
-            self._write(whole[len(data) :])
-        if not data:
-            sync_folder(self.folder)
-
-    def _replace(self, data: bytes) -> None:
-        """Write the file anew, whole or not at all, and lock it."""
-        replaced = self._file
-        if not CAN_READ_LOCKED:
-            os.close(replaced)  # Windows does not replace an open file
-        replace_content(self.path, data)
-        self._file = _open(self.path, os.O_APPEND)
-        if CAN_READ_LOCKED:
-            self._lock = self._file
-            os.close(replaced)
-            self._claim()
 
     def append(self, rows: Iterable[Row]) -> None:
         """Add rows; they are on disk when this returns."""
-        self._write("".join(f"{_json(row.to_dict())}\n" for row in rows).encode())
-
-    def _write(self, data: bytes) -> None:
-        self._check_place()
-        start = os.fstat(self._file).st_size
+        data = "".join(f"{_json(row.to_dict())}\n" for row in rows).encode()
         try:
-            while data:
-                data = data[os.write(self._file, data) :]
-            os.fsync(self._file)
+            file = os.open(self.path, APPEND)
+            try:
+                _write(file, data)
+            finally:
+                os.close(file)
         except OSError as error:
-            # half a line would spoil the next one; if even this fails, it is cut off when the
-            # store is opened again
-            with suppress(OSError):
-                os.ftruncate(self._file, start)
             raise OSError(
-                f"the rows could not be written to {self.path} ({error.strerror}): all earlier "
-                "ones are safe; fix the disk and start again"
+                f"the rows could not be written to {self.path} ({error.strerror}): fix that and "
+                "start again, which resumes"
             ) from error
 
-    def _check_place(self) -> None:
-        """Raise if the file is no longer at its path."""
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.stat(self.path), os.fstat(self._file)):
-                return
-        raise OSError(
-            f"{self.path} was removed or replaced while the sweep was writing it: put it back "
-            "and start again"
-        )
 
-    def __exit__(self, *raised: object) -> None:
-        for handle in {self._file, self._lock}:  # closing the file lifts its lock
-            os.close(handle)
-
-
-def _open(path: Path, flags: int = 0) -> int:
-    binary = getattr(os, "O_BINARY", 0)  # without it Windows changes line ends
-    return os.open(path, os.O_RDWR | os.O_CREAT | binary | flags, 0o644)
-
-
-def _make(folder: Path) -> None:
-    """Make a folder with its parents, and sync their names to disk."""
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in missing:
-        sync_folder(path.parent)
+def _write(file: int, data: bytes) -> None:
+    """Write data whole or not at all: half a line would spoil the next one."""
+    start = os.fstat(file).st_size
+    try:
+        while data:
+            data = data[os.write(file, data) :]
+        os.fsync(file)
+    except OSError:
+        with suppress(OSError):  # it is cut off when the store is opened again
+            os.ftruncate(file, start)
+        raise
 
 
 def _bytes(path: Path) -> bytes:
@@ -466,28 +415,23 @@ class _Contents:
         self.path = path
         self.rows: list[Row] = []  # in the order of the file
         self.kept = [f"{_json(HEADER)}\n".encode()]  # the header and the lines of the rows
-        self.damaged: dict[int, bytes] = {}  # other lines by number, except a torn last line
+        self.damaged: dict[int, bytes] = {}  # other lines by number, but not a torn last line
         if self.kept[0].startswith(data):  # no row yet, perhaps not even the whole header
             return
         head, *lines = data.splitlines(keepends=True)
-        if (header := _parsed(head)) != HEADER:
-            ours = header.get("format") == HEADER["format"]
-            holds = f"version {header.get('version')}" if ours else "something else"
+        if _parsed(head) != HEADER:
             raise ValueError(
-                f"{path} must hold rows of version {VERSION}, it holds {holds}: choose another "
-                "folder, or the kmixup that wrote it"
+                f"{path} must hold rows of version {VERSION}, it begins with {head[:60]!r}: choose "
+                "another folder, or the kmixup that wrote it"
             )
-        self.kept = [head if head.endswith((b"\n", b"\r")) else head + b"\n"]
+        self.kept = [_ended(head)]
         for number, line in enumerate(lines, 2):
-            if not line.endswith((b"\n", b"\r")):
-                if not END_OF_ROW.search(line):  # torn
-                    break
-                line += b"\n"  # which an editor may have removed
             try:
                 self.rows.append(read_row(_parsed(line)))
-                self.kept.append(line)
+                self.kept.append(_ended(line))
             except DamagedError:
-                self.damaged[number] = line
+                if line == _ended(line):
+                    self.damaged[number] = line
             except (AttributeError, KeyError, TypeError, ValueError) as error:
                 raise ValueError(
                     f"line {number} of {path} must be a row that this version can read, {error}: "
@@ -501,6 +445,11 @@ class _Contents:
         several = len(self.damaged) > 1
         lines, are = (f"lines {numbers}", "are") if several else (f"line {numbers}", "is")
         return f"{lines} of {self.path} {are} damaged"
+
+
+def _ended(line: bytes) -> bytes:
+    """Return a line with its end, which an editor may have removed."""
+    return line if line.endswith((b"\n", b"\r")) else line + b"\n"
 
 
 def _parsed(line: bytes) -> Plain:

@@ -7,37 +7,26 @@ in the samples held out for validation, the initial weights and the order.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from kmixup.lab.checks import SettingError, check_whole, known_settings
 from kmixup.lab.data import ENTRIES, Holdout, at_hand, load
-from kmixup.lab.evaluate.scores import PERCENT, Measure
-from kmixup.lab.experiments.budget import (
-    Budget,
-    FinalTest,
-    Run,
-    choose,
-    final_trials,
-    validation_error,
-)
-from kmixup.lab.experiments.estimate import estimate
-from kmixup.lab.experiments.rows import Row, done_of, measure_of
+from kmixup.lab.evaluate.scores import Measure
+from kmixup.lab.experiments.budget import FinalTest, Run, final_trials, validation_error
+from kmixup.lab.experiments.rows import Row, measure_of
 from kmixup.lab.experiments.search import (
     KS,
     Config,
     Searched,
     Setting,
     Strategy,
+    StrategyName,
     make_strategy,
     search,
 )
-from kmixup.lab.experiments.units import units
-from kmixup.lab.formatting import count
 from kmixup.lab.models import check_model
 from kmixup.lab.train.config import Method, Protocol, Trial, TrialData
 from kmixup.lab.train.defaults import defaults_for
@@ -64,10 +53,6 @@ class Plan:
         """Return a trial of the search; None for ERM."""
         return replace(self.base, method=_method(setting), seed=seed, validation=self.validation)
 
-    def first_trials(self) -> list[Trial]:
-        """Return one seed of the settings that are tried first."""
-        return [self.trial(setting, self.base.seed) for setting in self.strategy.settings]
-
     def test_trials(self, setting: Setting | None) -> list[Trial]:
         """Return the trials of the final test; None for ERM."""
         first = self.base.seed + TESTED
@@ -84,11 +69,10 @@ def _method(setting: Setting | None) -> Method:
 def make_plan(
     data: str,
     *,
-    strategy: str = "two-step",
+    strategy: StrategyName = "two-step",
     model: str | None = None,
     k: Sequence[int] | None = None,
     alpha: Sequence[float] | None = None,
-    alpha_rule: str | None = None,
     trials: int | None = None,
     validation: float = 0.2,
     tests: int = 10,
@@ -130,7 +114,7 @@ def make_plan(
                 f"got {given}: lower it",
             )
     ks = k or [usual for usual in KS if usual <= min(left, base.protocol.batch_size)]
-    chosen = make_strategy(strategy, k=ks, alpha=alpha, alpha_rule=alpha_rule, trials=trials)
+    chosen = make_strategy(strategy, k=ks, alpha=alpha, trials=trials)
     return Plan(base, chosen, validation, tests)
 
 
@@ -148,7 +132,7 @@ class Tuned:
 
     Attributes:
         plan: what was searched.
-        budget: of each search.
+        budget: trials of each search at most, if limited.
         kmixup: the search over k and alpha.
         mixup: the search over the alpha of mixup.
         erm: validation errors of ERM, of the seeds that the winner of `kmixup` has; NaN for a
@@ -159,7 +143,7 @@ class Tuned:
     """
 
     plan: Plan
-    budget: Budget
+    budget: int | None
     kmixup: Searched
     mixup: Searched
     erm: tuple[float, ...]
@@ -175,17 +159,14 @@ def tune_plan(
     plan: Plan,
     run: Run,
     *,
-    budget: Budget = Budget(),  # noqa: B008, frozen
-    workers: int = 1,
-    guess: Callable[[], float] = lambda: 0.0,
+    budget: int | None = None,
     on_status: Callable[[str], object] = lambda sentence: None,
     study: Path | None = None,
 ) -> Tuned:
-    """Search, then test.
+    """Search, then test; `on_status` is called with a sentence before each part.
 
-    `run` works on `workers` units at once; `guess` returns the seconds of the first trial, for a
-    budget in minutes; `on_status` is called with a sentence before each part. The SQLite file of
-    the Optuna studies, `study`, is written anew: the rows are the record of the search.
+    The SQLite file of the Optuna studies, `study`, is written anew: the rows are the record of the
+    search.
     """
     rows: dict[str, Row] = {}
 
@@ -193,22 +174,21 @@ def tune_plan(
         rows.update((row.id, row) for row in run(trials))
         return [rows[trial.id] for trial in trials]
 
-    def train(configs: Sequence[Config]) -> tuple[list[float], float]:
-        trials = [plan.trial(config, config.seed) for config in configs]
-        errors = list(map(validation_error, get(trials)))
-        return errors, seconds_of(trials, rows, workers)
+    def train(configs: Sequence[Config]) -> list[float]:
+        rows = get([plan.trial(config, config.seed) for config in configs])
+        return list(map(validation_error, rows))
 
     if study is not None:
         study.parent.mkdir(parents=True, exist_ok=True)
         study.unlink(missing_ok=True)
     seed = plan.base.seed
     on_status("the search of k-mixup, on validation samples")
-    kmixup = search(plan.strategy, train, budget=budget, seed=seed, guess=guess, storage=study)
+    kmixup = search(plan.strategy, train, budget=budget, seed=seed, storage=study)
     on_status("the search of mixup, with as many trials")
-    strategy = plan.strategy.for_mixup(kmixup.trials, kmixup.rounds[0].seeds)
+    strategy = plan.strategy.for_mixup(len(kmixup.table), kmixup.seeds)
     mixup = search(strategy, train, seed=seed, name="mixup", storage=study)
     on_status("ERM, on the same validation samples")
-    erm = get([plan.trial(None, seed + i) for i in range(len(kmixup.best.errors))])
+    erm = get([plan.trial(None, seed + i) for i in range(kmixup.seeds)])
     on_status("the test of k-mixup, mixup and ERM")
     chosen = {"k-mixup": kmixup.winner, "mixup": mixup.winner, "ERM": None}
     get([trial for setting in chosen.values() for trial in plan.test_trials(setting)])
@@ -218,40 +198,3 @@ def tune_plan(
     )
     errors = tuple(map(validation_error, erm))
     return Tuned(plan, budget, kmixup, mixup, errors, tests, tuple(rows.values()))
-
-
-def seconds_of(trials: Sequence[Trial], rows: Mapping[str, Row], workers: int) -> float:
-    """Return how long workers take for trials, at least the time of the longest unit."""
-    times = [
-        sum(row.seconds for row in done_of(rows[trial.id] for trial in unit))
-        for unit in units(trials)
-    ]
-    return max(sum(times) / workers, max(times))
-
-
-def guess_seconds(plan: Plan, workers: int) -> float:
-    """Return the estimated seconds of a trial of the first seed, 0 if there is no estimate."""
-    trials = plan.first_trials()
-    return estimate(trials).on(workers) / len(trials)
-
-
-class Leader:
-    """Describes the best setting of a plan's search so far, each time that rows come in."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._searched = replace(plan.base, validation=plan.validation)
-        self._errors: dict[Method, list[float]] = defaultdict(list)
-        self._measure = PERCENT
-
-    def __call__(self, rows: Sequence[Row]) -> str:
-        base = self._searched
-        for row in done_of(rows):
-            if replace(row.trial, method=base.method, seed=base.seed) == base:
-                self._errors[row.trial.method].append(row.error)
-                self._measure = row.measure
-        most = max(map(len, self._errors.values()), default=0)
-        best = choose({method: e for method, e in self._errors.items() if len(e) == most})
-        if best is None:
-            return "none has ended well so far"
-        mean = self._measure.text(fmean(self._errors[best]))
-        return f"best so far: {best.label} {mean} over {count(most, 'seed')}"

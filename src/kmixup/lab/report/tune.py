@@ -9,7 +9,6 @@ from statistics import fmean
 
 from kmixup.lab.evaluate.baseline import all_constant, constant_sentence
 from kmixup.lab.evaluate.scores import PERCENT, Measure
-from kmixup.lab.experiments.budget import minutes
 from kmixup.lab.experiments.rows import done_of, unfitted_sentence
 from kmixup.lab.experiments.search import Round, Setting, Tried
 from kmixup.lab.experiments.tuning import Finalist, Tuned
@@ -26,8 +25,6 @@ RECIPES = {
     "two-step": "mixup's best alpha, then a search over k at the same xi (the paper's second "
     "recipe)",
     "grid": "every k with every alpha (the paper's full search)",
-    "halving": "every k with every alpha; about the better half continues with twice the seeds, "
-    "again and again (Optuna's successive halving)",
     "tpe": "every k at one alpha, then the settings that Optuna's TPE proposes",
 }
 NO_MIXING = "ERM (alpha=0)"
@@ -38,10 +35,9 @@ TEST_NOTE = (
     "splits."
 )
 ROUNDS_NOTE = (
-    "Settings are compared by their mean validation error on the seeds that all of them have. Of "
-    "equal settings the smaller k wins, then the smaller alpha; a setting with a failed trial "
-    "cannot win. The map has the means over all seeds of a setting, so one with fewer seeds may "
-    f"look better than the winner. {XI}"
+    "Settings are compared by their mean validation error over the same seeds. Of equal settings "
+    "the smaller k wins, then the smaller alpha; a setting with a failed trial cannot win. "
+    f"{XI}"
 )
 
 
@@ -184,13 +180,10 @@ def trained_with(tested: Finalist) -> str:
 
 
 def reach(tuned: Tuned) -> str:
-    search, budget = tuned.kmixup, tuned.budget
-    mixup = f"{tuned.mixup.trials:,}" if tuned.mixup.trials != search.trials else "as many"
-    ran = f"It ran {count(search.trials, 'trial')} of k-mixup and {mixup} of mixup"
-    if not budget.limited:
+    ran = f"It ran {count(tuned.kmixup.trials, 'trial')} of k-mixup and as many of mixup"
+    if tuned.budget is None:
         return f"{ran}, the whole strategy."
-    used = f"{minutes(search.seconds)} of " if budget.timed else ""
-    return f"{ran}, from {used}a budget of {budget.text} for each."
+    return f"{ran}, from a budget of {count(tuned.budget, 'trial')} for each."
 
 
 def surface(tuned: Tuned) -> doc.HeatMap:
@@ -228,8 +221,7 @@ def _rounds(tuned: Tuned) -> doc.ReportTable:
     measure, rows = tuned.measure, []
     for name, search in (("k-mixup", tuned.kmixup), ("mixup", tuned.mixup)):
         for part in search.rounds:
-            given = f"{part.seeds} of " if part.seeds < part.planned else ""
-            extent = f"{count(len(part.tried), 'setting')} × {given}{count(part.planned, 'seed')}"
+            extent = f"{count(len(part.tried), 'setting')} × {count(search.seeds, 'seed')}"
             rows.append([name, part.title, extent, *_leader(part, measure)])
     lowest = f"lowest {measure.name}"
     return doc.ReportTable(["search", "round", "extent", lowest, measure.unit], rows)
