@@ -173,13 +173,12 @@ class Kind:
         return values.astype(np.float64)[:, None]
 
 
-def _number(pattern: str, thousands: str, decimal: str) -> Parser:
+def _number(pattern: str, characters: dict[str, str | None]) -> Parser:
+    """Parse numbers of this pattern, once these characters are replaced or deleted."""
+
     def parse(text: pd.Series) -> Array:
-        plain = text.where(text.str.fullmatch(pattern, na=False))
-        if thousands:
-            plain = plain.str.replace(thousands, "", regex=False)
-        plain = plain.str.replace(decimal, ".", regex=False)
-        return np.array([float(cell) for cell in plain.fillna("nan")], np.float64)
+        matching = text.where(text.str.fullmatch(pattern, na=False))
+        return matching.str.translate(str.maketrans(characters)).to_numpy(np.float64)
 
     return parse
 
@@ -190,9 +189,11 @@ class Number(Kind):
     noun = "finite numbers"
     inferred = frozenset({"integer", "floating", "mixed-integer-float", "decimal", "empty"})
     forms: ClassVar[Mapping[str, Parser]] = {
-        POINT: _number(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf(inity)?))", "", "."),
-        COMMA: _number(r"[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?([eE][+-]?\d+)?", ".", ","),
-        THOUSANDS: _number(r"[+-]?(\d+|\d{1,3}(,\d{3})+)(\.\d+)?", ",", "."),
+        POINT: _number(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf(inity)?))", {}),
+        COMMA: _number(
+            r"[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?([eE][+-]?\d+)?", {".": None, ",": "."}
+        ),
+        THOUSANDS: _number(r"[+-]?(\d+|\d{1,3}(,\d{3})+)(\.\d+)?", {",": None}),
     }
 
 
@@ -218,16 +219,12 @@ class Boolean(Kind):
 
 def _date(pattern: str) -> Parser:
     """Parse dates with an optional time and zone into days since 1970-01-01 UTC."""
-    compiled = re.compile(f"{pattern}(?P<time>[T ].*)?")
-
-    def iso(cell: Any) -> str | None:
-        match = compiled.fullmatch(cell) if isinstance(cell, str) else None
-        if match is None:
-            return None
-        return f"{match['y']}-{match['m']:0>2}-{match['d']:0>2}{match['time'] or ''}"
 
     def parse(text: pd.Series) -> Array:
-        return _days(pd.to_datetime(text.map(iso), format="ISO8601", utc=True, errors="coerce"))
+        found = text.str.extract(f"^{pattern}(?P<time>[T ].*)?$")
+        day = found["y"] + "-" + found["m"].str.zfill(2) + "-" + found["d"].str.zfill(2)
+        iso = day + found["time"].fillna("")
+        return _days(pd.to_datetime(iso, format="ISO8601", utc=True, errors="coerce"))
 
     return parse
 

@@ -24,9 +24,9 @@ def remote(url, content=CONTENT):
     return Remote(url, len(content), hashlib.sha256(content).hexdigest(), "here")
 
 
-def fetch(one, cache, progress=False):
+def fetch(one, cache):
     wanted = "folder/inside.txt" if one.is_archive else one.name
-    download([one], cache / "some", wanted=[wanted], progress=progress)
+    download([one], cache / "some", wanted=[wanted])
 
 
 def test_the_data_folder_comes_before_the_cache_and_parts_last(tmp_path, monkeypatch, cache):
@@ -118,7 +118,7 @@ def everything_in(folder):
 
 
 def test_a_download_with_the_right_checksum_arrives(site, cache, capsys):
-    fetch(remote(f"{site[1]}/file.data"), cache, progress=True)
+    fetch(remote(f"{site[1]}/file.data"), cache)
     assert (cache / "some/file.data").read_bytes() == CONTENT
     assert everything_in(cache) == ["some", "some/file.data"]
     assert "100%" in capsys.readouterr().err

@@ -95,9 +95,7 @@ def verify(path: Path, remote: Remote) -> None:
         )
 
 
-def download(
-    remotes: Sequence[Remote], into: Path, *, wanted: Sequence[str], progress: bool = True
-) -> None:
+def download(remotes: Sequence[Remote], into: Path, *, wanted: Sequence[str]) -> None:
     """Download what the folder `into` lacks of the `wanted` files.
 
     Checksums are verified and archives unpacked in a `.part` folder beside it, so
@@ -118,7 +116,7 @@ def download(
                     )
                 if (into / remote.name).is_file():
                     continue
-                file = _retrieve(remote, part, progress)
+                file = _retrieve(remote, part)
                 if remote.is_archive:
                     unpack(file, part / "unpacked")
                     os.replace(part / "unpacked", into)
@@ -138,11 +136,11 @@ def unpack(archive: Path, into: Path) -> None:
         shutil.unpack_archive(archive, into, **options)
 
 
-def _retrieve(remote: Remote, folder: Path, progress: bool) -> Path:
+def _retrieve(remote: Remote, folder: Path) -> Path:
     import pooch
 
     elsewhere = "or get the file elsewhere and set KMIXUP_DATA to its folder"
-    downloader = pooch.HTTPDownloader(progressbar=progress, timeout=SILENCE, chunk_size=1 << 16)
+    downloader = pooch.HTTPDownloader(progressbar=True, timeout=SILENCE, chunk_size=1 << 16)
     checksum = f"sha256:{remote.sha256}"
     try:
         return Path(

@@ -45,7 +45,6 @@ def load(
     test: str | None = None,
     test_size: float | None = None,
     holdout: Holdout | None = None,
-    download: bool = False,
 ) -> Dataset:
     """Load a data set into memory.
 
@@ -69,7 +68,6 @@ def load(
         test: path of the test part of your table, in a file of its own.
         test_size: share of your samples to test on; by default a third.
         holdout: replace the test part by a random share of the training samples.
-        download: fetch missing files into the cache.
 
     >>> iris = load("iris", seed=3)
     >>> len(iris.x_train), len(iris.x_test), iris.num_classes, iris.scaling
@@ -98,8 +96,6 @@ def load(
     label = name
     if entry is not None:
         options.only(f"{name}, which is prepared already")
-        if download and entry.remotes and not at_hand(name, limit=limit):
-            fetch_dataset(name)
         request = Request(_paths(entry, limit), limit, scaling_name, seed, size)
         found = split(entry.read(request), seed=seed)
     else:
@@ -143,7 +139,6 @@ def from_memory(
     task: Task | None = None,
     scaling: str = "standard",
     seed: int = 0,
-    name: str = "arrays",
     test_size: float | None = None,
 ) -> Dataset:
     """Return a data set of samples in memory, split at random by class.
@@ -156,7 +151,7 @@ def from_memory(
     options = OwnOptions(target, tuple(drop or ()), task, test_size=test_size)
     samples = samples_in_memory(data, y, "the data", options)
     samples = split(samples, seed=seed, test_size=test_size, stratify=True)
-    return prepare(name, samples, scaling, scaling)
+    return prepare("arrays", samples, scaling, scaling)
 
 
 def write_samples(data: Any, y: Any, folder: Path) -> Path:
@@ -169,13 +164,13 @@ def write_samples(data: Any, y: Any, folder: Path) -> Path:
     return path
 
 
-def fetch_dataset(name: str, *, into: str | Path | None = None, progress: bool = True) -> Path:
+def fetch_dataset(name: str, *, into: str | Path | None = None) -> Path:
     """Download a data set into the cache, or into the folder `into`; return where it is."""
     entry = _entry(name)
     if not entry.remotes:
         raise ValueError(f"{name} needs no download: {entry.source}")
     folder = (files.cache_folder() if into is None else Path(into).expanduser()) / name
-    files.download(entry.remotes, folder, wanted=entry.files, progress=progress)
+    files.download(entry.remotes, folder, wanted=entry.files)
     return folder
 
 
@@ -255,13 +250,7 @@ def _check_extent(name: str, extent: Extent, whole: Extent, limit: int | None) -
 
 
 def _part(extent: Extent, whole: Extent, *, drawn: bool, held_out: bool) -> str | None:
-    """Describe a part of the data set, or return None for all of it.
-
-    >>> _part((100, 50, 10), (60000, 10000, 10), drawn=False, held_out=False)
-    'the first 100 of 60,000 training and 50 of 10,000 test samples'
-    >>> _part((80, 20, 3), (100, 50, 3), drawn=False, held_out=True)
-    '80 of 100 training samples, and 20 others of them in the place of the test part'
-    """
+    """Describe a part of the data set, or return None for all of it."""
     if extent == whole:
         return None
     (train, test, classes), (all_train, all_test, all_classes) = extent, whole

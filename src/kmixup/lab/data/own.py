@@ -217,7 +217,8 @@ def write_npz(arrays: Arrays, path: Path) -> Path:
 
 def read_npz(path: Path) -> dict[str, NDArray[Any]]:
     """Read the arrays of `NAMES`; others are not unpacked."""
-    with parsing(path, ".npz of plain arrays"), np.load(path, allow_pickle=False) as stored:
+    with parsing(path, ".npz of plain arrays"), path.open("rb") as stream:
+        stored = np.load(stream, allow_pickle=False)
         return {name: stored[name] for name in NAMES if name in stored.files}
 
 

@@ -227,22 +227,17 @@ def _header(names: Sequence[str], source: str) -> list[str]:
 def target_name(table: Table, target: str | None, notes: list[str]) -> str:
     """Return the target's name, with a note where it is a guess."""
     header = list(table.frame.columns)
-    if target is not None:
-        if target not in header:
-            raise SettingError(
-                "target",
-                f"must name a column of {table.source}, got {target!r}: "
-                f"{did_you_mean(target, header)}",
-            )
-        return target
-    lower = [name.lower() for name in header]
-    usual = next((header[lower.index(name)] for name in USUAL if name in lower), None)
-    if usual is None:
-        notes.append(f"the target is the last column, {header[-1]!r}: --target names another")
-        return header[-1]
-    if usual.lower() != USUAL[0]:
-        notes.append(f"the target is the column {usual!r}: --target names another")
-    return usual
+    if target is None:
+        lower = {name.lower(): name for name in reversed(header)}
+        target = next((lower[name] for name in USUAL if name in lower), header[-1])
+        if target.lower() != USUAL[0]:
+            notes.append(f"the target is the column {target!r}: --target names another")
+    if target not in header:
+        raise SettingError(
+            "target",
+            f"must name a column of {table.source}, got {target!r}: {did_you_mean(target, header)}",
+        )
+    return target
 
 
 def infer_target(
