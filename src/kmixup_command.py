@@ -39,7 +39,7 @@ MODULES = {"evaluate": "predict", "repair": "sweep"}  # others are in modules of
 EXTRAS = {
     "lab": (
         "cyclopts", "filelock", "jinja2", "lightning_fabric", "matplotlib", "optuna", "pandas",
-        "PIL", "pooch", "requests", "rich", "safetensors", "sklearn", "tqdm",
+        "PIL", "pooch", "rich", "safetensors", "sklearn", "tqdm",
     ),
     "ray": ("ray",),
     "tensorboard": ("tensorboard",),

@@ -173,7 +173,7 @@ class Kind:
         return values.astype(np.float64)[:, None]
 
 
-def _number(pattern: str, characters: dict[str, str | None]) -> Parser:
+def _number(pattern: str, characters: dict[str, int | str | None]) -> Parser:
     """Parse numbers of this pattern, once these characters are replaced or deleted."""
 
     def parse(text: pd.Series) -> Array:
@@ -256,10 +256,8 @@ class Date(Kind):
 
     def encode(self, column: Column, values: Array) -> NDArray[np.float64]:
         days = values.astype(np.float64)
-        dates = np.floor(days).astype("datetime64[D]")
-        month = dates.astype("datetime64[M]").astype(np.int64) % 12 + 1
-        weekday = (dates.astype(np.int64) + 3) % 7  # 1970-01-01 was a Thursday
-        return np.column_stack([days, month, weekday])
+        dates = pd.DatetimeIndex(np.floor(days).astype("datetime64[D]").astype("datetime64[s]"))
+        return np.column_stack([days, dates.month, dates.day_of_week])
 
 
 class Category(Kind):
@@ -403,10 +401,10 @@ def infer(cells: pd.Series, *, delimiter: str = ",") -> Column:
         remark = "the day is taken to come first, not the month: write 2024-12-31 to be sure"
         return Column(name, *fitting[0], remarks=(remark,))
     if fitting[0][0] == "category":
-        rows = counts.to_numpy()
-        numbers = {key: readable for key, readable in read.items() if key[0] == "number"}
-        if rows[np.any([*numbers.values()], axis=0)].sum() / rows.sum() >= MOSTLY:
-            return Column(name, *max(numbers, key=lambda key: rows[numbers[key]].sum()))
+        rows = {key: counts[readable].sum() for key, readable in read.items() if key[0] == "number"}
+        best = max(rows, key=lambda key: rows[key])
+        if rows[best] >= MOSTLY * counts.sum():
+            return Column(name, *best)
     return Column(name, *fitting[0])
 
 

@@ -7,6 +7,7 @@ import hashlib
 import io
 import os
 import stat
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -14,6 +15,9 @@ from pathlib import Path
 from typing import IO
 
 from kmixup.lab.checks import SettingError
+
+ROOM = 1 << 30  # bytes: an archive that unpacks to less is harmless, however small it is
+RATIO = 100  # measured arrays compress to no less than a hundredth
 
 _KINDS = (
     (stat.S_ISFIFO, "a named pipe"),
@@ -70,6 +74,17 @@ def check_regular(path: Path) -> None:
     if not stat.S_ISREG(mode):
         kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "something else")
         raise ValueError(f"{path} must be an ordinary file, is {kind}: copy its content into one")
+
+
+def check_expansion(path: Path) -> None:
+    """Raise if a zip file, such as an .npz or .xlsx, declares far more bytes than it has."""
+    with zipfile.ZipFile(path) as archive:
+        declared = sum(member.file_size for member in archive.infolist())
+    if declared > ROOM and declared > RATIO * path.stat().st_size:
+        raise ValueError(
+            f"{path} must not unpack to more than {RATIO} times its size, declares {declared:,} "
+            "bytes: store it without compression if that is what it holds"
+        )
 
 
 @contextmanager

@@ -84,11 +84,6 @@ def test_pixel_step_is_a_share_of_the_pixel_range():
         images(pixel_range=None).pixel_step(8)
 
 
-def test_title_names_the_part():
-    assert images().title == "some"
-    assert images(part="the first 5 of 9").title == "some (the first 5 of 9)"
-
-
 def numbered_parts(n):
     x, y = torch.arange(float(n))[:, None], torch.arange(n)
     return Samples(x, y, ("a",), -x, -y)

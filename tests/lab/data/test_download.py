@@ -3,8 +3,6 @@
 import contextlib
 import hashlib
 import io
-import subprocess
-import sys
 import tarfile
 import threading
 import time
@@ -171,15 +169,6 @@ def test_a_download_of_the_same_by_another_process_is_waited_for(site, cache):
         (cache / "some/file.data").write_bytes(CONTENT)  # by the other process
     waiting.join(5)
     assert not waiting.is_alive()
-
-
-def test_data_load_without_fcntl():
-    code = (
-        "import sys; sys.modules['fcntl'] = None; from kmixup.lab.data import load, at_hand; "
-        "print(load('iris').title, at_hand('mnist'))"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (run.stdout, run.returncode) == ("iris False\n", 0), run.stderr
 
 
 def test_an_archive_is_unpacked_and_not_kept(site, cache):

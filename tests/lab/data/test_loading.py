@@ -202,17 +202,6 @@ def test_files_may_lie_in_kmixup_data_itself_where_checksums_tell_them_apart(rea
         load("fashion-mnist", limit=5)
 
 
-@pytest.mark.parametrize("name", ["cifar100", "svhn", "tiny-imagenet", "speech-commands"])
-def test_the_real_samples_are_refused_without_a_limit(real, name):
-    with pytest.raises(FileNotFoundError, match="use its first samples"):
-        load(name)
-
-
-def test_a_real_sample_in_the_place_of_the_whole_is_rejected_by_its_extent(real):
-    with pytest.raises(ValueError, match="the files hold 2,000 training and 500 test samples"):
-        load_from(real / "cifar100-sample", "cifar100")
-
-
 X, Y = np.arange(12.0).reshape(6, 2), np.array([5, 7, 5, 7, 7, 5])
 
 
@@ -297,13 +286,6 @@ def test_a_setting_without_a_meaning_is_refused(tmp_path, name, settings, messag
     (tmp_path / "images" / "yes").mkdir(parents=True)
     with pytest.raises(ValueError, match=message):
         load(name if name in ENTRIES else str(tmp_path / name), **settings)
-
-
-@pytest.mark.parametrize("name", ["[/b].csv", "[red].CSV"])
-def test_names_that_look_like_markup_are_names(tmp_path, name):
-    (tmp_path / name).parent.mkdir(exist_ok=True)
-    (tmp_path / name).write_text("a,target\n" + "".join(f"{i},{i % 2}\n" for i in range(9)))
-    assert load(str(tmp_path / name)).title == name.split("/")[-1]
 
 
 def drawn(n=60, d=4):

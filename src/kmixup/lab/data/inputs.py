@@ -164,6 +164,8 @@ class InputPipeline:
             encoder = TableEncoder.from_dict(plain["table"])
         precision = torch.float64 if plain["double"] else torch.float32
         mean, std = (torch.tensor(plain[name], dtype=precision) for name in ("mean", "std"))
+        if not torch.cat([mean.flatten(), std.flatten()]).isfinite().all():
+            raise ValueError("mean and std must be finite")
         shape = tuple(map(int, plain["shape"]))
         resize = None if resize is None else (int(resize[0]), int(resize[1]))
         return cls(shape, mean, std, bool(plain["pixels"]), encoder, resize)
@@ -217,10 +219,8 @@ def sample_ids(frame: pd.DataFrame, encoder: TableEncoder) -> list[str] | None:
     """Return the ids of a table's rows; None where it has no column of them.
 
     Ids are in a column that is no input, is called like an id or holds only different texts,
-    and names each row once; or in the index of a data frame that is not a plain range.
+    and names each row once.
     """
-    import pandas as pd
-
     from kmixup.columns import is_called_id, label
 
     used = {column.name for column in encoder.columns if column.used}
@@ -229,6 +229,4 @@ def sample_ids(frame: pd.DataFrame, encoder: TableEncoder) -> list[str] | None:
         is_id = name not in used and (name in texts or is_called_id(str(name)))
         if is_id and frame[name].is_unique:
             return [label(cell) for cell in frame[name]]
-    if isinstance(frame.index, pd.RangeIndex) or not frame.index.is_unique:
-        return None
-    return [label(cell) for cell in frame.index]
+    return None

@@ -16,7 +16,7 @@ from torch import Tensor
 from kmixup.lab.checks import SettingError, check_choice
 from kmixup.lab.data.dataset import Dataset, Samples, Task
 from kmixup.lab.data.folders import Size, read_label_folders
-from kmixup.lab.files import check_regular, parsing, replace_file
+from kmixup.lab.files import check_expansion, check_regular, parsing, replace_file
 
 TABLES = (".csv", ".tsv", ".xlsx", ".parquet")
 NAMES = ("x", "y", "x_test", "y_test")  # arrays of an .npz
@@ -218,6 +218,7 @@ def write_npz(arrays: Arrays, path: Path) -> Path:
 def read_npz(path: Path) -> dict[str, NDArray[Any]]:
     """Read the arrays of `NAMES`; others are not unpacked."""
     with parsing(path, ".npz of plain arrays"), path.open("rb") as stream:
+        check_expansion(path)
         stored = np.load(stream, allow_pickle=False)
         return {name: stored[name] for name in NAMES if name in stored.files}
 

@@ -30,7 +30,7 @@ from kmixup.columns import (
 from kmixup.lab.checks import SettingError
 from kmixup.lab.data.dataset import Dataset, Samples, Task
 from kmixup.lab.data.own import LISTED, OwnOptions, decide, did_you_mean
-from kmixup.lab.files import parsing
+from kmixup.lab.files import check_expansion, parsing
 from kmixup.lab.formatting import TextTable, count
 
 USUAL = ("target", "label", "class", "y")  # names of targets, tried in this order
@@ -67,6 +67,7 @@ def read_table(path: Path, *, as_text: Sequence[str] | None = None) -> Table:
             if suffix == ".parquet":
                 frame = pd.read_parquet(path, engine="pyarrow")
             else:
+                check_expansion(path)
                 cells = pd.read_excel(path, keep_default_na=False, na_values=[""])
                 frame = cells.dropna(how="all")
     except ImportError as error:
