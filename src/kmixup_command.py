@@ -38,8 +38,8 @@ MODULES = {"evaluate": "predict", "repair": "sweep"}  # others are in modules of
 # optional dependencies: modules of each extra
 EXTRAS = {
     "lab": (
-        "cyclopts", "filelock", "jinja2", "matplotlib", "optuna", "pandas", "PIL",
-        "pooch", "requests", "rich", "safetensors", "sklearn", "tqdm",
+        "cyclopts", "filelock", "jinja2", "matplotlib", "optuna", "pandas", "PIL", "pooch", "rich",
+        "safetensors", "sklearn", "tqdm",
     ),
     "ray": ("ray",),
     "sklearn": ("skorch",),

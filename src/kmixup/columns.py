@@ -107,10 +107,32 @@ class Column:
 
     def fit(self, values: Array) -> Column:
         """Return the column fitted to the values of the training rows."""
-        filled = values[~pd.isna(values)]
+        kind, filled = KINDS[self.kind], values[~pd.isna(values)]
+        blanks = len(values) - len(filled)
+        counts = pd.Series(filled).value_counts(sort=False)
         if not len(filled):
             return self.remarked("no value in the training rows", used=False)
-        return KINDS[self.kind].fit(self, filled, blanks=len(values) - len(filled))
+        if kind.is_text and len(counts) == len(filled) >= MIN_ROWS:
+            remark = f"all {len(counts):,} texts are different and say nothing about other rows"
+            return self.remarked(remark, used=False)
+        fill, words = kind.typical(filled)
+        drop = f"--drop {quote(self.name)} leaves it out"
+        remarks: list[str] = []
+        categories: tuple[str, ...] = ()
+        if blanks:
+            remarks.append(f"{blanks:,} blanks, filled with {words}")
+        elif len(counts) == 1:
+            remarks.append(f"constant: {drop}")
+        if self.kind == "number" and looks_like_id(self.name, filled):
+            remarks.append(f"looks like an id: {drop}")
+        if kind.is_text:
+            kept = counts.sort_values(ascending=False, kind="stable")[:MAX_CATEGORIES]
+            categories = tuple(sorted(kept.index))
+            if len(counts) > len(kept):
+                remarks.append(
+                    f"the {len(kept)} most frequent of {len(counts):,}, others are 0 everywhere"
+                )
+        return self.remarked(*remarks, fill=fill, indicator=blanks > 0, categories=categories)
 
     def encode(self, values: Array) -> NDArray[np.float64]:
         """Return the inputs `(n, len(inputs))` for values `(n,)`."""
@@ -131,26 +153,12 @@ class Kind:
     inferred: frozenset[str]  # results of `pandas.api.types.infer_dtype` that mean this kind
     forms: ClassVar[Mapping[str, Parser]]  # how its values are written as text, likeliest first
     binary = False  # whether its inputs are 0 or 1
-    numeric = True  # whether a program may pass its values as plain numbers
     is_text = False  # whether its values are text, not floats
 
     def convert(self, cells: pd.Series) -> Array:
         """Return the values of cells that are not text."""
         numbers = pd.to_numeric(cells, errors="coerce")
         return np.asarray(numbers.to_numpy(np.float64, na_value=np.nan))
-
-    def fit(self, column: Column, filled: Array, *, blanks: int) -> Column:
-        """Return a column fitted to its values that are not blank."""
-        fill, words = self.typical(filled)
-        drop = f"--drop {quote(column.name)} leaves it out"
-        remarks = []
-        if blanks:
-            remarks.append(f"{blanks:,} blanks, filled with {words}")
-        elif (filled == filled[0]).all():
-            remarks.append(f"constant: {drop}")
-        if column.kind == "number" and looks_like_id(column.name, filled):
-            remarks.append(f"looks like an id: {drop}")
-        return column.remarked(*remarks, fill=fill, indicator=blanks > 0)
 
     def typical(self, filled: Array) -> tuple[Any, str]:
         """Return the value that replaces blanks, and what it is."""
@@ -165,13 +173,12 @@ class Kind:
         return values.astype(np.float64)[:, None]
 
 
-def _number(pattern: str, thousands: str, decimal: str) -> Parser:
+def _number(pattern: str, characters: dict[str, int | str | None]) -> Parser:
+    """Parse numbers of this pattern, once these characters are replaced or deleted."""
+
     def parse(text: pd.Series) -> Array:
-        plain = text.where(text.str.fullmatch(pattern, na=False))
-        if thousands:
-            plain = plain.str.replace(thousands, "", regex=False)
-        plain = plain.str.replace(decimal, ".", regex=False)
-        return np.array([float(cell) for cell in plain.fillna("nan")], np.float64)
+        matching = text.where(text.str.fullmatch(pattern, na=False))
+        return matching.str.translate(str.maketrans(characters)).to_numpy(np.float64)
 
     return parse
 
@@ -182,9 +189,11 @@ class Number(Kind):
     noun = "finite numbers"
     inferred = frozenset({"integer", "floating", "mixed-integer-float", "decimal", "empty"})
     forms: ClassVar[Mapping[str, Parser]] = {
-        POINT: _number(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf(inity)?))", "", "."),
-        COMMA: _number(r"[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?([eE][+-]?\d+)?", ".", ","),
-        THOUSANDS: _number(r"[+-]?(\d+|\d{1,3}(,\d{3})+)(\.\d+)?", ",", "."),
+        POINT: _number(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf(inity)?))", {}),
+        COMMA: _number(
+            r"[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?([eE][+-]?\d+)?", {".": None, ",": "."}
+        ),
+        THOUSANDS: _number(r"[+-]?(\d+|\d{1,3}(,\d{3})+)(\.\d+)?", {",": None}),
     }
 
 
@@ -210,16 +219,12 @@ class Boolean(Kind):
 
 def _date(pattern: str) -> Parser:
     """Parse dates with an optional time and zone into days since 1970-01-01 UTC."""
-    compiled = re.compile(f"{pattern}(?P<time>[T ].*)?")
-
-    def iso(cell: Any) -> str | None:
-        match = compiled.fullmatch(cell) if isinstance(cell, str) else None
-        if match is None:
-            return None
-        return f"{match['y']}-{match['m']:0>2}-{match['d']:0>2}{match['time'] or ''}"
 
     def parse(text: pd.Series) -> Array:
-        return _days(pd.to_datetime(text.map(iso), format="ISO8601", utc=True, errors="coerce"))
+        found = text.str.extract(f"^{pattern}(?P<time>[T ].*)?$")
+        day = found["y"] + "-" + found["m"].str.zfill(2) + "-" + found["d"].str.zfill(2)
+        iso = day + found["time"].fillna("")
+        return _days(pd.to_datetime(iso, format="ISO8601", utc=True, errors="coerce"))
 
     return parse
 
@@ -234,7 +239,6 @@ class Date(Kind):
 
     noun = "dates"
     becomes = "days, month, weekday"
-    numeric = False
     inferred = frozenset({"datetime64", "datetime", "date"})
     forms: ClassVar[Mapping[str, Parser]] = {
         "YYYY-MM-DD": _date(r"(?P<y>[1-9]\d{3})(?P<sep>[-/])(?P<m>\d{1,2})(?P=sep)(?P<d>\d{1,2})"),
@@ -252,10 +256,8 @@ class Date(Kind):
 
     def encode(self, column: Column, values: Array) -> NDArray[np.float64]:
         days = values.astype(np.float64)
-        dates = np.floor(days).astype("datetime64[D]")
-        month = dates.astype("datetime64[M]").astype(np.int64) % 12 + 1
-        weekday = (dates.astype(np.int64) + 3) % 7  # 1970-01-01 was a Thursday
-        return np.column_stack([days, month, weekday])
+        dates = pd.DatetimeIndex(np.floor(days).astype("datetime64[D]").astype("datetime64[s]"))
+        return np.column_stack([days, dates.month, dates.day_of_week])
 
 
 class Category(Kind):
@@ -266,24 +268,10 @@ class Category(Kind):
     inferred = frozenset({"categorical"})
     forms: ClassVar[Mapping[str, Parser]] = {"": lambda text: text.to_numpy(object)}
     binary = True
-    numeric = False
     is_text = True
 
     def convert(self, cells: pd.Series) -> Array:
         return np.array([None if pd.isna(cell) else label(cell) for cell in cells], object)
-
-    def fit(self, column: Column, filled: Array, *, blanks: int) -> Column:
-        counts = pd.Series(filled).value_counts(sort=False)
-        if len(counts) == len(filled) >= MIN_ROWS:
-            remark = f"all {len(counts):,} texts are different and say nothing about other rows"
-            return column.remarked(remark, used=False)
-        kept = counts.sort_values(ascending=False, kind="stable")[:MAX_CATEGORIES]
-        fitted = super().fit(column, filled, blanks=blanks)
-        if len(counts) > MAX_CATEGORIES:
-            fitted = fitted.remarked(
-                f"the {MAX_CATEGORIES} most frequent of {len(counts):,}, others are 0 everywhere"
-            )
-        return replace(fitted, categories=tuple(sorted(kept.index)))
 
     def typical(self, filled: Array) -> tuple[str, str]:
         most = str(pd.Series(filled).value_counts(sort=False).idxmax())
@@ -338,17 +326,12 @@ class TableEncoder:
 
     def read(self, rows: Rows) -> pd.DataFrame:
         """Return the values of a data frame or of rows by column name; ignore other columns."""
+        frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
         used = [column for column in self.columns if column.used]
-        headers: list[tuple[str, Any]] = [("the table", rows)]
-        if not isinstance(rows, pd.DataFrame):
-            rows = list(rows)
-            headers = [(f"row {number}", row) for number, row in enumerate(rows, 1)]
-        for what, names in headers:
-            if missing := [column.name for column in used if column.name not in names]:
-                raise ValueError(
-                    f"{what} must have the columns of the training rows, lacks {', '.join(missing)}"
-                )
-        frame = pd.DataFrame(rows)
+        if missing := [column.name for column in used if column.name not in frame]:
+            raise ValueError(
+                f"the table must have the columns of the training rows, lacks {', '.join(missing)}"
+            )
         values = {column.name: column.read(frame[column.name]) for column in used}
         return pd.DataFrame(values, index=range(len(frame)))
 
@@ -381,13 +364,6 @@ class TableEncoder:
                     counts[column.name] = int(unseen.sum())
         return counts
 
-    def remarked(self, test: pd.DataFrame) -> TableEncoder:
-        """Return the encoder with remarks on unseen categories in the values of test rows."""
-        columns = {column.name: column for column in self.columns}
-        for name, count in self.unseen(test).items():
-            columns[name] = columns[name].remarked(f"{count:,} test rows have another category")
-        return TableEncoder(tuple(columns.values()))
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, fit for JSON."""
         return {"columns": [asdict(column) for column in self.columns]}
@@ -399,9 +375,6 @@ class TableEncoder:
             Column(**column | {name: tuple(column[name]) for name in ("categories", "remarks")})
             for column in plain["columns"]
         ]
-        for column in columns:
-            if column.form not in KINDS[column.kind].forms:
-                raise ValueError(f"the column {column.name!r} has the unknown form {column.form!r}")
         return cls(tuple(columns))
 
 
@@ -428,10 +401,10 @@ def infer(cells: pd.Series, *, delimiter: str = ",") -> Column:
         remark = "the day is taken to come first, not the month: write 2024-12-31 to be sure"
         return Column(name, *fitting[0], remarks=(remark,))
     if fitting[0][0] == "category":
-        rows = counts.to_numpy()
-        numbers = {key: readable for key, readable in read.items() if key[0] == "number"}
-        if rows[np.any([*numbers.values()], axis=0)].sum() / rows.sum() >= MOSTLY:
-            return Column(name, *max(numbers, key=lambda key: rows[numbers[key]].sum()))
+        rows = {key: counts[readable].sum() for key, readable in read.items() if key[0] == "number"}
+        best = max(rows, key=lambda key: rows[key])
+        if rows[best] >= MOSTLY * counts.sum():
+            return Column(name, *best)
     return Column(name, *fitting[0])
 
 

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from kmixup.lab.files import RATIO, ROOM, check_expansion, check_regular, csv_text, digest_of
+from kmixup.lab.files import check_regular, csv_text, digest_of
 
 
 def test_an_ordinary_file_passes_and_so_does_a_link_to_one(tmp_path):
@@ -28,13 +28,6 @@ def test_other_things_than_files_are_named(tmp_path, kind):
             server.bind(str(path))
     with pytest.raises(ValueError, match=f"it must be an ordinary file, is {kind}: copy its"):
         check_regular(path)
-
-
-def test_only_what_is_both_large_and_out_of_proportion_is_refused(tmp_path):
-    check_expansion(tmp_path, packed=1, declared=ROOM)
-    check_expansion(tmp_path, packed=ROOM, declared=RATIO * ROOM)
-    with pytest.raises(ValueError, match=r"3\.0 MB of it declare 5\.0 GB: store it without"):
-        check_expansion(tmp_path, packed=3_000_000, declared=5_000_000_000)
 
 
 def test_a_digest_depends_on_names_and_contents_but_not_on_the_place(tmp_path):

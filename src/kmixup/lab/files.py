@@ -7,6 +7,7 @@ import hashlib
 import io
 import os
 import stat
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -16,7 +17,7 @@ from typing import IO
 from kmixup.lab.checks import SettingError
 
 ROOM = 1 << 30  # bytes: an archive that unpacks to less is harmless, however small it is
-RATIO = 100  # measured arrays and photographs compress to no less than a hundredth
+RATIO = 100  # measured arrays compress to no less than a hundredth
 
 _KINDS = (
     (stat.S_ISFIFO, "a named pipe"),
@@ -75,12 +76,14 @@ def check_regular(path: Path) -> None:
         raise ValueError(f"{path} must be an ordinary file, is {kind}: copy its content into one")
 
 
-def check_expansion(path: Path, *, packed: int, declared: int) -> None:
-    """Raise if `packed` bytes declare that they unpack to far more, before unpacking them."""
-    if declared > ROOM and declared > RATIO * packed:
+def check_expansion(path: Path) -> None:
+    """Raise if a zip file, such as an .npz or .xlsx, declares far more bytes than it has."""
+    with zipfile.ZipFile(path) as archive:
+        declared = sum(member.file_size for member in archive.infolist())
+    if declared > ROOM and declared > RATIO * path.stat().st_size:
         raise ValueError(
-            f"{path} must not unpack to more than {RATIO} times its size, {_size(packed)} of it "
-            f"declare {_size(declared)}: store it without compression if that is what it holds"
+            f"{path} must not unpack to more than {RATIO} times its size, declares {declared:,} "
+            "bytes: store it without compression if that is what it holds"
         )
 
 
@@ -148,9 +151,3 @@ def _content_digest(path: Path, size: int, modified: int) -> str:
     """Hash a file's bytes, once for each size and time of change."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _size(count: int) -> str:
-    if count >= 10**9:
-        return f"{count / 1e9:,.1f} GB"
-    return f"{count / 1e6:,.1f} MB" if count >= 10**6 else f"{count / 1e3:,.0f} kB"

@@ -22,7 +22,7 @@ def clients(here):
 def test_inspect_says_what_became_of_every_column(kmixup, clients):
     code, out, err = kmixup("inspect", "clients.csv", "--largest-k", 1, "--no-page")
     assert (code, out.startswith("clients.csv: 60 training samples of 14 numbers")) == (0, True)
-    assert "the target is the last column, 'churn': --target names another" in err
+    assert "the target is the column 'churn': --target names another" in err
     for line in (
         "customer | text | left out |",
         "row | number | number | looks like an id: --drop row",

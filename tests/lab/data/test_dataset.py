@@ -57,10 +57,10 @@ def test_a_stratified_split_has_the_same_share_of_each_class(sizes, test_size):
 
 
 def test_one_sample_or_classes_of_one_sample_each_cannot_be_split():
-    with pytest.raises(ValueError, match="at least 2 samples to be split, got 1"):
+    with pytest.raises(ValueError, match="needs two samples or more to be split, .*, got 1"):
         split(numbered(1), seed=0)
     samples = Samples(torch.arange(3), torch.arange(3), tuple("abc"))
-    with pytest.raises(ValueError, match="needs a class of two samples or more to be split"):
+    with pytest.raises(ValueError, match="needs two samples or more .*, in a class where it is"):
         split(samples, seed=0, stratify=True)
 
 
@@ -82,11 +82,6 @@ def test_pixel_step_is_a_share_of_the_pixel_range():
     assert images(pixel_range=(0.0, 1.0)).pixel_step(51) == pytest.approx(0.2)
     with pytest.raises(ValueError, match="some has no pixels"):
         images(pixel_range=None).pixel_step(8)
-
-
-def test_title_names_the_part():
-    assert images().title == "some"
-    assert images(part="the first 5 of 9").title == "some (the first 5 of 9)"
 
 
 def numbered_parts(n):

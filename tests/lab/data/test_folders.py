@@ -5,14 +5,8 @@ import pytest
 import torch
 from PIL import Image
 
-from kmixup.lab import files as file_checks
 from kmixup.lab.data import folders, load
-from kmixup.lab.data.folders import (
-    labelled,
-    read_images,
-    read_label_folders,
-    read_tiny_imagenet,
-)
+from kmixup.lab.data.folders import labelled, read_images, read_label_folders, read_tiny_imagenet
 
 IDS = ("n02", "n01")
 
@@ -63,16 +57,6 @@ def test_a_limit_reads_no_more_images_than_it_needs(tiny):
         read_tiny_imagenet(tiny)
 
 
-def cut_short(tiny):
-    path = tiny / "val/images/val_1.JPEG"
-    path.write_bytes(path.read_bytes()[:-200])
-
-
-def empty_class(tiny):
-    for path in (tiny / "train/n01/images").iterdir():
-        path.unlink()
-
-
 def written(name, text):
     return lambda tiny: (tiny / name).write_bytes(text)
 
@@ -80,28 +64,25 @@ def written(name, text):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (cut_short, r"val_1\.JPEG must be a whole image in PNG"),
         (
             lambda tiny: write_image(tiny / "train/n01/images/n01_3.JPEG", 0, size=(32, 64)),
             r"n01_3\.JPEG must be 64×64 as the others, is 32×64",
         ),
-        (written("wnids.txt", b"n01\n"), r"must name classes of wnids\.txt, has 'n02'"),
-        (written("wnids.txt", b"\n"), r"images of a class in wnids\.txt, has none"),
-        (written("wnids.txt", b"n01\nn02\nn03\n"), r"n03.images must be a folder of files, is not"),
-        (written("wnids.txt", b"n01\n\xff\n"), r"wnids\.txt must be plain text, byte 4 is not"),
-        (empty_class, "must have training images of n01, has none"),
+        (written("wnids.txt", b"n01\n"), "whole folder of Tiny ImageNet, could not be read: "),
+        (written("wnids.txt", b"n01\nn02\nn03\n"), "whole folder of Tiny .*n03"),
         (
             lambda tiny: (tiny / "val/images/val_0.JPEG").unlink(),
-            r"names an image that is not there, val_0\.JPEG",
+            r"val_0\.JPEG must be a whole image .* No such file",
         ),
         (
-            written("val/val_annotations.txt", b"../../secret.png\tn01\t0\t0\t1\t1\n"),
-            r"names an image that is not there, \.\./\.\./secret",
+            written("val/val_annotations.txt", b"../../../secret.png\tn01\t0\t0\t1\t1\n"),
+            r"val/images/secret\.png must be a whole image",  # not the one outside
         ),
-        (written("val/val_annotations.txt", b"a.JPEG n01\n"), "6 columns .*, line 1 has 1"),
+        (written("val/val_annotations.txt", b"a.JPEG n01\n"), "whole folder of Tiny ImageNet"),
     ],
 )
 def test_a_damaged_tiny_imagenet_is_named(tiny, damage, message):
+    write_image(tiny.parent / "secret.png", 5)
     damage(tiny)
     with pytest.raises(ValueError, match=message):
         read_tiny_imagenet(tiny)
@@ -167,36 +148,19 @@ def test_more_than_eight_bits_a_channel_are_rejected(tmp_path):
         read_images([tmp_path / "a.png"])
 
 
-def test_an_image_of_too_many_pixels_is_refused_by_its_header(tmp_path, monkeypatch):
+def test_an_image_of_too_many_pixels_is_rejected_by_its_header(tmp_path, monkeypatch):
     path = write_image(tmp_path / "a.png", 5, (100, 50))
-    monkeypatch.setattr("kmixup.lab.data.folders.PIXELS", 4999)
-    monkeypatch.setattr(Image.Image, "convert", lambda *a: pytest.fail("it was decoded"))
-    with pytest.raises(ValueError, match=r"a\.png must have at most 4,999 pixels, .* \(100×50\)"):
-        read_images([path])
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
-    with pytest.raises(ValueError, match=r"must have at most 4,999 pixels, .* decompression bomb"):
+    with pytest.raises(ValueError, match=r"a\.png must be a whole image .* decompression bomb"):
         read_images([path])
-
-
-def test_many_images_that_unpack_to_far_more_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(file_checks, "ROOM", 1 << 20)
-    paths = [write_image(tmp_path / f"{i}.png", 5, (500, 500)) for i in range(6)]
-    assert len(read_images(paths[:1])) == 1
-    with pytest.raises(ValueError, match="must not unpack to more than 100 times its size"):
-        read_images(paths)
-    assert len(read_images(paths, resize=(4, 4))) == 6
 
 
 def test_several_sizes_are_named_with_the_remedy(tmp_path):
-    sizes = [(8, 6), (8, 6), (5, 7), *[(1, i) for i in range(1, 6)]]
-    paths = [write_image(tmp_path / f"{i}.png", i, size) for i, size in enumerate(sizes)]
-    (tmp_path / "9.png").write_bytes(b"broken")
+    paths = [write_image(tmp_path / f"{i}.png", i, (8 - i, 6 + i)) for i in range(2)]
     with pytest.raises(
-        ValueError,
-        match=r"2\.png must be 8×6 as the others, is 5×7; there are images of 8×6 \(2\), "
-        r"5×7 \(1\), .* and 2 other sizes: stretch .* --resize 6 8, resize=\(6, 8\)",
+        ValueError, match=r"1\.png must be 8×6 as the others, is 7×7: .* --resize 6 8$"
     ):
-        read_images([*paths, tmp_path / "9.png"])
+        read_images(paths)
 
 
 def test_images_are_stretched_on_request_to_height_and_width(tmp_path):
@@ -208,8 +172,6 @@ def test_images_are_stretched_on_request_to_height_and_width(tmp_path):
     row = read_images(paths[:1], resize=(16, 16))[0, 0, 8].tolist()
     assert row == sorted(row)
     assert row[8] == pytest.approx(132, abs=4)
-    with pytest.raises(ValueError, match=r"resize must be a height and a width of 1 or more, got"):
-        read_images([], resize=(0, 5))
 
 
 EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 4 4\n%%EndComments\nshowpage\n"

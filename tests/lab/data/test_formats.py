@@ -2,16 +2,13 @@
 
 import gzip
 import pickle
-import re
 import struct
-import tracemalloc
 
 import numpy as np
 import pytest
 import torch
 from scipy.io import savemat
 
-from kmixup.lab import files
 from kmixup.lab.data import ENTRIES, load
 from kmixup.lab.data.catalogue import Request
 from kmixup.lab.data.dataset import Samples
@@ -58,52 +55,27 @@ def unpacked(change):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    "change",
     [
-        (lambda packed: packed[:-20], r"images\.gz must be a whole gzip file"),
-        (lambda packed: b"<html>not found</html>", r"images\.gz must be a whole gzip file"),
-        (unpacked(lambda raw: raw[:-1]), r"3920 bytes after its header, .* has 3919"),
-        (unpacked(lambda raw: raw + b"0"), r"3920 bytes after its header, .* has more"),
-        (unpacked(lambda raw: b""), "starts with nothing"),
-        (unpacked(lambda raw: b"\0\0\x08\x01" + raw[4:]), r"00000803\), starts with 00000801"),
+        lambda packed: packed[:-20],
+        lambda packed: b"<html>not found</html>",
+        unpacked(lambda raw: raw[:-1]),
+        unpacked(lambda raw: raw + b"0"),
+        unpacked(lambda raw: b"\0\0\x08\x01" + raw[4:]),
     ],
 )
-def test_a_damaged_idx_is_named(idx, change, message):
+def test_a_damaged_idx_is_named(idx, change):
     idx[0].write_bytes(change(idx[0].read_bytes()))
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=r"images\.gz must be a whole gzipped IDX file of bytes"):
         read_idx(*idx)
 
 
-def test_a_gzip_that_unpacks_to_far_more_is_refused_before_it_does(tmp_path, idx):
-    start = gzip.compress(struct.pack(">BBBBIII", 0, 0, 8, 3, 10_000_000, 28, 28) + bytes(1 << 20))
-    (tmp_path / "bomb.gz").write_bytes(start)
-    with pytest.raises(ValueError, match=r"bomb\.gz must not unpack .* of it declare 7\.8 GB"):
-        read_idx(tmp_path / "bomb.gz", idx[1])
-
-
-def test_what_follows_the_declared_pixels_is_not_unpacked(tmp_path, idx):
-    header = struct.pack(">BBBBIII", 0, 0, 8, 3, 5, 28, 28)
-    (tmp_path / "bomb.gz").write_bytes(gzip.compress(header + bytes(1 << 28)))
-    tracemalloc.start()
-    try:
-        with pytest.raises(ValueError, match="must hold 3920 bytes after its header, .* has more"):
-            read_idx(tmp_path / "bomb.gz", idx[1])
-        assert tracemalloc.get_traced_memory()[1] < 1 << 24
-    finally:
-        tracemalloc.stop()
-
-
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        ([0, 0], "label for each of the 5 images, has 2"),
-        ([0, 0, 10, 0, 0], "labels from 0 to 9, sample 2 has 10"),
-    ],
-)
-def test_labels_that_do_not_fit_are_named(idx, tmp_path, labels, message):
-    path = write_idx(tmp_path / "bad.gz", np.array(labels, np.uint8))
-    with pytest.raises(ValueError, match=message):
+def test_labels_that_do_not_fit_are_named(idx, tmp_path):
+    path = write_idx(tmp_path / "bad.gz", np.array([0, 0, 10, 0, 0], np.uint8))
+    with pytest.raises(ValueError, match="labels from 0 to 9, sample 2 has 10"):
         read_idx(idx[0], path)
+    with pytest.raises(ValueError, match="must be a target for each input, 2 and 0 are for 5 and"):
+        Samples(torch.zeros(5, 2), torch.zeros(2), ())
 
 
 @pytest.mark.parametrize(("label_bytes", "classes"), [(1, 10), (2, 100)])
@@ -116,10 +88,9 @@ def test_cifar_records_give_planes_and_the_last_label(tmp_path, label_bytes, cla
     assert np.array_equal(x[2, 1].numpy().ravel(), rows[2, label_bytes + 1024 : label_bytes + 2048])
 
 
-@pytest.mark.parametrize("size", [0, 3072, 3074])
-def test_a_cifar_file_of_broken_records_is_named(tmp_path, size):
-    (tmp_path / "batch.bin").write_bytes(bytes(size))
-    with pytest.raises(ValueError, match=f"records of 3073 bytes, has {size} bytes"):
+def test_a_cifar_file_of_broken_records_is_named(tmp_path):
+    (tmp_path / "batch.bin").write_bytes(bytes(3074))
+    with pytest.raises(ValueError, match=r"batch\.bin must be a whole file of records of 3073"):
         read_cifar(tmp_path / "batch.bin", label_bytes=1, classes=10)
 
 
@@ -145,40 +116,22 @@ def test_reading_a_mat_unpickles_nothing(tmp_path, monkeypatch):
     assert len(read_svhn(path)[0]) == 1
 
 
-def test_a_mat_that_unpacks_to_far_more_is_refused_before_it_does(tmp_path, monkeypatch):
-    path = tmp_path / "train.mat"
-    savemat(path, {"X": np.zeros((32, 32, 3, 1000), np.uint8)}, do_compression=True)
-    monkeypatch.setattr(files, "ROOM", 1 << 20)
-    with pytest.raises(ValueError, match=r"train\.mat must not unpack to more than 100 times"):
-        read_svhn(path)
-
-
-def test_a_missing_mat_stays_a_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        read_svhn(tmp_path / "none.mat")
-
-
 ZEROS = np.zeros((32, 32, 3, 4), np.uint8)
 
 
 @pytest.mark.parametrize(
-    ("arrays", "end", "message"),
+    ("arrays", "end"),
     [
-        ({"X": ZEROS, "y": np.ones((4, 1))}, -500, r"train\.mat must be a whole MATLAB 5 file"),
-        ({"X": ZEROS}, 50, r"train\.mat must be a whole MATLAB 5 file, could not be read"),
-        ({"X": ZEROS}, None, "must hold the arrays X and y, has no y"),
-        (
-            {"X": ZEROS.transpose(3, 0, 1, 2), "y": np.ones((4, 1))},
-            None,
-            r"shape \(32, 32, 3, n\).* has uint8 \(4, 32, 32, 3\)",
-        ),
+        ({"X": ZEROS, "y": np.ones((4, 1))}, -500),
+        ({"X": ZEROS}, None),
+        ({"X": ZEROS.transpose(3, 0, 1, 2), "y": np.ones((4, 1))}, None),
     ],
 )
-def test_a_damaged_or_foreign_mat_is_named(tmp_path, arrays, end, message):
+def test_a_damaged_or_foreign_mat_is_named(tmp_path, arrays, end):
     path = tmp_path / "train.mat"
     savemat(path, arrays)
     path.write_bytes(path.read_bytes()[:end])
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=r"train\.mat must be a whole MATLAB 5 file with arrays X"):
         read_svhn(path)
 
 
@@ -247,31 +200,19 @@ def test_abalone_has_rings_as_classes_and_sex_as_one_column_or_three(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("I,", "X,", "must have one of F, M, I, row 2 has 'X'"),
-        (ABALONE[-25:], "", "must have 9 values in a row, row 2 has 3"),
-        (ABALONE, "\n", "must have 9 values in a row, row 1 has 0"),
-        (",15\n", ",1.5\n", r"must end a row in a whole number, row 1 has '1\.5'"),
-        *[
-            ("0.365", cell, f"must hold finite numbers, row 1 has '{re.escape(cell)}'")
-            for cell in ("0.x65", "inf", "-Infinity", "nan", "1e39", "?")
-        ],
-    ],
+    ("old", "new"), [("I,", "X,"), (",7\n", "\n"), (",15\n", ",15,1\n"), ("0.365", "0.x65")]
 )
-def test_a_row_that_cannot_be_read_is_named(tmp_path, old, new, message):
-    with pytest.raises(ValueError, match=message):
+def test_a_file_that_is_not_abalone_is_named(tmp_path, old, new):
+    with pytest.raises(ValueError, match=r"some\.data must be a whole Abalone file of 9 columns"):
         read_abalone(write(tmp_path, ABALONE.replace(old, new)), ordinal=True)
 
 
-def test_only_a_question_mark_is_a_missing_value(tmp_path):
+def test_a_question_mark_is_a_missing_value(tmp_path):
     table = read_arrhythmia(write(tmp_path, arrhythmia(1, 16, 1)))
     assert table.x.shape == (3, 279)
     assert table.x[:, 1].isnan().all()
     assert not table.x[:, 2:].isnan().any()
     assert table.classes == ("1", "16")
-    with pytest.raises(ValueError, match="must hold finite numbers, row 2 has 'nan'"):
-        read_arrhythmia(write(tmp_path, arrhythmia(1) + arrhythmia(2).replace("?", "nan")))
 
 
 def test_missing_values_take_the_training_median_of_their_column():
@@ -290,17 +231,10 @@ def test_phishing_reads_rows_of_an_arff_without_a_last_line_end(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (arff([",".join(["2"] * 31)]), "could not be read: 2 value not in"),
-        (arff(["1,1"]), "could not be read"),
-        ("@relation phishing\n", "could not be read"),
-        ("@attribute age numeric\n@data\n1\n", "have 31 attributes, has 1"),
-        (arff([",".join(["1"] * 5)], columns=5), "have 31 attributes, has 5"),
-    ],
+    "text", [arff([",".join(["2"] * 31)]), "@relation phishing\n", arff(["1,1,1,1,1"], columns=5)]
 )
-def test_an_arff_of_something_else_is_named(tmp_path, text, message):
-    with pytest.raises(ValueError, match=rf"some\.data must .*{message}"):
+def test_an_arff_of_something_else_is_named(tmp_path, text):
+    with pytest.raises(ValueError, match=r"some\.data must be a whole ARFF file of 31 nominal"):
         read_phishing(write(tmp_path, text))
 
 

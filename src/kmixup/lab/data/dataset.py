@@ -51,6 +51,11 @@ class Samples:
 
     def __post_init__(self) -> None:
         check_class_names(self.classes)
+        if len(self.x) != len(self.y) or len(self.x_test) != len(self.y_test):
+            raise ValueError(
+                f"there must be a target for each input, {len(self.y)} and {len(self.y_test)} "
+                f"are for {len(self.x)} and {len(self.x_test)} inputs"
+            )
 
     def divided(self, train: Tensor, test: Tensor, *, by_seed: bool) -> Samples:
         """Return the samples with these indices as training and test part."""
@@ -198,8 +203,6 @@ def split(
             )
         return samples
     n = len(samples.x)
-    if n < 2:
-        raise ValueError(f"a data set needs at least 2 samples to be split, got {n}")
     order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
     count = -(-n // 3) if test_size is None else min(max(1, round(test_size * n)), n - 1)
     test, train = order[:count], order[count:]
@@ -213,11 +216,11 @@ def split(
         counts = counts.minimum(sizes - 1)
         test = torch.cat([rows[:c] for rows, c in zip(by_class, counts, strict=True)])
         train = order[~torch.isin(order, test)]
-        if not len(test):
-            raise ValueError(
-                f"a data set needs a class of two samples or more to be split, got {n} samples of "
-                f"{len(by_class)} classes: add samples, or pass a test part (--test)"
-            )
+    if not len(test) or not len(train):
+        raise ValueError(
+            "a data set needs two samples or more to be split, in a class where it is stratified, "
+            f"got {n} samples: add some"
+        )
     return samples.divided(train, test, by_seed=True)
 
 

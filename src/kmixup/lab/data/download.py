@@ -1,13 +1,12 @@
 """Find the files of a data set in KMIXUP_DATA or the cache, and download them.
 
-A download is complete or not there: its speed, size and checksum are checked.
+A download is complete or not there: its checksum is verified.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,6 @@ from kmixup.lab.files import digest_of, parsing
 
 PARTS = ("-sample", "-subset")  # suffixes of folders that hold a part of a data set
 SILENCE = 30  # seconds without a byte after which a connection is closed
-PATIENCE, SLOWEST = 60.0, 1000  # seconds in which at least PATIENCE · SLOWEST bytes must arrive
 
 
 @dataclass(frozen=True)
@@ -73,18 +71,17 @@ def places(folders: Sequence[str], *, parts: bool = False) -> list[Path]:
     return whole + partial if parts else whole
 
 
-def present(wanted: Sequence[str], place: Path) -> dict[str, Path]:
-    """Return those of the `wanted` files that are in `place`, or in its archive's inner folder."""
-    paths = [(name, place / inner) for name in wanted for inner in (Path(name).name, name)]
-    return {name: path for name, path in paths if path.is_file()}
-
-
 def find(wanted: Sequence[str], among: Sequence[Path]) -> list[Path] | None:
-    """Return the `wanted` files, all in the first place that has every one of them."""
+    """Return the `wanted` files, all in the first place that has every one of them.
+
+    Files of an archive may lie in its inner folder, or in the place itself.
+    """
     for place in among:
-        paths = present(wanted, place)
-        if len(paths) == len(wanted):
-            return list(paths.values())
+        paths = [
+            place / name if (place / name).is_file() else place / Path(name).name for name in wanted
+        ]
+        if all(path.is_file() for path in paths):
+            return paths
     return None
 
 
@@ -98,12 +95,10 @@ def verify(path: Path, remote: Remote) -> None:
         )
 
 
-def download(
-    remotes: Sequence[Remote], into: Path, *, wanted: Sequence[str], progress: bool = True
-) -> None:
+def download(remotes: Sequence[Remote], into: Path, *, wanted: Sequence[str]) -> None:
     """Download what the folder `into` lacks of the `wanted` files.
 
-    Sizes and checksums are verified and archives unpacked in a `.part` folder beside it, so
+    Checksums are verified and archives unpacked in a `.part` folder beside it, so
     that a failure leaves nothing behind. Another process that downloads the same is waited for.
     """
     into.parent.mkdir(parents=True, exist_ok=True)
@@ -121,7 +116,7 @@ def download(
                     )
                 if (into / remote.name).is_file():
                     continue
-                file = _retrieve(remote, part, progress)
+                file = _retrieve(remote, part)
                 if remote.is_archive:
                     unpack(file, part / "unpacked")
                     os.replace(part / "unpacked", into)
@@ -141,57 +136,22 @@ def unpack(archive: Path, into: Path) -> None:
         shutil.unpack_archive(archive, into, **options)
 
 
-def _retrieve(remote: Remote, folder: Path, progress: bool) -> Path:
+def _retrieve(remote: Remote, folder: Path) -> Path:
     import pooch
-    from urllib3.exceptions import HTTPError
 
     elsewhere = "or get the file elsewhere and set KMIXUP_DATA to its folder"
-
-    def fetch(_: str, file: str, __: object) -> None:
-        _stream(remote, Path(file), progress)
-
+    downloader = pooch.HTTPDownloader(progressbar=True, timeout=SILENCE, chunk_size=1 << 16)
     checksum = f"sha256:{remote.sha256}"
     try:
-        return Path(pooch.retrieve(remote.url, checksum, remote.name, folder, downloader=fetch))
+        return Path(
+            pooch.retrieve(remote.url, checksum, remote.name, folder, downloader=downloader)
+        )
+    except OSError as error:
+        raise ConnectionError(
+            f"{remote.url} could not be downloaded ({error}): try again, {elsewhere}"
+        ) from error
     except ValueError as error:
         raise ValueError(
             f"{remote.url} must have the SHA-256 {remote.sha256} ({remote.published}), the "
             f"download has another and was deleted: try again, {elsewhere}"
         ) from error
-    except (OSError, HTTPError) as error:
-        raise ConnectionError(
-            f"{remote.url} could not be downloaded ({error}): try again, {elsewhere}"
-        ) from error
-
-
-def _stream(remote: Remote, file: Path, progress: bool) -> None:
-    """Write what the server sends until it exceeds the size; raise if it sends next to nothing.
-
-    The timeout of a connection counts the time between two bytes, so a byte a second would keep
-    it open forever.
-    """
-    import requests  # on first use: it loads slowly
-    from tqdm import tqdm
-
-    look: dict[str, Any] = {"ncols": 79, "unit": "B", "unit_scale": True}
-    with (
-        requests.get(remote.url, stream=True, timeout=SILENCE) as response,
-        tqdm(total=remote.size, disable=not progress, **look) as bar,
-        file.open("wb") as stream,
-    ):
-        response.raise_for_status()
-        start, before, count = time.monotonic(), 0, 0
-        while count <= remote.size and (chunk := response.raw.read1(1 << 16, decode_content=True)):
-            stream.write(chunk)
-            bar.update(len(chunk))
-            count += len(chunk)
-            waited = time.monotonic() - start
-            if waited >= PATIENCE:
-                if count - before < PATIENCE * SLOWEST:
-                    raise ConnectionError(
-                        f"only {count - before:,} bytes came in {waited:.0f} s, fewer than "
-                        f"{SLOWEST:,} a second"
-                    )
-                start, before = time.monotonic(), count
-    if count != remote.size:
-        raise OSError(f"it must have {remote.size:,} bytes, {count:,} came; it may be a login page")

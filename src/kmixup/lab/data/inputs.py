@@ -14,11 +14,12 @@ from torch import Tensor
 
 from kmixup.lab.data.dataset import Dataset, normalise
 from kmixup.lab.data.folders import SUFFIXES, Size, files, read_images
-from kmixup.lab.data.own import TABLES, array_in, class_name, read_npz, tensor_of
-from kmixup.lab.data.preparation import check_representable
+from kmixup.lab.data.own import TABLES, array, array_in, class_name, read_npz
 from kmixup.lab.files import check_regular
 
 if TYPE_CHECKING:  # pandas loads slowly, and only tables need it
+    import pandas as pd
+
     from kmixup.columns import TableEncoder
 
 
@@ -71,7 +72,7 @@ class InputPipeline:
         if kind in TABLES:
             from kmixup.lab.data.tables import read_table
 
-            columns = self._table(str(path)).columns
+            columns = self.encoder.columns if self.encoder else ()
             texts = [column.name for column in columns if column.kind == "category"]
             return self._of_rows(read_table(path, as_text=texts).frame, str(path), target)
         raise ValueError(
@@ -80,15 +81,18 @@ class InputPipeline:
         )
 
     def _of_rows(self, rows: Any, source: str, target: str | None = None) -> NewSamples:
+        import pandas as pd
+
         from kmixup.lab.data.tables import named
 
-        encoder = self._table(source)
+        if (encoder := self.encoder) is None:
+            raise self._mismatch(source, "a table")
+        frame = pd.DataFrame(rows)
         with named(source):
-            values = encoder.read(rows)
+            values = encoder.read(frame)
         known = {target, *(column.name for column in encoder.columns)}
-        there = rows.columns if hasattr(rows, "columns") else rows[0]
         notes = []
-        if extra := [str(name) for name in there if name not in known]:
+        if extra := [str(name) for name in frame.columns if name not in known]:
             notes.append(f"{source} has columns that the network ignores: {', '.join(extra)}")
         notes += [
             f"{count:,} rows of {source} have a category of {name!r} that training did not have: "
@@ -96,22 +100,11 @@ class InputPipeline:
             for name, count in encoder.unseen(values).items()
         ]
         x = torch.from_numpy(encoder.encode(values))
-        check_representable(x, self.mean, self.std, encoder.names)
-        return self._scaled(x, sample_ids(rows, encoder), notes)
-
-    def _table(self, source: str) -> TableEncoder:
-        if self.encoder is None:
-            raise ValueError(
-                f"{source} must hold inputs of the shape {self.shape} as numbers, in an array or "
-                "an .npz: the network was not trained on a table"
-            )
-        return self.encoder
+        return self._scaled(x, sample_ids(frame, encoder), notes)
 
     def _of_images(self, folder: Path) -> NewSamples:
         if not self.pixels:
-            raise ValueError(
-                f"{folder} must be a table or an .npz: the network was not trained on images"
-            )
+            raise self._mismatch(folder, "a folder")
         inside = [folder, *sorted(path for path in folder.iterdir() if path.is_dir())]
         paths = [path for place in inside for path in files(place)]
         if not paths:
@@ -119,53 +112,29 @@ class InputPipeline:
         height, width = self.shape[1:]
         size = None if self.resize else (width, height)
         images = read_images(paths, size, resize=self.resize)
-        if images.shape[1] != self.shape[0]:
-            if images.shape[1] != 1:
-                raise ValueError(
-                    f"{folder} must hold grey images, as training did, holds images in colour"
-                )
-            images = images.expand(-1, self.shape[0], -1, -1)
+        if images.shape[1] > self.shape[0]:
+            raise ValueError(f"{folder} must hold grey images, as in training, got some in colour")
+        images = images.expand(-1, self.shape[0], -1, -1)
         return self._scaled(images, [str(path.relative_to(folder)) for path in paths])
 
     def _of_array(self, samples: Any, source: str) -> NewSamples:
-        x = tensor_of(samples, source)
-        if self.encoder is not None:
-            return self._of_columns(x, self.encoder, source)
-        if self.pixels and x.dim() == 3 and self.shape[0] == 1:
-            x = x.unsqueeze(1)
-        if tuple(x.shape[1:]) != self.shape or not len(x):
-            raise ValueError(
-                f"{source} must have the shape (n, {', '.join(map(str, self.shape))}), as in "
-                f"training, got {tuple(x.shape)}"
-                + (": a single sample is X[None]" if tuple(x.shape) == self.shape else "")
-            )
-        if self.pixels != (x.dtype == torch.uint8):
-            kind = "bytes (uint8), pixels of 0 to 255," if self.pixels else "numbers, not bytes,"
-            raise ValueError(f"{source} must hold {kind} as in training, got {x.dtype}")
+        values = array(samples)
+        if self.pixels and values.ndim == 3 and self.shape[0] == 1:
+            values = values[:, None]
+        numeric = values.dtype.kind in "buif" and self.pixels == (values.dtype == np.uint8)
+        if self.encoder or not numeric or not values.size or values.shape[1:] != self.shape:
+            raise self._mismatch(source, f"{values.dtype} {values.shape}")
+        x = torch.from_numpy(np.ascontiguousarray(values))
         if not bool(x.isfinite().all()):
             raise ValueError(f"{source} must hold finite numbers, got NaN or an infinite one")
         return self._scaled(x)
 
-    def _of_columns(self, x: Tensor, encoder: TableEncoder, source: str) -> NewSamples:
-        """Read numbers in the order of the table's columns, NaN for a blank cell."""
-        import pandas as pd
-
-        from kmixup.columns import KINDS
-
-        for column in encoder.columns:
-            if column.used and not KINDS[column.kind].numeric:
-                raise ValueError(
-                    f"{source} must be rows by column name, for {column.name!r} is a "
-                    f"{column.kind}: pass a list of dicts, a data frame or the path of a table"
-                )
-        names = [column.name for column in encoder.columns]
-        if x.dim() != 2 or x.shape[1] != len(names) or not len(x):
-            listed = ", ".join(names[:10]) + (" …" if len(names) > 10 else "")
-            raise ValueError(
-                f"{source} must have the shape (n, {len(names)}), a number for each of the columns "
-                f"{listed}, got {tuple(x.shape)}"
-            )
-        return self._of_rows(pd.DataFrame(x.double().numpy(), columns=names), source)
+    def _mismatch(self, source: object, found: str) -> ValueError:
+        numbers = "bytes (uint8), pixels of 0 to 255," if self.pixels else "numbers, not bytes,"
+        wanted = f"{numbers} of the shape (n, {', '.join(map(str, self.shape))})"
+        if self.encoder:
+            wanted = "rows by column name: a list of dicts, a data frame or the path of a table"
+        return ValueError(f"{source} must hold {wanted}, as in training, got {found}")
 
     def _scaled(
         self, raw: Tensor, names: Sequence[str] | None = None, notes: Sequence[str] = ()
@@ -187,24 +156,19 @@ class InputPipeline:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> InputPipeline:
-        """Return the pipeline that `to_dict` wrote; ValueError if its parts do not fit."""
+        """Return the pipeline that `to_dict` wrote."""
         encoder, resize = None, plain["resize"]
         if plain["table"] is not None:
             from kmixup.columns import TableEncoder
 
             encoder = TableEncoder.from_dict(plain["table"])
-        shape = tuple(map(int, plain["shape"]))
-        mean, std = (np.array(plain[name], np.float64) for name in ("mean", "std"))
-        if encoder is not None and shape != (len(encoder.names),):
-            raise ValueError(f"the shape {shape} is not that of {len(encoder.names)} columns")
-        if np.broadcast_shapes(mean.shape, std.shape, shape) != shape:
-            raise ValueError(f"mean and std must fit the shape {shape}, got {mean.shape}")
-        if not (np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()):
-            raise ValueError("mean and std must be finite, and std above 0")
         precision = torch.float64 if plain["double"] else torch.float32
-        scale, shift = (torch.from_numpy(moment).to(precision) for moment in (std, mean))
+        mean, std = (torch.tensor(plain[name], dtype=precision) for name in ("mean", "std"))
+        if not torch.cat([mean.flatten(), std.flatten()]).isfinite().all():
+            raise ValueError("mean and std must be finite")
+        shape = tuple(map(int, plain["shape"]))
         resize = None if resize is None else (int(resize[0]), int(resize[1]))
-        return cls(shape, shift, scale, bool(plain["pixels"]), encoder, resize)
+        return cls(shape, mean, std, bool(plain["pixels"]), encoder, resize)
 
 
 def target_in(path: Path, target: str | None) -> str | None:
@@ -251,25 +215,18 @@ def read_targets(
     return rows, np.array([classes.index(label) for label in labels])
 
 
-def sample_ids(rows: Any, encoder: TableEncoder) -> list[str] | None:
+def sample_ids(frame: pd.DataFrame, encoder: TableEncoder) -> list[str] | None:
     """Return the ids of a table's rows; None where it has no column of them.
 
     Ids are in a column that is no input, is called like an id or holds only different texts,
-    and names each row once; or in the index of a data frame that is not a plain range.
+    and names each row once.
     """
-    import pandas as pd
-
     from kmixup.columns import is_called_id, label
 
-    frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
-    columns = {column.name: column for column in encoder.columns}
+    used = {column.name for column in encoder.columns if column.used}
+    texts = {column.name for column in encoder.columns if column.kind == "category"}
     for name in frame.columns:
-        column = columns.get(name)
-        unused = column is None or not column.used
-        if unused and (is_called_id(str(name)) or (column and column.kind == "category")):
-            ids = [label(cell) for cell in frame[name]]
-            if len({*ids}) == len(ids):
-                return ids
-    if isinstance(frame.index, pd.RangeIndex) or not frame.index.is_unique:
-        return None
-    return [label(cell) for cell in frame.index]
+        is_id = name not in used and (name in texts or is_called_id(str(name)))
+        if is_id and frame[name].is_unique:
+            return [label(cell) for cell in frame[name]]
+    return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from kmixup.lab.data.dataset import Dataset, Holdout, Samples, Task, split
 from kmixup.lab.data.own import (
     OwnOptions,
     arrays_of,
+    did_you_mean,
     is_frame,
     read_own,
     samples_in_memory,
@@ -45,12 +45,11 @@ def load(
     test: str | None = None,
     test_size: float | None = None,
     holdout: Holdout | None = None,
-    download: bool = False,
 ) -> Dataset:
     """Load a data set into memory.
 
     Args:
-        name: one of `ENTRIES`; the path of your own table, `.npz`, or folder of images or clips;
+        name: one of `ENTRIES`; the path of your own table, `.npz` or folder of images;
             or `package.module:name`, a function without arguments that returns `(x, y)`, a torch
             data set, a data frame, or a dict of the arrays of an `.npz`.
         limit: use only the first samples of each part, and the files that hold them. Without it
@@ -66,10 +65,9 @@ def load(
         drop: columns of your table to leave out.
         task: "classes" or "regression"; by default decided by the values of the target.
         resize: height and width that your images are stretched to.
-        test: path of the test part of your table or `.npz`, in a file of its own.
+        test: path of the test part of your table, in a file of its own.
         test_size: share of your samples to test on; by default a third.
         holdout: replace the test part by a random share of the training samples.
-        download: fetch missing files into the cache.
 
     >>> iris = load("iris", seed=3)
     >>> len(iris.x_train), len(iris.x_test), iris.num_classes, iris.scaling
@@ -98,8 +96,6 @@ def load(
     label = name
     if entry is not None:
         options.only(f"{name}, which is prepared already")
-        if download and entry.remotes and not at_hand(name, limit=limit):
-            fetch_dataset(name)
         request = Request(_paths(entry, limit), limit, scaling_name, seed, size)
         found = split(entry.read(request), seed=seed)
     else:
@@ -107,7 +103,7 @@ def load(
             found = samples_in_memory(import_callable(name, "data")(), None, name, options)
         else:
             path = _own_path(name)
-            label, found = path.name, read_own(path, options, cache=files.cache_folder())
+            label, found = path.name, read_own(path, options)
         found = split(found, seed=seed, test_size=test_size, stratify=True)
     whole = _extent(found)
     if entry is not None and entry.kind != "toy":
@@ -143,7 +139,6 @@ def from_memory(
     task: Task | None = None,
     scaling: str = "standard",
     seed: int = 0,
-    name: str = "arrays",
     test_size: float | None = None,
 ) -> Dataset:
     """Return a data set of samples in memory, split at random by class.
@@ -156,7 +151,7 @@ def from_memory(
     options = OwnOptions(target, tuple(drop or ()), task, test_size=test_size)
     samples = samples_in_memory(data, y, "the data", options)
     samples = split(samples, seed=seed, test_size=test_size, stratify=True)
-    return prepare(name, samples, scaling, scaling)
+    return prepare("arrays", samples, scaling, scaling)
 
 
 def write_samples(data: Any, y: Any, folder: Path) -> Path:
@@ -169,13 +164,13 @@ def write_samples(data: Any, y: Any, folder: Path) -> Path:
     return path
 
 
-def fetch_dataset(name: str, *, into: str | Path | None = None, progress: bool = True) -> Path:
+def fetch_dataset(name: str, *, into: str | Path | None = None) -> Path:
     """Download a data set into the cache, or into the folder `into`; return where it is."""
     entry = _entry(name)
     if not entry.remotes:
         raise ValueError(f"{name} needs no download: {entry.source}")
     folder = (files.cache_folder() if into is None else Path(into).expanduser()) / name
-    files.download(entry.remotes, folder, wanted=entry.files, progress=progress)
+    files.download(entry.remotes, folder, wanted=entry.files)
     return folder
 
 
@@ -192,20 +187,13 @@ def _own_path(name: str) -> Path:
         return path
     if not path.suffix and path.name == name:
         _entry(name)  # raises
-    folder = path.parent.resolve()
-    if not folder.is_dir():
-        raise ValueError(f"there is no file {name!r}: the folder {folder} does not exist")
-    close = get_close_matches(path.name, [there.name for there in folder.iterdir()], 1, 0.8)
-    hint = f": did you mean {path.parent / close[0]}?" if close else f" in the folder {folder}"
-    raise ValueError(f"there is no file {name!r}{hint}")
+    raise ValueError(f"there is no file {name!r} in the folder {path.parent.resolve()}")
 
 
 def _entry(name: str) -> Entry:
-    if name in ENTRIES:
-        return ENTRIES[name]
-    close = get_close_matches(name, ENTRIES, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(ENTRIES)}"
-    raise ValueError(f"there is no data set or file {name!r}: {hint}")
+    if name not in ENTRIES:
+        raise ValueError(f"there is no data set or file {name!r}: {did_you_mean(name, ENTRIES)}")
+    return ENTRIES[name]
 
 
 def _paths(entry: Entry, limit: int | None) -> tuple[Path, ...]:
@@ -216,7 +204,7 @@ def _paths(entry: Entry, limit: int | None) -> tuple[Path, ...]:
     among = files.places(entry.folders, parts=limit is not None)
     paths = files.find(wanted, among)
     if paths is None:
-        raise FileNotFoundError(_absence(entry, wanted, among))
+        raise FileNotFoundError(_absence(entry, wanted))
     # MNIST and Fashion-MNIST have files of the same names, which only their folders tell apart
     if limit is None or paths[0].parent == files.data_folder():
         remotes = {remote.name: remote for remote in entry.remotes}
@@ -226,19 +214,14 @@ def _paths(entry: Entry, limit: int | None) -> tuple[Path, ...]:
     return tuple(paths)
 
 
-def _absence(entry: Entry, wanted: tuple[str, ...], among: list[Path]) -> str:
-    nearest = max(among, key=lambda place: len(files.present(wanted, place)))
-    there = files.present(wanted, nearest)
-    absent = ", ".join(Path(name).name for name in wanted if name not in there)
-    with_parts = files.places(entry.folders, parts=True)
-    part = next((place for place in with_parts if place not in among and place.is_dir()), None)
+def _absence(entry: Entry, wanted: tuple[str, ...]) -> str:
+    names = ", ".join(Path(name).name for name in wanted)
     size = sum(remote.size for remote in entry.remotes) / 1e6
-    url = entry.remotes[0].url
-    if len(entry.remotes) > 1:
-        url = url.rpartition("/")[0]
+    whole, every = (files.places(entry.folders, parts=parts) for parts in (False, True))
+    part = next((place for place in every if place not in whole and place.is_dir()), None)
     return (
-        f"{entry.name} lacks {absent} in {nearest}: run `kmixup data fetch {entry.name}` "
-        f"({size:,.1f} MB), or put the files of {url} into a folder and set KMIXUP_DATA to it"
+        f"{entry.name} needs {names} in one folder, none has them all: run `kmixup data fetch "
+        f"{entry.name}` ({size:,.1f} MB), or set KMIXUP_DATA to a folder with the files"
         + (f"; a part is in {part}, use its first samples (--limit)" if part else "")
     )
 
@@ -267,13 +250,7 @@ def _check_extent(name: str, extent: Extent, whole: Extent, limit: int | None) -
 
 
 def _part(extent: Extent, whole: Extent, *, drawn: bool, held_out: bool) -> str | None:
-    """Describe a part of the data set, or return None for all of it.
-
-    >>> _part((100, 50, 10), (60000, 10000, 10), drawn=False, held_out=False)
-    'the first 100 of 60,000 training and 50 of 10,000 test samples'
-    >>> _part((80, 20, 3), (100, 50, 3), drawn=False, held_out=True)
-    '80 of 100 training samples, and 20 others of them in the place of the test part'
-    """
+    """Describe a part of the data set, or return None for all of it."""
     if extent == whole:
         return None
     (train, test, classes), (all_train, all_test, all_classes) = extent, whole

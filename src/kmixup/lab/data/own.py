@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from pathlib import Path
-from typing import IO, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -16,21 +15,18 @@ from torch import Tensor
 
 from kmixup.lab.checks import SettingError, check_choice
 from kmixup.lab.data.dataset import Dataset, Samples, Task
-from kmixup.lab.data.folders import SUFFIXES, Size, read_label_folders, suffixes_in
-from kmixup.lab.data.speech import read_clips
+from kmixup.lab.data.folders import Size, read_label_folders
 from kmixup.lab.files import check_expansion, check_regular, parsing, replace_file
 
 TABLES = (".csv", ".tsv", ".xlsx", ".parquet")
-LAYOUTS = (
-    "images as label/*.png or train/label/*.png (with test/label/*.png for a fixed test part), or "
-    "clips as label/*.wav"
-)
 NAMES = ("x", "y", "x_test", "y_test")  # arrays of an .npz
 LARGEST = torch.finfo(torch.float32).max  # networks compute in float32
 
 # Whole numbers are classes unless they are many, in number and among the rows.
 MANY, MANY_SHARE = 50, 0.05
 FEW = 10  # so few distinct values may be meant otherwise than they are taken
+
+LISTED = 12  # names in an error message
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -64,25 +60,16 @@ class OwnOptions:
                 raise SettingError(field.name, f"must not be given for {what}, got {value}")
 
 
-def read_own(path: Path, options: OwnOptions, *, cache: Path) -> Samples:
+def read_own(path: Path, options: OwnOptions) -> Samples:
     """Read the data at `path`, by their kind."""
-    if options.test is not None and path.samefile(Path(options.test).expanduser()):
-        raise SettingError(
-            "test",
-            f"must be another file than the training data, got {options.test!r}: leave it out to "
-            "test on rows that are held out",
-        )
     if path.is_dir():
-        return _read_folder(path, options, cache)
+        options.only("a folder", "resize", "test_size")
+        return read_label_folders(path, options.resize)
     check_regular(path)
     kind = path.suffix.lower()
     if kind == ".npz":
-        options.only("an .npz", "task", "test", "test_size")
-        arrays = read_npz(path)
-        if options.test is not None:
-            test = read_npz(Path(options.test).expanduser())
-            arrays |= {f"{name}_test": array_in(test, name, options.test) for name in ("x", "y")}
-        return samples_of(arrays, str(path), task=options.task)
+        options.only("an .npz", "task", "test_size")
+        return samples_of(read_npz(path), str(path), task=options.task)
     if kind in TABLES:
         from kmixup.lab.data import tables  # on first use: pandas loads slowly
 
@@ -90,23 +77,8 @@ def read_own(path: Path, options: OwnOptions, *, cache: Path) -> Samples:
         as_text = None if options.target is None else [options.target]
         return tables.samples_of(tables.read_table(path, as_text=as_text), options)
     raise ValueError(
-        f"{path} must be an .npz, a table ({', '.join(TABLES)}), or a folder of {LAYOUTS}, is a "
+        f"{path} must be an .npz, a table ({', '.join(TABLES)}) or a folder of images, is a "
         f"{path.suffix or 'nameless'} file"
-    )
-
-
-def _read_folder(folder: Path, options: OwnOptions, cache: Path) -> Samples:
-    options.only("a folder", "resize", "test_size")
-    suffixes = suffixes_in(folder)
-    if (folder / "train").is_dir() or suffixes & SUFFIXES:
-        return read_label_folders(folder, options.resize)
-    if ".wav" in suffixes:
-        options.only("a folder of clips", "test_size")
-        return read_clips(folder, cache)
-    contents = [path.is_dir() for path in folder.iterdir()]
-    raise ValueError(
-        f"{folder} must hold {LAYOUTS}, has {sum(contents)} sub-folders without such files and "
-        f"{len(contents) - sum(contents)} files"
     )
 
 
@@ -138,8 +110,7 @@ def samples_of(arrays: Arrays, source: str, *, task: Task | None = None) -> Samp
     x, y = _part(arrays, "x", "y", source)
     notes: list[str] = []
     distinct = np.unique(y)
-    numbers = None if y.dtype.kind == "U" else distinct.astype(np.float64)
-    task = decide(numbers, distinct=len(distinct), rows=len(y), task=task, name="y", notes=notes)
+    task = decide(distinct, rows=len(y), task=task, name="y", notes=notes)
     classes = () if task == "regression" else tuple(map(class_name, distinct))
 
     def encoded(targets: NDArray[Any]) -> Tensor:
@@ -164,35 +135,30 @@ def samples_of(arrays: Arrays, source: str, *, task: Task | None = None) -> Samp
 
 
 def decide(
-    values: NDArray[np.float64] | None,
-    *,
-    distinct: int,
-    rows: int,
-    task: Task | None,
-    name: str,
-    notes: list[str],
+    values: NDArray[Any], *, rows: int, task: Task | None, name: str, notes: list[str]
 ) -> Task:
     """Decide whether a target is classes or a regression, with a note where that is a guess.
 
-    The target called `name` has `distinct` values in `rows` rows. `values` are the distinct
-    values, None where some are not numbers; `task` is what the user says.
+    The target called `name` has the distinct `values`, numbers or texts, in `rows` rows; `task` is
+    what the user says.
 
-    >>> decide(np.array([0.5, 1.25]), distinct=2, rows=100, task=None, name="y", notes=[])
+    >>> decide(np.array([0.5, 1.25]), rows=100, task=None, name="y", notes=[])
     'regression'
     """
+    distinct, words = len(values), values.dtype.kind == "U"
     if distinct == 1:
         raise ValueError(
             f"the target {name!r} must have two different values or more, all {rows:,} rows have "
             "the same: there is nothing to learn, name another target"
         )
-    if task == "regression" and values is None:
+    if words and task == "regression":
         raise SettingError(
             "task",
             f"must be classes for the target {name!r}, got regression: its values are no numbers",
         )
     if task is not None:
         return task
-    if values is None:
+    if words:
         if distinct > MANY and 2 * distinct > rows:
             raise ValueError(
                 f"the target {name!r} must have fewer classes, has {distinct:,} different values "
@@ -211,10 +177,20 @@ def decide(
     return task
 
 
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Suggest known names like a name, in any case of letters, or else list the first ones."""
+    names = list(known)
+    lower = {each.lower(): each for each in reversed(names)}
+    if close := get_close_matches(name.lower(), lower, n=3):
+        return f"did you mean {' or '.join(repr(lower[each]) for each in close)}?"
+    more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
+    return f"there are {', '.join(names[:LISTED])}{more}"
+
+
 def arrays_of(data: Any, y: Any = None) -> dict[str, NDArray[Any]]:
     """Return samples as the arrays of an `.npz`: as in `from_memory`, a `Dataset`, or a dict."""
     if isinstance(data, Mapping):
-        return {name: _array(values) for name, values in data.items()}
+        return {name: array(values) for name, values in data.items()}
     if isinstance(data, Dataset):
         arrays = {"x": data.x_train.numpy(), "x_test": data.x_test.numpy()}
         for name, part in (("y", data.y_train), ("y_test", data.y_test)):
@@ -225,17 +201,12 @@ def arrays_of(data: Any, y: Any = None) -> dict[str, NDArray[Any]]:
         return arrays
     if y is None:
         data, y = _pairs(data)
-    x, targets = _array(data), _array(y)
-    if x.ndim < 1 or targets.ndim != 1 or len(x) != len(targets):
-        raise ValueError(
-            f"y must have one target for each of the {len(x) if x.ndim else 0} samples, got the "
-            f"shape {targets.shape}"
-        )
+    targets = array(y)
     if targets.dtype.kind in "OS":
         targets = targets.astype(str)
     if targets.dtype.kind == "b":
         targets = targets.astype(np.int64)
-    return {"x": x, "y": targets}
+    return {"x": array(data), "y": targets}
 
 
 def write_npz(arrays: Arrays, path: Path) -> Path:
@@ -246,26 +217,10 @@ def write_npz(arrays: Arrays, path: Path) -> Path:
 
 def read_npz(path: Path) -> dict[str, NDArray[Any]]:
     """Read the arrays of `NAMES`; others are not unpacked."""
-    check_regular(path)
-    what = ".npz of plain arrays"
-    with path.open("rb") as stream:
-        with parsing(path, what):
-            declared = _declared(stream)
-        check_expansion(path, packed=path.stat().st_size, declared=declared)
-        stream.seek(0)
-        with parsing(path, what):
-            stored = np.load(stream, allow_pickle=False)
-            return {name: stored[name] for name in NAMES if name in stored.files}
-
-
-def tensor_of(values: Any, name: str) -> Tensor:
-    """Return the numbers of an array, a tensor or a list, as a tensor on the CPU."""
-    if isinstance(values, Tensor):
-        return values.detach().cpu()
-    array = np.asarray(values)
-    if array.dtype.kind not in "buif":
-        raise ValueError(f"{name} must hold numbers, got {array.dtype} of shape {array.shape}")
-    return torch.from_numpy(np.ascontiguousarray(array))
+    with parsing(path, ".npz of plain arrays"), path.open("rb") as stream:
+        check_expansion(path)
+        stored = np.load(stream, allow_pickle=False)
+        return {name: stored[name] for name in NAMES if name in stored.files}
 
 
 def array_in(arrays: Arrays, name: str, source: object) -> NDArray[Any]:
@@ -273,28 +228,6 @@ def array_in(arrays: Arrays, name: str, source: object) -> NDArray[Any]:
     if name not in arrays:
         raise ValueError(f"{source} must hold the array {name}, has {', '.join(arrays) or 'none'}")
     return arrays[name]
-
-
-def _declared(stream: IO[bytes]) -> int:
-    """Return how many bytes the headers of the arrays declare, however members are spelt."""
-    total = 0
-    with zipfile.ZipFile(stream) as archive:
-        for member in archive.infolist():
-            if member.filename.removesuffix(".npy") not in NAMES:
-                continue
-            with archive.open(member) as opened:
-                read_header = {
-                    (1, 0): np.lib.format.read_array_header_1_0,
-                    (2, 0): np.lib.format.read_array_header_2_0,
-                }[np.lib.format.read_magic(opened)]
-                shape, _, dtype = read_header(opened)
-            size = math.prod(shape) * dtype.itemsize
-            if size > member.file_size:  # numpy would allocate all of it before it reads
-                raise ValueError(
-                    f"{member.filename} declares {size:,} bytes and holds {member.file_size:,}"
-                )
-            total += member.file_size
-    return total
 
 
 def _part(arrays: Arrays, x: str, y: str, source: str) -> tuple[Tensor, NDArray[Any]]:
@@ -340,22 +273,20 @@ def class_name(value: Any) -> str:
     return str(value)
 
 
-def _array(values: Any) -> NDArray[Any]:
+def array(values: Any) -> NDArray[Any]:
+    """Return an array, a tensor or a list as an array."""
     return values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
 
 
 def _pairs(data: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return inputs and targets of a data set whose items are pairs."""
-    if isinstance(data, np.ndarray | Tensor) or not hasattr(data, "__getitem__"):
-        raise ValueError(
-            "y must be given with arrays and tensors, got None: torch data sets, whose items are "
-            "pairs, need none"
-        )
     try:
+        if isinstance(data, np.ndarray | Tensor):
+            raise TypeError("an array has none")
         items = [data[i] for i in range(len(data))]
-        return np.stack([_array(x) for x, _ in items]), np.stack([_array(y) for _, y in items])
+        return np.stack([array(x) for x, _ in items]), np.stack([array(y) for _, y in items])
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"the items of a data set must be pairs of an input and a target, all of one shape: "
-            f"{error}"
+            "y must be given, or the items of the data must be pairs of an input and a target, "
+            f"all of one shape: {error}"
         ) from error

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from kmixup.lab.data.dataset import Dataset, Samples, normalise
+from kmixup.lab.data.dataset import Dataset, Samples
 
 Scaling = Literal["paper", "standard", "minmax", "symmetric", "global", "cifar", "none"]
 SCALINGS: tuple[str, ...] = get_args(Scaling)
@@ -25,28 +25,22 @@ def prepare(
     """Encode and scale samples; `rule` is what the scaling "paper" means for them."""
     encoder = samples.encoder
     if encoder is not None:
-        samples = _encoded(samples)
-        encoder = samples.encoder
+        train, test = (samples.frame.iloc[rows.numpy()] for rows in (samples.x, samples.x_test))
+        encoder = encoder.fit(train)
+        x, x_test = (torch.from_numpy(encoder.encode(part)) for part in (train, test))
+        samples = replace(samples, x=x, x_test=x_test, columns=encoder.names)
     elif samples.x.is_floating_point() and samples.x.dim() == 2:
         samples = impute(samples)
     pixel_range = (0.0, 255.0) if samples.x.dtype == torch.uint8 else None
     mean, std = fit(rule, samples.x, pixel_range)
-    if encoder is not None:
-        if any(encoder.binary):
-            # a rare category would become large if it were scaled
-            binary = torch.tensor(encoder.binary)
-            mean, std = torch.where(binary, 0.0, mean), torch.where(binary, 1.0, std)
-        for x in (samples.x, samples.x_test):
-            check_representable(x, mean, std, samples.columns)
+    if encoder is not None and any(encoder.binary):
+        # a rare category would become large if it were scaled
+        binary = torch.tensor(encoder.binary)
+        mean, std = torch.where(binary, 0.0, mean), torch.where(binary, 1.0, std)
     y, y_test, target_mean, target_std = samples.y, samples.y_test, 0.0, 1.0
     if y.is_floating_point():
         targets = y.double()
-        target_mean, target_std = float(targets.mean()), float(targets.std(correction=0))
-        if target_std == 0:
-            raise ValueError(
-                f"the targets of a regression must differ, all {len(y):,} training samples have "
-                f"{target_mean:g}: name another target"
-            )
+        target_mean, target_std = float(targets.mean()), float(targets.std(correction=0)) or 1.0
         y, y_test = (((t.double() - target_mean) / target_std).float() for t in (y, y_test))
     return Dataset(
         name, samples.x, y, samples.x_test, y_test, samples.classes, mean=mean, std=std,
@@ -118,18 +112,6 @@ def _moments(x: Tensor) -> tuple[Tensor, Tensor]:
     return mean, (weight * (variances + (means - mean).square())).sum(0).sqrt()
 
 
-def check_representable(x: Tensor, mean: Tensor, std: Tensor, columns: tuple[str, ...]) -> None:
-    """Raise if a scaled input of a table is beyond float32, in which networks compute."""
-    beyond = ~normalise(x, mean, std).isfinite()
-    if bool(beyond.any()):
-        row, column = beyond.nonzero()[0].tolist()
-        raise ValueError(
-            f"the column {columns[column]!r} must hold numbers that float32 can represent once "
-            f"they are scaled, one is {float(x[row, column]):g} where the training rows have "
-            f"{float(mean.expand(x.shape[1])[column]):g} on average: correct or drop it"
-        )
-
-
 def impute(samples: Samples) -> Samples:
     """Fill missing values with their column's training median, or 0 where it has no value."""
     parts = (samples.x, samples.x_test)
@@ -138,13 +120,3 @@ def impute(samples: Samples) -> Samples:
     median = samples.x.nanmedian(0).values.nan_to_num(0.0)
     x, x_test = (torch.where(part.isnan(), median, part) for part in parts)
     return replace(samples, x=x, x_test=x_test)
-
-
-def _encoded(samples: Samples) -> Samples:
-    """Return the rows of a table as inputs, with an encoder that is fitted to the training rows."""
-    assert samples.encoder is not None
-    train, test = (samples.frame.iloc[rows.numpy()] for rows in (samples.x, samples.x_test))
-    encoder = samples.encoder.fit(train)
-    x, x_test = (torch.from_numpy(encoder.encode(part)) for part in (train, test))
-    encoder = encoder.remarked(test)
-    return replace(samples, x=x, x_test=x_test, encoder=encoder, columns=encoder.names)

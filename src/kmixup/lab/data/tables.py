@@ -5,12 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import re
-import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +29,14 @@ from kmixup.columns import (
 )
 from kmixup.lab.checks import SettingError
 from kmixup.lab.data.dataset import Dataset, Samples, Task
-from kmixup.lab.data.own import OwnOptions, decide
-from kmixup.lab.files import check_expansion, check_regular, parsing
+from kmixup.lab.data.own import LISTED, OwnOptions, decide, did_you_mean
+from kmixup.lab.files import check_expansion, parsing
 from kmixup.lab.formatting import TextTable, count
 
 USUAL = ("target", "label", "class", "y")  # names of targets, tried in this order
 DELIMITERS = ",;\t"
 NA_VALUES = [spelt for word in BLANKS for spelt in (word, word.upper(), word.title(), "NaN")]
-LISTED = 12  # column names in an error message
+DECIMAL = re.compile(r"[+-]?\d*[.,]\d+")  # never the name of a column
 
 
 @dataclass(frozen=True)
@@ -61,20 +59,19 @@ def read_table(path: Path, *, as_text: Sequence[str] | None = None) -> Table:
     In text files, columns in `as_text` are read as they are written; by default these are all
     that may be the target.
     """
-    check_regular(path)
     suffix = path.suffix.lower()
     if suffix in (".csv", ".tsv"):
         return _read_text(path, as_text)
-    package, size, read = BINARY[suffix]
     try:
         with parsing(path, f"{suffix} file"):
-            declared = size(path)
-        check_expansion(path, packed=path.stat().st_size, declared=declared)
-        with parsing(path, f"{suffix} file"):
-            frame = read(path)
+            if suffix == ".parquet":
+                frame = pd.read_parquet(path, engine="pyarrow")
+            else:
+                check_expansion(path)
+                cells = pd.read_excel(path, keep_default_na=False, na_values=[""])
+                frame = cells.dropna(how="all")
     except ImportError as error:
-        message = f"{path} needs the package {package}: run `pip install {package}`"
-        raise ValueError(message) from error
+        raise ValueError(f"{path} could not be read: {error}") from error
     names = ["" if str(name).startswith("Unnamed: ") else name for name in frame.columns]
     return table_of(frame.set_axis(names, axis=1), str(path))
 
@@ -93,18 +90,17 @@ def samples_of(table: Table, options: OwnOptions, y: Any = None) -> Samples:
     else:
         target, y = options.target or "y", pd.Series(np.asarray(y))
     for name in options.drop:
-        if name == target:
-            raise SettingError("drop", f"must leave the target, got {name!r}: name another target")
         if name not in frame:
             raise SettingError(
                 "drop",
-                f"must name columns of {table.source}, got {name!r}: "
-                f"{did_you_mean(name, table.frame.columns)}",
+                f"must name columns of {table.source} beside the target {target!r}, got {name!r}: "
+                f"{did_you_mean(name, frame.columns)}",
             )
     frame = frame.drop(columns=list(options.drop))
     if not len(frame.columns):
         raise ValueError(
-            f"{table.source} must have a column beside its target to learn from, has none"
+            f"{table.source} must have a column beside its target {target!r}, between commas, "
+            "semicolons or tabs, has none"
         )
     encoder = TableEncoder.infer(frame, delimiter=table.delimiter)
     with named(table.source, ", or leave the column out (--drop)"):
@@ -149,33 +145,37 @@ def column_report(data: Dataset) -> str:
     return "\n".join(lines)
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Suggest known names like a name, in any case of letters, or else list the first ones."""
-    names = list(known)
-    lower = {each.lower(): each for each in reversed(names)}
-    if close := get_close_matches(name.lower(), lower, n=3):
-        return f"did you mean {' or '.join(repr(lower[each]) for each in close)}?"
-    more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
-    return f"there are {', '.join(names[:LISTED])}{more}"
-
-
 # text files
 
 
 def _read_text(path: Path, as_text: Sequence[str] | None) -> Table:
-    text, encoding = _decode(path)
-    text = text.translate(CONTROLS)
-    heads = {delimiter: _first_row(text, delimiter) for delimiter in DELIMITERS}
-    delimiter = max(DELIMITERS, key=lambda each: len(heads[each][0]))
-    cells, end = heads[delimiter]
-    if not cells:
-        raise ValueError(f"{path} must have a header and rows below it, is empty")
-    header = _header(cells, str(path))
-    _check_rows(path, text, delimiter, len(header))
+    text, notes = _decode(path)
+    stream = io.StringIO(text.translate(CONTROLS), newline="")
+    first = next(filter(str.strip, stream), "")
+    delimiter = max(DELIMITERS, key=first.count)
+    stream.seek(0)
+    # pandas would fill short rows with blanks, and join rows after a quote that is not closed
+    reader = csv.reader(stream, delimiter=delimiter, strict=True)
+    rows = (row for row in reader if any(map(str.strip, row)))
+    number = 0
+    try:
+        header = _header(next(rows, []), str(path))
+        start = stream.tell()
+        for number, row in enumerate(rows, 1):
+            if len(row) != len(header):
+                raise ValueError(
+                    f"{path} must have {len(header)} values in a row, row {number} has {len(row)}"
+                )
+    except csv.Error as error:
+        raise ValueError(
+            f"{path} must be a table of text, could not be read after row {number}: {error}; "
+            "is there a quote without its counterpart?"
+        ) from error
     if as_text is None:
         as_text = [name for name in header if name.lower() in USUAL] + header[-1:]
+    stream.seek(start)
     frame = pd.read_csv(
-        io.StringIO(text[end:], newline=""),
+        stream,
         sep=delimiter,
         header=None,
         names=header,
@@ -186,112 +186,34 @@ def _read_text(path: Path, as_text: Sequence[str] | None) -> Table:
         skipinitialspace=True,
         low_memory=False,
     )
-    notes = []
-    if encoding in ("cp1252", "latin-1"):
-        notes.append(f"the file is not UTF-8 and is read as {encoding}, Western European")
-    if (value := _value_in(header)) is not None:
+    if numbers := list(filter(DECIMAL.fullmatch, header)):
         notes.append(
-            f"the first line is taken for the names of the columns, and has the number {value}: "
-            "if it is a row like the others, write a line of names above it"
+            f"the first line is taken for the names of the columns, and has the number "
+            f"{numbers[0]}: if it is a row like the others, write a line of names above it"
         )
     empty = (frame.isna() | (frame == "")).all(axis=1)
     return Table(frame[~empty].reset_index(drop=True), str(path), delimiter, tuple(notes))
 
 
-def _decode(path: Path) -> tuple[str, str]:
-    """Return a file's text and its encoding: by its first bytes, else UTF-8, else Western."""
+def _decode(path: Path) -> tuple[str, list[str]]:
+    """Return a file's text, and a note where it is not in UTF-8 or UTF-16."""
     raw = path.read_bytes()
-    marked = raw.startswith((b"\xff\xfe", b"\xfe\xff"))
-    encodings = ["utf-16"] if marked else ["utf-8-sig", "cp1252", "latin-1"]
-    if marked or b"\0" not in raw:
-        for encoding in encodings:
-            try:
-                return raw.decode(encoding), encoding
-            except UnicodeDecodeError:
-                continue
-    raise ValueError(f"{path} must be a table of text, could not be read: save it as UTF-8")
-
-
-def _first_row(text: str, delimiter: str) -> tuple[list[str], int]:
-    """Return the first row that is not empty, and the position of its end."""
-    stream = io.StringIO(text, newline="")
+    encoding = "utf-16" if raw.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
     try:
-        for row in csv.reader(stream, delimiter=delimiter):
-            if any(cell.strip() for cell in row):
-                return [cell.strip() for cell in row], stream.tell()
-    except csv.Error:
-        pass
-    return [], 0
-
-
-def _check_rows(path: Path, text: str, delimiter: str, width: int) -> None:
-    """Raise where a row has another length or a quote is not closed: pandas pads and joins."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    number, end = -1, 0  # the header is row 0
-    try:
-        for row in reader:
-            start, end = end + 1, reader.line_num
-            if not any(cell.strip() for cell in row):
-                continue
-            number += 1
-            if len(row) != width:
-                raise ValueError(
-                    f"{path} must have {width} values in a row, row {number} has {len(row)}"
-                )
-            lines = delimiter.join(row).splitlines() if end > start else []
-            if sum(line.count(delimiter) >= width - 1 for line in lines) > 1:
-                raise ValueError(
-                    f"{path} must close every quote, one that opens in line {start} runs on to "
-                    f"line {end} and takes the rows between for text: close it, or write the "
-                    "text on one line"
-                )
-    except csv.Error as error:
-        raise ValueError(
-            f"{path} must be a table of text, could not be read from line {end + 1} on: {error}; "
-            "is there a quote without its counterpart?"
-        ) from error
-
-
-def _value_in(header: Sequence[str]) -> str | None:
-    """Return a number among the names that is no name; columns may be numbered, in order."""
-    numbers = [name for name in header if re.fullmatch(r"[+-]?[\d.,]*\d([eE][+-]?\d+)?", name)]
-    whole = [int(name) for name in numbers if name.isdecimal()]
-    if len(whole) == len(numbers) and whole == sorted(set(whole)):
-        return None
-    return next(name for name in numbers if len(whole) == len(numbers) or not name.isdecimal())
-
-
-# other files
-
-
-def _excel_size(path: Path) -> int:
-    with zipfile.ZipFile(path) as archive:
-        return sum(member.file_size for member in archive.infolist())
-
-
-def _read_excel(path: Path) -> pd.DataFrame:
-    return pd.read_excel(path, keep_default_na=False, na_values=[""]).dropna(how="all")
-
-
-def _parquet_size(path: Path) -> int:
-    from pyarrow.parquet import read_metadata
-
-    contents = read_metadata(path)
-    return int(8 * contents.num_rows * contents.num_columns)
-
-
-# by suffix: the package that pandas needs, the bytes that the file unpacks to, and the reader
-BINARY: dict[str, tuple[str, Callable[[Path], int], Callable[[Path], pd.DataFrame]]] = {
-    ".xlsx": ("openpyxl", _excel_size, _read_excel),
-    ".parquet": ("pyarrow", _parquet_size, pd.read_parquet),
-}
+        return raw.decode(encoding), []
+    except UnicodeDecodeError:
+        with parsing(path, "table of text in UTF-8"):
+            text = raw.decode("cp1252")
+        return text, ["the file is not UTF-8 and is read as cp1252, Western European"]
 
 
 def _header(names: Sequence[str], source: str) -> list[str]:
     """Name columns without a name after their place; ValueError if a name occurs twice."""
     names = [name.translate(CONTROLS).strip() for name in names]
     header = [name or f"column {i}" for i, name in enumerate(names, 1)]
-    name, times = Counter(header).most_common(1)[0] if header else ("", 1)
+    if not header:
+        raise ValueError(f"{source} must have a header and rows below it, is empty")
+    name, times = Counter(header).most_common(1)[0]
     if times > 1:
         raise ValueError(
             f"{source} must have a header of different names, has {name!r} {times} times: rename "
@@ -306,27 +228,17 @@ def _header(names: Sequence[str], source: str) -> list[str]:
 def target_name(table: Table, target: str | None, notes: list[str]) -> str:
     """Return the target's name, with a note where it is a guess."""
     header = list(table.frame.columns)
-    if len(header) < 2:
-        raise ValueError(
-            f"{table.source} must have a header with a target and another column, between commas, "
-            f"semicolons or tabs, has only the column {', '.join(header) or 'of no name'}"
+    if target is None:
+        lower = {name.lower(): name for name in reversed(header)}
+        target = next((lower[name] for name in USUAL if name in lower), header[-1])
+        if target.lower() != USUAL[0]:
+            notes.append(f"the target is the column {target!r}: --target names another")
+    if target not in header:
+        raise SettingError(
+            "target",
+            f"must name a column of {table.source}, got {target!r}: {did_you_mean(target, header)}",
         )
-    if target is not None:
-        if target not in header:
-            raise SettingError(
-                "target",
-                f"must name a column of {table.source}, got {target!r}: "
-                f"{did_you_mean(target, header)}",
-            )
-        return target
-    lower = [name.lower() for name in header]
-    usual = next((header[lower.index(name)] for name in USUAL if name in lower), None)
-    if usual is None:
-        notes.append(f"the target is the last column, {header[-1]!r}: --target names another")
-        return header[-1]
-    if usual.lower() != USUAL[0]:
-        notes.append(f"the target is the column {usual!r}: --target names another")
-    return usual
+    return target
 
 
 def infer_target(
@@ -347,8 +259,8 @@ def infer_target(
     if rows < len(text):
         notes.append(f"{len(text) - rows:,} rows without a {name!r} are left out")
     classes = tuple(sorted(text[present].unique()))
-    distinct = None if numbers is None else np.unique(numbers[present])
-    task = decide(distinct, distinct=len(classes), rows=rows, task=task, name=name, notes=notes)
+    distinct = np.array(classes) if numbers is None else np.unique(numbers[present])
+    task = decide(distinct, rows=rows, task=task, name=name, notes=notes)
     if task == "classes":
         return Column(name, "category", "", classes)
     if form != POINT:

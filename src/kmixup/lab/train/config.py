@@ -368,7 +368,7 @@ class DataOptions:
         drop: Column of a table to leave out. May be repeated.
         task: Classification or regression. By default as the target's values tell.
         resize: Stretch the images of a folder, e.g. to 64 48.
-        test: Test part of a table or an .npz, in a file of its own.
+        test: Test part of a table, in a file of its own.
         test_size: Share of your own samples to test on. By default a third.
     """
 
