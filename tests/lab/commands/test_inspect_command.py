@@ -151,7 +151,7 @@ def test_many_duplicates_of_few_rows_are_inspected(kmixup, here):
     table(here, ["1,2,x", "3,4,y", "5,6,x"] * 20)
     code, out, _ = kmixup("inspect", "own.csv")
     assert code == 0
-    assert lines(out)[1][0] == "100.0"
+    assert lines(out)[1][0] == "100"
     Checker(page_of(here, "own.csv"))
 
 
