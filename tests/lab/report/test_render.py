@@ -34,7 +34,7 @@ def everything(text):
         doc.ReportTable([text, text], [[text, text]], text, numeric=True),
         doc.HeatMap(text, [(text, text)], [(text, [box])], text),
         line,
-        doc.Images([doc.Image(text, lambda: b"png", text)]),
+        doc.Images([doc.Image(text, lambda: b"png")]),
         doc.Facts({text: text}, text),
         doc.Code(text),
         doc.Details(text, [doc.Paragraph(text)]),
