@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import torch
 from page_checker import Checker
-from report_rows import check_self_contained
+from report_rows import check_self_contained, text_of
 
 from kmixup.lab.data import load
 from kmixup.lab.inspection import inspect_data
 from kmixup.lab.report import render_html
 from kmixup.lab.report.inspect import examples, inspect_document, write_inspect
 
-COMMAND = "kmixup inspect <own>.csv"
+COMMAND = "kmixup inspect own.csv"
 
 
 def iris():
@@ -35,15 +35,8 @@ def page(inspected, command):
     return render_html.html(inspect_document(inspected, command))
 
 
-def text_of(html):
-    return " ".join("".join(Checker(html).text).split())
-
-
-def test_the_page_is_well_formed_and_needs_nothing_from_elsewhere(written):
+def test_the_page_is_self_contained_with_the_verdict_first_and_every_part(written):
     check_self_contained(written)
-
-
-def test_the_page_has_the_verdict_first_and_every_part(written):
     text = text_of(written)
     assert "Inspection of iris" in text
     body = text.partition("Repeat it")[2]  # after the list of contents

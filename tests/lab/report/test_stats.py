@@ -20,6 +20,7 @@ from kmixup.lab.report.stats import (
     interval,
     mood_of,
     nemenyi,
+    p_text,
     rank,
     split_choice,
 )
@@ -65,6 +66,7 @@ def test_friedman_by_hand():
     errors = [[1.0, 2.0, 3.0], [0.1, 0.2, 0.3], [1.0, 3.0, 2.0]]
     assert friedman(errors) == pytest.approx(np.exp(-14 / 6))  # chi² of two degrees of freedom
     assert friedman([[1.0] * 3] * 4) == 1.0
+    assert (p_text(0.0004), p_text(0.2)) == ("< 0.001", "0.200")
 
 
 def test_errors_that_differ_by_rounding_share_a_rank():

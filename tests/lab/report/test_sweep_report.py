@@ -13,7 +13,7 @@ from rich.console import Console
 
 from kmixup.lab.evaluate.baseline import figures
 from kmixup.lab.evaluate.scores import ClassScores, metric
-from kmixup.lab.paper.tables import Claim, PaperColumn
+from kmixup.lab.paper.tables import PaperColumn
 from kmixup.lab.report.frame import results_of, tables_of
 from kmixup.lab.report.render_text import show
 from kmixup.lab.report.sweep import Preface, sweep_document, write_sweep
@@ -55,11 +55,8 @@ def written(tmp_path_factory):
     return write(tmp_path_factory.mktemp("report"), rows(), [table()])
 
 
-def test_the_page_is_well_formed_and_needs_nothing_from_elsewhere(written):
+def test_the_page_is_self_contained_and_shows_all_that_was_found(written):
     check_self_contained(written[0])
-
-
-def test_the_page_shows_all_that_was_found(written):
     text = " ".join("".join(Checker(written[0]).text).split())
     parts = ("k-mixup wins.", "3 epochs.", "41 trials finished, 1 failed", "reproduced")
     parts += ("Ours, same alpha at every k", "Ours, alpha calibrated to keep ξ", "weight decay")
@@ -72,18 +69,6 @@ def test_the_same_rows_in_any_order_give_the_same_bytes(tmp_path, written):
     mixed = rows()
     random.Random(1).shuffle(mixed)
     assert write(tmp_path, mixed, [table()]) == written
-
-
-def test_what_comes_from_outside_is_escaped(tmp_path):
-    evil = "<script>alert('x')</script> | a*b"
-    rows = [*sweep(errors, trials=1), failed(method(16, 1.0), 1, error=evil)]
-    of = table(title=evil, notes=(evil,), label=evil)
-    more = {"name": evil, "claim": evil, "notes": [evil], "command": evil}
-    page, text, _ = write(tmp_path, rows, [of], **more)
-    assert "<script" not in page
-    assert page.count("&lt;script&gt;") >= 6
-    assert "<script" not in text.replace(f"```\n{evil}", "")
-    Checker(page)
 
 
 def test_markdown_has_every_cell_beside_the_papers(written):
@@ -111,12 +96,6 @@ def test_the_terminal_shows_grids_and_ends_with_the_verdict():
         assert part in text
     headline = "k-mixup against mixup, 2 comparisons: reproduced in 2."
     assert text.rindex(headline) > text.rindex("(3.00)")
-
-
-def test_a_claim_about_every_column_is_counted_by_column():
-    text = printed(sweep(errors), [table()], comparison=Claim(k=16, each="column"))
-    assert "Iris, same alpha at every k" in text
-    assert "2 comparisons: reproduced in 2" in text
 
 
 def test_your_own_sweep_is_reported_without_the_paper(tmp_path):
@@ -150,24 +129,14 @@ def test_one_method_is_compared_with_erm(tmp_path, mixing, title):
         assert "too few trials" in said  # ERM was not run
 
 
-def test_an_interval_of_two_trials_is_a_dash(tmp_path):
-    _, text, _ = own(tmp_path, [Method("erm"), Method("mixup"), method(16, 1.0)], trials=2)
-    assert "[" not in text.partition("## Repeat it")[0].replace("[95 %]", "")
-
-
 def test_a_table_with_several_levels_is_reported(tmp_path):
     of = table(columns=(PaperColumn(1.0, eps=4), PaperColumn(1.0, eps=8)), measure="fgsm", erm=None)
     rows = [
-        row(mixing, 1.0, seed, fgsm={4: shift + seed, 8: 2 * shift + seed})
+        row(method(k, 1.0), 1.0, seed, fgsm={4: 30.0 - k + seed, 8: 60.0 - 2 * k + seed})
         for seed in range(5)
-        for mixing, shift in (
-            (method(16, 1), 10.0),
-            (Method("mixup", alpha=1.0), 20.0),
-            (Method("erm"), 30.0),
-        )
+        for k in (1, 16)
     ]
     page, text, _ = write(tmp_path, rows, [of])
-    Checker(page)
     assert "2 comparisons: reproduced in 2" in text
     assert "ε = 4" in page
 

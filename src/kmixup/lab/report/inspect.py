@@ -136,14 +136,15 @@ def _extent(data: DataInspection) -> str:
     learned = f"in {len(names):,} class{'' if len(names) == 1 else 'es'}"
     if data.regression:
         learned = "with a numeric target, whose thirds serve as classes"
+    listed = ""
     if 0 < len(inspection.classes) <= LISTED:
         counts = [f"{names[int(index)]}: {n:,}" for index, n in inspection.classes.items()]
-        learned += f" ({', '.join(counts)})"
+        listed = f" ({', '.join(counts)})"
     return (
         f"{data.data.title}: {count(inspection.samples, 'training sample')} of "
         f"{count(inspection.features, 'number')} {learned}, scaling {data.data.scaling}; "
-        f"{inspection.used:,} inspected, with partners from {SOURCES[data.pairing]}. ± is one "
-        "standard error over random draws."
+        f"{inspection.used:,} inspected{listed}, with partners from {SOURCES[data.pairing]}. ± is "
+        "one standard error over random draws."
     )
 
 
