@@ -141,30 +141,13 @@ def measured(reading: Measured | None) -> str:
 
 
 def percent(reading: Measured | None) -> str:
-    """A share and its standard error in per cent.
+    """A share in per cent, to the first digit of its standard error.
 
     >>> from kmixup.measured import Measured
     >>> percent(Measured(0.57702, 0.00541)), percent(Measured(0.000488, 0.000488)), percent(None)
     ('57.7 ± 0.5', '0.05 ± 0.05', '–')
     """
-    if reading is None:
-        return NOTHING
-    digits = 2 if 0 < reading.error < 5e-4 else 1
-    error = f" ± {100 * reading.error:.{digits}f}" if reading.error > 0 else ""
-    return f"{100 * reading.value:.{digits}f}{error}"
-
-
-def setting(value: object) -> str:
-    """A setting as a reader would write it.
-
-    >>> setting(200), setting([0.5, 0.75]), setting(True)
-    ('200', '0.5, 0.75', 'yes')
-    """
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
-    return str(value)
+    return NOTHING if reading is None else measured(reading / 0.01)
 
 
 def escaped(text: str) -> str:

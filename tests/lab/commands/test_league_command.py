@@ -47,7 +47,7 @@ def test_what_has_ended_so_far_is_reported_without_any_training(kmixup, here, en
         code, out, err = kmixup("league", "iris", "cancer", *words, "--so-far")
     total = len(read(here / "out" / "league"))
     assert (code, err) == (0, "drawing the page …\n")
-    assert "mixup is not ranked: incomplete on cancer (0 of 3 trials)." in out
+    assert "Not ranked, trials are missing: ERM, mixup and k-mixup." in out
     assert f"{total} trials, 0 of them run now: out/league\n" in out
     assert (here / "out/league/rows.jsonl").read_bytes() == rows
     report = (here / "out/league/report.md").read_text()
@@ -63,7 +63,7 @@ def test_failed_trials_are_counted_and_the_rest_is_shown(kmixup, here, engine):
     engine(Failing())
     code, out, err = kmixup("league", "iris", *FEW, *SMALLEST, "--quiet")
     assert code == 1
-    assert "k-mixup is not ranked: incomplete on iris (0 of 3 trials)." in out
+    assert "Not ranked, trials are missing: k-mixup." in out
     assert "6 trials failed, the same command tries them again:\n  6 × ValueError: no\n" in err
     assert "ValueError: no" in (here / "out/league/league.html").read_text()
 

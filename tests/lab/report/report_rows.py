@@ -7,7 +7,6 @@ from page_checker import Checker
 from sweeping import done_row, failed_row
 
 from kmixup.lab.evaluate.scores import Scores
-from kmixup.lab.experiments.rows import TrainingCurve
 from kmixup.lab.paper.tables import PaperColumn, PaperTable
 from kmixup.lab.train.config import Method, Protocol, Trial, shifts_from
 
@@ -48,7 +47,6 @@ def row(method, error, seed=0, *, alpha=None, xi=0.5, base=BASE, **tests):
             name: {float(eps): Scores(value / 100, 1.0, 0.1) for eps, value in errors.items()}
             for name, errors in tests.items()
         },
-        curve=TrainingCurve((1, 2, 3), (3.0, 2.0, 1.0), (0.9, 0.5, error / 100)),
         versions=VERSIONS,
         machine=MACHINE,
         finished=f"2026-01-01T00:00:{seed % 60:02}+00:00",

@@ -43,17 +43,6 @@ def test_a_cell_has_the_mean_of_its_trials_and_the_standard_deviation_of_that_me
     )
 
 
-def test_the_difference_to_the_paper_is_in_points_and_in_joint_standard_errors():
-    rows = [row(method(16, 1.0), error, seed) for seed, error in enumerate([3.0, 5.0, 7.0])]
-    chosen = cell(only(rows), 16, 1.0)
-    assert chosen.paper == 4.0
-    assert chosen.difference == pytest.approx(1.0)
-    assert chosen.ratio == pytest.approx(1.0 / math.hypot(2 / math.sqrt(3), 0.3))
-    silent = cell(only(rows, table(confidence=None)), 16, 1.0)
-    assert silent.difference is not None
-    assert silent.ratio is None
-
-
 def test_mixup_is_in_the_grids_of_both_alpha_rules():
     outcome = only(sweep(lambda k, alpha, rule, seed: 1.0))
     assert [grid.rule for grid in outcome.grids] == ["same", "xi"]

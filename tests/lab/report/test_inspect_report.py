@@ -7,15 +7,14 @@ import numpy as np
 import pytest
 import torch
 from page_checker import Checker
-from report_rows import check_self_contained
+from report_rows import check_self_contained, text_of
 
-from kmixup.inspection import DistanceDecay, Measured
 from kmixup.lab.data import load
 from kmixup.lab.inspection import inspect_data
 from kmixup.lab.report import render_html
-from kmixup.lab.report.inspect import dimension, examples, inspect_document, write_inspect
+from kmixup.lab.report.inspect import examples, inspect_document, write_inspect
 
-COMMAND = "kmixup inspect <own>.csv"
+COMMAND = "kmixup inspect own.csv"
 
 
 def iris():
@@ -36,15 +35,8 @@ def page(inspected, command):
     return render_html.html(inspect_document(inspected, command))
 
 
-def text_of(html):
-    return " ".join("".join(Checker(html).text).split())
-
-
-def test_the_page_is_well_formed_and_needs_nothing_from_elsewhere(written):
+def test_the_page_is_self_contained_with_the_verdict_first_and_every_part(written):
     check_self_contained(written)
-
-
-def test_the_page_has_the_verdict_first_and_every_part(written):
     text = text_of(written)
     assert "Inspection of iris" in text
     body = text.partition("Repeat it")[2]  # after the list of contents
@@ -58,10 +50,8 @@ def test_the_page_has_the_verdict_first_and_every_part(written):
         "Distance of mixed points from the data",
         "Manifold intrusion",
         "Matched pairs and mixed points",
-        "Example pairs",
-        "petal length (cm)",
         COMMAND,
-        "How it was measured",
+        "Settings and versions",
     ]
     where = [body.index(part) for part in parts]
     assert where == sorted(where)
@@ -73,20 +63,23 @@ def test_numbers_on_the_page_are_those_that_were_found(written, inspected):
     assert [int(k) for k, _ in rows] == [reading.k for reading in inspected.inspection.readings]
     for k, cells in rows:
         reading = inspected.inspection.at(int(k))
-        texts = re.findall("<td[^>]*>(.*?)</td>", cells)
-        ratio, alpha, crossing, least, halfway, third, own = texts
-        shares = [(ratio, reading.ratio.value), (crossing, reading.crossing.value)]
-        shares.append((least, reading.least))
-        assert alpha == (f"{reading.alpha:.3g}" if reading.reachable else "out of reach")
-        if reading.halfway is None:
-            assert halfway == third == own == "–"
-        else:
-            value, error = map(float, halfway.split(" ± "))
-            assert value == pytest.approx(reading.halfway.distance.value, abs=error)
-            shares.append((third, reading.halfway.contradiction.value))
-            shares.append((own, reading.halfway.disagreement.value))
-        for text, share in shares:
-            assert float(text.split()[0]) == pytest.approx(100 * share, abs=0.06)
+        halfway = reading.halfway
+        shown = [text.split(" ± ") for text in re.findall("<td[^>]*>(.*?)</td>", cells)]
+        expected = [
+            100 * reading.ratio.value,
+            reading.alpha if reading.reachable else None,
+            100 * reading.crossing.value,
+            100 * reading.least,
+            halfway and halfway.distance.value,
+            halfway and 100 * halfway.contradiction.value,
+            halfway and 100 * halfway.disagreement.value,
+        ]
+        for (text, *error), value in zip(shown, expected, strict=True):
+            if value is None:
+                assert text == "–"
+            else:
+                near = float(error[0]) if error else 0.006 * value
+                assert float(text) == pytest.approx(value, abs=near)
 
 
 def test_the_same_data_and_seed_give_the_same_bytes(written):
@@ -95,18 +88,14 @@ def test_the_same_data_and_seed_give_the_same_bytes(written):
 
 def test_what_comes_from_outside_is_escaped(inspected):
     evil = "<script>$\\frac$_"
-    data = replace(
-        inspected.data, name=evil, classes=(evil, "<b>", "c"), columns=(evil, "b", "c", "d")
-    )
+    data = replace(inspected.data, name=evil, classes=(evil, "<b>", "c"))
     html = page(replace(inspected, data=data), command=evil)
     Checker(html)
     assert "<script" not in html
-    assert "<b>" not in html
-    assert html.count("&lt;script&gt;") >= 5
-    assert "&lt;b&gt;" in html
+    assert html.count("&lt;script&gt;") >= 4
 
 
-def test_classes_of_one_name_and_many_classes_fit_the_page(inspected, tmp_path):
+def test_many_classes_of_one_name_fit_the_page(inspected, tmp_path):
     rng = np.random.default_rng(0)
     labels = torch.arange(200) % 40
     points = labels[:, None] * 3 + torch.from_numpy(rng.normal(size=(200, 3))).float()
@@ -115,24 +104,7 @@ def test_classes_of_one_name_and_many_classes_fit_the_page(inspected, tmp_path):
         mean=torch.tensor(0.0), std=torch.tensor(1.0),
     )  # fmt: skip
     path = write_inspect(inspect_data(data, largest_k=4), tmp_path / "deep", COMMAND)
-    text = text_of(path.read_text())
-    assert "in 40 classes" in text
-    assert "same: 5" in text
-    assert "and 28 more" in text
-    assert "feature 3" in text
-
-
-def test_examples_are_partners_of_one_second_set(inspected):
-    shown = examples(inspected)
-    assert len(shown) == 4
-    near, far = 0.0, 0.0
-    for table in shown:
-        assert table.header == ["", "sample", "k = 1", "k = 16"]
-        (_, *classes), *features, (_, _, random, matched) = table.rows
-        assert {*classes} <= {*inspected.data.classes}
-        assert len(features) == 4
-        near, far = near + float(matched), far + float(random)
-    assert 0 < near < far
+    assert "in 40 classes" in text_of(path.read_text())
 
 
 def test_floats_with_two_axes_are_shown_as_pictures(inspected):
@@ -141,6 +113,7 @@ def test_floats_with_two_axes_are_shown_as_pictures(inspected):
         inspected.data, x_train=x, y_train=torch.arange(40) % 3, columns=(),
         mean=torch.tensor(0.5), std=torch.tensor(1.0),
     )  # fmt: skip
+    assert examples(inspected) == []  # a table has no pictures
     shown = examples(inspect_data(data, largest_k=2))
     assert len(shown) == 6
     for example in shown:
@@ -148,22 +121,6 @@ def test_floats_with_two_axes_are_shown_as_pictures(inspected):
         assert len(pictures) == 5  # a sample, two partners and two points half-way
         assert len({*pictures}) >= 3  # both partners may be the same
         assert all(picture.startswith(b"\x89PNG") for picture in pictures)
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "words"),
-    [
-        (1.0, 1.0, "in 1 dimension."),
-        (2.0, 3.2, "in 2 to 3 dimensions. Two and three"),
-        (3.6, 4.4, "in 4 dimensions. Distant clusters"),
-        (11.4, 13.9, "in 11 to 14 dimensions."),
-        (60.0, np.inf, "in 60 dimensions or more."),
-        (300.0, np.inf, "in more than 100 dimensions."),
-    ],
-)
-def test_dimensions_in_words(low, high, words):
-    assert words in dimension(DistanceDecay(Measured(-0.5, 0.01), low, high))
-    assert "cannot be estimated" in dimension(None)
 
 
 def test_classes_that_occur_once_cannot_be_inspected(inspected):

@@ -30,7 +30,7 @@ def test_either_reading_of_alpha_has_a_line():
     lines = [" ".join(line.split()) for line in shown(rows).splitlines() if "  ours" in line]
     assert lines == [
         "ours not run 3.00 ± 0.00 2.00 ± 0.00 not run",
-        "ours at equal ξ not run 3.00 ± 0.00 1.00 ± 0.00 1.00 ± 0.00",
+        "ours, alpha calibrated to keep ξ not run 3.00 ± 0.00 1.00 ± 0.00 1.00 ± 0.00",
     ]
 
 

@@ -124,13 +124,9 @@ def compare(
     ]
     paper, noise = printed_difference(new_cells, old_cells)
     eps = next((cell.eps for cell in (*new_cells, *old_cells)), None)
-    name, cells = (old, old_cells) if families[0] else (new, new_cells)
-    run = any(len(cell.trials) for cell in cells)
-    why = f"every setting of {name} has failed trials" if run else f"{name} was not run"
     comparison = CellComparison(
-        new=new, old=old, difference=None, paper=paper, noise=noise, rule=rule, k=k, eps=eps,
-        why=why,
-    )  # fmt: skip
+        new=new, old=old, difference=None, paper=paper, noise=noise, rule=rule, k=k, eps=eps
+    )
 
     def choose(seeds: Sequence[int] | None) -> tuple[Cell, Cell]:
         return best_of(families[0], seeds), best_of(families[1], seeds)
@@ -148,13 +144,12 @@ def chosen_by(
         first, second = choose(seeds)
         return first.errors, second.errors
 
-    chosen, shared = choose(None), len(stats.shared_seeds(candidates))
+    chosen = choose(None)
     return replace(
         comparison,
         chosen=chosen,
         difference=stats.split_choice(candidates, errors, families[0][0].partition),
         constant=all(cell.constant for cell in chosen),
-        why=f"it takes {stats.LEAST_TRIALS} trials of every cell, there are {shared}",
     )
 
 
@@ -220,40 +215,42 @@ def column_tests(grid: Grid) -> dict[tuple[int, float, float | None], Comparison
 # The table
 
 HEADER = (
-    "verdict", "difference [95 %]", "new data [95 %]", "p (Holm)", "chosen on the test error",
-    "the paper", "trials",
+    "verdict", "difference [95 %]", "for new data [95 %]", "p (Holm)", "chosen on the test error",
+    "the paper",
 )  # fmt: skip
 
 
 def comparison_table(
     compared: Iterable[tuple[str, Sequence[Comparison]]],
     first: str = "comparison",
-    leave_out: Sequence[str] = (),
+    *,
+    chosen: bool = False,
 ) -> ReportTable:
     """A row for each label: the verdict on its comparison, or the tally of several.
 
-    Columns that have nothing to show are left out, and those of `leave_out`.
+    Columns that have nothing to show are left out. `chosen` adds the cells chosen on the test
+    error.
     """
     compared = [(label, found) for label, found in compared if found]
-    rows = [{first: label, **_cells(found)} for label, found in compared]
-    known = {"verdict"}.union(*rows).difference(leave_out)
+    rows = [{first: label, **_cells(found, chosen=chosen)} for label, found in compared]
+    known = {"verdict"}.union(*rows)
     header = [first, *(name for name in HEADER if name in known)]
     cells = [[row.get(name, NOTHING) for name in header] for row in rows]
     return ReportTable(header, cells, moods=[stats.mood_of(found) for _, found in compared])
 
 
-def _cells(found: Sequence[Comparison]) -> dict[str, str]:
+def _cells(found: Sequence[Comparison], *, chosen: bool) -> dict[str, str]:
     if len(found) > 1:
         return {"verdict": f"{len(found)} comparisons: {stats.tally(found)}"}
     (comparison,) = found
     cells = {"verdict": comparison.verdict}
     if (difference := comparison.difference) is not None:
-        cells |= {"difference [95 %]": difference.text, "trials": str(difference.trials)}
+        cells["difference [95 %]"] = difference.text
         if difference.new_data_text is not None:
-            cells["new data [95 %]"] = difference.new_data_text
+            cells["for new data [95 %]"] = difference.new_data_text
         if comparison.p is not None:
             cells["p (Holm)"] = stats.p_text(comparison.p)
-    if isinstance(comparison, CellComparison) and comparison.chosen is not None:
+    if chosen and isinstance(comparison, CellComparison) and comparison.chosen is not None:
         new, old = comparison.chosen
         change = signed(comparison.on_test, new.unit.digits(new.mean))
         text = f"{change}: {new.text} ({new.name}) − {old.text} ({old.name})"

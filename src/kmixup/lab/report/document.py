@@ -87,16 +87,14 @@ class Image:
 
     title: str
     png: Callable[[], bytes]
-    caption: str = ""
 
 
 @dataclass(frozen=True)
 class Images:
-    """Pictures side by side: squares, one of the full width, or thumbnails."""
+    """Pictures side by side: thumbnails, or one of the full width."""
 
     images: Sequence[Image]
-    style: Literal["surface", "wide", "pair"] = "surface"
-    title: str = ""
+    style: Literal["pair", "wide"] = "pair"
 
 
 @dataclass(frozen=True)

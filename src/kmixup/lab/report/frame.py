@@ -123,19 +123,6 @@ class Cell:
         known = self.trials[column].dropna().tolist() if column in self.trials else []
         return fmean(known) if known else None
 
-    @property
-    def difference(self) -> float | None:
-        """Ours − the paper's, in points."""
-        return None if self.mean is None or self.paper is None else self.mean - self.paper
-
-    @property
-    def ratio(self) -> float | None:
-        """The difference in standard errors of both together."""
-        if self.difference is None or self.standard_error is None or self.confidence is None:
-            return None
-        both = math.hypot(self.standard_error, self.confidence)
-        return self.difference / both if both else None
-
 
 @dataclass(frozen=True)
 class Grid:
@@ -354,22 +341,11 @@ def _by_seed(lines: pd.DataFrame, eps: float | None) -> pd.DataFrame:
 def cells_csv(results: Iterable[TableResult]) -> str:
     """All cells as comma-separated values; unknown values are empty."""
     lines = [_csv_line(result, cell) for result in results for cell in result.cells]
-    return pd.DataFrame(lines, dtype=object).to_csv(index=False, lineterminator="\n")
+    return pd.DataFrame(lines).to_csv(index=False, lineterminator="\n", float_format="%.6g")
 
 
 def _csv_line(result: TableResult, cell: Cell) -> dict[str, object]:
     table = result.table
-    numbers = {
-        "error_percent": cell.mean,
-        "standard_error": cell.standard_error,
-        "trained_alpha": cell.mean_of("alpha"),
-        "xi": cell.mean_of("xi"),
-        "paper_percent": cell.paper,
-        "paper_confidence": cell.confidence,
-        "difference": cell.difference,
-        "difference_in_standard_errors": cell.ratio,
-        **{name: cell.mean_of(name) for name in result.metrics},
-    }
     return {
         "table": table.name,
         "setting": " ".join(f"{name}={value}" for name, value in result.distinct.items()),
@@ -384,7 +360,12 @@ def _csv_line(result: TableResult, cell: Cell) -> dict[str, object]:
         "trials": len(cell.done),
         "failed": cell.failed,
         "missing": cell.missing,
-        **{name: "" if value is None else f"{value:.6g}" for name, value in numbers.items()},
+        "error_percent": cell.mean,
+        "standard_error": cell.standard_error,
+        "trained_alpha": cell.mean_of("alpha"),
+        "xi": cell.mean_of("xi"),
+        "paper_percent": cell.paper,
+        **{name: cell.mean_of(name) for name in result.metrics},
     }
 
 

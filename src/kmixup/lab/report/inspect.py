@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import io
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as MatplotlibFigure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullFormatter
 from PIL import Image
 from torch import Tensor
 
-from kmixup.inspection import DistanceDecay, Inspection, Measured, Reading, readings
+from kmixup.inspection import Inspection, Measured, Reading
 from kmixup.lab.figures.clouds import SIZE, Cloud, class_handles
 from kmixup.lab.figures.couplings import PAIRS, coupling, vicinal
 from kmixup.lab.files import replace_content
-from kmixup.lab.formatting import NOTHING, count, measured, percent
+from kmixup.lab.formatting import count, measured, percent
 from kmixup.lab.inspection import DataInspection
 from kmixup.lab.plotting import BLACK, BLUE, FAINT, ORANGE, k_axis, panels, png, styled
 from kmixup.lab.report import document as doc
@@ -31,57 +27,72 @@ from kmixup.lab.report.render_html import html
 from kmixup.lab.train.record import versions
 from kmixup.matching import match
 
-LISTED = 12  # classes by name
-MANY = 100  # dimensions that cannot be distinguished from more
-NAMED = 20  # classes in a legend
+LISTED, NAMED = 12, 20  # at most so many classes in the text, and in a legend
 MIXED = 512  # points
-PICTURES, TABLES = 6, 4  # examples of each kind
-FEATURES = 6  # rows of an example in numbers
+PICTURES = 6  # example pairs
 PIXELS = 96  # of the longer side of a picture
 SOURCES = {"loaders": "a second loader", "batch": "the same batch"}
-SETS = {
-    "loaders": "independent random sets of k samples were drawn, as from two loaders",
-    "batch": "disjoint random sets of k samples were drawn, as inside a batch",
-}
 ADVICE = "Choose k and alpha on validation samples with kmixup tune."
-# the table of readings: the text and the meaning of each column
-COLUMNS: dict[str, tuple[Callable[[Reading], str], str]] = {
-    "squared distance %": (
-        lambda reading: percent(reading.ratio),
-        "mean over partners, in per cent of that of random pairs",
-    ),
-    "alpha": (
-        lambda reading: f"{reading.alpha:.3g}" if reading.reachable else "out of reach",
-        "the alpha that perturbs as much as mixup with alpha = {alpha:g}, if there is one",
-    ),
-    "other class %": (
-        lambda reading: percent(reading.crossing),
-        "partners of another class",
-    ),
-    "least %": (
-        lambda reading: NOTHING if reading.least is None else f"{100 * reading.least:.1f}",
-        "the same for classes far apart, the least that any matching can have",
-    ),
-    "half-way": (
-        lambda reading: measured(reading.halfway.distance if reading.halfway else None),
-        "distance from points half-way between partners to other samples, as a multiple of that "
-        "between samples",
-    ),
-    "third class %": (
-        lambda reading: percent(reading.halfway.contradiction if reading.halfway else None),
-        "half-way points next to a class of neither partner",
-    ),
-    "samples %": (
-        lambda reading: _disagreement(reading),
-        "samples next to another class than their own, for comparison",
-    ),
+
+
+@dataclass(frozen=True)
+class ReadingColumn:
+    """A column of the table of readings, and a line of a plot."""
+
+    name: str  # with % at its end if the value is a share
+    value: Callable[[Reading], Measured | None]
+    meaning: str
+    labelled: bool = True  # whether it needs classes
+
+    def text(self, reading: Reading) -> str:
+        value = self.value(reading)
+        return percent(value) if self.name.endswith("%") else measured(value)
+
+
+DISTANCE = ReadingColumn(
+    "squared distance %",
+    lambda reading: reading.ratio,
+    "mean over partners, relative to random pairs",
+    labelled=False,
+)
+ALPHA = ReadingColumn(
+    "alpha",
+    lambda reading: Measured(reading.alpha, 0.0) if reading.reachable else None,
+    "the alpha that perturbs as much as mixup with alpha = {alpha:g}, if there is one",
+    labelled=False,
+)
+CROSSING = ReadingColumn(
+    "other class %", lambda reading: reading.crossing, "partners of another class"
+)
+LEAST = ReadingColumn(
+    "least %",
+    lambda reading: None if reading.least is None else Measured(reading.least, 0.0),
+    "the least that any matching can have, as for classes far apart",
+)
+HALFWAY = ReadingColumn(
+    "half-way",
+    lambda reading: reading.halfway.distance if reading.halfway else None,
+    "distance from half-way between partners to other samples, relative to that of samples",
+    labelled=False,
+)
+INTRUSION = ReadingColumn(
+    "third class %",
+    lambda reading: reading.halfway.contradiction if reading.halfway else None,
+    "half-way points next to a class of neither partner (manifold intrusion)",
+)
+DISAGREEMENT = ReadingColumn(
+    "samples %",
+    lambda reading: reading.halfway.disagreement if reading.halfway else None,
+    "samples next to another class than their own, for comparison",
+)
+COLUMNS = (DISTANCE, ALPHA, CROSSING, LEAST, HALFWAY, INTRUSION, DISAGREEMENT)
+PLOTS = {
+    "Distance of partners": (DISTANCE,),
+    "The alpha that keeps the strength": (ALPHA,),
+    "Partners of another class": (CROSSING, LEAST),
+    "Distance of mixed points from the data": (HALFWAY,),
+    "Manifold intrusion": (INTRUSION, DISAGREEMENT),
 }
-UNLABELLED = ("squared distance %", "alpha", "half-way")  # columns that need no classes
-
-
-def _disagreement(reading: Reading) -> str:
-    own = reading.halfway.disagreement if reading.halfway else None
-    return NOTHING if own is None else f"{100 * own.value:.1f}"
 
 
 def inspect_document(data: DataInspection, command: str) -> doc.Document:
@@ -93,9 +104,12 @@ def inspect_document(data: DataInspection, command: str) -> doc.Document:
         doc.Section("Readings by k", list(_readings(inspection, labelled=data.labelled))),
         doc.Section("Plots", list(_figures(inspection))),
         doc.Section("Matched pairs and mixed points", list(_couplings(data))),
-        doc.Section("Example pairs", list(_examples(data))),
-        doc.Section("Repeat it", [doc.Code(command), _method(data)]),
     ]
+    if shown := examples(data):
+        blocks.append(doc.Section("Example pairs", shown))
+    settings = {"alpha of mixup": inspection.alpha, "seed": data.seed, **versions()}
+    details = doc.Details("Settings and versions", [doc.Facts(settings)])
+    blocks.append(doc.Section("Repeat it", [doc.Code(command), details]))
     return doc.Document(f"Inspection of {data.data.name}", blocks)
 
 
@@ -122,63 +136,24 @@ def _extent(data: DataInspection) -> str:
     learned = f"in {len(names):,} class{'' if len(names) == 1 else 'es'}"
     if data.regression:
         learned = "with a numeric target, whose thirds serve as classes"
-    inspected = "all"
-    if inspection.used < inspection.samples:
-        inspected = f"a random {inspection.used:,} of them"
-    counts = Counter({int(index): n for index, n in inspection.classes.items()})
-    listed = ", ".join(f"{names[i]}: {n:,}" for i, n in counts.most_common(LISTED))
-    if len(counts) > LISTED:
-        listed += f" and {len(counts) - LISTED} more"
+    listed = ""
+    if 0 < len(inspection.classes) <= LISTED:
+        counts = [f"{names[int(index)]}: {n:,}" for index, n in inspection.classes.items()]
+        listed = f" ({', '.join(counts)})"
     return (
         f"{data.data.title}: {count(inspection.samples, 'training sample')} of "
-        f"{count(inspection.features, 'number')} {learned}{f' ({listed})' if listed else ''}, "
-        f"scaling {data.data.scaling}; {inspected} inspected, with partners from "
-        f"{SOURCES[data.pairing]}; no network trained."
+        f"{count(inspection.features, 'number')} {learned}, scaling {data.data.scaling}; "
+        f"{inspection.used:,} inspected{listed}, with partners from {SOURCES[data.pairing]}. ± is "
+        "one standard error over random draws."
     )
 
 
 def _readings(inspection: Inspection, *, labelled: bool) -> Iterator[doc.Block]:
-    names = [name for name in COLUMNS if labelled or name in UNLABELLED]
-    rows = [[str(at.k), *(COLUMNS[name][0](at) for name in names)] for at in inspection.readings]
-    yield doc.ReportTable(["k", *names], rows, numeric=True)
-    meanings = [f"{name.removesuffix(' %')}: {COLUMNS[name][1]}" for name in names]
+    columns = [column for column in COLUMNS if labelled or not column.labelled]
+    rows = [[str(at.k), *(column.text(at) for column in columns)] for at in inspection.readings]
+    yield doc.ReportTable(["k", *(column.name for column in columns)], rows, numeric=True)
+    meanings = [f"{column.name.removesuffix(' %')}: {column.meaning}" for column in columns]
     yield doc.Bullets([meaning.format(alpha=inspection.alpha) for meaning in meanings])
-    yield doc.Paragraph(dimension(inspection.decay))
-    if inspection.by_labels:
-        rows = [
-            [f"{reading.labels:g}", percent(reading.crossing), percent(reading.ratio)]
-            for reading in inspection.by_labels
-        ]
-        title = (
-            f"Optimal(k={inspection.by_labels[0].k}, labels=c): a pair of different classes costs "
-            "c times the mean distance of its block more"
-        )
-        header = ["c", "other class %", "squared distance %"]
-        yield doc.ReportTable(header, rows, title, numeric=True)
-
-
-def dimension(decay: DistanceDecay | None) -> str:
-    """The intrinsic dimension of the data, estimated from how distances fall with k."""
-    if decay is None:
-        return "The intrinsic dimension cannot be estimated: it takes three k from 4 on."
-    low, high = decay.low, decay.high
-    if low > MANY:
-        found = f"in more than {MANY} dimensions"
-    elif high > MANY:
-        found = f"in {low:.0f} dimensions or more"
-    elif f"{low:.0f}" == f"{high:.0f}":
-        found = f"in {low:.0f} dimension{'' if round(low) == 1 else 's'}"
-    else:
-        found = f"in {low:.0f} to {high:.0f} dimensions"
-    caution = ""
-    if low <= 3 and high >= 2:
-        caution = " Two and three dimensions can hardly be distinguished this way."
-    elif low <= 4 <= high:
-        caution = " Distant clusters look like four dimensions, whatever their own."
-    return (
-        f"The squared distance of partners falls like k to the power {measured(decay.slope)}, as "
-        f"{found}.{caution}"
-    )
 
 
 def _couplings(data: DataInspection) -> Iterator[doc.Block]:
@@ -195,172 +170,39 @@ def _couplings(data: DataInspection) -> Iterator[doc.Block]:
     )
 
 
-def _examples(data: DataInspection) -> Iterator[doc.Block]:
-    shown = examples(data)
-    matched = ""
-    if len(data.compared) > 1:
-        matched = f" and with their partner at k = {data.compared[-1]}, from the same second set"
-    units = ""
-    if isinstance(shown[0], doc.ReportTable):
-        units = "; features are those that differ most, in units of the data"
-    yield doc.Paragraph(
-        f"The same samples with a random partner (k = 1){matched}. Distances are those of the "
-        f"network's inputs{units}.",
-        style="fine",
-    )
-    yield from shown
-
-
-def _method(data: DataInspection) -> doc.Details:
-    inspection = data.inspection
-    drawn = (
-        f"At every k two {SETS[data.pairing]}, and "
-        f"matched with the least sum of squared distances: {readings.MATCHES:,} pairs in total, "
-        f"and at least {readings.LEAST_BLOCKS} pairs of sets. ± is one standard error over these "
-        "draws. The strength of mixing is xi, the root mean square distance that mixing moves a "
-        "sample; it follows from alpha and the squared distance in closed form. Half-way points "
-        "(lam = 1/2) and the samples of the first set are compared with the samples outside of "
-        "both sets. If k takes more than a quarter of the samples, too few remain for that."
-    )
-    facts = {
-        "training samples": f"{inspection.samples:,}",
-        "inspected": f"{inspection.used:,}",
-        "numbers in a sample": f"{inspection.features:,}",
-        "scaling": data.data.scaling,
-        "mixup to compare with": f"alpha = {inspection.alpha:g}",
-        "seed": str(data.seed),
-    }
-    note = doc.Paragraph(drawn, style="fine")
-    return doc.Details("How it was measured", [note, doc.Facts(facts | versions())])
-
-
 # Plots and pictures
-
-Value = Measured | float | None
-Points = list[tuple[float, Measured]]  # by k or labels
-COLOURS, DASHES = (BLUE, ORANGE, BLACK), ("solid", "dashed", "dotted")
-
-
-@dataclass(frozen=True)
-class Plot:
-    """Readings against k, or against another number `x`, with error bars of one standard error."""
-
-    title: str
-    ylabel: str
-    lines: Mapping[str, Callable[[Any], Value]]  # the value of a reading by the line's label
-    note: str = ""
-    scale: float = 1.0
-    log: bool = False
-    x: str = "k"
-
-
-PLOTS = (
-    Plot(
-        "Distance of partners",
-        "% of that of random pairs",
-        {"measured": lambda reading: reading.ratio if reading.ratio.value > 0 else None},
-        "Mean squared distance of partners, in per cent of that of random pairs. {decay}",
-        scale=100,
-        log=True,
-    ),
-    Plot(
-        "The alpha that keeps the strength",
-        "alpha",
-        {
-            "keeps xi": lambda reading: reading.alpha if reading.reachable else None,
-            "mixup’s alpha it can match": lambda reading: reading.reach,
-        },
-        "The alpha that perturbs samples as much as mixup with alpha = {alpha:g}, as far as there "
-        "is one. The dashed line is the strongest mixup that can be matched.",
-        log=True,
-    ),
-    Plot(
-        "Partners of another class",
-        "partners of another class, %",
-        {"measured": lambda reading: reading.crossing, "least": lambda reading: reading.least},
-        "At k = 1 pairs are random. The least is that of classes far apart, because two sets "
-        "rarely hold the same number of each class. The closer to the least, the better distances "
-        "separate the classes.",
-        scale=100,
-    ),
-    Plot(
-        "Distance of mixed points from the data",
-        "distance to other samples",
-        {
-            "half-way points": lambda reading: reading.halfway and reading.halfway.distance,
-            "samples": lambda reading: reading.halfway and 1.0,
-        },
-        "Distance from points half-way between partners to the nearest other sample, as a multiple "
-        "of that between samples. At 1 mixed points look like samples; far above, they lie in "
-        "empty space.",
-    ),
-    Plot(
-        "Manifold intrusion",
-        "next to the wrong class, %",
-        {
-            "half-way points": lambda reading: reading.halfway and reading.halfway.contradiction,
-            "samples": lambda reading: reading.halfway and reading.halfway.disagreement,
-        },
-        "Share of half-way points whose nearest sample is of neither partner’s class (manifold "
-        "intrusion), beside the share of samples whose nearest sample is of another class.",
-        scale=100,
-    ),
-    Plot(
-        "Matching with a cost of labels",
-        "%",
-        {
-            "another class": lambda reading: reading.crossing,
-            "squared distance": lambda reading: reading.ratio,
-        },
-        "Partners of another class, and their squared distance in per cent of that of random "
-        "pairs.",
-        scale=100,
-        x="labels",
-    ),
-)
 
 
 def _figures(inspection: Inspection) -> Iterator[doc.Figure]:
     """All plots that there are readings for."""
-    notes = {"decay": dimension(inspection.decay), "alpha": inspection.alpha}
-    for plot in PLOTS:
-        found = inspection.readings if plot.x == "k" else inspection.by_labels
-        lines = {label: _points(plot.x, get, found) for label, get in plot.lines.items()}
+    for title, columns in PLOTS.items():
+        lines = {column: _points(column, inspection.readings) for column in columns}
         if all(lines.values()):
-            note = plot.note.format(**notes)
-            yield doc.Figure(plot.title, partial(_draw, plot, lines), note, legend=2)
+            yield doc.Figure(title, partial(_draw, lines), legend=2)
 
 
-def _points(x: str, get: Callable[[Any], Value], found: Iterable[object]) -> Points:
-    """The known values of a line, by k or labels."""
-    points = []
-    for reading in found:
-        if (value := get(reading)) is not None:
-            known = value if isinstance(value, Measured) else Measured(value, 0.0)
-            points.append((getattr(reading, x), known))
-    return [(at, known) for at, known in points if np.isfinite(known.value)]
+def _points(column: ReadingColumn, found: Iterable[Reading]) -> list[tuple[int, Measured]]:
+    """The known values of a column by k."""
+    values = ((reading.k, column.value(reading)) for reading in found)
+    return [(k, value) for k, value in values if value is not None]
 
 
-def _draw(plot: Plot, lines: Mapping[str, Points], axes: Axes) -> None:
-    for (label, points), colour, dash in zip(lines.items(), COLOURS, DASHES, strict=False):
+def _draw(lines: Mapping[ReadingColumn, Sequence[tuple[int, Measured]]], axes: Axes) -> None:
+    for (column, points), colour, dash in zip(
+        lines.items(), (BLUE, ORANGE), ("solid", "dashed"), strict=False
+    ):
+        scale = 100 if column.name.endswith("%") else 1
         axes.errorbar(
-            [x for x, _ in points],
-            [plot.scale * value.value for _, value in points],
-            yerr=[plot.scale * value.error for _, value in points],
-            label=label, color=colour, ls=dash, marker="o", ms=4.5, lw=1.4, capsize=2.5,
+            [k for k, _ in points],
+            [scale * value.value for _, value in points],
+            yerr=[scale * value.error for _, value in points],
+            label=column.name, color=colour, ls=dash, marker="o", ms=4.5, lw=1.4, capsize=2.5,
         )  # fmt: skip
-    if plot.x == "k":
-        k_axis(axes, sorted({k for points in lines.values() for k, _ in points}))
-    else:
-        axes.set_xlabel(f"{plot.x} = c")
-    if plot.log:
+    k_axis(axes, sorted({k for points in lines.values() for k, _ in points}))
+    if ALPHA in lines:
         axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter(NullFormatter())
     else:
         axes.set_ylim(bottom=0)
-    axes.set_ylabel(plot.ylabel)
 
 
 @styled
@@ -383,61 +225,41 @@ def _draw_couplings(data: DataInspection, cloud: Cloud) -> MatplotlibFigure:
     return figure
 
 
-def examples(data: DataInspection) -> list[doc.ReportTable | doc.Images]:
-    """Some samples, each with its partner at every k that is compared, as tables or pictures."""
-    x = data.data.x_train
-    images = x.dim() == 4 and x.shape[1] in (1, 3)
-    firsts, partners = _matched(data, PICTURES if images else TABLES)
-    shown = _in_pictures if images else _in_numbers
-    return [
-        shown(data, first, {k: second[i] for k, second in partners.items()})
-        for i, first in enumerate(firsts)
-    ]
-
-
-def _matched(data: DataInspection, wanted: int) -> tuple[list[int], dict[int, list[int]]]:
-    """Some samples, and their partners at every k, all from the same second set."""
-    n, largest = len(data.points), max(data.compared)
-    half = min(n // 2, -(-wanted // largest) * largest)
-    order = torch.randperm(n, generator=torch.Generator().manual_seed(data.seed))
-    first, second = order[:half], order[half : 2 * half]
-    partners = {
-        k: second[match(data.points[first], data.points[second], k=k)][:wanted].tolist()
-        for k in data.compared
-    }
-    return first[:wanted].tolist(), partners
-
-
-def _in_numbers(data: DataInspection, first: int, mates: dict[int, int]) -> doc.ReportTable:
-    """The features in which the sample and its partners differ most, in raw units."""
-    gaps = data.points[list(mates.values())] - data.points[first]
-    gap = gaps.abs().amax(0)
-    most = [j for j in gap.argsort(descending=True, stable=True)[:FEATURES].tolist() if gap[j] > 0]
-    names = data.data.columns or [f"feature {j + 1}" for j in range(len(gap))]
-    shown = [first, *mates.values()]
-    raw = data.data.x_train[data.drawn[shown]].flatten(1)
-    rows = [["class", *map(data.class_name, shown)]]
-    rows += [[names[j], *(f"{float(value):.4g}" for value in raw[:, j])] for j in sorted(most)]
-    distances = gaps.double().norm(dim=1).tolist()
-    rows.append(["distance", "", *(f"{distance:.3g}" for distance in distances)])
-    return doc.ReportTable(["", "sample", *(f"k = {k}" for k in mates)], rows, numeric=True)
-
-
-def _in_pictures(data: DataInspection, first: int, mates: dict[int, int]) -> doc.Images:
+def examples(data: DataInspection) -> list[doc.Images]:
+    """Some pictures, each with its partner at every k that is compared; none if there are none."""
     pixels = data.data.x_train
+    if pixels.dim() != 4 or pixels.shape[1] not in (1, 3):
+        return []
     low, high = data.data.pixel_range or (float(pixels.min()), float(pixels.max()))
 
     def image(title: str, picture: Tensor) -> doc.Image:
         scaled = ((picture.double() - low) / (high - low) * 255).round().byte()
         return doc.Image(title, lambda: _png(scaled))
 
-    sample = pixels[data.drawn[first]]
-    images = [image(data.class_name(first), sample)]
-    for k, i in mates.items():
-        partner = pixels[data.drawn[i]]
-        images.append(image(f"k = {k}: {data.class_name(i)}", partner))
-        images.append(image("half-way", (sample.double() + partner.double()) / 2))
-    return doc.Images(images, style="pair")
+    shown = []
+    firsts, partners = _matched(data)
+    for row, first in enumerate(firsts):
+        sample = pixels[data.drawn[first]]
+        images = [image(data.class_name(first), sample)]
+        for k, seconds in partners.items():
+            partner = pixels[data.drawn[seconds[row]]]
+            images.append(image(f"k = {k}: {data.class_name(seconds[row])}", partner))
+            images.append(image("half-way", (sample.double() + partner.double()) / 2))
+        shown.append(doc.Images(images))
+    return shown
+
+
+def _matched(data: DataInspection) -> tuple[list[int], dict[int, list[int]]]:
+    """Some samples, and their partners at every k, all from the same second set."""
+    n, largest = len(data.points), max(data.compared)
+    half = min(n // 2, -(-PICTURES // largest) * largest)
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(data.seed))
+    first, second = order[:half], order[half : 2 * half]
+    partners = {
+        k: second[match(data.points[first], data.points[second], k=k)][:PICTURES].tolist()
+        for k in data.compared
+    }
+    return first[:PICTURES].tolist(), partners
 
 
 def _png(pixels: Tensor) -> bytes:

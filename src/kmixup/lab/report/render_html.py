@@ -9,7 +9,6 @@ from itertools import count, groupby
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from kmixup.lab.formatting import setting
 from kmixup.lab.plotting import data_uri, inline
 from kmixup.lab.report.document import Block, Document, Figure, Section
 
@@ -29,21 +28,12 @@ def html(document: Document) -> str:
         undefined=StrictUndefined,
     )
     environment.filters |= {
-        "across": across, "anchor": anchor, "runs": runs, "setting": setting, "svg": svg,
+        "anchor": anchor, "runs": runs, "svg": svg,
         "source": lambda image: data_uri(image.png()),
     }  # fmt: skip
     sections = [block for block in document.blocks if isinstance(block, Section)]
     template = environment.get_template("report.html")
     return template.render(document=document, sections=sections).lstrip()
-
-
-def across(drawn: int) -> int:
-    """How many figures to put side by side, so that none is alone in the last row.
-
-    >>> [across(n) for n in (1, 2, 3, 4, 5, 6, 7)]
-    [1, 2, 3, 2, 3, 3, 2]
-    """
-    return min(drawn, 3 if drawn % 3 != 1 else 2)
 
 
 def anchor(title: str) -> str:

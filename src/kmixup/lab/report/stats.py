@@ -210,7 +210,7 @@ class Outcome(StrEnum):
     NOT_SIGNIFICANT = "no significant difference"
     SIZE_RULED_OUT = "no significant difference, the paper's effect size is ruled out"
     NOTHING_LEARNED = "nothing was learned"
-    UNKNOWN = "no verdict"
+    TOO_FEW = "too few trials"
 
 
 GOOD = (Outcome.REPRODUCED, Outcome.BETTER)
@@ -228,12 +228,11 @@ class Comparison:
 
     new: str
     old: str
-    difference: PairedDifference | None  # new − old; None if it cannot be computed
+    difference: PairedDifference | None  # new − old; None with too few trials
     p: float | None = None  # corrected for several tests; without it the interval decides
     paper: float | None = None  # the paper's difference, if it prints one
     noise: float | None = None  # the standard error of the paper's difference
     constant: bool = False  # whether every compared network predicts a constant
-    why: str = f"it takes {LEAST_PAIRS} paired trials"  # the reason that there is no difference
 
     @property
     def side(self) -> int:
@@ -247,7 +246,7 @@ class Comparison:
         if self.constant:
             return Outcome.NOTHING_LEARNED
         if self.difference is None:
-            return Outcome.UNKNOWN
+            return Outcome.TOO_FEW
         if self.side and self.paper:
             same = (self.paper > 0) == (self.side > 0)
             return Outcome.REPRODUCED if same else Outcome.NOT_REPRODUCED
@@ -260,17 +259,10 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """The outcome in one clause."""
-        outcome = self.outcome
-        if self.side:
-            text = f"{self.new} is {'worse' if self.side > 0 else 'better'} than {self.old}"
-            return f"{outcome}: {text}" if self.paper else text
-        if outcome is Outcome.UNKNOWN:
-            return f"{outcome}: {self.why}"
-        if outcome is Outcome.NOTHING_LEARNED:
-            return f"{outcome}: all compared networks predict a constant"
-        if self.difference is not None and self.difference.side:
-            return "not significant after Holm correction"
-        return outcome.value
+        if not self.side:
+            return self.outcome.value
+        text = f"{self.new} is {'worse' if self.side > 0 else 'better'} than {self.old}"
+        return f"{self.outcome}: {text}" if self.paper else text
 
 
 def corrected_side(difference: PairedDifference, p: float) -> int:
@@ -322,18 +314,6 @@ class Ranking:
     def differ(self) -> bool:
         """Whether the ranks differ significantly."""
         return self.p is not None and self.p <= 1 - LEVEL
-
-    @property
-    def groups(self) -> tuple[tuple[int, int], ...]:
-        """Maximal runs of methods without a significant difference: first and last index."""
-        if self.critical is None:
-            return ()
-        runs: list[tuple[int, int]] = []
-        for first, rank in enumerate(self.ranks):
-            last = max(i for i, other in enumerate(self.ranks) if other - rank < self.critical)
-            if last > first and (not runs or last > runs[-1][1]):
-                runs.append((first, last))
-        return tuple(runs)
 
 
 def rank(names: Sequence[str], errors: ArrayLike) -> Ranking:

@@ -5,31 +5,23 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import takewhile
 from pathlib import Path
-
-import pandas as pd
-from matplotlib.axes import Axes
+from typing import Any
 
 from kmixup.lab.evaluate.baseline import constant_sentence
-from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.experiments.rows import Row, done_of, failed_of, unfitted_sentence
-from kmixup.lab.figures.surfaces import Picture
 from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import NOTHING, count, duration, number, strength
 from kmixup.lab.paper.deviations import shrinkage
 from kmixup.lab.paper.presets import preset_of
-from kmixup.lab.paper.tables import BEST_CELLS, CLEAN, ERROR, Claim, Summary
-from kmixup.lab.plotting import DASHES, shade
+from kmixup.lab.paper.tables import BEST_CELLS, ERROR, Claim, Summary
 from kmixup.lab.report import document as doc
 from kmixup.lab.report import stats
 from kmixup.lab.report.comparisons import (
     HEURISTIC,
     RULE,
-    best_against_best,
     claimed,
     column_tests,
     comparison_table,
@@ -39,23 +31,13 @@ from kmixup.lab.report.frame import Cell, Grid, TableResult, cells_csv, results_
 from kmixup.lab.report.render_html import html
 from kmixup.lab.report.render_text import markdown
 from kmixup.lab.report.side_by_side import side_by_side
-from kmixup.lab.train.config import AlphaRule
+from kmixup.lab.train.config import Trial
 
-MEASURE = {ERROR: "test error", CLEAN: "test error with recomputed batch-norm statistics"} | {
-    name: f"test error under {shift.title}" for name, shift in SHIFTS.items()
-}
 XI = "Xi (ξ) is the strength of mixing: the root mean square distance that mixing moves a sample."
-FEW = 6  # tables that a page shows unfolded
 READING = (
-    "Differences are in points of test error; below 0 is better. The best cells are chosen on "
-    "every other trial and compared on the held-out trials, paired by trial; then the halves swap. "
-    "The interval is Student's at 95 %, widened for the correlation of the two halves. It holds "
-    "for the samples at hand; “new data” is the interval for other samples of the same kind "
-    "(Nadeau and Bengio). "
-)
-PRINTED = (
-    "± is the standard error of the paper's difference, from the error bar that it states, else "
-    "from one as large as ours. "
+    "The best cells are chosen on half of the trials and compared on the other half, in pairs of "
+    "trials; then the halves swap. Differences are in points of test error; below 0 is better. "
+    f"A comparison takes {stats.LEAST_TRIALS} trials."
 )
 
 
@@ -71,76 +53,46 @@ class Preface:
 
 
 def sweep_document(
-    rows: Iterable[Row],
-    results: Sequence[TableResult],
-    preface: Preface,
-    pictures: Mapping[str, Sequence[Picture]] = {},
+    rows: Iterable[Row], results: Sequence[TableResult], preface: Preface
 ) -> doc.Document:
-    """The report of a sweep with its `results_of(rows, tables)`, and decision surfaces by data."""
+    """The report of a sweep with its `results_of(rows, tables)`."""
     rows = sorted(rows, key=lambda row: row.id)
-    common, titles = short_titles([result.title for result in results])
     judged = []
     for result in results:
         for grid in result.grids:
             rule = f", {RULE[grid.rule]}" if len(result.grids) > 1 else ""
             compared = claimed(result, grid, preface.comparison)
-            judged.append((f"{titles[result.title]}{rule}", compared))
+            judged.append((f"{result.title}{rule}", compared))
+    headline: Sequence[stats.Comparison] = [c for _, found in judged for c in found]
     blocks: list[doc.Block] = []
     if preface.claim:
         blocks.append(doc.Paragraph(preface.claim))
     if preface.notes:
         notes = doc.Bullets(preface.notes)
         blocks.append(doc.Details("Differences from the paper's protocol", [notes]))
-    reading = READING + (PRINTED if any(result.printed for result in results) else "")
-    verdicts: list[doc.Block] = [
-        comparison_table(judged, "table", leave_out=("chosen on the test error", "trials")),
-        doc.Details("How to read this table", [doc.Paragraph(reading, style="fine")]),
-    ]
-    headline: Sequence[stats.Comparison] = [c for _, found in judged for c in found]
+    sections = [(result.title, list(_section(result))) for result in results]
     if (beside := side_by_side(results)) is not None:
         methods, headline = beside
-        blocks.append(doc.Section("All methods", [methods]))
-        verdicts = [doc.Details("Best k > 1 against best k = 1", verdicts)]
-    blocks.append(doc.Section("Verdicts", verdicts))
-    sections = [list(_section(result)) for result in results]
-    if len(results) <= FEW:
-        blocks += map(doc.Section, [result.title for result in results], sections)
+        folded = [doc.Details(title, section) for title, section in sections]
+        blocks += [doc.Section("All methods", [methods]), doc.Section("Tables", folded)]
     else:
-        folded = [doc.Details(titles[r.title], s) for r, s in zip(results, sections, strict=True)]
-        blocks.append(doc.Section(f"Tables{f': {common}' if common else ''}", folded))
-    if pictures:
-        blocks.append(doc.Section("Decision surfaces", list(_surfaces(pictures))))
-    blocks.append(doc.Section("Protocol", [doc.Details("All settings", list(_protocols(results)))]))
+        verdicts = comparison_table(judged, "table")
+        reading = doc.Paragraph(READING, style="fine")
+        blocks.append(doc.Section("Verdicts", [verdicts, reading]))
+        blocks += [doc.Section(title, section) for title, section in sections]
     blocks = [_headline(rows, results, headline), *blocks, *provenance(rows, preface.command)]
     return doc.Document(preface.name, blocks)
 
 
 def write_sweep(
-    rows: Iterable[Row],
-    results: Sequence[TableResult],
-    folder: Path,
-    preface: Preface,
-    pictures: Mapping[str, Sequence[Picture]] = {},
+    rows: Iterable[Row], results: Sequence[TableResult], folder: Path, preface: Preface
 ) -> Path:
     """Write `report.html`, `report.md` and `cells.csv` into `folder`, and return the page."""
-    document = sweep_document(rows, results, preface, pictures)
+    document = sweep_document(rows, results, preface)
     replace_content(folder / "report.md", markdown(document))
     replace_content(folder / "cells.csv", cells_csv(results))
     replace_content(folder / "report.html", html(document))
     return folder / "report.html"
-
-
-def short_titles(titles: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """What all titles begin with, and each title without it.
-
-    >>> short_titles(["mnist, lenet, mixup", "mnist, lenet, kmixup"])
-    ('mnist, lenet', {'mnist, lenet, mixup': 'mixup', 'mnist, lenet, kmixup': 'kmixup'})
-    """
-    parts = [title.split(", ") for title in titles]
-    alike = takewhile(lambda words: len({*words}) == 1, zip(*(p[:-1] for p in parts), strict=False))
-    common = [words[0] for words in alike] if len({*titles}) > 1 else []
-    short = {", ".join(part): ", ".join(part[len(common) :]) for part in parts}
-    return ", ".join(common), short
 
 
 def provenance(rows: Sequence[Row], command: str) -> Iterator[doc.Section]:
@@ -157,8 +109,6 @@ def provenance(rows: Sequence[Row], command: str) -> Iterator[doc.Section]:
         found = [dict(getattr(row, kind)) for row in rows]
         tally = sorted(Counter(json.dumps(each, sort_keys=True) for each in found if each).items())
         facts += [doc.Facts(json.loads(fact), f"{count(n, 'row')}:") for fact, n in tally]
-    if times := [row.finished for row in rows if row.finished]:
-        facts.append(doc.Facts({"first trial": min(times), "last trial": max(times)}))
     yield doc.Section("Repeat it", [doc.Code(command), doc.Details("Versions and machines", facts)])
 
 
@@ -192,11 +142,13 @@ def _headline(
 def _section(result: TableResult) -> Iterator[doc.Block]:
     table = result.table
     trials = count(result.erm[0].expected, "trial")
-    texts = [f"Mean {_subject(result)} over {trials}, ± one standard error."]
+    texts = [
+        f"Mean test {result.unit.name} {result.unit.unit} ± one standard error, {trials} of "
+        f"{table.model} on {table.data}."
+    ]
     if result.printed:
-        stated = "" if table.confidence is None else f", at most ± {table.confidence:g}"
-        source = f"{table.label}, {count(table.trials, 'trial')}{stated}"
-        texts.append(f"The paper's numbers are in brackets: {source}.")
+        source = f"{table.label}, {count(table.trials, 'trial')}"
+        texts.append(f"The paper's numbers are in brackets ({source}).")
     elif table.measure == ERROR:
         scores = [row.scores for row in done_of(result.rows)]
         texts.append(constant_sentence(scores))
@@ -205,23 +157,12 @@ def _section(result: TableResult) -> Iterator[doc.Block]:
     yield from (doc.Paragraph(f"Note: {note}", style="fine") for note in table.notes)
     yield from (_errors(result, grid) for grid in result.grids)
     if compared := comparisons(result):
-        shown = comparison_table((comparison.label, [comparison]) for comparison in compared)
-        yield doc.Details("Best against best", [shown])
-    if drawn := _training(result):
-        yield doc.Details("Training curves", drawn)
+        labelled = [(comparison.label, [comparison]) for comparison in compared]
+        yield doc.Details("Best against best", [comparison_table(labelled, chosen=True)])
     if any(cell.errors for cell in result.cells):
-        note = f"Means over trials. {XI}"
-        if result.printed:
-            note += " The values that the paper prints seem to be half of that."
+        note = f"{XI} The paper's values seem to be half of that." if result.printed else XI
         yield doc.Details("All metrics", [_metrics(result), doc.Paragraph(note, style="fine")])
-
-
-def _subject(result: TableResult) -> str:
-    table, unit = result.table, result.unit
-    levels = {column.eps for column in table.columns if column.eps is not None}
-    where = f" of {next(iter(levels)):g}/255" if len(levels) == 1 else ""
-    measure = MEASURE[table.measure].replace("error", unit.name)
-    return f"{measure}{where} {unit.unit}, {table.data} with {table.model}"
+    yield doc.Details("Settings", [_settings(result)])
 
 
 def _errors(result: TableResult, grid: Grid) -> doc.HeatMap:
@@ -274,71 +215,21 @@ def _metrics(result: TableResult) -> doc.ReportTable:
     return doc.ReportTable(header, rows, numeric=True)
 
 
-def _training(result: TableResult) -> list[doc.Figure]:
-    """Training with ERM, and of the cells that are best on the test error."""
-    shown: dict[str, Cell] = {"ERM": result.erm[0]}
-    for grid in result.grids:
-        first, *_ = *best_against_best(result, grid.rule), *comparisons(result), None
-        if first is not None and first.chosen is not None:
-            new, old = first.chosen
-            rule = "" if len(result.grids) == 1 else f" ({grid.rule})"
-            if first.old != "ERM":
-                shown[f"{first.old}, {old.name}"] = old
-            shown[f"{new.name if new.k > 1 else f'{first.new}, {new.name}'}{rule}"] = new
-    drawn = []
-    for what, ylabel, title in (
-        ("loss", "training loss", "Mean training loss, on mixed samples if there are any"),
-        ("error", f"{result.unit.name} {result.unit.unit}", f"Mean test {result.unit.name}"),
-    ):
-        curves = {label: _curve(cell, what) for label, cell in shown.items()}
-        if known := {label: curve for label, curve in curves.items() if len(curve)}:
-            drawn.append(doc.Figure(title, partial(_draw_curves, known, ylabel), legend=2))
-    return drawn
+def settings_of(trial: Trial) -> dict[str, Any]:
+    """All settings of a trial but its method."""
+    plain = trial.to_dict()
+    rest = {name: value for name, value in plain.items() if name not in ("method", "protocol")}
+    return {**rest, **plain["protocol"]}
 
 
-def _curve(cell: Cell, what: str) -> pd.Series[float]:
-    """The mean over trials of a stored curve, "loss" or "error", at epochs that all have."""
-    curves = [dict(zip(r.curve.epoch, getattr(r.curve, what), strict=True)) for r in cell.done]
-    mean = pd.DataFrame(curves, dtype=float).dropna(axis=1).mean().sort_index()
-    return mean * cell.unit.factor if what == "error" else mean
-
-
-def _draw_curves(curves: Mapping[str, pd.Series[float]], ylabel: str, axes: Axes) -> None:
-    for i, (label, curve) in enumerate(curves.items()):
-        colour, dash = shade(i, len(curves)), DASHES[:4][i % 4]
-        axes.plot(curve.index, curve, label=label, color=colour, ls=dash, linewidth=1.6)
-    axes.set_ylim(bottom=0)
-    axes.set(xlabel="epoch", ylabel=ylabel)
-
-
-def _surfaces(pictures: Mapping[str, Sequence[Picture]]) -> Iterator[doc.Block]:
-    yield doc.Paragraph(
-        "Predictions of one network for each method over the plane, trained for this picture: blue "
-        "for class 1, orange for class 0, white in between; with some of the training data.",
-        style="fine",
-    )
-    for data, shown in pictures.items():
-        images = [doc.Image(p.title, lambda p=p: p.png, p.caption) for p in shown]  # type: ignore[misc]
-        yield doc.Images(images, title=data)
-
-
-def _protocols(results: Sequence[TableResult]) -> Iterator[doc.Facts]:
-    """Every setting once, with the data sets that it was used on."""
-    used: dict[str, dict[str, None]] = {}
-    for result in results:
-        data = next((row.data for row in done_of(result.rows)), None)
-        size = {} if data is None else {"train samples": data.train, "test samples": data.test}
-        if result.setting:
-            chosen = {key: value for key, value in result.setting.items() if value is not None}
-            facts = {"network": result.table.model, **chosen, **size}
-            used.setdefault(json.dumps(facts), {})[result.table.data] = None
-    for facts_json, names in used.items():
-        yield doc.Facts(json.loads(facts_json), ", ".join(names))
+def _settings(result: TableResult) -> doc.Facts:
+    facts = {"network": result.table.model, **result.setting}
+    for row in done_of(result.rows)[:1]:
+        facts |= {"train samples": row.data.train, "test samples": row.data.test}
+    return doc.Facts(facts)
 
 
 # The paper's Table 1, which sums up seven other tables
-
-OURS: dict[AlphaRule, str] = {"same": "ours", "xi": "ours at equal ξ"}
 
 
 def master_document(summaries: Sequence[Summary], rows: Iterable[Row]) -> doc.Document:
@@ -355,7 +246,8 @@ def master_document(summaries: Sequence[Summary], rows: Iterable[Row]) -> doc.Do
             for grid in result.grids:
                 if all(cell.mean is None for cell in (*result.erm, *grid)):
                     continue
-                lines.append([f"  {OURS[grid.rule]}", *_best_errors(result, grid), ""])
+                ours = "ours" if grid.rule == "same" else f"ours, {RULE[grid.rule]}"
+                lines.append([f"  {ours}", *_best_errors(result, grid), ""])
                 if short := shrinkage([summary.table], [row.trial for row in result.rows]):
                     notes.append(f"{name}, ours: reduced to {'; '.join(short)}.")
     header = ["test error in per cent", "ERM", "mixup", "k-mixup", f"{HEURISTIC}-mixup", "±"]
