@@ -15,17 +15,13 @@ from kmixup.lab.commands.execution import finish, outcome_of, preview, report
 from kmixup.lab.commands.options import Out, print_document
 from kmixup.lab.experiments.rows import Done, Row, has_rows, read
 from kmixup.lab.formatting import count
+from kmixup.lab.paper.deviations import deviations, shrinkage
 from kmixup.lab.paper.presets import PRESETS, Preset, preset_of
 from kmixup.lab.train.config import Execution, Flag
 
-SIZES = ", ".join(f"{name} ({preset.networks:,})" for name, preset in PRESETS.items())
-
 
 def reproduce(
-    name: Annotated[
-        str,
-        Parameter(name="TABLE", help=f"Experiment (and its number of networks): {SIZES}."),
-    ],
+    name: Annotated[str, Parameter(name="TABLE", help=f"Experiment: {', '.join(PRESETS)}.")],
     /,
     *,
     data: list[str] | None = None,
@@ -56,16 +52,10 @@ def reproduce(
     kmixup reproduce toy
     # a quick run of any other
     kmixup reproduce uci --quick
-    # the summary, with the published rows
-    kmixup reproduce master --out results
     # what two cores can do in an hour
     kmixup reproduce mnist --epochs 12 --trials 4 --k 1 --k 16 --alpha 1
-    # number of trials and expected time
-    kmixup reproduce cifar10 --dry-run
-    # report on the finished trials, during the run or after Ctrl-C
-    kmixup reproduce uci --so-far
-    # on a Ray cluster
-    kmixup reproduce cifar10 --engine ray --address auto --num-gpus 0.25
+    # the summary, with the published rows
+    kmixup reproduce master --out results
     ```
 
     Args:
@@ -90,10 +80,9 @@ def reproduce(
     todo = preset.trials(
         trials=trials, epochs=epochs, k=k, alpha=alpha, alpha_rule=rules, limit=limit, quick=quick
     )
-    extent = _extent(preset, preset.shrinkage(todo))
+    extent = _extent(preset, shrinkage(preset.tables, todo))
     if dry_run:
-        preview(todo, execution)
-        print(extent)
+        preview(f"{count(len(todo), 'trial')}. {extent}", todo, execution)
         return 0
     print(f"{preset.claim}\n{extent}")
     folder = out or Path("out") / name
@@ -101,7 +90,8 @@ def reproduce(
     page = report(
         outcome.rows, preset.tables, folder, quiet=execution.quiet,
         name=f"The paper's experiment {name}, run again" if preset.printed else name,
-        claim=preset.claim, comparison=preset.comparison, notes=[extent, *preset.deviations],
+        claim=preset.claim, comparison=preset.comparison,
+        notes=[extent, *deviations(preset.tables)],
     )  # fmt: skip
     if preset.summaries:
         _print_master(preset, outcome.rows)
@@ -138,10 +128,7 @@ def _print_summary(preset: Preset, out: Path | None) -> None:
     _print_master(preset, list(rows.values()))
     if not rows:
         print(f"No rows of ours in {', '.join(map(str, folders))}.")
-    print(
-        f"Nothing was trained: kmixup reproduce {preset.name} --train re-runs all lines, "
-        f"{count(preset.networks, 'network')}."
-    )
+    print(f"Nothing was trained: kmixup reproduce {preset.name} --train re-runs all lines.")
 
 
 def _print_master(preset: Preset, rows: Sequence[Row]) -> None:
@@ -152,8 +139,5 @@ def _print_master(preset: Preset, rows: Sequence[Row]) -> None:
 
 def _extent(preset: Preset, shrunk: Sequence[str]) -> str:
     """Return a sentence on whether this is the paper's protocol in full."""
-    missing = "; ".join(shrunk)
-    if preset.printed:
-        whole = "This is the paper's protocol in full."
-        return f"This is not the paper's protocol in full: {missing}." if shrunk else whole
-    return f"The paper has no such table{f'; this run is smaller: {missing}' if shrunk else ''}."
+    whole = "This is the paper's protocol in full." if preset.printed else "Not in the paper."
+    return f"This is not the full protocol: {'; '.join(shrunk)}." if shrunk else whole

@@ -66,7 +66,7 @@ def sweep(
         raise ValueError(f"there is no grid {str(config)!r}: name a TOML file")
     trials = read_config(config)
     if dry_run:
-        preview(trials, execution)
+        preview(count(len(trials), "trial"), trials, execution)
         return 0
     folder = out or Path("out") / config.stem
     outcome = outcome_of(trials, folder, execution, so_far=so_far)

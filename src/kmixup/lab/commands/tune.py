@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kmixup.lab.commands import options
-from kmixup.lab.commands.execution import TrialRunner, finish, make_engine, print_estimate
+from kmixup.lab.commands.execution import TrialRunner, finish, make_engine, preview
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.evaluate.scores import Scores
 from kmixup.lab.experiments.budget import Budget
-from kmixup.lab.experiments.estimate import TimeEstimate, estimate
 from kmixup.lab.experiments.rows import DataUsed, Done, Row, TrainingCurve, has_rows, read
 from kmixup.lab.experiments.search import AllFailedError, StrategyName
 from kmixup.lab.experiments.tuning import (
@@ -66,12 +65,8 @@ def tune(
     ```
     # without any download, in a minute or two
     kmixup tune iris
-    kmixup tune iris --strategy halving
-    # your own data and network
-    kmixup tune table.csv --target species --model my_package.nets:small
-    # within a budget of trials or minutes; mixup gets the same again
-    kmixup tune mnist --epochs 10 --budget 60
-    kmixup tune mnist --epochs 10 --budget 30m
+    # your own data and network, for 30 minutes; mixup gets the same again
+    kmixup tune table.csv --target species --model my_package.nets:small --budget 30m
     # your own grid
     kmixup tune iris --strategy grid --k 4 --k 16 --alpha 0.5 --alpha 1 --trials 10
     # the search as an Optuna study
@@ -164,32 +159,24 @@ def _option_words(settings: Mapping[str, Any]) -> list[str]:
 
 
 def _preview(plan: Plan, budget: Budget, execution: Execution) -> None:
-    """Print what would be run, and for how long, as if a larger k were always better."""
-    workers, asked = make_engine(execution).workers, dict[Trial, None]()
-    first = plan.first_trials()
-    probed = estimate(first) if budget.timed else TimeEstimate(0, 0)
-    each, guess = probed.seconds / len(first), probed.on(workers) / len(first)
+    """Print how many trials would run, and for how long, as if a larger k were always better."""
+    asked = dict[Trial, None]()
 
     def rehearse(trials: Sequence[Trial]) -> list[Row]:
         asked.update(dict.fromkeys(trials))
-        return [_made_up(trial, seconds=each) for trial in trials]
+        return [_made_up(trial) for trial in trials]
 
-    tuned = tune_plan(plan, rehearse, budget=budget, workers=workers, guess=lambda: guess)
-    print(f"about {count(len(asked), 'trial')}, depending on the search")
-    print_estimate([replace(trial, validation=plan.validation) for trial in asked], workers)
-    print(f"{plan.base.data}  {plan.base.model}  {plan.strategy.name}")
-    for part in tuned.kmixup.rounds:
-        settings = count(len(part.tried), "setting")
-        print(f"  {part.title}: {settings} × {part.seeds} of {count(part.planned, 'seed')}")
-    print(f"  mixup: as many trials, {tuned.mixup.trials:,}, some of which may be the same")
-    print(f"  ERM: {count(len(tuned.erm), 'seed')}")
-    print(f"  test: 3 methods × {count(plan.tests, 'seed')}")
+    tune_plan(plan, rehearse, budget=Budget(trials=budget.trials))
+    trials = [replace(trial, validation=plan.validation) for trial in asked]
+    preview(f"about {count(len(asked), 'trial')}, depending on the search", trials, execution)
+    if budget.timed:
+        print(f"the search ends after {budget.text}, mixup gets as many trials")
 
 
-def _made_up(trial: Trial, *, seconds: float) -> Done:
-    """Return a row for a trial that is not run: a search reads only its error and time."""
+def _made_up(trial: Trial) -> Done:
+    """Return a row for a trial that is not run: a search reads only its error."""
     return Done(
-        trial=trial, alpha=trial.method.alpha, xi=None, seconds=seconds,
+        trial=trial, alpha=trial.method.alpha, xi=None, seconds=0,
         data=DataUsed(trial.data, None, 0, 0, 0, (), ""), scores=Scores(1 / trial.method.k, 0, 0),
         curve=TrainingCurve((), (), ()), versions={}, machine={}, finished="",
     )  # fmt: skip
