@@ -18,14 +18,6 @@ from kmixup.lab.checks import SettingError
 ROOM = 1 << 30  # bytes: an archive that unpacks to less is harmless, however small it is
 RATIO = 100  # measured arrays and photographs compress to no less than a hundredth
 
-_KINDS = (
-    (stat.S_ISFIFO, "a named pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-    (stat.S_ISDIR, "a folder"),
-)
-
 
 def check_folder(out: Path) -> None:
     """Raise if `out` is a file; a path that does not exist yet is fine."""
@@ -69,18 +61,16 @@ def sync_folder(folder: Path) -> None:
 
 def check_regular(path: Path) -> None:
     """Raise unless a path is an ordinary file: opening a named pipe would block forever."""
-    mode = path.stat().st_mode
-    if not stat.S_ISREG(mode):
-        kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "something else")
-        raise ValueError(f"{path} must be an ordinary file, is {kind}: copy its content into one")
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError(f"{path} must be an ordinary file: copy its content into one")
 
 
 def check_expansion(path: Path, *, packed: int, declared: int) -> None:
     """Raise if `packed` bytes declare that they unpack to far more, before unpacking them."""
     if declared > ROOM and declared > RATIO * packed:
         raise ValueError(
-            f"{path} must not unpack to more than {RATIO} times its size, {_size(packed)} of it "
-            f"declare {_size(declared)}: store it without compression if that is what it holds"
+            f"{path} must not unpack to more than {RATIO} times its size, {packed / 1e6:,.1f} MB "
+            f"of it declare {declared / 1e9:,.1f} GB: store it without compression if it holds that"
         )
 
 
@@ -148,9 +138,3 @@ def _content_digest(path: Path, size: int, modified: int) -> str:
     """Hash a file's bytes, once for each size and time of change."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _size(count: int) -> str:
-    if count >= 10**9:
-        return f"{count / 1e9:,.1f} GB"
-    return f"{count / 1e6:,.1f} MB" if count >= 10**6 else f"{count / 1e3:,.0f} kB"

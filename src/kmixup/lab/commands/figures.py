@@ -32,14 +32,11 @@ def figures(
     Networks trained for a figure are kept in the folder, so that drawing it again is quick.
 
     ```
-    # all of them, or two
-    kmixup figures --out out/figures
+    # two of them
     kmixup figures couplings matching
     # what k-mixup does to your own data; more than two features are projected
     kmixup figures --data table.csv --target species
-    # convergence as in the paper, which needs a GPU
-    kmixup figures convergence --data cifar10 --epochs 200 --trials 20
-    # a quick look
+    # a quick look at all
     kmixup figures --quick
     ```
     """

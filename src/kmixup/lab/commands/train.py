@@ -58,22 +58,14 @@ def train(
 
     ```
     # without any download
-    kmixup train four-bars --method kmixup --k 16
     kmixup train iris --method mixup --alpha 0.5 --epochs 50
-    # your own data, network and method
-    kmixup train table.csv --target species --drop id
-    kmixup train photos/ --model my_package.nets:small
-    kmixup train iris --method my_package.mixers:MyMixer --k 4
-    # other methods, as published with k = 1, and with optimal pairs
+    # your own data and network
+    kmixup train table.csv --target species --drop id --model my_package.nets:small
+    # another method, as published with k = 1, and with optimal pairs
     kmixup train mnist --method cutmix --k 1
-    kmixup train mnist --method manifold --k 16 --layers all-blocks
-    # k beyond the batch, and other features to match on
-    kmixup train mnist --batch-size 16 --k 64 --memory 512
-    kmixup train mnist --k 16 --match-on network
+    kmixup train mnist --method cutmix --k 16
     # resume after the last saved epoch
     kmixup train mnist --epochs 3 --resume
-    # robustness, two processes, a part of the data
-    kmixup train mnist --fgsm 8 --noise 16 --devices 2 --limit 5000
     ```
 
     Args:
@@ -161,8 +153,6 @@ def summary(trial: Trial, data: Dataset, record: dict[str, Any]) -> str:
         lines.append(
             f"with clean batch-norm statistics, which the model keeps: test {measure.name} {clean}"
         )
-    elif trial.clean_statistics:
-        lines.append(f"{trial.model} has no batch norm, so --clean-statistics changes nothing")
     for name, shift in SHIFTS.items():
         for level in record.get(name, ()):
             lines.append(f"under {shift.title} of {level['eps']:g}/255: error {level['error']:.2%}")
