@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -17,7 +17,7 @@ from kmixup.lab.experiments.rows import Done, Row, has_rows, read
 from kmixup.lab.formatting import count
 from kmixup.lab.paper.deviations import deviations, shrinkage
 from kmixup.lab.paper.presets import PRESETS, Preset, preset_of
-from kmixup.lab.train.config import Execution, Flag
+from kmixup.lab.train.config import AlphaRule, Execution, Flag
 
 
 def reproduce(
@@ -29,7 +29,7 @@ def reproduce(
     epochs: int | None = None,
     k: list[int] | None = None,
     alpha: list[float] | None = None,
-    alpha_rule: Literal["same", "xi", "root", "both"] = "both",
+    alpha_rule: AlphaRule | None = None,
     limit: int | None = None,
     quick: Flag = False,
     train: Flag = False,
@@ -64,8 +64,8 @@ def reproduce(
         epochs: Number of epochs. LR milestones scale with it.
         k: Rows of the tables. May be repeated.
         alpha: Columns of the tables. May be repeated.
-        alpha_rule: At k > 1 use alpha as it is ("same"), at equal xi ("xi"), as the public
-            script computes it ("root"), or "both" rules that the experiment has.
+        alpha_rule: At k > 1 use alpha as it is ("same"), at equal xi ("xi") or as the public
+            script computes it ("root"). By default all rules that the experiment has.
         limit: Use only the first samples.
         quick: Run the smallest version that has a verdict.
         train: Train the networks of master. The others always train.
@@ -76,7 +76,7 @@ def reproduce(
     if preset.summaries and not (train or dry_run):
         _print_summary(preset, out)
         return 0
-    rules = None if alpha_rule == "both" else (alpha_rule,)
+    rules = None if alpha_rule is None else (alpha_rule,)
     todo = preset.trials(
         trials=trials, epochs=epochs, k=k, alpha=alpha, alpha_rule=rules, limit=limit, quick=quick
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shlex
 import sys
@@ -29,9 +28,6 @@ from kmixup.lab.train.config import (
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.record import CLEAN, training_note
 from kmixup_command import INTERRUPTED
-
-# settings that the name of a folder has already; protocol and shifts are in its checkpoint
-NAMED = ("data", "model", "method", "protocol", "shifts", "seed", "limit", "samples", "digest")
 
 
 def train(
@@ -110,25 +106,13 @@ def train(
 
 
 def folder_name(trial: Trial) -> str:
-    """Return a name of the main settings, with eight digits where others differ.
+    """Return a name of the main settings; a run with other settings needs a folder of its own.
 
     >>> from kmixup.lab.train.config import Method
-    >>> folder_name(Trial("iris", "mlp-iris", Method("kmixup", k=16)))
-    'iris-mlp-iris-kmixup-k16-alpha0.2-seed0'
-    >>> folder_name(Trial("iris", "mlp-iris", Method("erm"), limit=50))
-    'iris-mlp-iris-erm-seed0-limit50'
-    >>> folder_name(Trial("own.csv", "mlp-iris", Method("erm"), drop=("id",)))
-    'own.csv-mlp-iris-erm-seed0-43510f07'
+    >>> folder_name(Trial("own/table.csv", "mlp-iris", Method("kmixup", k=16)))
+    'table.csv-mlp-iris-kmixup-k16-alpha0.2-seed0'
     """
     words = f"{Path(trial.data).name} {trial.model} {trial.method.label} seed{trial.seed}"
-    for name in ("limit", "samples"):
-        if getattr(trial, name) is not None:
-            words += f" {name}{getattr(trial, name)}"
-    rest = sorted(
-        (name, value) for name, value in vars(trial).items() if name not in NAMED and value
-    )
-    if rest:
-        words += f" {hashlib.sha256(repr(rest).encode()).hexdigest()[:8]}"
     return re.sub(r"[^\w.+-]+", "-", words.replace("=", ""))
 
 
