@@ -5,7 +5,7 @@ import torch
 
 from kmixup.lab.bench import cost
 from kmixup.lab.bench.cost import Cost, cost_document, measure
-from kmixup.lab.bench.timing import Timings
+from kmixup.lab.bench.timing import Timings, interleaved
 
 
 @pytest.fixture
@@ -14,16 +14,16 @@ def quick(monkeypatch):
     monkeypatch.setattr(cost, "KS", (1, 2, 4))
 
 
-def test_every_k_up_to_the_batch_is_measured_on_one_thread():
+def test_every_k_up_to_the_batch_is_measured_on_one_thread(monkeypatch):
     threads = []
+
+    def timed(calls, seconds):
+        threads.append(torch.get_num_threads())
+        return interleaved(calls, seconds=seconds)
+
+    monkeypatch.setattr(cost, "interleaved", timed)
     torch.set_num_threads(2)
-    costs = measure(
-        "iris",
-        batch_size=20,
-        steps=2,
-        seconds=0,
-        say=lambda _: threads.append(torch.get_num_threads()),
-    )
+    costs = measure("iris", batch_size=20, steps=2, seconds=0)
     assert list(costs.added) == [1, 2, 4, 8, 16]
     assert (costs.samples, costs.batch_size, costs.steps) == (100, 20, 2)
     assert costs.turns >= 3

@@ -23,7 +23,7 @@ from kmixup.lab.train.methods import METHODS
 NET = """
 from torch import nn
 def net(*, in_shape, num_classes):
-    return nn.Linear(in_shape[0], {outputs})
+    return nn.Linear(in_shape[0], num_classes)
 """
 
 
@@ -288,7 +288,7 @@ def test_a_reader_that_leaves_a_pipe_is_no_traceback():
         ("inspect iris --alpha 0", "--alpha must be above 0, to compare strengths with, got 0"),
         ("inspect iris --size 3", "--size must be a whole number, at least 4, got 3"),
         ("inspect iris --out file", "--out must be a folder, file is a file"),
-        ("reproduce uic", "there is no experiment 'uic': did you mean uci?"),
+        ("reproduce uic", "experiment must be one of toy, uci, "),
         ("reproduce uci --data mnist", "--data must be one of abalone, "),
         ("tune iris --quiet --budget 9", "budget must be at least 10 trials for one"),
         ("tune iris --k 90", "--k must be at most 80, the training samples that validation leaves"),
@@ -324,13 +324,6 @@ def test_a_missing_module_of_your_own_is_not_blamed_on_the_extra(kmixup, here):
         kmixup("train", "iris", "--model", "broken_net:net")
 
 
-def test_a_network_of_the_wrong_size_is_refused_in_a_sentence(kmixup, here):
-    (here / "narrow_net.py").write_text(NET.format(outputs=2))
-    code, _, err = kmixup("train", "iris", "--epochs", 1, "--model", "narrow_net:net")
-    assert code == 2
-    assert "model 'narrow_net:net' must return logits of the shape (2, 3) for a batch of " in err
-
-
 def test_without_fcntl_the_command_works(here):
     code = "import sys; sys.modules['fcntl'] = None; from kmixup_command import main; main()"
     ended = run_python(code, "data", "list")
@@ -343,26 +336,6 @@ def test_without_fcntl_the_command_works(here):
 
 
 # networks and methods of your own
-
-MIXER = """
-import kmixup
-
-class MyMixer(kmixup.KMixup):
-    def __init__(self, k, alpha, num_classes):
-        super().__init__(2 * k, alpha, num_classes)
-"""
-
-
-def test_a_method_of_your_own_is_swept(kmixup, here):
-    (here / "my_mixers.py").write_text(MIXER)
-    name = "my_mixers:MyMixer"
-    (here / "grid.toml").write_text(
-        f'data = "iris"\nmethod = ["mixup", "{name}"]\nk = 2\n[protocol]\nepochs = 1\n'
-    )
-    code, out, err = kmixup("sweep", "grid.toml", "--workers", 1, "--quiet")
-    assert code == 0, err
-    assert "2 trials, 2 of them run now" in out
-    assert f'"{name}"' in (here / "out/grid/rows.jsonl").read_text()
 
 
 def test_the_example_of_your_own_data_network_and_method_runs(kmixup, here, monkeypatch):
@@ -382,7 +355,7 @@ def test_the_example_of_your_own_data_network_and_method_runs(kmixup, here, monk
 def test_a_network_of_your_own_is_imported_from_a_run_only_if_allowed(kmixup, here):
     rows = [f"{x},{-x},{'up' if x > 0 else 'down'}" for x in range(-30, 30)]
     (here / "table.csv").write_text("\n".join(["a,b,way", *rows]))
-    (here / "own_net.py").write_text(NET.format(outputs="num_classes"))
+    (here / "own_net.py").write_text(NET)
     words = ("--target", "way", "--epochs", 2, "--out", "run")
     code, out, err = kmixup("train", "table.csv", *words, "--model", "own_net:net", "--k", 4)
     assert code == 0, err
@@ -398,7 +371,7 @@ def test_a_network_of_your_own_is_imported_from_a_run_only_if_allowed(kmixup, he
 
 def test_a_file_in_the_current_folder_does_not_replace_an_installed_module(here):
     (here / "csv.py").write_text("print('hijacked')")
-    (here / "own_net.py").write_text(NET.format(outputs="num_classes"))
+    (here / "own_net.py").write_text(NET)
     code = "from kmixup_command import main; main()"
     command = [sys.executable, "-P", "-c", code, "train", "iris", "--epochs", "1"]
     ran = subprocess.run(
@@ -454,14 +427,3 @@ def test_an_impossible_value_names_its_option(kmixup, here, command, option, val
     assert err.splitlines()[-1].startswith(
         (f"kmixup: {option} must", f"kmixup: Unknown option: {option}")
     )
-
-
-@pytest.mark.parametrize(
-    "setting", ["k = 0", "alpha = -1.0", "test_size = 2.0", "[protocol]\nepochs = 0"]
-)
-def test_an_impossible_value_in_a_grid_names_its_setting(kmixup, here, setting):
-    mixed(here / "own.csv", rows=60)
-    (here / "grid.toml").write_text(f'data = "own.csv"\n{setting}\n')
-    code, out, err = kmixup("sweep", "grid.toml", "--dry-run")
-    assert (code, out) == (2, "")
-    assert f"kmixup: {setting.split()[-3]} must" in err

@@ -4,7 +4,7 @@ import json
 import os
 
 import pytest
-from own_tables import mixed, regression, wide, write_csv
+from own_tables import mixed, regression, write_csv
 from PIL import Image
 
 from kmixup.lab.experiments.grid import expand, read_config
@@ -45,21 +45,6 @@ def test_train_leaves_columns_out_and_writes_them_down(kmixup, here, clients):
     trial = Trial.from_dict(written["trial"])
     assert trial.drop == ("row", "currency")
     assert load_data(trial).shape == (12,)
-
-
-def test_a_table_of_numbers_with_a_named_target_needs_no_words(kmixup, here):
-    write_csv(here / "own.csv", ["a", "target"], [[i / 3, "xy"[i % 2]] for i in range(30)])
-    code, _, err = kmixup("inspect", "own.csv", "--largest-k", 1, "--no-page")
-    assert (code, err) == (0, "")
-
-
-def test_a_wide_table_is_not_told_column_by_column(kmixup, here):
-    wide(here / "genes.csv")
-    code, _, err = kmixup("inspect", "genes.csv", "--largest-k", 1, "--no-page")
-    assert code == 0
-    assert "patient | text    | left out" in err
-    assert "400 other columns are numbers" in err
-    assert len(err.splitlines()) == 5
 
 
 def test_a_regression_is_inspected_by_thirds_of_its_target(kmixup, here):

@@ -57,12 +57,11 @@ def measure(
     batch_size: int = 128,
     steps: int = 20,
     seconds: float = 60.0,
-    say: Callable[[str], object] = lambda _: None,
 ) -> Cost:
     """Time ERM, mixup and k-mixup with k up to 64, or up to the size of a batch, on one thread.
 
     A turn has `steps` batches, and there are three turns at least. Noise of the same shape
-    replaces data that are not at hand. `say` is called with the current step.
+    replaces data that are not at hand.
     """
     check_whole("steps", steps)
     if not 0 <= seconds < float("inf"):
@@ -80,7 +79,6 @@ def measure(
     check_data(trial, data)
     with computing_on(1):  # on more, their pools disturb each other's turns
         size, used, calls = contenders(trial, data, steps)
-        say(f"timing {title}, {trial.model}")
         timed = interleaved(calls, seconds=seconds)
     per_epoch = samples / (size * used)
     added = {k: per_epoch * (timed.best(f"k={k}") - timed.best("unmixed")) for k in KS if k <= size}

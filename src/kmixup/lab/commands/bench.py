@@ -39,8 +39,6 @@ def cost(
     from kmixup.lab.bench.cost import cost_document, measure
 
     options.import_from_here(data, model)
-    with options.spinner("loading") as say:
-        measured = measure(
-            data, model=model, batch_size=batch_size, steps=steps, seconds=seconds, say=say
-        )
+    with options.spinner(f"timing {data}"):
+        measured = measure(data, model=model, batch_size=batch_size, steps=steps, seconds=seconds)
     options.print_document(cost_document(measured, options.typed()))

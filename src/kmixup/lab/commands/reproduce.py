@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -80,7 +79,9 @@ def reproduce(
     todo = preset.trials(
         trials=trials, epochs=epochs, k=k, alpha=alpha, alpha_rule=rules, limit=limit, quick=quick
     )
-    extent = _extent(preset, shrinkage(preset.tables, todo))
+    extent = "This is the paper's protocol in full." if preset.printed else "Not in the paper."
+    if shrunk := shrinkage(preset.tables, todo):
+        extent = f"This is not the full protocol: {'; '.join(shrunk)}."
     if dry_run:
         preview(f"{count(len(todo), 'trial')}. {extent}", todo, execution)
         return 0
@@ -100,9 +101,7 @@ def reproduce(
 
 def _preset(name: str, data: Sequence[str]) -> Preset:
     """Return the preset of that name, with the tables of these data sets only."""
-    if name not in PRESETS:
-        close = get_close_matches(name, PRESETS, n=3, cutoff=0.5) or PRESETS
-        raise ValueError(f"there is no experiment {name!r}: did you mean {' or '.join(close)}?")
+    check_choice("experiment", name, PRESETS)
     preset = PRESETS[name]
     known = dict.fromkeys(table.data for table in preset.tables)
     for wanted in data:
@@ -135,9 +134,3 @@ def _print_master(preset: Preset, rows: Sequence[Row]) -> None:
     from kmixup.lab.report.sweep import master_document
 
     print_document(master_document(preset.summaries, rows))
-
-
-def _extent(preset: Preset, shrunk: Sequence[str]) -> str:
-    """Return a sentence on whether this is the paper's protocol in full."""
-    whole = "This is the paper's protocol in full." if preset.printed else "Not in the paper."
-    return f"This is not the full protocol: {'; '.join(shrunk)}." if shrunk else whole

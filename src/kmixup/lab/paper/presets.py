@@ -166,6 +166,7 @@ class Preset:
             k = self.quick.k if k is None else k
             alpha = self.quick.alpha if alpha is None else alpha
             limit = self.quick.limit if limit is None else limit
+        with_clean = {(t.data, t.model) for t in self.tables if t.measure == CLEAN}
         chosen: list[Trial] = []
         for table in self.tables:
             ks = table.ks if k is None else tuple(k)
@@ -186,7 +187,7 @@ class Preset:
                 "limit": limit,
                 "samples": table.samples if limit is None else None,
                 "scaling": table.scaling,
-                "clean_statistics": self._needs_clean_statistics(table) or None,
+                "clean_statistics": (table.data, table.model) in with_clean or None,
                 "protocol": protocol,
                 **dict(table.shifts),
             }
@@ -201,13 +202,6 @@ class Preset:
                     **common,
                 )
         return list(dict.fromkeys(chosen))
-
-    def _needs_clean_statistics(self, table: PaperTable) -> bool:
-        """Whether a table's networks are also tested with clean batch-norm statistics."""
-        return any(
-            other.measure == CLEAN and (other.data, other.model) == (table.data, table.model)
-            for other in self.tables
-        )
 
 
 def _preset(name: str, entry: Entry) -> Preset:
