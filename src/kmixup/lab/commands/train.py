@@ -66,7 +66,7 @@ def train(
 
     Args:
         seed: Seed of the split, the weights and all random draws.
-        out: Folder of the run. By default one in out/, named after the settings.
+        out: Folder of the run. By default one in out/, named after the main settings.
         resume: Continue after the last saved epoch.
         overwrite: Replace the run in the folder.
         device: Device to train on.
