@@ -59,6 +59,18 @@ def test_a_dry_run_trains_nothing(kmixup, here):
 
 
 @pytest.mark.parametrize(
+    ("name", "extent"),
+    [("toy", "This is the paper's protocol in full."), ("family", "Not in the paper.")],
+)
+def test_what_is_not_in_the_paper_is_not_called_its_protocol(kmixup, monkeypatch, name, extent):
+    monkeypatch.setattr(
+        "kmixup.lab.commands.reproduce.preview", lambda headline, *more: print(headline)
+    )
+    _, out, _ = kmixup("reproduce", name, "--dry-run")
+    assert out == f"{len(PRESETS[name].trials())} trials. {extent}\n"
+
+
+@pytest.mark.parametrize(
     ("words", "message"),
     [
         ("toy --k 500", "batch_size must be at least k = 500"),
