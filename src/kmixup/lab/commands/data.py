@@ -35,7 +35,7 @@ def info(name: Name, /) -> None:
     print(f"  samples  {entry.train:,} to train, {entry.test:,} to test")
     print(f"  inputs   {_shape(entry)} ({entry.kind}), {entry.classes} classes")
     usual = entry.default or entry.paper or "standard"
-    print(f"  scaling  {usual} (implied by the paper's xi: {entry.paper or 'not known'})")
+    print(f"  scaling  {usual} (--scaling paper: {entry.paper or 'not known'})")
     print(f"  licence  {entry.licence}")
     print(f"  source   {entry.source}")
     print(f"  at hand  {_presence(name)}")
