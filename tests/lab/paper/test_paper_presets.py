@@ -130,7 +130,7 @@ def test_other_cells_than_the_papers_are_run_and_are_no_shrinkage():
     assert len(trials) == 20 * (1 + 8 * 8)
     assert shortfall("mnist", trials) == []
     others = PRESETS["mnist"].trials(k=[128], alpha=[7.0])
-    assert shortfall("mnist", others) == ["k = others only", "alpha = others only"]
+    assert shortfall("mnist", others) == ["no k from the paper", "no alpha from the paper"]
 
 
 def test_more_trials_of_other_presets_do_not_hide_too_few():

@@ -73,7 +73,8 @@ def _shrunk(table: PaperTable, trials: Sequence[Trial]) -> list[str]:
         words.append(f"{epochs} of {full.epochs} epochs")
     for name, some, all_ in (("k", ks, table.ks), ("alpha", alphas, table.alphas)):
         if some != all_:
-            words.append(f"{name} = {', '.join(f'{value:g}' for value in some) or 'others'} only")
+            listed = ", ".join(f"{value:g}" for value in some)
+            words.append(f"{name} = {listed} only" if some else f"no {name} from the paper")
     limits = [trial.limit for trial in trials if trial.limit is not None]
     if limits and min(limits) < ENTRIES[table.data].train:
         words.append(f"the first {min(limits):,} samples only")
