@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
-    from cyclopts import App, ArgumentCollection, CycloptsError
+    from cyclopts import App, ArgumentCollection
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
@@ -42,8 +41,6 @@ EXTRAS = {
         "safetensors", "sklearn", "tqdm",
     ),
     "ray": ("ray",),
-    "sklearn": ("skorch",),
-    "bench": ("ot", "threadpoolctl"),
 }  # fmt: skip
 
 # how torch says that memory ran out, where it raises a plain RuntimeError
@@ -137,7 +134,10 @@ def _explain(error: Exception) -> tuple[str, int]:
     from cyclopts import CycloptsError
 
     if isinstance(error, CycloptsError):
-        return _sentence(error), BAD_INPUT
+        if not isinstance(error.__cause__, ValueError):
+            command = " ".join(["kmixup", *(error.command_chain or ())])
+            return f"{error} See {command} --help.", BAD_INPUT
+        error = error.__cause__  # a converter has raised it
     from kmixup.lab.checks import SettingError
     from kmixup.lab.train.setup import DivergedError
 
@@ -160,45 +160,6 @@ def _missing_extra(error: ImportError) -> str:
                 f'this needs {missing.name}, which is not installed: pip install "kmixup[{extra}]"'
             )
     raise missing
-
-
-def _sentence(error: CycloptsError) -> str:
-    """Return an error of parsing as one sentence: option, rule, value and remedy."""
-    from difflib import get_close_matches
-    from typing import Literal, get_args, get_origin
-
-    import cyclopts
-
-    def hint(word: str, known: Sequence[str], otherwise: str = "") -> str:
-        close = get_close_matches(word, known, n=1, cutoff=0.7)
-        return f": did you mean {close[0]}?" if close else otherwise
-
-    see = f": see {' '.join(['kmixup', *(error.command_chain or ())])} --help"
-    if isinstance(error, cyclopts.UnknownCommandError):
-        word = (error.unused_tokens or [""])[0]
-        known = [name for name in error.app or () if not name.startswith("-")]
-        return f"there is no command {word!r}" + hint(word, known, f": use {', '.join(known)}")
-    if isinstance(error, cyclopts.UnknownOptionError):
-        word = error.token.keyword or error.token.value
-        known = [name for argument in error.argument_collection for name in argument.names]
-        return f"there is no option {word}" + hint(word, known, see)
-    if isinstance(error, cyclopts.UnusedCliTokensError):
-        return f"there is no argument for {(error.unused_tokens or [''])[0]!r}{see}"
-    if isinstance(error, cyclopts.MissingArgumentError) and error.argument is not None:
-        if error.keyword is not None or error.argument.index is None:
-            return f"{error.argument.name} needs a value{see}"
-        return f"{error.argument.name.lstrip('-').upper()} is missing{see}"
-    if isinstance(error, cyclopts.CoercionError) and error.token is not None:
-        option, value = error.token.keyword or "the argument", error.token.value
-        if problem := getattr(error.__cause__, "problem", None):  # a SettingError of a converter
-            return f"{option} {problem}"
-        if get_origin(error.target_type) is Literal:
-            known = [str(choice) for choice in get_args(error.target_type)]
-            return f"{option} must be one of {', '.join(known)}, got {value!r}{hint(value, known)}"
-        kinds: dict[Any, str] = {int: "a whole number", float: "a number"}
-        rule = kinds.get(error.target_type, f"a {error.target_type}")
-        return f"{option} must be {rule}, got {value!r}"
-    return str(error).rstrip(".")
 
 
 def _print_error(sentence: str) -> None:

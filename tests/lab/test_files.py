@@ -1,6 +1,5 @@
 import csv
 import os
-import socket
 
 import pytest
 
@@ -14,19 +13,16 @@ def test_an_ordinary_file_passes_and_so_does_a_link_to_one(tmp_path):
     check_regular(tmp_path / "b")
 
 
-@pytest.mark.parametrize("kind", ["a named pipe", "a socket", "a device", "a folder"])
-def test_other_things_than_files_are_named(tmp_path, kind):
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_other_things_than_files_are_refused(tmp_path, kind):
     path = tmp_path / "it"
-    if kind == "a named pipe":
+    if kind == "pipe":
         os.mkfifo(path)
-    elif kind == "a device":
+    elif kind == "device":
         path.symlink_to("/dev/null")
-    elif kind == "a folder":
-        path.mkdir()
     else:
-        with socket.socket(socket.AF_UNIX) as server:
-            server.bind(str(path))
-    with pytest.raises(ValueError, match=f"it must be an ordinary file, is {kind}: copy its"):
+        path.mkdir()
+    with pytest.raises(ValueError, match="it must be an ordinary file: copy its"):
         check_regular(path)
 
 

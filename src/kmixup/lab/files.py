@@ -19,14 +19,6 @@ from kmixup.lab.checks import SettingError
 ROOM = 1 << 30  # bytes: an archive that unpacks to less is harmless, however small it is
 RATIO = 100  # measured arrays compress to no less than a hundredth
 
-_KINDS = (
-    (stat.S_ISFIFO, "a named pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-    (stat.S_ISDIR, "a folder"),
-)
-
 
 def check_folder(out: Path) -> None:
     """Raise if `out` is a file; a path that does not exist yet is fine."""
@@ -70,10 +62,8 @@ def sync_folder(folder: Path) -> None:
 
 def check_regular(path: Path) -> None:
     """Raise unless a path is an ordinary file: opening a named pipe would block forever."""
-    mode = path.stat().st_mode
-    if not stat.S_ISREG(mode):
-        kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "something else")
-        raise ValueError(f"{path} must be an ordinary file, is {kind}: copy its content into one")
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError(f"{path} must be an ordinary file: copy its content into one")
 
 
 def check_expansion(path: Path) -> None:

@@ -47,15 +47,12 @@ def import_callable(name: str, what: str, **arguments: Any) -> Callable[..., Any
             f"module {path!r} has no {attribute!r}, asked for by {what} {name!r}{hint}"
         )
     found: Callable[..., Any] = getattr(module, attribute)
-    if not callable(found):
-        raise ValueError(f"{what} {name!r} must be a function or class, got {type(found).__name__}")
-    signature = inspect.signature(found)
     try:
-        signature.bind(**arguments)
+        inspect.signature(found).bind(**arguments)
     except TypeError as error:
         wanted = " and ".join(arguments) or "nothing"
         raise ValueError(
-            f"{what} {name!r} must take {wanted} as its only required arguments, got the "
-            f"signature {signature}"
+            f"{what} {name!r} must be a function or class with {wanted} as its only required "
+            f"arguments: {error}"
         ) from error
     return found

@@ -1,6 +1,5 @@
 """`kmixup calibrate` says what `kmixup.calibrate` finds."""
 
-import numpy as np
 import torch
 
 from kmixup import calibrate
@@ -34,14 +33,3 @@ def test_what_is_out_of_reach_is_said_once(kmixup):
     code, out, err = kmixup("calibrate", "iris", "--k", 2, "--k", 32, "--alpha", 16)
     assert (code, err) == (0, "")
     assert out.splitlines()[-1] == "no alpha perturbs as much at k = 2, 32: this is the cap"
-
-
-def test_images_that_training_crops_are_cropped_first(kmixup, tmp_path):
-    rng = np.random.default_rng(0)
-    np.savez(tmp_path / "own.npz", x=rng.integers(0, 255, (60, 3, 8, 8), np.uint8), y=[0, 1] * 30)
-    plain, cropped = (
-        kmixup("calibrate", "own.npz", "--k", 4, *more)[1] for more in ((), ("--augment",))
-    )
-    assert "randomly cropped and flipped, partners" in cropped
-    assert "cropped" not in plain
-    assert plain.splitlines()[-1] != cropped.splitlines()[-1]

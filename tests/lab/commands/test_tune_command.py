@@ -49,11 +49,6 @@ def test_your_own_table_is_searched(kmixup, here):
     assert kmixup(*line.split(), "--out", "run")[0] == 0  # what is printed works
 
 
-def test_a_dry_run_prints_the_rounds(kmixup, here):
-    words = "iris --strategy simple --k 1 --k 2 --budget 8 --epochs 2 --dry-run"
-    code, out, _ = kmixup("tune", *words.split())
-    assert code == 0
-    assert "every setting: 2 settings × 4 seeds" in out
 
 
 class Failing(Fake):

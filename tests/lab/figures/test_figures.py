@@ -299,7 +299,7 @@ def test_your_own_data_are_drawn(kmixup, tmp_path, d, kind):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("surface", "there is no figure 'surface': did you mean surfaces"),
+        ("surface", "figure must be one of surfaces, "),
         (
             "clusters --data iris",
             "--data can be drawn as couplings, matching, nearest, steps, convergence, not as",

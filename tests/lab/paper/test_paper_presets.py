@@ -7,6 +7,7 @@ import torch
 from printed import TABLES
 from scipy.optimize import linear_sum_assignment
 
+from kmixup.lab.paper.deviations import deviations, shrinkage
 from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.train.config import Method
 from kmixup.lab.train.methods import METHODS
@@ -22,15 +23,18 @@ def cells(trials):
 def test_every_preset_states_its_claim_and_deviations():
     for preset in PRESETS.values():
         assert preset.claim.endswith(".")
-        assert "Batch size" in preset.deviations[0]
+        assert "Batch size" in deviations(preset.tables)[0]
+
+
+def shortfall(name, trials):
+    return shrinkage(PRESETS[name].tables, trials)
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_a_preset_trains_as_many_networks_as_it_says(name):
-    preset = PRESETS[name]
-    trials = preset.trials()
-    assert len(trials) == preset.networks == len(set(trials))
-    assert preset.shrinkage(trials) == ()
+def test_a_preset_falls_short_of_nothing_and_has_every_trial_once(name):
+    trials = PRESETS[name].trials()
+    assert len(trials) == len(set(trials))
+    assert shortfall(name, trials) == []
 
 
 def test_one_reading_of_alpha_is_as_many_networks_as_the_paper_trained():
@@ -98,50 +102,42 @@ def test_every_network_is_tested_under_all_that_the_paper_tests_it_under():
 
 
 def test_shrinking_is_said_in_words():
-    mnist = PRESETS["mnist"]
-    trials = mnist.trials(
+    trials = PRESETS["mnist"].trials(
         trials=3, epochs=12, k=[1, 4, 16, 64], alpha=[0.2, 1, 10, 100], limit=1000
     )
     assert len(trials) == 3 * (1 + 4 + 2 * 3 * 4)
-    assert mnist.shrinkage(trials) == (
+    assert shortfall("mnist", trials) == [
         "3 of 20 trials",
         "12 of 200 epochs",
         "k = 1, 4, 16, 64 only",
         "alpha = 0.2, 1, 10, 100 only",
         "the first 1,000 samples only",
-    )
+    ]
 
 
 def test_what_is_shrunk_for_some_tables_names_them():
-    large = PRESETS["cifar10-large"]
-    assert large.shrinkage(large.trials(k=[1, 16])) == ("CIFAR-10, WideResNet-101: k = 1, 16 only",)
-    noise = PRESETS["noise"]
-    assert noise.shrinkage(noise.trials(trials=20)) == ("20 of 30 trials",)
+    large = PRESETS["cifar10-large"].trials(k=[1, 16])
+    assert shortfall("cifar10-large", large) == ["CIFAR-10, WideResNet-101: k = 1, 16 only"]
     only_iris = [trial for trial in PRESETS["uci"].trials() if trial.data == "iris"]
-    assert PRESETS["uci"].shrinkage(only_iris) == (
-        "Abalone; Arrhythmia; Cancer; Phishing: not run",
-    )
+    assert shortfall("uci", only_iris) == ["Abalone; Arrhythmia; Cancer; Phishing: not run"]
 
 
 def test_other_cells_than_the_papers_are_run_and_are_no_shrinkage():
-    mnist = PRESETS["mnist"]
     table = TABLES["mnist"]
-    trials = mnist.trials(k=(*table.ks, 128), alpha=(*table.alphas, 7.0), alpha_rule=["same"])
-    assert len(trials) == 20 * (1 + 8 * 8)
-    assert mnist.shrinkage(trials) == ()
-    assert mnist.shrinkage(mnist.trials(k=[128], alpha=[7.0])) == (
-        "no k from the paper",
-        "no alpha from the paper",
+    trials = PRESETS["mnist"].trials(
+        k=(*table.ks, 128), alpha=(*table.alphas, 7.0), alpha_rule=["same"]
     )
+    assert len(trials) == 20 * (1 + 8 * 8)
+    assert shortfall("mnist", trials) == []
+    others = PRESETS["mnist"].trials(k=[128], alpha=[7.0])
+    assert shortfall("mnist", others) == ["no k from the paper", "no alpha from the paper"]
 
 
 def test_more_trials_of_other_presets_do_not_hide_too_few():
-    both = PRESETS["noise"].trials() + PRESETS["cifar10"].trials()
-    assert PRESETS["noise"].shrinkage(both) == PRESETS["cifar10"].shrinkage(both) == ()
-    repeated = PRESETS["noise"].trials(trials=15) * 2
-    assert PRESETS["noise"].shrinkage(repeated) == ("15 of 30 trials",)
-    fewer = PRESETS["noise"].trials(trials=2) + PRESETS["cifar10"].trials()
-    assert PRESETS["noise"].shrinkage(fewer) == ("2 of 30 trials",)
+    noise, cifar10 = PRESETS["noise"], PRESETS["cifar10"].trials()
+    assert shortfall("noise", noise.trials() + cifar10) == []
+    assert shortfall("noise", noise.trials(trials=15) * 2) == ["15 of 30 trials"]
+    assert shortfall("noise", noise.trials(trials=2) + cifar10) == ["2 of 30 trials"]
 
 
 def test_without_k_1_there_is_no_mixup():
@@ -158,7 +154,7 @@ def test_quick_is_small_and_what_is_given_goes_before_it(name):
     preset = PRESETS[name]
     trials = preset.trials(quick=True)
     assert len(trials) <= 240
-    assert preset.shrinkage(trials)
+    assert shortfall(name, trials)
     assert all(trial.protocol.epochs <= 50 for trial in trials)
     short = preset.trials(quick=True, trials=1, epochs=1, k=[4], alpha=[0.3], limit=64)
     assert {(trial.seed, trial.protocol.epochs, trial.limit) for trial in short} == {(0, 1, 64)}
@@ -167,14 +163,18 @@ def test_quick_is_small_and_what_is_given_goes_before_it(name):
     assert {trial.method.k for trial in short} == {1, 4}
 
 
-def test_what_always_differs_is_kept_apart():
-    assert any("Learning rate 0.02" in sentence for sentence in PRESETS["toy"].deviations)
-    assert any("Learning rate 0.05" in sentence for sentence in PRESETS["mnist"].deviations)
-    assert any(
-        sentence.startswith("Cancer; Iris: One mean") for sentence in PRESETS["uci"].deviations
-    )
-    assert any("wide ResNet-101" in sentence for sentence in PRESETS["cifar10-large"].deviations)
-    assert any("crops" in sentence for sentence in PRESETS["noise"].deviations)
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("toy", "Learning rate 0.02"),
+        ("mnist", "Learning rate 0.05"),
+        ("uci", "Cancer; Iris: One mean"),
+        ("cifar10-large", "wide ResNet-101"),
+        ("noise", "Random crops and flips"),
+    ],
+)
+def test_what_always_differs_is_kept_apart(name, words):
+    assert any(words in sentence for sentence in deviations(PRESETS[name].tables))
 
 
 def test_manifold_mixup_has_a_table_for_each_set_of_layers():
@@ -182,11 +182,6 @@ def test_manifold_mixup_has_a_table_for_each_set_of_layers():
     assert layers == {None, "input+first-block", "all-blocks", "deep-blocks"}
     *_, ablation = PRESETS["manifold-layers"].tables
     assert (ablation.errors, ablation.confidence, ablation.ks) == (None, None, (1, 2, 4, 8, 16, 32))
-    others = "Manifold mixup in all residual blocks, CIFAR-10; " + ablation.title
-    assert PRESETS["manifold-layers"].shrinkage(PRESETS["manifold"].trials()) == (
-        f"{others}: no k from the paper",
-        f"{others}: no alpha from the paper",
-    )
 
 
 def methods_of(data):
@@ -212,12 +207,6 @@ def test_the_family_is_all_methods_that_apply():
     sizes = {(trial.data, trial.protocol.epochs, trial.samples) for trial in trials}
     assert sizes == {("four-bars", 200, None), ("mnist", 188, 1000)}
     assert {trial.seed for trial in trials} == {0, 1, 2}
-
-
-def test_the_small_images_together_are_the_trials_of_their_presets():
-    together = {trial.id for trial in PRESETS["small-images"].trials()}
-    each = [PRESETS[name].trials() for name in ("mnist-1000", "mnist-5000", "cifar10-5000")]
-    assert together == {trial.id for trials in each for trial in trials}
 
 
 def test_the_script_preset_matches_by_the_distance_as_the_script_does():

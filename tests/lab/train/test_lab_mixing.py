@@ -11,12 +11,10 @@ from training import StopError, own_network, run, same, stopped_after
 from kmixup.coefficient import Beta
 from kmixup.importance import saliency
 from kmixup.interpolation import Cut, Linear, Pair
-from kmixup.lab.commands.reproduce import _extent
 from kmixup.lab.evaluate.tasks import soft_cross_entropy
 from kmixup.lab.experiments.grid import expand
 from kmixup.lab.experiments.units import units
 from kmixup.lab.models import build, layers_of
-from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.train import checkpoint
 from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.loop import train
@@ -265,11 +263,3 @@ def test_grids_take_the_methods_and_sweep_layers_of_manifold_alone():
     methods = {trial.method for trial in grid}
     assert len(grid) == len(methods) == 2 + 4 + 2
     assert Method("manifold", 16, layers="all-blocks") in methods
-
-
-def test_what_is_not_in_the_paper_is_not_called_its_protocol():
-    assert _extent(PRESETS["family"], ()) == "The paper has no such table."
-    assert _extent(PRESETS["family"], ("3 of 5 trials",)) == (
-        "The paper has no such table; this run is smaller: 3 of 5 trials."
-    )
-    assert _extent(PRESETS["manifold"], ()) == "This is the paper's protocol in full."

@@ -311,7 +311,7 @@ def test_data_that_do_not_fit_the_trial_are_refused():
         run(trial(protocol=replace(FAST, layout="channels_last")))
     with pytest.raises(ValueError, match="model must be a known name"):
         run(replace(trial(), model="mlp-irs"))
-    with pytest.raises(ValueError, match="must be a function or class, got tuple"):
+    with pytest.raises(ValueError, match="must be a function or class with"):
         run(replace(trial(), model="kmixup.lab.train.loop:DEVICES"))
 
 

@@ -15,7 +15,7 @@ from kmixup.lab.data import load
 from kmixup.lab.formatting import TextTable
 from kmixup.lab.train.config import DataOptions
 from kmixup.lab.train.defaults import defaults_for
-from kmixup.lab.train.setup import Inputs, check_augment
+from kmixup.lab.train.setup import Inputs
 
 
 def calibrate(
@@ -24,39 +24,33 @@ def calibrate(
     k: Annotated[tuple[int, ...], Parameter(show_default=True)] = (2, 4, 8, 16, 32),
     alpha: float = 1.0,
     pairing: Literal["loaders", "batch"] = "loaders",
-    augment: bool | None = None,
     seed: int = 0,
     reading: DataOptions = DataOptions(),
 ) -> None:
     """Find the alpha at k that perturbs the data as much as mixup does at yours.
 
     Partners at a larger k are nearer, so that the same alpha perturbs less. The strength that is
-    kept is xi, the root mean square distance between a sample and its mixed point.
+    kept is xi, the root mean square distance between a sample and its mixed point. Images are
+    cropped and flipped first where training does so.
 
     ```
     # for the paper's k, on MNIST
     kmixup calibrate mnist --alpha 0.2
-    # for one k and your own table
-    kmixup calibrate table.csv --target species --k 16
-    # with partners from the same batch in place of a second loader
-    kmixup calibrate iris --k 16 --pairing batch
+    # for one k and your own table, with partners from the same batch
+    kmixup calibrate table.csv --target species --k 16 --pairing batch
     ```
 
     Args:
         k: Samples in a block. May be repeated.
         alpha: Alpha of mixup.
         pairing: Source of partners, as in kmixup train: a second loader, or the same batch.
-        augment: Crop and flip images first. By default as training does.
         seed: Seed of the split and of the sampling.
     """
     check_whole("seed", seed, least=0)
     import_from_here(data)
     with spinner(f"matching samples of {data}"):
         loaded = load(data, seed=seed, **vars(reading))
-        if augment is None:
-            augment = defaults_for(data, loaded).protocol.augment
-        if augment:
-            check_augment(loaded)
+        augment = defaults_for(data, loaded).protocol.augment
         calibrations = []
         for size in k:
             generator, crops = (torch.Generator().manual_seed(seed) for _ in range(2))

@@ -34,7 +34,8 @@ def info(name: Name, /) -> None:
     print(f"{entry.title} ({name})")
     print(f"  samples  {entry.train:,} to train, {entry.test:,} to test")
     print(f"  inputs   {_shape(entry)} ({entry.kind}), {entry.classes} classes")
-    print(f"  scaling  {_scalings(entry)}")
+    usual = entry.default or entry.paper or "standard"
+    print(f"  scaling  {usual} (--scaling paper: {entry.paper or 'not known'})")
     print(f"  licence  {entry.licence}")
     print(f"  source   {entry.source}")
     print(f"  at hand  {_presence(name)}")
@@ -62,12 +63,3 @@ def _presence(name: str) -> str:
     if at_hand(name):
         return "yes"
     return "a part (use --limit)" if at_hand(name, limit=1) else "no"
-
-
-def _scalings(entry: Entry) -> str:
-    """Return the default scaling, and the paper's."""
-    if entry.paper is None:
-        return f"{entry.default_scaling}, the paper's is not known"
-    if entry.default is None:
-        return f"{entry.paper}, as the paper's xi imply"
-    return f"{entry.default}; the paper's xi imply {entry.paper} (--scaling paper)"

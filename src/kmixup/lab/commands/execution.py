@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +16,13 @@ from kmixup.lab.experiments.driver import SweepOutcome, Watch, sweep
 from kmixup.lab.experiments.engines import Engine
 from kmixup.lab.experiments.rows import Row, read
 from kmixup.lab.formatting import count, duration
-from kmixup.lab.train.config import Execution, Protocol, Trial
+from kmixup.lab.train.config import Execution, Trial
 from kmixup_command import FAILED, INTERRUPTED
 
 if TYPE_CHECKING:
     from kmixup.lab.paper.tables import PaperTable
 
 STARTUP = 5.0  # seconds for a worker to import torch and to start
-SHOWN = 20  # cells that a dry run lists
 
 
 def make_engine(execution: Execution) -> Engine:
@@ -35,15 +33,9 @@ def make_engine(execution: Execution) -> Engine:
 
 
 class TrialRunner:
-    """Run the trials that have no row yet, in one call or more, and keep the rows of all.
+    """Run the trials that have no row yet, in one call or more; `outcome` has the rows of all.
 
-    Args:
-        folder: of the rows.
-        execution: the options.
-        engine: by default that of `execution`; one that is kept serves several calls.
-
-    Attributes:
-        outcome: of all calls.
+    `engine` is by default that of `execution`.
     """
 
     def __init__(self, folder: Path, execution: Execution, engine: Engine | None = None) -> None:
@@ -136,30 +128,14 @@ def finish(outcome: SweepOutcome, folder: Path, page: Path | None) -> int:
     return FAILED
 
 
-def preview(trials: Sequence[Trial], execution: Execution) -> None:
-    """Print what would run and for how long, then the first cells."""
-    workers = make_engine(execution).workers
-    cells = Counter(replace(trial, seed=0) for trial in trials)
-    print(f"{count(len(trials), 'trial')} in {count(len(cells), 'cell')}")
-    print_estimate(trials, workers)
-    settings = [field.name for field in fields(Protocol)]
-    differ = [name for name in settings if len({getattr(c.protocol, name) for c in cells}) > 1]
-    for cell, number in list(cells.items())[:SHOWN]:
-        words = [cell.data, cell.model, cell.method.label]
-        if cell.scaling is not None:
-            words.append(f"scaling={cell.scaling}")
-        words += [f"{name}={getattr(cell.protocol, name)}" for name in differ]
-        print(f"  {'  '.join(words)}  × {number}")
-    if len(cells) > SHOWN:
-        print(f"  and {count(len(cells) - SHOWN, 'more cell')}")
-
-
-def print_estimate(trials: Sequence[Trial], workers: int) -> None:
-    """Print how long trials would run."""
+def preview(headline: str, trials: Sequence[Trial], execution: Execution) -> None:
+    """Print what would run, and for how long."""
     from kmixup.lab.experiments.estimate import estimate
 
+    workers = make_engine(execution).workers
     with spinner("timing a few steps of each network"):
         expected = estimate(trials)
+    print(headline)
     if expected.seconds:
         print(
             f"about {duration(STARTUP + expected.on(workers))} on {count(workers, 'worker')} "

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from difflib import get_close_matches
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from kmixup.lab.checks import SettingError, check_whole
+from kmixup.lab.checks import SettingError, check_choice, check_whole
 from kmixup.lab.commands.options import import_from_here, print_status
 from kmixup.lab.figures import NAMES, OF_DATA
 from kmixup.lab.figures.gallery import DRAW, Settings
@@ -32,21 +31,16 @@ def figures(
     Networks trained for a figure are kept in the folder, so that drawing it again is quick.
 
     ```
-    # all of them, or two
-    kmixup figures --out out/figures
+    # two of them
     kmixup figures couplings matching
     # what k-mixup does to your own data; more than two features are projected
     kmixup figures --data table.csv --target species
-    # convergence as in the paper, which needs a GPU
-    kmixup figures convergence --data cifar10 --epochs 200 --trials 20
-    # a quick look
+    # a quick look at all
     kmixup figures --quick
     ```
     """
     for name in names or ():
-        if name not in NAMES:
-            close = get_close_matches(name, NAMES, n=3, cutoff=0.5) or NAMES
-            raise ValueError(f"there is no figure {name!r}: did you mean {' or '.join(close)}?")
+        check_choice("figure", name, NAMES)
         if settings.data is not None and name not in OF_DATA:
             raise SettingError(
                 "data", f"can be drawn as {', '.join(OF_DATA)}, not as {name}: leave it out"

@@ -32,13 +32,8 @@ def inspect(
     pairs. To choose k and alpha on validation samples, use kmixup tune.
 
     ```
-    # without any download
-    kmixup inspect iris
-    kmixup inspect swiss-roll --largest-k 64
-    # your own table, arrays or images
+    # your own table
     kmixup inspect table.csv --target species
-    kmixup inspect arrays.npz --scaling minmax
-    kmixup inspect photos/
     # embeddings of a network, saved as x and y in an .npz
     kmixup inspect embeddings.npz --scaling none
     # quick, on the terminal only

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from kmixup.lab.commands.execution import (
-    TrialRunner,
-    finish,
-    finished,
-    make_engine,
-    print_estimate,
-)
+from kmixup.lab.commands.execution import TrialRunner, finish, finished, preview
 from kmixup.lab.commands.options import Out, import_from_here, print_document, print_status, typed
 from kmixup.lab.experiments.budget import final_trials
-from kmixup.lab.experiments.league import Contest, make_contests, play, result_of
+from kmixup.lab.experiments.league import make_contests, play, result_of
 from kmixup.lab.experiments.rows import read
 from kmixup.lab.formatting import count
 from kmixup.lab.train.config import Execution, Flag, Trial
@@ -54,14 +47,10 @@ def league(
     ```
     # two tables without any download, all methods that apply
     kmixup league iris cancer
-    # some methods, one of them your own
-    kmixup league iris cancer --methods erm,mixup,kmixup,my_package.mixers:MyMixer
-    # your own table, with fewer settings and trials
-    kmixup league table.csv --settings 4 --trials 5
+    # your own table, some methods, one of them your own
+    kmixup league table.csv --methods erm,mixup,kmixup,my_package.mixers:MyMixer --trials 5
     # small training sets of images: number of networks and expected time
     kmixup league mnist-1000 mnist-5000 cifar10-5000 --dry-run
-    # page of the finished trials, during the run or after Ctrl-C
-    kmixup league iris cancer --so-far
     ```
 
     Args:
@@ -85,7 +74,13 @@ def league(
         samples=samples, epochs=epochs, experiments=small_experiments(),
     )  # fmt: skip
     if dry_run:
-        _preview(contests, execution)
+        asked = dict[Trial, None]()
+        for contest in contests:
+            asked |= dict.fromkeys(contest.tuning_trials)
+            for entrant in contest.entrants:  # as if the last setting won
+                winners = dict.fromkeys(range(contest.trials), entrant.settings[-1])
+                asked |= dict.fromkeys(final_trials(contest.base, winners))
+        preview(f"up to {count(len(asked), 'network')}", list(asked), execution)
         return 0
     folder = (out or Path("out") / "league").expanduser()
     if so_far:
@@ -100,25 +95,3 @@ def league(
     standings, command = standings_of(results), typed("--so-far")
     print_document(league_document(standings, command), page=not execution.quiet)
     return finish(outcome, folder, write_league(standings, folder, command))
-
-
-def _preview(contests: Sequence[Contest], execution: Execution) -> None:
-    """Print what would be run, and for how long, as if the last settings won."""
-    workers, asked = make_engine(execution).workers, dict[Trial, None]()
-    lines = []
-    for contest in contests:
-        tests, entrants = list[Trial](), list[str]()
-        for entrant in contest.entrants:
-            winners = dict.fromkeys(range(contest.trials), entrant.settings[-1])
-            tests += final_trials(contest.base, winners)
-            entrants.append(f"  {entrant.title}: {count(len(entrant.settings), 'setting')}")
-        asked |= dict.fromkeys([*contest.tuning_trials, *tests])
-        lines += [
-            f"{contest.name}  {contest.base.model}  {count(contest.trials, 'trial')}: "
-            f"{count(len(contest.tuning_trials), 'network')} to tune, "
-            f"up to {count(len(tests), 'network')} to test",
-            *entrants,
-        ]
-    print(f"up to {count(len(asked), 'network')} on {count(len(contests), 'data set')}")
-    print_estimate(list(asked), workers)
-    print("\n".join(lines))

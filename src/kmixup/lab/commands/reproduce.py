@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -15,17 +14,13 @@ from kmixup.lab.commands.execution import finish, outcome_of, preview, report
 from kmixup.lab.commands.options import Out, print_document
 from kmixup.lab.experiments.rows import Done, Row, has_rows, read
 from kmixup.lab.formatting import count
+from kmixup.lab.paper.deviations import deviations, shrinkage
 from kmixup.lab.paper.presets import PRESETS, Preset, preset_of
-from kmixup.lab.train.config import Execution, Flag
-
-SIZES = ", ".join(f"{name} ({preset.networks:,})" for name, preset in PRESETS.items())
+from kmixup.lab.train.config import AlphaRule, Execution, Flag
 
 
 def reproduce(
-    name: Annotated[
-        str,
-        Parameter(name="TABLE", help=f"Experiment (and its number of networks): {SIZES}."),
-    ],
+    name: Annotated[str, Parameter(name="TABLE", help=f"Experiment: {', '.join(PRESETS)}.")],
     /,
     *,
     data: list[str] | None = None,
@@ -33,7 +28,7 @@ def reproduce(
     epochs: int | None = None,
     k: list[int] | None = None,
     alpha: list[float] | None = None,
-    alpha_rule: Literal["same", "xi", "both"] = "both",
+    alpha_rule: AlphaRule | None = None,
     limit: int | None = None,
     quick: Flag = False,
     train: Flag = False,
@@ -56,16 +51,10 @@ def reproduce(
     kmixup reproduce toy
     # a quick run of any other
     kmixup reproduce uci --quick
-    # the summary, with the published rows
-    kmixup reproduce master --out results
     # what two cores can do in an hour
     kmixup reproduce mnist --epochs 12 --trials 4 --k 1 --k 16 --alpha 1
-    # number of trials and expected time
-    kmixup reproduce cifar10 --dry-run
-    # report on the finished trials, during the run or after Ctrl-C
-    kmixup reproduce uci --so-far
-    # on a Ray cluster
-    kmixup reproduce cifar10 --engine ray --address auto --num-gpus 0.25
+    # the summary, with the published rows
+    kmixup reproduce master --out results
     ```
 
     Args:
@@ -74,7 +63,7 @@ def reproduce(
         epochs: Number of epochs. LR milestones scale with it.
         k: Rows of the tables. May be repeated.
         alpha: Columns of the tables. May be repeated.
-        alpha_rule: At k > 1 use alpha as it is ("same"), at equal xi ("xi"), or "both" rules
+        alpha_rule: At k > 1 use alpha as it is ("same") or at equal xi ("xi"). By default all rules
             that the experiment has.
         limit: Use only the first samples.
         quick: Run the smallest version that has a verdict.
@@ -86,14 +75,15 @@ def reproduce(
     if preset.summaries and not (train or dry_run):
         _print_summary(preset, out)
         return 0
-    rules = None if alpha_rule == "both" else (alpha_rule,)
+    rules = None if alpha_rule is None else (alpha_rule,)
     todo = preset.trials(
         trials=trials, epochs=epochs, k=k, alpha=alpha, alpha_rule=rules, limit=limit, quick=quick
     )
-    extent = _extent(preset, preset.shrinkage(todo))
+    extent = "This is the paper's protocol in full." if preset.printed else "Not in the paper."
+    if shrunk := shrinkage(preset.tables, todo):
+        extent = f"This is not the full protocol: {'; '.join(shrunk)}."
     if dry_run:
-        preview(todo, execution)
-        print(extent)
+        preview(f"{count(len(todo), 'trial')}. {extent}", todo, execution)
         return 0
     print(f"{preset.claim}\n{extent}")
     folder = out or Path("out") / name
@@ -101,7 +91,8 @@ def reproduce(
     page = report(
         outcome.rows, preset.tables, folder, quiet=execution.quiet,
         name=f"The paper's experiment {name}, run again" if preset.printed else name,
-        claim=preset.claim, comparison=preset.comparison, notes=[extent, *preset.deviations],
+        claim=preset.claim, comparison=preset.comparison,
+        notes=[extent, *deviations(preset.tables)],
     )  # fmt: skip
     if preset.summaries:
         _print_master(preset, outcome.rows)
@@ -110,9 +101,7 @@ def reproduce(
 
 def _preset(name: str, data: Sequence[str]) -> Preset:
     """Return the preset of that name, with the tables of these data sets only."""
-    if name not in PRESETS:
-        close = get_close_matches(name, PRESETS, n=3, cutoff=0.5) or PRESETS
-        raise ValueError(f"there is no experiment {name!r}: did you mean {' or '.join(close)}?")
+    check_choice("experiment", name, PRESETS)
     preset = PRESETS[name]
     known = dict.fromkeys(table.data for table in preset.tables)
     for wanted in data:
@@ -138,22 +127,10 @@ def _print_summary(preset: Preset, out: Path | None) -> None:
     _print_master(preset, list(rows.values()))
     if not rows:
         print(f"No rows of ours in {', '.join(map(str, folders))}.")
-    print(
-        f"Nothing was trained: kmixup reproduce {preset.name} --train re-runs all lines, "
-        f"{count(preset.networks, 'network')}."
-    )
+    print(f"Nothing was trained: kmixup reproduce {preset.name} --train re-runs all lines.")
 
 
 def _print_master(preset: Preset, rows: Sequence[Row]) -> None:
     from kmixup.lab.report.sweep import master_document
 
     print_document(master_document(preset.summaries, rows))
-
-
-def _extent(preset: Preset, shrunk: Sequence[str]) -> str:
-    """Return a sentence on whether this is the paper's protocol in full."""
-    missing = "; ".join(shrunk)
-    if preset.printed:
-        whole = "This is the paper's protocol in full."
-        return f"This is not the paper's protocol in full: {missing}." if shrunk else whole
-    return f"The paper has no such table{f'; this run is smaller: {missing}' if shrunk else ''}."

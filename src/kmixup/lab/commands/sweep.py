@@ -31,15 +31,12 @@ def sweep(
     A grid is a TOML file. Lists are swept, everything else is one value:
 
     ```
-    data = ["iris", "table.csv"]         # as in kmixup train
-    method = ["erm", "mixup", "kmixup"]  # or package.module:name
+    data = "table.csv"                   # options of kmixup train
+    target = "species"
+    method = ["erm", "mixup", "kmixup"]
     k = [4, 16]
-    alpha = [0.1, 1.0]
-    alpha_rule = ["same", "xi"]
     trials = 20
-    target = "species"                   # data and method options
-    drop = ["id"]                        # are those of kmixup train
-    [protocol]                           # and so are training options
+    [protocol]                           # and its training options
     epochs = 100
     batch_size = [32, 128]
     ```
@@ -49,8 +46,6 @@ def sweep(
     kmixup sweep grid.toml --dry-run
     # train; the same command resumes after any interruption
     kmixup sweep grid.toml --out results/grid
-    # report on the finished trials, during the run or after Ctrl-C
-    kmixup sweep grid.toml --out results/grid --so-far
     # on a Ray cluster, four trials per GPU
     kmixup sweep grid.toml --engine ray --address auto --num-gpus 0.25
     ```
@@ -66,7 +61,7 @@ def sweep(
         raise ValueError(f"there is no grid {str(config)!r}: name a TOML file")
     trials = read_config(config)
     if dry_run:
-        preview(trials, execution)
+        preview(count(len(trials), "trial"), trials, execution)
         return 0
     folder = out or Path("out") / config.stem
     outcome = outcome_of(trials, folder, execution, so_far=so_far)

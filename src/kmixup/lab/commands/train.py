@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shlex
 import sys
@@ -30,9 +29,6 @@ from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.record import CLEAN, training_note
 from kmixup_command import INTERRUPTED
 
-# settings that the name of a folder has already; protocol and shifts are in its checkpoint
-NAMED = ("data", "model", "method", "protocol", "shifts", "seed", "limit", "samples", "digest")
-
 
 def train(
     data: options.DataName,
@@ -56,27 +52,19 @@ def train(
 
     ```
     # without any download
-    kmixup train four-bars --method kmixup --k 16
     kmixup train iris --method mixup --alpha 0.5 --epochs 50
-    # your own data, network and method
-    kmixup train table.csv --target species --drop id
-    kmixup train photos/ --model my_package.nets:small
-    kmixup train iris --method my_package.mixers:MyMixer --k 4
-    # other methods, as published with k = 1, and with optimal pairs
+    # your own data and network
+    kmixup train table.csv --target species --drop id --model my_package.nets:small
+    # another method, as published with k = 1, and with optimal pairs
     kmixup train mnist --method cutmix --k 1
-    kmixup train mnist --method manifold --k 16 --layers all-blocks
-    # k beyond the batch, and other features to match on
-    kmixup train mnist --batch-size 16 --k 64 --memory 512
-    kmixup train mnist --k 16 --match-on network
+    kmixup train mnist --method cutmix --k 16
     # resume after the last saved epoch
     kmixup train mnist --epochs 3 --resume
-    # robustness, a part of the data
-    kmixup train mnist --fgsm 8 --noise 16 --limit 5000
     ```
 
     Args:
         seed: Seed of the split, the weights and all random draws.
-        out: Folder of the run. By default one in out/, named after the settings.
+        out: Folder of the run. By default one in out/, named after the main settings.
         resume: Continue after the last saved epoch.
         overwrite: Replace the run in the folder.
         device: Device to train on.
@@ -114,25 +102,13 @@ def train(
 
 
 def folder_name(trial: Trial) -> str:
-    """Return a name of the main settings, with eight digits where others differ.
+    """Return a name of the main settings; a run with other settings needs a folder of its own.
 
     >>> from kmixup.lab.train.config import Method
-    >>> folder_name(Trial("iris", "mlp-iris", Method("kmixup", k=16)))
-    'iris-mlp-iris-kmixup-k16-alpha0.2-seed0'
-    >>> folder_name(Trial("iris", "mlp-iris", Method("erm"), limit=50))
-    'iris-mlp-iris-erm-seed0-limit50'
-    >>> folder_name(Trial("own.csv", "mlp-iris", Method("erm"), drop=("id",)))
-    'own.csv-mlp-iris-erm-seed0-43510f07'
+    >>> folder_name(Trial("own/table.csv", "mlp-iris", Method("kmixup", k=16)))
+    'table.csv-mlp-iris-kmixup-k16-alpha0.2-seed0'
     """
     words = f"{Path(trial.data).name} {trial.model} {trial.method.label} seed{trial.seed}"
-    for name in ("limit", "samples"):
-        if getattr(trial, name) is not None:
-            words += f" {name}{getattr(trial, name)}"
-    rest = sorted(
-        (name, value) for name, value in vars(trial).items() if name not in NAMED and value
-    )
-    if rest:
-        words += f" {hashlib.sha256(repr(rest).encode()).hexdigest()[:8]}"
     return re.sub(r"[^\w.+-]+", "-", words.replace("=", ""))
 
 
@@ -157,8 +133,6 @@ def summary(trial: Trial, data: Dataset, record: dict[str, Any]) -> str:
         lines.append(
             f"with clean batch-norm statistics, which the model keeps: test {measure.name} {clean}"
         )
-    elif trial.clean_statistics:
-        lines.append(f"{trial.model} has no batch norm, so --clean-statistics changes nothing")
     for name, shift in SHIFTS.items():
         for level in record.get(name, ()):
             lines.append(f"under {shift.title} of {level['eps']:g}/255: error {level['error']:.2%}")

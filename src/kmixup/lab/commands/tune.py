@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from kmixup.lab.commands import options
-from kmixup.lab.commands.execution import TrialRunner, finish, make_engine, print_estimate
+from kmixup.lab.commands.execution import TrialRunner, finish, make_engine, preview
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.evaluate.scores import Scores
-from kmixup.lab.experiments.rows import DataUsed, Done, Row, TrainingCurve
+from kmixup.lab.experiments.rows import DataUsed, Done, Row, TrainingCurve, has_rows, read
 from kmixup.lab.experiments.search import AllFailedError, StrategyName
 from kmixup.lab.experiments.tuning import STUDY, Plan, make_plan, tune_plan
 from kmixup.lab.formatting import count
@@ -55,11 +55,8 @@ def tune(
     ```
     # without any download, in a minute or two
     kmixup tune iris
-    kmixup tune iris --strategy tpe
-    # your own data and network
-    kmixup tune table.csv --target species --model my_package.nets:small
-    # within a budget of trials; mixup gets the same again
-    kmixup tune mnist --epochs 10 --budget 60
+    # your own data and network, within a budget of trials; mixup gets the same again
+    kmixup tune table.csv --target species --model my_package.nets:small --budget 60
     # your own grid
     kmixup tune iris --strategy grid --k 4 --k 16 --alpha 0.5 --alpha 1 --trials 10
     # the search as an Optuna study
@@ -142,30 +139,22 @@ def _option_words(settings: Mapping[str, Any]) -> list[str]:
 
 
 def _preview(plan: Plan, budget: int | None, execution: Execution) -> None:
-    """Print what would be run, and for how long, as if a larger k were always better."""
+    """Print how many trials would run, and for how long, as if a larger k were always better."""
     asked = dict[Trial, None]()
 
     def rehearse(trials: Sequence[Trial]) -> list[Row]:
         asked.update(dict.fromkeys(trials))
-        return list(map(_made_up, trials))
+        return [_made_up(trial) for trial in trials]
 
-    tuned = tune_plan(plan, rehearse, budget=budget)
-    print(f"about {count(len(asked), 'trial')}, depending on the search")
-    workers = make_engine(execution).workers
-    print_estimate([replace(trial, validation=plan.validation) for trial in asked], workers)
-    print(f"{plan.base.data}  {plan.base.model}  {plan.strategy.name}")
-    seeds = count(tuned.kmixup.seeds, "seed")
-    for part in tuned.kmixup.rounds:
-        print(f"  {part.title}: {count(len(part.tried), 'setting')} × {seeds}")
-    print(f"  mixup: as many trials, {tuned.mixup.trials:,}, some of which may be the same")
-    print(f"  ERM: {seeds}")
-    print(f"  test: 3 methods × {count(plan.tests, 'seed')}")
+    tune_plan(plan, rehearse, budget=budget)
+    trials = [replace(trial, validation=plan.validation) for trial in asked]
+    preview(f"about {count(len(asked), 'trial')}, depending on the search", trials, execution)
 
 
 def _made_up(trial: Trial) -> Done:
     """Return a row for a trial that is not run: a search reads only its error."""
     return Done(
-        trial=trial, alpha=trial.method.alpha, xi=None, seconds=0.0,
+        trial=trial, alpha=trial.method.alpha, xi=None, seconds=0,
         data=DataUsed(trial.data, None, 0, 0, 0, (), ""), scores=Scores(1 / trial.method.k, 0, 0),
         curve=TrainingCurve((), (), ()), versions={}, machine={}, finished="",
     )  # fmt: skip

@@ -108,14 +108,6 @@ def build(name: str, *, in_shape: tuple[int, ...], num_classes: int) -> nn.Modul
     >>> build("lenet", in_shape=(1, 28, 28), num_classes=10)(torch.zeros(5, 1, 28, 28)).shape
     torch.Size([5, 10])
     """
-    if not in_shape or not all(isinstance(size, int) and size >= 1 for size in in_shape):
-        raise ValueError(
-            "in_shape must be the shape of one sample in positive integers, "
-            f"e.g. (4,) or (3, 32, 32), got {in_shape!r}"
-        )
-    if num_classes < 1:
-        raise ValueError(f"num_classes must be at least 1, got {num_classes}")
-    in_shape = tuple(in_shape)
     net: Any = check_model(name)(in_shape=in_shape, num_classes=num_classes)
     if not isinstance(net, nn.Module):
         raise TypeError(f"model {name!r} must return an nn.Module, got {type(net).__name__}")
@@ -153,15 +145,11 @@ def _check_logits(
             f"got {type(error).__name__}: {' '.join(str(error).split())}: "
             "make its layers fit in_shape"
         ) from error
-    if not isinstance(logits, Tensor):
-        raise TypeError(
-            f"model {name!r} must return logits as one tensor of the shape {wanted} for a batch "
-            f"of the shape {batch}, got {type(logits).__name__}"
-        )
-    if logits.shape != wanted:
+    got = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+    if got != wanted:
         raise ValueError(
             f"model {name!r} must return logits of the shape {wanted} for a batch of the shape "
-            f"{batch}, got {tuple(logits.shape)}: give its last layer num_classes outputs"
+            f"{batch}, got {got}: give its last layer num_classes outputs"
         )
 
 

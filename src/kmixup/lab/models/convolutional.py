@@ -1,27 +1,17 @@
 """Convolutional networks: LeNet-5, DenseNet-BC and residual networks.
 
-LeNet-5 (LeCun et al. 1998, "Gradient-Based Learning Applied to Document Recognition") has today's
-usual form: ReLU, max pooling, all maps of one layer connected to all of the next, and a linear last
-layer. Images smaller than 32×32 are centred in 32×32 of zeros, as LeCun's digits were. On the
-160×101 log-spectrograms of speech, the third convolution slides and leaves 120 maps of 33×18: the
-k-mixup paper says only "a simple LeNet", and in its public code that layer has the same 71,280
-outputs.
-
-DenseNet-BC (Huang et al. 2017, "Densely Connected Convolutional Networks") has the form for small
-images: three dense blocks, a 1×1 convolution to four times the growth before each 3×3 (B), and
-transitions that keep half of the maps (C).
-
-Pre-activation networks (He et al. 2016, "Identity Mappings in Deep Residual Networks") apply batch
-norm and ReLU before each convolution, so that the shortcut is the identity, except that the first
-block activates its input before the shortcut leaves. The public code of mixup differs slightly: one
-more batch norm after the first convolution, none after the last block, and every shortcut
-activated.
-
-"Wide Residual Networks" (Zagoruyko & Komodakis 2016) are of two kinds: WRN-28-10 for small images,
-a pre-activation network with ten times the channels, here without dropout, and bottlenecks twice as
-wide as those of ResNet-50 for ImageNet. We read the k-mixup paper's "WideResNet-101" on CIFAR-10 as
-the second kind, torchvision's `wide_resnet101_2`: no network for small images has 101 layers
-(depths are 6n + 4), and an error of 11.6 % is far from the 4 % of WRN-28-10.
+- LeNet-5 (LeCun et al. 1998, "Gradient-Based Learning Applied to Document Recognition") in today's
+  usual form: ReLU, max pooling, full connections and a linear last layer. Images smaller than 32×32
+  are centred in 32×32 of zeros, as LeCun's digits were. On the 160×101 log-spectrograms of speech
+  its third convolution leaves 71,280 outputs, as in the k-mixup paper's public code.
+- DenseNet-BC (Huang et al. 2017, "Densely Connected Convolutional Networks") for small images.
+- Pre-activation networks (He et al. 2016, "Identity Mappings in Deep Residual Networks"). The
+  public code of mixup differs slightly: one more batch norm after the first convolution, none after
+  the last block, and every shortcut activated.
+- "Wide Residual Networks" (Zagoruyko & Komodakis 2016) of two kinds: WRN-28-10 for small images,
+  here without dropout, and wide bottlenecks for ImageNet. We read the k-mixup paper's
+  "WideResNet-101" on CIFAR-10 as the second kind, torchvision's `wide_resnet101_2`: no network for
+  small images has 101 layers (depths are 6n + 4), and 11.6 % is far from the 4 % of WRN-28-10.
 """
 
 from __future__ import annotations
@@ -167,7 +157,7 @@ class PreActBlock(nn.Module):
         return out
 
 
-class PreActResNet(nn.Module):
+class PreActResNet(nn.Sequential):
     """A pre-activation network for images of any size: stages `layer1`, `layer2`, … of blocks.
 
     The first convolution has `stem` channels and the given `stride`, a stage `widths` channels
@@ -187,25 +177,17 @@ class PreActResNet(nn.Module):
         super().__init__()
         channels, _, _ = image_shape(in_shape)
         self.stem = _conv(channels, stem, 3, stride)
-        width = stem
-        self.stages = [f"layer{i}" for i in range(1, len(widths) + 1)]
-        for name, out in zip(self.stages, widths, strict=True):
-            first = name == "layer1"
-            head = PreActBlock(width, out, stride=1 if first else 2, first=first)
-            rest = [PreActBlock(out, out) for _ in range(blocks - 1)]
-            self.add_module(name, nn.Sequential(head, *rest))
-            width = out
-        self.act = nn.Sequential(*_norm_relu(width))
+        before = stem
+        for stage, width in enumerate(widths, 1):
+            head = PreActBlock(before, width, stride=1 if stage == 1 else 2, first=stage == 1)
+            rest = [PreActBlock(width, width) for _ in range(blocks - 1)]
+            self.add_module(f"layer{stage}", nn.Sequential(head, *rest))
+            before = width
+        self.act = nn.Sequential(*_norm_relu(before))
         self.pool = nn.AdaptiveAvgPool2d(1)
-        self.linear = nn.Linear(width, num_classes)
+        self.flatten = nn.Flatten()
+        self.linear = nn.Linear(before, num_classes)
         initialise(self)
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = self.stem(x)
-        for name in self.stages:
-            x = self.get_submodule(name)(x)
-        logits: Tensor = self.linear(self.pool(self.act(x)).flatten(1))
-        return logits
 
 
 class WideBottleneck(nn.Module):

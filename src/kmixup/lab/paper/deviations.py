@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.paper.tables import PaperTable
-from kmixup.lab.train.config import Trial
+from kmixup.lab.train.config import Protocol, Trial
 from kmixup.lab.train.defaults import defaults_for
 
-LISTED = 2  # tables of a data set that are named by their titles
+LISTED = 4  # tables that are named by their titles; more are named by their data sets
 
 
-def shrinkage(tables: Sequence[PaperTable], trials: Iterable[Trial]) -> tuple[str, ...]:
+def shrinkage(tables: Sequence[PaperTable], trials: Iterable[Trial]) -> list[str]:
     """In which ways `trials` fall short of the tables, a few words each; empty for no way."""
     trials = list(dict.fromkeys(trials))
     return _merged(
@@ -22,35 +22,24 @@ def shrinkage(tables: Sequence[PaperTable], trials: Iterable[Trial]) -> tuple[st
     )
 
 
-def standing(tables: Sequence[PaperTable]) -> tuple[str, ...]:
+def deviations(tables: Sequence[PaperTable]) -> list[str]:
     """What differs from the paper, or is not stated there, in every run."""
     return _merged(tables, [_chosen(table) for table in tables])
 
 
-def _merged(tables: Sequence[PaperTable], notes: Sequence[Sequence[str]]) -> tuple[str, ...]:
+def _merged(tables: Sequence[PaperTable], notes: Sequence[Sequence[str]]) -> list[str]:
     """Each of the tables' notes once; a note that does not hold for all tables names its own."""
     tables_of: dict[str, list[PaperTable]] = {}
     for table, sentences in zip(tables, notes, strict=True):
         for sentence in sentences:
             tables_of.setdefault(sentence, []).append(table)
-    return tuple(
-        sentence if len(some) == len(tables) else f"{_names(some, tables)}: {sentence}"
-        for sentence, some in tables_of.items()
-    )
-
-
-def _names(some: Sequence[PaperTable], tables: Sequence[PaperTable]) -> str:
-    """Titles of some of the tables; a data set with three tables or more is named once."""
-    names = []
-    for data in dict.fromkeys(table.data for table in some):
-        mine, every = ([t for t in group if t.data == data] for group in (some, tables))
-        if len(mine) > 1 and len(mine) == len(every):
-            names.append(ENTRIES[data].title)
-        elif len(mine) > LISTED:
-            names.append(f"{ENTRIES[data].title} ({len(mine)} of {len(every)} tables)")
-        else:
-            names += [table.title for table in mine]
-    return "; ".join(names)
+    merged = []
+    for sentence, some in tables_of.items():
+        names = [table.title for table in some]
+        if len(some) > LISTED:
+            names = list(dict.fromkeys(ENTRIES[table.data].title for table in some))
+        merged.append(sentence if len(some) == len(tables) else f"{'; '.join(names)}: {sentence}")
+    return merged
 
 
 def _is_of(trial: Trial, table: PaperTable) -> bool:
@@ -96,12 +85,12 @@ def _chosen(table: PaperTable) -> list[str]:
     protocol = table.protocol or defaults_for(table.data).protocol
     kind = ENTRIES[table.data].kind
     sentences = [f"Batch size {protocol.batch_size}; the paper states none."]
+    if protocol.rate != Protocol().rate:
+        sentences.append(f"Learning rate {protocol.rate:g}; the paper's general one is 0.1.")
     if kind == "toy":
-        sentences += [
-            f"Learning rate {protocol.rate:g}; the paper states none for the toy data, and "
-            "training often diverges at its general 0.1.",
-            "Points drawn by our own recipe; the paper shows the toy data only as pictures and xi.",
-        ]
+        sentences.append(
+            "Points drawn by our own recipe; the paper shows the toy data only as pictures and xi."
+        )
     if kind == "table":
         sentences.append("Random splits with a third for the test; the paper states none.")
     if table.scaling == "global":
@@ -109,21 +98,14 @@ def _chosen(table: PaperTable) -> list[str]:
             "One mean and one standard deviation for all columns, which the paper's xi values "
             "imply but its text does not state."
         )
-    if table.data == "mnist":
-        sentences.append(
-            f"Learning rate {protocol.rate:g} instead of the paper's 0.1, at which one LeNet of "
-            "three did not start to learn."
-        )
-    if protocol.augment:
-        sentences.append("Random crops and flips; the paper states no augmentation.")
-    elif kind == "image" and table.data != "mnist":
-        sentences.append("No augmentation; the paper states none.")
+    if kind == "image":
+        augmentation = "Random crops and flips" if protocol.augment else "No augmentation"
+        sentences.append(f"{augmentation}; the paper states none.")
     if table.layers is not None:
-        sentences.append("Pairs within the batch, the only batch that a hidden layer sees.")
-        if "resnet" in table.model:
-            sentences.append(
-                'We read "residual block" as a stage, as in the code that the paper points to.'
-            )
+        sentences.append(
+            'Pairs within the batch, the only batch that a hidden layer sees. A "residual block" '
+            "is a stage, as in the code that the paper points to."
+        )
     if table.model == "wide-resnet101":
         sentences.append('We read "WideResNet-101" as the wide ResNet-101 for ImageNet.')
     return sentences

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from importlib.resources import files
-from itertools import product
 from typing import Any
 
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.models import MANIFOLD_LAYERS
-from kmixup.lab.paper.deviations import shrinkage, standing
 from kmixup.lab.paper.tables import (
     BEST_CELLS,
     CLEAN,
@@ -143,23 +141,6 @@ class Preset:
         """Whether the paper has numbers to compare with."""
         return any(table.errors is not None for table in self.tables)
 
-    @property
-    def networks(self) -> int:
-        """Number of networks that are trained by default, ERM included."""
-        cells: dict[tuple[object, ...], int] = {}
-        for table in self.tables:
-            network = (table.data, table.model, table.samples, table.protocol)
-            of_table: list[tuple[object, ...]] = [(*network, "erm")]
-            for k, alpha in product(table.ks, table.alphas):
-                if k == 1:
-                    of_table.append((*network, table.baseline, table.layers, alpha))
-                    continue
-                cell = (*network, table.method, table.layers, k, alpha, *table.variant.values())
-                of_table += [(*cell, rule) for rule in self._rules(table)]
-            for cell in of_table:
-                cells[cell] = max(table.trials, cells.get(cell, 0))
-        return sum(cells.values())
-
     def trials(
         self,
         *,
@@ -185,11 +166,14 @@ class Preset:
             k = self.quick.k if k is None else k
             alpha = self.quick.alpha if alpha is None else alpha
             limit = self.quick.limit if limit is None else limit
+        with_clean = {(t.data, t.model) for t in self.tables if t.measure == CLEAN}
         chosen: list[Trial] = []
         for table in self.tables:
             ks = table.ks if k is None else tuple(k)
-            asked = self.rules if alpha_rule is None else alpha_rule
-            known = self._rules(table)
+            has_xi = METHODS[table.method].has_xi and not table.labels and not table.match_on
+            rules = self.rules if has_xi else ("same",)
+            if alpha_rule is not None:
+                rules = tuple(rule for rule in alpha_rule if rule in rules) or ("same",)
             protocol = {} if table.protocol is None else dict(vars(table.protocol))
             if epochs is not None:
                 protocol["epochs"] = epochs
@@ -203,7 +187,7 @@ class Preset:
                 "limit": limit,
                 "samples": table.samples if limit is None else None,
                 "scaling": table.scaling,
-                "clean_statistics": self._needs_clean_statistics(table) or None,
+                "clean_statistics": (table.data, table.model) in with_clean or None,
                 "protocol": protocol,
                 **dict(table.shifts),
             }
@@ -213,32 +197,11 @@ class Preset:
                 chosen += expand(
                     method=(table.method,),
                     k=rows,
-                    alpha_rule=tuple(rule for rule in asked if rule in known) or ("same",),
+                    alpha_rule=rules,
                     **table.variant,
                     **common,
                 )
         return list(dict.fromkeys(chosen))
-
-    def _rules(self, table: PaperTable) -> tuple[AlphaRule, ...]:
-        """Return the readings of alpha at k > 1 that a table has."""
-        has_xi = METHODS[table.method].has_xi and not table.labels and not table.match_on
-        return self.rules if has_xi else ("same",)
-
-    def _needs_clean_statistics(self, table: PaperTable) -> bool:
-        """Whether a table's networks are also tested with clean batch-norm statistics."""
-        return any(
-            other.measure == CLEAN and (other.data, other.model) == (table.data, table.model)
-            for other in self.tables
-        )
-
-    def shrinkage(self, trials: Iterable[Trial]) -> tuple[str, ...]:
-        """In which ways `trials` fall short of the paper's protocol, in a few words each."""
-        return shrinkage(self.tables, trials)
-
-    @property
-    def deviations(self) -> tuple[str, ...]:
-        """What differs from the paper, or is not stated there, in every run."""
-        return standing(self.tables)
 
 
 def _preset(name: str, entry: Entry) -> Preset:
