@@ -57,11 +57,9 @@ def test_endpoints_are_told_by_their_cluster():
     endpoints = cross_endpoints(x, ["a", "a", "b", "b"], 1, 400, epsilon=0.5)
     assert endpoints.gap == 4
     assert endpoints.share == (1.0, 0.5)
-    assert endpoints.batches == 400
     pairs = {tuple(row) for row in np.column_stack([endpoints.distance, endpoints.length]).tolist()}
     assert pairs == {(5, 4, 5), (5, 7, 8), (4, 4, 4), (4, 7, 7)}
     assert endpoints.inside.tolist() == (endpoints.distance[:, 1] < 6).tolist()
-    assert len(endpoints.batch) == len(np.unique(endpoints.batch))
     assert endpoints.held == pytest.approx(1 - (~endpoints.inside).sum() / 400)
 
 

@@ -11,6 +11,7 @@ k-subsets without a common point, as inside one batch.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Literal, Unpack, get_args
@@ -20,8 +21,6 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Generator
 
-from kmixup.calibration import CHUNK
-from kmixup.matching.assignment import solve
 from kmixup.measured import Measured
 from kmixup.theory.matching import (
     Array,
@@ -148,37 +147,32 @@ def transport_count(
     # An optimal flow has as many paths as the lemma counts, and a path passes a cluster at most
     # once. The other points that both batches have in a cluster stay there and are left out.
     spare = np.maximum(np.minimum(r, s) - lemma_count(r, s)[:, None], 0)
-    problems = np.concatenate([r - spare, s - spare], 1)
+    problems = np.stack([r - spare, s - spare], 1)
     different, which = np.unique(problems, axis=0, return_inverse=True)
     tie = TIE * cost.max() * (1.0 - np.eye(len(cost)))
-    fewest, most = (_flow_counts(different, cost + bias) for bias in (tie, -tie))
-    return fewest[which.ravel()], most[which.ravel()]
+    fewest, most = (
+        np.array([_crossing(problem, cost + bias) for problem in different])[which.ravel()]
+        for bias in (tie, -tie)
+    )
+    return fewest, most
 
 
-def _flow_counts(problems: Indices, cost: Array) -> Indices:
-    """Return the cross matches of the best flow for each row of counts `(n, 2m)`: r, then s."""
-    r, s = np.split(problems, 2, axis=1)
-    size, crossing = r.sum(1), np.zeros(len(r), dtype=np.int64)
-    for k in np.unique(size[size > 0]):
-        rows = (size == k).nonzero()[0]
-        for part in np.array_split(rows, -(-len(rows) * k**2 // CHUNK)):
-            # one row for each point: some optimal flow is in whole numbers, so an assignment
-            start, end = (
-                (np.arange(k)[None, :, None] >= counts[part].cumsum(1)[:, None, :]).sum(2)
-                for counts in (r, s)
-            )
-            partner = solve(cost[start[:, :, None], end[:, None, :]])
-            crossing[part] = (start != np.take_along_axis(end, partner, 1)).sum(1)
-    return crossing
+def _crossing(problem: Indices, cost: Array) -> int:
+    """Return the number of cross matches in the cheapest flow between two counts, `(2, m)`."""
+    from scipy.optimize import linear_sum_assignment  # on first use: it loads slowly
+
+    # one row for each point: some optimal flow is in whole numbers, so an assignment
+    start, end = (np.repeat(np.arange(len(cost)), counts) for counts in problem)
+    rows, columns = linear_sum_assignment(cost[start[:, None], end])
+    return int((start[rows] != end[columns]).sum())
 
 
 def _counts(first: ArrayLike, second: ArrayLike) -> tuple[Indices, Indices]:
     r, s = np.asarray(first, dtype=np.int64), np.asarray(second, dtype=np.int64)
-    totals = np.unique(np.concatenate([np.atleast_1d(count.sum(-1)) for count in (r, s)]))
-    if r.shape != s.shape or len(totals) != 1:
+    if r.shape != s.shape or (r.sum(-1) != s.sum(-1)).any():
         raise ValueError(
             "first and second must be counts of the same shape and total, "
-            f"got shapes {r.shape} and {s.shape} and totals {totals.tolist()[:4]}"
+            f"got {r.tolist()} and {s.tolist()}"
         )
     return r, s
 
@@ -195,22 +189,18 @@ def lemma_condition(centres: ArrayLike, radius: float = 0.0) -> bool:
         radius: Δ, the largest radius of a cluster.
 
     Returns:
-        Whether the condition holds, and by what margin.
+        Whether the condition holds.
 
     >>> lemma_condition([[0., 0.], [1., 0.], [0.5, 0.9]])
     True
     >>> lemma_condition([[0., 0.], [1., 0.], [2., 0.]])
     False
     """
-    c, square = np.asarray(centres, dtype=np.float64), _squared_distances(centres)
-    length, m = np.sqrt(square), len(c)
-    margins = [square[a, b] - 16 * radius**2 for a in range(m) for b in range(a)]
-    margins += [
-        (c[a] - c[b]) @ (c[e] - c[b]) - 2 * radius * (length[a, b] + length[e, b]) - 4 * radius**2
-        for a, b, e in permutations(range(m), 3)
-        if a < e
-    ]
-    return bool(min(margins, default=np.inf) > TIE * square.max())
+    square, detour = _squared_distances(centres), _detours(centres, radius)
+    apart = square[~np.eye(len(square), dtype=bool)]
+    return bool((apart > 16 * radius**2).all()) and not any(
+        detour(path) for path in permutations(range(len(square)), 3)
+    )
 
 
 def longest_chain(centres: ArrayLike, radius: float = 0.0) -> int:
@@ -230,24 +220,29 @@ def longest_chain(centres: ArrayLike, radius: float = 0.0) -> int:
     >>> longest_chain([[0.], [1.], [2.], [3.]])
     3
     """
-    square = _squared_distances(centres)
-    length = np.sqrt(square)
-    rounding = TIE * square.max()
+    m, detour = len(_squared_distances(centres)), _detours(centres, radius)
 
-    def worth(path: tuple[int, ...]) -> bool:
-        """Return whether the path may cost less than a match from its first to its last."""
+    def extend(path: tuple[int, ...]) -> int:
+        longer = ((*path, b) for b in range(m) if b not in path)
+        allowed = (p for p in longer if all(detour(p[i:]) for i in range(len(p) - 2)))
+        return max(map(extend, allowed), default=len(path) - 1)
+
+    return max(extend((b,)) for b in range(m))
+
+
+def _detours(centres: ArrayLike, radius: float) -> Callable[[tuple[int, ...]], bool]:
+    """Return whether a path of clusters may cost less than a match from its first to its last."""
+    square = _squared_distances(centres)
+    length, rounding = np.sqrt(square), TIE * square.max()
+
+    def detour(path: tuple[int, ...]) -> bool:
         steps = length[path[:-1], path[1:]]
         direct = length[path[1], path[-1]] + length[path[0], path[-2]]
         slack = 2 * radius * (2 * steps.sum() - steps[0] - steps[-1] + direct)
         gain = square[path[0], path[-1]] - np.square(steps).sum()
         return bool(gain >= -slack - 4 * radius**2 * len(steps) - rounding)
 
-    def extend(path: tuple[int, ...]) -> int:
-        longer = ((*path, b) for b in range(len(square)) if b not in path)
-        allowed = (p for p in longer if all(worth(p[i:]) for i in range(len(p) - 2)))
-        return max(map(extend, allowed), default=len(path) - 1)
-
-    return max(extend((b,)) for b in range(len(square)))
+    return detour
 
 
 def _squared_distances(centres: ArrayLike) -> Array:
@@ -306,36 +301,30 @@ def expected_fraction(
     return ExpectedFraction(fewest.value, most.value, max(fewest.error, most.error))
 
 
-def fraction_bound(weights: ArrayLike, k: int, *, law: Law = "iid", chain: int = 1) -> float:
-    """Return an upper bound of the expected share, `chain` · Σ_i √Var(r_i - s_i) / (2k).
+def fraction_bound(weights: ArrayLike, k: int, *, law: Law = "iid") -> float:
+    """Return the bound of Theorem 3.4 on the expected share, Σ_i √Var(r_i - s_i) / (2k).
 
-    For the law "iid" and `chain` = 1 it is the paper's bound, (2k)^(-1/2) Σ √(p_i (1 - p_i)), which
-    needs acute angles between centres. `longest_chain(centres, radius)` is enough for any clusters.
+    For the law "iid" it is the paper's, (2k)^(-1/2) Σ √(p_i (1 - p_i)), which needs acute angles
+    between centres. Times `longest_chain(centres, radius)` it holds for any clusters.
 
     Args:
         weights: masses of the clusters for the law "iid", else their numbers of points, `(m,)`.
         k: size of a batch.
         law: how batches are drawn.
-        chain: the most cross matches that one surplus point can cause.
 
     Returns:
         The bound, a share of the matches.
-
-    Raises:
-        ValueError: if `chain` or `k` is below 1, or the weights do not fit the law.
 
     >>> fraction_bound([0.5, 0.5], k=8)    # of two equal clusters
     0.25
     """
     w = _weights(weights, k, law)
-    if chain < 1:
-        raise ValueError(f"chain must be at least 1, got {chain}")
     total = float(w.sum())
     mass = w / total
     factor = 1.0
     if law != "iid" and total > 1:
         factor = (total - k if law == "independent" else total) / (total - 1)
-    return float(chain * np.sqrt(factor * mass * (1 - mass)).sum() / np.sqrt(2 * k))
+    return float(np.sqrt(factor * mass * (1 - mass)).sum() / np.sqrt(2 * k))
 
 
 def draw_counts(
@@ -449,8 +438,7 @@ class CrossEndpoints:
         share: of A that is in A_ε, and of B that is in B_ε.
         distance: from each match's end in A to B and from its end in B to A, `(matches, 2)`.
         length: of each match, `(matches,)`.
-        batch: number of the batch that each match is from, `(matches,)`.
-        batches: how many batches were drawn.
+        held: share of the batches in which all cross-cluster matches run from A_ε to B_ε.
     """
 
     gap: float
@@ -459,8 +447,7 @@ class CrossEndpoints:
     share: tuple[float, float]
     distance: Array
     length: Array
-    batch: Indices
-    batches: int
+    held: float
 
     @property
     def proven(self) -> float:
@@ -471,11 +458,6 @@ class CrossEndpoints:
     def inside(self) -> NDArray[np.bool_]:
         """Whether each match runs from A_ε to B_ε."""
         return np.asarray((self.distance < (1 + self.epsilon) * self.gap).all(1))
-
-    @property
-    def held(self) -> float:
-        """Share of the batches in which all cross-cluster matches run from A_ε to B_ε."""
-        return 1 - len(np.unique(self.batch[~self.inside])) / self.batches
 
 
 def cross_endpoints(
@@ -523,16 +505,15 @@ def cross_endpoints(
     radius = max(float(np.linalg.norm(side - side.mean(0), axis=1).max()) for side in sides)
     epsilon = (radius / gap) ** 2 if epsilon is None else epsilon
 
-    ends, batch, start = [], [], 0
+    near = away < (1 + epsilon) * gap
+    ends, held = [], []
     for first, second in matched_subsets(X, k, samples, **matching):
         crossing = cluster[first] != cluster[second]
+        held.append(~(crossing & ~(near[first] & near[second])).any(1))
         pair = np.stack([first[crossing], second[crossing]], 1)
         ends.append(np.take_along_axis(pair, cluster[pair].argsort(1), 1))
-        batch.append(start + crossing.nonzero()[0])
-        start += len(first)
     end = np.concatenate(ends)
-    near = away < (1 + epsilon) * gap
     share = float(near[cluster == 0].mean()), float(near[cluster == 1].mean())
     length = np.linalg.norm(rows[end[:, 0]] - rows[end[:, 1]], axis=1)
-    where = np.concatenate(batch)
-    return CrossEndpoints(gap, radius, epsilon, share, away[end], length, where, samples)
+    in_all = float(np.concatenate(held).mean())
+    return CrossEndpoints(gap, radius, epsilon, share, away[end], length, in_all)

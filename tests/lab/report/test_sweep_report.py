@@ -13,7 +13,6 @@ from rich.console import Console
 
 from kmixup.lab.evaluate.baseline import figures
 from kmixup.lab.evaluate.scores import ClassScores, metric
-from kmixup.lab.figures.surfaces import Picture
 from kmixup.lab.paper.tables import Claim, PaperColumn
 from kmixup.lab.report.frame import results_of, tables_of
 from kmixup.lab.report.render_text import show
@@ -35,11 +34,11 @@ def rows():
     ]
 
 
-def write(folder, rows, tables, pictures={}, **more):  # noqa: B006
+def write(folder, rows, tables, **more):
     """The page, Markdown and cells of a report."""
     how = {"name": "UCI", "command": COMMAND, "claim": "k-mixup wins.", "notes": ["3 epochs."]}
     results = results_of(rows, tables)
-    page = write_sweep(rows, results, folder, Preface(**{**how, **more}), pictures)
+    page = write_sweep(rows, results, folder, Preface(**{**how, **more}))
     texts = [page.read_text(), *((folder / n).read_text() for n in ("report.md", "cells.csv"))]
     return tuple(texts)
 
@@ -209,15 +208,6 @@ def test_rows_that_are_in_no_table_are_mentioned(tmp_path):
     page, text, _ = write(tmp_path, rows, [table()])
     for shown in (page, text):
         assert "1 more row of the sweep fit no cell" in shown
-
-
-def test_pictures_that_are_handed_over_are_on_the_page(tmp_path, written):
-    assert "data:image/png" not in written[0]
-    picture = Picture("<ERM>", "3 % test error", b"abc")
-    page, *_ = write(tmp_path, rows(), [table()], pictures={"four-bars": [picture] * 3})
-    assert page.count("data:image/png;base64,YWJj") == 3
-    assert "&lt;ERM&gt;<br>3 % test error" in page
-    Checker(page)
 
 
 def test_cells_that_differ_significantly_from_mixup_are_counted_and_shaded(tmp_path):

@@ -119,16 +119,13 @@ def report(
     **preface: Any,
 ) -> Path:
     """Print the tables, or those that the rows define, and write the page."""
-    from kmixup.lab.figures.surfaces import pictures
     from kmixup.lab.report.frame import results_of, tables_of
     from kmixup.lab.report.sweep import Preface, sweep_document, write_sweep
 
     results = results_of(rows, tables_of(rows) if tables is None else tables)
     about = Preface(command=typed("--so-far"), **preface)
     print_document(sweep_document(rows, results, about), page=not quiet)
-    folder = folder.expanduser()
-    surfaces = pictures((row.trial for row in rows), folder)
-    return write_sweep(rows, results, folder, about, surfaces)
+    return write_sweep(rows, results, folder.expanduser(), about)
 
 
 def finish(outcome: SweepOutcome, folder: Path, page: Path | None) -> int:

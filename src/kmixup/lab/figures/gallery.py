@@ -68,9 +68,9 @@ def _surfaces(s: Settings) -> Figure:
     protocol, size = s.pick((TOY, None), (QUICK, QUICK_SIZE))
     if s.epochs is not None:
         protocol = replace(protocol, epochs=s.epochs)
-    bases = (Trial(name, "mlp-toy", protocol=protocol, seed=s.seed, size=size) for name in TOYS)
-    trials = [surfaces.three_methods(base, k=32) for base in bases]
-    return surfaces.surfaces(trials, surfaces.surfaces_of(trials, s.out))
+    return surfaces.surfaces(
+        [Trial(name, "mlp-toy", protocol=protocol, seed=s.seed, size=size) for name in TOYS]
+    )
 
 
 def _partners(s: Settings, pairing: type[Pairing]) -> Figure:

@@ -143,7 +143,7 @@ def endpoints(
             arrow = {"arrowstyle": "->", "lw": 1.5, "shrinkA": 5, "shrinkB": 5}
             axes.annotate("", xy=centres[end], xytext=centres[start], arrowprops=arrow)
     broken = np.array([1 - ends.held for ends in crossings])
-    error = np.sqrt(broken * (1 - broken) / [ends.batches for ends in crossings])
+    error = np.sqrt(broken * (1 - broken) / samples)
     share.errorbar(ks, broken, 2 * error, color=ORANGE, marker="o", markeredgecolor="black")
     share.axhline(2 / 3, color="black", ls="dashed", label="2/3")
     k_axis(share, ks)

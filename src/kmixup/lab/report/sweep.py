@@ -17,7 +17,6 @@ from matplotlib.axes import Axes
 from kmixup.lab.evaluate.baseline import constant_sentence
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.experiments.rows import Row, any_diverged, done_of, failed_of, unfitted_sentence
-from kmixup.lab.figures.surfaces import Picture
 from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import NOTHING, count, duration, number, strength
 from kmixup.lab.paper.deviations import shrinkage
@@ -71,12 +70,9 @@ class Preface:
 
 
 def sweep_document(
-    rows: Iterable[Row],
-    results: Sequence[TableResult],
-    preface: Preface,
-    pictures: Mapping[str, Sequence[Picture]] = {},
+    rows: Iterable[Row], results: Sequence[TableResult], preface: Preface
 ) -> doc.Document:
-    """The report of a sweep with its `results_of(rows, tables)`, and decision surfaces by data."""
+    """The report of a sweep with its `results_of(rows, tables)`."""
     rows = sorted(rows, key=lambda row: row.id)
     common, titles = short_titles([result.title for result in results])
     judged = []
@@ -108,22 +104,16 @@ def sweep_document(
     else:
         folded = [doc.Details(titles[r.title], s) for r, s in zip(results, sections, strict=True)]
         blocks.append(doc.Section(f"Tables{f': {common}' if common else ''}", folded))
-    if pictures:
-        blocks.append(doc.Section("Decision surfaces", list(_surfaces(pictures))))
     blocks.append(doc.Section("Protocol", [doc.Details("All settings", list(_protocols(results)))]))
     blocks = [_headline(rows, results, headline), *blocks, *provenance(rows, preface.command)]
     return doc.Document(preface.name, blocks)
 
 
 def write_sweep(
-    rows: Iterable[Row],
-    results: Sequence[TableResult],
-    folder: Path,
-    preface: Preface,
-    pictures: Mapping[str, Sequence[Picture]] = {},
+    rows: Iterable[Row], results: Sequence[TableResult], folder: Path, preface: Preface
 ) -> Path:
     """Write `report.html`, `report.md` and `cells.csv` into `folder`, and return the page."""
-    document = sweep_document(rows, results, preface, pictures)
+    document = sweep_document(rows, results, preface)
     replace_content(folder / "report.md", markdown(document))
     replace_content(folder / "cells.csv", cells_csv(results))
     replace_content(folder / "report.html", html(document))
@@ -309,17 +299,6 @@ def _draw_curves(curves: Mapping[str, pd.Series[float]], ylabel: str, axes: Axes
         axes.plot(curve.index, curve, label=label, color=colour, ls=dash, linewidth=1.6)
     axes.set_ylim(bottom=0)
     axes.set(xlabel="epoch", ylabel=ylabel)
-
-
-def _surfaces(pictures: Mapping[str, Sequence[Picture]]) -> Iterator[doc.Block]:
-    yield doc.Paragraph(
-        "Predictions of one network for each method over the plane, trained for this picture: blue "
-        "for class 1, orange for class 0, white in between; with some of the training data.",
-        style="fine",
-    )
-    for data, shown in pictures.items():
-        images = [doc.Image(p.title, lambda p=p: p.png, p.caption) for p in shown]  # type: ignore[misc]
-        yield doc.Images(images, title=data)
 
 
 def _protocols(results: Sequence[TableResult]) -> Iterator[doc.Facts]:
