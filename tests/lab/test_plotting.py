@@ -70,14 +70,6 @@ def test_the_first_classes_and_both_ends_of_the_scale_differ_in_grey():
     assert rgb_to_hsv(to_rgb(plotting.FAINT))[1] == 0
 
 
-def test_the_callers_settings_come_back():
-    with matplotlib.rc_context({"font.size": 31}):
-        with plotting.in_style(**{"axes.grid": True}):
-            assert matplotlib.rcParams["font.size"] == plotting.STYLE["font.size"]
-            assert matplotlib.rcParams["axes.grid"]
-        assert matplotlib.rcParams["font.size"] == 31
-
-
 def test_shades_of_few_lines_differ_and_are_readable_on_white_and_on_dark_pages():
     def luminance(colour):
         linear = [c / 12.92 if c <= 0.04 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]

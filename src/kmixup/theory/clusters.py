@@ -2,10 +2,6 @@
 
 Two batches hold r_i and s_i points of cluster i. `docs/evidence/theory.md` has the lemma, why it is
 wrong for three or more clusters, what is right in its place, and the proofs.
-
-The counts r and s are drawn by a law: "iid" (the paper's) from a distribution with masses p_i;
-"independent" as two k-subsets of a data set with n_i points in cluster i; "disjoint" as two
-k-subsets without a common point, as inside one batch.
 """
 
 from __future__ import annotations
@@ -14,7 +10,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Literal, Unpack, get_args
 
 import numpy as np
 import torch
@@ -22,20 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Generator
 
 from kmixup.measured import Measured
-from kmixup.theory.matching import (
-    Array,
-    Data,
-    Indices,
-    Matching,
-    as_array,
-    check_length,
-    matched_subsets,
-)
+from kmixup.theory.matching import Array, Data, Indices, as_array, check_length, matched_subsets
 
 TIE = 1e-9  # of the largest squared distance: flows that differ less per match are equally good
 ISLAND = 0.01  # radius of a piece of the counter-example
-
-Law = Literal["iid", "independent", "disjoint"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,28 +36,18 @@ class CrossMatches:
     cross: Indices
 
     @property
-    def k(self) -> int:
-        """Size of a batch."""
-        return int(self.first[0].sum())
-
-    @property
-    def number(self) -> float:
-        """Mean number of cross-cluster matches."""
-        return float(self.cross.mean())
-
-    @property
-    def fraction(self) -> float:
+    def fraction(self) -> Measured:
         """Mean share of cross-cluster matches."""
-        return self.number / self.k
-
-    @property
-    def error(self) -> float:
-        """Standard error of `fraction`."""
-        return Measured.of(self.cross).error / self.k
+        return Measured.of(self.cross) / int(self.first[0].sum())
 
 
 def cross_matches(
-    X: Data, labels: ArrayLike, k: int, samples: int = 1000, **matching: Unpack[Matching]
+    X: Data,
+    labels: ArrayLike,
+    k: int,
+    samples: int = 1000,
+    *,
+    generator: Generator | None = None,
 ) -> CrossMatches:
     """Count the cross-cluster matches of `samples` pairs of random k-subsets of `X`.
 
@@ -81,7 +56,7 @@ def cross_matches(
         labels: cluster of each point, `(n,)`; clusters are counted in sorted order.
         k: size of a batch.
         samples: number of pairs of batches.
-        matching: options of `matched_subsets`.
+        generator: source of all draws.
 
     Returns:
         The counts of each cluster and the number of cross matches in every pair.
@@ -92,11 +67,15 @@ def cross_matches(
     """
     m, cluster = _clusters(X, labels)
     parts = []
-    for first, second in matched_subsets(X, k, samples, **matching):
+    for first, second in matched_subsets(X, k, samples, generator=generator):
         start, end = cluster[first], cluster[second]
-        counts = [np.stack([(side == i).sum(1) for i in range(m)], 1) for side in (start, end)]
-        parts.append((*counts, (start != end).sum(1)))
+        parts.append((count_clusters(start, m), count_clusters(end, m), (start != end).sum(1)))
     return CrossMatches(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+def count_clusters(cluster: Indices, m: int) -> Indices:
+    """Return how often each of `m` clusters is in every batch of `cluster` `(batches, k)`."""
+    return np.stack([(cluster == i).sum(1) for i in range(m)], 1)
 
 
 def _clusters(X: Data, labels: ArrayLike) -> tuple[int, Indices]:
@@ -180,9 +159,8 @@ def _counts(first: ArrayLike, second: ArrayLike) -> tuple[Indices, Indices]:
 def lemma_condition(centres: ArrayLike, radius: float = 0.0) -> bool:
     """Return whether the lemma's count is right for all batches: all angles are acute.
 
-    For clusters of `radius` Δ the condition is, for all different `centres` a, b, c of `(m, d)`,
-
-        (a - b)·(c - b) > 2Δ(|a - b| + |c - b|) + 4Δ²   and   |a - b| > 4Δ.
+    For clusters of `radius` Δ this is (a - b)·(c - b) > 2Δ(|a - b| + |c - b|) + 4Δ² for all
+    different centres a, b, c, and |a - b| > 4Δ.
 
     Args:
         centres: of the clusters, `(m, d)`.
@@ -206,9 +184,8 @@ def lemma_condition(centres: ArrayLike, radius: float = 0.0) -> bool:
 def longest_chain(centres: ArrayLike, radius: float = 0.0) -> int:
     """Return the most cross matches that one surplus point can cause; 1 if all angles are acute.
 
-    A chain is a path of clusters b_0 → b_1 → … around different `centres` `(m, d)`, in which every
-    part satisfies |b_i - b_j|² >= Σ |b_t - b_t+1|² - slack. Otherwise a direct match would cost
-    less. The slack is for the positions of points in clusters of this `radius`.
+    A chain is a path of clusters b_0 → b_1 → … none of whose parts costs more than a direct match:
+    |b_i - b_j|² >= Σ |b_t - b_t+1|² - slack, where the slack is for points off their centres.
 
     Args:
         centres: of the clusters, `(m, d)`.
@@ -271,7 +248,6 @@ def expected_fraction(
     k: int,
     *,
     centres: ArrayLike | None = None,
-    law: Law = "iid",
     samples: int = 10_000,
     generator: Generator | None = None,
 ) -> ExpectedFraction:
@@ -280,10 +256,9 @@ def expected_fraction(
     Where the lemma's count is right, the share is a finite sum; else counts are drawn.
 
     Args:
-        weights: masses of the clusters for the law "iid", else their numbers of points, `(m,)`.
+        weights: masses of the clusters, `(m,)`; they are scaled to add up to 1.
         k: size of a batch.
         centres: of the clusters, `(m, d)`. Without them all angles are taken to be acute.
-        law: how batches are drawn: "iid", "independent" or "disjoint".
         samples, generator: how often and from what counts are drawn.
 
     Returns:
@@ -292,25 +267,28 @@ def expected_fraction(
     >>> expected_fraction([0.5, 0.5], 1).most
     0.5
     """
-    w = _weights(weights, k, law)
-    if centres is None or len(w) <= 2 or lemma_condition(centres):
-        value = sum(_mean_difference(w, i, k, law) for i in range(len(w))) / (2 * k)
+    from scipy.stats import binom  # on first use: it loads slowly
+
+    p = _masses(weights, k)
+    if centres is None or len(p) <= 2 or lemma_condition(centres):
+        # E|r - s| = 2 Σ_t P(r <= t) P(s > t) for two independent counts
+        below = np.asarray(binom.cdf(np.arange(k)[:, None], k, p))
+        value = float((below * (1 - below)).sum() / k)
         return ExpectedFraction(value, value, 0.0)
-    counts = draw_counts(w, k, samples, law=law, generator=generator)
+    counts = draw_counts(p, k, samples, generator=generator)
     fewest, most = (Measured.of(count) / k for count in transport_count(*counts, centres))
     return ExpectedFraction(fewest.value, most.value, max(fewest.error, most.error))
 
 
-def fraction_bound(weights: ArrayLike, k: int, *, law: Law = "iid") -> float:
-    """Return the bound of Theorem 3.4 on the expected share, Σ_i √Var(r_i - s_i) / (2k).
+def fraction_bound(weights: ArrayLike, k: int) -> float:
+    """Return the paper's bound on the expected share, (2k)^(-1/2) Σ √(p_i (1 - p_i)).
 
-    For the law "iid" it is the paper's, (2k)^(-1/2) Σ √(p_i (1 - p_i)), which needs acute angles
-    between centres. Times `longest_chain(centres, radius)` it holds for any clusters.
+    It needs acute angles between centres. Times `longest_chain(centres, radius)` it holds for any
+    clusters.
 
     Args:
-        weights: masses of the clusters for the law "iid", else their numbers of points, `(m,)`.
+        weights: masses of the clusters, `(m,)`; they are scaled to add up to 1.
         k: size of a batch.
-        law: how batches are drawn.
 
     Returns:
         The bound, a share of the matches.
@@ -318,30 +296,19 @@ def fraction_bound(weights: ArrayLike, k: int, *, law: Law = "iid") -> float:
     >>> fraction_bound([0.5, 0.5], k=8)    # of two equal clusters
     0.25
     """
-    w = _weights(weights, k, law)
-    total = float(w.sum())
-    mass = w / total
-    factor = 1.0
-    if law != "iid" and total > 1:
-        factor = (total - k if law == "independent" else total) / (total - 1)
-    return float(np.sqrt(factor * mass * (1 - mass)).sum() / np.sqrt(2 * k))
+    p = _masses(weights, k)
+    return float(np.sqrt(p * (1 - p)).sum() / np.sqrt(2 * k))
 
 
 def draw_counts(
-    weights: ArrayLike,
-    k: int,
-    samples: int,
-    *,
-    law: Law = "iid",
-    generator: Generator | None = None,
+    weights: ArrayLike, k: int, samples: int, *, generator: Generator | None = None
 ) -> tuple[Indices, Indices]:
     """Draw the numbers of points of each cluster in two batches of `k`, both `(samples, m)`.
 
     Args:
-        weights: masses of the clusters for the law "iid", else their numbers of points, `(m,)`.
+        weights: masses of the clusters, `(m,)`; they are scaled to add up to 1.
         k: size of a batch.
         samples: number of pairs of batches.
-        law: how batches are drawn.
         generator: of these draws.
 
     Returns:
@@ -351,52 +318,19 @@ def draw_counts(
     >>> first.sum(1), second.sum(1)
     (array([8, 8, 8]), array([8, 8, 8]))
     """
-    w = _weights(weights, k, law)
+    p = _masses(weights, k)
     seed = torch.randint(2**62, (), generator=generator, dtype=torch.int64)
     rng = np.random.default_rng(int(seed))
-    if law == "iid":
-        return rng.multinomial(k, w, samples), rng.multinomial(k, w, samples)
-    draw, sizes = rng.multivariate_hypergeometric, w.astype(np.int64)
-    first = draw(sizes, k, samples)
-    if law == "independent":
-        return first, draw(sizes, k, samples)
-    return first, np.stack([draw(left, k) for left in sizes - first])
+    return rng.multinomial(k, p, samples), rng.multinomial(k, p, samples)
 
 
-def _mean_difference(w: Array, i: int, k: int, law: Law) -> float:
-    """Return E|r_i - s_i|, a finite sum."""
-    from scipy.stats import binom, hypergeom  # on first use: it loads slowly
-
-    count, total = np.arange(k + 1), w.sum()
-    if law == "disjoint":
-        both = np.arange(2 * k + 1)
-        given = hypergeom.pmf(count[None, :], 2 * k, both[:, None], k)
-        of_both = hypergeom.pmf(both, total, w[i], 2 * k)
-        return float(of_both @ (given * np.abs(2 * count[None, :] - both[:, None])).sum(1))
-    below = binom.cdf(count, k, w[i]) if law == "iid" else hypergeom.cdf(count, total, w[i], k)
-    # E|r - s| = 2 Σ_t P(r <= t) P(s > t) for two independent draws of one law
-    return float(2 * (below * (1 - below)).sum())
-
-
-def _weights(weights: ArrayLike, k: int, law: Law) -> Array:
+def _masses(weights: ArrayLike, k: int) -> Array:
     w = np.asarray(weights, dtype=np.float64)
-    if law not in get_args(Law):
-        raise ValueError(f"law must be one of {get_args(Law)}, got {law!r}")
     if k < 1:
         raise ValueError(f"k must be at least 1, got {k}")
-    if w.ndim != 1 or not len(w) or (w < 0).any():
-        raise ValueError(f"weights must be a list of numbers, none below 0, got {weights!r}")
-    if law == "iid":
-        if abs(w.sum() - 1) > 1e-6:
-            raise ValueError(f'weights must add up to 1 for the law "iid", got {w.sum():g}')
-        return np.asarray(w / w.sum())
-    needed = 2 * k if law == "disjoint" else k
-    if (w % 1 != 0).any() or w.sum() < needed:
-        raise ValueError(
-            f"weights must be whole numbers of points, at least {needed} in total, "
-            f'for k={k} and the law "{law}", got {weights!r}'
-        )
-    return w
+    if w.ndim != 1 or (w < 0).any() or not w.any():
+        raise ValueError(f"weights must be a list of masses, none below 0, got {weights!r}")
+    return np.asarray(w / w.sum())
 
 
 def island_centres() -> Array:
@@ -467,7 +401,7 @@ def cross_endpoints(
     samples: int = 1000,
     *,
     epsilon: float | None = None,
-    **matching: Unpack[Matching],
+    generator: Generator | None = None,
 ) -> CrossEndpoints:
     """Measure endpoints and lengths of the cross-cluster matches between two clusters.
 
@@ -477,7 +411,7 @@ def cross_endpoints(
         k: size of a batch.
         samples: number of pairs of batches.
         epsilon: ε of A_ε and B_ε; by default the paper's, (radius / gap)².
-        matching: options of `matched_subsets`.
+        generator: source of all draws.
 
     Returns:
         The endpoints and lengths of all cross matches.
@@ -507,7 +441,7 @@ def cross_endpoints(
 
     near = away < (1 + epsilon) * gap
     ends, held = [], []
-    for first, second in matched_subsets(X, k, samples, **matching):
+    for first, second in matched_subsets(X, k, samples, generator=generator):
         crossing = cluster[first] != cluster[second]
         held.append(~(crossing & ~(near[first] & near[second])).any(1))
         pair = np.stack([first[crossing], second[crossing]], 1)

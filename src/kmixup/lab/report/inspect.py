@@ -266,12 +266,9 @@ PLOTS = (
     Plot(
         "The alpha that keeps the strength",
         "alpha",
-        {
-            "keeps xi": lambda reading: reading.alpha if reading.reachable else None,
-            "mixup’s alpha it can match": lambda reading: reading.reach,
-        },
+        {"keeps xi": lambda reading: reading.alpha if reading.reachable else None},
         "The alpha that perturbs samples as much as mixup with alpha = {alpha:g}, as far as there "
-        "is one. The dashed line is the strongest mixup that can be matched.",
+        "is one.",
         log=True,
     ),
     Plot(
