@@ -111,13 +111,6 @@ def test_the_same_generator_gives_the_same_answer_and_another_one_another():
     assert inspect(X, Y, generator=seeded(1)).readings != inspected().readings
 
 
-def test_a_constant_feature_changes_nothing():
-    wider = torch.cat([X, torch.ones(120, 1)], 1)
-    for reading, other in zip(inspected(wider).readings, inspected().readings, strict=True):
-        assert reading.ratio.value == pytest.approx(other.ratio.value)
-        assert reading.crossing == other.crossing
-
-
 def test_a_k_that_was_not_read_is_refused():
     with pytest.raises(ValueError, match=r"k must be one of 1, 2, 4, 8, 16, 32, got 3"):
         inspected().at(3)
@@ -136,8 +129,8 @@ def test_a_k_that_was_not_read_is_refused():
         (lambda: inspect(X, X[:, 0]), r"y must .* hold classes.* float32 .* leave it out"),
         (lambda: inspect(X, Y, alpha=0), r"alpha must be above 0"),
         (lambda: inspect(X, Y, alpha=-1), r"alpha must be a finite number"),
-        (lambda: inspect(X, Y, largest_k=0), r"largest_k must be a whole number, at least 1"),
-        (lambda: inspect(X, Y, size=2.5), r"size must be .* at least 4, got 2.5"),
+        (lambda: inspect(X, Y, largest_k=0), r"largest_k must be at least 1, got 0"),
+        (lambda: inspect(X, Y, size=3), r"size must be at least 4, got 3"),
     ],
 )
 def test_what_cannot_be_inspected_is_refused_in_one_sentence(call, sentence):

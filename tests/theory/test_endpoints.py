@@ -1,22 +1,12 @@
 """Cross-cluster matches begin and end near the gap (Theorem 3.5)."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kmixup.matching import Pairing
 from kmixup.theory import cross_endpoints, islands, matched_subsets
-
-
-class Arbitrary(Pairing):
-    """Pairs as they come: what plain mixup does."""
-
-    def choose(self, distances, differ=None):
-        return np.tile(np.arange(distances.shape[1]), (len(distances), 1))
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +20,9 @@ def discs() -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_cross_matches_come_to_run_between_the_near_parts_as_k_grows(discs):
-    measure = partial(cross_endpoints, *discs)
     held, inside, longest = [], [], []
     for k, samples in ((16, 300), (64, 200), (320, 40)):
-        endpoints = measure(k, samples)
+        endpoints = cross_endpoints(*discs, k, samples)
         held.append(endpoints.held)
         inside.append(endpoints.inside.mean())
         longest.append(endpoints.length.max() / endpoints.gap)
@@ -46,22 +35,14 @@ def test_cross_matches_come_to_run_between_the_near_parts_as_k_grows(discs):
     assert longest[0] > longest[2]
 
 
-def test_pairs_as_they_come_do_not_run_between_the_near_parts(discs):
-    endpoints = cross_endpoints(*discs, 320, 40, pairing=Arbitrary)
-    assert endpoints.inside.mean() == pytest.approx(np.prod(endpoints.share), abs=0.03)
-    assert endpoints.held == 0
-
-
 def test_endpoints_are_told_by_their_cluster():
     x = torch.tensor([[0.0], [1.0], [5.0], [8.0]])
     endpoints = cross_endpoints(x, ["a", "a", "b", "b"], 1, 400, epsilon=0.5)
     assert endpoints.gap == 4
     assert endpoints.share == (1.0, 0.5)
-    assert endpoints.batches == 400
     pairs = {tuple(row) for row in np.column_stack([endpoints.distance, endpoints.length]).tolist()}
     assert pairs == {(5, 4, 5), (5, 7, 8), (4, 4, 4), (4, 7, 7)}
     assert endpoints.inside.tolist() == (endpoints.distance[:, 1] < 6).tolist()
-    assert len(endpoints.batch) == len(np.unique(endpoints.batch))
     assert endpoints.held == pytest.approx(1 - (~endpoints.inside).sum() / 400)
 
 

@@ -1,17 +1,14 @@
 """`inspect`: measure how near partners are at each k, and which labels they have.
 
-Two sets of k samples are drawn many times and matched: disjoint sets, as inside a batch, or
-independent ones, as from two loaders. Disjoint sets behave like fresh draws of the distribution of
-the data, at any k; independent ones may share samples. Errors are standard errors over the draws.
-
-Points half-way between partners should be plausible samples. Far from all data they are not, and
-among samples of a third class they teach a wrong label (manifold intrusion).
+Two sets of k samples are drawn many times and matched. Points half-way between partners should be
+plausible samples: far from all data they are not, and among samples of a third class they teach a
+wrong label (manifold intrusion).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,27 +17,24 @@ import torch
 from torch import Generator, Tensor
 
 from kmixup.calibration import alpha_for
-from kmixup.checks import SettingError
+from kmixup.checks import SettingError, check_whole
 from kmixup.coefficient import Beta
 from kmixup.matching import Optimal
 from kmixup.measured import Measured, standard_error
 from kmixup.sampling import MatchedBlocks, subset_pairs
-from kmixup.theory.clusters import Law, expected_fraction
+from kmixup.theory.clusters import count_clusters, lemma_count
 from kmixup.theory.manifold import expected_rate, fitted_slope
-from kmixup.theory.matching import Array, Indices, optimal_blocks
+from kmixup.theory.matching import Indices, optimal_blocks
 
 NUMBERS = 1 << 25  # of the data held in memory, in float64
 SIZE, LARGEST_K = 10_000, 256
 MATCHES, LEAST_BLOCKS = 8192, 32  # of each k
 WEIGHTS = (-1.0, -0.5, -0.2, 0.0, 0.2, 0.5, 1.0, 2.0)  # of labels in the match
-LABEL_MATCHES, LEAST_LABEL_BLOCKS = 2048, 4  # of each weight
-AT_ONCE = 1 << 22  # numbers in the samples that are matched at once
+LABEL_MATCHES, AT_ONCE = 2048, 1 << 22  # of each weight: matches, and numbers in their samples
 LABELS_K = 16  # the k of readings by labels, if there are enough samples
 CAP = 1e3  # an alpha at which lam is practically one half
 FIRST_IN_FIT = 4  # a smaller k shows no rate
-PRODUCTS = 1e10  # multiplications that the search for nearest samples may take at one k
-FEWEST, MOST = 256, 2048  # half-way points to look at
-BLOCKS = 16  # least number of blocks that these points come from, if there are as many
+HALFWAY, FROM_BLOCK = 512, 32  # half-way points to look at, and at most so many of one block
 CELLS = 1 << 23  # distances held in memory at a time
 
 
@@ -71,40 +65,30 @@ class Halfway:
 
         Returns None if fewer than 2k samples are outside of the sets, or if samples coincide.
         """
-        k = firsts.shape[1]
-        if len(points) < 4 * k:
+        n, k = len(points), firsts.shape[1]
+        if n < 4 * k:
             return None
-        mixed, own, contradicted, disagreeing = [], [], [], []
-        for first, second, taken in _blocks(points, firsts, seconds):
+        few = min(k, FROM_BLOCK)
+        blocks = min(len(firsts), HALFWAY // few)
+        rows = []  # of each block: distances of half-way points and samples, other classes beside
+        for part in np.array_split(np.arange(blocks), math.ceil(blocks * few * n / CELLS)):
+            first, second = firsts[part, :few], seconds[part, :few]
+            taken = torch.from_numpy(np.concatenate([firsts[part], seconds[part]], 1))
             far, nearest = _nearest(points, (points[first] + points[second]) / 2, taken)
             near, neighbour = _nearest(points, points[first], taken)
-            mixed.append(far.mean(1).numpy())
-            own.append(near.mean(1).numpy())
+            measured = [far.numpy(), near.numpy()]
             if labels is not None:
-                third = (labels[nearest] != labels[first]) & (labels[nearest] != labels[second])
-                contradicted.append(third.mean(1))
-                disagreeing.append((labels[neighbour] != labels[first]).mean(1))
-        distance = _ratio(np.concatenate(mixed), np.concatenate(own))
-        if distance is None:
+                a, b, third = labels[first], labels[second], labels[nearest]
+                measured += [(third != a) & (third != b), labels[neighbour] != a]
+            rows.append(np.stack([values.mean(1) for values in measured]))
+        mixed, own, *shares = np.concatenate(rows, 1)
+        if not own.any():
             return None
-        if labels is None:
-            return cls(distance, None, None)
-        return cls(distance, *(Measured.of(np.concatenate(s)) for s in (contradicted, disagreeing)))
-
-
-def _blocks(
-    points: Tensor, firsts: Indices, seconds: Indices
-) -> Iterator[tuple[Indices, Indices, Tensor]]:
-    """Yield partners of some blocks, `(m, few)` each, and all samples of the blocks, `(m, 2k)`."""
-    n, d = points.shape
-    wanted = int(min(max(PRODUCTS / (2 * n * d), FEWEST), MOST))
-    few = min(firsts.shape[1], max(1, wanted // BLOCKS))
-    blocks = min(len(firsts), math.ceil(wanted / few))
-    step = max(1, CELLS // (few * n))
-    for start in range(0, blocks, step):
-        part = slice(start, min(start + step, blocks))
-        taken = torch.from_numpy(np.concatenate([firsts[part], seconds[part]], 1))
-        yield firsts[part, :few], seconds[part, :few], taken
+        value = mixed.mean() / own.mean()
+        # both are of the same blocks: what counts is the spread of their difference
+        error = standard_error(mixed - value * own) / own.mean()
+        contradiction, disagreement = map(Measured.of, shares) if shares else (None, None)
+        return cls(Measured(float(value), float(error)), contradiction, disagreement)
 
 
 def _nearest(points: Tensor, queries: Tensor, taken: Tensor) -> tuple[Tensor, Indices]:
@@ -117,15 +101,6 @@ def _nearest(points: Tensor, queries: Tensor, taken: Tensor) -> tuple[Tensor, In
     return (queries - points[nearest]).square().sum(2).sqrt(), nearest.numpy()
 
 
-def _ratio(over: Array, under: Array) -> Measured | None:
-    """Return the ratio of two means over blocks; None if the second mean is 0."""
-    if not under.mean() > 0:
-        return None
-    value = over.mean() / under.mean()
-    # both are of the same blocks: what counts is the spread of their difference
-    return Measured(float(value), float(standard_error(over - value * under) / under.mean()))
-
-
 @dataclass(frozen=True)
 class Reading:
     """What mixing at one k does. Returned by `inspect`.
@@ -136,9 +111,8 @@ class Reading:
         ratio: `square_distance` as a share of that of random pairs.
         alpha: the alpha that perturbs as much as the reference does at k = 1, or the cap.
         reachable: whether `alpha` does perturb as much.
-        reach: the greatest alpha of k = 1 whose strength some alpha reaches at this k.
         crossing: share of partners of another class; None without labels.
-        least: the least such share of any matching, as for classes far apart.
+        least: the least such share of any matching of the same sets, as for classes far apart.
         halfway: where the points between partners lie; None if too few samples are left.
     """
 
@@ -147,7 +121,6 @@ class Reading:
     ratio: Measured
     alpha: float
     reachable: bool
-    reach: float
     crossing: Measured | None
     least: float | None
     halfway: Halfway | None
@@ -157,9 +130,8 @@ class Reading:
 class DistanceDecay:
     """How the squared distance of partners falls with k. Returned by `inspect`.
 
-    The dimension is a rough guide. 2 and 3 dimensions are hard to tell apart. Clusters far
-    apart look like 4 dimensions, whatever their own is. High dimensions read too low, because
-    their rate shows only at larger k: a cube of 50 dimensions reads as 25.
+    The dimension is a rough guide: 2 and 3 are hard to tell apart, clusters far apart look like 4,
+    and high dimensions read too low (a cube of 50 reads as 25).
 
     Attributes:
         slope: of log distance against log k, over k from 4 on.
@@ -201,23 +173,18 @@ def read(
     square = Measured.of(matched.square_distance) if k > 1 else Measured(square_1, 0.0)
     crossing, least = None, None
     if labels is not None:
-        law: Law = "disjoint" if disjoint else "independent"
-        least = expected_fraction(np.bincount(labels), k, law=law).fewest
-        # sets of one sample leave nothing to match: the share is known
-        crossing = Measured(least, 0.0)
-        if k > 1:
-            crossing = Measured.of((labels[firsts] != labels[seconds]).mean(1))
+        classes = labels.max() + 1
+        counts = (count_clusters(labels[indices], classes) for indices in (firsts, seconds))
+        least = float(lemma_count(*counts).mean()) / k
+        crossing = Measured.of((labels[firsts] != labels[seconds]).mean(1))
     target = Beta(alpha).mean_square_step * square_1
-    most = Beta(CAP).mean_square_step * square.value
     own_alpha, reachable = (alpha, True) if k == 1 else alpha_for(target, square.value, alpha, CAP)
-    strongest, bounded = alpha_for(most, square_1, 1 / CAP, CAP)
     return Reading(
         k=k,
         square_distance=square,
         ratio=square / square_1,
         alpha=own_alpha,
         reachable=reachable,
-        reach=strongest if bounded and k > 1 else math.inf,
         crossing=crossing,
         least=least,
         halfway=Halfway.of(points, labels, firsts, seconds),
@@ -265,7 +232,7 @@ def read_labels(
     points: Tensor, labels: Indices, k: int, *, disjoint: bool = True, generator: Generator | None
 ) -> tuple[LabelReading, ...]:
     """Return a reading for each of `WEIGHTS`, on the same sets of `k` samples."""
-    blocks = max(LEAST_LABEL_BLOCKS, min(LABEL_MATCHES, AT_ONCE // points.shape[1]) // k)
+    blocks = max(4, min(LABEL_MATCHES, AT_ONCE // points.shape[1]) // k)
     first, second = subset_pairs(len(points), k, blocks, disjoint=disjoint, generator=generator)
     a, b = points[first.flatten()], points[second.flatten()]
     classes = torch.from_numpy(labels)
@@ -420,6 +387,5 @@ def _check(x: Any, alpha: float, largest_k: int, size: int) -> None:
         raise ValueError(f"x must have at least 4 samples, got {len(x)}")
     if not Beta(alpha).alpha > 0:
         raise SettingError("alpha", "must be above 0, to compare strengths with, got 0")
-    for name, value, least in (("largest_k", largest_k, 1), ("size", size, 4)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise SettingError(name, f"must be a whole number, at least {least}, got {value!r}")
+    check_whole("largest_k", largest_k, least=1)
+    check_whole("size", size, least=4)

@@ -24,8 +24,6 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 from numpy.typing import NDArray
-from PIL import Image
-from PIL.PngImagePlugin import PngInfo
 
 from kmixup.lab.files import replace_content
 
@@ -109,29 +107,19 @@ def shade(i: int, n: int) -> tuple[float, ...]:
 
 def svg(figure: Figure, about: Mapping[str, str]) -> bytes:
     """A figure as an SVG file; `about` has its title and description."""
+    return _file(figure, "svg", {**about, **UNDATED})
+
+
+def png(figure: Figure, about: Mapping[str, str] = {}) -> bytes:
+    """A figure as a PNG file with texts `about` it."""
+    return _file(figure, "png", {**about, "Software": None})
+
+
+def _file(figure: Figure, kind: str, about: Mapping[str, str | None]) -> bytes:
     stream = io.BytesIO()
     with in_style():
-        figure.savefig(stream, format="svg", dpi=DPI, metadata={**about, **UNDATED})
+        figure.savefig(stream, format=kind, dpi=DPI, metadata=about)
     return stream.getvalue()
-
-
-def png(
-    figure: Figure, about: Mapping[str, str] = {}, *, dpi: float = DPI, smooth: bool = False
-) -> bytes:
-    """A figure as a PNG file with texts `about` it.
-
-    `smooth` keeps gradients smooth; otherwise rare colours are kept true.
-    """
-    full, small, texts = io.BytesIO(), io.BytesIO(), PngInfo()
-    with in_style():
-        figure.savefig(full, format="png", dpi=dpi)
-    for key, text in about.items():
-        texts.add_itxt(key, text)
-    image = Image.open(full).convert("RGB")
-    # in a palette a picture takes a third of the room, and looks the same
-    palette = (96, Image.Quantize.MEDIANCUT) if smooth else (256, Image.Quantize.MAXCOVERAGE)
-    image.quantize(*palette).save(small, format="png", optimize=True, pnginfo=texts)
-    return small.getvalue()
 
 
 def data_uri(picture: bytes) -> str:

@@ -2,41 +2,25 @@
 
 Two batches hold r_i and s_i points of cluster i. `docs/evidence/theory.md` has the lemma, why it is
 wrong for three or more clusters, what is right in its place, and the proofs.
-
-The counts r and s are drawn by a law: "iid" (the paper's) from a distribution with masses p_i;
-"independent" as two k-subsets of a data set with n_i points in cluster i; "disjoint" as two
-k-subsets without a common point, as inside one batch.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Literal, Unpack, get_args
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Generator
 
-from kmixup.calibration import CHUNK
-from kmixup.matching.assignment import solve
 from kmixup.measured import Measured
-from kmixup.theory.matching import (
-    Array,
-    Data,
-    Indices,
-    Matching,
-    as_array,
-    check_length,
-    matched_subsets,
-)
+from kmixup.theory.matching import Array, Data, Indices, as_array, check_length, matched_subsets
 
 TIE = 1e-9  # of the largest squared distance: flows that differ less per match are equally good
 ISLAND = 0.01  # radius of a piece of the counter-example
-
-Law = Literal["iid", "independent", "disjoint"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,28 +36,18 @@ class CrossMatches:
     cross: Indices
 
     @property
-    def k(self) -> int:
-        """Size of a batch."""
-        return int(self.first[0].sum())
-
-    @property
-    def number(self) -> float:
-        """Mean number of cross-cluster matches."""
-        return float(self.cross.mean())
-
-    @property
-    def fraction(self) -> float:
+    def fraction(self) -> Measured:
         """Mean share of cross-cluster matches."""
-        return self.number / self.k
-
-    @property
-    def error(self) -> float:
-        """Standard error of `fraction`."""
-        return Measured.of(self.cross).error / self.k
+        return Measured.of(self.cross) / int(self.first[0].sum())
 
 
 def cross_matches(
-    X: Data, labels: ArrayLike, k: int, samples: int = 1000, **matching: Unpack[Matching]
+    X: Data,
+    labels: ArrayLike,
+    k: int,
+    samples: int = 1000,
+    *,
+    generator: Generator | None = None,
 ) -> CrossMatches:
     """Count the cross-cluster matches of `samples` pairs of random k-subsets of `X`.
 
@@ -82,7 +56,7 @@ def cross_matches(
         labels: cluster of each point, `(n,)`; clusters are counted in sorted order.
         k: size of a batch.
         samples: number of pairs of batches.
-        matching: options of `matched_subsets`.
+        generator: source of all draws.
 
     Returns:
         The counts of each cluster and the number of cross matches in every pair.
@@ -93,11 +67,15 @@ def cross_matches(
     """
     m, cluster = _clusters(X, labels)
     parts = []
-    for first, second in matched_subsets(X, k, samples, **matching):
+    for first, second in matched_subsets(X, k, samples, generator=generator):
         start, end = cluster[first], cluster[second]
-        counts = [np.stack([(side == i).sum(1) for i in range(m)], 1) for side in (start, end)]
-        parts.append((*counts, (start != end).sum(1)))
+        parts.append((count_clusters(start, m), count_clusters(end, m), (start != end).sum(1)))
     return CrossMatches(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+def count_clusters(cluster: Indices, m: int) -> Indices:
+    """Return how often each of `m` clusters is in every batch of `cluster` `(batches, k)`."""
+    return np.stack([(cluster == i).sum(1) for i in range(m)], 1)
 
 
 def _clusters(X: Data, labels: ArrayLike) -> tuple[int, Indices]:
@@ -148,37 +126,32 @@ def transport_count(
     # An optimal flow has as many paths as the lemma counts, and a path passes a cluster at most
     # once. The other points that both batches have in a cluster stay there and are left out.
     spare = np.maximum(np.minimum(r, s) - lemma_count(r, s)[:, None], 0)
-    problems = np.concatenate([r - spare, s - spare], 1)
+    problems = np.stack([r - spare, s - spare], 1)
     different, which = np.unique(problems, axis=0, return_inverse=True)
     tie = TIE * cost.max() * (1.0 - np.eye(len(cost)))
-    fewest, most = (_flow_counts(different, cost + bias) for bias in (tie, -tie))
-    return fewest[which.ravel()], most[which.ravel()]
+    fewest, most = (
+        np.array([_crossing(problem, cost + bias) for problem in different])[which.ravel()]
+        for bias in (tie, -tie)
+    )
+    return fewest, most
 
 
-def _flow_counts(problems: Indices, cost: Array) -> Indices:
-    """Return the cross matches of the best flow for each row of counts `(n, 2m)`: r, then s."""
-    r, s = np.split(problems, 2, axis=1)
-    size, crossing = r.sum(1), np.zeros(len(r), dtype=np.int64)
-    for k in np.unique(size[size > 0]):
-        rows = (size == k).nonzero()[0]
-        for part in np.array_split(rows, -(-len(rows) * k**2 // CHUNK)):
-            # one row for each point: some optimal flow is in whole numbers, so an assignment
-            start, end = (
-                (np.arange(k)[None, :, None] >= counts[part].cumsum(1)[:, None, :]).sum(2)
-                for counts in (r, s)
-            )
-            partner = solve(cost[start[:, :, None], end[:, None, :]])
-            crossing[part] = (start != np.take_along_axis(end, partner, 1)).sum(1)
-    return crossing
+def _crossing(problem: Indices, cost: Array) -> int:
+    """Return the number of cross matches in the cheapest flow between two counts, `(2, m)`."""
+    from scipy.optimize import linear_sum_assignment  # on first use: it loads slowly
+
+    # one row for each point: some optimal flow is in whole numbers, so an assignment
+    start, end = (np.repeat(np.arange(len(cost)), counts) for counts in problem)
+    rows, columns = linear_sum_assignment(cost[start[:, None], end])
+    return int((start[rows] != end[columns]).sum())
 
 
 def _counts(first: ArrayLike, second: ArrayLike) -> tuple[Indices, Indices]:
     r, s = np.asarray(first, dtype=np.int64), np.asarray(second, dtype=np.int64)
-    totals = np.unique(np.concatenate([np.atleast_1d(count.sum(-1)) for count in (r, s)]))
-    if r.shape != s.shape or len(totals) != 1:
+    if r.shape != s.shape or (r.sum(-1) != s.sum(-1)).any():
         raise ValueError(
             "first and second must be counts of the same shape and total, "
-            f"got shapes {r.shape} and {s.shape} and totals {totals.tolist()[:4]}"
+            f"got {r.tolist()} and {s.tolist()}"
         )
     return r, s
 
@@ -186,39 +159,33 @@ def _counts(first: ArrayLike, second: ArrayLike) -> tuple[Indices, Indices]:
 def lemma_condition(centres: ArrayLike, radius: float = 0.0) -> bool:
     """Return whether the lemma's count is right for all batches: all angles are acute.
 
-    For clusters of `radius` Δ the condition is, for all different `centres` a, b, c of `(m, d)`,
-
-        (a - b)·(c - b) > 2Δ(|a - b| + |c - b|) + 4Δ²   and   |a - b| > 4Δ.
+    For clusters of `radius` Δ this is (a - b)·(c - b) > 2Δ(|a - b| + |c - b|) + 4Δ² for all
+    different centres a, b, c, and |a - b| > 4Δ.
 
     Args:
         centres: of the clusters, `(m, d)`.
         radius: Δ, the largest radius of a cluster.
 
     Returns:
-        Whether the condition holds, and by what margin.
+        Whether the condition holds.
 
     >>> lemma_condition([[0., 0.], [1., 0.], [0.5, 0.9]])
     True
     >>> lemma_condition([[0., 0.], [1., 0.], [2., 0.]])
     False
     """
-    c, square = np.asarray(centres, dtype=np.float64), _squared_distances(centres)
-    length, m = np.sqrt(square), len(c)
-    margins = [square[a, b] - 16 * radius**2 for a in range(m) for b in range(a)]
-    margins += [
-        (c[a] - c[b]) @ (c[e] - c[b]) - 2 * radius * (length[a, b] + length[e, b]) - 4 * radius**2
-        for a, b, e in permutations(range(m), 3)
-        if a < e
-    ]
-    return bool(min(margins, default=np.inf) > TIE * square.max())
+    square, detour = _squared_distances(centres), _detours(centres, radius)
+    apart = square[~np.eye(len(square), dtype=bool)]
+    return bool((apart > 16 * radius**2).all()) and not any(
+        detour(path) for path in permutations(range(len(square)), 3)
+    )
 
 
 def longest_chain(centres: ArrayLike, radius: float = 0.0) -> int:
     """Return the most cross matches that one surplus point can cause; 1 if all angles are acute.
 
-    A chain is a path of clusters b_0 → b_1 → … around different `centres` `(m, d)`, in which every
-    part satisfies |b_i - b_j|² >= Σ |b_t - b_t+1|² - slack. Otherwise a direct match would cost
-    less. The slack is for the positions of points in clusters of this `radius`.
+    A chain is a path of clusters b_0 → b_1 → … none of whose parts costs more than a direct match:
+    |b_i - b_j|² >= Σ |b_t - b_t+1|² - slack, where the slack is for points off their centres.
 
     Args:
         centres: of the clusters, `(m, d)`.
@@ -230,24 +197,29 @@ def longest_chain(centres: ArrayLike, radius: float = 0.0) -> int:
     >>> longest_chain([[0.], [1.], [2.], [3.]])
     3
     """
-    square = _squared_distances(centres)
-    length = np.sqrt(square)
-    rounding = TIE * square.max()
+    m, detour = len(_squared_distances(centres)), _detours(centres, radius)
 
-    def worth(path: tuple[int, ...]) -> bool:
-        """Return whether the path may cost less than a match from its first to its last."""
+    def extend(path: tuple[int, ...]) -> int:
+        longer = ((*path, b) for b in range(m) if b not in path)
+        allowed = (p for p in longer if all(detour(p[i:]) for i in range(len(p) - 2)))
+        return max(map(extend, allowed), default=len(path) - 1)
+
+    return max(extend((b,)) for b in range(m))
+
+
+def _detours(centres: ArrayLike, radius: float) -> Callable[[tuple[int, ...]], bool]:
+    """Return whether a path of clusters may cost less than a match from its first to its last."""
+    square = _squared_distances(centres)
+    length, rounding = np.sqrt(square), TIE * square.max()
+
+    def detour(path: tuple[int, ...]) -> bool:
         steps = length[path[:-1], path[1:]]
         direct = length[path[1], path[-1]] + length[path[0], path[-2]]
         slack = 2 * radius * (2 * steps.sum() - steps[0] - steps[-1] + direct)
         gain = square[path[0], path[-1]] - np.square(steps).sum()
         return bool(gain >= -slack - 4 * radius**2 * len(steps) - rounding)
 
-    def extend(path: tuple[int, ...]) -> int:
-        longer = ((*path, b) for b in range(len(square)) if b not in path)
-        allowed = (p for p in longer if all(worth(p[i:]) for i in range(len(p) - 2)))
-        return max(map(extend, allowed), default=len(path) - 1)
-
-    return max(extend((b,)) for b in range(len(square)))
+    return detour
 
 
 def _squared_distances(centres: ArrayLike) -> Array:
@@ -276,7 +248,6 @@ def expected_fraction(
     k: int,
     *,
     centres: ArrayLike | None = None,
-    law: Law = "iid",
     samples: int = 10_000,
     generator: Generator | None = None,
 ) -> ExpectedFraction:
@@ -285,10 +256,9 @@ def expected_fraction(
     Where the lemma's count is right, the share is a finite sum; else counts are drawn.
 
     Args:
-        weights: masses of the clusters for the law "iid", else their numbers of points, `(m,)`.
+        weights: masses of the clusters, `(m,)`; they are scaled to add up to 1.
         k: size of a batch.
         centres: of the clusters, `(m, d)`. Without them all angles are taken to be acute.
-        law: how batches are drawn: "iid", "independent" or "disjoint".
         samples, generator: how often and from what counts are drawn.
 
     Returns:
@@ -297,62 +267,48 @@ def expected_fraction(
     >>> expected_fraction([0.5, 0.5], 1).most
     0.5
     """
-    w = _weights(weights, k, law)
-    if centres is None or len(w) <= 2 or lemma_condition(centres):
-        value = sum(_mean_difference(w, i, k, law) for i in range(len(w))) / (2 * k)
+    from scipy.stats import binom  # on first use: it loads slowly
+
+    p = _masses(weights, k)
+    if centres is None or len(p) <= 2 or lemma_condition(centres):
+        # E|r - s| = 2 Σ_t P(r <= t) P(s > t) for two independent counts
+        below = np.asarray(binom.cdf(np.arange(k)[:, None], k, p))
+        value = float((below * (1 - below)).sum() / k)
         return ExpectedFraction(value, value, 0.0)
-    counts = draw_counts(w, k, samples, law=law, generator=generator)
+    counts = draw_counts(p, k, samples, generator=generator)
     fewest, most = (Measured.of(count) / k for count in transport_count(*counts, centres))
     return ExpectedFraction(fewest.value, most.value, max(fewest.error, most.error))
 
 
-def fraction_bound(weights: ArrayLike, k: int, *, law: Law = "iid", chain: int = 1) -> float:
-    """Return an upper bound of the expected share, `chain` · Σ_i √Var(r_i - s_i) / (2k).
+def fraction_bound(weights: ArrayLike, k: int) -> float:
+    """Return the paper's bound on the expected share, (2k)^(-1/2) Σ √(p_i (1 - p_i)).
 
-    For the law "iid" and `chain` = 1 it is the paper's bound, (2k)^(-1/2) Σ √(p_i (1 - p_i)), which
-    needs acute angles between centres. `longest_chain(centres, radius)` is enough for any clusters.
+    It needs acute angles between centres. Times `longest_chain(centres, radius)` it holds for any
+    clusters.
 
     Args:
-        weights: masses of the clusters for the law "iid", else their numbers of points, `(m,)`.
+        weights: masses of the clusters, `(m,)`; they are scaled to add up to 1.
         k: size of a batch.
-        law: how batches are drawn.
-        chain: the most cross matches that one surplus point can cause.
 
     Returns:
         The bound, a share of the matches.
 
-    Raises:
-        ValueError: if `chain` or `k` is below 1, or the weights do not fit the law.
-
     >>> fraction_bound([0.5, 0.5], k=8)    # of two equal clusters
     0.25
     """
-    w = _weights(weights, k, law)
-    if chain < 1:
-        raise ValueError(f"chain must be at least 1, got {chain}")
-    total = float(w.sum())
-    mass = w / total
-    factor = 1.0
-    if law != "iid" and total > 1:
-        factor = (total - k if law == "independent" else total) / (total - 1)
-    return float(chain * np.sqrt(factor * mass * (1 - mass)).sum() / np.sqrt(2 * k))
+    p = _masses(weights, k)
+    return float(np.sqrt(p * (1 - p)).sum() / np.sqrt(2 * k))
 
 
 def draw_counts(
-    weights: ArrayLike,
-    k: int,
-    samples: int,
-    *,
-    law: Law = "iid",
-    generator: Generator | None = None,
+    weights: ArrayLike, k: int, samples: int, *, generator: Generator | None = None
 ) -> tuple[Indices, Indices]:
     """Draw the numbers of points of each cluster in two batches of `k`, both `(samples, m)`.
 
     Args:
-        weights: masses of the clusters for the law "iid", else their numbers of points, `(m,)`.
+        weights: masses of the clusters, `(m,)`; they are scaled to add up to 1.
         k: size of a batch.
         samples: number of pairs of batches.
-        law: how batches are drawn.
         generator: of these draws.
 
     Returns:
@@ -362,52 +318,19 @@ def draw_counts(
     >>> first.sum(1), second.sum(1)
     (array([8, 8, 8]), array([8, 8, 8]))
     """
-    w = _weights(weights, k, law)
+    p = _masses(weights, k)
     seed = torch.randint(2**62, (), generator=generator, dtype=torch.int64)
     rng = np.random.default_rng(int(seed))
-    if law == "iid":
-        return rng.multinomial(k, w, samples), rng.multinomial(k, w, samples)
-    draw, sizes = rng.multivariate_hypergeometric, w.astype(np.int64)
-    first = draw(sizes, k, samples)
-    if law == "independent":
-        return first, draw(sizes, k, samples)
-    return first, np.stack([draw(left, k) for left in sizes - first])
+    return rng.multinomial(k, p, samples), rng.multinomial(k, p, samples)
 
 
-def _mean_difference(w: Array, i: int, k: int, law: Law) -> float:
-    """Return E|r_i - s_i|, a finite sum."""
-    from scipy.stats import binom, hypergeom  # on first use: it loads slowly
-
-    count, total = np.arange(k + 1), w.sum()
-    if law == "disjoint":
-        both = np.arange(2 * k + 1)
-        given = hypergeom.pmf(count[None, :], 2 * k, both[:, None], k)
-        of_both = hypergeom.pmf(both, total, w[i], 2 * k)
-        return float(of_both @ (given * np.abs(2 * count[None, :] - both[:, None])).sum(1))
-    below = binom.cdf(count, k, w[i]) if law == "iid" else hypergeom.cdf(count, total, w[i], k)
-    # E|r - s| = 2 Σ_t P(r <= t) P(s > t) for two independent draws of one law
-    return float(2 * (below * (1 - below)).sum())
-
-
-def _weights(weights: ArrayLike, k: int, law: Law) -> Array:
+def _masses(weights: ArrayLike, k: int) -> Array:
     w = np.asarray(weights, dtype=np.float64)
-    if law not in get_args(Law):
-        raise ValueError(f"law must be one of {get_args(Law)}, got {law!r}")
     if k < 1:
         raise ValueError(f"k must be at least 1, got {k}")
-    if w.ndim != 1 or not len(w) or (w < 0).any():
-        raise ValueError(f"weights must be a list of numbers, none below 0, got {weights!r}")
-    if law == "iid":
-        if abs(w.sum() - 1) > 1e-6:
-            raise ValueError(f'weights must add up to 1 for the law "iid", got {w.sum():g}')
-        return np.asarray(w / w.sum())
-    needed = 2 * k if law == "disjoint" else k
-    if (w % 1 != 0).any() or w.sum() < needed:
-        raise ValueError(
-            f"weights must be whole numbers of points, at least {needed} in total, "
-            f'for k={k} and the law "{law}", got {weights!r}'
-        )
-    return w
+    if w.ndim != 1 or (w < 0).any() or not w.any():
+        raise ValueError(f"weights must be a list of masses, none below 0, got {weights!r}")
+    return np.asarray(w / w.sum())
 
 
 def island_centres() -> Array:
@@ -449,8 +372,7 @@ class CrossEndpoints:
         share: of A that is in A_ε, and of B that is in B_ε.
         distance: from each match's end in A to B and from its end in B to A, `(matches, 2)`.
         length: of each match, `(matches,)`.
-        batch: number of the batch that each match is from, `(matches,)`.
-        batches: how many batches were drawn.
+        held: share of the batches in which all cross-cluster matches run from A_ε to B_ε.
     """
 
     gap: float
@@ -459,8 +381,7 @@ class CrossEndpoints:
     share: tuple[float, float]
     distance: Array
     length: Array
-    batch: Indices
-    batches: int
+    held: float
 
     @property
     def proven(self) -> float:
@@ -472,11 +393,6 @@ class CrossEndpoints:
         """Whether each match runs from A_ε to B_ε."""
         return np.asarray((self.distance < (1 + self.epsilon) * self.gap).all(1))
 
-    @property
-    def held(self) -> float:
-        """Share of the batches in which all cross-cluster matches run from A_ε to B_ε."""
-        return 1 - len(np.unique(self.batch[~self.inside])) / self.batches
-
 
 def cross_endpoints(
     X: Data,
@@ -485,7 +401,7 @@ def cross_endpoints(
     samples: int = 1000,
     *,
     epsilon: float | None = None,
-    **matching: Unpack[Matching],
+    generator: Generator | None = None,
 ) -> CrossEndpoints:
     """Measure endpoints and lengths of the cross-cluster matches between two clusters.
 
@@ -495,7 +411,7 @@ def cross_endpoints(
         k: size of a batch.
         samples: number of pairs of batches.
         epsilon: ε of A_ε and B_ε; by default the paper's, (radius / gap)².
-        matching: options of `matched_subsets`.
+        generator: source of all draws.
 
     Returns:
         The endpoints and lengths of all cross matches.
@@ -523,16 +439,15 @@ def cross_endpoints(
     radius = max(float(np.linalg.norm(side - side.mean(0), axis=1).max()) for side in sides)
     epsilon = (radius / gap) ** 2 if epsilon is None else epsilon
 
-    ends, batch, start = [], [], 0
-    for first, second in matched_subsets(X, k, samples, **matching):
+    near = away < (1 + epsilon) * gap
+    ends, held = [], []
+    for first, second in matched_subsets(X, k, samples, generator=generator):
         crossing = cluster[first] != cluster[second]
+        held.append(~(crossing & ~(near[first] & near[second])).any(1))
         pair = np.stack([first[crossing], second[crossing]], 1)
         ends.append(np.take_along_axis(pair, cluster[pair].argsort(1), 1))
-        batch.append(start + crossing.nonzero()[0])
-        start += len(first)
     end = np.concatenate(ends)
-    near = away < (1 + epsilon) * gap
     share = float(near[cluster == 0].mean()), float(near[cluster == 1].mean())
     length = np.linalg.norm(rows[end[:, 0]] - rows[end[:, 1]], axis=1)
-    where = np.concatenate(batch)
-    return CrossEndpoints(gap, radius, epsilon, share, away[end], length, where, samples)
+    in_all = float(np.concatenate(held).mean())
+    return CrossEndpoints(gap, radius, epsilon, share, away[end], length, in_all)

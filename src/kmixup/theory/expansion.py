@@ -1,16 +1,7 @@
 """k-mixup as a regulariser: the expansion of its loss around the data (Theorem 4.1).
 
-Let f be a scalar network and h(f(x)) - y f(x) its loss. Then k-mixup is training on
-(1 - a) x_i + a r with the label y_i. Here r is drawn from the matching distribution D_i, and
-a = 1 - lam with lam from Beta(alpha + 1, alpha). To second order in a the loss is
-
-    E_std + R1 + R2 + R3,    with v = r - x_i and averages over i and r:
-    R1 = E[a]      · mean (h'(f(x_i)) - y_i) ∇f(x_i)·v
-    R2 = E[a²] / 2 · mean h''(f(x_i)) (∇f(x_i)·v)²
-    R3 = E[a²] / 2 · mean (h'(f(x_i)) - y_i) v·∇²f(x_i) v.
-
-This needs only two derivatives of t → f(x_i + t v), never a Hessian. At a fixed a the remainder
-falls like a³; its average over lam does not become small against E[a²], however small alpha is.
+`docs/evidence/theory.md` has the formulas of R1, R2 and R3. They need only two derivatives of
+t → f(x_i + t (r - x_i)), never a Hessian.
 """
 
 from __future__ import annotations
@@ -31,6 +22,7 @@ from kmixup.theory.matching import Array, Data, MatchingDistributions, as_points
 
 Function = Callable[[Tensor], Tensor]
 PAIRS = 1 << 12  # pairs of points that go through the network at a time
+NODES = 24  # of the quadrature over lam
 
 
 @dataclass(frozen=True)
@@ -141,42 +133,28 @@ def remainder(
 
 
 def relative_remainder(
-    f: Function,
-    X: Data,
-    y: Data,
-    D: MatchingDistributions,
-    alpha: ArrayLike,
-    *,
-    h: Function = softplus,
-    nodes: int = 24,
-) -> Array:
-    """Return the mean remainder over lam, divided by E[(1 - lam)²], for every `alpha`.
-
-    lam is from Beta(alpha + 1, alpha). At alpha = 0 the result is the limit, 2 ∫ remainder(a) / a
-    da.
+    f: Function, X: Data, y: Data, D: MatchingDistributions, alpha: float, *, h: Function = softplus
+) -> float:
+    """Return the mean remainder over lam from Beta(alpha + 1, alpha), divided by E[(1 - lam)²].
 
     Args:
         f, X, y, D, h: those of `expand`.
-        alpha: of k-mixup, any shape.
-        nodes: of the Gauss-Jacobi quadrature.
+        alpha: of k-mixup; at 0 the result is the limit, 2 ∫ remainder(a) / a da.
 
     Returns:
-        The ratio for every `alpha`.
+        The ratio.
 
     >>> from kmixup.theory import matching_distributions
     >>> X, y = torch.arange(8.0)[:, None], torch.arange(8) % 2
-    >>> float(relative_remainder(lambda x: 0 * x, X, y, matching_distributions(X, k=2), 1.0))
+    >>> relative_remainder(lambda x: 0 * x, X, y, matching_distributions(X, k=2), 1.0)
     0.0
     """
     from scipy.special import roots_jacobi  # on first use: scipy.special loads slowly
 
-    alphas = np.atleast_1d(np.asarray(alpha, dtype=np.float64))
-    # a² turns Beta(alpha, alpha + 1), the law of a, into Beta(alpha + 2, alpha + 1)
-    rules = [roots_jacobi(nodes, value, value + 1) for value in alphas]
-    a = np.stack([(1 + x) / 2 for x, _ in rules])
-    weight = np.stack([weight for _, weight in rules])
-    ratio = remainder(f, X, y, D, a.ravel(), h=h).reshape(a.shape) / a**2
-    return np.asarray((weight * ratio).sum(1) / weight.sum(1)).reshape(np.shape(alpha))
+    # a² turns Beta(alpha, alpha + 1), the distribution of a, into Beta(alpha + 2, alpha + 1)
+    nodes, weight = roots_jacobi(NODES, alpha, alpha + 1)
+    a = (1 + nodes) / 2
+    return float(weight @ (remainder(f, X, y, D, a, h=h) / a**2) / weight.sum())
 
 
 def kmixup_loss(

@@ -6,10 +6,8 @@ features with targets. But the match uses only the features, so both X and X × 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Unpack
 
 import numpy as np
 import torch
@@ -23,7 +21,6 @@ from kmixup.theory.matching import (
     Array,
     Data,
     Indices,
-    Matching,
     as_array,
     as_points,
     check_length,
@@ -32,21 +29,18 @@ from kmixup.theory.matching import (
 )
 
 Source = Callable[[int], ArrayLike] | ArrayLike | Tensor
-Manifold = Callable[[Array], ArrayLike] | ArrayLike | Tensor
+Distance = Callable[[Array], ArrayLike]
 
 
 @dataclass(frozen=True)
 class ManifoldFraction:
     """Share of mixed points near the manifold. Returned by `manifold_fraction`.
 
-    `features` is the share in X and `joint` that in X × Y, with the standard errors
-    `features_error` and `joint_error` over batches. Without targets `joint` is NaN.
+    `features` is the share in X, and `joint` that in X × Y, None without targets.
     """
 
-    features: float
-    features_error: float
-    joint: float
-    joint_error: float
+    features: Measured
+    joint: Measured | None
 
 
 def manifold_fraction(
@@ -56,10 +50,9 @@ def manifold_fraction(
     k: int,
     eps: float,
     alpha: float = 1.0,
-    manifold: Manifold | None = None,
-    joint: Manifold | None = None,
+    manifold: Distance | None = None,
     samples: int = 1000,
-    **matching: Unpack[Matching],
+    generator: Generator | None = None,
 ) -> ManifoldFraction:
     """Mix `samples` batches of `k` points and measure how far from the manifold they fall.
 
@@ -69,47 +62,42 @@ def manifold_fraction(
         k: of k-mixup.
         eps: the distance that counts as near.
         alpha: of k-mixup. lam is drawn once for each batch.
-        manifold: of the features: a function from points `(m, d)` to their distances `(m,)`,
-            or many points of the manifold. By default `X` itself.
-        joint: the manifold of features and targets side by side, `(m, d + c)`.
+        manifold: of the features: a function from points `(m, d)` to their distances `(m,)`. By
+            default that to the nearest point of `X`, as in X × Y to those of `X` and `y`.
         samples: number of batches.
-        matching: options of `matched_subsets`.
+        generator: source of all draws.
 
     Returns:
         The share of mixed points near the manifold, in X and in X × Y.
 
     >>> X = np.linspace(0, 1, 50)[:, None]
-    >>> manifold_fraction(X, k=8, eps=0.02, samples=10).features
+    >>> manifold_fraction(X, k=8, eps=0.02, samples=10).features.value
     1.0
     """
     if not eps > 0:
         raise ValueError(f"eps must be above 0, got {eps}")
     features = as_array(X)
-    spaces = [(features, _distance(features if manifold is None else manifold))]
+    spaces = [(features, manifold or _to_nearest(features))]
     if y is not None:
         both = np.concatenate([features, _targets(y, len(features))], 1)
-        spaces.append((both, _distance(both if joint is None else joint)))
+        spaces.append((both, _to_nearest(both)))
 
     near: list[list[Array]] = [[] for _ in spaces]
-    for first, second in matched_subsets(features, k, samples, **matching):
-        lam = Beta(alpha).sample((len(first), 1, 1), matching.get("generator")).cpu().numpy()
+    for first, second in matched_subsets(features, k, samples, generator=generator):
+        lam = Beta(alpha).sample((len(first), 1, 1), generator).cpu().numpy()
         for (points, distance), parts in zip(spaces, near, strict=True):
             mixed = lam * points[first] + (1 - lam) * points[second]
-            inside = distance(mixed.reshape(-1, points.shape[1])) < eps
+            inside = np.asarray(distance(mixed.reshape(-1, points.shape[1]))) < eps
             parts.append(inside.reshape(len(first), k).mean(1))
     shares = [Measured.of(np.concatenate(parts)) for parts in near]
-    one, both_spaces = (*shares, Measured(math.nan, math.nan))[:2]
-    return ManifoldFraction(one.value, one.error, both_spaces.value, both_spaces.error)
+    return ManifoldFraction(shares[0], shares[1] if y is not None else None)
 
 
-def _distance(manifold: Manifold) -> Callable[[Array], Array]:
-    """Return the distance function of a manifold: to the nearest point, if points are given."""
-    if callable(manifold):
-        return lambda points: np.asarray(manifold(points))
+def _to_nearest(rows: Array) -> Distance:
     from scipy.spatial import KDTree  # on first use: it loads slowly
 
-    tree = KDTree(as_array(manifold))
-    return lambda points: np.asarray(tree.query(points)[0])
+    tree = KDTree(rows)
+    return lambda points: tree.query(points)[0]
 
 
 def _targets(y: Data, n: int) -> Array:
@@ -134,12 +122,7 @@ class MatchedDistances:
 
 
 def matched_distances(
-    X: Source,
-    ks: Sequence[int],
-    samples: int = 200,
-    *,
-    disjoint: bool = False,
-    generator: Generator | None = None,
+    X: Source, ks: Sequence[int], samples: int = 200, *, generator: Generator | None = None
 ) -> MatchedDistances:
     """Measure the mean squared distance of matched points, from `samples` batches for each k.
 
@@ -148,7 +131,7 @@ def matched_distances(
             function that draws so many fresh points.
         ks: sizes of the batches.
         samples: number of pairs of batches for each k.
-        disjoint, generator: options of `matched_subsets`.
+        generator: source of all draws from a data set.
 
     Returns:
         The mean squared distance at each k with its standard error.
@@ -164,8 +147,7 @@ def matched_distances(
             matches = (match_rows(first, next(batches)) for first in batches)
             means = np.concatenate([square.mean(1) for _, square in matches])
         else:
-            points = as_points(X)
-            blocks = optimal_blocks(points, k, samples, disjoint=disjoint, generator=generator)
+            blocks = optimal_blocks(as_points(X), k, samples, generator=generator)
             means = np.concatenate([block.square_distance for block in blocks])
         distances.append(Measured.of(means))
     mean, error = np.array([(one.value, one.error) for one in distances]).T

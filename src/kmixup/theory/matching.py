@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sized
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from torch import Generator, Tensor
 
 from kmixup.calibration import CHUNK
 from kmixup.matching import Optimal, Pairing
-from kmixup.sampling import MatchedBlocks, matched_blocks, subset_pairs, subsets
+from kmixup.sampling import MatchedBlocks, matched_blocks, subsets
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -28,14 +28,6 @@ Indices = NDArray[np.int64]
 Data = ArrayLike | Tensor
 
 
-class Matching(TypedDict, total=False):
-    """How two k-subsets are drawn and matched; `matched_subsets` explains the options."""
-
-    disjoint: bool
-    pairing: type[Pairing]
-    generator: Generator | None
-
-
 @dataclass(frozen=True, eq=False)
 class MatchingDistribution:
     """D_i of one point. Returned by `matching_distribution`.
@@ -43,14 +35,17 @@ class MatchingDistribution:
     Attributes:
         points: the data, `(n, d)`.
         probability: of every point to be the partner, `(n,)`; 0 is below about 3 / `samples`.
-        error: standard error of each probability, `(n,)`.
         samples: number of matchings.
     """
 
     points: Array
     probability: Array
-    error: Array
     samples: int
+
+    @property
+    def error(self) -> Array:
+        """Standard error of each probability, `(n,)`."""
+        return np.sqrt(self.probability * (1 - self.probability) / self.samples)
 
     def mean(self) -> Array:
         """Return the local mean, `(d,)`."""
@@ -70,24 +65,28 @@ class MatchingDistributions:
     Attributes:
         points: the data, `(n, d)`.
         probability: sparse, `(n, n)`. Row i is D_i.
-        error: standard errors of the probabilities, in the same places.
         samples: number of matchings that each point took part in, `(n,)`.
     """
 
     points: Array
     probability: csr_array[Any, tuple[int, int]]
-    error: csr_array[Any, tuple[int, int]]
     samples: Indices
 
     def __getitem__(self, i: int) -> MatchingDistribution:
         if not self.samples[i]:
             raise ValueError(f"point {i} took part in no matching: draw more samples")
-        probability, error = (m[[i], :].toarray()[0] for m in (self.probability, self.error))
-        return MatchingDistribution(self.points, probability, error, int(self.samples[i]))
+        probability = self.probability[[i], :].toarray()[0]
+        return MatchingDistribution(self.points, probability, int(self.samples[i]))
 
 
 def matching_distribution(
-    X: Data, i: int, k: int = 32, samples: int = 1000, **matching: Unpack[Matching]
+    X: Data,
+    i: int,
+    k: int = 32,
+    samples: int = 1000,
+    *,
+    pairing: type[Pairing] = Optimal,
+    generator: Generator | None = None,
 ) -> MatchingDistribution:
     """Estimate D_i of point `i` of `X` from `samples` matchings of subsets that contain it.
 
@@ -96,7 +95,8 @@ def matching_distribution(
         i: index of the point.
         k: size of a subset.
         samples: number of matchings.
-        matching: `disjoint`, `pairing` and `generator`, as in `matched_subsets`.
+        pairing: how subsets are matched, `Optimal` or `Nearest`.
+        generator: source of all draws.
 
     Returns:
         The probability that each point is the partner.
@@ -110,28 +110,21 @@ def matching_distribution(
     True
     """
     points = as_points(X)
-    n, generator = len(points), matching.get("generator")
-    most = _blocks_at_once(points, k, samples, disjoint := matching.get("disjoint", False))
+    n, most = len(points), _blocks_at_once(points, k, samples)
     if not 0 <= i < n:
         raise ValueError(f"i must be the index of a point, from 0 to {n - 1}, got {i}")
     count = np.zeros(n, dtype=np.int64)
     for start in range(0, samples, most):
         m = min(most, samples - start)
-        if disjoint:
-            others, second = subsets(n - 1, 2 * k - 1, m, generator).split([k - 1, k], 1)
-            second = second + (second >= i)
-        else:
-            others, second = subsets(n - 1, k - 1, m, generator), subsets(n, k, m, generator)
+        others, second = subsets(n - 1, k - 1, m, generator), subsets(n, k, m, generator)
         first = torch.cat([torch.full((m, 1), i), others + (others >= i)], 1)
-        partner = match_subsets(points, first, second, matching.get("pairing", Optimal))[:, 0]
+        partner = match_subsets(points, first, second, pairing)[:, 0]
         count += np.bincount(partner, minlength=n)
-    probability = count / samples
-    error = np.sqrt(probability * (1 - probability) / samples)
-    return MatchingDistribution(as_array(points), probability, error, samples)
+    return MatchingDistribution(as_array(points), count / samples, samples)
 
 
 def matching_distributions(
-    X: Data, k: int = 32, samples: int = 10_000, **matching: Unpack[Matching]
+    X: Data, k: int = 32, samples: int = 10_000, *, generator: Generator | None = None
 ) -> MatchingDistributions:
     """Estimate D_i of all points of `X` at once, from `samples` matchings.
 
@@ -142,7 +135,7 @@ def matching_distributions(
         X: points `(n, d)`.
         k: size of a subset.
         samples: number of matchings.
-        matching: options of `matched_subsets`.
+        generator: source of all draws.
 
     Returns:
         The matching distributions, indexed by point.
@@ -156,15 +149,12 @@ def matching_distributions(
 
     points = as_points(X)
     count = csr_array((len(points), len(points)), dtype=np.float64)
-    for first, second in matched_subsets(points, k, samples, **matching):
+    for first, second in matched_subsets(points, k, samples, generator=generator):
         places = first.ravel(), second.ravel()
         count = count + csr_array((np.ones(first.size), places), shape=count.shape)
     total = np.asarray(count.sum(axis=1)).astype(np.int64)
-    per_entry = np.repeat(total, np.diff(count.indptr))
-    probability, error = count.copy(), count.copy()
-    probability.data = count.data / per_entry
-    error.data = np.sqrt(probability.data * (1 - probability.data) / per_entry)
-    return MatchingDistributions(as_array(points), probability, error, total)
+    count.data /= np.repeat(total, np.diff(count.indptr))
+    return MatchingDistributions(as_array(points), count, total)
 
 
 def matched_subsets(
@@ -173,17 +163,15 @@ def matched_subsets(
     samples: int,
     *,
     disjoint: bool = False,
-    pairing: type[Pairing] = Optimal,
     generator: Generator | None = None,
 ) -> Iterator[tuple[Indices, Indices]]:
-    """Draw `samples` pairs of k-subsets and match them, some at a time.
+    """Draw `samples` pairs of k-subsets and match them optimally, some at a time.
 
     Args:
         X: points `(n, d)`.
         k: size of a subset.
         samples: number of pairs of subsets.
         disjoint: whether the two have no common point, as inside one batch; independent if False.
-        pairing: how they are matched, `Optimal` or `Nearest`.
         generator: source of all draws.
 
     Returns:
@@ -195,12 +183,8 @@ def matched_subsets(
     ...     print((first == second).all())    # all points: each is its own partner
     True
     """
-    points = as_points(X)
-    most = _blocks_at_once(points, k, samples, disjoint)
-    for start in range(0, samples, most):
-        size = min(most, samples - start)
-        first, second = subset_pairs(len(points), k, size, disjoint=disjoint, generator=generator)
-        yield first.numpy(), match_subsets(points, first, second, pairing)
+    blocks = optimal_blocks(as_points(X), k, samples, disjoint=disjoint, generator=generator)
+    return ((block.first, block.second) for block in blocks)
 
 
 def optimal_blocks(
@@ -211,8 +195,9 @@ def optimal_blocks(
     disjoint: bool = False,
     generator: Generator | None = None,
 ) -> Iterator[MatchedBlocks]:
-    """Yield the draws of `matched_subsets`, matched in float64, with the partners' distances."""
-    most, rows = _blocks_at_once(points, k, samples, disjoint), points.double().cpu()
+    """Return the draws of `matched_subsets` with the partners' mean squared distances."""
+    most = _blocks_at_once(points, k, samples, disjoint=disjoint)
+    rows = points.double().cpu()
     return matched_blocks(rows, k, samples, most=most, disjoint=disjoint, generator=generator)
 
 
@@ -245,7 +230,7 @@ def check_length(length: int, values: Sized, name: str = "labels") -> None:
         raise ValueError(f"X and {name} must have the same length, got {length} and {got}")
 
 
-def _blocks_at_once(points: Tensor, k: int, samples: int, disjoint: bool) -> int:
+def _blocks_at_once(points: Tensor, k: int, samples: int, *, disjoint: bool = False) -> int:
     """Return how many pairs of k-subsets to hold in memory; raise if they cannot be drawn."""
     n, d = points.shape
     most = n // 2 if disjoint else n

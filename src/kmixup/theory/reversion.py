@@ -1,10 +1,8 @@
 """k-mixup as a step towards a local mean, then noise (the paper's appendix).
 
-A k-subset γ is matched with all k-subsets ζ. Point x of γ has the partner R, which depends on ζ,
-and the mixed point is θ x + (1 - θ) R, where θ = max(lam, 1 - lam). With x̄ = E_ζ R and θ̄ = E θ it
-is x̃ + δ, where x̃ = x̄ + θ̄ (x - x̄) is the point moved towards the mean of its partners, and δ is
-noise of mean zero. The targets become ỹ + ε in the same way. `docs/evidence/theory.md` has the
-derivation, and what the paper's lemma and its x̄ must mean to be right.
+A k-subset γ is matched with all k-subsets ζ. With θ = max(lam, 1 - lam), a point x of γ becomes
+x̃ + δ: moved towards the mean x̄ of its partners, plus noise of mean zero. Its target becomes ỹ + ε
+in the same way. `docs/evidence/theory.md` has the formulas and the derivation.
 """
 
 from __future__ import annotations
@@ -26,18 +24,16 @@ from kmixup.theory.matching import Array, Data, as_array, as_points, check_lengt
 class MeanReversion:
     """What k-mixup does to the points of one subset γ. Returned by `mean_reversion`.
 
+    All arrays hold features and targets side by side.
+
     Attributes:
-        x: features of the points, `(k, d)`.
-        y: targets of the points, `(k, c)`.
-        partner_x: features of their partners in the subsets ζ, `(samples, k, d)`.
-        partner_y: targets of these partners, `(samples, k, c)`.
+        points: (x, y) of the points, `(k, d + c)`.
+        partners: those of their partners in the subsets ζ, `(samples, k, d + c)`.
         alpha: of k-mixup.
     """
 
-    x: Array
-    y: Array
-    partner_x: Array
-    partner_y: Array
+    points: Array
+    partners: Array
     alpha: float
 
     @property
@@ -46,43 +42,27 @@ class MeanReversion:
         return Beta(self.alpha).folded_mean
 
     @property
-    def means(self) -> tuple[Array, Array]:
-        """x̄ `(k, d)` and ȳ `(k, c)`: the means of the partners."""
-        return self.partner_x.mean(0), self.partner_y.mean(0)
+    def mean(self) -> Array:
+        """(x̄, ȳ): the means of the partners, `(k, d + c)`."""
+        return np.asarray(self.partners.mean(0))
 
     @property
-    def reverted(self) -> tuple[Array, Array]:
-        """x̃ `(k, d)` and ỹ `(k, c)`: the points, moved towards the means of their partners."""
-        (mean_x, mean_y), theta = self.means, self.theta
-        return mean_x + theta * (self.x - mean_x), mean_y + theta * (self.y - mean_y)
+    def reverted(self) -> Array:
+        """(x̃, ỹ): the points, moved towards the means of their partners, `(k, d + c)`."""
+        return self.mean + self.theta * (self.points - self.mean)
 
-    def perturbations(self, theta: ArrayLike) -> tuple[Array, Array]:
-        """Return δ `(samples, k, d)` and ε `(samples, k, c)`, for one `theta` or one per ζ."""
-        t, mean_t = np.asarray(theta, dtype=np.float64), self.theta
-        t = t[:, None, None] if t.ndim else t
+    def perturbations(self, theta: ArrayLike) -> Array:
+        """Return (δ, ε) `(samples, k, d + c)`, for one `theta` or one per ζ."""
+        t = np.asarray(theta, dtype=np.float64).reshape(-1, 1, 1)
+        return t * self.points + (1 - t) * self.partners - self.reverted
 
-        def noise(x: Array, partner: Array) -> Array:
-            mean = partner.mean(0)
-            return np.asarray((t - mean_t) * x + (1 - t) * partner - (1 - mean_t) * mean)
-
-        return noise(self.x, self.partner_x), noise(self.y, self.partner_y)
-
-    def covariances(self) -> tuple[Array, Array, Array]:
-        """Return E δδᵀ `(k, d, d)`, E εεᵀ `(k, c, c)` and E δεᵀ `(k, d, c)`, by the lemma.
-
-        Its Σ is θ̄² Cov_ζ of the partners.
-        """
+    def covariance(self) -> Array:
+        """Return the covariance of (δ, ε) by the lemma, `(k, d + c, d + c)`."""
         variance, theta = Beta(self.alpha).folded_variance, self.theta
-        nu = variance + (1 - theta) ** 2
-        gaps = [r - m for r, m in zip(self.reverted, self.means, strict=True)]
-        spreads = [self.partner_x - self.means[0], self.partner_y - self.means[1]]
-
-        def side(i: int, j: int) -> Array:
-            sigma = theta**2 * np.einsum("ski,skj->kij", spreads[i], spreads[j]) / len(spreads[i])
-            square = gaps[i][:, :, None] * gaps[j][:, None, :]
-            return np.asarray((variance * square + nu * sigma) / theta**2)
-
-        return side(0, 0), side(1, 1), side(0, 1)
+        gap, spread = self.points - self.mean, self.partners - self.mean
+        of_partners = np.einsum("ski,skj->kij", spread, spread) / len(spread)
+        square = gap[:, :, None] * gap[:, None, :]
+        return np.asarray(variance * square + (variance + (1 - theta) ** 2) * of_partners)
 
 
 def mean_reversion(
@@ -111,11 +91,12 @@ def mean_reversion(
 
     >>> X = np.arange(8.0)[:, None]
     >>> reversion = mean_reversion(X, X[:, 0], [0, 7], samples=50, generator=torch.Generator())
-    >>> reversion.partner_x.shape
-    (50, 2, 1)
+    >>> reversion.partners.shape    # a feature and a target
+    (50, 2, 2)
     """
-    points, x, y = as_points(X), as_array(X), as_array(Y)
-    check_length(len(x), y, "Y")
+    points, y = as_points(X), as_array(Y)
+    check_length(len(points), y, "Y")
+    both = np.concatenate([as_array(points), y], 1)
     first = torch.as_tensor(subset, dtype=torch.int64)
     k = len(first)
     if len(first.unique()) != k:
@@ -124,8 +105,8 @@ def mean_reversion(
         second = subsets(len(points), k, samples, generator)
     else:
         second = torch.as_tensor(others, dtype=torch.int64)
-    partner, own = match_subsets(points, first.expand(len(second), k), second), first.numpy()
-    return MeanReversion(x[own], y[own], x[partner], y[partner], alpha)
+    partner = match_subsets(points, first.expand(len(second), k), second)
+    return MeanReversion(both[first.numpy()], both[partner], alpha)
 
 
 def local_means(
@@ -157,7 +138,7 @@ def local_means(
     (3, 1)
     """
     points = as_points(X)
-    n = len(points)
+    n, d = points.shape
     if not 0 <= i < n or not 1 <= k <= n:
         raise ValueError(f"i must be below and k at most {n}, the number of points, got {i}, {k}")
     means, errors = [], []
@@ -165,6 +146,6 @@ def local_means(
         others = torch.randperm(n - 1, generator=generator)[: k - 1]
         own = torch.cat([torch.tensor([i]), others + (others >= i)])
         of = mean_reversion(points, points, own.numpy(), samples=samples, generator=generator)
-        means.append(of.means[0][0])
-        errors.append(standard_error(of.partner_x[:, 0]))
+        means.append(of.mean[0, :d])
+        errors.append(standard_error(of.partners[:, 0, :d]))
     return np.stack(means), np.stack(errors)

@@ -8,8 +8,11 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.text import Annotation
 from PIL import Image
+from scipy.ndimage import label
 from scipy.optimize import linear_sum_assignment
+from scipy.spatial import KDTree
 
 from kmixup.lab import figures
 from kmixup.lab import plotting as style
@@ -77,13 +80,6 @@ def test_names_and_drawings_go_together():
     assert set(figures.OF_DATA) < set(figures.NAMES)
 
 
-def test_the_caller_s_own_settings_are_left_out(tmp_path):
-    with matplotlib.rc_context({"font.size": 31, "svg.fonttype": "none"}):
-        draw("counterexample", Settings(tmp_path / "odd"))
-    (usual, *_) = draw("counterexample", Settings(tmp_path / "usual"))
-    assert usual.read_bytes() == (tmp_path / "odd" / usual.name).read_bytes()
-
-
 def test_dots_have_the_marker_of_the_main_class_and_mixed_colours():
     _, grid = style.panels(1, 1)
     shares = np.array([[1.0, 0.0], [0.0, 1.0], [0.25, 0.75]])
@@ -125,16 +121,15 @@ def test_large_data_are_thinned_out_and_it_is_said():
     assert {tuple(row) for row in cloud.x} <= rows
 
 
-@pytest.mark.parametrize(("x", "y"), [([[0.0], [1.0]], [0, 1]), ([0.0] * 5, [0] * 5)])
-def test_malformed_clouds_raise(x, y):
-    with pytest.raises(ValueError, match=r"x must have the shape \(n, d\) with n at least 4"):
-        Cloud.of("none", x, y)
+def test_fewer_than_four_points_raise():
+    with pytest.raises(ValueError, match="at least 4 samples to be drawn, got 2"):
+        Cloud.of("two", np.eye(2), [0, 1])
 
 
 def test_k_is_cut_to_half_of_few_points():
     cloud = Cloud.of("few", np.eye(6, 2), [0, 1] * 3)
     assert [cloud.block(k) for k in (1, 3, 32)] == [1, 3, 3]
-    figure = couplings([cloud], size=8)
+    figure = couplings([cloud])
     assert "few, k = 3" in labels(figure)
     texts = [text.get_text() for text in figure.legends[0].get_texts()]
     assert texts == ["same class", "different classes", "0", "1"]
@@ -165,8 +160,7 @@ def test_optimal_and_nearest_share_point_axes_and_scale_and_nearest_crosses_less
 
 def test_lines_join_optimal_partners():
     cloud = Cloud.of("two", [[0.0, 0], [0, 1], [9, 0], [9, 1]] * 4, [0, 0, 1, 1] * 4)
-    figure = couplings([cloud], ks=(8,), size=8)
-    same, other = figure.axes[0].collections[:2]
+    same, other = couplings([cloud]).axes[1].collections[:2]  # k = 8, half of the points
     segments = [*same.get_segments(), *other.get_segments()]
     assert len(segments) == 8
     # optimal: no more matches cross than the counts of both halves ask for
@@ -175,21 +169,27 @@ def test_lines_join_optimal_partners():
 
 
 def test_the_injectivity_radius_is_where_the_holes_part():
-    around = [theory.WAIST - 0.02, theory.WAIST, theory.WAIST + 0.02]
-    titles = labels(theory.injectivity(around, steps=200)).splitlines()
-    assert [title.partition(": ")[2] for title in titles] == [
-        "1 hole",
-        "the boundary meets itself",
-        "2 holes",
-    ]
+    figure = theory.injectivity()
+    curve = figure.axes[0].lines[0].get_xydata()
+    axis = np.linspace(-2.5, 2.5, 400)
+    distance = KDTree(curve).query(np.stack(np.meshgrid(axis, axis), 2))[0]
+    for axes, radius, holes in zip(figure.axes, theory.EPSILONS, (1, None, 2), strict=True):
+        assert f"ε = {radius:g}" in axes.get_title()
+        if holes is not None:
+            assert f"{holes} hole" in axes.get_title()
+            assert label(distance >= radius)[1] - 1 == holes  # the rest of the plane is no hole
 
 
 def test_the_counterexample_crosses_twice_for_half_the_cost():
-    lemma, optimal = labels(theory.counterexample()).splitlines()
-    assert lemma.startswith("As the lemma counts: 1 cross match, cost ")
-    assert optimal.startswith("Optimal: 2 cross matches, cost ")
-    first, second = (float(title.split()[-2]) for title in (lemma, optimal))
-    assert second < 0.7 * first
+    figure = theory.counterexample()
+    costs = []
+    for axes, crossing in zip(figure.axes, (1, 2), strict=True):
+        arrows = [text.arrow_patch for text in axes.texts if isinstance(text, Annotation)]
+        bent = [arrow for arrow in arrows if arrow.get_linewidth() > 1]
+        assert len(bent) == crossing
+        assert f": {crossing} cross match" in axes.get_title()
+        costs.append(float(axes.get_title().split()[-2]))
+    assert costs[1] < 0.7 * costs[0]
 
 
 def test_the_direct_match_of_a_far_island_costs_less_than_the_detour():
@@ -219,7 +219,7 @@ def test_the_remainder_is_of_third_order(tmp_path):
 
 
 def test_the_share_in_a_row_is_above_the_paper_s_bound_and_below_the_other():
-    figure = theory.cross_fraction((32, 64, 128), points=400, samples=200)
+    figure = theory.cross_fraction((32, 64, 128), samples=200)
     row = {line.get_label(): line.get_ydata() for line in figure.axes[2].get_lines()}
     (exact,) = (np.array(line) for label, line in row.items() if label.startswith("expected"))
     assert (exact > row["paper's bound"]).all()
@@ -232,18 +232,19 @@ def test_the_share_in_a_row_is_above_the_paper_s_bound_and_below_the_other():
 @pytest.mark.slow
 def test_courses_are_those_of_the_records_and_are_kept(tmp_path, monkeypatch):
     trial = Trial("iris", "mlp-iris", protocol=Protocol(epochs=3, rate=0.005))
-    drawn = convergence.courses(trial, ks=(1, 4), alphas=(1.0,), trials=2, folder=tmp_path)
-    assert list(drawn) == [(1.0, 1), (1.0, 4)]
+    drawn = convergence.courses(trial, trials=2, folder=tmp_path)
+    assert list(drawn) == [(1.0, 1), (1.0, 32), (10.0, 1), (10.0, 32)]
     for accuracy in drawn.values():
         assert accuracy.shape == (2, 2, 3)
         assert ((accuracy > 0) & (accuracy <= 1)).all()
     kept = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
-    assert kept.count("record.json") == 4
+    assert kept.count("record.json") == 8
     monkeypatch.setattr(convergence, "train", None)  # cannot be called
-    again = convergence.courses(trial, ks=(1, 4), alphas=(1.0,), trials=2, folder=tmp_path)
+    again = convergence.courses(trial, trials=2, folder=tmp_path)
     assert all(np.array_equal(drawn[setting], again[setting]) for setting in drawn)
     figure = convergence.convergence(drawn, "Iris")
-    assert labels(figure).splitlines() == ["Test, α = 1", "Training, α = 1"]
+    parts = ["Test, α = 1", "Training, α = 1", "Test, α = 10", "Training, α = 10"]
+    assert labels(figure).splitlines() == parts
     assert "the mean of 2 networks" in figure.get_label()
 
 
@@ -304,8 +305,6 @@ def test_your_own_data_are_drawn(kmixup, tmp_path, d, kind):
             "clusters --data iris",
             "--data can be drawn as couplings, matching, nearest, steps, convergence, not as",
         ),
-        ("couplings --data iris --limit 0", "limit must be at least 1, got 0"),
-        ("couplings --data iris --limit 3", "x must have the shape (n, d) with n at least 4"),
         ("convergence --quick --epochs 0", "epochs must be a whole number, at least 1, got 0"),
         ("convergence --quick --trials 0", "--trials must be a whole number, at least 1, got 0"),
         ("couplings --seed -1", "--seed must be a whole number, at least 0, got -1"),
@@ -322,12 +321,11 @@ def test_a_mistake_is_one_sentence(kmixup, tmp_path, words, message):
 
 def test_the_steps_of_a_block_end_in_the_match_of_least_cost():
     cloud = Cloud.of("points", np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2)
-    figure = steps(cloud, k=6, lam=0.75, seed=3)
+    figure = steps(cloud, seed=3)
     square = figure.axes[1].images[0].get_array()
     frames = [patch.get_xy() for patch in figure.axes[1].patches]
     column = [round(x + 0.5) for x, _ in frames]
-    assert sorted(column) == list(range(6))
+    assert sorted(column) == list(range(8))
     rows, best = linear_sum_assignment(square)
-    assert square[range(6), column].sum() == pytest.approx(square[rows, best].sum())
+    assert square[range(8), column].sum() == pytest.approx(square[rows, best].sum())
     assert f"{square[rows, best].mean():.3g} for a pair" in figure.get_label()
-    assert "0.75 of a numbered point and 0.25 of its partner" in figure.get_label()

@@ -28,7 +28,7 @@ def figures(
 ) -> None:
     """Draw the paper's figures, and some that it lacks, as SVG and PNG with a caption.
 
-    Networks trained for a figure are kept in the folder, so that drawing it again is quick.
+    The runs of convergence are kept in the folder: repeat an interrupted command to resume it.
 
     ```
     # two of them

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,24 +26,20 @@ class Cloud:
     x: Array  # points, `(n, d)`
     y: NDArray[np.int64]  # indices into `classes`, `(n,)`
     classes: tuple[str, ...]
-    centre: Array  # of the picture, `(d,)`
-    axes: Array  # points are shown at (x - centre) @ axes, `(d, 2)`
+    show: Callable[[Array], Array]  # from points `(m, d)` to their places in the picture, `(m, 2)`
     note: str = ""  # what the picture leaves out, for the caption
 
     @classmethod
     def of(cls, title: str, x: ArrayLike, y: ArrayLike, *, note: str = "") -> Cloud:
         """Show points in up to two dimensions as they are, others by principal components."""
         points, labels = np.asarray(x, dtype=np.float64), np.asarray(y)
-        if points.ndim != 2 or labels.shape != points.shape[:1] or len(points) < 4:
-            raise ValueError(
-                "x must have the shape (n, d) with n at least 4, and y the shape (n,), "
-                f"got {points.shape} and {labels.shape}"
-            )
+        if len(points) < 4:
+            raise ValueError(f"data must have at least 4 samples to be drawn, got {len(points)}")
         names, index = np.unique(labels, return_inverse=True)
         given = (title, points, index.astype(np.int64), tuple(map(str, names)))
         d = points.shape[1]
         if d <= 2:
-            return cls(*given, np.zeros(d), np.eye(d, 2), note)
+            return cls(*given, lambda x: x @ np.eye(d, 2), note)
         from sklearn.decomposition import PCA  # imported here because it loads slowly
 
         fit = PCA(2, svd_solver="full").fit(points)
@@ -52,11 +48,7 @@ class Cloud:
             f"{fit.explained_variance_ratio_.sum():.0%} of the variance"
         )
         note = f"{note}; {shown}" if note else shown
-        return cls(*given, fit.mean_, fit.components_.T, note)
-
-    def show(self, points: Array) -> Array:
-        """Return where points `(m, d)` are in the picture, `(m, 2)`."""
-        return np.asarray((points - self.centre) @ self.axes)
+        return cls(*given, fit.transform, note)
 
     @property
     def plane(self) -> Array:

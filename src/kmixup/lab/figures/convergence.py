@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,37 +18,30 @@ from kmixup.lab.train import checkpoint, record
 from kmixup.lab.train.config import Method, Trial
 from kmixup.lab.train.loop import train
 
+ALPHAS, KS = (1.0, 10.0), (1, 32)
 # accuracy in [0, 1] by alpha and k: test and training (on mixed batches, where each label counts
 # by its weight), `(2, trials, epochs)`
 Courses = dict[tuple[float, int], Array]
 
 
-def courses(
-    trial: Trial,
-    *,
-    ks: Sequence[int] = (1, 32),
-    alphas: Sequence[float] = (1.0, 10.0),
-    trials: int = 1,
-    folder: Path | None = None,
-) -> Courses:
+def courses(trial: Trial, *, trials: int = 1, folder: Path | None = None) -> Courses:
     """Run `trial` with every alpha and k, and `trials` seeds from its own upwards.
 
     Runs are kept in `folder`, and those that are there already are not run again.
     """
     accuracy = {}
-    for alpha, k in ((alpha, k) for alpha in alphas for k in ks):
-        runs = [
-            _record(replace(trial, method=Method(k=k, alpha=alpha), seed=seed), folder)["epochs"]
-            for seed in range(trial.seed, trial.seed + trials)
-        ]
-        test = [[1 - epoch["error"] for epoch in run] for run in runs]
-        training = [[epoch["accuracy"] for epoch in run] for run in runs]
+    for alpha, k in product(ALPHAS, KS):
+        test, training = [], []
+        for seed in range(trial.seed, trial.seed + trials):
+            run = replace(trial, method=Method(k=k, alpha=alpha), seed=seed)
+            epochs = _record(run, folder)["epochs"]
+            test.append([1 - epoch["error"] for epoch in epochs])
+            training.append([epoch["accuracy"] for epoch in epochs])
         accuracy[alpha, k] = np.array([test, training])
     return accuracy
 
 
 def _record(trial: Trial, folder: Path | None) -> Mapping[str, Any]:
-    """Return the record of a trial; `folder` keeps only the records of trials that ended."""
     if folder is None:
         return train(trial).record
     out = folder / trial.id  # a hash of all settings
@@ -61,23 +55,18 @@ def _record(trial: Trial, folder: Path | None) -> Mapping[str, Any]:
 @styled
 def convergence(courses: Courses, title: str) -> Figure:
     """Draw test and training accuracy against the epoch, a pair of panels for each alpha."""
-    alphas = sorted({alpha for alpha, _ in courses})
-    figure, grid = panels(1, 2 * len(alphas), size=(2.3, 2.5), sharex=True)
-    parts = [(alpha, part) for alpha in alphas for part in (0, 1)]
-    for axes, (alpha, part) in zip(grid[0], parts, strict=True):
-        lines = [(k, accuracy) for (its, k), accuracy in courses.items() if its == alpha]
-        looks = zip((ORANGE, BLUE, "black", "gray"), DASHES, MARKERS, strict=False)
-        for (k, accuracy), (colour, dash, marker) in zip(lines, looks, strict=False):
-            percent = 100 * accuracy[part]
+    figure, grid = panels(1, 2 * len(ALPHAS), size=(2.3, 2.5), sharex=True)
+    for axes, (alpha, part) in zip(grid[0], product(ALPHAS, (0, 1)), strict=True):
+        for k, colour, dash, marker in zip(KS, (ORANGE, BLUE), DASHES, MARKERS, strict=False):
+            percent = 100 * courses[alpha, k][part]
             count, epochs = percent.shape
             epoch = np.arange(1, epochs + 1)
             axes.plot(
                 epoch, percent.mean(0), color=colour, ls=dash, marker=marker,
                 markevery=max(1, epochs // 10), label=f"k = {k}",
             )  # fmt: skip
-            if count > 1:
-                low, high = percent.min(0), percent.max(0)
-                axes.fill_between(epoch, low, high, color=colour, alpha=0.2, lw=0)
+            low, high = percent.min(0), percent.max(0)
+            axes.fill_between(epoch, low, high, color=colour, alpha=0.2, lw=0)
         axes.set_title(f"{('Test', 'Training')[part]}, α = {alpha:g}")
         axes.set_xlabel("epoch")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 import torch
@@ -14,13 +15,14 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
-from kmixup.lab.figures.clouds import Cloud, class_handles, dots, frame, notes_of, xy
+from kmixup.lab.figures.clouds import SIZE, Cloud, class_handles, dots, frame, notes_of, xy
 from kmixup.lab.plotting import BLACK, FAINT, MARKERS, SCALE, Array, panels, styled
 from kmixup.matching import Nearest, Optimal, Pairing, match
 from kmixup.theory import matching_distribution
 from kmixup.vicinal import vicinal_dataset
 
 PAIRS = 128  # lines in a panel: four blocks of 32
+BLOCK, LAM = 8, 0.7  # of the figure in steps
 PARTNER: dict[type[Pairing], str] = {
     Optimal: "matched optimally with",
     Nearest: "with the nearest point of",
@@ -28,24 +30,15 @@ PARTNER: dict[type[Pairing], str] = {
 
 
 @styled
-def couplings(
-    clouds: Sequence[Cloud],
-    *,
-    ks: Sequence[int] = (1, 32),
-    alpha: float = 1.0,
-    size: int = 512,
-    seed: int = 0,
-) -> Figure:
-    """Draw matched pairs above `size` mixed points, a column for each k and cloud."""
-    columns = len(ks) * len(clouds)
+def couplings(clouds: Sequence[Cloud], *, seed: int = 0) -> Figure:
+    """Draw matched pairs above mixed points, a column for each cloud at k = 1, then at k = 32."""
+    columns = 2 * len(clouds)
     figure, grid = panels(2, columns, size=(1.75, 1.85) if columns > 4 else (2.6, 2.7))
-    for i, k in enumerate(ks):
-        for j, cloud in enumerate(clouds):
-            upper, lower = grid[:, i * len(clouds) + j]
-            block = cloud.block(k)
-            coupling(upper, cloud, block, seed)
-            vicinal(lower, cloud, block, alpha, size, seed)
-            upper.set_title(f"{cloud.title}, k = {block}")
+    for (upper, lower), (k, cloud) in zip(grid.T, product((1, 32), clouds), strict=True):
+        block = cloud.block(k)
+        coupling(upper, cloud, block, seed)
+        vicinal(lower, cloud, block, 1.0, SIZE, seed)
+        upper.set_title(f"{cloud.title}, k = {block}")
     grid[0, 0].set_ylabel("couplings")
     grid[1, 0].set_ylabel("vicinal data set")
     lines = [
@@ -56,10 +49,10 @@ def couplings(
         lines += class_handles(clouds[0].classes)
     figure.legend(handles=lines, loc="outside lower center", ncols=min(len(lines), 2 * columns))
     figure.set_label(
-        "Optimal couplings of two random sets of points, in blocks of "
-        f"{' and '.join(f'k = {k}' for k in ks)} (top), and vicinal data sets of {size} points "
-        f"with α = {alpha:g} (bottom). Dashed lines join different classes; a mixed point has the "
-        f"marker of its main class and a mixture of both colours.{notes_of(clouds)}"
+        "Optimal couplings of two random sets of points, in blocks of k = 1 and k = 32 (top), and "
+        f"vicinal data sets of {SIZE} points with α = 1 (bottom). Dashed lines join different "
+        "classes; a mixed point has the marker of its main class and a mixture of both "
+        f"colours.{notes_of(clouds)}"
     )
     return figure
 
@@ -152,71 +145,55 @@ def partners(
 
 
 @styled
-def steps(cloud: Cloud, *, k: int = 8, lam: float = 0.7, seed: int = 0) -> Figure:
-    """Draw how two sets of `k` points of a cloud are matched and averaged with weight `lam`."""
-    k = cloud.block(k)
+def steps(cloud: Cloud, *, seed: int = 0) -> Figure:
+    """Draw how two sets of points of a cloud are matched and averaged."""
+    k = cloud.block(BLOCK)
     first, second = _two_sets(cloud, k, seed)
     partner = _partners(cloud, first, second, k)
     square = np.square(cloud.x[first][:, None] - cloud.x[second][None]).sum(2)
     column = [list(second).index(sample) for sample in partner]
     matched = float(square[np.arange(k), column].mean())
+    numbers, letters = [str(row + 1) for row in range(k)], list("abcdefgh"[:k])
+    names = list(zip(cloud.plane[[*first, *second]], numbers + letters, strict=True))
 
     figure, grid = panels(2, 2, size=(3.2, 3.3))
     draw, cost, pairs, mixed = grid.ravel()
-    _sets(draw, cloud, first, second)
-    draw.set_title(f"1. Draw two sets of k = {k}")
-    _costs(cost, square, column)
-    cost.set_title("2. Squared distances")
-    for axes in (pairs, mixed):
+    for axes in (draw, pairs, mixed):
         axes.scatter(*xy(cloud.plane), s=2, color=FAINT, zorder=1)
+        frame(axes, cloud)
+    for axes in (draw, pairs):
+        dots(axes, cloud.plane[first], cloud.shares[first], size=80)
+        dots(axes, cloud.plane[second], cloud.shares[second], size=80)
+        outline = [withStroke(linewidth=1.4, foreground=BLACK)]  # legible on every colour
+        for (x, y), name in names:
+            axes.text(
+                x, y, name, color="white", fontsize=7, weight="bold", ha="center",
+                va="center_baseline", path_effects=outline, zorder=4,
+            )  # fmt: skip
+    for axes in (pairs, mixed):
         lines = list(np.stack([cloud.plane[first], cloud.plane[partner]], 1))
         axes.add_collection(LineCollection(lines, colors=BLACK, linewidths=1.0, zorder=2))
-    _sets(pairs, cloud, first, second)
-    pairs.set_title("3. Match at the least total")
-    ends = lam * cloud.x[first] + (1 - lam) * cloud.x[partner]
-    shares = lam * cloud.shares[first] + (1 - lam) * cloud.shares[partner]
+    cost.imshow(square, cmap=SCALE)
+    for row, at in enumerate(column):
+        cost.add_patch(Rectangle((at - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=BLACK, lw=2))
+    cost.set_yticks(range(k), numbers)
+    cost.set_xticks(range(k), letters)
+    cost.tick_params(length=0)
+    cost.spines[:].set_visible(False)
+    ends = LAM * cloud.x[first] + (1 - LAM) * cloud.x[partner]
+    shares = LAM * cloud.shares[first] + (1 - LAM) * cloud.shares[partner]
     both = np.concatenate([first, partner])
     mixed.scatter(*xy(cloud.plane[both]), s=14, c="white", edgecolors=BLACK, lw=0.7, zorder=3)
     dots(mixed, cloud.show(ends), shares, size=45)
-    frame(mixed, cloud)
-    mixed.set_title(f"4. Mix with λ = {lam:g}")
+    draw.set_title(f"1. Draw two sets of k = {k}")
+    cost.set_title("2. Squared distances")
+    pairs.set_title("3. Match at the least total")
+    mixed.set_title(f"4. Mix with λ = {LAM:g}")
     figure.set_label(
         f"One block of k-mixup on {cloud.title}. Two sets of k = {k} random points, numbers and "
         f"letters, are matched one to one so that the sum of squared distances (dark is far) is "
         f"least: {matched:.3g} for a pair, where a random match has {square.mean():.3g}. "
-        f"A mixed point is {lam:g} of a numbered point and {1 - lam:.2g} of its partner, and so "
+        f"A mixed point is {LAM:g} of a numbered point and {1 - LAM:.2g} of its partner, and so "
         f"is its label, shown as colour.{notes_of([cloud])}"
     )
     return figure
-
-
-def _sets(axes: Axes, cloud: Cloud, first: Array, second: Array) -> None:
-    """Draw both sets with their names, over all points of the cloud."""
-    axes.scatter(*xy(cloud.plane), s=2, color=FAINT, zorder=1)
-    dots(axes, cloud.plane[first], cloud.shares[first], size=80)
-    dots(axes, cloud.plane[second], cloud.shares[second], size=80)
-    outline = [withStroke(linewidth=1.4, foreground=BLACK)]  # legible on every colour
-    rows = range(len(first))
-    names = [str(row + 1) for row in rows] + [_letter(row) for row in rows]
-    for (x, y), name in zip(cloud.plane[[*first, *second]], names, strict=True):
-        axes.text(
-            x, y, name, color="white", fontsize=7, weight="bold", ha="center",
-            va="center_baseline", path_effects=outline, zorder=4,
-        )  # fmt: skip
-    frame(axes, cloud)
-
-
-def _costs(axes: Axes, square: Array, column: list[int]) -> None:
-    """Draw the matrix of squared distances, with frames around the matched cells."""
-    axes.imshow(square, cmap=SCALE)
-    for row, at in enumerate(column):
-        axes.add_patch(Rectangle((at - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=BLACK, lw=2))
-    k = len(square)
-    axes.set_yticks(range(k), [str(row + 1) for row in range(k)])
-    axes.set_xticks(range(k), [_letter(row) for row in range(k)])
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
-
-
-def _letter(row: int) -> str:
-    return chr(ord("a") + row) if row < 26 else f"{row + 1}'"

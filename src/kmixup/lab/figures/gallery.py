@@ -19,7 +19,7 @@ from kmixup.matching import Nearest, Optimal, Pairing
 
 T = TypeVar("T")
 EPOCHS = 10  # of convergence
-DIGITS = 10_000  # of MNIST, unless the user sets a limit
+DIGITS = 10_000  # of MNIST
 # As few points and steps as tell the classes of the toys apart. Test errors of ERM, mixup and
 # 32-mixup, seed 0: 0.6, 19 and 2 % on One Ring, 0 % on Four Bars, 13, 36 and 12 % on Swiss Roll.
 QUICK, QUICK_SIZE = Protocol(epochs=30, rate=0.05, batch_size=32), 512
@@ -33,7 +33,6 @@ class Settings:
     Attributes:
         out: Folder to draw into.
         target: Column of a table with the classes.
-        limit: Use only the first samples of --data or MNIST.
         seed: Seed of points, partners and networks.
         epochs: Number of epochs for surfaces (200 by default) and convergence (10).
         trials: Networks for each line of convergence.
@@ -45,7 +44,6 @@ class Settings:
         str | None, Parameter(help=f"Draw {', '.join(OF_DATA)} of a data set or your own data.")
     ] = None
     target: str | None = None
-    limit: int | None = None
     seed: int = 0
     epochs: int | None = None
     trials: int = 1
@@ -60,7 +58,7 @@ class Settings:
         if self.data is None:
             data = [load(name, size=size, seed=self.seed) for name in TOYS]
         else:
-            data = [load(self.data, limit=self.limit, target=self.target, seed=self.seed)]
+            data = [load(self.data, target=self.target, seed=self.seed)]
         return [clouds.cloud_of(part, size=size, seed=self.seed) for part in data]
 
 
@@ -68,9 +66,9 @@ def _surfaces(s: Settings) -> Figure:
     protocol, size = s.pick((TOY, None), (QUICK, QUICK_SIZE))
     if s.epochs is not None:
         protocol = replace(protocol, epochs=s.epochs)
-    bases = (Trial(name, "mlp-toy", protocol=protocol, seed=s.seed, size=size) for name in TOYS)
-    trials = [surfaces.three_methods(base, k=32) for base in bases]
-    return surfaces.surfaces(trials, surfaces.surfaces_of(trials, s.out))
+    return surfaces.surfaces(
+        [Trial(name, "mlp-toy", protocol=protocol, seed=s.seed, size=size) for name in TOYS]
+    )
 
 
 def _partners(s: Settings, pairing: type[Pairing]) -> Figure:
@@ -79,19 +77,16 @@ def _partners(s: Settings, pairing: type[Pairing]) -> Figure:
 
 
 def _convergence(s: Settings) -> Figure:
-    name, limit, size, why = s.data or "mnist", s.limit, None, ""
+    name, limit, size, why = s.data or "mnist", None, None, ""
     if s.data is None and s.quick:
         name, size = "one-ring", QUICK_SIZE
+    elif s.data is None and at_hand("mnist", limit=DIGITS):
+        limit = DIGITS
     elif s.data is None:
-        limit = DIGITS if limit is None else limit
-        if not at_hand("mnist", limit=limit):
-            name, why = "swiss-roll", " (MNIST is not at hand)"
+        name, why = "swiss-roll", " (MNIST is not at hand)"
     data = load(name, limit=limit, target=s.target, seed=s.seed, size=size)
     usual = defaults_for(name, data)
-    if s.data is None and s.quick:
-        protocol = QUICK
-    else:
-        protocol = replace(usual.protocol, epochs=s.pick(EPOCHS, 2))
+    protocol = QUICK if size else replace(usual.protocol, epochs=EPOCHS)
     if s.epochs is not None:
         protocol = replace(protocol, epochs=s.epochs)
     trial = Trial(

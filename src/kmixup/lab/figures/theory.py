@@ -17,45 +17,44 @@ from torch import Tensor, nn
 from kmixup import theory
 from kmixup.lab import plotting
 from kmixup.lab.figures.clouds import bare, xy
-from kmixup.lab.formatting import count as number_of
 from kmixup.lab.plotting import BLUE, DASHES, MARKERS, ORANGE, Array, k_axis, panels, styled
 from kmixup.lab.train.streams import drawing_from
 from kmixup.theory.clusters import ISLAND, island_centres
 
 WAIST = 0.5  # half the width of the curve where it is narrowest
+EPSILONS = {  # neighbourhoods of the curve
+    0.25: "< $R_S$: 1 hole",
+    WAIST: "= $R_S$: the boundary meets itself",
+    0.6: "> $R_S$: 2 holes",
+}
 APART = 10.0  # from cluster to cluster, each of radius 1
-DRAWN = 0.07  # radius of an island in the picture, larger than it is
 A1, A2, B = range(3)
 PLACES = {
     "two clusters": [[0.0, 0.0], [1.0, 0.0]],
     "three, equilateral": [[0.0, 0.0], [1.0, 0.0], [0.5, 0.75**0.5]],
     "three in a row": [[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]],
 }
+IN_CLUSTER = 4000  # points
 SMALL = 0.01  # slopes of the expansion's remainder are fitted up to this step
 
 
 @styled
-def injectivity(eps: Sequence[float] = (0.25, 0.5, 0.6), *, steps: int = 300) -> Figure:
+def injectivity() -> Figure:
     """Draw neighbourhoods of a closed curve whose injectivity radius is half its waist."""
-    from scipy.ndimage import label  # imported here because it loads slowly
-    from scipy.spatial import KDTree
+    from scipy.spatial import KDTree  # imported here because it loads slowly
 
-    angle = np.linspace(0, 2 * np.pi, 2000, endpoint=False)
+    angle = np.linspace(0, 2 * np.pi, 2000)
     radius = 1 + (1 - WAIST) * np.cos(2 * angle)
     curve = np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1)
-    reach = np.abs(curve).max(0) + max(eps) + 0.1
-    x, y = (np.linspace(-edge, edge, steps) for edge in reach)
-    grid = np.stack(np.meshgrid(x, y), 2).reshape(-1, 2)
-    distance = np.asarray(KDTree(curve).query(grid)[0]).reshape(steps, steps)
-    figure, row = panels(1, len(eps), size=(2.7, 2.2))
-    for axes, e in zip(row[0], eps, strict=True):
+    reach = np.abs(curve).max(0) + max(EPSILONS) + 0.1
+    x, y = (np.linspace(-edge, edge, 300) for edge in reach)
+    distance = np.asarray(KDTree(curve).query(np.stack(np.meshgrid(x, y), 2))[0])
+    figure, row = panels(1, len(EPSILONS), size=(2.7, 2.2))
+    for axes, (e, topology) in zip(row[0], EPSILONS.items(), strict=True):
         axes.contourf(x, y, distance, levels=[0, e], colors=[plotting.SKY], alpha=0.6)
         axes.contour(x, y, distance, levels=[e], colors=BLUE, linestyles="dashed", linewidths=1)
-        axes.plot(*xy(np.concatenate([curve, curve[:1]])), color="black", lw=2)
-        sign = "<" if e < WAIST else "=" if e == WAIST else ">"
-        holes = label(distance >= e)[1] - 1  # the rest of the plane is no hole
-        what = "the boundary meets itself" if sign == "=" else number_of(holes, "hole")
-        axes.set_title(f"ε = {e:g} {sign} $R_S$: {what}")
+        axes.plot(*xy(curve), color="black", lw=2)
+        axes.set_title(f"ε = {e:g} {topology}")
         bare(axes)
     figure.set_label(
         "ε-neighbourhoods (shaded) of a closed curve S (black). Its injectivity radius is "
@@ -75,16 +74,12 @@ def counterexample() -> Figure:
     cluster = [np.rint(points[:, 0] / APART) for points in (first, second)]
     cross = cluster[0][:, None] != cluster[1][None]
     figure, grid = panels(2, 1, size=(6.2, 1.5))
-    for axes, title, cost in (
-        (grid[0, 0], "As the lemma counts", square + 1e6 * cross),
-        (grid[1, 0], "Optimal", square),
-    ):
-        rows, columns = linear_sum_assignment(cost)
-        crossing = cross[rows, columns]
-        _arrows(axes, first, second[columns], crossing)
-        number, total = int(crossing.sum()), square[rows, columns].sum() / APART**2
-        plural = "match" if number == 1 else "matches"
-        axes.set_title(f"{title}: {number} cross {plural}, cost {total:.2f} D²")
+    surcharge = {"As the lemma counts: 1 cross match": 1e6, "Optimal: 2 cross matches": 0.0}
+    for axes, (title, extra) in zip(grid[:, 0], surcharge.items(), strict=True):
+        rows, columns = linear_sum_assignment(square + extra * cross)
+        _arrows(axes, first, second[columns], cross[rows, columns])
+        total = square[rows, columns].sum() / APART**2
+        axes.set_title(f"{title}, cost {total:.2f} D²")
     grid[0, 0].legend(loc="upper left", ncols=2)
     figure.set_label(
         "Three clusters in a row, D apart. The first batch (circles) has one point more in A than "
@@ -136,14 +131,23 @@ def endpoints(
         (detour, "By a detour", [(A2, A1), (A1, B)]),
         (direct, "Directly", [(A2, B)]),
     ):
-        cost = sum(float(np.square(centres[i] - centres[j]).sum()) for i, j in steps)
-        axes.set_title(f"{name}: cost {cost:.2f} D²")
-        _map(axes, centres, (1 + crossings[0].epsilon) * crossings[0].gap)
+        near = Circle(tuple(centres[B]), (1 + crossings[0].epsilon) * crossings[0].gap + ISLAND)
+        near.set(facecolor=plotting.SKY, alpha=0.3, edgecolor=BLUE, linestyle="--")
+        axes.add_patch(near)
+        for (x, y), island_name, above in zip(centres, ("A1", "A2", "B"), (-1, 1, -1), strict=True):
+            colour = BLUE if island_name == "B" else ORANGE
+            axes.add_patch(Circle((x, y), 0.07, facecolor=colour, edgecolor="black"))
+            axes.text(x, y + 0.2 * above, island_name, ha="center", va="center")
         for start, end in steps:
             arrow = {"arrowstyle": "->", "lw": 1.5, "shrinkA": 5, "shrinkB": 5}
             axes.annotate("", xy=centres[end], xytext=centres[start], arrowprops=arrow)
+        cost = sum(float(np.square(centres[i] - centres[j]).sum()) for i, j in steps)
+        axes.set_title(f"{name}: cost {cost:.2f} D²")
+        bare(axes)
+        (left, low), (right, high) = centres.min(0), centres.max(0)
+        axes.set(xlim=(left - 1, right + 1), ylim=(low - 0.5, high + 0.5))
     broken = np.array([1 - ends.held for ends in crossings])
-    error = np.sqrt(broken * (1 - broken) / [ends.batches for ends in crossings])
+    error = np.sqrt(broken * (1 - broken) / samples)
     share.errorbar(ks, broken, 2 * error, color=ORANGE, marker="o", markeredgecolor="black")
     share.axhline(2 / 3, color="black", ls="dashed", label="2/3")
     k_axis(share, ks)
@@ -159,36 +163,11 @@ def endpoints(
     return figure
 
 
-def _map(axes: Axes, centres: Array, reach: float) -> None:
-    """Draw the three islands, and the part of the plane within `reach` of B."""
-    axes.add_patch(
-        Circle(
-            tuple(centres[B]),
-            reach + ISLAND,
-            facecolor=plotting.SKY,
-            alpha=0.3,
-            edgecolor=BLUE,
-            ls="--",
-        )
-    )
-    for centre, name, above in zip(centres, ("A1", "A2", "B"), (-1, 1, -1), strict=True):
-        colour = BLUE if name == "B" else ORANGE
-        axes.add_patch(Circle(tuple(centre), DRAWN, facecolor=colour, edgecolor="black"))
-        axes.text(centre[0], centre[1] + 0.2 * above, name, ha="center", va="center")
-    bare(axes)
-    low, high = centres.min(0) - 0.5, centres.max(0) + 0.5
-    axes.set(xlim=(low[0] - 0.5, high[0] + 0.5), ylim=(low[1], high[1]))
-
-
 @styled
 def cross_fraction(
-    ks: Sequence[int] = (1, 2, 4, 8, 16, 32, 64, 128),
-    *,
-    points: int = 4000,
-    samples: int = 1000,
-    seed: int = 0,
+    ks: Sequence[int] = (1, 2, 4, 8, 16, 32, 64, 128), *, samples: int = 1000, seed: int = 0
 ) -> Figure:
-    """Draw the share of cross-cluster matches against k, for distant clusters of `points`."""
+    """Draw the share of cross-cluster matches against k, for distant clusters."""
     figure, grid = panels(1, len(PLACES) + 1, size=(2.4, 2.7))
     number, upper = grid[0, -1], _upper(ks)
     generator = torch.Generator().manual_seed(seed)
@@ -196,33 +175,25 @@ def cross_fraction(
         grid[0], PLACES.items(), (ORANGE, BLUE, plotting.GREEN), MARKERS, strict=False
     ):
         centres = 1000 * np.array(place)
-        label = np.repeat(np.arange(len(centres)), points)
+        label = np.repeat(np.arange(len(centres)), IN_CLUSTER)
         X = centres[label] + np.random.default_rng(seed).uniform(-1, 1, (len(label), 2))
-        sizes, chain = [points] * len(centres), theory.longest_chain(centres)
+        masses, chain = np.ones(len(centres)), theory.longest_chain(centres)
+        options: Any = {"centres": centres, "samples": 4 * samples, "generator": generator}
         seen, exact = [], []
         for k in ks:
-            seen.append(theory.cross_matches(X, label, k, samples, generator=generator))
-            exact.append(
-                theory.expected_fraction(
-                    sizes, k, centres=centres, law="independent", samples=4 * samples,
-                    generator=generator,
-                ).most
-            )  # fmt: skip
-        paper = np.array([theory.fraction_bound(sizes, k, law="independent") for k in ks])
+            matches = theory.cross_matches(X, label, k, samples, generator=generator)
+            seen.append(matches.fraction)
+            exact.append(theory.expected_fraction(masses, k, **options).most)
+        paper = np.array([theory.fraction_bound(masses, k) for k in ks])
         if chain > 1:
             axes.plot(ks, chain * paper, color=plotting.RED, ls="dashdot", label="corrected bound")
         axes.plot(ks, paper, color="black", ls="dashed", label="paper's bound")
         ratio = exact[-1] / paper[-1]
         axes.plot(ks, exact, color=colour, ls="solid", label=f"expected, {ratio:.2f} of it")
-        share = [cross.fraction for cross in seen]
-        axes.errorbar(
-            ks, share, [2 * cross.error for cross in seen], color=colour, marker=marker, ls="none",
-            markeredgecolor="black", label="measured",
-        )  # fmt: skip
-        number.plot(
-            ks, [cross.number for cross in seen], color=colour, marker=marker, label=name,
-            markeredgecolor="black",
-        )  # fmt: skip
+        share, error = np.array([(one.value, one.error) for one in seen]).T
+        look = {"color": colour, "marker": marker, "markeredgecolor": "black"}
+        axes.errorbar(ks, share, 2 * error, ls="none", label="measured", **look)
+        number.plot(ks, share * ks, label=name, **look)
         _log_log(axes, ks)
         axes.set_title(f"{name}: slope {theory.fitted_slope(ks[upper], share[upper]).value:.2f}")
         axes.legend(loc="lower left")
@@ -239,8 +210,8 @@ def cross_fraction(
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axes.yaxis.set_minor_locator(NullLocator())
     figure.set_label(
-        f"Share of matches between distant clusters of {points:,} points, in {samples} pairs of "
-        "k-subsets (± two standard errors), beside the expected share and the bound of Theorem "
+        f"Share of matches between distant clusters of {IN_CLUSTER:,} points, in {samples} pairs "
+        "of k-subsets (± two standard errors), beside the expected share and the bound of Theorem "
         "3.4. In a row the share exceeds the paper's bound; the corrected bound is its double. The "
         f"share falls like k^(-1/2), their number (right) grows. Slopes are for k ≥ {ks[upper][0]}."
     )
