@@ -39,7 +39,6 @@ AROUND = {
         if mixer.encodes_clean
         else Choice([mixer, KMixup(2, 1.0, CLASSES)])
     ),
-    "choice per sample": lambda mixer: Choice([mixer, mixer], [1, 2], per="sample"),
 }
 
 
@@ -52,8 +51,6 @@ def nests(draw):
     kept = []
     for name in names:
         if name == "clean" and doubled:
-            continue
-        if name == "choice per sample" and doubled:  # rows cannot be chosen if their number varies
             continue
         doubled |= name == "clean"
         kept.append(name)
@@ -132,8 +129,6 @@ def test_a_wrapper_of_your_own_works_inside_and_around_others():
     expected = 2 * WithClean(mixer())(x, y)[0]
     assert torch.equal(Scaled(WithClean(mixer()))(x, y)[0], expected)
     assert torch.equal(WithClean(Scaled(mixer()))(x, y)[0], expected)
-    with pytest.raises(AttributeError, match="alpha is a setting of the mixer inside"):
-        Scaled(mixer()).alpha = 0.5
     with pytest.raises(TypeError, match="mixer must be a mixer, got 3"):
         Scaled(3)
 
