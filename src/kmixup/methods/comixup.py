@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -25,7 +26,6 @@ from kmixup.randomness import uniforms
 from kmixup.targets import Criterion
 
 LABELS = 8  # images among which an output is sought; few more, if any, could be in the best one
-HALVES = ((0, 1), (0, 2), (1, 2))  # of the three images that an output shows most
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,11 +89,6 @@ class SharedMixed(Mixed):
     def agreement(self, logits: Tensor) -> Tensor:
         y = self.targets[0]
         classes = y.argmax(1) if y.is_floating_point() else y
-        if classes.dim() > 1 or logits.dim() != 2:
-            raise ValueError(
-                "accuracy of several mixed samples needs one class for each of them, got targets "
-                f"of shape {tuple(y.shape)} and logits of shape {tuple(logits.shape)}"
-            )
         agrees = logits.argmax(1)[:, None] == classes
         agreement: Tensor = (self.shares.to(logits.device) * agrees).sum(1)
         return agreement
@@ -101,7 +96,7 @@ class SharedMixed(Mixed):
 
 @dataclass(frozen=True)
 class CoMix(Interpolation):
-    """The collages of Co-Mixup. The attributes are arguments of `CoMixup`.
+    """The collages of Co-Mixup, with the published settings.
 
     m images of a group make m outputs, each of N cells that show one image. Outputs are optimised
     one after the other, in several rounds. Given the others, an output minimises
@@ -126,24 +121,14 @@ class CoMix(Interpolation):
 
     dense: ClassVar[bool] = False
 
-    beta: float = 0.32
-    gamma: float = 1.0
-    eta: float = 0.05
-    omega: float = 0.001
-    threshold: float = 0.83
-    grid: int = 4
-    group: int = 20
-    rounds: int = 4
-
-    def __post_init__(self) -> None:
-        for name in ("beta", "gamma", "eta", "threshold"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}")
-        if not 0 <= self.omega <= 1:
-            raise ValueError(f"omega must lie in [0, 1], got {self.omega}")
-        for name, least in (("grid", 1), ("group", 2), ("rounds", 1)):
-            if not isinstance(value := getattr(self, name), int) or value < least:
-                raise ValueError(f"{name} must be a whole number, at least {least}, got {value!r}")
+    beta: float = 0.32  # the cost of different images in neighbouring cells
+    gamma: float = 1.0  # the cost of showing what other outputs of the group show already
+    eta: float = 0.05  # the weight of the prior
+    omega: float = 0.001  # the weight of distances between salient cells in what others show
+    threshold: float = 0.83  # how many whole outputs of an image the others may show for free
+    grid: int = 4  # the number of cells along a side
+    group: int = 20  # the greatest number of images in a group
+    rounds: int = 4  # how often every output is optimised
 
     def sample(self, size: Size, shape: Size = (), generator: Generator | None = None) -> Tensor:
         """Draw which image every cell shows at the start, `(*size, grid, grid)`."""
@@ -161,8 +146,8 @@ class CoMix(Interpolation):
         height, width = importance.shape[1:]
         if height % self.grid or width % self.grid:
             raise ValueError(
-                f"grid must divide the height and width of the images, got {self.grid} for images "
-                f"of {height} x {width}: choose another grid, or resize the images"
+                f"Co-Mixup needs images whose height and width {self.grid} divides, got "
+                f"{height} x {width}: resize them"
             )
         cell = height // self.grid, width // self.grid
         saliency = F.avg_pool2d(importance, cell).cpu().numpy() * (cell[0] * cell[1])
@@ -253,7 +238,8 @@ def best_output(unary: Floats, smooth: float, *, halves: bool = False) -> Floats
     count = shown.sum((1, 2))
     most = np.argsort(-count, -1, kind="stable")[:, : int((count > 0).sum(1).max())]
     whole = image[most]
-    between = [(whole[:, i] + whole[:, j]) / 2 for i, j in HALVES if j < whole.shape[1]]
+    pairs = combinations(range(min(3, whole.shape[1])), 2)
+    between = [(whole[:, i] + whole[:, j]) / 2 for i, j in pairs]
     if not between:
         return shown
     points = np.concatenate([whole, np.stack(between, 1)], 1)
@@ -286,12 +272,6 @@ def least_labels(unary: Floats, apart: Floats) -> Indices:
     Args:
         unary: the cost of every label in every cell, `(n, rows, columns, labels)`.
         apart: the cost of two labels in neighbouring cells, `(n, labels, labels)`, symmetric.
-
-    >>> unary = np.array([[[[0.0, 1.0], [0.6, 0.0]]]])
-    >>> least_labels(unary, np.array([[[0.0, 0.5], [0.5, 0.0]]])).tolist()
-    [[[0, 1]]]
-    >>> least_labels(unary, np.array([[[0.0, 0.7], [0.7, 0.0]]])).tolist()
-    [[[0, 0]]]
     """
     n, rows, columns, labels = unary.shape
     alike = bool((apart == apart.max() * (1 - np.eye(labels))).all())
@@ -356,11 +336,7 @@ def repeats(shows: NDArray[np.bool_]) -> Floats:
 
 
 def groups_of(partner: Indices, most: int) -> list[Indices]:
-    """Return groups of nearly equal size, at most `most`, on the way from partner to partner.
-
-    >>> [group.tolist() for group in groups_of(np.array([2, 3, 1, 0]), 2)]
-    [[0, 2], [1, 3]]
-    """
+    """Return groups of nearly equal size, at most `most`, on the way from partner to partner."""
     order, seen = [], set()
     for start in range(len(partner)):
         sample = start
@@ -379,27 +355,20 @@ def _enlarged(cells: Tensor, cell: tuple[int, int]) -> Tensor:
 class CoMixup(PairMixer):
     """Co-Mixup: all images of a group are mixed at once, so that what is salient is shown once.
 
-    A batch is split into groups of at most `group` images, and each group makes as many collages of
-    its images. `k=1` is Co-Mixup as published (Kim et al. 2021, "Co-Mixup: Saliency Guided Joint
-    Mixup with Supermodular Diversity"), with random groups. With a larger `k` partners are matched
-    by optimal transport in blocks of k, and groups follow the way from partner to partner, so that
-    images of a group are alike, the more the smaller it is.
+    A batch is split into groups of at most 20 images, and each group makes as many collages of its
+    images, in 4 x 4 cells. `k=1` is Co-Mixup as published (Kim et al. 2021, "Co-Mixup: Saliency
+    Guided Joint Mixup with Supermodular Diversity"), with random groups. With a larger `k` partners
+    are matched by optimal transport in blocks of k, and groups follow the way from partner to
+    partner, so that images of a group are alike.
 
     The target of an output is the mean of the targets of its cells. `SharedMixed.shares` has the
-    share of every sample, `lam` that of the sample itself. Importance must be given. Partners come
-    from the batch: there is no `other`. The published recipe adds the clean loss, which is
-    `WithClean(CoMixup(...))`; without it the authors lower alpha.
+    share of every sample, `lam` that of the sample itself. Importance must be given, and 4 must
+    divide the height and the width of the images. Partners come from the batch: there is no
+    `other`. The published recipe adds the clean loss, which is `WithClean(CoMixup(...))`; without
+    it the authors lower alpha.
 
     Args:
         alpha: of the Dirichlet prior over the images of a group.
-        beta: the cost of different images in neighbouring cells.
-        gamma: the cost of showing what other outputs of the group show already.
-        eta: the weight of the prior.
-        omega: the weight of distances between salient cells in what others show, in [0, 1].
-        threshold: how many whole outputs of an image the others may show for free.
-        grid: the number of cells along a side; it must divide height and width.
-        group: the greatest number of images in a group.
-        rounds: how often every output is optimised.
         k, num_classes, metric, prob, generator: those of `KMixup`.
 
     >>> mix = CoMixup(num_classes=10)
@@ -408,25 +377,18 @@ class CoMixup(PairMixer):
     >>> x, y = mix(x, y, importance=importance)
     """
 
+    interpolation = CoMix()
+
     def __init__(
         self,
         k: int = 1,
         alpha: float = 2.0,
         num_classes: Nest = None,
         *,
-        beta: float = 0.32,
-        gamma: float = 1.0,
-        eta: float = 0.05,
-        omega: float = 0.001,
-        threshold: float = 0.83,
-        grid: int = 4,
-        group: int = 20,
-        rounds: int = 4,
         metric: Metric = "sqeuclidean",
         prob: float = 1.0,
         generator: Generator | None = None,
     ) -> None:
-        self.interpolation = CoMix(beta, gamma, eta, omega, threshold, grid, group, rounds)
         super().__init__(
             k, Gamma(alpha), num_classes,
             metric=metric, lam_per="sample", prob=prob, generator=generator,
