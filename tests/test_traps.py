@@ -155,23 +155,6 @@ def test_a_nest_of_targets_is_mixed_each_by_its_dtype():
         mixed.accuracy(logits["class"])
 
 
-def test_entries_beside_the_floats_follow_their_sample():
-    x = {
-        "image": torch.randn(6, 1, 16, 16),
-        "ids": torch.arange(6),
-        "mask": torch.ones(6, 2) > 0,
-        "name": list("abcdef"),
-    }
-    for mix in (KMixup(2), CutMix(2), CutMix(2, lam_per="sample")):
-        mixed = mix.draw(x, torch.randn(6), features="image")
-        assert not torch.equal(mixed.x["image"], x["image"])
-        assert mixed.x["ids"] is x["ids"]
-        assert mixed.x["mask"] is x["mask"]
-        assert mixed.x["name"] == x["name"]
-    assert torch.equal(KMixup(2, generator=seeded()).draw(x, None).partner,
-                       KMixup(2, generator=seeded()).draw(x["image"], None).partner)  # fmt: skip
-
-
 FORMATS = [
     ((8, 3, 5, 6), torch.contiguous_format),
     ((8, 3, 5, 6), torch.channels_last),

@@ -178,7 +178,9 @@ def test_a_loss_with_weights_or_a_penalty_raises_where_only_targets_are_returned
 @every
 def test_entries_of_a_dict_are_mixed_as_one_or_refused_in_a_sentence(name):
     x, y, importance = batch(name)
-    nest = {"image": x, "id": torch.arange(len(x))}
+    nest = {"image": x, "id": torch.arange(len(x)), "known": torch.ones(len(x), 2) > 0}
+    if name not in DOUBLE:
+        nest["name"] = list("abcdefghijkl")
     _, mixer = made(name, generator=seeded())
     if name in LEARN:
         with pytest.raises(TypeError, match=r"learns from one tensor of .*, got dict"):
@@ -187,7 +189,9 @@ def test_entries_of_a_dict_are_mixed_as_one_or_refused_in_a_sentence(name):
     mixed = mixer.draw(nest, y, importance=importance)
     _, alone = made(name, generator=seeded())
     assert torch.equal(mixed.x["image"], alone.draw(x, y, importance=importance).x)
-    assert torch.equal(mixed.x["id"][: len(x)], torch.arange(len(x)))
+    for key in ("id", "known"):
+        assert torch.equal(mixed.x[key][: len(x)], nest[key])
+    assert mixed.x.get("name") == nest.get("name")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from typing import Any, ClassVar, cast
@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from kmixup.batch import Batch
 from kmixup.coefficient import Gamma, per_sample
-from kmixup.interpolation import Interpolation, Mask, Pair, Region, Size, rows_of
+from kmixup.interpolation import Interpolation, Mask, Pair, Region, Size
 from kmixup.matching import Metric
 from kmixup.matching.assignment import Floats, Indices, solve
 from kmixup.methods.kmixup import PairMixer
@@ -30,15 +30,11 @@ LABELS = 8  # images among which an output is sought; few more, if any, could be
 
 @dataclass(frozen=True, eq=False)
 class Collage(Mask):
-    """Where a mixed image takes its pixels from, out of several samples of the batch.
+    """What mixed images show.
 
-    Attributes:
-        parts: the samples that are shown, `(n, parts)`, the sample itself first.
-        cells: the weight of every part in the cells of a grid, `(n, parts, rows, columns)`.
+    `weight` is that of every sample of the batch in the cells of every image,
+    `(n, n, rows, columns)`.
     """
-
-    parts: Tensor = field(kw_only=True)
-    cells: Tensor = field(kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +44,7 @@ class SharedMixed(Mixed):
     @cached_property
     def shares(self) -> Tensor:
         """The weight of every sample's target in every row, `(n, n)`."""
-        collage = cast(Collage, self.region)
-        share = collage.cells.mean((2, 3)).to(self.lam)
-        return share.new_zeros(len(share), len(share)).scatter_add_(1, collage.parts, share)
+        return cast(Collage, self.region).weight.mean((2, 3)).to(self.lam)
 
     @cached_property
     def y(self) -> Nest:
@@ -153,32 +147,18 @@ class CoMix(Interpolation):
         saliency = F.avg_pool2d(importance, cell).cpu().numpy() * (cell[0] * cell[1])
         prior = self.eta * np.log(np.maximum(lam.cpu().numpy(), np.finfo(float).tiny))
 
-        parts = np.arange(n)[:, None].repeat(self.group, 1)
-        cells = np.zeros((n, self.group, self.grid, self.grid))
+        cells = np.zeros((n, n, self.grid, self.grid), dtype=np.float32)
         groups = groups_of(pair.partner.cpu().numpy(), self.group)
         for size in {len(group) for group in groups}:
             rows = np.stack([group for group in groups if len(group) == size])
             cost = -saliency[rows] - prior[rows, None, None] / self.grid**2
             start = np.eye(size)[(spot.cpu().numpy()[rows] * size).astype(np.int64)]
             shown = self.collages(cost, self._use(saliency[rows]), start)
-            share = shown.mean((2, 3))
-            outputs = solve(-share.swapaxes(1, 2))  # of every image
+            outputs = solve(-shown.mean((2, 3)).swapaxes(1, 2))  # of every image
             shown = np.take_along_axis(shown, outputs[:, :, None, None, None], 1)
-            share = np.take_along_axis(share, outputs[:, :, None], 1)
-            share[:, np.arange(size), np.arange(size)] = np.inf  # itself is the first part
-            order = np.argsort(-share, -1, kind="stable")
-            parts[rows, :size] = rows[np.arange(len(rows))[:, None, None], order]
-            cells[rows, :size] = np.take_along_axis(
-                np.moveaxis(shown, -1, 2), order[..., None, None], 2
-            )
-        most = 1 + int(cells[:, 1:].any((2, 3)).sum(1).max())
-        device = pair.samples[0].device
-        collage = Collage(
-            _enlarged(torch.from_numpy(cells[:, 0]).to(device), cell),
-            parts=torch.from_numpy(parts[:, :most]).to(device),
-            cells=torch.from_numpy(cells[:, :most]).to(device),
-        )
-        return torch.from_numpy(cells[:, 0].mean((1, 2))), collage
+            cells[rows[:, :, None], rows[:, None]] = np.moveaxis(shown, -1, 2)
+        weight = torch.from_numpy(cells)
+        return weight.mean((2, 3)).diagonal(), Collage(weight.to(pair.samples[0].device))
 
     def _use(self, saliency: Floats) -> Floats:
         """Return A, `(groups, m, m)`: how much each image counts as used where others are."""
@@ -215,13 +195,12 @@ class CoMix(Interpolation):
     ) -> Tensor:
         assert isinstance(region, Collage)
         dtype = torch.promote_types(x.dtype, torch.float32)
-        mixed = torch.zeros_like(x, dtype=dtype)
-        cell = x.shape[-2] // self.grid, x.shape[-1] // self.grid
-        for part, cells in zip(region.parts.unbind(1), region.cells.unbind(1), strict=True):
-            weight = _enlarged(cells.to(x.device, dtype), cell)
-            weight = weight.view(len(x), *[1] * (x.dim() - 3), *weight.shape[-2:])
-            mixed = mixed + weight * rows_of(x, part)
-        return mixed.to(x.dtype)
+        weight = region.weight.to(x.device, dtype)
+        height, width = (side // self.grid for side in x.shape[-2:])
+        cells = x.to(dtype).reshape(len(x), -1, self.grid, height, self.grid, width)
+        with torch.autocast(x.device.type, enabled=False):  # in full precision
+            mixed = torch.einsum("ijrc,jdrhcw->idrhcw", weight, cells)
+        return mixed.reshape(x.shape).to(x.dtype)
 
 
 def best_output(unary: Floats, smooth: float, *, halves: bool = False) -> Floats:
@@ -345,11 +324,6 @@ def groups_of(partner: Indices, most: int) -> list[Indices]:
             order.append(sample)
             sample = int(partner[sample])
     return np.array_split(np.array(order), -(-len(partner) // most))
-
-
-def _enlarged(cells: Tensor, cell: tuple[int, int]) -> Tensor:
-    """Cells `(n, grid, grid)` as pixels `(n, height, width)`."""
-    return cells.repeat_interleave(cell[0], 1).repeat_interleave(cell[1], 2)
 
 
 class CoMixup(PairMixer):
