@@ -34,9 +34,6 @@ class Kernel(Optimal):
 
     With `k=1` they are drawn from the whole batch: partners may repeat, and within one batch a
     sample may be its own. With a larger `k` this is `Optimal`.
-
-    >>> Kernel(1, sigma=0.1)(torch.tensor([0.0, 9.0]), torch.tensor([9.1, 0.1]))
-    tensor([1, 0])
     """
 
     sigma: float = 1.0

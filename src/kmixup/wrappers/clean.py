@@ -28,7 +28,7 @@ class BesideClean(Mixed):
 
     @cached_property
     def y(self) -> Nest:
-        return over(_below, self.mixed.y, self.clean.y)
+        return over(joined, self.mixed.y, self.clean.y)
 
     @cached_property
     def distance(self) -> Tensor:
@@ -66,7 +66,7 @@ def beside_clean(mixed: Mixed, clean: Mixed, penalty: Tensor | None = None) -> B
         return joined(entry, below)
 
     y, itself, second = clean.targets[0], torch.arange(n, device=device), len(mixed.points[1][0])
-    own, their = (over(_below, side, y) for side in mixed.targets)
+    own, their = (over(joined, side, y) for side in mixed.targets)
     lam = mixed.lam.to(device).expand(n)
     one = torch.ones((), dtype=lam.dtype)  # one lam for all of them, so that any criterion will do
     return BesideClean(
@@ -87,7 +87,8 @@ class WithClean(Wrapper):
     """Put the clean batch below the mixed one, so that n samples become 2n.
 
     The mean loss over both halves is half the sum of the clean loss and the mixed loss. A batch
-    that is not mixed is not doubled. `RegMixup` is `KMixup` with clean rows.
+    that is not mixed, or has clean rows already, is not doubled. `RegMixup` is `KMixup` with clean
+    rows.
 
     Args:
         mixer: the mixer inside.
@@ -101,10 +102,6 @@ class WithClean(Wrapper):
 
     def mix_batch(self, batch: Batch, draw: AnyDraw) -> Mixed:
         mixed = self.mixer.mix_batch(batch, draw)
-        if isinstance(mixed, Unmixed):
+        if isinstance(mixed, (Unmixed, BesideClean)):
             return mixed
         return beside_clean(mixed, self.mixer.mix_batch(batch, None))
-
-
-def _below(top: Tensor, bottom: Tensor) -> Tensor:
-    return torch.cat([top, bottom])
