@@ -116,11 +116,6 @@ ON_THE_HOST = {
     "PuzzleMix": (lambda k: PuzzleMix(k, 1.0, CLASSES), 5, 6),
     "CoMixup": (lambda k: CoMixup(k, 2.0, CLASSES), 3, 4),
     "labels": (lambda k: KMixup(k, 1.0, CLASSES, labels=1.0), 0, 3),
-    "Choice per sample": (
-        lambda k: Choice([KMixup(k, 1.0, CLASSES), CutMix(k, 1.0, CLASSES)], per="sample"),
-        0,
-        2,
-    ),
 }
 
 

@@ -12,12 +12,10 @@ from torch.nn import functional as F
 from kmixup import (
     Beta,
     Choice,
-    Cut,
     CutMix,
     KMixup,
     Linear,
     LocalMixup,
-    Memory,
     Mixer,
     Nearest,
     Optimal,
@@ -95,17 +93,13 @@ def test_nearest_pairing_leaves_a_cluster_less_often_than_optimal_pairing():
 
 @pytest.mark.parametrize("k", [1, 8])
 @pytest.mark.parametrize("lam_per", ["batch", "sample"])
-@pytest.mark.parametrize("settings", [{"scale": 2.0}, {"radius": 2.5}, {}])
+@pytest.mark.parametrize("settings", [{"scale": 2.0}, {}])
 def test_the_loss_is_the_published_weighted_mean(k, lam_per, settings):
     x, y = batch()
     m = LocalMixup(k, 1.0, 5, lam_per=lam_per, **settings).draw(x, y)
     logits = torch.randn(32, 5, requires_grad=True)
     distance = (x - x[m.partner]).norm(dim=1)
-    if "radius" in settings:
-        w = (distance <= 2.5).float()
-        assert 0 < w.sum() < 32
-    else:
-        w = torch.exp(-distance / settings.get("scale", distance.mean()))
+    w = torch.exp(-distance / settings.get("scale", distance.mean()))
     each = m.lam * F.cross_entropy(logits, y, reduction="none") + (1 - m.lam) * F.cross_entropy(
         logits, y[m.partner], reduction="none"
     )
@@ -115,38 +109,12 @@ def test_the_loss_is_the_published_weighted_mean(k, lam_per, settings):
     torch.testing.assert_close(m.weight.mean(), torch.tensor(1.0))
 
 
-@pytest.mark.parametrize("settings", [{"scale": 1e9}, {"radius": float("inf")}])
-def test_local_mixup_without_locality_is_mixup(settings):
-    x, y = batch()
-    local, plain = (
-        mix.draw(x, y)
-        for mix in (
-            LocalMixup(1, num_classes=5, generator=seeded(), **settings),
-            KMixup(1, alpha=1.0, num_classes=5, generator=seeded()),
-        )
-    )
-    logits = torch.randn(32, 5)
-    assert plain.weight is None
-    assert torch.equal(local.x, plain.x)
-    torch.testing.assert_close(
-        local.loss(EACH, logits).mean(), plain.loss(F.cross_entropy, logits), rtol=1e-5, atol=0
-    )
-
-
 def test_a_batch_without_close_pairs_has_no_loss():
-    m = LocalMixup(1, num_classes=5, radius=0.0).draw(*batch())
+    m = LocalMixup(1, num_classes=5, scale=1e-9).draw(*batch())
     assert not m.weight.any()
     assert not m.loss(EACH, torch.randn(32, 5)).any()
-
-
-@pytest.mark.parametrize("settings", [{"scale": 1.0}, {"radius": 0.0}, {}])
-def test_unmixed_samples_all_count_alike(settings):
-    x, y = batch()
-    for mix in (LocalMixup(1, 0.0, 5, **settings), LocalMixup(1, 1.0, 5, **settings).eval()):
-        m = mix.draw(x, y)
-        assert m.weight is None
-        logits = torch.randn(32, 5)
-        torch.testing.assert_close(m.loss(EACH, logits).mean(), F.cross_entropy(logits, y))
+    equal = LocalMixup(1, num_classes=5).draw(torch.ones(8, 2), torch.zeros(8).long())
+    assert equal.weight.tolist() == [1.0] * 8
 
 
 def test_the_weights_of_pixels_are_those_of_their_samples():
@@ -164,34 +132,6 @@ def test_weights_need_a_loss_for_every_sample():
     m = LocalMixup(1, num_classes=5).draw(*batch())
     with pytest.raises(ValueError, match="the weight of the loss differs .* got shape ()"):
         m.loss(F.cross_entropy, torch.randn(32, 5))
-
-
-def test_local_mixup_takes_any_pairing_interpolation_and_locality():
-    x, y = batch(16, 3, 4, 4)
-    mix = LocalMixup(4, num_classes=5)
-    mix.pairing, mix.interpolation, mix.locality = Nearest(4), Cut(), torch.reciprocal
-    m = mix.draw(x, y)
-    weight = 1 / m.distance
-    torch.testing.assert_close(m.weight, weight / weight.mean())
-
-
-@pytest.mark.parametrize("around", [lambda mix: mix, lambda mix: Memory(mix, 64)])
-def test_a_choice_per_sample_weighs_the_rows_of_local_mixup_only(around):
-    x, y = batch(16)
-    mixers = [KMixup(4, 1.0, 5, generator=seeded(1)), LocalMixup(4, 1.0, 5, generator=seeded(2))]
-    mix = around(Choice(mixers, per="sample", generator=seeded()))
-    for _ in range(2):  # the second batch has partners from the memory
-        m = mix.draw(x, y)
-    assert m.x.shape == (16, 4)
-    local = m.chosen[:16] == 1
-    assert 0 < local.sum() < 16
-    assert torch.equal(m.weight[~local], torch.ones(int((~local).sum())))
-    assert torch.equal(m.weight[local], m.results[1].weight[local])
-    logits = torch.randn(16, 5)
-    parts = [result.loss(EACH, logits) for result in m.results]
-    assert torch.equal(m.loss(EACH, logits), torch.where(local, parts[1], parts[0]))
-    with pytest.raises(ValueError, match="cannot carry the weights"):
-        mix(x, y)
 
 
 # a choice among mixers
@@ -228,12 +168,6 @@ def test_one_generator_serves_all_mixers_that_have_none():
     assert [m.generator for m in (mix, inner, *inner.mixers, *mix.mixers)] == [
         generator, generator, generator, own, generator, generator,
     ]  # fmt: skip
-
-
-def test_repr_of_a_choice_shows_odds_and_mixers():
-    mix = Choice([KMixup(8), CutMix()], weights=[1, 3])
-    assert repr(mix) == f"Choice(0.25: {KMixup(8)}, 0.75: {CutMix()})"
-    assert repr(Choice([KMixup()], generator=seeded())).endswith(", generator=torch.Generator())")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from kmixup import FMix, KMixup, ResizeMix, SaliencyMix, spectral_residual
+from kmixup import FMix, ResizeMix, SaliencyMix, spectral_residual
 from kmixup.methods.fmix import LowFrequency
 from oracles import seeded
 
@@ -22,15 +22,12 @@ def taken(mixed, x):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("lam_per", ["batch", "sample"])
-def test_lam_is_the_share_of_the_image_that_stays_and_pairs_are_optimal(kind, lam_per):
+def test_lam_is_the_share_of_the_image_that_stays(kind, lam_per):
     x, y = batch()
     mixed = kind(6, num_classes=4, lam_per=lam_per, generator=seeded()).draw(x, y)
-    assert torch.equal(mixed.partner, KMixup(6, generator=seeded()).draw(x).partner)
     share = taken(mixed, x).float().mean((1, 2))
     assert torch.allclose(1 - share, mixed.lam.float().expand(12), atol=1e-6)
     assert lam_per == "sample" or kind is SaliencyMix or len(share.unique()) == 1
-    soft, lam = F.one_hot(y, 4), mixed.lam.expand(12)[:, None]
-    assert torch.allclose(mixed.y, lam * soft + (1 - lam) * soft[mixed.partner], atol=1e-6)
 
 
 @pytest.mark.parametrize("lam_per", ["batch", "sample"])
@@ -124,9 +121,3 @@ def test_the_spectral_residual_finds_what_stands_out():
     with pytest.raises(TypeError, match=r"needs a tensor of images .* got shape \(8, 8\): .* grey"):
         spectral_residual(torch.zeros(8, 8))
     assert spectral_residual(torch.zeros(1, 1, 8, 8, dtype=torch.uint8)).dtype == torch.float32
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_inputs_that_are_no_images_raise(kind):
-    with pytest.raises(ValueError, match=r"needs images of shape \(n, channels, height, width\)"):
-        kind(2)(torch.rand(8, 5), torch.zeros(8))

@@ -10,7 +10,6 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from kmixup import Choice, CutMix, HiddenMixup, KMixup, Prefetch
 from kmixup.integrations.data import mix_batch
-from kmixup.wrappers.prefetch import _tensors
 
 
 def mixer(seed=0, **settings):
@@ -124,51 +123,29 @@ def test_errors_of_the_loader_and_of_the_mixer_surface_in_the_loop():
     assert not running()
 
 
-def test_matching_takes_place_beside_the_loop():
-    moments = {}
-
-    def slow(x, y):
-        moments[len(moments)] = threading.current_thread().name
-        return x, y
-
-    list(Prefetch(batches(2), slow))
-    assert set(moments.values()) == {"kmixup-prefetch_0"}
-
-
 def test_functions_and_batches_of_any_kind_will_do():
     rows = [{"image": x} for x, _ in batches(2)]
-    doubled = list(Prefetch(rows, lambda batch: 2 * batch["image"], device="cpu"))
-    assert torch.equal(doubled[1], 2 * rows[1]["image"])
+    threads = []
+
+    def doubled(batch):
+        threads.append(threading.current_thread().name)
+        return 2 * batch["image"]
+
+    assert torch.equal(list(Prefetch(rows, doubled))[1], 2 * rows[1]["image"])
+    assert threads == ["kmixup-prefetch_0"] * 2
+    assert list(Prefetch([], doubled)) == []
 
 
 def test_a_mixer_without_a_generator_is_refused():
-    with pytest.raises(ValueError, match="mix must have a generator of its own"):
-        Prefetch(batches(), KMixup(k=4))
     for mix in (
+        KMixup(k=4),
         Choice([KMixup(), CutMix()]),
         KMixup().draw,
         partial(KMixup(), features=None),
         partial(mix_batch, KMixup()),
+        HiddenMixup(torch.nn.Sequential(torch.nn.Linear(5, 3)), ["0"], k=4),
     ):
         with pytest.raises(ValueError, match="generator of its own"):
             Prefetch(batches(), mix)
     with pytest.raises(TypeError, match="mix must be a mixer or a function, got int"):
         Prefetch(batches(), 3)
-
-
-def test_a_loop_on_a_gpu_would_find_all_tensors_of_a_batch():
-    x, y = torch.randn(8, 3, 4, 4), torch.arange(8) % 3
-    mixed = CutMix(2, num_classes=3).draw({"image": x, "name": "a"}, y)
-    found = {id(tensor) for tensor in _tensors((mixed, y))}
-    expected = (mixed.x["image"], *mixed.targets, mixed.partner, mixed.lam, mixed.region, y)
-    assert found >= {id(tensor) for tensor in expected}
-
-
-def test_an_empty_loader_gives_nothing():
-    assert list(Prefetch([], mixer())) == []
-
-
-def test_a_network_that_mixes_inside_is_not_for_prefetching():
-    net = torch.nn.Sequential(torch.nn.Linear(5, 3))
-    with pytest.raises(ValueError, match="generator of its own"):
-        Prefetch(batches(), HiddenMixup(net, ["0"], k=4))

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import Unpack
 
 import torch
-from torch import Generator, Tensor, nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from kmixup.batch import Batch
 from kmixup.coefficient import Uniform
 from kmixup.interpolation import Linear, Pair, Region
-from kmixup.matching import Metric
-from kmixup.methods.kmixup import PairMixer
+from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.mixed import Draw, Mixed
 from kmixup.nests import Nest
 from kmixup.networks import as_weights, passing, unwrapped
 from kmixup.wrappers.clean import beside_clean
 
-HIDDEN, SIDE = 64, 8  # units of the default policy, and the largest image that it sees
+HIDDEN, SIDE = 64, 8  # units of the policy, and the largest image that it sees
 
 
 class Policy(nn.Sequential):
@@ -46,7 +46,7 @@ class Critic(nn.Module):
         if not linear:
             raise ValueError(
                 "net must have an nn.Linear, whose inputs the critic judges by, got "
-                f"{type(net).__name__} without one: pass critic=..."
+                f"{type(net).__name__} without one: end it in an nn.Linear"
             )
         self._trunk = net, linear[-1]  # a tuple hides modules: they are no part of the critic
         self.unit = nn.Linear(linear[-1].in_features, 1)
@@ -67,14 +67,8 @@ class Interval(Linear):
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Region]:
         (x,), (other,) = pair.samples, pair.partners
-        average = as_weights(self.policy, x.detach().lerp(other.detach(), 0.5))
-        numbers = self.policy(average)
-        if tuple(numbers.shape) != (len(x), 3):
-            raise ValueError(
-                f"policy must give three numbers for each of the {len(x)} pairs, got shape "
-                f"{tuple(numbers.shape)}: end it in nn.Linear(..., 3)"
-            )
-        a, delta, _ = numbers.double().softmax(1).unbind(1)
+        average = x.detach().lerp(other.detach(), 0.5)
+        a, delta, _ = self.policy(as_weights(self.policy, average)).double().softmax(1).unbind(1)
         return a + delta * lam.to(a), None
 
 
@@ -97,10 +91,8 @@ class AdaMixup(PairMixer):
     Args:
         net: the network that is trained; the critic runs it once more for each batch.
         shape: the shape of one sample.
-        k, num_classes, metric, prob, generator: those of `KMixup`.
-        policy: a module that maps averages `(n, *shape)` to `(n, 3)`; a small network by default.
-        critic: a module that maps samples to one number each, positive for mixed ones; by default
-            one unit on top of `net`.
+        k, num_classes, options: those of `KMixup`, except for labels; `lam_per`, of u, is "sample"
+            by default.
         joint: whether the policy also minimises the loss of the mixed samples, as published.
 
     >>> net = nn.Sequential(nn.Linear(2, 32), nn.ReLU(), nn.Linear(32, 3))
@@ -120,22 +112,14 @@ class AdaMixup(PairMixer):
         k: int = 1,
         num_classes: Nest = None,
         *,
-        policy: nn.Module | None = None,
-        critic: nn.Module | None = None,
         joint: bool = True,
-        metric: Metric = "sqeuclidean",
-        prob: float = 1.0,
-        generator: Generator | None = None,
+        **options: Unpack[PairOptions],
     ) -> None:
-        policy = Policy(shape) if policy is None else policy
+        policy = Policy(shape)
         self.interpolation = Interval(policy)
-        super().__init__(
-            k, Uniform(), num_classes,
-            metric=metric, lam_per="sample", prob=prob, generator=generator,
-        )  # fmt: skip
-        self.policy = policy
-        self.critic = Critic(net) if critic is None else critic
-        self.joint = joint
+        options.setdefault("lam_per", "sample")
+        super().__init__(k, Uniform(), num_classes, **options)
+        self.policy, self.critic, self.joint = policy, Critic(net), joint
 
     def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:
         if not isinstance(batch.x, Tensor):
@@ -144,14 +128,7 @@ class AdaMixup(PairMixer):
                 f"{type(batch.x).__name__}: take the tensor out of it"
             )
         mixed, clean = super().mix_pairs(batch, draw), self.unmixed(batch)
-        both = torch.cat([mixed.x, clean.x])
-        numbers = self.critic(as_weights(self.critic, both))
-        if numbers.numel() != len(both):
-            raise ValueError(
-                f"critic must give one number for each of the {len(both)} samples, got shape "
-                f"{tuple(numbers.shape)}: end it in nn.Linear(..., 1)"
-            )
-        numbers = numbers.flatten()
+        numbers = self.critic(torch.cat([mixed.x, clean.x])).flatten()
         is_mixed = (torch.arange(len(numbers), device=numbers.device) < batch.n).to(numbers)
         penalty = F.binary_cross_entropy_with_logits(numbers, is_mixed)
         if not self.joint:

@@ -18,35 +18,34 @@ from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.methods.masks import Masked
 from kmixup.mixed import Draw, Mixed
 from kmixup.nests import Nest
-from kmixup.networks import as_weights, check_layers, passing, unwrapped
+from kmixup.networks import as_weights, passing, unwrapped
 from kmixup.targets import Criterion
 from kmixup.wrappers.clean import beside_clean
 
 PLAIN = 0.08  # where lam or 1 - lam is at most this, the mask is lam everywhere
 SHARE, SLACK = 0.1, 0.1  # the weight of the mask's mean in the loss, and how far it may be off
+MOMENTUM = 0.999  # of the copy; less in the first steps
 COARSEST = 4  # features may be so many times coarser than the image
 
 
 class MixBlock(nn.Module):
     """Turns features of two images into the weight of the second at each place, as logits.
 
-    Places of the first image attend to those of the second: softmax(q(h)ᵀ q(h') / √c) · v(h').
-    With `lam_channel`, lam is one more channel of h, and 1 - lam one more of h'.
+    Places of the first image attend to those of the second: softmax(q(h)ᵀ q(h') / √c) · v(h'),
+    with lam as one more channel of h, and 1 - lam as one more of h'.
     """
 
-    def __init__(self, channels: int, *, lam_channel: bool = True) -> None:
+    def __init__(self, channels: int) -> None:
         super().__init__()
-        self.lam_channel = lam_channel
-        self.query = nn.Conv2d(channels + lam_channel, max(1, channels // 2), 1)
-        self.value = nn.Conv2d(channels + lam_channel, 1, 1)
+        self.query = nn.Conv2d(channels + 1, max(1, channels // 2), 1)
+        self.value = nn.Conv2d(channels + 1, 1, 1)
         for name, parameter in self.named_parameters():
             nn.init.normal_(parameter, std=0.01 if name.endswith("weight") else 0.0)
 
     def forward(self, own: Tensor, their: Tensor, lam: Tensor) -> Tensor:
         """Logits `(n, height, width)` for features `(n, channels, height, width)`."""
-        if self.lam_channel:
-            lam = lam.view(-1, 1, 1, 1).to(own).expand(-1, 1, *own.shape[-2:])
-            own, their = torch.cat([own, lam], 1), torch.cat([their, 1 - lam], 1)
+        lam = lam.view(-1, 1, 1, 1).to(own).expand(-1, 1, *own.shape[-2:])
+        own, their = torch.cat([own, lam], 1), torch.cat([their, 1 - lam], 1)
         q, key = self.query(own).flatten(2), self.query(their).flatten(2)
         attention = (q.mT @ key / math.sqrt(q.shape[1])).softmax(-1)
         logits: Tensor = attention @ self.value(their).flatten(2).mT
@@ -83,9 +82,11 @@ class AutoMix(PairMixer):
 
     `k=1` is AutoMix as published (Liu et al. 2022, "AutoMix: Unveiling the Power of Mixup for
     Stronger Classifiers"), with random partners; with a larger `k` they are matched by optimal
-    transport. The copy is an exponential moving average of the network. Its features of both
-    images, and lam, make the mask; labels play no part. The mixed images train the network with the
-    mask held constant, and the block through the copy, whose weights stay.
+    transport. The copy is an exponential moving average of the network, with momentum 0.999. Its
+    features of both images, and lam, make the mask; labels play no part. Features come from the
+    last layer with maps of at least a quarter of the image's height and width. The mixed images
+    train the network with the mask held constant, and the block through the copy, whose weights
+    stay.
 
     The loss is that of the clean batch, the mixed batch, the copy on the mixed batch, and
     0.1 · max(|mean of the mask - lam| - 0.1, 0): half of the published sum. So use `draw` and
@@ -98,10 +99,6 @@ class AutoMix(PairMixer):
         net: the network that is trained.
         shape: the shape of one image, `(channels, height, width)`.
         k, alpha, num_classes, options: those of `KMixup`, except for labels.
-        layer: the name of the module that gives features; by default the last one with feature maps
-            of at least a quarter of the image's height and width.
-        lam_channel: whether the block sees lam, as in the paper; off in its code for CIFAR.
-        momentum: the momentum of the copy. In step t it is (t + 1) / (t + 10) where that is less.
         criterion: the loss of the copy, of outputs and mixed targets.
 
     >>> layers = nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()
@@ -126,9 +123,6 @@ class AutoMix(PairMixer):
         alpha: float = 2.0,
         num_classes: Nest = None,
         *,
-        layer: str | None = None,
-        lam_channel: bool = True,
-        momentum: float = 0.999,
         criterion: Criterion = F.cross_entropy,
         **options: Unpack[PairOptions],
     ) -> None:
@@ -136,24 +130,14 @@ class AutoMix(PairMixer):
             raise ValueError(
                 f"shape must be that of an image, (channels, height, width), got {tuple(shape)}"
             )
-        if not 0 <= momentum <= 1:
-            raise ValueError(f"momentum must be a number in [0, 1], got {momentum}")
         teacher = copy.deepcopy(unwrapped(net)).requires_grad_(False).eval()
-        maps = feature_maps(teacher, shape)
-        name = _deepest(maps, shape) if layer is None else check_layers(teacher, [layer])[0]
-        if name not in maps:
-            there = ", ".join(map(repr, maps)) or "none"
-            raise ValueError(
-                "layer must put out features of shape (n, channels, height, width), "
-                f"{name!r} does not: such layers are {there}"
-            )
-        block = MixBlock(maps[name][0], lam_channel=lam_channel)
-        self.interpolation = Attentive(teacher, teacher.get_submodule(name), block)
+        layer, channels = deepest_layer(teacher, shape)
+        block = MixBlock(channels)
+        self.interpolation = Attentive(teacher, teacher.get_submodule(layer), block)
         super().__init__(k, alpha, num_classes, **options)
         self._net = (unwrapped(net),)  # a tuple hides a module from this one
         self.teacher, self.block = teacher, block
-        self.shape, self.layer = tuple(shape), name
-        self.momentum, self.criterion = momentum, criterion
+        self.criterion = criterion
         self.register_buffer("due", torch.zeros((), dtype=torch.bool))
         self.register_buffer("steps", torch.zeros((), dtype=torch.long))
 
@@ -164,16 +148,10 @@ class AutoMix(PairMixer):
 
     def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:
         x, y = batch.x, batch.y
-        if not isinstance(x, Tensor) or tuple(x.shape[1:]) != self.shape:
-            got = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
+        if not isinstance(x, Tensor) or not isinstance(y, Tensor):
             raise TypeError(
-                f"AutoMix learns from one tensor of images (n, {', '.join(map(str, self.shape))}), "
-                f"got {got}: pass only the images, or create it with another shape"
-            )
-        if not isinstance(y, Tensor):
-            raise TypeError(
-                "AutoMix learns from one tensor of targets, got "
-                f"{type(y).__name__}: pass the targets of one output"
+                "AutoMix learns from one tensor of inputs and one of targets, got "
+                f"{type(x).__name__} and {type(y).__name__}: take the tensors out of them"
             )
         if self.due.cpu():
             self._follow()
@@ -198,7 +176,7 @@ class AutoMix(PairMixer):
         """Move the copy towards the network; running statistics are taken over."""
         (net,) = self._net
         step = int(self.steps.cpu())
-        momentum = min(self.momentum, (step + 1) / (step + 10))
+        momentum = min(MOMENTUM, (step + 1) / (step + 10))
         for slow, weight in zip(self.teacher.parameters(), net.parameters(), strict=True):
             slow.lerp_(weight.to(slow), 1 - momentum)
         for kept, value in zip(self.teacher.buffers(), net.buffers(), strict=True):
@@ -208,9 +186,9 @@ class AutoMix(PairMixer):
 
 
 @torch.no_grad()
-def feature_maps(net: nn.Module, shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
-    """Shapes `(channels, height, width)` of the feature maps that layers give, in their order."""
-    maps: dict[str, tuple[int, ...]] = {}
+def deepest_layer(net: nn.Module, shape: tuple[int, ...]) -> tuple[str, int]:
+    """Return the last layer whose feature maps are not too coarse, and its number of channels."""
+    maps: dict[str, tuple[int, ...]] = {}  # channels, height and width, in the order of the layers
 
     def keep(name: str, module: nn.Module, inputs: object, output: object) -> None:
         if isinstance(output, Tensor) and output.dim() == 4:
@@ -225,18 +203,15 @@ def feature_maps(net: nn.Module, shape: tuple[int, ...]) -> dict[str, tuple[int,
     net(torch.zeros(2, *shape, dtype=weight.dtype, device=weight.device))
     for handle in handles:
         handle.remove()
-    return maps
-
-
-def _deepest(maps: dict[str, tuple[int, ...]], shape: tuple[int, ...]) -> str:
-    """The last layer whose feature maps are not too coarse."""
     height, width = (math.ceil(side / COARSEST) for side in shape[1:])
     fine = [
-        name for name, (_, rows, columns) in maps.items() if rows >= height and columns >= width
+        (name, channels)
+        for name, (channels, rows, columns) in maps.items()
+        if rows >= height and columns >= width
     ]
     if not fine:
         raise ValueError(
             "net must have a layer with feature maps of at least a quarter of the image's height "
-            "and width, got none: use a convolutional network, or name another layer=..."
+            "and width, got none: use a convolutional network"
         )
     return fine[-1]

@@ -34,9 +34,6 @@ class Kernel(Optimal):
 
     With `k=1` they are drawn from the whole batch: partners may repeat, and within one batch a
     sample may be its own. With a larger `k` this is `Optimal`.
-
-    >>> Kernel(1, sigma=0.1)(torch.tensor([0.0, 9.0]), torch.tensor([9.1, 0.1]))
-    tensor([1, 0])
     """
 
     sigma: float = 1.0
@@ -61,24 +58,21 @@ class Kernel(Optimal):
     ) -> Tensor:
         if not isinstance(blocks, KernelBlocks) or blocks.n < 2:  # nothing to draw
             return super().partners(first, second, blocks, targets)
-        steps = self._odds(first, second).cumsum(1)
+        sides = {"x1": first} if second is first else {"x1": first, "x2": second}
+        for name, side in sides.items():
+            for part in side:
+                raise_non_finite(part, name)
+        a, b = (torch.cat([part.double() for part in side], 1) for side in (first, second))
+        square = torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist").square()
+        exponent = -square / (2 * self.sigma**2)
+        odds = (exponent - exponent.amax(1, keepdim=True)).exp()  # the largest in a row is 1
+        steps = odds.cumsum(1)
         total = steps.narrow(1, blocks.n - 1, 1)
         # a product that rounds up to the total would fall behind the last sample
         point = torch.minimum(
             blocks.u.to(total).unsqueeze(1) * total, total.nextafter(torch.zeros_like(total))
         )
         return torch.searchsorted(steps, point, right=True).squeeze(1)
-
-    def _odds(self, first: Points, second: Points) -> Tensor:
-        """Return the weights of all partners of every sample, `(n, n)`, the largest in a row 1."""
-        sides = [("x1", first)] if second is first else [("x1", first), ("x2", second)]
-        for name, side in sides:
-            for part in side:
-                raise_non_finite(part, name)
-        mode = "donot_use_mm_for_euclid_dist"
-        a, b = (torch.cat([part.double() for part in side], 1) for side in (first, second))
-        exponent = -torch.cdist(a, b, compute_mode=mode).square() / (2 * self.sigma**2)
-        return (exponent - exponent.amax(1, keepdim=True)).exp()
 
 
 class CMixup(Mixer):

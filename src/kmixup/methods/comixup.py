@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -14,7 +15,7 @@ from torch.nn import functional as F
 
 from kmixup.batch import Batch
 from kmixup.coefficient import Gamma, per_sample
-from kmixup.interpolation import Interpolation, Mask, Pair, Region, Size, rows_of
+from kmixup.interpolation import Interpolation, Mask, Pair, Region, Size
 from kmixup.matching import Metric
 from kmixup.matching.assignment import Floats, Indices, solve
 from kmixup.methods.kmixup import PairMixer
@@ -25,20 +26,15 @@ from kmixup.randomness import uniforms
 from kmixup.targets import Criterion
 
 LABELS = 8  # images among which an output is sought; few more, if any, could be in the best one
-HALVES = ((0, 1), (0, 2), (1, 2))  # of the three images that an output shows most
 
 
 @dataclass(frozen=True, eq=False)
 class Collage(Mask):
-    """Where a mixed image takes its pixels from, out of several samples of the batch.
+    """What mixed images show.
 
-    Attributes:
-        parts: the samples that are shown, `(n, parts)`, the sample itself first.
-        cells: the weight of every part in the cells of a grid, `(n, parts, rows, columns)`.
+    `weight` is that of every sample of the batch in the cells of every image,
+    `(n, n, rows, columns)`.
     """
-
-    parts: Tensor = field(kw_only=True)
-    cells: Tensor = field(kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +44,7 @@ class SharedMixed(Mixed):
     @cached_property
     def shares(self) -> Tensor:
         """The weight of every sample's target in every row, `(n, n)`."""
-        collage = cast(Collage, self.region)
-        share = collage.cells.mean((2, 3)).to(self.lam)
-        return share.new_zeros(len(share), len(share)).scatter_add_(1, collage.parts, share)
+        return cast(Collage, self.region).weight.mean((2, 3)).to(self.lam)
 
     @cached_property
     def y(self) -> Nest:
@@ -89,11 +83,6 @@ class SharedMixed(Mixed):
     def agreement(self, logits: Tensor) -> Tensor:
         y = self.targets[0]
         classes = y.argmax(1) if y.is_floating_point() else y
-        if classes.dim() > 1 or logits.dim() != 2:
-            raise ValueError(
-                "accuracy of several mixed samples needs one class for each of them, got targets "
-                f"of shape {tuple(y.shape)} and logits of shape {tuple(logits.shape)}"
-            )
         agrees = logits.argmax(1)[:, None] == classes
         agreement: Tensor = (self.shares.to(logits.device) * agrees).sum(1)
         return agreement
@@ -101,7 +90,7 @@ class SharedMixed(Mixed):
 
 @dataclass(frozen=True)
 class CoMix(Interpolation):
-    """The collages of Co-Mixup. The attributes are arguments of `CoMixup`.
+    """The collages of Co-Mixup, with the published settings.
 
     m images of a group make m outputs, each of N cells that show one image. Outputs are optimised
     one after the other, in several rounds. Given the others, an output minimises
@@ -126,24 +115,14 @@ class CoMix(Interpolation):
 
     dense: ClassVar[bool] = False
 
-    beta: float = 0.32
-    gamma: float = 1.0
-    eta: float = 0.05
-    omega: float = 0.001
-    threshold: float = 0.83
-    grid: int = 4
-    group: int = 20
-    rounds: int = 4
-
-    def __post_init__(self) -> None:
-        for name in ("beta", "gamma", "eta", "threshold"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}")
-        if not 0 <= self.omega <= 1:
-            raise ValueError(f"omega must lie in [0, 1], got {self.omega}")
-        for name, least in (("grid", 1), ("group", 2), ("rounds", 1)):
-            if not isinstance(value := getattr(self, name), int) or value < least:
-                raise ValueError(f"{name} must be a whole number, at least {least}, got {value!r}")
+    beta: float = 0.32  # the cost of different images in neighbouring cells
+    gamma: float = 1.0  # the cost of showing what other outputs of the group show already
+    eta: float = 0.05  # the weight of the prior
+    omega: float = 0.001  # the weight of distances between salient cells in what others show
+    threshold: float = 0.83  # how many whole outputs of an image the others may show for free
+    grid: int = 4  # the number of cells along a side
+    group: int = 20  # the greatest number of images in a group
+    rounds: int = 4  # how often every output is optimised
 
     def sample(self, size: Size, shape: Size = (), generator: Generator | None = None) -> Tensor:
         """Draw which image every cell shows at the start, `(*size, grid, grid)`."""
@@ -161,39 +140,25 @@ class CoMix(Interpolation):
         height, width = importance.shape[1:]
         if height % self.grid or width % self.grid:
             raise ValueError(
-                f"grid must divide the height and width of the images, got {self.grid} for images "
-                f"of {height} x {width}: choose another grid, or resize the images"
+                f"Co-Mixup needs images whose height and width {self.grid} divides, got "
+                f"{height} x {width}: resize them"
             )
         cell = height // self.grid, width // self.grid
         saliency = F.avg_pool2d(importance, cell).cpu().numpy() * (cell[0] * cell[1])
         prior = self.eta * np.log(np.maximum(lam.cpu().numpy(), np.finfo(float).tiny))
 
-        parts = np.arange(n)[:, None].repeat(self.group, 1)
-        cells = np.zeros((n, self.group, self.grid, self.grid))
+        cells = np.zeros((n, n, self.grid, self.grid), dtype=np.float32)
         groups = groups_of(pair.partner.cpu().numpy(), self.group)
         for size in {len(group) for group in groups}:
             rows = np.stack([group for group in groups if len(group) == size])
             cost = -saliency[rows] - prior[rows, None, None] / self.grid**2
             start = np.eye(size)[(spot.cpu().numpy()[rows] * size).astype(np.int64)]
             shown = self.collages(cost, self._use(saliency[rows]), start)
-            share = shown.mean((2, 3))
-            outputs = solve(-share.swapaxes(1, 2))  # of every image
+            outputs = solve(-shown.mean((2, 3)).swapaxes(1, 2))  # of every image
             shown = np.take_along_axis(shown, outputs[:, :, None, None, None], 1)
-            share = np.take_along_axis(share, outputs[:, :, None], 1)
-            share[:, np.arange(size), np.arange(size)] = np.inf  # itself is the first part
-            order = np.argsort(-share, -1, kind="stable")
-            parts[rows, :size] = rows[np.arange(len(rows))[:, None, None], order]
-            cells[rows, :size] = np.take_along_axis(
-                np.moveaxis(shown, -1, 2), order[..., None, None], 2
-            )
-        most = 1 + int(cells[:, 1:].any((2, 3)).sum(1).max())
-        device = pair.samples[0].device
-        collage = Collage(
-            _enlarged(torch.from_numpy(cells[:, 0]).to(device), cell),
-            parts=torch.from_numpy(parts[:, :most]).to(device),
-            cells=torch.from_numpy(cells[:, :most]).to(device),
-        )
-        return torch.from_numpy(cells[:, 0].mean((1, 2))), collage
+            cells[rows[:, :, None], rows[:, None]] = np.moveaxis(shown, -1, 2)
+        weight = torch.from_numpy(cells)
+        return weight.mean((2, 3)).diagonal(), Collage(weight.to(pair.samples[0].device))
 
     def _use(self, saliency: Floats) -> Floats:
         """Return A, `(groups, m, m)`: how much each image counts as used where others are."""
@@ -230,13 +195,12 @@ class CoMix(Interpolation):
     ) -> Tensor:
         assert isinstance(region, Collage)
         dtype = torch.promote_types(x.dtype, torch.float32)
-        mixed = torch.zeros_like(x, dtype=dtype)
-        cell = x.shape[-2] // self.grid, x.shape[-1] // self.grid
-        for part, cells in zip(region.parts.unbind(1), region.cells.unbind(1), strict=True):
-            weight = _enlarged(cells.to(x.device, dtype), cell)
-            weight = weight.view(len(x), *[1] * (x.dim() - 3), *weight.shape[-2:])
-            mixed = mixed + weight * rows_of(x, part)
-        return mixed.to(x.dtype)
+        weight = region.weight.to(x.device, dtype)
+        height, width = (side // self.grid for side in x.shape[-2:])
+        cells = x.to(dtype).reshape(len(x), -1, self.grid, height, self.grid, width)
+        with torch.autocast(x.device.type, enabled=False):  # in full precision
+            mixed = torch.einsum("ijrc,jdrhcw->idrhcw", weight, cells)
+        return mixed.reshape(x.shape).to(x.dtype)
 
 
 def best_output(unary: Floats, smooth: float, *, halves: bool = False) -> Floats:
@@ -253,7 +217,8 @@ def best_output(unary: Floats, smooth: float, *, halves: bool = False) -> Floats
     count = shown.sum((1, 2))
     most = np.argsort(-count, -1, kind="stable")[:, : int((count > 0).sum(1).max())]
     whole = image[most]
-    between = [(whole[:, i] + whole[:, j]) / 2 for i, j in HALVES if j < whole.shape[1]]
+    pairs = combinations(range(min(3, whole.shape[1])), 2)
+    between = [(whole[:, i] + whole[:, j]) / 2 for i, j in pairs]
     if not between:
         return shown
     points = np.concatenate([whole, np.stack(between, 1)], 1)
@@ -286,12 +251,6 @@ def least_labels(unary: Floats, apart: Floats) -> Indices:
     Args:
         unary: the cost of every label in every cell, `(n, rows, columns, labels)`.
         apart: the cost of two labels in neighbouring cells, `(n, labels, labels)`, symmetric.
-
-    >>> unary = np.array([[[[0.0, 1.0], [0.6, 0.0]]]])
-    >>> least_labels(unary, np.array([[[0.0, 0.5], [0.5, 0.0]]])).tolist()
-    [[[0, 1]]]
-    >>> least_labels(unary, np.array([[[0.0, 0.7], [0.7, 0.0]]])).tolist()
-    [[[0, 0]]]
     """
     n, rows, columns, labels = unary.shape
     alike = bool((apart == apart.max() * (1 - np.eye(labels))).all())
@@ -356,11 +315,7 @@ def repeats(shows: NDArray[np.bool_]) -> Floats:
 
 
 def groups_of(partner: Indices, most: int) -> list[Indices]:
-    """Return groups of nearly equal size, at most `most`, on the way from partner to partner.
-
-    >>> [group.tolist() for group in groups_of(np.array([2, 3, 1, 0]), 2)]
-    [[0, 2], [1, 3]]
-    """
+    """Return groups of nearly equal size, at most `most`, on the way from partner to partner."""
     order, seen = [], set()
     for start in range(len(partner)):
         sample = start
@@ -371,35 +326,23 @@ def groups_of(partner: Indices, most: int) -> list[Indices]:
     return np.array_split(np.array(order), -(-len(partner) // most))
 
 
-def _enlarged(cells: Tensor, cell: tuple[int, int]) -> Tensor:
-    """Cells `(n, grid, grid)` as pixels `(n, height, width)`."""
-    return cells.repeat_interleave(cell[0], 1).repeat_interleave(cell[1], 2)
-
-
 class CoMixup(PairMixer):
     """Co-Mixup: all images of a group are mixed at once, so that what is salient is shown once.
 
-    A batch is split into groups of at most `group` images, and each group makes as many collages of
-    its images. `k=1` is Co-Mixup as published (Kim et al. 2021, "Co-Mixup: Saliency Guided Joint
-    Mixup with Supermodular Diversity"), with random groups. With a larger `k` partners are matched
-    by optimal transport in blocks of k, and groups follow the way from partner to partner, so that
-    images of a group are alike, the more the smaller it is.
+    A batch is split into groups of at most 20 images, and each group makes as many collages of its
+    images, in 4 x 4 cells. `k=1` is Co-Mixup as published (Kim et al. 2021, "Co-Mixup: Saliency
+    Guided Joint Mixup with Supermodular Diversity"), with random groups. With a larger `k` partners
+    are matched by optimal transport in blocks of k, and groups follow the way from partner to
+    partner, so that images of a group are alike.
 
     The target of an output is the mean of the targets of its cells. `SharedMixed.shares` has the
-    share of every sample, `lam` that of the sample itself. Importance must be given. Partners come
-    from the batch: there is no `other`. The published recipe adds the clean loss, which is
-    `WithClean(CoMixup(...))`; without it the authors lower alpha.
+    share of every sample, `lam` that of the sample itself. Importance must be given, and 4 must
+    divide the height and the width of the images. Partners come from the batch: there is no
+    `other`. The published recipe adds the clean loss, which is `WithClean(CoMixup(...))`; without
+    it the authors lower alpha.
 
     Args:
         alpha: of the Dirichlet prior over the images of a group.
-        beta: the cost of different images in neighbouring cells.
-        gamma: the cost of showing what other outputs of the group show already.
-        eta: the weight of the prior.
-        omega: the weight of distances between salient cells in what others show, in [0, 1].
-        threshold: how many whole outputs of an image the others may show for free.
-        grid: the number of cells along a side; it must divide height and width.
-        group: the greatest number of images in a group.
-        rounds: how often every output is optimised.
         k, num_classes, metric, prob, generator: those of `KMixup`.
 
     >>> mix = CoMixup(num_classes=10)
@@ -408,25 +351,18 @@ class CoMixup(PairMixer):
     >>> x, y = mix(x, y, importance=importance)
     """
 
+    interpolation = CoMix()
+
     def __init__(
         self,
         k: int = 1,
         alpha: float = 2.0,
         num_classes: Nest = None,
         *,
-        beta: float = 0.32,
-        gamma: float = 1.0,
-        eta: float = 0.05,
-        omega: float = 0.001,
-        threshold: float = 0.83,
-        grid: int = 4,
-        group: int = 20,
-        rounds: int = 4,
         metric: Metric = "sqeuclidean",
         prob: float = 1.0,
         generator: Generator | None = None,
     ) -> None:
-        self.interpolation = CoMix(beta, gamma, eta, omega, threshold, grid, group, rounds)
         super().__init__(
             k, Gamma(alpha), num_classes,
             metric=metric, lam_per="sample", prob=prob, generator=generator,

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Unpack
 
 import torch
 from torch import Generator, Tensor
 
 from kmixup.interpolation import Mask, Pair, Size, image_size
-from kmixup.methods.kmixup import PairMixer, PairOptions
+from kmixup.methods.kmixup import PairMixer
 from kmixup.methods.masks import Masked
-from kmixup.nests import Nest
 from kmixup.randomness import uniforms
 
 
@@ -23,11 +21,7 @@ class LowFrequency(Masked):
     Frequency f of the random image has the amplitude f^-decay times a normal number.
     """
 
-    decay: float = 3.0
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.decay < math.inf:
-            raise ValueError(f"decay must be a finite number, 0 or more, got {self.decay}")
+    decay: float = 3.0  # the larger, the smoother
 
     def sample(self, size: Size, shape: Size = (), generator: Generator | None = None) -> Tensor:
         """Draw the seed of every random image, as a number in [0, 1)."""
@@ -64,21 +58,10 @@ class FMix(PairMixer):
     Args:
         k: the number of samples in a block.
         alpha: lam is drawn from Beta(alpha, alpha).
-        decay: the power by which amplitudes fall with the frequency: the larger, the smoother.
         num_classes, options: those of `KMixup`, except for labels.
 
     >>> mix = FMix(k=16, num_classes=10)
     >>> x, y = mix(torch.randn(128, 3, 32, 32), torch.randint(10, (128,)))
     """
 
-    def __init__(
-        self,
-        k: int = 1,
-        alpha: float = 1.0,
-        num_classes: Nest = None,
-        *,
-        decay: float = 3.0,
-        **options: Unpack[PairOptions],
-    ) -> None:
-        self.interpolation = LowFrequency(decay)
-        super().__init__(k, alpha, num_classes, **options)
+    interpolation = LowFrequency()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Unpack
 
@@ -19,7 +18,7 @@ from kmixup.mixed import Draw, Mixed
 from kmixup.mixer import Mixer
 from kmixup.nests import Nest
 
-BLUR = 7  # pixels along a side of the blur
+BLUR, SIGMA = 7, 3.0  # the blur of saliency: pixels along its side, and its standard deviation
 
 
 @dataclass(frozen=True)
@@ -38,11 +37,11 @@ class Guided(Masked):
 class GuidedMixup(Mixer):
     """GuidedMixup: each pixel is weighted towards the image in which it is more salient.
 
-    Saliency is blurred and scaled to total 1 for every image. A pixel has the weight s / (s + s')
-    of the two saliencies, and lam is the mean weight. Partners are matched so that their saliencies
-    are as far apart as possible in blocks of `k`, so the salient parts of both images seldom
-    overlap. `k=1` takes random partners. (Kang and Kim 2023, "GuidedMixup", find such partners by a
-    greedy walk through the batch; here blocks of k are matched exactly.)
+    Saliency is blurred by 7 x 7 pixels and scaled to total 1 for every image. A pixel has the
+    weight s / (s + s') of the two saliencies, and lam is the mean weight. Partners are matched so
+    that their saliencies are as far apart as possible in blocks of `k`, so the salient parts of
+    both images seldom overlap. `k=1` takes random partners. (Kang and Kim 2023, "GuidedMixup", find
+    such partners by a greedy walk through the batch; here blocks of k are matched exactly.)
 
     Without `importance`, saliency is the `spectral_residual` of the images. With `features`,
     partners are matched on those instead.
@@ -50,7 +49,6 @@ class GuidedMixup(Mixer):
     Args:
         k: the number of samples in a block.
         alpha: 0 mixes nothing; all other values give the same.
-        sigma: the standard deviation of the blur by 7 x 7 pixels; 0 blurs nothing.
         num_classes, options: those of `KMixup`.
 
     >>> import torch
@@ -64,22 +62,14 @@ class GuidedMixup(Mixer):
         k: int = 16,
         alpha: float = 1.0,
         num_classes: Nest = None,
-        *,
-        sigma: float = 3.0,
         **options: Unpack[Options],
     ) -> None:
-        if not 0 <= sigma < math.inf:
-            raise ValueError(f"sigma must be a finite number, 0 (no blur) or more, got {sigma}")
-        self.sigma = sigma
         pairing = Optimal(k, farthest=True)
         super().__init__(pairing, Beta(alpha), Guided(), num_classes=num_classes, **options)
 
     def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:
         own, their = importance_of(batch, self.mixes)
-        scaled = self._scaled(own)
-        both = scaled, scaled if their is own else self._scaled(their)
+        scaled = total_one(blur(own, BLUR, SIGMA))
+        both = scaled, scaled if their is own else total_one(blur(their, BLUR, SIGMA))
         features = both if batch.features is None else batch.features
         return super().mix_pairs(replace(batch, importance=both, features=features), draw)
-
-    def _scaled(self, importance: Tensor) -> Tensor:
-        return total_one(blur(importance, BLUR, self.sigma) if self.sigma else importance)

@@ -50,9 +50,6 @@ class LatentMixup(PairMixer):
         **options: Unpack[PairOptions],
     ) -> None:
         super().__init__(k, alpha, num_classes, **options)
-        for name, codec in (("encode", encode), ("decode", decode)):
-            if not callable(codec):
-                raise TypeError(f"{name} must be a function or a module, got {codec!r}")
         # a tuple hides modules from this one, which would otherwise set their modes
         self._codecs = encode, decode
         self.conditional = conditional

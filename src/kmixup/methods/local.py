@@ -16,41 +16,18 @@ from kmixup.mixed import Draw, Mixed
 from kmixup.nests import Nest
 
 
-@dataclass(frozen=True)
-class Locality:
-    """The weight exp(-distance / scale) of a pair, or 1 up to a radius and 0 beyond."""
-
-    scale: float | None = None  # the mean distance of the batch by default
-    radius: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.scale is not None and self.radius is not None:
-            raise ValueError(
-                f"scale and radius exclude each other, got {self.scale} and {self.radius}: give "
-                "one of them"
-            )
-        if self.scale is not None and not 0 < self.scale < math.inf:
-            raise ValueError(f"scale must be a positive number, got {self.scale}")
-        if self.radius is not None and not self.radius >= 0:
-            raise ValueError(f"radius must be 0 or more, got {self.radius}")
-
-    def __call__(self, distance: Tensor) -> Tensor:
-        if self.radius is not None:
-            return (distance <= self.radius).to(distance.dtype)
-        scale = distance.mean() if self.scale is None else self.scale
-        return (-distance / scale).nan_to_num(0.0).exp()  # 0 / 0 where all distances are 0
-
-
 @dataclass(frozen=True, eq=False)
 class LocalMixed(Mixed):
-    """Mixed samples whose losses are weighted by the distance of their pairs."""
+    """Mixed samples whose losses are weighted by exp(-distance of the pair / scale)."""
 
-    locality: Locality = field(kw_only=True)
+    scale: float | None = field(kw_only=True)  # the mean distance of the batch by default
 
     @cached_property
     def weight(self) -> Tensor:
         """Weights with mean 1, or all 0 where every pair is too far apart to count."""
-        weight = self.locality(self.distance)
+        scale = self.distance.mean() if self.scale is None else self.scale
+        # 0 / 0 where all distances are 0
+        weight = (-self.distance / scale).nan_to_num(0.0).exp()
         total = weight.mean()
         return torch.where(total > 0, weight / total, weight)
 
@@ -68,7 +45,6 @@ class LocalMixup(PairMixer):
         alpha: lam is drawn from Beta(alpha, alpha).
         scale: the loss of a pair at Euclidean distance d has the weight exp(-d / scale); by
             default the mean distance of the pairs of each batch.
-        radius: instead of `scale`: the weight is 1 up to this distance and 0 beyond.
         num_classes, options: those of `KMixup`, except for labels.
 
     >>> mix = LocalMixup(k=1, alpha=1.0, scale=20.0)
@@ -86,11 +62,12 @@ class LocalMixup(PairMixer):
         num_classes: Nest = None,
         *,
         scale: float | None = None,
-        radius: float | None = None,
         **options: Unpack[PairOptions],
     ) -> None:
-        self.locality = Locality(scale, radius)
+        if scale is not None and not 0 < scale < math.inf:
+            raise ValueError(f"scale must be a positive number, got {scale}")
+        self.scale = scale
         super().__init__(k, alpha, num_classes, **options)
 
     def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:
-        return super().mix_pairs(batch, draw).extended(LocalMixed, locality=self.locality)
+        return super().mix_pairs(batch, draw).extended(LocalMixed, scale=self.scale)

@@ -43,8 +43,8 @@ def _moved(x: Tensor, move: Tensor) -> Tensor:
     return pixels.gather(-1, index.expand_as(pixels)).view_as(x)
 
 
-def importances_of_images(pair: Pair, method: str, *, scaled: bool = True) -> tuple[Tensor, Tensor]:
-    """Return the importance of both sides `(n, height, width)`, by default as `total_one`."""
+def importances_of_images(pair: Pair, method: str) -> tuple[Tensor, Tensor]:
+    """Return the importance of both sides `(n, height, width)`, as `total_one`."""
     size = image_size(pair.samples, method)
     own, their = pair.importances
     if own.shape[-2:] != size:
@@ -52,7 +52,7 @@ def importances_of_images(pair: Pair, method: str, *, scaled: bool = True) -> tu
             "importance must have the height and width of the images, got "
             f"{tuple(own.shape[-2:])} for images of {size}"
         )
-    return (total_one(own), total_one(their)) if scaled else (own, their)
+    return total_one(own), total_one(their)
 
 
 def importance_of(batch: Batch, mixes: Mixes) -> tuple[Tensor, Tensor]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Unpack
 
 import numpy as np
 import torch
@@ -15,12 +13,10 @@ from torch.nn import functional as F
 
 from kmixup.interpolation import Mask, Pair, Size
 from kmixup.matching.assignment import Floats, solve
-from kmixup.methods.kmixup import PairMixer, PairOptions
+from kmixup.methods.kmixup import PairMixer
 from kmixup.methods.masks import Masked, importances_of_images
-from kmixup.nests import Nest
 from kmixup.randomness import uniforms
 
-GRIDS = (2, 4, 8, 16)
 LEAST_PROBABILITY = 1e-8  # of a level of the mask, so that its logarithm is finite
 # capacities are whole numbers: multiples of this share of the largest cost of a problem
 RESOLUTION = 2.0**-26
@@ -31,7 +27,7 @@ Sides = tuple[Tensor, Tensor]  # of the first images, and of their partners
 
 @dataclass(frozen=True)
 class Puzzle(Masked):
-    """The mask and the moves of PuzzleMix. The attributes are arguments of `PuzzleMix`.
+    """The mask and the moves of PuzzleMix, with the published settings.
 
     The mask z ∈ {0, ½, 1} of the cells of a b × b grid minimises
 
@@ -44,30 +40,16 @@ class Puzzle(Masked):
     distribution Binomial(2, lam) / 2.
 
     Then every image moves its patches by the permutation that minimises
-    Σ `epsilon` |way|² - (saliency of the patch)·(share of its new place that is seen), where the
-    side of the image is 1. Both minima are exact.
+    Σ ε |way|² - (saliency of the patch)·(share of its new place that is seen), where the side of
+    the image is 1. Both minima are exact.
     """
 
-    beta: float = 1.2
-    gamma: float = 0.5
-    eta: float = 0.2
-    epsilon: float = 0.8
-    patch: int = 4
-    grids: Sequence[int] = GRIDS
-
-    def __post_init__(self) -> None:
-        for name in ("beta", "eta", "epsilon"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}")
-        if not 0 <= self.gamma <= 1:
-            raise ValueError(
-                f"gamma must lie in [0, 1], where the mask of least energy can be found, "
-                f"got {self.gamma}"
-            )
-        if self.patch < 1:
-            raise ValueError(f"patch must be at least 1 pixel, got {self.patch}")
-        if not self.grids or min(self.grids) < 2:
-            raise ValueError(f"grids must be whole numbers, at least 2, got {list(self.grids)}")
+    beta: float = 1.2  # how smooth the mask is
+    gamma: float = 0.5  # how much steps of colour count in its smoothness, in [0, 1]
+    eta: float = 0.2  # how near the mean of the mask is kept to the lam that was drawn
+    epsilon: float = 0.8  # the cost of moving a patch
+    patch: int = 4  # the greatest side of a patch, in pixels; patches are not larger than cells
+    grids: tuple[int, ...] = (2, 4, 8, 16)  # cells along a side, of which one is drawn
 
     def sample(self, size: Size, shape: Size = (), generator: Generator | None = None) -> Tensor:
         """Draw a uniform number for every lam, which chooses its grid."""
@@ -81,15 +63,14 @@ class Puzzle(Masked):
         grids = [b for b in self.grids if height % b == 0 and width % b == 0]
         if not grids:
             raise ValueError(
-                f"PuzzleMix needs a grid that divides height and width, got grids "
-                f"{list(self.grids)} and images of {height} x {width}: choose other grids, or "
-                "resize the images"
+                f"PuzzleMix needs images whose height and width one of {self.grids} divides, got "
+                f"{height} x {width}: resize them"
             )
         chosen = (spot * len(grids)).long().cpu().expand(n)
         lam = lam.cpu().expand(n)
         images = _colours(pair)
         weight = torch.empty_like(own)
-        moves = torch.arange(height * width).repeat(2, n, 1)
+        moves = torch.empty(2, n, height * width, dtype=torch.long)
         for number in chosen.unique().tolist():
             grid, rows = grids[number], (chosen == number).nonzero()[:, 0]
             sides = own[rows], their[rows]
@@ -97,9 +78,8 @@ class Puzzle(Masked):
             cells = torch.from_numpy(least_masks(*costs))
             mask = cells.repeat_interleave(height // grid, 1).repeat_interleave(width // grid, 2)
             weight[rows] = mask
-            if self.epsilon < math.inf:
-                moves[0, rows] = self._move(grid, sides[0], mask > 0)
-                moves[1, rows] = self._move(grid, sides[1], mask < 1)
+            moves[0, rows] = self._move(grid, sides[0], mask > 0)
+            moves[1, rows] = self._move(grid, sides[1], mask < 1)
         sources = moves[0].to(device), moves[1].to(device)
         return weight.mean((1, 2)), Mask(weight.to(device), sources)
 
@@ -247,19 +227,12 @@ class PuzzleMix(PairMixer):
     `k=1` is PuzzleMix as published (Kim, Choo and Song 2020), with random partners, except
     that mask and moves are the exact minima of their energies where the publication has
     heuristics. With a larger `k` the partners are matched by optimal transport. Importance
-    must be given; lam is the mean of the mask. One of `grids` must divide the height and the
-    width of the images.
+    must be given; lam is the mean of the mask. The height and the width of the images must be
+    even.
 
     Args:
         k: the number of samples in a block.
         alpha: lam is drawn from Beta(alpha, alpha).
-        beta: how smooth the mask is.
-        gamma: how much steps of colour count in its smoothness, in [0, 1].
-        eta: how near the mean of the mask is kept to the lam that was drawn.
-        epsilon: the cost of moving a patch; `math.inf` moves nothing.
-        patch: the greatest side of a patch, in pixels; patches are not larger than cells.
-        grids: numbers of cells along a side of the mask; one is drawn for every lam, among those
-            that divide height and width.
         num_classes, options: those of `KMixup`, except for labels.
 
     >>> mix = PuzzleMix(k=1, alpha=1.0, num_classes=10)
@@ -268,19 +241,4 @@ class PuzzleMix(PairMixer):
     >>> x, y = mix(x, y, importance=importance)
     """
 
-    def __init__(
-        self,
-        k: int = 1,
-        alpha: float = 1.0,
-        num_classes: Nest = None,
-        *,
-        beta: float = 1.2,
-        gamma: float = 0.5,
-        eta: float = 0.2,
-        epsilon: float = 0.8,
-        patch: int = 4,
-        grids: Sequence[int] = GRIDS,
-        **options: Unpack[PairOptions],
-    ) -> None:
-        self.interpolation = Puzzle(beta, gamma, eta, epsilon, patch, tuple(grids))
-        super().__init__(k, alpha, num_classes, **options)
+    interpolation = Puzzle()

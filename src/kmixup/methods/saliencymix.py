@@ -19,7 +19,7 @@ class SalientCut(Cut):
     """`Cut` with the most salient pixel of each partner as the centre of its box."""
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Tensor]:
-        _, importance = importances_of_images(pair, "SaliencyMix", scaled=False)
+        _, importance = importances_of_images(pair, "SaliencyMix")
         image = torch.tensor(importance.shape[1:])
         peak = importance.flatten(1).argmax(1).cpu()
         centre = torch.stack([peak // image[1], peak % image[1]], 1)

@@ -22,13 +22,6 @@ class Stack(Interpolation):
 
     axis: int = -2
 
-    def __post_init__(self) -> None:
-        if self.axis == 0 or not isinstance(self.axis, int):
-            raise ValueError(
-                f"axis must be a dimension of a sample, not that of the batch, got {self.axis!r}: "
-                "use -2 for the height of images, or 1 for the features of tables"
-            )
-
     def __call__(
         self, x: Tensor, other: Tensor, partner: Tensor, lam: Tensor, region: Region = None
     ) -> Tensor:
@@ -42,10 +35,11 @@ class Stack(Interpolation):
         return isinstance(entry, Tensor) and (entry.is_floating_point() or entry.dim() >= 4)
 
     def _stacked(self, x: Tensor, below: Tensor) -> Tensor:
-        if not -x.dim() < self.axis < x.dim():
+        if self.axis not in (*range(1 - x.dim(), 0), *range(1, x.dim())):
             raise ValueError(
-                f"axis must be a dimension of a sample, got {self.axis} for inputs of the shape "
-                f"{tuple(x.shape)}: use axis={'1' if x.dim() > 1 else '1 and x[:, None]'}"
+                f"axis must be a dimension of a sample, got {self.axis!r} for inputs of the shape "
+                f"{tuple(x.shape)}: use -2 for the height of images, or 1 for the features of "
+                "tables"
             )
         return torch.cat([x, below], self.axis)
 

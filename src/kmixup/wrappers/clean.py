@@ -23,11 +23,12 @@ class BesideClean(Mixed):
     """The n samples of `mixed`, and below them the clean ones, their own partners with lam = 1."""
 
     mixed: Mixed = field(kw_only=True)
+    clean: Mixed = field(kw_only=True)
     penalty: Tensor | None = field(default=None, kw_only=True, repr=False)
 
     @cached_property
     def y(self) -> Nest:
-        return over(_below, self.mixed.y, self._clean.y)
+        return over(joined, self.mixed.y, self.clean.y)
 
     @cached_property
     def distance(self) -> Tensor:
@@ -42,22 +43,13 @@ class BesideClean(Mixed):
         """Return the losses of both halves, or the mean of the two if the criterion averages."""
         n = len(self.mixed.partner)
         top = self.mixed.loss(criterion, over(lambda rows: rows.narrow(0, 0, n), logits))
-        bottom = self._clean.loss(criterion, over(lambda rows: rows.narrow(0, n, n), logits))
+        bottom = self.clean.loss(criterion, over(lambda rows: rows.narrow(0, n, n), logits))
         loss = torch.cat([top, bottom]) if top.dim() else (top + bottom) / 2
         return loss if self.penalty is None else loss + self.penalty
 
     def agreement(self, logits: Tensor) -> Tensor:
         top, bottom = logits.chunk(2)
-        return torch.cat([self.mixed.agreement(top), self._clean.agreement(bottom)])
-
-    @cached_property
-    def _clean(self) -> Mixed:
-        n = len(self.mixed.partner)
-        y = over(lambda rows: rows.narrow(0, n, n), self.targets[0])
-        itself = torch.arange(n, device=self.partner.device)
-        # one lam for all of them, so that any criterion will do
-        lam = torch.ones((), dtype=self.lam.dtype)
-        return Mixed(None, (y, y), itself, lam, None, self.num_classes, self.ignore_index)
+        return torch.cat([self.mixed.agreement(top), self.clean.agreement(bottom)])
 
 
 def beside_clean(mixed: Mixed, clean: Mixed, penalty: Tensor | None = None) -> BesideClean:
@@ -73,18 +65,20 @@ def beside_clean(mixed: Mixed, clean: Mixed, penalty: Tensor | None = None) -> B
             )
         return joined(entry, below)
 
-    second = len(mixed.points[1][0])
-    own, their = (over(_below, side, clean.targets[0]) for side in mixed.targets)
+    y, itself, second = clean.targets[0], torch.arange(n, device=device), len(mixed.points[1][0])
+    own, their = (over(joined, side, y) for side in mixed.targets)
     lam = mixed.lam.to(device).expand(n)
+    one = torch.ones((), dtype=lam.dtype)  # one lam for all of them, so that any criterion will do
     return BesideClean(
         x=over(inputs, mixed.x, clean.x),
         targets=(own, their),
-        partner=torch.cat([mixed.partner, second + torch.arange(n, device=device)]),
+        partner=torch.cat([mixed.partner, second + itself]),
         lam=torch.cat([lam, torch.ones_like(lam)]),
         region=mixed.region,
         num_classes=mixed.num_classes,
         ignore_index=mixed.ignore_index,
         mixed=mixed,
+        clean=Mixed(None, (y, y), itself, one, None, mixed.num_classes, mixed.ignore_index),
         penalty=penalty,
     )
 
@@ -93,7 +87,8 @@ class WithClean(Wrapper):
     """Put the clean batch below the mixed one, so that n samples become 2n.
 
     The mean loss over both halves is half the sum of the clean loss and the mixed loss. A batch
-    that is not mixed is not doubled. `RegMixup` is `KMixup` with clean rows.
+    that is not mixed, or has clean rows already, is not doubled. `RegMixup` is `KMixup` with clean
+    rows.
 
     Args:
         mixer: the mixer inside.
@@ -107,10 +102,6 @@ class WithClean(Wrapper):
 
     def mix_batch(self, batch: Batch, draw: AnyDraw) -> Mixed:
         mixed = self.mixer.mix_batch(batch, draw)
-        if isinstance(mixed, Unmixed):
+        if isinstance(mixed, (Unmixed, BesideClean)):
             return mixed
         return beside_clean(mixed, self.mixer.mix_batch(batch, None))
-
-
-def _below(top: Tensor, bottom: Tensor) -> Tensor:
-    return torch.cat([top, bottom])

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from kmixup.batch import Features, compute_features
 from kmixup.compiling import eager, hooks_guarded
 from kmixup.matching import warn_short
 from kmixup.methods.adamixup import AdaMixup
@@ -23,7 +22,7 @@ from kmixup.nests import Nest, batch_length
 from kmixup.networks import check_layers, unwrapped
 from kmixup.randomness import Source, device_of
 from kmixup.wrappers.memory import Memory
-from kmixup.wrappers.wrapper import SETTINGS
+from kmixup.wrappers.wrapper import SettingsInside
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +33,7 @@ class HiddenDraw:
     draw: AnyDraw
 
 
-class HiddenMixup(nn.Module):
+class HiddenMixup(SettingsInside):
     """Manifold mixup: mix the output of a randomly drawn layer of any network.
 
     With random pairs (`k=1`) this is manifold mixup (Verma et al. 2019), with a larger
@@ -75,46 +74,35 @@ class HiddenMixup(nn.Module):
         self.net = net
         self.layers = check_layers(net, layers)
         self.mixer = KMixup(**options) if mixer is None else mixer
-        inside = list(self.mixer.modules())
-        if self.mixer.encodes_clean or any(isinstance(each, Memory) for each in inside):
+        unfit = (Memory, AdaMixup, AutoMix) if any(self.layers) else (Memory,)
+        inside = self.mixer.modules()
+        if self.mixer.encodes_clean or any(isinstance(each, unfit) for each in inside):
             raise ValueError(
                 "mixer must mix the outputs of a layer as they are in this step, got "
-                f"{type(self.mixer).__name__}, which needs earlier samples or another shape: mix "
-                "the input with it"
-            )
-        learning = (AdaMixup, AutoMix)
-        if any(self.layers) and any(isinstance(each, learning) for each in inside):
-            raise ValueError(
-                "mixer must not learn with the network at a hidden layer, got "
-                f'{type(self.mixer).__name__}: use layers=[""], or mix the input with it'
+                f"{type(self.mixer).__name__}, which learns with the network or needs earlier "
+                "samples or another shape: mix the input with it"
             )
 
     @eager
-    def forward(
-        self, x: Nest, y: Nest = None, *args: Any, features: Features | None = None, **kwargs: Any
-    ) -> tuple[Any, Nest]:
+    def forward(self, x: Nest, y: Nest = None, *args: Any, **kwargs: Any) -> tuple[Any, Nest]:
         """Return the network's output and soft targets; targets unchanged in `.eval()` mode.
 
-        `x`, `y`, `args`, `features` and `kwargs` are those of `draw`.
+        `x`, `y`, `args` and `kwargs` are those of `draw`.
         """
         if not self.mixer.training:
             return self._run(x, *args, **kwargs), y
         self.mixer.check_targets_suffice()
-        output, mixed = self.draw(x, y, *args, features=features, **kwargs)
+        output, mixed = self.draw(x, y, *args, **kwargs)
         return output, mixed.y
 
     @eager
-    def draw(
-        self, x: Nest, y: Nest = None, *args: Any, features: Features | None = None, **kwargs: Any
-    ) -> tuple[Any, Mixed]:
+    def draw(self, x: Nest, y: Nest = None, *args: Any, **kwargs: Any) -> tuple[Any, Mixed]:
         """Run the network, mix at a layer, and return the output and a `Mixed` record of the layer.
 
         Args:
             x: the first argument of the network; integers (token ids) only where no
                 input is mixed.
             y: targets `(n, ...)`; integers are classes, floats are interpolated.
-            features: what to match on in place of the layer's output: a tensor `(n, ...)` such as
-                an embedding, or a function of `x` that gives one.
             args, kwargs: further arguments of the network.
 
         Raises:
@@ -123,7 +111,7 @@ class HiddenMixup(nn.Module):
         n = batch_length(x if y is None else y)
         if self.mixer.training:
             warn_short(n, self.mixer.block_size)
-        return self.mix(x, y, self.sample(n), *args, features=features, **kwargs)
+        return self.mix(x, y, self.sample(n), *args, **kwargs)
 
     def sample(self, n: int, *, source: Source | None = None) -> HiddenDraw:
         """Return a random layer and draws for mixing `n` samples there, from a `source`."""
@@ -136,25 +124,18 @@ class HiddenMixup(nn.Module):
 
     @eager
     def mix(
-        self,
-        x: Nest,
-        y: Nest,
-        draw: HiddenDraw,
-        *args: Any,
-        features: Features | None = None,
-        **kwargs: Any,
+        self, x: Nest, y: Nest, draw: HiddenDraw, *args: Any, **kwargs: Any
     ) -> tuple[Any, Mixed]:
         """Return what `HiddenMixup.draw` does, with a `draw` of `sample`.
 
-        `x`, `y`, `args`, `features` and `kwargs` are those of `HiddenMixup.draw`.
+        `x`, `y`, `args` and `kwargs` are those of `HiddenMixup.draw`.
         """
-        features = compute_features(features, x) if self.mixer.training else None
         name = self.layers[draw.layer]
         if name == "":
-            mixed = self.mixer.mix(x, y, draw.draw, features=features)
+            mixed = self.mixer.mix(x, y, draw.draw)
             return self._run(mixed.x, *args, **kwargs), mixed
         n = batch_length(x if y is None else y)
-        call = _Call(self, name, y, n, draw.draw, features)
+        call = _Call(self, name, y, n, draw.draw)
         handle = unwrapped(self.net).get_submodule(name).register_forward_hook(self._mix)
         token = _CALL.set(call)
         try:
@@ -178,11 +159,8 @@ class HiddenMixup(nn.Module):
         if call is None or call.owner is not self or call.mixed is not None:
             return output
         leaves, structure = pytree.tree_flatten(output)
-        floats = {
-            i: leaf
-            for i, leaf in enumerate(leaves)
-            if isinstance(leaf, Tensor) and leaf.is_floating_point()
-        }
+        tensors = {i: leaf for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
+        floats = {i: leaf for i, leaf in tensors.items() if leaf.is_floating_point()}
         shapes = [tuple(leaf.shape) for leaf in floats.values()]
         if not shapes or any(shape[:1] != (call.n,) for shape in shapes):
             raise ValueError(
@@ -192,7 +170,7 @@ class HiddenMixup(nn.Module):
             )
         # a mixer may take one tensor only
         entries = next(iter(floats.values())) if len(floats) == 1 else list(floats.values())
-        mixed = self.mixer.mix(entries, call.y, call.draw, features=call.features)
+        mixed = self.mixer.mix(entries, call.y, call.draw)
         for i, leaf in zip(floats, pytree.tree_leaves(mixed.x), strict=True):
             leaves[i] = leaf
         call.mixed = replace(mixed, x=pytree.tree_unflatten(leaves, structure))
@@ -201,11 +179,6 @@ class HiddenMixup(nn.Module):
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         with hooks_guarded():
             return self.net(*args, **kwargs)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in SETTINGS:
-            raise AttributeError(f"{name} is a setting of the mixer: set hidden.mixer.{name}")
-        super().__setattr__(name, value)
 
     def extra_repr(self) -> str:
         return f"layers={self.layers}"
@@ -220,7 +193,6 @@ class _Call:
     y: Nest
     n: int
     draw: AnyDraw
-    features: Features | None
     mixed: Mixed | None = None
 
 

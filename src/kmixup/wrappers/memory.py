@@ -7,7 +7,7 @@ from threading import Lock
 from typing import Any, Unpack
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from kmixup.batch import Batch
@@ -19,6 +19,7 @@ from kmixup.nests import Mixes, Nest
 from kmixup.randomness import Source, device_of
 from kmixup.wrappers.wrapper import Wrapper
 
+LOCK = Lock()  # a thread must not read rows that another one replaces
 Rows = dict[str, Tensor]  # tensors (n, ...) of samples: inputs, targets, and others
 
 
@@ -40,8 +41,6 @@ class Memory(Wrapper):
     Args:
         mixer: the mixer inside.
         size: the number of samples to keep, at least 2k.
-        device: where they are kept; by default where the batches are. "cpu" saves GPU memory and
-            copies what is drawn in every step.
 
     >>> from kmixup import KMixup
     >>> mix = Memory(KMixup(k=64, num_classes=10), size=512)    # for batches of 16 or 32
@@ -50,14 +49,10 @@ class Memory(Wrapper):
     32
     """
 
-    def __init__(
-        self, mixer: Mixing, size: int, *, device: torch.device | str | None = None
-    ) -> None:
+    def __init__(self, mixer: Mixing, size: int) -> None:
         super().__init__(mixer)
         self.size = check_whole("size", size)
-        self.device = None if device is None else torch.device(device)
         self.remembers = True
-        self._lock = Lock()  # a thread must not read rows that another one replaces
         self._check_size()
         self.clear()
 
@@ -73,13 +68,6 @@ class Memory(Wrapper):
         """Remove all samples."""
         self._rows: Rows = {}
         self._seen = 0
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        nn.Module.__setstate__(self, state)
-        self._lock = Lock()
 
     def __len__(self) -> int:
         """Return the number of samples kept now."""
@@ -120,7 +108,7 @@ class Memory(Wrapper):
                 f"draw uses samples of a memory that holds at least {int(draw.places.max()) + 1}, "
                 f"this one holds {len(self)}: use the sample of the same mixer"
             )
-        with self._lock:
+        with LOCK:
             filled = self._filled(batch, draw.places)
         return self.mixer.mix_batch(filled, draw.draw)
 
@@ -128,7 +116,7 @@ class Memory(Wrapper):
         """Keep the samples of a `batch`; the oldest entries are evicted."""
         self.mixer.remember(batch)
         if self.training:
-            with self._lock:
+            with LOCK:
                 self._add(_rows_of(batch, 0, self.mixes))
 
     def _filled(self, batch: Batch, places: Tensor) -> Batch:
@@ -162,15 +150,13 @@ class Memory(Wrapper):
         stop, last = self._seen + n, min(n, self.size)  # a batch may be larger than the memory
         if not self._rows:
             self._rows = {
-                name: new.new_zeros((self.size, *new.shape[1:]), device=self.device)
-                for name, new in rows.items()
+                name: new.new_zeros((self.size, *new.shape[1:])) for name, new in rows.items()
             }
         self._check(rows)
         for name, new in rows.items():
-            device = self.device or new.device  # where batches are now, should that have changed
-            places = torch.arange(stop - last, stop, device=device) % self.size
-            kept = self._rows[name].to(device)
-            self._rows[name] = kept.index_copy_(0, places, new.detach()[n - last :].to(device))
+            places = torch.arange(stop - last, stop, device=new.device) % self.size
+            kept = self._rows[name].to(new.device)  # where batches are now
+            self._rows[name] = kept.index_copy_(0, places, new.detach()[n - last :])
         self._seen = stop
 
     def _check(self, rows: Rows) -> None:
@@ -196,18 +182,14 @@ class Memory(Wrapper):
                 f"size must be that of the checkpoint, {state['size']}, got {self.size}: "
                 f"use size={state['size']}"
             )
-        self._rows = {
-            name: kept.to(self.device or kept.device, copy=True)
-            for name, kept in state["rows"].items()
-        }
+        self._rows = {name: kept.clone() for name, kept in state["rows"].items()}
         self._seen = state["seen"]
 
     def missing_extra_state(self) -> None:
         self.clear()  # the checkpoint is that of an empty memory
 
     def __repr__(self) -> str:
-        where = "" if self.device is None else f", device='{self.device}'"
-        return f"Memory({self.mixer}, size={self.size}{where})"
+        return f"Memory({self.mixer}, size={self.size})"
 
 
 def _rows_of(batch: Batch, side: int, mixes: Mixes) -> Rows:

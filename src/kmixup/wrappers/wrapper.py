@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from torch import Generator
+from torch import Generator, nn
 
 from kmixup.batch import Batch
 from kmixup.checks import check_probability
@@ -12,10 +12,22 @@ from kmixup.mixed import Mixed
 from kmixup.mixer import AnyDraw, Mixing, SampleOptions
 from kmixup.nests import Nest
 
-SETTINGS = ("k", "alpha", "prob")  # of the mixer inside
+SETTINGS = ("k", "alpha", "prob")
 
 
-class Wrapper(Mixing):
+class SettingsInside(nn.Module):
+    """A module around mixers, on which their settings cannot be set by mistake."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in SETTINGS and not hasattr(type(self), name):
+            raise AttributeError(
+                f"{name} is a setting of the mixer inside {type(self).__name__}: set it there, "
+                f"e.g. .mixer.{name}, or .mixers[0].{name} of a Choice"
+            )
+        super().__setattr__(name, value)
+
+
+class Wrapper(SettingsInside, Mixing):
     """Base class of mixers around another mixer; unchanged, it does what that mixer does.
 
     A wrapper of your own overrides `sample`, `mix_batch`, or both. Its draw contains that of the
@@ -46,11 +58,6 @@ class Wrapper(Mixing):
         self._source = mixer._source
         for name in ("needs_loss", "encodes_clean", "remembers"):
             setattr(self, name, getattr(mixer, name))
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in SETTINGS and not hasattr(type(self), name):
-            raise AttributeError(f"{name} is a setting of the mixer inside: set .mixer.{name}")
-        super().__setattr__(name, value)
 
     @property
     def generator(self) -> Generator | None:

@@ -21,7 +21,6 @@ from kmixup.lab.train.loop import train
 from kmixup.lab.train.step import Step, StreamSource, draw_of, gather, mixer_of
 from kmixup.lab.train.streams import Streams, epoch
 from kmixup.matching import Blocks, Optimal
-from kmixup.methods.local import Locality
 from kmixup.targets import mix_targets
 
 FAST = Protocol(epochs=2, rate=0.05, batch_size=32)
@@ -110,7 +109,8 @@ def test_the_loss_of_local_mixup_is_weighted_by_distance(photos, k):
     facing, others = gather(step.second, photos, None)
     partner = matched(images, facing, k)
     assert torch.equal(x, Linear()(images, facing, partner, lam_of(step)))
-    weight = Locality()((images - facing[partner]).flatten(1).norm(dim=1))
+    distance = (images - facing[partner]).flatten(1).norm(dim=1)
+    weight = (-distance / distance.mean()).exp()
     weight = weight / weight.mean()
     logits = torch.randn(len(x), 2)
     losses = F.cross_entropy(
