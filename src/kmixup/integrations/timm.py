@@ -20,7 +20,7 @@ from torchvision.transforms.functional import center_crop
 from kmixup.coefficient import Beta, Uniform, per_sample
 from kmixup.integrations.ranks import TakesRank, draws_of_rank
 from kmixup.interpolation import GROUP, Cut, Linear, Pair, Region, Size
-from kmixup.matching import Blocks, Metric, Optimal
+from kmixup.matching import Blocks, Optimal
 from kmixup.matching.assignment import Points
 from kmixup.matching.pairing import Targets
 from kmixup.mixer import Mixer
@@ -135,12 +135,10 @@ class Mixup(TakesRank, data.Mixup):
         label_smoothing: of the soft targets.
         num_classes: number of classes.
         k: the number of samples in a block.
-        metric: that of `kmixup.Optimal`.
-        generator: source of all randomness, torch's global one by default.
 
     Attributes:
         mixup_enabled: False returns unmixed images and smoothed one-hot targets.
-        mixer: the `kmixup.Mixer` that draws and mixes.
+        mixer: the `kmixup.Mixer` that draws and mixes; its `generator` can be set.
 
     >>> import torch
     >>> mixup = Mixup(mixup_alpha=0.8, cutmix_alpha=1.0, num_classes=10, k=4)
@@ -164,33 +162,19 @@ class Mixup(TakesRank, data.Mixup):
         num_classes: int = 1000,
         *,
         k: int = 16,
-        metric: Metric = "sqeuclidean",
-        generator: Generator | None = None,
     ) -> None:
         if mode not in self.MODES:
             raise ValueError(f"mode must be one of {self.MODES}, got {mode!r}")
-        if mixup_alpha <= 0 and cutmix_alpha <= 0 and cutmix_minmax is None:
-            raise ValueError(
-                "one of mixup_alpha, cutmix_alpha and cutmix_minmax must be active, got "
-                f"{mixup_alpha}, {cutmix_alpha} and None: set mixup_alpha=0.8, or mix nothing"
-            )
-        minmax = (0.2, 0.8) if cutmix_minmax is None else tuple(cutmix_minmax)
-        if len(minmax) != 2 or not 0 <= minmax[0] < minmax[1] <= 1:
-            raise ValueError(
-                "cutmix_minmax must be two fractions of the image, the smaller first, "
-                f"got {cutmix_minmax}: use e.g. (0.2, 0.8)"
-            )
         super().__init__(
             mixup_alpha, cutmix_alpha, cutmix_minmax, prob, switch_prob, mode,
             correct_lam, label_smoothing, num_classes,
         )  # fmt: skip
         self.mixer = Mixer(
-            (Mutual if mode == "pair" else Optimal)(k, metric),
+            (Mutual if mode == "pair" else Optimal)(k),
             Uniform(),  # the quantile, which the interpolation turns into lam
             MixupOrCutMix(self),
             num_classes=num_classes,
             lam_per="batch" if mode == "batch" else "sample",
-            generator=generator,
         )
 
     def __call__(self, x: Tensor, target: Tensor) -> Images:
@@ -205,7 +189,7 @@ class Mixup(TakesRank, data.Mixup):
             (x, target), other = zip(x.chunk(2), target.chunk(2), strict=True)
         self.mixer.train(self.mixup_enabled)
         self.mixer.prob = self.mix_prob if self.mode == "batch" else 1.0
-        with draws_of_rank(self.mixer, self.rank):
+        with draws_of_rank(self.mixer, self.told_rank):
             mixed = self.mixer.draw(x, target, other=other)
         smooth = self.label_smoothing
         return mixed.x, (mixed.y * (1 - smooth) + smooth / self.num_classes).float()
