@@ -15,6 +15,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from kmixup.mixer import mixers_in
+from kmixup.nests import over
 from kmixup.networks import evaluating
 
 Net = TypeVar("Net", bound=nn.Module)
@@ -26,9 +27,7 @@ def has_batchnorm(net: nn.Module) -> bool:
 
 
 @torch.no_grad()
-def clean_batchnorm(
-    net: Net, loader: Iterable[Any], *, device: torch.device | str | None = None
-) -> Net:
+def clean_batchnorm(net: Net, loader: Iterable[Any]) -> Net:
     """Recompute the running statistics of batch norm on clean data, in place.
 
     The statistics are averages over all batches of `loader`. Call this after training and before
@@ -36,9 +35,9 @@ def clean_batchnorm(
 
     Args:
         net: the trained network; its weights stay as they are.
-        loader: batches of clean training inputs, or tuples that start with them. Augment them as
-            in training, but do not mix them: the weights fit such statistics.
-        device: where the inputs are moved to; by default they stay where they are.
+        loader: batches of clean training inputs, or tuples that start with them; inputs are moved
+            to the network's device. Augment them as in training, but do not mix them: the weights
+            fit such statistics.
 
     Returns:
         The network.
@@ -67,6 +66,7 @@ def clean_batchnorm(
         raise ValueError("loader must have at least one batch, it had none")
     kept = [{name: value.clone() for name, value in layer.named_buffers()} for layer in layers]
     momenta = [layer.momentum for layer in layers]
+    device = layers[0].running_mean.device
     with evaluating(net):
         for layer in layers:
             layer.reset_running_stats()
@@ -75,7 +75,7 @@ def clean_batchnorm(
         try:
             for batch in chain([first], batches):
                 inputs = batch[0] if isinstance(batch, (list, tuple)) else batch
-                net(inputs if device is None else inputs.to(device))
+                net(over(lambda entry: entry.to(device), inputs))
         except BaseException:
             for layer, buffers in zip(layers, kept, strict=True):
                 layer.load_state_dict(buffers, strict=False)

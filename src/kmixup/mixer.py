@@ -106,10 +106,7 @@ class Mixing(Resumable, ABC):
         Raises:
             ValueError: if a shape, dtype or value of the batch is not what the mixer needs.
         """
-        batch = Batch.of(
-            x, y, other=other, features=features, importance=importance, mixes=self.mixes,
-            matched=self.training,
-        )  # fmt: skip
+        batch = self.batch(x, y, other=other, features=features, importance=importance)
         within, n = other is None, batch.n
         if self.training and n < 2 * self.block_size:
             warn_short(n, self.block_size, within=within)

@@ -9,11 +9,6 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-
-from kmixup.integrations import require
-
-require("skorch", extra="sklearn")
-
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import LabelEncoder, StandardScaler
@@ -157,7 +152,7 @@ class KMixupEstimator(BaseEstimator):
         net.fit(train)
         if has_batchnorm(net.module_):
             shuffled = train.tensors[0][torch.randperm(n)]
-            clean_batchnorm(net.module_, shuffled.tensor_split(batches), device=self.device)
+            clean_batchnorm(net.module_, shuffled.tensor_split(batches))
         net.train_split = None  # it would keep the validation samples in pickles
         return net
 

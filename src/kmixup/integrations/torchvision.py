@@ -38,10 +38,11 @@ class _Matched(TakesRank, v2.Transform):
         num_classes: int | None = None,
         labels_getter: LabelsGetter = "default",
     ) -> None:
+        coefficient = Beta(alpha)
         # torchvision raises on alpha = 0; what it would draw is not used
         super().__init__(alpha=alpha or 1.0, num_classes=num_classes, labels_getter=labels_getter)
         self.alpha = float(alpha)
-        self.mixer = Mixer(Optimal(k), Beta(alpha), self.interpolation)
+        self.mixer = Mixer(Optimal(k), coefficient, self.interpolation)
 
     @property
     def k(self) -> int:
