@@ -129,11 +129,6 @@ def test_partners_matched_by_the_distance_are_a_little_farther_apart_in_squares(
         calibrate(spiral(), 16, metric="cosine")
 
 
-def test_constant_data_need_no_calibration():
-    answer = calibrate(torch.ones(20, 3), 4, 0.5)
-    assert (answer.alpha, answer.xi, answer.reachable) == (0.5, 0, True)
-
-
 def test_a_generator_decides_everything():
     first, again, other = (calibrate(X, 8, 0.3, generator=seeded(s)) for s in (1, 1, 2))
     assert first == again != other
@@ -152,18 +147,8 @@ class Pairs(Dataset):
         return self.x[i], 0
 
 
-class Batches(Pairs):
-    """The same, which can be read many items at a time."""
-
-    def __getitems__(self, indices):
-        return [(self.x[i], 0) for i in indices]
-
-    def __getitem__(self, i):
-        raise AssertionError("read one by one")
-
-
-class Stacked(Batches):
-    """The same, whose batches are tensors of samples."""
+class Stacked(Pairs):
+    """The same, read many items at a time as tensors of samples."""
 
     def __getitems__(self, indices):
         return self.x[indices]
@@ -175,7 +160,6 @@ FORMS = {
     "images": lambda x: x.view(-1, 1, 2, 1),
     "TensorDataset": lambda x: TensorDataset(x, torch.zeros(len(x))),
     "map-style": lambda x: Pairs(x.numpy()),
-    "batched": Batches,
     "stacked": Stacked,
     "requires grad": lambda x: x.requires_grad_(),
 }
