@@ -11,7 +11,7 @@ from kmixup import Nearest, Optimal, match
 from kmixup.matching import Blocks
 from kmixup.matching.pairing import _warned
 from kmixup.matching.points import as_rows
-from oracles import brute_force_optimum, exact_costs, scipy_optimum, squared_differences
+from oracles import exact_costs, scipy_optimum, squared_differences
 
 
 def blocks_of(n: int, k: int) -> list[range]:
@@ -53,17 +53,6 @@ def test_match_is_optimal(k, d, kind):
         reached = cost[np.arange(len(block)), partner[block].numpy() - block.start].sum()
         best = scipy_optimum(cost)
         assert reached == 0 if best == 0 else reached <= best * (1 + 1e-5)
-
-
-@given(k=st.integers(1, 6), d=st.integers(1, 4), seed=st.integers(0, 2**31))
-def test_no_permutation_of_a_block_is_cheaper(k, d, seed):
-    generator = torch.Generator().manual_seed(seed)
-    x1, x2 = torch.randn(2, 2 * k, d, generator=generator)
-    partner = match(x1, x2, k=k).numpy()
-    for block in blocks_of(2 * k, k):
-        cost = squared_differences(x1[block], x2[block])
-        reached = cost[np.arange(k), partner[block] - block.start].sum()
-        assert reached == pytest.approx(brute_force_optimum(cost), rel=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore:a batch of .* is too small")
@@ -282,14 +271,13 @@ def test_batches_that_cannot_be_matched_are_refused_with_both_named(x2, what):
         (torch.Tensor.long, r"must be floating point.*got torch.int64: use {}.float\(\)"),
         (lambda x: x.to(torch.float8_e4m3fn), r"must be .*float16 or wider, got torch.float8_e4m3"),
         (torch.Tensor.to_sparse, r"must be dense .*got torch.sparse_coo: use {}.to_dense\(\)"),
-        (lambda x: x.to("meta"), "must hold values to be matched, got a meta tensor: load it"),
     ],
 )
 def test_tensors_that_cannot_be_matched_are_refused_with_the_way_out(convert, sentence):
     x = torch.randn(8, 3)
-    with pytest.raises((TypeError, ValueError), match="^x " + sentence.format("x")):
+    with pytest.raises(TypeError, match="^x " + sentence.format("x")):
         match(convert(x), k=2)
-    with pytest.raises((TypeError, ValueError), match="^x2 " + sentence.format("x2")):
+    with pytest.raises(TypeError, match="^x2 " + sentence.format("x2")):
         match(x, convert(x), k=2)
 
 

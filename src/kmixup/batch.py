@@ -118,10 +118,6 @@ def _check_side(x: Nest, y: Nest, x_name: str, y_name: str, mixes: Mixes) -> int
                 f"{x_name} must be floating point, got {entry.dtype}: token ids and other integers "
                 "cannot be averaged (mix embeddings instead; images: x.float() / 255)"
             )
-        if entry.is_meta:
-            raise ValueError(
-                f"{x_name} must hold values to be matched, got a meta tensor: load it first"
-            )
         if entry.dim() == 0 or entry.shape[0] != n:
             raise ValueError(
                 f"all tensors of {x_name} must share their first dimension, the batch, "

@@ -66,7 +66,7 @@ def clean_batchnorm(net: Net, loader: Iterable[Any]) -> Net:
         raise ValueError("loader must have at least one batch, it had none")
     kept = [{name: value.clone() for name, value in layer.named_buffers()} for layer in layers]
     momenta = [layer.momentum for layer in layers]
-    device = layers[0].running_mean.device
+    device = next(layers[0].buffers()).device
     with evaluating(net):
         for layer in layers:
             layer.reset_running_stats()

@@ -133,19 +133,6 @@ def test_the_loss_is_reduced_and_given_back_as_with_the_callback_of_fastai():
         assert recorder.losses[0][1] > BATCH / 4  # a sum over the batch
 
 
-def test_draws_are_repeated_by_a_seed_and_differ_between_batches_and_epochs():
-    def first_pixels(seed):
-        learning, recorder = learner(KMixUp(k=8))
-        torch.manual_seed(seed)
-        fit(learning, 2)
-        return [float(x.flatten()[0]) for training, x, _ in recorder.batches if training]
-
-    pixels = first_pixels(0)
-    assert pixels == first_pixels(0)
-    assert len(set(pixels)) == 4
-    assert not set(pixels) & set(first_pixels(1))
-
-
 def test_weights_of_local_mixup_reach_the_loss_or_are_refused():
     learning, recorder = learner(KMixUp(mixer=LocalMixup(8, 1.0, lam_per="sample")))
     fit(learning)

@@ -1,8 +1,6 @@
 """The estimators against scikit-learn: its checks, its pipelines and its searches."""
 
 import pickle
-import subprocess
-import sys
 from functools import partial
 
 import numpy as np
@@ -105,13 +103,6 @@ def test_small_tables_get_batches_of_at_least_2k_and_enough_steps():
     assert fitted.net_.batch_size == 40
     assert fitted.n_iter_ == 334
     assert fitted.net_.mixer_.k == 16
-
-
-@pytest.mark.parametrize("name", ["sklearn", "skorch"])
-def test_a_missing_extra_is_one_sentence_with_the_line_that_installs_it(name):
-    code = f"import sys; sys.modules['skorch'] = None; import kmixup.integrations.{name}"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert 'needs skorch, which is not installed: pip install "kmixup[sklearn]"' in done.stderr
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
@@ -231,21 +222,12 @@ def test_early_stopping_holds_out_samples_and_keeps_the_best_weights(capsys):
     assert stopped.scaler_.n_samples_seen_ == 135  # only the samples that train
 
 
-def test_nothing_is_printed_unless_asked_for(capsys):
-    quick(early_stopping=True).fit(X, y)
-    assert capsys.readouterr().out == ""
-
-
-def test_any_mixer_and_any_network_can_be_used():
+def test_any_mixer_can_be_used():
     def both(k, alpha):
         return Choice([KMixup(k, alpha), LocalMixup(k, alpha)])
 
-    def narrow(inputs, outputs):
-        return nn.Sequential(nn.Linear(inputs, 3), nn.Tanh(), nn.Linear(3, outputs))
-
-    fitted = quick(mixer=partial(LocalMixup, scale=1.0), network=narrow).fit(X, y)
+    fitted = quick(mixer=partial(LocalMixup, scale=1.0)).fit(X, y)
     assert isinstance(fitted.net_.mixer_, LocalMixup)
-    assert isinstance(fitted.net_.module_[1], nn.Tanh)
     assert isinstance(quick(mixer=both, mixer__k=2).fit(X, y).net_.mixer_, Choice)
 
 
@@ -262,16 +244,3 @@ def test_several_numbers_are_predicted_at_once():
     fitted = KMixupRegressor(max_iter=60, learning_rate_init=0.02, random_state=0).fit(X, targets)
     assert fitted.predict(X).shape == targets.shape
     assert fitted.score(X, targets) > 0.8
-
-
-def test_statistics_of_batch_norm_are_those_of_unmixed_samples():
-    def normed(inputs, outputs):
-        return nn.Sequential(nn.BatchNorm1d(inputs), nn.Linear(inputs, outputs))
-
-    fitted = quick(network=normed, mixer__alpha=16.0, batch_size=150).fit(X, y)
-    norm = fitted.net_.module_[0]
-    # columns are standardised; samples that are mixed halfway vary half as much
-    np.testing.assert_allclose(norm.running_mean.numpy(), 0, atol=1e-12)
-    np.testing.assert_allclose(norm.running_var.numpy(), 150 / 149, rtol=1e-12)
-    again = quick(network=normed, mixer__alpha=16.0, batch_size=150).fit(X, y)
-    np.testing.assert_array_equal(fitted.predict_proba(X), again.predict_proba(X))

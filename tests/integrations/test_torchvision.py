@@ -92,13 +92,6 @@ def test_soft_labels_are_mixed_as_they_are(kind):
 
 
 @BOTH
-def test_a_labels_getter_finds_the_labels(kind):
-    transform = kind(k=4, num_classes=CLASSES, labels_getter=lambda sample: sample["target"])
-    mixed = transform({"image": images(), "target": labels()})
-    assert mixed["target"].shape == (N, CLASSES)
-
-
-@BOTH
 def test_integers_are_cut_and_not_averaged(kind):
     x = (255 * images()).byte()
     if kind is CutMix:

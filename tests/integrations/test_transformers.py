@@ -290,7 +290,7 @@ def test_numbers_and_several_labels_have_losses_of_their_own(tmp_path, problem, 
 def test_integers_are_numbers_where_the_model_has_one_output(tmp_path):
     model = vision()
     model.config.num_labels = 1
-    targets = trainer(tmp_path, model, images())._targets(model, batch_of(images()))
+    targets = trainer(tmp_path, model, images())._targets(model, batch_of(images())["labels"])
     assert targets.dtype == torch.float32
     assert targets.shape == (24,)
 
@@ -361,7 +361,7 @@ def test_what_cannot_be_mixed_is_refused(tmp_path):
     for labels in (torch.zeros(24, 8, 8, dtype=torch.long), torch.ones(24, 3)):
         with pytest.raises(ValueError, match="one class for each sample, got .*problem_type"):
             training._mixed(training.model, batch | {"labels": labels})
-    with pytest.raises(ValueError, match='needs "labels" to be mixed'):
+    with pytest.raises(ValueError, match="needs 'labels' to be mixed"):
         training._mixed(training.model, {"pixel_values": batch["pixel_values"]})
     with pytest.raises(ValueError, match="needs 'pixel_values' to be mixed"):
         training._mixed(training.model, {"labels": batch["labels"]})

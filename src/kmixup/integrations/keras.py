@@ -22,7 +22,7 @@ class _Matched:
     backend: Any
     k: int
 
-    def __init__(self, *args: Any, k: int, **options: Any) -> None:
+    def __init__(self, *args: Any, k: int = 16, **options: Any) -> None:
         super().__init__(*args, **options)
         self.k = Optimal(k).k
 
@@ -82,8 +82,7 @@ class KMixUp(_Matched, keras.layers.MixUp):
     and use `MixCollate` instead in the workers of a torch loader.
 
     Args:
-        alpha: lam is drawn from Beta(alpha, alpha); 0 mixes nothing.
-        data_format, seed, options: those of `keras.layers.MixUp`.
+        args, options: those of `keras.layers.MixUp`; `alpha=0` mixes nothing.
         k: the number of samples in a block; 1 takes random partners.
 
     >>> import torch
@@ -92,17 +91,6 @@ class KMixUp(_Matched, keras.layers.MixUp):
     >>> mixed["images"].shape, mixed["labels"].shape
     (torch.Size([16, 8, 8, 3]), torch.Size([16, 10]))
     """
-
-    def __init__(
-        self,
-        alpha: float = 0.2,
-        data_format: str | None = None,
-        seed: int | None = None,
-        *,
-        k: int = 16,
-        **options: Any,
-    ) -> None:
-        super().__init__(alpha, data_format, seed, k=k, **options)
 
     def call(self, data: Any, training: bool = True) -> Any:
         return super().call(data, training=training and self.alpha > 0)
@@ -113,7 +101,7 @@ class KCutMix(_Matched, keras.layers.CutMix):
     """`keras.layers.CutMix` with partners matched inside blocks of `k`.
 
     Args:
-        factor, seed, data_format, options: those of `keras.layers.CutMix`.
+        args, options: those of `keras.layers.CutMix`.
         k: the number of samples in a block; 1 takes random partners.
 
     >>> import torch
@@ -121,14 +109,3 @@ class KCutMix(_Matched, keras.layers.CutMix):
     >>> KCutMix(k=4, seed=0)({"images": images, "labels": labels})["labels"].shape
     torch.Size([16, 10])
     """
-
-    def __init__(
-        self,
-        factor: float | tuple[float, float] = 1.0,
-        seed: int | None = None,
-        data_format: str | None = None,
-        *,
-        k: int = 16,
-        **options: Any,
-    ) -> None:
-        super().__init__(factor, seed, data_format, k=k, **options)

@@ -20,7 +20,6 @@ from skorch.helper import predefined_split
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
-from kmixup.batchnorm import clean_batchnorm, has_batchnorm
 from kmixup.integrations.skorch import MixedNet
 from kmixup.methods.kmixup import KMixup
 from kmixup.mixer import Mixer, Mixing
@@ -74,7 +73,6 @@ class KMixupEstimator(BaseEstimator):
     mixer: Callable[..., Mixing] = KMixup
     mixer__k: int = 16
     mixer__alpha: float = 0.2
-    network: Callable[[int, int], nn.Module] | None = None
     learning_rate_init: float = 1e-3
     weight_decay: float = 1e-4
     batch_size: int | Literal["auto"] = "auto"
@@ -133,12 +131,15 @@ class KMixupEstimator(BaseEstimator):
             batch_size = -(-n // max(1, n // at_least))
         batches = -(-n // batch_size)
         epochs = max(200, -(-STEPS // batches)) if self.max_iter == "auto" else self.max_iter
+        mixer = self.mixer(k=self.mixer__k, alpha=self.mixer__alpha)
+        if isinstance(mixer, Mixer):
+            mixer.k = min(mixer.k, max(1, n // batches // 2))  # half of the smallest batch
         stops = EarlyStopping(patience=self.n_iter_no_change, load_best=True)
         net = WeightedNet(
             self._network(train.tensors[0].shape[1], outputs).to(self._dtype),
             self.criterion,
             criterion__reduction="none",
-            mixer=self._mixer(n // batches),
+            mixer=mixer,
             optimizer=torch.optim.AdamW,
             optimizer__weight_decay=self.weight_decay,
             lr=self.learning_rate_init,
@@ -150,9 +151,6 @@ class KMixupEstimator(BaseEstimator):
             verbose=self.verbose,
         )
         net.fit(train)
-        if has_batchnorm(net.module_):
-            shuffled = train.tensors[0][torch.randperm(n)]
-            clean_batchnorm(net.module_, shuffled.tensor_split(batches))
         net.train_split = None  # it would keep the validation samples in pickles
         return net
 
@@ -180,20 +178,11 @@ class KMixupEstimator(BaseEstimator):
         )
         return train, valid
 
-    def _mixer(self, smallest: int) -> Mixing:
-        """Return the mixer; its k is at most half of the smallest batch."""
-        mixer = self.mixer(k=self.mixer__k, alpha=self.mixer__alpha)
-        if isinstance(mixer, Mixer):
-            mixer.k = min(mixer.k, max(1, smallest // 2))
-        return mixer
-
     def _widths(self) -> list[int]:
         sizes = self.hidden_layer_sizes
         return [sizes] if isinstance(sizes, int) else list(sizes)
 
     def _network(self, inputs: int, outputs: int) -> nn.Module:
-        if self.network is not None:
-            return self.network(inputs, outputs)
         layers: list[nn.Module] = []
         for width in self._widths():
             layers += [nn.Linear(inputs, width), nn.ReLU()]
@@ -220,7 +209,8 @@ class KMixupEstimator(BaseEstimator):
 class KMixupClassifier(ClassifierMixin, KMixupEstimator):
     """A classifier: a network trained on mixed batches.
 
-    Columns are numbers, standardised inside; encode categories before. Float32 inputs are computed
+    Columns are numbers, standardised inside; encode categories before. For a network of your own
+    there is `kmixup.integrations.skorch.MixedNetClassifier`. Float32 inputs are computed
     with in float32, all others in float64. Sample weights scale the loss at the label of each
     sample; samples of weight 0 are left out.
 
@@ -229,9 +219,6 @@ class KMixupClassifier(ClassifierMixin, KMixupEstimator):
         mixer: a class or function that makes the mixer from `k` and `alpha`.
         mixer__k: the number of samples in a block, cut to half of a batch for few samples.
         mixer__alpha: lam is drawn from Beta(alpha, alpha); 0 trains without mixing (ERM).
-        network: a function of the numbers of inputs and outputs that returns a module with logits
-            as outputs, in place of the hidden layers. Batch-norm statistics are recomputed on
-            unmixed samples after training, as by `kmixup.clean_batchnorm`.
         learning_rate_init, weight_decay: learning rate and weight decay of AdamW.
         batch_size: upper bound of the batch size; all batches are of nearly equal size. "auto" is
             about a sixteenth of the samples, between 32 and 128.
@@ -283,7 +270,7 @@ class KMixupRegressor(RegressorMixin, KMixupEstimator):
     """A regressor: a network trained on mixed batches.
 
     Targets are standardised inside. Parameters and attributes are those of `KMixupClassifier`,
-    without `classes_`; `network` returns a module whose outputs are numbers.
+    without `classes_`.
 
     >>> from sklearn.datasets import load_diabetes
     >>> X, y = load_diabetes(return_X_y=True)

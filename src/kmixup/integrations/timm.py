@@ -125,15 +125,7 @@ class Mixup(TakesRank, data.Mixup):
     place.
 
     Args:
-        mixup_alpha, cutmix_alpha: lam ~ Beta(alpha, alpha) in mixup and CutMix; 0 is neither.
-        cutmix_minmax: smallest and largest side of a box as fractions of the image, instead of
-            `cutmix_alpha`.
-        prob: the probability that a batch, pair or element is mixed at all.
-        switch_prob: the probability of CutMix where both are active.
-        mode: one lam for each "batch", "pair" or "elem".
-        correct_lam: whether lam becomes the true area outside of the box.
-        label_smoothing: of the soft targets.
-        num_classes: number of classes.
+        args, options: those of `timm.data.Mixup`.
         k: the number of samples in a block.
 
     Attributes:
@@ -149,32 +141,16 @@ class Mixup(TakesRank, data.Mixup):
 
     MODES: tuple[str, ...] = ("batch", "pair", "elem")
 
-    def __init__(
-        self,
-        mixup_alpha: float = 1.0,
-        cutmix_alpha: float = 0.0,
-        cutmix_minmax: Sequence[float] | None = None,
-        prob: float = 1.0,
-        switch_prob: float = 0.5,
-        mode: str = "batch",
-        correct_lam: bool = True,
-        label_smoothing: float = 0.1,
-        num_classes: int = 1000,
-        *,
-        k: int = 16,
-    ) -> None:
-        if mode not in self.MODES:
-            raise ValueError(f"mode must be one of {self.MODES}, got {mode!r}")
-        super().__init__(
-            mixup_alpha, cutmix_alpha, cutmix_minmax, prob, switch_prob, mode,
-            correct_lam, label_smoothing, num_classes,
-        )  # fmt: skip
+    def __init__(self, *args: Any, k: int = 16, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if self.mode not in self.MODES:
+            raise ValueError(f"mode must be one of {self.MODES}, got {self.mode!r}")
         self.mixer = Mixer(
-            (Mutual if mode == "pair" else Optimal)(k),
+            (Mutual if self.mode == "pair" else Optimal)(k),
             Uniform(),  # the quantile, which the interpolation turns into lam
             MixupOrCutMix(self),
-            num_classes=num_classes,
-            lam_per="batch" if mode == "batch" else "sample",
+            num_classes=self.num_classes,
+            lam_per="batch" if self.mode == "batch" else "sample",
         )
 
     def __call__(self, x: Tensor, target: Tensor) -> Images:

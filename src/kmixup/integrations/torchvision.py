@@ -17,8 +17,6 @@ from kmixup.matching import Optimal
 from kmixup.mixer import Mixer
 from kmixup.targets import mix_targets
 
-LabelsGetter = Callable[[Any], Any] | str | None
-
 
 class _Matched(TakesRank, v2.Transform):
     """What the two transforms share.
@@ -30,17 +28,10 @@ class _Matched(TakesRank, v2.Transform):
     num_classes: int | None
     _check_image_or_video: Callable[..., None]
 
-    def __init__(
-        self,
-        *,
-        k: int = 16,
-        alpha: float = 1.0,
-        num_classes: int | None = None,
-        labels_getter: LabelsGetter = "default",
-    ) -> None:
+    def __init__(self, *, k: int = 16, alpha: float = 1.0, **options: Any) -> None:
         coefficient = Beta(alpha)
         # torchvision raises on alpha = 0; what it would draw is not used
-        super().__init__(alpha=alpha or 1.0, num_classes=num_classes, labels_getter=labels_getter)
+        super().__init__(alpha=alpha or 1.0, **options)
         self.alpha = float(alpha)
         self.mixer = Mixer(Optimal(k), coefficient, self.interpolation)
 
@@ -83,8 +74,7 @@ class MixUp(_Matched, v2.MixUp):
     Args:
         k: the number of samples in a block.
         alpha: lam ~ Beta(alpha, alpha); 0 mixes nothing.
-        num_classes: needed for labels that are class indices.
-        labels_getter: how to find the labels, as in torchvision.
+        options: `num_classes` and `labels_getter` of torchvision.
 
     Attributes:
         mixer: the `kmixup.Mixer` that draws and mixes; its `generator`, `lam_per` and `prob` can be

@@ -78,12 +78,8 @@ class MixTrainer(Trainer):
         loss: Tensor = super().training_step(model, inputs, num_items_in_batch)
         return loss
 
-    @torch.no_grad()
-    def _targets(self, model: PreTrainedModel, inputs: dict[str, Any]) -> Tensor:
+    def _targets(self, model: PreTrainedModel, labels: Tensor) -> Tensor:
         """Return labels as floats, classes as one-hot."""
-        if "labels" not in inputs:
-            raise ValueError(f'a batch needs "labels" to be mixed, got {sorted(inputs)}')
-        labels: Tensor = inputs["labels"]
         if _kind(model) != "single_label_classification":
             return labels.float()
         if labels.is_floating_point() or labels.dim() != 1:
@@ -96,9 +92,10 @@ class MixTrainer(Trainer):
 
     def _mixed(self, model: PreTrainedModel, inputs: dict[str, Any]) -> dict[str, Any]:
         name = model.main_input_name
-        targets = self._targets(model, inputs)
-        if name not in inputs:
-            raise ValueError(f"a batch needs {name!r} to be mixed, got {sorted(inputs)}")
+        for needed in (name, "labels"):
+            if needed not in inputs:
+                raise ValueError(f"a batch needs {needed!r} to be mixed, got {sorted(inputs)}")
+        targets = self._targets(model, inputs["labels"])
         x, mask, given = inputs[name], inputs.get("attention_mask"), name
         if not x.is_floating_point():
             given = "inputs_embeds"

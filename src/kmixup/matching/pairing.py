@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Literal, SupportsFloat, get_args
+from typing import ClassVar, Literal, SupportsFloat, get_args
 
 import numpy as np
 import torch
@@ -98,7 +98,10 @@ class Pairing(ABC):
 
     Attributes:
         k: the number of samples in a block.
+        one_to_one: whether the choice is a matching of least cost, that uses each sample once.
     """
+
+    one_to_one: ClassVar[bool] = False
 
     k: int = 16
 
@@ -121,11 +124,6 @@ class Pairing(ABC):
     @property
     def by_targets(self) -> bool:
         """Whether the choice also depends on the targets."""
-        return False
-
-    @property
-    def one_to_one(self) -> bool:
-        """Whether the choice is a matching of least cost, in which each sample is used once."""
         return False
 
     @property
@@ -282,6 +280,8 @@ class Optimal(Pairing):
     tensor([1, 0])
     """
 
+    one_to_one: ClassVar[bool] = True
+
     metric: Metric = "sqeuclidean"
     farthest: bool = False
     labels: float = 0.0
@@ -301,10 +301,6 @@ class Optimal(Pairing):
     @property
     def by_targets(self) -> bool:
         return self.labels != 0
-
-    @property
-    def one_to_one(self) -> bool:
-        return True
 
     @property
     def precision(self) -> torch.dtype:

@@ -38,10 +38,6 @@ def check_points(x1: Tensor, x2: Tensor | None = None) -> None:
             raise TypeError(
                 f"{name} must be dense to be matched, got {x.layout}: use {name}.to_dense()"
             )
-        if x.is_meta:
-            raise ValueError(
-                f"{name} must hold values to be matched, got a meta tensor: load it first"
-            )
     if x2 is not None:
         check_alike(x1, x2, "x1", "x2")
 
@@ -66,5 +62,5 @@ def raise_non_finite(x: Tensor, name: str) -> None:
     if len(bad):
         raise ValueError(
             f"{name} must be finite to be matched, "
-            f"that of sample {int(bad[0])} has a NaN or an infinity: clean or drop it"
+            f"sample {int(bad[0])} has a NaN or an infinity: clean or drop it"
         )
