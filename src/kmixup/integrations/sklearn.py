@@ -111,7 +111,8 @@ class KMixupEstimator(BaseEstimator):
         X, targets, weight = X[kept], targets[kept], weight[kept]
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         train, valid = self._split(targets, seed)
-        self.scaler_ = StandardScaler().fit(X[train])
+        # column by column: the order of the sums decides the last digits of published scores
+        self.scaler_ = StandardScaler().fit(np.asfortranarray(X[train]))
         encoded, outputs = self._encoded(targets, train)
         weights = torch.from_numpy(weight / weight[train].mean()).to(self._dtype)
         data = TensorDataset(self._tensor(X), encoded, weights)
@@ -198,7 +199,7 @@ class KMixupEstimator(BaseEstimator):
         return outputs
 
     def _tensor(self, X: Array) -> Tensor:
-        return torch.from_numpy(self.scaler_.transform(X)).to(self._dtype)
+        return torch.from_numpy(self.scaler_.transform(np.asfortranarray(X))).to(self._dtype)
 
     def _encoded(self, targets: Array, train: Array) -> tuple[Tensor, int]:
         """Return targets for the criterion, scaled by the rows `train`, and the outputs' number."""
