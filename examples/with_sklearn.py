@@ -2,9 +2,8 @@
 
     python examples/with_sklearn.py [--epochs 60]
 
-The table has two numeric and two categorical columns. The estimator detects the latter by dtype
-and encodes them; the pipeline imputes missing numbers. The search chooses k and alpha by
-cross-validation.
+The table has two numeric and two categorical columns. The pipeline encodes the latter and imputes
+missing numbers. The search chooses k and alpha by cross-validation.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from kmixup.integrations.sklearn import KMixupClassifier
 
@@ -47,13 +47,11 @@ def main() -> None:
 
     frame, species = penguins(400)
     X_train, X_test, y_train, y_test = train_test_split(frame, species, random_state=0)
-    filled = make_column_transformer(
-        (SimpleImputer(), ["bill", "mass"]),
-        remainder="passthrough",
-        verbose_feature_names_out=False,
-    ).set_output(transform="pandas")
+    numbers = make_column_transformer(
+        (SimpleImputer(), ["bill", "mass"]), (OneHotEncoder(), ["island", "sex"])
+    )
     model = make_pipeline(
-        filled, KMixupClassifier(learning_rate_init=0.01, max_iter=epochs, random_state=0)
+        numbers, KMixupClassifier(learning_rate_init=0.01, max_iter=epochs, random_state=0)
     )
     grid = {"kmixupclassifier__mixer__k": [1, 16], "kmixupclassifier__mixer__alpha": [0.2, 1.0]}
     search = GridSearchCV(model, grid, cv=3).fit(X_train, y_train)

@@ -69,17 +69,6 @@ def test_a_match_is_optimal_and_comes_with_its_squared_distances(blocks, k, d, d
         assert distance.sum() == pytest.approx(scipy_optimum(cost), rel=1e-5)
 
 
-def test_parts_of_points_are_matched_as_one():
-    a, b = torch.randn(2, 24, 7)
-    rows = np.arange(24).reshape(3, 8)
-
-    def columns(*parts):
-        sides = ([side[:, part] for part in parts] for side in (a, b))
-        return match_blocks(*sides, rows, rows, lambda cost, differ: solve(cost))[0]
-
-    np.testing.assert_array_equal(columns(slice(2), slice(2, 7)), columns(slice(7)))
-
-
 def test_only_blocks_that_lost_digits_are_matched_again():
     a, b = torch.randn(2, 5, 8, 30)
     seen = []

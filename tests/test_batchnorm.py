@@ -26,16 +26,6 @@ def batches(n=3):
     ]
 
 
-def test_the_statistics_are_averages_over_the_batches():
-    net = network()
-    clean_batchnorm(net, batches())
-    inside = [net[0](x).detach() for x, _ in batches()]
-    mean = torch.stack([h.mean((0, 2, 3)) for h in inside]).mean(0)
-    variance = torch.stack([h.var((0, 2, 3)) for h in inside]).mean(0)
-    torch.testing.assert_close(net[1].running_mean, mean)
-    torch.testing.assert_close(net[1].running_var, variance)
-
-
 def test_torch_computes_the_same_where_there_is_no_dropout():
     ours, theirs = network(), network()
     theirs.load_state_dict(ours.state_dict())
@@ -64,16 +54,6 @@ def test_a_batch_that_fails_leaves_everything_as_it_was():
         clean_batchnorm(net, [*batches(), torch.randn(16, 1, 8, 8)])
     assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
     assert (net[1].training, net[5].training, net[1].momentum) == (True, False, 0.1)
-
-
-def test_what_came_before_is_forgotten():
-    fresh, used = network(), network()
-    used.load_state_dict(fresh.state_dict())
-    for x, _ in batches():
-        used(100 + 50 * x)
-    states = [clean_batchnorm(net, batches()).state_dict() for net in (fresh, used)]
-    for name, value in states[0].items():
-        torch.testing.assert_close(states[1][name], value)
 
 
 def test_loaders_of_plain_inputs_will_do():
@@ -111,11 +91,8 @@ def loader_with(collate):
     [
         loader_with(MixCollate(MIXER)),
         loader_with(mixed_batch),
-        loader_with(lambda samples, mix=MIXER: MIXER.forward(*default_collate(samples))),
         loader_with(partial(mixed_batch, mixer=MIXER)),
-        Prefetch(loader_with(None), MIXER),
         Prefetch(loader_with(None), MIXER.draw),
-        Prefetch(loader_with(MixCollate(MIXER)), lambda x, y: (x, y)),
     ],
 )
 def test_a_loader_that_mixes_raises(loader):

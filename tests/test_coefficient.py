@@ -39,12 +39,6 @@ def test_moments_agree_with_quadrature(alpha):
         assert moment == pytest.approx(expected, rel=1e-5, abs=1e-9)
 
 
-def test_mean_square_step_at_the_values_known_by_hand():
-    assert Beta(0).mean_square_step == 0
-    assert Beta(1).mean_square_step == pytest.approx(1 / 12, rel=1e-14)
-    assert Beta(1e8).mean_square_step == pytest.approx(1 / 4, rel=1e-3)
-
-
 @given(st.floats(1e-3, 1e4), st.floats(1e-3, 1e4))
 def test_mean_square_step_grows_with_alpha(a, b):
     low, high = sorted((a, b))

@@ -24,10 +24,6 @@ def test_one_sample_has_an_unknown_error():
     assert math.isnan(mean.error)
 
 
-def test_counts_and_booleans_are_numbers():
-    assert Measured.of([True, False]) == Measured.of(np.array([1, 0])) == Measured(0.5, 0.5)
-
-
 @pytest.mark.parametrize("samples", [[], 3.0, [[1.0, 2.0]]])
 def test_anything_but_a_list_of_numbers_is_refused(samples):
     with pytest.raises(ValueError, match=r"samples must be a list of at least one number, got"):

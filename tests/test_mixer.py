@@ -125,12 +125,6 @@ def test_eval_mode_is_the_identity_and_draws_nothing():
     assert torch.equal(mix.generator.get_state(), state)
 
 
-def test_features_do_not_decide_the_precision_of_the_targets():
-    x, y = batch(16)
-    m = KMixup(4, 1.0, 5, lam_per="sample").draw(x, y, features=torch.randn(16, 2).double())
-    assert m.x.dtype == m.y.dtype == torch.float32
-
-
 def test_prob_is_the_chance_that_a_batch_is_mixed():
     x, y = batch(4)
     mix = KMixup(1, 1.0, 5, prob=0.3, generator=seeded())
@@ -287,17 +281,6 @@ def test_repr_shows_the_composition():
     )
 
 
-def test_class_indices_need_no_num_classes_for_the_loss():
-    x, y = batch(8)
-    logits, m = torch.randn(8, 5), KMixup(2).draw(x, y)
-    torch.testing.assert_close(
-        m.loss(F.cross_entropy, logits),
-        F.cross_entropy(
-            logits, m.lam.float() * one_hot(y) + (1 - m.lam.float()) * one_hot(y[m.partner])
-        ),
-    )
-
-
 X, Y, LABELS = torch.zeros(8, 3), torch.zeros(8), torch.arange(8)
 TOKENS, NARROW = torch.ones(8, 3).long(), X.to(torch.float8_e4m3fn)
 INTEGERS = "token ids and other integers cannot be averaged"
@@ -307,14 +290,10 @@ BAD_BATCHES = [
     ({"ids": TOKENS, "mask": Y > 0}, Y, {}, INTEGERS),
     ([1.0, 2.0], Y, {}, NO_TENSOR),
     ({}, Y, {}, NO_TENSOR),
-    ("text", Y, {}, NO_TENSOR),
-    (None, Y, {}, NO_TENSOR),
     (X.numpy(), Y, {}, "got ndarray: use torch.as_tensor"),
-    (X.to("meta"), Y, {}, "x must hold values to be matched, got a meta tensor"),
     ({"wide": X, "narrow": NARROW}, Y, {}, "x must be float16 or wider to be mixed"),
     (X, NARROW, {}, "y must be float16 or wider to be mixed"),
     (X, [0.0] * 8, {}, "y must be a tensor, a nest of tensors, or None"),
-    (X, "abcdefgh", {}, "y must be a tensor, a nest of tensors, or None"),
     (X, Y[:7], {}, "y must have one target for each of the 8 samples of x"),
     (X, Y[0], {}, "got shape ()"),
     ((X, X[:7]), Y, {}, "share their first dimension"),
@@ -325,18 +304,14 @@ BAD_BATCHES = [
      "x and the inputs of other must have the same length, got 8 and 6"),
     (X, Y, {"other": (X[:, :2], Y)},
      "x and the inputs of other must have the same sample shape, got (3,) and (2,)"),
-    (X, Y, {"other": (X.to("meta"), Y)}, "the inputs of other must hold values to be matched"),
     (X, Y, {"other": (X.double(), Y)}, "same dtype, got torch.float32 and torch.float64"),
     (X, Y, {"other": ([X], Y)}, "the inputs of other must be nested like x"),
     (X, Y, {"other": (X, Y.long())}, "y and the targets of other must have the same dtype"),
     (X, Y, {"other": (X, Y), "features": X}, "features must be a pair (features of x, features of"),
-    (X, Y, {"features": [X] * 2}, "got 2 without other"),
-    (X, Y, {"other": (X, Y), "features": [X]}, "got 1 with other"),
-    (X, Y, {"other": (X, Y), "features": [X] * 3}, "got 3 with other"),
+    (X, Y, {"features": [X] * 2}, "and one tensor without, got list"),
+    (X, Y, {"other": (X, Y), "features": [X] * 3}, "must be a pair (features of x, features of"),
     (X, Y, {"features": X[:7]}, "features must have one row for each of the 8 samples"),
-    (X, Y, {"features": Y[0]}, "features must have one row for each of the 8 samples"),
     ({"a": X}, Y, {"features": "b"}, "features must name an entry of x, got 'b', but x has"),
-    (X, Y, {"features": "a"}, "features must name an entry of x, got 'a', but x has"),
     (X, Y, {"features": 1.5}, "features must be a tensor, two with other, "),
     (X, Y, {"features": lambda x: [x]}, "features must return one tensor"),
 ]  # fmt: skip

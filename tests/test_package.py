@@ -67,24 +67,6 @@ def imports_of(path: Path, package: str = "kmixup") -> set[str]:
     return imported
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "import kmixup.lab.report.sweep",
-        "import numpy, kmixup.lab.report as pages",
-        "from kmixup.lab import files, report",
-        "from kmixup.lab.report import sweep",
-        "def late():\n    from kmixup.lab.report.sweep import sweep",
-    ],
-)
-def test_every_way_to_import_is_seen(tmp_path, line):
-    (tmp_path / "module.py").write_text(line)
-    assert "report" in imports_of(tmp_path / "module.py", "kmixup.lab")
-    (tmp_path / "module.py").write_text("from .report import sweep")
-    with pytest.raises(AssertionError, match="imports .report relatively"):
-        imports_of(tmp_path / "module.py")
-
-
 def test_imports_flow_one_way():
     level = {name: i for i, names in enumerate(LEVELS) for name in names}
     paths = {path.stem: [path] for path in SOURCE.glob("*.py") if path.stem not in ENDS}
@@ -261,9 +243,3 @@ def test_without_the_extra_the_command_says_what_to_install():
     assert done.stderr == (
         'kmixup: this needs cyclopts, which is not installed: pip install "kmixup[lab]"\n'
     )
-
-
-def test_no_two_test_files_have_the_same_name():
-    """pytest would refuse to collect the second one beside the first."""
-    names = [path.name for path in Path(__file__).parent.rglob("test_*.py")]
-    assert sorted(names) == sorted(set(names))

@@ -11,7 +11,7 @@ from kmixup import Nearest, Optimal, match
 from kmixup.matching import Blocks
 from kmixup.matching.pairing import _warned
 from kmixup.matching.points import as_rows
-from oracles import brute_force_optimum, exact_costs, scipy_optimum, squared_differences
+from oracles import exact_costs, scipy_optimum, squared_differences
 
 
 def blocks_of(n: int, k: int) -> list[range]:
@@ -55,17 +55,6 @@ def test_match_is_optimal(k, d, kind):
         assert reached == 0 if best == 0 else reached <= best * (1 + 1e-5)
 
 
-@given(k=st.integers(1, 6), d=st.integers(1, 4), seed=st.integers(0, 2**31))
-def test_no_permutation_of_a_block_is_cheaper(k, d, seed):
-    generator = torch.Generator().manual_seed(seed)
-    x1, x2 = torch.randn(2, 2 * k, d, generator=generator)
-    partner = match(x1, x2, k=k).numpy()
-    for block in blocks_of(2 * k, k):
-        cost = squared_differences(x1[block], x2[block])
-        reached = cost[np.arange(k), partner[block] - block.start].sum()
-        assert reached == pytest.approx(brute_force_optimum(cost), rel=1e-5)
-
-
 @pytest.mark.filterwarnings("ignore:a batch of .* is too small")
 @given(n=st.integers(1, 70), k=st.integers(1, 20))
 def test_partner_is_a_permutation_of_each_block_of_two_batches(n, k):
@@ -92,17 +81,6 @@ def test_within_a_batch_each_block_is_matched_optimally():
         first = np.flatnonzero(blocks.index() == number)
         cost = squared_differences(x[first], x[partner[first]])
         assert np.trace(cost) == pytest.approx(scipy_optimum(cost), rel=1e-5)
-
-
-def test_a_full_block_faces_a_uniformly_random_disjoint_subset():
-    met = np.zeros((12, 12))
-    for _ in range(3000):
-        partner = match(torch.zeros(12, 1), k=1)
-        met[np.arange(12), partner] += 1
-    off = met[~np.eye(12, dtype=bool)]
-    assert np.trace(met) == 0
-    assert off.min() > 180  # 3000 / 11 = 273 expected, standard deviation 16
-    assert off.max() < 366
 
 
 def test_at_two_blocks_the_second_match_is_the_inverse_of_the_first():
@@ -216,21 +194,6 @@ def test_one_huge_value_concerns_its_own_block_only(metric, dtype, huge):
     assert excess(x1[16:24], x2[16:24], metric) < 1e-5
 
 
-@given(exponent=st.integers(-30, 30), k=st.sampled_from([4, 40]), seed=st.integers(0, 2**31))
-def test_a_power_of_two_changes_no_match(exponent, k, seed):
-    generator = torch.Generator().manual_seed(seed)
-    x1, x2 = torch.randint(-2, 3, (2, 2 * k, 3), generator=generator).float()  # full of ties
-    scaled = match(x1 * 2.0**exponent, x2 * 2.0**exponent, k=k)
-    assert torch.equal(match(x1, x2, k=k), scaled)
-
-
-@pytest.mark.filterwarnings("ignore:a batch of")
-def test_a_batch_shorter_than_k_is_one_block():
-    x1, x2 = torch.randn(2, 5, 3)
-    assert torch.equal(match(x1, x2, k=16), match(x1, x2, k=5))
-    assert match(x1[:0], x2[:0], k=16).tolist() == []
-
-
 def test_products_of_low_precision_are_not_used():
     x1, x2 = torch.randn(2, 64, 200)
     expected = match(x1, x2, k=32)
@@ -284,10 +247,6 @@ def test_k_must_be_a_positive_whole_number(k):
         Optimal(k)
 
 
-def test_k_may_come_from_a_numpy_grid():
-    assert Optimal(np.int64(4)).k == 4
-
-
 def test_an_unknown_metric_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match="metric must be one of .*sqeuclidean.*got 'manhattan'"):
         Optimal(4, metric="manhattan")
@@ -306,32 +265,20 @@ def test_batches_that_cannot_be_matched_are_refused_with_both_named(x2, what):
         match(torch.zeros(8, 3), x2, k=2)
 
 
-@pytest.mark.filterwarnings("ignore:.*(quantize|Sparse CSR)")
 @pytest.mark.parametrize(
     ("convert", "sentence"),
     [
-        (lambda x: x.long(), r"must be floating point, got torch.int64: use {}.float\(\)"),
-        (lambda x: x.to(torch.float8_e4m3fn),
-         r"must be float16 or wider, got torch.float8_e4m3fn: use {}.float\(\)"),
-        (lambda x: x.to(torch.complex64),
-         r"must be floating point, got torch.complex64: use torch.view_as_real\({}\)"),
-        (lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.quint8),
-         r"must be floating point, got torch.quint8: use {}.dequantize\(\)"),
-        (lambda x: x.to_sparse(), r"must be dense .*got torch.sparse_coo: use {}.to_dense\(\)"),
-        (lambda x: x.to_sparse_csr(), r"must be dense .*got torch.sparse_csr: use {}.to_dense\(\)"),
+        (torch.Tensor.long, r"must be floating point.*got torch.int64: use {}.float\(\)"),
+        (lambda x: x.to(torch.float8_e4m3fn), r"must be .*float16 or wider, got torch.float8_e4m3"),
+        (torch.Tensor.to_sparse, r"must be dense .*got torch.sparse_coo: use {}.to_dense\(\)"),
     ],
-)  # fmt: skip
+)
 def test_tensors_that_cannot_be_matched_are_refused_with_the_way_out(convert, sentence):
     x = torch.randn(8, 3)
     with pytest.raises(TypeError, match="^x " + sentence.format("x")):
         match(convert(x), k=2)
     with pytest.raises(TypeError, match="^x2 " + sentence.format("x2")):
         match(x, convert(x), k=2)
-
-
-def test_a_tensor_without_values_is_refused():
-    with pytest.raises(ValueError, match="x must hold values to be matched.*meta device: use one"):
-        match(torch.empty(8, 3, device="meta"), k=2)
 
 
 def test_samples_without_features_are_refused():

@@ -89,20 +89,3 @@ def test_a_compiled_training_step_equals_the_eager_one(backend):
             results.append((loss.detach(), net.weight.grad.clone()))
         for other in results[1:]:
             torch.testing.assert_close(other, results[0])
-
-
-@pytest.mark.slow
-def test_training_on_mixed_batches_learns():
-    centres = 4 * torch.randn(4, 10)
-    y = torch.randint(4, (512,))
-    x = centres[y] + torch.randn(512, 10)
-    net = nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 4))
-    optimiser = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
-    mix = KMixup(k=16, alpha=1.0, num_classes=4)
-    for _ in range(10):
-        for index in torch.randperm(512).split(64):
-            mixed_x, mixed_y = mix(x[index], y[index])
-            optimiser.zero_grad()
-            F.cross_entropy(net(mixed_x), mixed_y).backward()
-            optimiser.step()
-    assert (net(x).argmax(1) == y).float().mean() > 0.95

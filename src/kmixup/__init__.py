@@ -17,32 +17,32 @@ from kmixup.interpolation import Cut, Interpolation, Linear
 from kmixup.matching import Nearest, Optimal, Pairing, match
 from kmixup.methods.adamixup import AdaMixup
 from kmixup.methods.automix import AutoMix
+from kmixup.methods.cmixup import CMixup
+from kmixup.methods.comixup import CoMixup
+from kmixup.methods.cutmix import CutMix
+from kmixup.methods.fmix import FMix
+from kmixup.methods.guided import GuidedMixup
 from kmixup.methods.kmixup import KMixup
+from kmixup.methods.latent import LatentMixup
+from kmixup.methods.local import LocalMixup
+from kmixup.methods.puzzle import PuzzleMix
+from kmixup.methods.regmixup import RegMixup
+from kmixup.methods.resizemix import ResizeMix
+from kmixup.methods.saliencymix import SaliencyMix
+from kmixup.methods.similar import SimilarMixup
+from kmixup.methods.stackmix import StackMix
 from kmixup.mixed import Draw, Mixed
 from kmixup.mixer import Mixer, Mixing
+from kmixup.vicinal import vicinal_dataset
+from kmixup.wrappers.choice import Choice
 from kmixup.wrappers.clean import WithClean
 from kmixup.wrappers.hidden import HiddenMixup
 from kmixup.wrappers.memory import Memory
+from kmixup.wrappers.prefetch import Prefetch
 from kmixup.wrappers.wrapper import Sometimes, Wrapper
 
 if TYPE_CHECKING:
     from kmixup.inspection import Inspection, inspect
-    from kmixup.methods.cmixup import CMixup
-    from kmixup.methods.comixup import CoMixup
-    from kmixup.methods.cutmix import CutMix
-    from kmixup.methods.fmix import FMix
-    from kmixup.methods.guided import GuidedMixup
-    from kmixup.methods.latent import LatentMixup
-    from kmixup.methods.local import LocalMixup
-    from kmixup.methods.puzzle import PuzzleMix
-    from kmixup.methods.regmixup import RegMixup
-    from kmixup.methods.resizemix import ResizeMix
-    from kmixup.methods.saliencymix import SaliencyMix
-    from kmixup.methods.similar import SimilarMixup
-    from kmixup.methods.stackmix import StackMix
-    from kmixup.vicinal import vicinal_dataset
-    from kmixup.wrappers.choice import Choice
-    from kmixup.wrappers.prefetch import Prefetch
 
 __version__ = "0.2.0"
 
@@ -94,30 +94,8 @@ __all__ = [
     "vicinal_dataset",
 ]
 
-# names that few programs need, each with its module, which is imported on first use
-_LAZY = {
-    "Choice": "wrappers.choice",
-    "CMixup": "methods.cmixup",
-    "CoMixup": "methods.comixup",
-    "CutMix": "methods.cutmix",
-    "FMix": "methods.fmix",
-    "GuidedMixup": "methods.guided",
-    "inspect": "inspection",
-    "Inspection": "inspection",
-    "LatentMixup": "methods.latent",
-    "LocalMixup": "methods.local",
-    "Prefetch": "wrappers.prefetch",
-    "PuzzleMix": "methods.puzzle",
-    "RegMixup": "methods.regmixup",
-    "ResizeMix": "methods.resizemix",
-    "SaliencyMix": "methods.saliencymix",
-    "SimilarMixup": "methods.similar",
-    "StackMix": "methods.stackmix",
-    "vicinal_dataset": "vicinal",
-}
-
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(import_module(f"kmixup.{_LAZY[name]}"), name)
+    if name in ("Inspection", "inspect"):  # few programs need them, and they load slowly
+        return getattr(import_module("kmixup.inspection"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict
 
 import torch
 from torch import Tensor, nn
@@ -107,10 +107,9 @@ def _check_side(x: Nest, y: Nest, x_name: str, y_name: str, mixes: Mixes) -> int
     entries = mixed_entries(x, mixes)
     if not entries:
         kinds = sorted({type(entry).__name__ for entry in pytree.tree_leaves(x)}) or ["nothing"]
-        numbers = {"ndarray", "float", "int"}.intersection(kinds)
-        remedy = ": use torch.as_tensor" if numbers else ""
         raise TypeError(
-            f"{x_name} must be a tensor or a nest of tensors, got {', '.join(kinds)}{remedy}"
+            f"{x_name} must be a tensor or a nest of tensors, got {', '.join(kinds)}: use "
+            "torch.as_tensor"
         )
     n = entries[0].shape[0] if entries[0].dim() else 0
     for entry in entries:
@@ -118,10 +117,6 @@ def _check_side(x: Nest, y: Nest, x_name: str, y_name: str, mixes: Mixes) -> int
             raise TypeError(
                 f"{x_name} must be floating point, got {entry.dtype}: token ids and other integers "
                 "cannot be averaged (mix embeddings instead; images: x.float() / 255)"
-            )
-        if entry.is_meta:
-            raise ValueError(
-                f"{x_name} must hold values to be matched, got a meta tensor: load it first"
             )
         if entry.dim() == 0 or entry.shape[0] != n:
             raise ValueError(
@@ -190,30 +185,18 @@ def _features_of_both(
     features: Features, x: Nest, other: tuple[Nest, Nest] | None, n: int
 ) -> tuple[Tensor, Tensor]:
     given = compute_features(features, x, other)
-    paired = other is not None
     if isinstance(given, (str, int)):
         own = _entry(x, given)
-        their = own if other is None else _entry(other[0], given)
-    elif isinstance(given, (tuple, list)):
-        if not paired or len(given) != 2:
-            raise ValueError(
-                "features must be one tensor without other, and a pair (features of x, features "
-                f"of other) with it, got {len(given)} {'with' if paired else 'without'} other"
-            )
-        own, their = given
-    else:
-        if paired:
-            raise ValueError("features must be a pair (features of x, features of other) here")
-        own = their = cast(Tensor, given)
-    for side in (own, their):
+        given = own if other is None else (own, _entry(other[0], given))
+    sides = _both_sides("features", given, paired=other is not None)
+    for side in sides:
         if side.dim() == 0 or side.shape[0] != n:
             raise ValueError(
                 f"features must have one row for each of the {n} samples, got shape "
                 f"{tuple(side.shape)}"
             )
         check_points(side if side.is_floating_point() else side.float())
-    own_rows = own.detach()
-    return own_rows, own_rows if their is own else their.detach()
+    return sides
 
 
 def _entry(x: Nest, key: str | int) -> Tensor:
@@ -230,12 +213,7 @@ def _entry(x: Nest, key: str | int) -> Tensor:
 
 
 def _importance_of_both(importance: Importance, n: int, *, paired: bool) -> tuple[Tensor, Tensor]:
-    if isinstance(importance, Tensor) == paired:
-        raise ValueError(
-            "importance must be a pair (importance of x, importance of other) with other, "
-            f"and one tensor without, got {type(importance).__name__}"
-        )
-    own, other = (importance, importance) if isinstance(importance, Tensor) else importance
+    own, other = _both_sides("importance", importance, paired=paired)
     for side in (own,) if other is own else (own, other):
         if side.dim() != 3 or len(side) != n:
             raise ValueError(
@@ -248,5 +226,17 @@ def _importance_of_both(importance: Importance, n: int, *, paired: bool) -> tupl
                 "importance must be finite and 0 or more, sample "
                 f"{int((~usable).nonzero()[0])} has another value: check the network it is from"
             )
-    own_pixels = own.detach()
-    return own_pixels, own_pixels if other is own else other.detach()
+    return own, other
+
+
+def _both_sides(name: str, given: Any, *, paired: bool) -> tuple[Tensor, Tensor]:
+    """Return what was given for both sides, detached; without `other` they are the same object."""
+    if isinstance(given, Tensor) == paired or (paired and len(given) != 2):
+        raise ValueError(
+            f"{name} must be a pair ({name} of x, {name} of other) with other, and one tensor "
+            f"without, got {type(given).__name__}"
+        )
+    if not paired:
+        own = given.detach()
+        return own, own
+    return given[0].detach(), given[1].detach()

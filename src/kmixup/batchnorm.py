@@ -6,7 +6,7 @@ their variance. So the statistics of mixed training inputs do not fit clean test
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from kmixup.mixer import mixers_in
+from kmixup.nests import over
 from kmixup.networks import evaluating
 
 Net = TypeVar("Net", bound=nn.Module)
@@ -25,23 +26,8 @@ def has_batchnorm(net: nn.Module) -> bool:
     return bool(_layers(net))
 
 
-def check_batchnorm(net: nn.Module) -> None:
-    """Raise if a network has no batch norm that keeps statistics."""
-    if not has_batchnorm(net):
-        raise ValueError(
-            f"net must have batch norm with running statistics, {type(net).__name__} has none: "
-            "there is nothing to do, so leave clean_batchnorm out"
-        )
-
-
 @torch.no_grad()
-def clean_batchnorm(
-    net: Net,
-    loader: Iterable[Any],
-    *,
-    device: torch.device | str | None = None,
-    call: Callable[[Any], object] | None = None,
-) -> Net:
+def clean_batchnorm(net: Net, loader: Iterable[Any]) -> Net:
     """Recompute the running statistics of batch norm on clean data, in place.
 
     The statistics are averages over all batches of `loader`. Call this after training and before
@@ -49,10 +35,9 @@ def clean_batchnorm(
 
     Args:
         net: the trained network; its weights stay as they are.
-        loader: batches of clean training inputs, or tuples that start with them. Augment them as
-            in training, but do not mix them: the weights fit such statistics.
-        device: where the inputs are moved to; by default they stay where they are.
-        call: runs the network on a batch of the loader, if `net(inputs)` does not.
+        loader: batches of clean training inputs, or tuples that start with them; inputs are moved
+            to the network's device. Augment them as in training, but do not mix them: the weights
+            fit such statistics.
 
     Returns:
         The network.
@@ -64,19 +49,24 @@ def clean_batchnorm(
     >>> clean_batchnorm(net, [torch.tensor([[4.0], [6.0]])])[0].running_mean
     tensor([5.])
     """
-    check_batchnorm(net)
+    layers = _layers(net)
+    if not layers:
+        raise ValueError(
+            f"net must have batch norm with running statistics, {type(net).__name__} has none: "
+            "there is nothing to do, so leave clean_batchnorm out"
+        )
     for mixer in mixers_in(loader):
         if mixer.training:
             raise ValueError(
                 f"loader must yield clean batches, {type(mixer).__name__} mixes them: use a loader "
                 "without it, or call its .eval() first"
             )
-    layers = _layers(net)
     batches = iter(loader)
     if (first := next(batches, None)) is None:
         raise ValueError("loader must have at least one batch, it had none")
     kept = [{name: value.clone() for name, value in layer.named_buffers()} for layer in layers]
     momenta = [layer.momentum for layer in layers]
+    device = next(layers[0].buffers()).device
     with evaluating(net):
         for layer in layers:
             layer.reset_running_stats()
@@ -84,11 +74,8 @@ def clean_batchnorm(
             layer.train()
         try:
             for batch in chain([first], batches):
-                if call is not None:
-                    call(batch)
-                    continue
                 inputs = batch[0] if isinstance(batch, (list, tuple)) else batch
-                net(inputs if device is None else inputs.to(device))
+                net(over(lambda entry: entry.to(device), inputs))
         except BaseException:
             for layer, buffers in zip(layers, kept, strict=True):
                 layer.load_state_dict(buffers, strict=False)

@@ -27,6 +27,7 @@ from kmixup.measured import Measured
 from kmixup.sampling import matched_blocks
 
 CHUNK = 1 << 22  # numbers of the data held in memory at a time
+CAP = 1e3  # the largest alpha: lam is near 1/2, and more alpha changes little
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Calibration:
         square_distance_1: mean squared distance to the partner at k = 1.
         matched: mean squared distance to the partner at k, with its standard error.
         blocks: how many pairs of k-subsets were sampled for it.
-        reachable: whether any alpha up to the cap reaches the target.
+        reachable: whether any alpha up to 1,000 reaches the target; if not, alpha is 1,000.
     """
 
     k: int
@@ -63,23 +64,23 @@ class Calibration:
         """Standard error of `square_distance`."""
         return self.matched.error
 
-    def at(self, alpha: float, *, power: float = 1.0, cap: float = 1e3) -> Calibration:
-        """Return the calibration for another `alpha` and `cap`, from the same distances.
+    def at(self, alpha: float, *, power: float = 1.0) -> Calibration:
+        """Return the calibration for another `alpha`, from the same distances.
 
         E[min(lam, 1 - lam)²] grows by the ratio of the mean squared distances at k = 1 and at k,
         raised to `power`: 1 keeps xi, 1/2 is what the paper's public script computes.
         """
-        _check_alpha(alpha, cap)
+        _check_alpha(alpha)
         distances = self.square_distance_1**power * self.square_distance ** (1 - power)
         target = Beta(alpha).mean_square_step * distances
         own_alpha, reachable = alpha, True
         if self.k > 1:
-            own_alpha, reachable = alpha_for(target, self.square_distance, alpha, cap)
+            own_alpha, reachable = alpha_for(target, self.square_distance, alpha, CAP)
         xi = math.sqrt(Beta(own_alpha).mean_square_step * self.square_distance)
         if not reachable:
             warnings.warn(
                 f"xi={math.sqrt(target):.4g} (alpha={alpha} at k=1) is out of reach at "
-                f"k={self.k}: alpha={cap:g}, the cap, gives xi={xi:.4g}; use a smaller k or alpha",
+                f"k={self.k}: alpha={CAP:g}, the cap, gives xi={xi:.4g}; use a smaller k or alpha",
                 stacklevel=3,
             )
         return replace(
@@ -95,7 +96,6 @@ def calibrate(
     disjoint: bool = False,
     metric: Metric = "sqeuclidean",
     relative_error: float = 0.01,
-    cap: float = 1e3,
     generator: Generator | None = None,
 ) -> Calibration:
     """Find the alpha at `k` that perturbs the data as much (xi) as `alpha` does at k = 1.
@@ -109,7 +109,6 @@ def calibrate(
             default the two subsets are independent, as those of two loaders are.
         metric: the cost of a pair, "sqeuclidean" or "euclidean". xi has squared distances.
         relative_error: standard error to reach for the mean squared distance, as a share of it.
-        cap: the largest alpha to return, where no alpha reaches the target.
         generator: source of all draws.
 
     Returns:
@@ -135,7 +134,7 @@ def calibrate(
         raise ValueError(f'metric must be "sqeuclidean" or "euclidean" here, got {metric!r}')
     if not 0 < relative_error < 1:
         raise ValueError(f"relative_error must lie between 0 and 1, got {relative_error}")
-    _check_alpha(alpha, cap)
+    _check_alpha(alpha)
     square_distance_1 = _random_square_distance(data, disjoint)
     matched, blocks = Measured(square_distance_1, 0.0), 0
     if k > 1:
@@ -147,16 +146,12 @@ def calibrate(
         )  # fmt: skip
         means = np.concatenate([part.square_distance for part in parts])
         matched, blocks = Measured.of(means), len(means)
-    return Calibration(int(k), 0.0, 0.0, 0.0, square_distance_1, matched, blocks, True).at(
-        alpha, cap=cap
-    )
+    return Calibration(int(k), 0.0, 0.0, 0.0, square_distance_1, matched, blocks, True).at(alpha)
 
 
-def _check_alpha(alpha: float, cap: float) -> None:
-    if not cap < math.inf:
-        raise ValueError(f"cap must be finite, got {cap}")
-    if Beta(alpha).alpha > cap:
-        raise SettingError("alpha", f"must be at most {cap:g}, the cap, got {alpha:g}")
+def _check_alpha(alpha: float) -> None:
+    if Beta(alpha).alpha > CAP:
+        raise SettingError("alpha", f"must be at most {CAP:g}, the cap, got {alpha:g}")
 
 
 def alpha_for(target: float, square_distance: float, low: float, cap: float) -> tuple[float, bool]:

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
-from types import FrameType
 from typing import ParamSpec, TypeVar
 
 import torch
@@ -43,11 +42,9 @@ def hooks_guarded() -> AbstractContextManager[object]:
 def warn_user(message: str) -> None:
     """Warn, and name the line of the user's code that led here."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back and _package(frame) in ("kmixup", "torch"):
+    while frame.f_back:
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package not in ("kmixup", "torch"):
+            break
         frame, level = frame.f_back, level + 1
     warnings.warn(message, stacklevel=level)
-
-
-def _package(frame: FrameType) -> str:
-    """Return the package of a frame, "" for code without a module."""
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0]

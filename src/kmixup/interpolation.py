@@ -203,8 +203,7 @@ class Cut(Interpolation):
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Tensor]:
         """Return the adjusted lam, and boxes `(..., 4)`: top, left, bottom, right."""
-        if spot is None:
-            raise ValueError("Cut needs the centre of the box: spot = Cut().sample(lam.shape)")
+        assert spot is not None
         image = torch.tensor(image_size(pair.samples, "Cut"))
         return self.box((image * spot).long(), (image * (1 - lam).sqrt()[..., None]).long(), image)
 
@@ -218,10 +217,7 @@ class Cut(Interpolation):
     def __call__(
         self, x: Tensor, other: Tensor, partner: Tensor, lam: Tensor, region: Region = None
     ) -> Tensor:
-        if not isinstance(region, Tensor):
-            raise ValueError(
-                "Cut needs the box: lam, region = Cut().settle(lam, spot, Pair.of([x]))"
-            )
+        assert isinstance(region, Tensor)
         if x.device.type == "cpu":
             return self.paste(x, other, partner, region)
         return torch.where(_inside(region, x), rows_of(other, partner), x)

@@ -106,10 +106,7 @@ class Mixing(Resumable, ABC):
         Raises:
             ValueError: if a shape, dtype or value of the batch is not what the mixer needs.
         """
-        batch = Batch.of(
-            x, y, other=other, features=features, importance=importance, mixes=self.mixes,
-            matched=self.training,
-        )  # fmt: skip
+        batch = self.batch(x, y, other=other, features=features, importance=importance)
         within, n = other is None, batch.n
         if self.training and n < 2 * self.block_size:
             warn_short(n, self.block_size, within=within)
@@ -303,9 +300,19 @@ class Mixer(Mixing):
             check_targets(batch.other[1], self.num_classes, self.ignore_index)
         if draw is None or not self.training or not self.coefficient.mixes:
             return self.unmixed(batch)
-        if draw.blocks.n < 2 and batch.other is None:  # no partner
+        blocks, within = draw.blocks, batch.other is None
+        if blocks.n < 2 and within:  # no partner
             return self.unmixed(batch)
-        self._check_draw(draw, batch)
+        n = mixed_entries(batch.x, self.interpolation.mixes)[0].shape[0]
+        if blocks.n != n:
+            raise ValueError(
+                f"draw must be for a batch of {n}, got one for {blocks.n}: use sample({n})"
+            )
+        if within != (blocks.order is not None) or draw.u.shape != blocks.lam_shape(self.lam_per):
+            raise ValueError(
+                f"draw must be from this mixer's sample(n, within={within}), got one for other "
+                "batches or another lam_per"
+            )
         return self.mix_pairs(batch, draw)
 
     def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:
@@ -380,19 +387,6 @@ class Mixer(Mixing):
             return lam.to(dtype), region
         device = pair.samples[0].device
         return lam.to(device, dtype), region.to(device) if isinstance(region, Tensor) else region
-
-    def _check_draw(self, draw: Draw, batch: Batch) -> None:
-        blocks, within = draw.blocks, batch.other is None
-        n = mixed_entries(batch.x, self.interpolation.mixes)[0].shape[0]
-        if blocks.n != n:
-            raise ValueError(
-                f"draw must be for a batch of {n}, got one for {blocks.n}: use sample({n})"
-            )
-        if within != (blocks.order is not None) or draw.u.shape != blocks.lam_shape(self.lam_per):
-            raise ValueError(
-                f"draw must be from this mixer's sample(n, within={within}), got one for other "
-                "batches or another lam_per"
-            )
 
     def __repr__(self) -> str:
         stages = f"{self.pairing} -> {self.coefficient} -> {self.interpolation}"

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from kmixup import KMixup, StackMix
+from kmixup import KMixup
 
 composer = pytest.importorskip("composer")
 models = pytest.importorskip("composer.models")
@@ -50,8 +50,3 @@ def test_the_loss_gets_soft_targets_and_the_training_accuracy_is_of_hard_ones():
     assert accuracy > 0.4
     plain, _ = fit([])
     assert all(targets.dtype == torch.int64 for targets in plain)
-
-
-def test_mixers_that_change_clean_inputs_raise():
-    with pytest.raises(ValueError, match="leave unmixed inputs as they are, got StackMix"):
-        MixAlgorithm(StackMix(4))

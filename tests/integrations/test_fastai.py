@@ -6,7 +6,6 @@ import pytest
 import torch
 from fastai.basics import (
     Callback,
-    CancelFitException,
     CrossEntropyLossFlat,
     DataLoader,
     DataLoaders,
@@ -20,7 +19,7 @@ from fastai.callback.progress import ProgressCallback
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from kmixup import LocalMixup, StackMix
+from kmixup import LocalMixup
 from kmixup.integrations.fastai import KMixUp
 
 N, BATCH = 64, 32
@@ -134,49 +133,6 @@ def test_the_loss_is_reduced_and_given_back_as_with_the_callback_of_fastai():
         assert recorder.losses[0][1] > BATCH / 4  # a sum over the batch
 
 
-def test_a_cancelled_fit_gives_the_loss_back():
-    class Cancel(Callback):
-        def after_batch(self):
-            raise CancelFitException
-
-    learning, _ = learner(KMixUp(k=8))
-    loss = learning.loss_func
-    learning.add_cb(Cancel())
-    fit(learning)
-    assert learning.loss_func is loss
-
-
-def test_draws_are_repeated_by_a_seed_and_differ_between_batches_and_epochs():
-    def first_pixels(seed):
-        learning, recorder = learner(KMixUp(k=8))
-        torch.manual_seed(seed)
-        fit(learning, 2)
-        return [float(x.flatten()[0]) for training, x, _ in recorder.batches if training]
-
-    pixels = first_pixels(0)
-    assert pixels == first_pixels(0)
-    assert len(set(pixels)) == 4
-    assert not set(pixels) & set(first_pixels(1))
-
-
-def test_ranks_draw_differently_from_one_seed(monkeypatch):
-    seen = []
-    for rank in ("0", "1"):
-        monkeypatch.setenv("RANK", rank)
-        monkeypatch.setenv("WORLD_SIZE", "2")
-        callback = KMixUp(k=8)
-        mixer, images = callback.mixer, torch.stack([image for image, _ in samples()])
-        torch.manual_seed(0)
-        learning, recorder = learner(callback)
-        callback.learn, learning.xb, learning.yb = learning, (images,), (torch.arange(N),)
-        callback.stack_y = True
-        callback.before_batch()
-        assert callback.mixer is mixer
-        seen.append(learning.xb[0])
-        assert recorder.batches == []
-    assert not torch.equal(*seen)
-
-
 def test_weights_of_local_mixup_reach_the_loss_or_are_refused():
     learning, recorder = learner(KMixUp(mixer=LocalMixup(8, 1.0, lam_per="sample")))
     fit(learning)
@@ -190,32 +146,3 @@ def test_alpha_is_the_first_argument_as_in_fastai_and_k_is_a_keyword():
     assert (KMixUp(1).mixer.alpha, KMixUp(1).mixer.k) == (1, 16)
     with pytest.raises(TypeError, match="positional"):
         KMixUp(0.4, 16)
-
-
-def test_mixers_that_cannot_be_used_are_refused():
-    with pytest.raises(TypeError, match="mixer must mix inputs.*got int"):
-        KMixUp(mixer=16)
-    with pytest.raises(ValueError, match="leave unmixed inputs as they are, got StackMix"):
-        KMixUp(mixer=StackMix(4))
-
-
-def test_statistics_of_batch_norm_can_be_cleaned_when_a_fit_ends():
-    norms = []
-    for clean in (False, True):
-        learning, _ = learner(KMixUp(k=8, alpha=4.0, clean_batchnorm=clean))
-        learning.model.insert(0, nn.BatchNorm2d(3))
-        fit(learning)
-        norms.append(learning.model[0])
-    images = torch.stack([image for image, _ in samples()])
-    variance = torch.stack([part.var((0, 2, 3)) for part in images.split(BATCH)]).mean(0)
-    torch.testing.assert_close(norms[1].running_var, variance.as_subclass(torch.Tensor))
-    assert not torch.allclose(norms[0].running_var, norms[1].running_var, rtol=0.05)
-    assert torch.equal(norms[0].weight, norms[1].weight)
-
-
-def test_a_model_without_batch_norm_is_refused_before_it_is_trained():
-    learning, _ = learner(KMixUp(k=8, clean_batchnorm=True))
-    before = [weight.clone() for weight in learning.model.parameters()]
-    with pytest.raises(ValueError, match="net must have batch norm with running statistics"):
-        fit(learning)
-    assert all(map(torch.equal, before, learning.model.parameters()))

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from torch.utils.data import DataLoader
 
 import kmixup
 from kmixup.integrations.keras import KCutMix, KMixUp
@@ -18,7 +17,6 @@ from kmixup.integrations.keras import KCutMix, KMixUp
 N = 32
 BACKEND = keras.backend.backend()
 BOTH = pytest.mark.parametrize("kind", [KMixUp, KCutMix])
-torch_only = pytest.mark.skipif(BACKEND != "torch", reason="loaders of torch")
 # what JAX says of the integers of Keras' own layer, and TensorFlow of NumPy
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Explicitly requested dtype", "ignore::UserWarning:tensorflow"
@@ -108,48 +106,6 @@ def test_a_seed_repeats_all_batches_and_batches_differ(kind):
     unseeded = run()
     keras.utils.set_random_seed(5)
     assert np.array_equal(unseeded[0], run()[0])
-
-
-class Collate:
-    """Mixes in the workers of a data loader."""
-
-    def __init__(self, layer):
-        self.layer = layer
-
-    def __call__(self, samples):
-        return torch.as_tensor(drawn(self.layer, batch(len(samples)))[0])
-
-
-@torch_only
-@pytest.mark.parametrize("persistent", [False, True])
-def test_workers_and_epochs_draw_differently_and_a_seed_repeats_them(persistent):
-    def lams():
-        torch.manual_seed(0)
-        loader = DataLoader(
-            range(64),
-            batch_size=8,
-            num_workers=2,
-            collate_fn=Collate(KMixUp(1.0, k=2, seed=1)),
-            persistent_workers=persistent,
-        )
-        return torch.cat([lam for _ in range(2) for lam in loader])
-
-    first = lams()
-    assert len(first.unique()) == len(first) == 128
-    assert torch.equal(first, lams())
-
-
-@pytest.mark.parametrize("seed", [1, None])
-def test_ranks_draw_differently_from_one_seed(monkeypatch, seed):
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    lams = []
-    for rank in "01":
-        monkeypatch.setenv("RANK", rank)
-        keras.utils.set_random_seed(5)
-        layer = KMixUp(1.0, k=4, seed=seed)
-        assert layer.get_config()["seed"] == seed
-        lams.append(drawn(layer)[0])
-    assert len(np.unique(lams)) == 2 * N
 
 
 @BOTH

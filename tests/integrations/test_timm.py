@@ -4,15 +4,10 @@ import random
 
 import numpy as np
 import pytest
-import timm
 import torch
 from laws import same_counts
 from scipy import stats
 from timm import data
-from timm.loss import SoftTargetCrossEntropy
-from timm.optim import create_optimizer_v2
-from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from kmixup.integrations.timm import FastCollateMixup, Mixup, NaFlexMixup
 
@@ -60,12 +55,11 @@ def test_images_and_targets_are_mixed_by_one_lam_along_one_matching(kind):
     x, y = batch_of()
     alphas = {"mixup": (1.0, 0.0), "cutmix": (0.0, 1.0)}[kind]
 
-    def seeded():
-        generator = torch.Generator().manual_seed(4)
-        return Mixup(*alphas, label_smoothing=0.0, num_classes=10, k=8, generator=generator)
-
-    mixed, soft = seeded()(x, y)
-    record = seeded().mixer.draw(x, y)
+    mix = Mixup(*alphas, label_smoothing=0.0, num_classes=10, k=8)
+    mix.mixer.generator = torch.Generator().manual_seed(4)
+    mixed, soft = mix(x, y)
+    mix.mixer.generator = torch.Generator().manual_seed(4)
+    record = mix.mixer.draw(x, y)
     partner, lam = record.partner, float(record.lam)
     one_hot = torch.eye(10)[y]
     assert 0 < lam < 1
@@ -92,20 +86,6 @@ def test_both_samples_of_a_pair_share_lam_and_box():
     torch.testing.assert_close(mixed + mixed[partner], x + x[partner])
 
 
-def test_every_element_has_its_own_lam_and_kind():
-    n = 64
-    x = torch.arange(float(n))[:, None, None, None].expand(n, 1, 16, 16).contiguous()
-    mix = Mixup(1.0, 1.0, mode="elem", prob=0.8, label_smoothing=0.0, num_classes=n, k=4)
-    mixed, soft = mix(x, torch.arange(n))
-    lam = soft.diagonal()
-    unmixed = (mixed == x).flatten(1).all(1)
-    cut = (mixed == mixed.round()).flatten(1).all(1) & ~unmixed
-    assert 5 < int(unmixed.sum()) < 25
-    assert 10 < int(cut.sum()) < 45
-    assert len(lam[~unmixed].unique()) > 40
-    assert torch.equal(lam[unmixed], torch.ones(int(unmixed.sum())))
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_partners_are_matched(mode):
     x = torch.rand(256, 1, 1, 1)
@@ -130,16 +110,6 @@ def test_switched_off_images_stay_and_targets_are_smoothed(mode):
     torch.testing.assert_close(soft, theirs(x.clone(), y)[1])
 
 
-def test_settings_can_be_changed_between_batches():
-    mix = Mixup(1.0, num_classes=10)
-    x, y = batch_of()
-    mix.mix_prob = 0.0
-    assert torch.equal(mix(x, y)[0], x)
-    mix.mix_prob, mix.mixup_alpha, mix.cutmix_alpha = 1.0, 0.0, 1.0
-    mixed, _ = mix(x, y)
-    assert torch.isin(mixed, x).all()
-
-
 def test_odd_batches_are_mixed_and_pairs_need_even_ones():
     x, y = batch_of(31)
     assert Mixup(num_classes=10, k=8)(x, y)[0].shape == x.shape
@@ -148,39 +118,13 @@ def test_odd_batches_are_mixed_and_pairs_need_even_ones():
         Mixup(num_classes=10, mode="pair")(x, y)
 
 
-def test_half_precision_and_channels_last_are_kept():
-    x, y = batch_of()
-    for mode in MODES:
-        mix = Mixup(1.0, 1.0, mode=mode, num_classes=10, k=8)
-        mixed, soft = mix(x.half(), y)
-        assert mixed.dtype == torch.float16
-        assert soft.dtype == torch.float32
-        mixed, _ = mix(x.contiguous(memory_format=torch.channels_last), y)
-        assert mixed.is_contiguous(memory_format=torch.channels_last)
-
-
 def test_wrong_arguments_are_refused():
     with pytest.raises(ValueError, match="mode must be one of.*got 'half'"):
         Mixup(mode="half")
-    with pytest.raises(ValueError, match="one of mixup_alpha, cutmix_alpha and cutmix_minmax"):
-        Mixup(0.0, 0.0)
-    with pytest.raises(ValueError, match="cutmix_minmax must be two fractions.*got \\(0.8, 0.2\\)"):
-        Mixup(cutmix_minmax=(0.8, 0.2))
     with pytest.raises(ValueError, match="k must be a whole number"):
         Mixup(k=0)
     with pytest.raises(ValueError, match="y must be class indices"):
         Mixup(num_classes=10, k=4)(torch.rand(8, 3, 4, 4), torch.rand(8))
-
-
-def test_ranks_draw_differently(monkeypatch):
-    x, y = batch_of()
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    soft = []
-    for rank in "01":
-        monkeypatch.setenv("RANK", rank)
-        torch.manual_seed(0)
-        soft.append(Mixup(num_classes=10)(x, y)[1])
-    assert not torch.equal(*soft)
 
 
 class Bytes(torch.utils.data.Dataset):
@@ -221,37 +165,6 @@ def test_mixed_bytes_are_rounded_and_not_cut_off():
     values = {int(v) for _ in range(20) for v in collate(samples)[0].unique()}
     assert values == {10, 11}
     assert int(collate([(np.full((1, 2, 2), 255, np.uint8), 0)] * 4)[0].min()) == 255
-
-
-class LargestFloats(TorchDispatchMode):
-    """Records the number of entries in the largest floating-point tensor."""
-
-    largest = 0
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        result = function(*args, **(kwargs or {}))
-        for entry in pytree.tree_leaves(result):
-            if isinstance(entry, torch.Tensor) and entry.is_floating_point():
-                self.largest = max(self.largest, entry.numel())
-        return result
-
-
-@pytest.mark.parametrize("alphas", [(1.0, 0.0), (0.0, 1.0)], ids=["mixup", "cutmix"])
-def test_bytes_are_never_converted_to_floats_all_at_once(alphas):
-    images = np.random.default_rng(0).integers(0, 256, (64, 3, 160, 160), dtype=np.uint8)
-    samples = [(image, number % 10) for number, image in enumerate(images)]
-    with LargestFloats() as floats:
-        FastCollateMixup(*alphas, num_classes=10, k=8)(samples)
-    assert floats.largest <= images.size / 4
-
-
-def test_bytes_have_the_partners_of_floats():
-    images = torch.randint(0, 256, (64, 3, 16, 16), dtype=torch.uint8)
-    partners = []
-    for x in (images, images.double()):
-        torch.manual_seed(0)
-        partners.append(Mixup(num_classes=10, k=8).mixer.draw(x, None).partner)
-    assert torch.equal(*partners)
 
 
 def test_half_a_batch_takes_its_partners_from_the_other_half():
@@ -304,34 +217,6 @@ def test_the_prefetcher_normalises_what_is_mixed_and_can_switch_it_off_while_wor
     for x, soft in loader:
         assert x.dtype == torch.float32
         assert torch.equal(soft.max(1).values, torch.ones(8))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("prefetcher", [True, False])
-def test_the_loop_of_the_training_script_runs(prefetcher):
-    """Its calls in its order: arguments, loader, loss, mixing, switching off after an epoch."""
-    arguments = {**ARGUMENTS, "num_classes": 32}
-    mixup_fn = None if prefetcher else Mixup(**arguments, k=4)
-    collate_fn = FastCollateMixup(**arguments, k=4) if prefetcher else None
-    loader = loader_of(
-        collate_fn, use_prefetcher=prefetcher, num_workers=0, persistent_workers=False
-    )
-    model = timm.create_model("test_resnet", num_classes=32)
-    optimiser = create_optimizer_v2(model, "sgd", lr=0.1)
-    loss_fn = SoftTargetCrossEntropy()
-    for epoch in range(2):
-        if epoch == 1:
-            if prefetcher and loader.mixup_enabled:
-                loader.mixup_enabled = False
-            elif mixup_fn is not None:
-                mixup_fn.mixup_enabled = False
-        for x, target in loader:
-            if not prefetcher:
-                x, target = mixup_fn(x, target)
-            assert (float(target.max()) < 0.9) == (epoch == 0)
-            optimiser.zero_grad()
-            loss_fn(model(x), target).backward()
-            optimiser.step()
 
 
 def test_workers_draw_differently():

@@ -6,7 +6,7 @@ from composer.core import Algorithm, Event, State
 from composer.loggers import Logger
 
 from kmixup.integrations.data import Key, check_mixer
-from kmixup.integrations.ranks import current_rank, draws_of_rank
+from kmixup.integrations.ranks import draws_of_rank
 from kmixup.mixed import Mixed
 from kmixup.mixer import Mixing
 
@@ -44,7 +44,7 @@ class MixAlgorithm(Algorithm):
         """Mix the inputs before the forward pass, and set soft targets before the loss."""
         if event == Event.BEFORE_FORWARD:
             x, y = (state.batch_get_item(key) for key in (self.input_key, self.target_key))
-            with draws_of_rank(self.mixer, current_rank()):
+            with draws_of_rank(self.mixer):
                 self._mixed = self.mixer.draw(x, y)
             state.batch_set_item(self.input_key, self._mixed.x)
         elif self._mixed is not None:

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 
 from torch.utils.data import default_collate
 
-from kmixup.integrations.ranks import TakesRank, current_rank, draws_of_rank
-from kmixup.mixed import Mixed
+from kmixup.integrations.ranks import TakesRank, draws_of_rank
 from kmixup.mixer import Mixing
 
 Batch = TypeVar("Batch")
 Key = int | str
+Mix = Callable[[Any, Any], tuple[Any, Any]]  # of inputs and targets
 
 
 def mix_batch(
@@ -38,9 +38,8 @@ def mix_batch(
     >>> mixed["label"].shape, mixed["path"] is batch["path"]
     (torch.Size([8, 8]), True)
     """
-    if mixer.training:
-        mixer.check_targets_suffice()
-    return _mixed_or_clean(mixer, batch, input_key, target_key)
+    with draws_of_rank(mixer):
+        return apply(mixer, batch, input_key, target_key)
 
 
 class MixCollate(TakesRank):
@@ -82,7 +81,8 @@ class MixCollate(TakesRank):
 
     def __call__(self, samples: list[Any]) -> Any:
         batch = self.collate(samples)
-        return _mixed_or_clean(self.mixer, batch, self.input_key, self.target_key, self.rank)
+        with draws_of_rank(self.mixer, self.told_rank):
+            return apply(self.mixer, batch, self.input_key, self.target_key)
 
 
 def check_mixer(mixer: Mixing, *, evaluates: bool = True) -> None:
@@ -103,35 +103,20 @@ def check_mixer(mixer: Mixing, *, evaluates: bool = True) -> None:
         )
 
 
-def draw_batch(
-    mixer: Mixing,
-    batch: Batch,
-    input_key: Key = 0,
-    target_key: Key | None = 1,
-    rank: int | None = None,
-) -> tuple[Batch, Mixed]:
-    """Return a mixed batch and its `Mixed` record; `rank` is that of this process, if known."""
+def apply(mix: Mix, batch: Batch, input_key: Key, target_key: Key | None) -> Batch:
+    """Return a batch with the inputs and targets that `mix` returns for its own."""
     x = _entry(batch, input_key, "input_key")
     y = None if target_key is None else _entry(batch, target_key, "target_key")
-    with draws_of_rank(mixer, current_rank() if rank is None else rank):
-        mixed = mixer.draw(x, y)
-    entries = {input_key: mixed.x}
+    x, y = mix(x, y)
+    # a shallow copy of the same type
+    changed: Any = list(batch) if isinstance(batch, tuple) else copy.copy(batch)
+    changed[input_key] = x
     if target_key is not None:
-        entries[target_key] = mixed.y
-    return _replaced(batch, entries), mixed
-
-
-def _mixed_or_clean(
-    mixer: Mixing, batch: Batch, input_key: Key, target_key: Key | None, rank: int | None = None
-) -> Batch:
-    """Return the batch mixed, or in eval mode with inputs as the network must see them."""
-    if mixer.training:
-        return draw_batch(mixer, batch, input_key, target_key, rank)[0]
-    if not mixer.encodes_clean:
-        return batch
-    x = mixer.encode_clean(_entry(batch, input_key, "input_key"))
-    encoded: Batch = _replaced(batch, {input_key: x})
-    return encoded
+        changed[target_key] = y
+    if isinstance(batch, tuple):
+        changed = type(batch)(*changed) if hasattr(batch, "_fields") else tuple(changed)
+    mixed: Batch = changed
+    return mixed
 
 
 def _entry(batch: Any, key: Key, name: str) -> Any:
@@ -147,13 +132,3 @@ def _entry(batch: Any, key: Key, name: str) -> Any:
         raise ValueError(
             f"{name} must name an entry of the batch, got {key!r}, but it has {entries}"
         ) from error
-
-
-def _replaced(batch: Any, entries: dict[Key, Any]) -> Any:
-    """Return a shallow copy of `batch`, of its type, with other `entries`."""
-    changed: Any = list(batch) if isinstance(batch, tuple) else copy.copy(batch)
-    for key, value in entries.items():
-        changed[key] = value
-    if not isinstance(batch, tuple):
-        return changed
-    return type(batch)(*changed) if hasattr(batch, "_fields") else tuple(changed)

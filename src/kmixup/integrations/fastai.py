@@ -7,9 +7,8 @@ from typing import Any
 from fastai.callback.mixup import MixHandler, reduce_loss
 from fastai.layers import NoneReduce
 
-from kmixup.batchnorm import check_batchnorm, clean_batchnorm
 from kmixup.integrations.data import check_mixer
-from kmixup.integrations.ranks import current_rank, draws_of_rank
+from kmixup.integrations.ranks import draws_of_rank
 from kmixup.methods.kmixup import KMixup
 from kmixup.mixed import Mixed
 from kmixup.mixer import Mixing
@@ -26,8 +25,6 @@ class KMixUp(MixHandler):
         alpha: lam is drawn from Beta(alpha, alpha); 0 mixes nothing.
         k: the number of samples in a block; 1 takes random partners.
         mixer: any mixer, in place of `KMixup` with `alpha` and `k`.
-        clean_batchnorm: recompute batch-norm statistics at the end of a fit, on unmixed training
-            batches (see `kmixup.clean_batchnorm`).
 
     >>> import torch
     >>> from fastai.basics import CrossEntropyLossFlat, DataLoader, DataLoaders, Learner
@@ -37,23 +34,11 @@ class KMixUp(MixHandler):
     >>> learner = Learner(loaders, net, loss_func=loss, cbs=KMixUp(k=4))  # then learner.fit(1)
     """
 
-    def __init__(
-        self,
-        alpha: float = 0.4,
-        *,
-        k: int = 16,
-        mixer: Mixing | None = None,
-        clean_batchnorm: bool = False,
-    ) -> None:
+    def __init__(self, alpha: float = 0.4, *, k: int = 16, mixer: Mixing | None = None) -> None:
         super(MixHandler, self).__init__()  # MixHandler's own raises on alpha = 0
         self.mixer = KMixup(k, alpha, lam_per="sample") if mixer is None else mixer
         check_mixer(self.mixer)
-        self.clean_batchnorm = clean_batchnorm
         self._mixed: Mixed | None = None
-
-    def before_fit(self) -> None:
-        if self.clean_batchnorm:
-            check_batchnorm(self.learn.model)
 
     def before_train(self) -> None:
         super().before_train()
@@ -62,7 +47,7 @@ class KMixUp(MixHandler):
 
     def before_batch(self) -> None:
         """Mix the inputs, and the targets unless the loss does."""
-        with draws_of_rank(self.mixer, current_rank()):
+        with draws_of_rank(self.mixer):
             self._mixed = self.mixer.draw(self.xb, self.yb)
         self.learn.xb = self._mixed.x
         if not self.stack_y:
@@ -78,11 +63,3 @@ class KMixUp(MixHandler):
 
     def after_batch(self) -> None:
         self._mixed = None
-
-    def after_fit(self) -> None:
-        if self.clean_batchnorm:
-            clean_batchnorm(self.learn.model, self.dls.train, call=self._run_unmixed)
-
-    def _run_unmixed(self, batch: Any) -> None:
-        inputs = getattr(self.dls, "n_inp", len(batch) - 1)  # as the learner splits a batch
-        self.learn.model(*batch[:inputs])

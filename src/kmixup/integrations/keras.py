@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import random
 from typing import Any
 
 import keras
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.utils.data import get_worker_info
 
-from kmixup.integrations.ranks import current_rank, seed_from
 from kmixup.matching import Blocks, Optimal, warn_short
 
 
@@ -24,20 +20,11 @@ class _Matched:
     """
 
     backend: Any
-    generator: Any
-    seed: int | None
     k: int
 
-    def __init__(self, *args: Any, k: int, **options: Any) -> None:
+    def __init__(self, *args: Any, k: int = 16, **options: Any) -> None:
         super().__init__(*args, **options)
         self.k = Optimal(k).k
-        self._worker: tuple[int, int] | None = None
-        self._given_seed = self.seed
-        rank = current_rank()
-        if rank is not None:  # with one seed, the ranks of a distributed job would draw alike
-            start = random.randint(1, 10**9) if self.seed is None else self.seed
-            self.seed = seed_from(start, rank) >> 32
-            self.generator = keras.random.SeedGenerator(self.seed)
 
     def get_random_transformation(
         self, data: Any, training: bool = True, seed: Any = None
@@ -45,7 +32,6 @@ class _Matched:
         """Return what Keras draws for a batch, with matched partners."""
         if not training:
             return None
-        self._reseed_in_worker()
         images = self.backend.convert_to_tensor(data["images"] if isinstance(data, dict) else data)
         drawn: dict[str, Any] | None = super().get_random_transformation(images, training, seed)  # type: ignore[misc]
         if drawn is None or len(images.shape) < 4:  # a single image has no partner
@@ -62,7 +48,7 @@ class _Matched:
         return super().transform_labels(labels, transformation, training)  # type: ignore[misc]
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "k": self.k, "seed": self._given_seed}  # type: ignore[misc]
+        return {**super().get_config(), "k": self.k}  # type: ignore[misc]
 
     def _partners(self, images: Any, order: Any) -> Any:
         if self.backend.name == "tensorflow":
@@ -85,15 +71,6 @@ class _Matched:
         blocks = Blocks(len(order), max(1, min(self.k, len(order) // 2)), order.astype(np.int64))
         return Optimal(self.k).partners(points, points, blocks).numpy().astype(order.dtype)
 
-    def _reseed_in_worker(self) -> None:
-        """Draw differently in each worker of a torch data loader, whose copies start alike."""
-        worker = get_worker_info()
-        place = None if worker is None else (os.getpid(), worker.seed)
-        if place is not None and place != self._worker:
-            self._worker = place
-            state = keras.ops.convert_to_numpy(self.generator.state).tolist()
-            self.generator.state.assign([seed_from(state, place[1]) >> 32, 0])
-
 
 @keras.saving.register_keras_serializable(package="kmixup")
 class KMixUp(_Matched, keras.layers.MixUp):
@@ -101,12 +78,11 @@ class KMixUp(_Matched, keras.layers.MixUp):
 
     It is called like `MixUp`, with images or with a dict of `"images"`, `"labels"` and others, also
     in `tf.data.Dataset.map`. Labels are one-hot floats, and every image has its own lam. Keras'
-    own `SeedGenerator` draws everything. Loader workers and the ranks of a distributed job draw
-    differently.
+    own `SeedGenerator` draws everything: give the processes of a distributed job different seeds,
+    and use `MixCollate` instead in the workers of a torch loader.
 
     Args:
-        alpha: lam is drawn from Beta(alpha, alpha); 0 mixes nothing.
-        data_format, seed, options: those of `keras.layers.MixUp`.
+        args, options: those of `keras.layers.MixUp`; `alpha=0` mixes nothing.
         k: the number of samples in a block; 1 takes random partners.
 
     >>> import torch
@@ -115,17 +91,6 @@ class KMixUp(_Matched, keras.layers.MixUp):
     >>> mixed["images"].shape, mixed["labels"].shape
     (torch.Size([16, 8, 8, 3]), torch.Size([16, 10]))
     """
-
-    def __init__(
-        self,
-        alpha: float = 0.2,
-        data_format: str | None = None,
-        seed: int | None = None,
-        *,
-        k: int = 16,
-        **options: Any,
-    ) -> None:
-        super().__init__(alpha, data_format, seed, k=k, **options)
 
     def call(self, data: Any, training: bool = True) -> Any:
         return super().call(data, training=training and self.alpha > 0)
@@ -136,7 +101,7 @@ class KCutMix(_Matched, keras.layers.CutMix):
     """`keras.layers.CutMix` with partners matched inside blocks of `k`.
 
     Args:
-        factor, seed, data_format, options: those of `keras.layers.CutMix`.
+        args, options: those of `keras.layers.CutMix`.
         k: the number of samples in a block; 1 takes random partners.
 
     >>> import torch
@@ -144,14 +109,3 @@ class KCutMix(_Matched, keras.layers.CutMix):
     >>> KCutMix(k=4, seed=0)({"images": images, "labels": labels})["labels"].shape
     torch.Size([16, 10])
     """
-
-    def __init__(
-        self,
-        factor: float | tuple[float, float] = 1.0,
-        seed: int | None = None,
-        data_format: str | None = None,
-        *,
-        k: int = 16,
-        **options: Any,
-    ) -> None:
-        super().__init__(factor, seed, data_format, k=k, **options)

@@ -32,24 +32,21 @@ def current_rank(told: int | None = None) -> int | None:
 class TakesRank:
     """Keeps the rank of its process when it is pickled, as it is for loader workers."""
 
-    _told: int | None = None
-
-    @property
-    def rank(self) -> int | None:
-        return current_rank(self._told)
+    told_rank: int | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_told": self.rank}
+        return {**self.__dict__, "told_rank": current_rank(self.told_rank)}
 
 
 @contextmanager
-def draws_of_rank(mixer: nn.Module, rank: int | None) -> Iterator[None]:
-    """Make `mixer` draw its next batch for one rank; None changes nothing.
+def draws_of_rank(mixer: nn.Module, told: int | None = None) -> Iterator[None]:
+    """Make `mixer` draw its next batch for the current rank; one process draws as usual.
 
     A new generator is seeded with one number from the mixer's source and the rank. Sources that
     start alike stay alike, so the state of one rank is enough to resume all of them.
     """
-    if rank is None:
+    rank = current_rank(told)
+    if rank is None or not mixer.training:
         yield
         return
     modules = [module for module in mixer.modules() if isinstance(module, Mixing)]

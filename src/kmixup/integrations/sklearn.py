@@ -9,23 +9,10 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-
-from kmixup.integrations import require
-
-require("skorch", extra="sklearn")
-
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
-from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import train_test_split
-from sklearn.preprocessing import LabelEncoder, OneHotEncoder, StandardScaler
-from sklearn.utils import (
-    _safe_indexing,
-    check_array,
-    check_consistent_length,
-    check_random_state,
-    column_or_1d,
-)
-from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.preprocessing import LabelEncoder, StandardScaler
+from sklearn.utils import check_array, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 from skorch.callbacks import EarlyStopping
@@ -33,9 +20,7 @@ from skorch.helper import predefined_split
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
-from kmixup.batchnorm import clean_batchnorm, has_batchnorm
 from kmixup.integrations.skorch import MixedNet
-from kmixup.matching import LamPer, Metric
 from kmixup.methods.kmixup import KMixup
 from kmixup.mixer import Mixer, Mixing
 
@@ -88,11 +73,6 @@ class KMixupEstimator(BaseEstimator):
     mixer: Callable[..., Mixing] = KMixup
     mixer__k: int = 16
     mixer__alpha: float = 0.2
-    mixer__metric: Metric = "sqeuclidean"
-    mixer__lam_per: LamPer = "batch"
-    mixer__prob: float = 1.0
-    network: Callable[[int, int], nn.Module] | None = None
-    categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype"
     learning_rate_init: float = 1e-3
     weight_decay: float = 1e-4
     batch_size: int | Literal["auto"] = "auto"
@@ -119,27 +99,20 @@ class KMixupEstimator(BaseEstimator):
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on samples `(n, d)`; samples of weight 0 count as absent."""
         self._check_settings()
-        self._categories = self._categorical(X)
-        X = self._checked(X, y=y)
+        X, _ = validate_data(self, X, y, multi_output=True, dtype=FLOATS)
         if is_classifier(self):
             targets = column_or_1d(y, warn=True)
             check_classification_targets(targets)
         else:
             targets = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        self._dtype = torch.float32 if getattr(X, "dtype", None) == np.float32 else torch.float64
+        self._dtype = torch.float32 if X.dtype == np.float32 else torch.float64
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         kept = np.flatnonzero(weight)
-        X, targets, weight = _safe_indexing(X, kept), targets[kept], weight[kept]
-        if (class_weight := getattr(self, "class_weight", None)) is not None:
-            weight = weight * compute_sample_weight(class_weight, targets)
+        X, targets, weight = X[kept], targets[kept], weight[kept]
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         train, valid = self._split(targets, seed)
-        one_hot = OneHotEncoder(handle_unknown="ignore", max_categories=100, sparse_output=False)
-        columns = [
-            ("numbers", StandardScaler(), self._numbers()),
-            ("categories", one_hot, self._categories),
-        ]
-        self.encoder_ = ColumnTransformer(columns).fit(_safe_indexing(X, train))
+        # column by column: the order of the sums decides the last digits of published scores
+        self.scaler_ = StandardScaler().fit(np.asfortranarray(X[train]))
         encoded, outputs = self._encoded(targets, train)
         weights = torch.from_numpy(weight / weight[train].mean()).to(self._dtype)
         data = TensorDataset(self._tensor(X), encoded, weights)
@@ -159,12 +132,15 @@ class KMixupEstimator(BaseEstimator):
             batch_size = -(-n // max(1, n // at_least))
         batches = -(-n // batch_size)
         epochs = max(200, -(-STEPS // batches)) if self.max_iter == "auto" else self.max_iter
+        mixer = self.mixer(k=self.mixer__k, alpha=self.mixer__alpha)
+        if isinstance(mixer, Mixer):
+            mixer.k = min(mixer.k, max(1, n // batches // 2))  # half of the smallest batch
         stops = EarlyStopping(patience=self.n_iter_no_change, load_best=True)
         net = WeightedNet(
             self._network(train.tensors[0].shape[1], outputs).to(self._dtype),
             self.criterion,
             criterion__reduction="none",
-            mixer=self._mixer(n // batches),
+            mixer=mixer,
             optimizer=torch.optim.AdamW,
             optimizer__weight_decay=self.weight_decay,
             lr=self.learning_rate_init,
@@ -176,9 +152,6 @@ class KMixupEstimator(BaseEstimator):
             verbose=self.verbose,
         )
         net.fit(train)
-        if has_batchnorm(net.module_):
-            shuffled = train.tensors[0][torch.randperm(n)]
-            clean_batchnorm(net.module_, shuffled.tensor_split(batches), device=self.device)
         net.train_split = None  # it would keep the validation samples in pickles
         return net
 
@@ -192,44 +165,6 @@ class KMixupEstimator(BaseEstimator):
                 "hidden_layer_sizes must be widths of at least 1, got "
                 f"{self.hidden_layer_sizes}: use (100,)"
             )
-        if not 0 < self.validation_fraction < 1:
-            raise ValueError(
-                f"validation_fraction must be between 0 and 1, got {self.validation_fraction}"
-            )
-
-    def _checked(self, X: Any, **targets: Any) -> Any:
-        """Return inputs with numbers that are finite; with targets `y`, those of `fit`."""
-        if not self._categories:
-            options = {"multi_output": True} if targets else {"reset": False}
-            checked = validate_data(self, X, **targets, **options, dtype=FLOATS)
-            return checked[0] if targets else checked
-        validate_data(self, X, **targets or {"reset": False}, skip_check_array=True)
-        check_consistent_length(X, *targets.values())
-        if numbers := self._numbers():
-            check_array(_safe_indexing(X, numbers, axis=1), input_name="X", dtype=FLOATS)
-        return X
-
-    def _numbers(self) -> list[int]:
-        return [i for i in range(self.n_features_in_) if i not in self._categories]
-
-    def _categorical(self, X: Any) -> list[int]:
-        """Return the positions of the columns that hold categories."""
-        chosen: Any = self.categorical_features
-        if isinstance(chosen, str) and chosen == "from_dtype":
-            framed = hasattr(X, "select_dtypes")
-            kinds = ["category", "object", "string"]
-            chosen = X.select_dtypes(include=kinds).columns if framed else None
-        labels = np.asarray([] if chosen is None else chosen)
-        if labels.dtype == bool:
-            return [int(position) for position in np.flatnonzero(labels)]
-        names = list(getattr(X, "columns", ()))
-        for label in labels.tolist():
-            if label not in names and not isinstance(label, int):
-                raise ValueError(
-                    "categorical_features must be positions, names of columns, a mask or "
-                    f'"from_dtype", got {label!r}, and the columns are {names}'
-                )
-        return [names.index(label) if label in names else label for label in labels.tolist()]
 
     def _split(self, targets: Array, seed: int) -> tuple[Array, Array]:
         """Return the rows to train on, and the rows for early stopping."""
@@ -244,21 +179,11 @@ class KMixupEstimator(BaseEstimator):
         )
         return train, valid
 
-    def _mixer(self, smallest: int) -> Mixing:
-        """Return the mixer; its k is at most half of the smallest batch."""
-        names = ("k", "alpha", "metric", "lam_per", "prob")
-        mixer = self.mixer(**{name: getattr(self, f"mixer__{name}") for name in names})
-        if isinstance(mixer, Mixer):
-            mixer.k = min(mixer.k, max(1, smallest // 2))
-        return mixer
-
     def _widths(self) -> list[int]:
         sizes = self.hidden_layer_sizes
         return [sizes] if isinstance(sizes, int) else list(sizes)
 
     def _network(self, inputs: int, outputs: int) -> nn.Module:
-        if self.network is not None:
-            return self.network(inputs, outputs)
         layers: list[nn.Module] = []
         for width in self._widths():
             layers += [nn.Linear(inputs, width), nn.ReLU()]
@@ -268,13 +193,13 @@ class KMixupEstimator(BaseEstimator):
     def _forward(self, X: Any) -> Tensor:
         """Return the network's outputs for new samples, `(n, outputs)`."""
         check_is_fitted(self)
-        inputs = self._tensor(self._checked(X))
+        inputs = self._tensor(validate_data(self, X, reset=False, dtype=FLOATS))
         none = torch.empty(len(inputs), 0)
         outputs: Tensor = self.net_.forward(TensorDataset(inputs, none, none))
         return outputs
 
-    def _tensor(self, X: Any) -> Tensor:
-        return torch.from_numpy(self.encoder_.transform(X)).to(self._dtype)
+    def _tensor(self, X: Array) -> Tensor:
+        return torch.from_numpy(self.scaler_.transform(np.asfortranarray(X))).to(self._dtype)
 
     def _encoded(self, targets: Array, train: Array) -> tuple[Tensor, int]:
         """Return targets for the criterion, scaled by the rows `train`, and the outputs' number."""
@@ -285,26 +210,16 @@ class KMixupEstimator(BaseEstimator):
 class KMixupClassifier(ClassifierMixin, KMixupEstimator):
     """A classifier: a network trained on mixed batches.
 
-    Float32 inputs are computed with in float32, all others in float64. Sample weights scale the
-    loss at the label of each sample; samples of weight 0 are left out.
+    Columns are numbers, standardised inside; encode categories before. For a network of your own
+    there is `kmixup.integrations.skorch.MixedNetClassifier`. Float32 inputs are computed
+    with in float32, all others in float64. Sample weights scale the loss at the label of each
+    sample; samples of weight 0 are left out.
 
     Args:
         hidden_layer_sizes: widths of the hidden layers, with ReLU after each.
-        class_weight: weights of the classes by label, or "balanced" for weights inversely
-            proportional to their frequencies. They multiply the sample weights.
-        mixer: a class or function that makes the mixer from the arguments `mixer__...`.
+        mixer: a class or function that makes the mixer from `k` and `alpha`.
         mixer__k: the number of samples in a block, cut to half of a batch for few samples.
         mixer__alpha: lam is drawn from Beta(alpha, alpha); 0 trains without mixing (ERM).
-        mixer__metric: the cost of a pair.
-        mixer__lam_per: one lam for each "batch", "block" or "sample".
-        mixer__prob: the probability that a batch is mixed.
-        network: a function of the numbers of inputs and outputs that returns a module with logits
-            as outputs, in place of the hidden layers. Batch-norm statistics are recomputed on
-            unmixed samples after training, as by `kmixup.clean_batchnorm`.
-        categorical_features: the columns that are categories: positions, names or a mask;
-            "from_dtype" means those of a data frame that hold categories, objects or strings. They
-            become one-hot: zeros for unknown values; a missing value is a category; beyond 100
-            categories, the 99 most frequent and one for the rest. Other columns are standardised.
         learning_rate_init, weight_decay: learning rate and weight decay of AdamW.
         batch_size: upper bound of the batch size; all batches are of nearly equal size. "auto" is
             about a sixteenth of the samples, between 32 and 128.
@@ -320,7 +235,7 @@ class KMixupClassifier(ClassifierMixin, KMixupEstimator):
     Attributes:
         classes_: labels of the classes, sorted.
         n_features_in_, feature_names_in_: number and names of the columns, if all are strings.
-        encoder_: the fitted `ColumnTransformer` of the inputs.
+        scaler_: the fitted `StandardScaler` of the inputs.
         net_: the fitted `kmixup.integrations.skorch.MixedNet` with `module_` and `history`.
         n_iter_: number of epochs that were trained.
         loss_curve_: training loss of every epoch, on mixed batches.
@@ -333,9 +248,6 @@ class KMixupClassifier(ClassifierMixin, KMixupEstimator):
     """
 
     criterion = nn.CrossEntropyLoss
-
-    _: KW_ONLY
-    class_weight: dict[Any, float] | Literal["balanced"] | None = None
 
     def _encoded(self, targets: Array, train: Array) -> tuple[Tensor, int]:
         encoder = LabelEncoder().fit(targets)
@@ -359,7 +271,7 @@ class KMixupRegressor(RegressorMixin, KMixupEstimator):
     """A regressor: a network trained on mixed batches.
 
     Targets are standardised inside. Parameters and attributes are those of `KMixupClassifier`,
-    without `class_weight` and `classes_`; `network` returns a module whose outputs are numbers.
+    without `classes_`.
 
     >>> from sklearn.datasets import load_diabetes
     >>> X, y = load_diabetes(return_X_y=True)

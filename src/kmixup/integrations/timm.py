@@ -20,7 +20,7 @@ from torchvision.transforms.functional import center_crop
 from kmixup.coefficient import Beta, Uniform, per_sample
 from kmixup.integrations.ranks import TakesRank, draws_of_rank
 from kmixup.interpolation import GROUP, Cut, Linear, Pair, Region, Size
-from kmixup.matching import Blocks, Metric, Optimal
+from kmixup.matching import Blocks, Optimal
 from kmixup.matching.assignment import Points
 from kmixup.matching.pairing import Targets
 from kmixup.mixer import Mixer
@@ -125,22 +125,12 @@ class Mixup(TakesRank, data.Mixup):
     place.
 
     Args:
-        mixup_alpha, cutmix_alpha: lam ~ Beta(alpha, alpha) in mixup and CutMix; 0 is neither.
-        cutmix_minmax: smallest and largest side of a box as fractions of the image, instead of
-            `cutmix_alpha`.
-        prob: the probability that a batch, pair or element is mixed at all.
-        switch_prob: the probability of CutMix where both are active.
-        mode: one lam for each "batch", "pair" or "elem".
-        correct_lam: whether lam becomes the true area outside of the box.
-        label_smoothing: of the soft targets.
-        num_classes: number of classes.
+        args, options: those of `timm.data.Mixup`.
         k: the number of samples in a block.
-        metric: that of `kmixup.Optimal`.
-        generator: source of all randomness, torch's global one by default.
 
     Attributes:
         mixup_enabled: False returns unmixed images and smoothed one-hot targets.
-        mixer: the `kmixup.Mixer` that draws and mixes.
+        mixer: the `kmixup.Mixer` that draws and mixes; its `generator` can be set.
 
     >>> import torch
     >>> mixup = Mixup(mixup_alpha=0.8, cutmix_alpha=1.0, num_classes=10, k=4)
@@ -151,46 +141,16 @@ class Mixup(TakesRank, data.Mixup):
 
     MODES: tuple[str, ...] = ("batch", "pair", "elem")
 
-    def __init__(
-        self,
-        mixup_alpha: float = 1.0,
-        cutmix_alpha: float = 0.0,
-        cutmix_minmax: Sequence[float] | None = None,
-        prob: float = 1.0,
-        switch_prob: float = 0.5,
-        mode: str = "batch",
-        correct_lam: bool = True,
-        label_smoothing: float = 0.1,
-        num_classes: int = 1000,
-        *,
-        k: int = 16,
-        metric: Metric = "sqeuclidean",
-        generator: Generator | None = None,
-    ) -> None:
-        if mode not in self.MODES:
-            raise ValueError(f"mode must be one of {self.MODES}, got {mode!r}")
-        if mixup_alpha <= 0 and cutmix_alpha <= 0 and cutmix_minmax is None:
-            raise ValueError(
-                "one of mixup_alpha, cutmix_alpha and cutmix_minmax must be active, got "
-                f"{mixup_alpha}, {cutmix_alpha} and None: set mixup_alpha=0.8, or mix nothing"
-            )
-        minmax = (0.2, 0.8) if cutmix_minmax is None else tuple(cutmix_minmax)
-        if len(minmax) != 2 or not 0 <= minmax[0] < minmax[1] <= 1:
-            raise ValueError(
-                "cutmix_minmax must be two fractions of the image, the smaller first, "
-                f"got {cutmix_minmax}: use e.g. (0.2, 0.8)"
-            )
-        super().__init__(
-            mixup_alpha, cutmix_alpha, cutmix_minmax, prob, switch_prob, mode,
-            correct_lam, label_smoothing, num_classes,
-        )  # fmt: skip
+    def __init__(self, *args: Any, k: int = 16, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if self.mode not in self.MODES:
+            raise ValueError(f"mode must be one of {self.MODES}, got {self.mode!r}")
         self.mixer = Mixer(
-            (Mutual if mode == "pair" else Optimal)(k, metric),
+            (Mutual if self.mode == "pair" else Optimal)(k),
             Uniform(),  # the quantile, which the interpolation turns into lam
             MixupOrCutMix(self),
-            num_classes=num_classes,
-            lam_per="batch" if mode == "batch" else "sample",
-            generator=generator,
+            num_classes=self.num_classes,
+            lam_per="batch" if self.mode == "batch" else "sample",
         )
 
     def __call__(self, x: Tensor, target: Tensor) -> Images:
@@ -205,7 +165,7 @@ class Mixup(TakesRank, data.Mixup):
             (x, target), other = zip(x.chunk(2), target.chunk(2), strict=True)
         self.mixer.train(self.mixup_enabled)
         self.mixer.prob = self.mix_prob if self.mode == "batch" else 1.0
-        with draws_of_rank(self.mixer, self.rank):
+        with draws_of_rank(self.mixer, self.told_rank):
             mixed = self.mixer.draw(x, target, other=other)
         smooth = self.label_smoothing
         return mixed.x, (mixed.y * (1 - smooth) + smooth / self.num_classes).float()

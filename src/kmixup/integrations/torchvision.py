@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 from torch import Tensor
 from torch.nn import functional as F
@@ -13,12 +13,9 @@ from torchvision.transforms import v2
 from kmixup.coefficient import Beta
 from kmixup.integrations.ranks import TakesRank, draws_of_rank
 from kmixup.interpolation import Cut, Interpolation, Linear
-from kmixup.matching import Metric, Optimal
-from kmixup.methods.kmixup import Options
+from kmixup.matching import Optimal
 from kmixup.mixer import Mixer
 from kmixup.targets import mix_targets
-
-LabelsGetter = Callable[[Any], Any] | str | None
 
 
 class _Matched(TakesRank, v2.Transform):
@@ -31,21 +28,12 @@ class _Matched(TakesRank, v2.Transform):
     num_classes: int | None
     _check_image_or_video: Callable[..., None]
 
-    def __init__(
-        self,
-        *,
-        k: int = 16,
-        alpha: float = 1.0,
-        num_classes: int | None = None,
-        labels_getter: LabelsGetter = "default",
-        metric: Metric = "sqeuclidean",
-        **options: Unpack[Options],
-    ) -> None:
+    def __init__(self, *, k: int = 16, alpha: float = 1.0, **options: Any) -> None:
         coefficient = Beta(alpha)
         # torchvision raises on alpha = 0; what it would draw is not used
-        super().__init__(alpha=alpha or 1.0, num_classes=num_classes, labels_getter=labels_getter)
+        super().__init__(alpha=alpha or 1.0, **options)
         self.alpha = float(alpha)
-        self.mixer = Mixer(Optimal(k, metric), coefficient, self.interpolation, **options)
+        self.mixer = Mixer(Optimal(k), coefficient, self.interpolation)
 
     @property
     def k(self) -> int:
@@ -60,7 +48,7 @@ class _Matched(TakesRank, v2.Transform):
         if "mixed" not in params:  # at the first entry, when the number of labels is known
             for image in images:
                 self._check_image_or_video(image, batch_size=params["batch_size"])
-            with draws_of_rank(self.mixer, self.rank):
+            with draws_of_rank(self.mixer, self.told_rank):
                 params["mixed"] = self.mixer.draw([x.as_subclass(Tensor) for x in images], None)
         mixed = params["mixed"]
         if inpt is params["labels"]:
@@ -86,10 +74,11 @@ class MixUp(_Matched, v2.MixUp):
     Args:
         k: the number of samples in a block.
         alpha: lam ~ Beta(alpha, alpha); 0 mixes nothing.
-        num_classes: needed for labels that are class indices.
-        labels_getter: how to find the labels, as in torchvision.
-        metric: that of `kmixup.Optimal`.
-        options: `lam_per`, `prob` and `generator` of `kmixup.Mixer`.
+        options: `num_classes` and `labels_getter` of torchvision.
+
+    Attributes:
+        mixer: the `kmixup.Mixer` that draws and mixes; its `generator`, `lam_per` and `prob` can be
+            set.
 
     >>> import torch
     >>> mix = MixUp(k=4, num_classes=10)

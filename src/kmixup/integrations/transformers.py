@@ -14,9 +14,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import PreTrainedModel, Trainer
 
-from kmixup.batchnorm import check_batchnorm, clean_batchnorm
 from kmixup.integrations.data import check_mixer
-from kmixup.integrations.ranks import current_rank, draws_of_rank
+from kmixup.integrations.ranks import draws_of_rank
 from kmixup.mixer import Mixing
 
 
@@ -33,16 +32,13 @@ class MixTrainer(Trainer):
     there is one label, binary cross-entropy for "multi_label_classification", cross-entropy
     otherwise, with `label_smoothing_factor`. Your own `compute_loss_func` or `compute_loss`
     replaces it. With accumulated gradients it must divide by `num_items_in_batch`, or set
-    `loss_is_scaled_for_ga = False`. There is one label per sample: a class, numbers, or
-    probabilities of the classes.
+    `loss_is_scaled_for_ga = False`. There is one label per sample: a class or numbers.
 
     Args:
         args, options: those of `Trainer`.
         mixer: e.g. `KMixup(k=16)`; the model sets the number of classes. Without its own generator
             it draws from torch's, whose state is part of the Trainer's checkpoints. In a
             distributed job every rank draws differently.
-        clean_batchnorm: recompute batch-norm statistics at the end of `train`, on unmixed training
-            batches (see `kmixup.clean_batchnorm`).
 
     >>> from kmixup import KMixup
     >>> from transformers import TrainingArguments, ViTConfig, ViTForImageClassification
@@ -52,9 +48,7 @@ class MixTrainer(Trainer):
     >>> trainer = MixTrainer(model, arguments, mixer=KMixup(k=16))
     """
 
-    def __init__(
-        self, *args: Any, mixer: Mixing, clean_batchnorm: bool = False, **options: Any
-    ) -> None:
+    def __init__(self, *args: Any, mixer: Mixing, **options: Any) -> None:
         check_mixer(mixer)
         mixer.check_targets_suffice()
         if options.get("compute_loss_func") is None:
@@ -63,20 +57,6 @@ class MixTrainer(Trainer):
             options["compute_loss_func"] = self._loss
         super().__init__(*args, **options)
         self.mixer = mixer
-        self.clean_batchnorm = clean_batchnorm
-
-    def train(self, *args: Any, **options: Any) -> Any:
-        """Train as `Trainer.train` does, then recompute batch-norm statistics if asked to."""
-        if self.clean_batchnorm:
-            check_batchnorm(self.model)
-        trained = super().train(*args, **options)
-        if self.clean_batchnorm:
-            clean_batchnorm(self.model, self.get_train_dataloader(), call=self._run_unmixed)
-        return trained
-
-    def _run_unmixed(self, batch: dict[str, Any]) -> None:
-        inputs = self._prepare_inputs(batch)
-        self.model(**{name: value for name, value in inputs.items() if name != "labels"})
 
     def training_step(
         self,
@@ -91,44 +71,31 @@ class MixTrainer(Trainer):
         if self.mixer.training:
             inputs = self._mixed(bare, inputs)
         if num_items_in_batch is not None and isinstance(labels, Tensor):
-            # the Trainer has counted the entries of the labels, before they were mixed
-            targets = inputs["labels"]
-            per_sample = _kind(bare) == "single_label_classification"
-            share = (len(targets) if per_sample else targets.numel()) / labels.numel()
+            # the Trainer has counted the labels before they were mixed
+            share = len(inputs["labels"]) / len(labels)
             if share != 1:
                 num_items_in_batch = torch.as_tensor(num_items_in_batch) * share
         loss: Tensor = super().training_step(model, inputs, num_items_in_batch)
         return loss
 
-    @torch.no_grad()
-    def _targets(self, model: PreTrainedModel, inputs: dict[str, Any]) -> Tensor:
+    def _targets(self, model: PreTrainedModel, labels: Tensor) -> Tensor:
         """Return labels as floats, classes as one-hot."""
-        if "labels" not in inputs:
-            raise ValueError(f'a batch needs "labels" to be mixed, got {sorted(inputs)}')
-        labels: Tensor = inputs["labels"]
-        if labels.is_floating_point():
-            soft = _kind(model) == "single_label_classification" and labels.dim() == 2
-            if soft and ((labels.sum(1) - 1).abs() > 1e-2).any():
-                raise ValueError(
-                    "labels that are floats must be probabilities of the classes, which add up to "
-                    '1: set model.config.problem_type = "multi_label_classification" for several '
-                    'classes at once, or "regression" for numbers'
-                )
-            return labels
-        if labels.dim() != 1:
-            raise ValueError(
-                "labels must be one class for each sample, or floats to be interpolated, got "
-                f"{labels.dtype} of shape {tuple(labels.shape)}"
-            )
-        if _kind(model) == "regression":
+        if _kind(model) != "single_label_classification":
             return labels.float()
+        if labels.is_floating_point() or labels.dim() != 1:
+            raise ValueError(
+                f"labels must be one class for each sample, got {labels.dtype} of shape "
+                f"{tuple(labels.shape)}: set model.config.problem_type to "
+                '"multi_label_classification" for several classes, or "regression" for numbers'
+            )
         return F.one_hot(labels, model.config.num_labels).float()
 
     def _mixed(self, model: PreTrainedModel, inputs: dict[str, Any]) -> dict[str, Any]:
         name = model.main_input_name
-        targets = self._targets(model, inputs)
-        if name not in inputs:
-            raise ValueError(f"a batch needs {name!r} to be mixed, got {sorted(inputs)}")
+        for needed in (name, "labels"):
+            if needed not in inputs:
+                raise ValueError(f"a batch needs {needed!r} to be mixed, got {sorted(inputs)}")
+        targets = self._targets(model, inputs["labels"])
         x, mask, given = inputs[name], inputs.get("attention_mask"), name
         if not x.is_floating_point():
             given = "inputs_embeds"
@@ -140,7 +107,7 @@ class MixTrainer(Trainer):
         elif x.dim() > 3:
             mask = None  # images have no positions that a mask could count
         entries = {given: x} if mask is None else {given: x, "attention_mask": mask.float()}
-        with draws_of_rank(self.mixer, current_rank()):
+        with draws_of_rank(self.mixer):
             mixed = self.mixer.draw(entries, targets, features=given)
         changed = dict(mixed.x)
         if mask is not None:  # a position counts if either sample has it

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Literal, SupportsFloat, get_args
+from typing import ClassVar, Literal, SupportsFloat, get_args
 
 import numpy as np
 import torch
@@ -98,7 +98,10 @@ class Pairing(ABC):
 
     Attributes:
         k: the number of samples in a block.
+        one_to_one: whether the choice is a matching of least cost, that uses each sample once.
     """
+
+    one_to_one: ClassVar[bool] = False
 
     k: int = 16
 
@@ -121,11 +124,6 @@ class Pairing(ABC):
     @property
     def by_targets(self) -> bool:
         """Whether the choice also depends on the targets."""
-        return False
-
-    @property
-    def one_to_one(self) -> bool:
-        """Whether the choice is a matching of least cost, in which each sample is used once."""
         return False
 
     @property
@@ -184,7 +182,7 @@ class Pairing(ABC):
         those of both sides. Override this for pairings that need more than `choose`.
         """
         n, k = blocks.n, blocks.k
-        compared = self._checked(targets, n) if self.by_targets and k > 1 else None
+        compared = self._comparable(targets, n) if self.by_targets and k > 1 else None
         # the second matching of two blocks is the inverse of the first
         inverse = second is first and n == 2 * k and self.one_to_one
         partner = np.empty(n, np.int64)
@@ -235,8 +233,8 @@ class Pairing(ABC):
             raise
         return take_columns(facing, columns)
 
-    def _checked(self, targets: Targets | None, n: int) -> tuple[Tensor, Tensor]:
-        """Return targets that can be compared, on the CPU."""
+    def _comparable(self, targets: Targets | None, n: int) -> tuple[Tensor, Tensor]:
+        """Return targets on the CPU, or raise if they cannot be compared."""
         sides = [] if targets is None else [side for side in targets if isinstance(side, Tensor)]
         if len(sides) < 2:
             raise TypeError(
@@ -245,7 +243,19 @@ class Pairing(ABC):
                 "targets=(y1, y2), y to the mixer, or labels=0"
             )
         own, facing = (side.detach().cpu() for side in sides)
-        _check_targets((own, facing), n)
+        if len(own) != n or own.shape != facing.shape or own.dtype != facing.dtype:
+            raise ValueError(
+                f"targets must be two tensors alike with a row for each of the {n} samples, got "
+                f"{own.dtype} of shape {tuple(own.shape)} and {facing.dtype} of shape "
+                f"{tuple(facing.shape)}"
+            )
+        if not own.is_floating_point() and own.dim() > 1:
+            raise ValueError(
+                "labels compares one class for each sample, got targets of the shape "
+                f"{tuple(own.shape[1:])}: use floats, or labels=0"
+            )
+        for side in (own, facing):
+            raise_non_finite(side, "targets")
         return own, facing
 
 
@@ -270,6 +280,8 @@ class Optimal(Pairing):
     tensor([1, 0])
     """
 
+    one_to_one: ClassVar[bool] = True
+
     metric: Metric = "sqeuclidean"
     farthest: bool = False
     labels: float = 0.0
@@ -289,10 +301,6 @@ class Optimal(Pairing):
     @property
     def by_targets(self) -> bool:
         return self.labels != 0
-
-    @property
-    def one_to_one(self) -> bool:
-        return True
 
     @property
     def precision(self) -> torch.dtype:
@@ -384,27 +392,6 @@ def _differences(own: Tensor, facing: Tensor) -> Floats:
     a, b = (side.reshape(*side.shape[:2], -1).double() for side in (own, facing))
     mode = "donot_use_mm_for_euclid_dist"
     return np.asarray(torch.cdist(a, b, compute_mode=mode).square_().numpy() / 2)
-
-
-def _check_targets(targets: Sequence[Tensor], n: int) -> None:
-    kinds = [(tuple(side.shape), side.dtype) for side in targets]
-    if kinds[0] != kinds[1] or any(shape[:1] != (n,) for shape, _ in kinds):
-        raise ValueError(
-            f"targets must be two tensors alike with a row for each of the {n} samples, got "
-            f"{' and '.join(f'{dtype} of shape {shape}' for shape, dtype in kinds)}"
-        )
-    for side in targets:
-        if not side.is_floating_point() and side.dim() > 1:
-            raise ValueError(
-                "labels compares one class for each sample, got targets of the shape "
-                f"{tuple(side.shape[1:])}: use floats, or labels=0"
-            )
-        bad = (~side.reshape(n, -1).isfinite().all(1)).nonzero()
-        if len(bad):
-            raise ValueError(
-                "targets must be finite to be compared, that of sample "
-                f"{int(bad[0])} has a NaN or an infinity: clean or drop it, or use labels=0"
-            )
 
 
 def warn_short(n: int, k: int, *, within: bool = True) -> None:

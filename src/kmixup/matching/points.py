@@ -30,16 +30,13 @@ def check_points(x1: Tensor, x2: Tensor | None = None) -> None:
     named = [("x", x1)] if x2 is None else [("x1", x1), ("x2", x2)]
     for name, x in named:
         if x.dtype not in MATCHED:
-            rule = "float16 or wider" if x.is_floating_point() else "floating point"
-            raise TypeError(f"{name} must be {rule}, got {x.dtype}: use {_as_float(name, x)}")
+            raise TypeError(
+                f"{name} must be floating point, float16 or wider, got {x.dtype}: use "
+                f"{name}.float()"
+            )
         if x.layout != torch.strided:
             raise TypeError(
                 f"{name} must be dense to be matched, got {x.layout}: use {name}.to_dense()"
-            )
-        if x.is_meta:
-            raise ValueError(
-                f"{name} must hold values to be matched, got a tensor on the meta device: "
-                "use one on a real device"
             )
     if x2 is not None:
         check_alike(x1, x2, "x1", "x2")
@@ -67,10 +64,3 @@ def raise_non_finite(x: Tensor, name: str) -> None:
             f"{name} must be finite to be matched, "
             f"sample {int(bad[0])} has a NaN or an infinity: clean or drop it"
         )
-
-
-def _as_float(name: str, x: Tensor) -> str:
-    """The call that converts `x` to floats."""
-    if x.is_complex():
-        return f"torch.view_as_real({name})"
-    return f"{name}.dequantize()" if x.is_quantized else f"{name}.float()"
