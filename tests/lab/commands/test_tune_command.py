@@ -49,8 +49,6 @@ def test_your_own_table_is_searched(kmixup, here):
     assert kmixup(*line.split(), "--out", "run")[0] == 0  # what is printed works
 
 
-
-
 class Failing(Fake):
     """Rows as of a training, failed where `fails` says so of a trial."""
 

@@ -13,6 +13,7 @@ from functools import partial
 from kmixup.lab.bench.timing import interleaved
 from kmixup.lab.checks import SettingError, check_whole
 from kmixup.lab.data import ENTRIES, Dataset, at_hand, load
+from kmixup.lab.data.toy import noise
 from kmixup.lab.evaluate.tasks import soft_cross_entropy
 from kmixup.lab.formatting import count, stopwatch
 from kmixup.lab.report import document as doc
@@ -71,8 +72,9 @@ def measure(
         data = load(name)
         title, samples = data.title, len(data.x_train)
     else:
-        data = ENTRIES[name].noise(batch_size * steps)
-        title, samples = f"noise of the shape of {ENTRIES[name].title}", ENTRIES[name].train
+        entry = ENTRIES[name]
+        title, samples = f"noise of the shape of {entry.title}", entry.train
+        data = noise(title, batch_size * steps, entry.shape, entry.classes)
     usual = defaults_for(name, data)
     protocol = replace(protocol, augment=usual.protocol.augment)
     trial = Trial(name, model or usual.model, Method("mixup"), protocol)

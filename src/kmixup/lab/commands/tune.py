@@ -12,7 +12,7 @@ from kmixup.lab.commands import options
 from kmixup.lab.commands.execution import TrialRunner, finish, make_engine, preview
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.evaluate.scores import Scores
-from kmixup.lab.experiments.rows import DataUsed, Done, Row, TrainingCurve, has_rows, read
+from kmixup.lab.experiments.rows import DataUsed, Done, Row, TrainingCurve
 from kmixup.lab.experiments.search import AllFailedError, StrategyName
 from kmixup.lab.experiments.tuning import STUDY, Plan, make_plan, tune_plan
 from kmixup.lab.formatting import count

@@ -71,26 +71,13 @@ def draw(name: str, *, size: int | None = None, seed: int = 0) -> Samples:
     return Samples(x.float(), y, ("0", "1"), x_test.float(), y_test)
 
 
-def noise(
-    name: str, n: int, shape: tuple[int, ...], classes: int, *, test: int = 1, pixels: bool = True
-) -> Dataset:
-    """Return random inputs and classes: to time a network where its data are missing.
-
-    The test samples are the first `test` of the `n` training samples. Inputs are pixels in
-    uint8, or else normal draws.
-    """
+def noise(name: str, n: int, shape: tuple[int, ...], classes: int) -> Dataset:
+    """Return random pixels and classes: to time a network where its data are missing."""
     generator = Generator().manual_seed(0)
-    if pixels:
-        x = torch.randint(256, (n, *shape), dtype=torch.uint8, generator=generator)
-        mean, std, scaling, pixel_range = 127.5, 127.5, "symmetric", (0.0, 255.0)
-    else:
-        x = torch.randn((n, *shape), generator=generator)
-        mean, std, scaling, pixel_range = 0.0, 1.0, "none", None
+    x = torch.randint(256, (n, *shape), dtype=torch.uint8, generator=generator)
     y = torch.randint(classes, (n,), generator=generator)
-    return Dataset(
-        name, x, y, x[:test], y[:test], tuple(map(str, range(classes))), torch.tensor(mean),
-        torch.tensor(std), scaling, pixel_range,
-    )  # fmt: skip
+    middle, names = torch.tensor(127.5), tuple(map(str, range(classes)))
+    return Dataset(name, x, y, x[:1], y[:1], names, middle, middle, "symmetric", (0.0, 255.0))
 
 
 def _uniform(n: int, generator: Generator) -> Tensor:
