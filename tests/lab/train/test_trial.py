@@ -132,7 +132,7 @@ def test_a_trial_survives_json():
         *(
             (
                 lambda name=name: Method(name, alpha_rule="xi"),
-                f'alpha_rule must be "same" for {name}, got .xi',
+                f'alpha_rule must be "same" for the method {name}, got .xi',
             )
             for name in ("nearest", "manifold", "cutmix", "local")
         ),

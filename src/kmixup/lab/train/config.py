@@ -257,7 +257,7 @@ class Method:
         _set(self, **self.entry.fixed)
         self._check_variant()
         calibrated = self.alpha_rule == "same" or self.has_xi
-        _require(calibrated, "alpha_rule", self.alpha_rule, f'be "same" for {self.name}')
+        _require(calibrated, "alpha_rule", self.alpha_rule, f'be "same" for the method {self.name}')
         layers = (self.layers or MANIFOLD_LAYERS) if self.entry.hidden else None
         _set(self, alpha=float(self.alpha), layers=layers)
 
