@@ -280,7 +280,7 @@ def test_a_reader_that_leaves_a_pipe_is_no_traceback():
             "train iris --pairing lodaers",
             "one of loaders, batch, reshuffle, got 'lodaers': did you mean loaders?",
         ),
-        ("train irsi", "there is no data set or file 'irsi': did you mean iris"),
+        ("train irsi", "there is no data set or file 'irsi': did you mean 'iris'"),
         ("train missing.csv", "there is no file 'missing.csv' in the folder "),
         ("train mnist", "run `kmixup data fetch mnist` (11.6 MB)"),
         ("train iris --method cutup", "--method must be one of erm, mixup, kmixup, nearest"),
