@@ -273,7 +273,7 @@ def test_a_reader_that_leaves_a_pipe_is_no_traceback():
         ("tune iris --k 4 --k 2.5", 'Invalid value for --k: unable to convert "2.5" into int.'),
         ("train iris --rate=fast", '--rate: unable to convert "fast" into float.'),
         ("train iris --pairing lodaers", 'Choose from: "loaders", "batch", "reshuffle". Did you '),
-        ("train irsi", "there is no data set or file 'irsi': did you mean iris"),
+        ("train irsi", "there is no data set or file 'irsi': did you mean 'iris'"),
         ("train mnist", "run `kmixup data fetch mnist` (11.6 MB)"),
         ("train iris --method cutup", "--method must be one of erm, mixup, kmixup, nearest"),
         ("train iris --method mixup --k 16", "--k has no effect in the method mixup, got 16"),
