@@ -30,11 +30,7 @@ LABELS = 8  # images among which an output is sought; few more, if any, could be
 
 @dataclass(frozen=True, eq=False)
 class Collage(Mask):
-    """What mixed images show.
-
-    `weight` is that of every sample of the batch in the cells of every image,
-    `(n, n, rows, columns)`.
-    """
+    """Weights of all samples of the batch in the cells of every image, `(n, n, rows, columns)`."""
 
 
 @dataclass(frozen=True, eq=False)
