@@ -108,7 +108,7 @@ def lightning(x: Tensor, y: Tensor) -> Route:
     from kmixup.integrations.lightning import MixCallback
 
     callback = MixCallback(mixer())
-    return Route(partial(callback._mix, [x, y], 0), partial(mixer(), x, y))
+    return Route(partial(callback._mix, x, y), partial(mixer(), x, y))
 
 
 def transformers(x: Tensor, y: Tensor) -> Route:
