@@ -123,6 +123,8 @@ def test_mixing_stops_at_an_epoch_and_targets_stay_soft(tmp_path):
         assert torch.equal(batch[0], x)
         assert torch.equal(batch[1], F.one_hot(y, CLASSES).float())
     assert not mixer.training
+    trainer_of(tmp_path, callback).fit(net, data_of())  # the next fit mixes again
+    assert not torch.equal(net.seen[6][0], plain[0][0])
 
 
 @pytest.mark.parametrize("seeded", [True, False])

@@ -121,6 +121,8 @@ def test_odd_batches_are_mixed_and_pairs_need_even_ones():
 def test_wrong_arguments_are_refused():
     with pytest.raises(ValueError, match="mode must be one of.*got 'half'"):
         Mixup(mode="half")
+    with pytest.raises(ValueError, match="mixup_alpha or cutmix_alpha must be above 0, got 0.0"):
+        Mixup(mixup_alpha=0.0)
     with pytest.raises(ValueError, match="k must be a whole number"):
         Mixup(k=0)
     with pytest.raises(ValueError, match="y must be class indices"):

@@ -82,8 +82,8 @@ class MixCallback(Callback):
         def transfer_and_mix(batch: Any, *more: Any, **named: Any) -> Any:
             batch = transfer(batch, *more, **named)
             if trainer.training and batch is not None:
-                if self.off_epoch is not None and trainer.current_epoch >= self.off_epoch:
-                    self.mixer.eval()
+                if self.off_epoch is not None:
+                    self.mixer.train(trainer.current_epoch < self.off_epoch)
                 return apply(self._mix, batch, self.input_key, self.target_key)
             return batch
 

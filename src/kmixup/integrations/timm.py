@@ -145,6 +145,11 @@ class Mixup(TakesRank, data.Mixup):
         super().__init__(*args, **options)
         if self.mode not in self.MODES:
             raise ValueError(f"mode must be one of {self.MODES}, got {self.mode!r}")
+        if self.mixup_alpha <= 0 and self.cutmix_alpha <= 0:
+            raise ValueError(
+                "mixup_alpha or cutmix_alpha must be above 0, got "
+                f"{self.mixup_alpha} and {self.cutmix_alpha}: set mixup_alpha=0.8, or mix nothing"
+            )
         self.mixer = Mixer(
             (Mutual if self.mode == "pair" else Optimal)(k),
             Uniform(),  # the quantile, which the interpolation turns into lam

@@ -329,8 +329,7 @@ def test_without_fcntl_the_command_works(here):
     assert "swiss-roll" in ended.stdout
     (here / "grid.toml").write_text('data = "iris"\n')
     ended = run_python(code, "sweep", "grid.toml")
-    assert ended.returncode == 2
-    assert "rows.jsonl cannot be locked (fcntl is unavailable)" in ended.stderr
+    assert ended.returncode == 0, ended.stderr
 
 
 # networks and methods of your own

@@ -72,7 +72,7 @@ def test_what_is_not_in_the_paper_is_not_called_its_protocol(kmixup, monkeypatch
     ("words", "message"),
     [
         ("toy --k 500", "batch_size must be at least 500 for k = 500"),
-        ("cifar10 --quick", "cifar10 lacks .*: run `kmixup data fetch cifar10`"),
+        ("cifar10 --quick", "cifar10 needs .*: run `kmixup data fetch cifar10`"),
     ],
 )
 def test_mistakes_are_one_sentence_and_exit_with_2(kmixup, here, words, message):

@@ -115,7 +115,7 @@ def test_a_dry_run_without_the_data_says_how_to_get_them(kmixup, grid):
     code, out, _ = kmixup("sweep", "grid.toml", "--dry-run")
     assert code == 0
     assert out.startswith("1 trial\nno estimate for a part: FileNotFoundError: ")
-    assert "mnist lacks train-images-idx3-ubyte.gz" in out
+    assert "mnist needs train-images-idx3-ubyte.gz" in out
 
 
 def test_failed_trials_are_counted_by_their_reason(kmixup, grid):

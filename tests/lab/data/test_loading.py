@@ -251,7 +251,7 @@ def test_own_folders_of_images_load_by_their_path(tmp_path):
 
 def test_images_of_several_sizes_load_on_request(tmp_path):
     pictures(tmp_path / "own", widths=(4, 5, 6))
-    with pytest.raises(ValueError, match="or train with all stretched, e.g. --resize 5x4"):
+    with pytest.raises(ValueError, match="or train with all stretched, e.g. --resize 5 4"):
         load(str(tmp_path / "own"))
     assert load(str(tmp_path / "own"), resize=(6, 7)).shape == (1, 6, 7)
 

@@ -404,6 +404,8 @@ def test_a_table_is_split_by_class_and_the_test_part_has_the_share_that_is_asked
 def test_the_test_part_of_a_table_may_have_a_file_of_its_own(tmp_path):
     train, test = mixed(tmp_path / "a.csv", rows=60), mixed(tmp_path / "b.csv", rows=30, seed=1)
     data = load(str(train), test=str(test))
+    with pytest.raises(ValueError, match="test must be another file than the training data"):
+        load(str(train), test=str(train))
     assert (len(data.x_train), len(data.x_test), data.split_by_seed) == (60, 30, False)
     alone = load(str(train), holdout=Holdout(0.25, 3), test=str(test))
     assert (len(alone.x_train), len(alone.x_test)) == (45, 15)

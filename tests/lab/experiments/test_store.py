@@ -308,7 +308,10 @@ def test_a_file_without_line_ends_is_never_cut(rows, between):
     ("changes", "reason"),
     [
         ({"trial": {"data": "b", "model": "m", "method": {"depth": 3}}}, "method.depth is not a"),
-        ({"trial": {"data": "b", "model": "m", "seed": -1}}, "seed must be a whole number, 0 or"),
+        (
+            {"trial": {"data": "b", "model": "m", "seed": -1}},
+            "seed must be a whole number, at least 0",
+        ),
         ({"trial": []}, "'list' object has no attribute 'items'"),
         ({"status": "lost"}, "status must be done or failed, got 'lost'"),
         ({"data": {"colour": "red"}}, "'shape'"),

@@ -66,6 +66,12 @@ def read_own(path: Path, options: OwnOptions) -> Samples:
         options.only("a folder", "resize", "test_size")
         return read_label_folders(path, options.resize)
     check_regular(path)
+    if options.test is not None and path.samefile(Path(options.test).expanduser()):
+        raise SettingError(
+            "test",
+            f"must be another file than the training data, got {options.test!r}: leave it out to "
+            "test on rows that are held out",
+        )
     kind = path.suffix.lower()
     if kind == ".npz":
         options.only("an .npz", "task", "test_size")

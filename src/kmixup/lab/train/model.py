@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -23,7 +23,6 @@ from kmixup.lab.checks import SettingError
 from kmixup.lab.data import Dataset
 from kmixup.lab.data.dataset import check_class_names
 from kmixup.lab.data.inputs import InputPipeline, read_targets, target_in
-from kmixup.lab.evaluate.labelled import Evaluation, evaluate_classes, evaluate_numbers
 from kmixup.lab.files import replace_content
 from kmixup.lab.models import OWN, build
 from kmixup.lab.train import record
@@ -31,6 +30,9 @@ from kmixup.lab.train.config import Trial
 from kmixup.lab.train.methods import METHODS, MethodEntry
 from kmixup.lab.train.setup import CleanEncoder
 from kmixup.networks import evaluating
+
+if TYPE_CHECKING:
+    from kmixup.lab.evaluate.labelled import Evaluation
 
 WEIGHTS, SETTINGS = "model.safetensors", "model.json"
 FORMAT = 3
@@ -130,6 +132,9 @@ class Model:
                 images with a sub-folder for each class.
             target: the column of a table; by default the one that the network was trained for.
         """
+        # here, because pandas loads slowly
+        from kmixup.lab.evaluate.labelled import evaluate_classes, evaluate_numbers
+
         path = Path(samples).expanduser()
         target = target_in(path, target or self.record.get("trial", {}).get("target"))
         predictions = self.predictions(path, target=target)
