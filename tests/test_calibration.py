@@ -6,9 +6,8 @@ import torch
 from sklearn.datasets import load_iris
 from torch.utils.data import Dataset, TensorDataset
 
-from kmixup import Beta, Calibration, calibrate
+from kmixup import Beta, calibrate
 from kmixup.calibration import alpha_for
-from kmixup.measured import Measured
 from oracles import literal_algorithm_1, literal_search, scipy_optimum, seeded, squared_differences
 
 
@@ -110,13 +109,6 @@ def test_a_target_out_of_reach_is_said_and_answered_with_the_cap():
         answer = calibrate(spiral(), 32, 10.0, generator=seeded())
     assert (answer.alpha, answer.reachable) == (1000, False)
     assert answer.xi < answer.target_xi
-
-
-@pytest.mark.parametrize(("alpha", "raised"), [(1.0, 1.75), (10.0, 97.0)])
-def test_the_root_of_the_ratio_gives_the_alpha_of_the_papers_script(alpha, raised):
-    """With the ratio of costs at k = 16 that the script measures on CIFAR-10, without its noise."""
-    distances = Calibration(16, 0.0, 0.0, 0.0, 1.2812**2, Measured(1.0, 0.0), 1, True)
-    assert distances.at(alpha, power=0.5).alpha == pytest.approx(raised, rel=0.01)
 
 
 def test_partners_matched_by_the_distance_are_a_little_farther_apart_in_squares():

@@ -64,15 +64,10 @@ class Calibration:
         """Standard error of `square_distance`."""
         return self.matched.error
 
-    def at(self, alpha: float, *, power: float = 1.0) -> Calibration:
-        """Return the calibration for another `alpha`, from the same distances.
-
-        E[min(lam, 1 - lam)²] grows by the ratio of the mean squared distances at k = 1 and at k,
-        raised to `power`: 1 keeps xi, 1/2 is what the paper's public script computes.
-        """
+    def at(self, alpha: float) -> Calibration:
+        """Return the calibration for another `alpha`, from the same distances."""
         _check_alpha(alpha)
-        distances = self.square_distance_1**power * self.square_distance ** (1 - power)
-        target = Beta(alpha).mean_square_step * distances
+        target = Beta(alpha).mean_square_step * self.square_distance_1
         own_alpha, reachable = alpha, True
         if self.k > 1:
             own_alpha, reachable = alpha_for(target, self.square_distance, alpha, CAP)

@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kmixup.lab
-from kmixup.lab.experiments.budget import choose
 from kmixup.lab.experiments.search import (
     ALPHAS,
     KS,
@@ -27,6 +26,7 @@ from kmixup.lab.experiments.search import (
     tune,
     url_of,
 )
+from kmixup.lab.experiments.selection import choose
 
 ks = st.lists(st.sampled_from(KS), min_size=1, max_size=6, unique=True)
 alphas = st.lists(st.sampled_from(ALPHAS), min_size=1, max_size=5, unique=True)

@@ -9,9 +9,9 @@ from cyclopts import Parameter
 
 from kmixup.lab.commands.execution import TrialRunner, finish, finished, preview
 from kmixup.lab.commands.options import Out, import_from_here, print_document, print_status, typed
-from kmixup.lab.experiments.budget import final_trials
 from kmixup.lab.experiments.league import make_contests, play, result_of
 from kmixup.lab.experiments.rows import read
+from kmixup.lab.experiments.selection import final_trials
 from kmixup.lab.formatting import count
 from kmixup.lab.train.config import Execution, Flag, Trial
 from kmixup.lab.train.methods import METHODS

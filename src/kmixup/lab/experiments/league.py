@@ -15,8 +15,8 @@ from functools import cached_property
 from kmixup.lab.checks import SettingError, check_whole
 from kmixup.lab.data import ENTRIES, Holdout, Task, load
 from kmixup.lab.evaluate.scores import Measure
-from kmixup.lab.experiments.budget import FinalTest, Run, choose, final_trials, validation_error
 from kmixup.lab.experiments.rows import Row, measure_of
+from kmixup.lab.experiments.selection import FinalTest, Run, choose, final_trials, validation_error
 from kmixup.lab.train.config import Method, Trial
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.methods import METHODS, method_entry

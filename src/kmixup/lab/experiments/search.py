@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from kmixup.coefficient import Beta
 from kmixup.lab.checks import SettingError, check_choice, check_whole
-from kmixup.lab.experiments.budget import choose
+from kmixup.lab.experiments.selection import choose
 from kmixup.lab.train.config import AlphaRule
 from kmixup.measured import Measured
 

@@ -15,7 +15,6 @@ from typing import Any
 from kmixup.lab.checks import SettingError, check_whole, known_settings
 from kmixup.lab.data import ENTRIES, Holdout, at_hand, load
 from kmixup.lab.evaluate.scores import Measure
-from kmixup.lab.experiments.budget import FinalTest, Run, final_trials, validation_error
 from kmixup.lab.experiments.rows import Row, measure_of
 from kmixup.lab.experiments.search import (
     KS,
@@ -27,6 +26,7 @@ from kmixup.lab.experiments.search import (
     make_strategy,
     search,
 )
+from kmixup.lab.experiments.selection import FinalTest, Run, final_trials, validation_error
 from kmixup.lab.models import check_model
 from kmixup.lab.train.config import Method, Protocol, Trial, TrialData
 from kmixup.lab.train.defaults import defaults_for

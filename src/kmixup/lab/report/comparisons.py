@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import TypeVar
 
 from kmixup.lab.evaluate.baseline import all_constant
-from kmixup.lab.experiments.budget import FinalTest
+from kmixup.lab.experiments.selection import FinalTest
 from kmixup.lab.formatting import NOTHING, number, signed
 from kmixup.lab.paper.tables import Claim
 from kmixup.lab.report import stats
