@@ -88,7 +88,7 @@ def test_differences_on_ones_own_table_have_an_interval_for_new_data(kmixup, her
     )  # fmt: skip
     report = (here / "out/grid/report.md").read_text().splitlines()
     column = next(
-        line.split("|").index(" new data [95 %] ") for line in report if "new data [" in line
+        line.split("|").index(" for new data [95 %] ") for line in report if "new data [" in line
     )
     row = next(line for line in report if line.startswith("| clients.csv"))
     assert re.search(r"\[.*\]", row.split("|")[column])
