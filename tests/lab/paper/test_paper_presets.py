@@ -177,6 +177,12 @@ def test_what_always_differs_is_kept_apart(name, words):
     assert any(words in sentence for sentence in deviations(PRESETS[name].tables))
 
 
+@pytest.mark.parametrize("name", ["uci", "speech"])
+def test_a_learning_rate_that_the_paper_states_is_no_difference(name):
+    sentences = deviations(PRESETS[name].tables)
+    assert not any("Learning rate" in sentence for sentence in sentences)
+
+
 def test_manifold_mixup_has_a_table_for_each_set_of_layers():
     layers = {trial.method.layers for trial in PRESETS["manifold-layers"].trials(trials=1)}
     assert layers == {None, "input+first-block", "all-blocks", "deep-blocks"}
