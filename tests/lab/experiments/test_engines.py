@@ -429,6 +429,28 @@ def test_a_system_without_signal_masks_starts_workers_too(monkeypatch):
         pass
 
 
+def test_ctrl_c_that_another_thread_takes_counts_once_a_worker_has_started():
+    ready, started = threading.Event(), []
+    other = threading.Thread(target=ready.wait)
+    other.start()
+
+    def start():
+        with engines._without_interrupts():
+            signal.pthread_kill(other.ident, signal.SIGINT)
+            for _ in range(100):
+                time.sleep(0.001)
+            started.append(True)
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            start()
+    finally:
+        ready.set()
+        other.join()
+    assert started == [True]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_a_task_runs_in_the_folder_of_the_driver(nets, monkeypatch):
     monkeypatch.chdir(nets.parent)
     monkeypatch.setattr(sys, "path", sys.path[:])

@@ -173,16 +173,25 @@ class _Worker:
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Processes that are started here ignore Ctrl-C, which the driver handles."""
+    """Processes that are started here ignore Ctrl-C, which the driver handles afterwards."""
     if not hasattr(signal, "pthread_sigmask"):  # on Windows `_serve` ignores it, a little later
         yield
         return
     resource_tracker.ensure_running()  # its own start would lift the mask
+    # the mask is for the new process; here, threads of libraries may still take the signal
+    came: list[int] = []
+    in_main = threading.current_thread() is threading.main_thread()
+    if in_main:
+        handler = signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if in_main:
+            signal.signal(signal.SIGINT, handler)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _messages(pool: Sequence[_Worker]) -> Iterator[tuple[_Worker, list[Row] | None]]:
