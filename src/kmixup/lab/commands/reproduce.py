@@ -85,7 +85,7 @@ def reproduce(
     if dry_run:
         preview(f"{count(len(todo), 'trial')}. {extent}", todo, execution)
         return 0
-    print(f"{preset.claim}\n{extent}")
+    print(extent)
     folder = out or Path("out") / name
     outcome = outcome_of(todo, folder, execution, so_far=so_far)
     page = report(
