@@ -153,15 +153,13 @@ def _check_other(x: Nest, y: Nest, other: tuple[Nest, Nest], mixes: Mixes) -> No
     check_nested_alike(y, other[1], "y", names[1])
 
 
-def compute_features(
-    features: Features | None, x: Nest, other: tuple[Nest, Nest] | None = None
-) -> Features | None:
+def _compute_features(features: Features, x: Nest, other: tuple[Nest, Nest] | None) -> Features:
     """Call `features` where it is a function of the inputs; return all other features unchanged.
 
     No gradient is kept. A network, or a method of one, runs in eval mode, and every submodule is
     back in its own mode afterwards.
     """
-    if features is None or isinstance(features, (Tensor, str, int, tuple, list)):
+    if isinstance(features, (Tensor, str, int, tuple, list)):
         return features
     if not callable(features):
         raise TypeError(
@@ -184,7 +182,7 @@ def compute_features(
 def _features_of_both(
     features: Features, x: Nest, other: tuple[Nest, Nest] | None, n: int
 ) -> tuple[Tensor, Tensor]:
-    given = compute_features(features, x, other)
+    given = _compute_features(features, x, other)
     if isinstance(given, (str, int)):
         own = _entry(x, given)
         given = own if other is None else (own, _entry(other[0], given))
