@@ -18,7 +18,7 @@ def clock(monkeypatch):
     return now
 
 
-def test_lines_come_now_and_then_with_rate_time_left_and_last_result(clock, capsys):
+def test_lines_come_now_and_then_with_time_left_and_last_result(clock, capsys):
     short = expand(data="iris", trials=4, protocol={"epochs": 10})
     long = expand(data="iris", trials=2, protocol={"epochs": 100})
     rows = [Fake(failing={3}).row(trial) for trial in short + long]
@@ -32,19 +32,17 @@ def test_lines_come_now_and_then_with_rate_time_left_and_last_result(clock, caps
         watch.ended(rows[2:3])
         # 20 of 230 epochs in 40 seconds
         assert capsys.readouterr().err == (
-            "2 of 5 trials, 3 a minute, 7 min left; last: iris kmixup k=16 alpha=0.2 2.00%\n"
+            "2 of 5 trials, 7 min left; last: iris kmixup k=16 alpha=0.2 2.00%\n"
         )
         clock[0] += 40
         watch.ended(rows[3:5])
         assert capsys.readouterr().err == (
-            "4 of 5 trials, 3 a minute, 62 s left, 1 failed; "
-            "last: iris kmixup k=16 alpha=0.2 0.00%\n"
+            "4 of 5 trials, 62 s left, 1 failed; last: iris kmixup k=16 alpha=0.2 0.00%\n"
         )
         clock[0] += 1
         watch.ended([Fake(failing={1}).row(long[1])])
     assert capsys.readouterr().err == (
-        "5 of 5 trials, 4 a minute, 0 s left, 2 failed; "
-        "last: iris kmixup k=16 alpha=0.2 ValueError: seed 1\n"
+        "5 of 5 trials, 0 s left, 2 failed; last: iris kmixup k=16 alpha=0.2 ValueError: seed 1\n"
     )
 
 

@@ -119,12 +119,8 @@ class Watch:
         self._failed += len(failed_of(rows))
         self._left -= sum(self._weights[row.id] for row in rows)
         now = time.monotonic()
-        passed = max(now - self._begin, 1e-9)
-        left = passed * self._left / (self._whole - self._left)
-        state = (
-            f"{self._done:,} of {count(len(self._weights), 'trial')}, "
-            f"{self._done / passed * 60:,.0f} a minute, {duration(left)} left"
-        )
+        left = (now - self._begin) * self._left / (self._whole - self._left)
+        state = f"{self._done:,} of {count(len(self._weights), 'trial')}, {duration(left)} left"
         if self._failed:
             state += f", {self._failed:,} failed"
         row = rows[-1]
