@@ -1,6 +1,7 @@
 """The lab for programs: networks trained and searched on data in memory."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import kmixup.lab
@@ -40,6 +41,19 @@ def test_a_search_with_a_folder_keeps_its_rows(tmp_path):
     assert len(read(tmp_path)) == len(there.rows)
     for test, other in zip(there.tests, here.tests, strict=True):
         assert test.errors == other.errors
+
+
+def test_a_frame_may_have_a_column_called_name():
+    x, y = drawn()
+    frame = pd.DataFrame({"name": x[:, 0], "b": x[:, 1]})
+    assert kmixup.lab.fit(frame, y, k=4, protocol=QUICK).predict(frame).shape == (60,)
+
+
+def test_arguments_that_would_be_ignored_raise():
+    with pytest.raises(ValueError, match="y must not be given with data that have targets"):
+        kmixup.lab.fit("iris", [0, 1])
+    with pytest.raises(ValueError, match="scaling must not be given for a Dataset"):
+        kmixup.lab.fit(load_data("iris"), scaling="minmax")
 
 
 def test_workers_need_a_folder():

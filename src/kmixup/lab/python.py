@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from kmixup.lab.checks import known_settings
+from kmixup.lab.checks import SettingError, known_settings
 from kmixup.lab.data import Dataset
 from kmixup.lab.data.loading import from_memory, write_samples
 from kmixup.lab.experiments.driver import sweep
@@ -61,7 +61,7 @@ def fit(
         seed: of the split, the weights and all random draws.
         out: folder for the record and the model, which `load` reads.
         overwrite: replace what an earlier run left in `out`.
-        device: "auto", "cpu", "cuda" or "mps".
+        device: "auto", "cpu" or "cuda".
         progress: whether to show a bar; by default where standard error is a terminal.
         settings: options of `kmixup train` by name, such as `alpha_rule` and `match_on` of the
             method, or `target`, `drop`, `task`, `scaling`, `test_size` and `class_weights` of the
@@ -82,11 +82,19 @@ def fit(
         of_method["alpha"] = alpha
     reading = TrialData(**known_settings(TrialData, settings))
     named = isinstance(data, str | os.PathLike)
-    name = os.fspath(data) if named else getattr(data, "name", "arrays")
+    name = "arrays"
+    if named:
+        name = os.fspath(data)
+    elif isinstance(data, Dataset):
+        name = data.name
+    if y is not None and (named or isinstance(data, Dataset)):
+        raise ValueError("y must not be given with data that have targets: leave it out")
     trial = Trial(name, "", Method(method, k, **of_method), seed=seed, **vars(reading))
     if named:
         loaded = load_data(trial)
     elif isinstance(data, Dataset):
+        for given in settings.keys() - {"class_weights"}:
+            raise SettingError(given, "must not be given for a Dataset, which is read already")
         loaded = data
     else:
         settings.pop("class_weights", None)
@@ -121,7 +129,7 @@ def tune_data(
         budget: the most trials of each search, e.g. 60.
         workers: number of processes, only with `out`; a program that uses them must start under
             `if __name__ == "__main__":`.
-        device: "auto", "cpu", "cuda" or "mps".
+        device: "auto", "cpu" or "cuda".
         settings: options of `kmixup tune` by name, such as `strategy`, `k`, `alpha`, `trials`,
             `validation`, `tests`, `target` and `class_weights`; `protocol` as in `fit`.
 

@@ -170,6 +170,7 @@ def test_a_network_that_diverges_or_raises_stops_no_other(kmixup, grid, here):
         ('data = "iris"\nk = 200', "grid.toml", "batch_size must be at least 200 for k = 200"),
         ("data = 5", "grid.toml", "data must be a string or a list of strings, got 5"),
         ('data = "iris"\nmodel = 5', "grid.toml", "model must be a string or a list of strings"),
+        (GRID, "grid.toml --num-cpus 2", "--num-cpus is not an option of the local engine"),
         (GRID, "grid.toml --address auto", "--address is not an option of the local engine"),
         (
             GRID,

@@ -57,10 +57,10 @@ def test_a_stratified_split_has_the_same_share_of_each_class(sizes, test_size):
 
 
 def test_one_sample_or_classes_of_one_sample_each_cannot_be_split():
-    with pytest.raises(ValueError, match="needs two samples or more to be split, .*, got 1"):
+    with pytest.raises(ValueError, match="needs at least two samples to be split .*, got 1"):
         split(numbered(1), seed=0)
     samples = Samples(torch.arange(3), torch.arange(3), tuple("abc"))
-    with pytest.raises(ValueError, match="needs two samples or more .*, in a class where it is"):
+    with pytest.raises(ValueError, match="two samples .* of one class if stratified"):
         split(samples, seed=0, stratify=True)
 
 

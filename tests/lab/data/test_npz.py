@@ -102,6 +102,7 @@ def with_bad(x, bad):
         ({"y": np.append(Y[:5] + 0.5, np.nan)}, "in y, sample 5 has nan"),
         ({"y": np.arange(6) * 1.1e38}, "in y, sample 4 has 4.4e.38: .* change the unit"),
         ({"x_test": X[:, :1], "y_test": Y}, r"x_test like x, torch.float64 \(2,\), has .* \(1,\)"),
+        ({"x_test": X}, "must hold the array y_test, has x, y, x_test"),
         ({"x_test": X, "y_test": Y + 2}, "only classes of y, has 9"),
     ],
 )
@@ -159,7 +160,7 @@ def test_few_whole_numbers_are_classes_and_others_a_regression(values, rows, tas
     decided, notes = decision(list(values), rows=rows)
     assert decided == task
     other = {"classes": "regression", "regression": "classes"}[task]
-    said = [f"taken for {task}: --task {other} takes it for {other}"] if note else []
+    said = [f"treated as {task}: use --task {other} to change that"] if note else []
     assert [text[-len(said[0]) :] for text in notes] == said
 
 

@@ -91,6 +91,8 @@ def test_quotes_hold_delimiters_and_a_text_of_two_lines(tmp_path):
     text = 'a,b,c\n1,"x, y",2\n3,"two\nlines",4\n5,"say ""hi""",6\n'
     cells = read_table(write(tmp_path, text)).frame["b"].tolist()
     assert cells == ["x, y", "two\nlines", 'say "hi"']
+    spaced = read_table(write(tmp_path, 'a, b\n1, "x, y"\n')).frame
+    assert spaced["b"].tolist() == ["x, y"]
 
 
 @pytest.mark.parametrize(
@@ -120,6 +122,26 @@ def test_numbers_are_read_to_the_last_bit(tmp_path, columns):
 
 
 # Excel, Parquet and data frames
+
+
+def test_columns_of_equal_names_in_excel_are_named(tmp_path):
+    path = tmp_path / "own.xlsx"
+    pd.DataFrame([[1, 2, 2], [3, 4, 4]], columns=["a", "y", "y"]).to_excel(path, index=False)
+    with pytest.raises(ValueError, match="own.xlsx must have a header .*, has 'y' 2 times"):
+        read_table(path)
+
+
+@pytest.mark.parametrize("targets", [9, 15])
+def test_a_frame_and_its_targets_have_the_same_length(targets):
+    message = f"y must have a target for each of the 12 rows, has {targets}"
+    with pytest.raises(ValueError, match=message):
+        from_memory(pd.DataFrame({"a": range(12)}), [0, 1, 1] * (targets // 3))
+
+
+@pytest.mark.parametrize("name", ["target", " Target"])
+def test_a_column_called_target_beside_targets_raises(tmp_path, name):
+    with pytest.raises(ValueError, match="data must not have a column 'target' beside y"):
+        write_samples(pd.DataFrame({name: [1, 2]}), [0, 1], tmp_path)
 
 
 @pytest.mark.parametrize("suffix", [".xlsx", ".parquet", ".tsv"])
@@ -215,6 +237,7 @@ def test_a_target_that_is_not_named_has_a_usual_name_or_is_the_last(tmp_path, he
         ("a,b,c\n1,2,3\n", {"drop": ["a", "b"]}, "must have a column beside its target 'c'"),
         ("a,t\n1,x\n2,y\n", {"task": "regression"}, "task must be classes for the target 't'"),
         ("a,t\n1,fine\n2,fine\n", {}, "'t' must have two different values or more, all 2 rows"),
+        ("a,t\n1,0\n2,1\n3,1.0\n", {}, "must write each class in one way, has 3 spellings of 2"),
         ("a,t\n1,0.5\n2,1e39\n", {}, "own.csv: the column 't' must hold finite .* has '1e39'"),
     ],
 )
@@ -234,7 +257,7 @@ def test_a_misspelt_column_of_many_is_told_the_likely_one(tmp_path):
 
 def test_a_first_line_of_values_is_said_to_be_taken_for_names(tmp_path):
     rows = "4.9,3.0,setosa\n6.3,3.3,virginica\n"
-    said = "the first line is taken for the names of the columns, and has the number 5.1"
+    said = "the first line is read as column names but contains the number 5.1"
     assert any(said in note for note in samples(write(tmp_path, f"5.1,3.5,kind\n{rows}")).notes)
     for header in ("0,1,target", "2019,2020,target", "a,b,target"):
         assert not samples(write(tmp_path, f"{header}\n{rows}")).notes
@@ -420,6 +443,7 @@ def test_the_test_part_of_a_table_may_have_a_file_of_its_own(tmp_path):
         ("a,b\n1,2\n", r"b.csv must have the target 'target', has no such column: there are a, b"),
         ("a,target\n1,x\n2,z\n", "must hold one of the classes x, y of the training rows, row 2"),
         ("b,target\n1,x\n", "b.csv: the table must have the columns of the training rows, lacks a"),
+        ("a,target\n1,\n2, \n", "b.csv must have a value of the target 'target' in some row, has"),
         ("a,target\nred,x\n", "b.csv: the column 'a' must hold finite numbers, row 1 has 'red'"),
     ],
 )
@@ -427,6 +451,16 @@ def test_a_test_part_that_does_not_fit_is_named(tmp_path, text, message):
     train = write(tmp_path, "a,target\n" + "1,x\n2,y\n" * 5)
     with pytest.raises(ValueError, match=message):
         load(str(train), test=str(write(tmp_path, text, "b.csv")))
+
+
+def test_a_test_file_is_read_like_the_training_file(tmp_path):
+    lines = ("1.234,5;01;x", "2.345,5;02;y", "7,25;A1;x", "8;01;y")
+    train = write(tmp_path, "\n".join(["size;code;target", *lines]))
+    test = write(tmp_path, "size;code;target\n1.250;01;x\n2.500;02;y\n", "b.csv")
+    own = samples(train, test=str(test))
+    later = own.frame.iloc[own.x_test.numpy()]
+    assert later["size"].tolist() == [1250, 2500]
+    assert later["code"].tolist() == ["01", "02"]
 
 
 def test_escape_codes_of_a_file_do_not_reach_the_terminal(tmp_path):

@@ -176,7 +176,7 @@ def test_an_engine_is_stopped_when_rows_cannot_be_written(tmp_path, monkeypatch)
 
 
 def test_an_unknown_device_raises_at_once(tmp_path):
-    with pytest.raises(ValueError, match="device must be one of auto, cpu, cuda, mps, got 'tpu'"):
+    with pytest.raises(ValueError, match="device must be one of auto, cpu, cuda, got 'tpu'"):
         sweep(seeds(1), tmp_path, engine=Fake(), device="tpu")
     assert os.listdir(tmp_path) == []
 

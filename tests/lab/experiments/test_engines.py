@@ -401,7 +401,7 @@ def test_an_address_where_a_server_listens_is_left_to_ray(imitated, form):
         assert Ray(address).workers == 2
     assert ray.started[0] == address
     ray = imitated()
-    with pytest.raises(ValueError, match=f"cluster, {address} does not answer: start one with"):
+    with pytest.raises(ValueError, match=f"cluster, {address} is unreachable: start one with"):
         assert Ray(address).workers  # which nobody listens at any more
     assert ray.started is None
 
@@ -409,7 +409,7 @@ def test_an_address_where_a_server_listens_is_left_to_ray(imitated, form):
 @pytest.mark.parametrize("address", ["no where", "host:port", "ray://", ":6379"])
 def test_an_invalid_address_raises(imitated, address):
     imitated()
-    with pytest.raises(ValueError, match=f'"host:port" or .*cluster, {address} does not answer'):
+    with pytest.raises(ValueError, match=f'"host:port" or .*cluster, {address} is unreachable'):
         assert Ray(address).workers
 
 
@@ -419,7 +419,7 @@ def test_a_cluster_that_lets_nobody_in_is_one_sentence_with_the_remedy(imitated,
         raise error("Failed to connect")
 
     imitated().init = fail
-    with pytest.raises(ValueError, match="cluster, auto does not let this driver in: start one"):
+    with pytest.raises(ValueError, match="cluster, auto rejected the connection: start one"):
         assert Ray("auto").workers
 
 

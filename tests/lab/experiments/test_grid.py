@@ -7,6 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kmixup.lab.data import digest
 from kmixup.lab.experiments.grid import expand, read_config
 from kmixup.lab.train.config import Protocol, Trial
 from kmixup.lab.train.setup import load_data, network
@@ -139,6 +140,15 @@ def test_an_invalid_grid_raises(grid, message):
 def config(folder, text):
     (folder / "grid.toml").write_text(text)
     return folder / "grid.toml"
+
+
+def test_every_test_file_of_a_grid_has_its_own_digest(tmp_path):
+    paths = [tmp_path / f"{name}.csv" for name in ("train", "b", "c")]
+    for i, path in enumerate(paths):
+        path.write_text("a,target\n" + f"{i},x\n{i + 1},y\n" * 4)
+    train, *tests = map(str, paths)
+    trials = expand(data=train, method="erm", test=tests)
+    assert [trial.digest for trial in trials] == [digest(train, test=test) for test in tests]
 
 
 def test_a_file_gives_the_same_grid_as_arguments(tmp_path):

@@ -359,4 +359,4 @@ def test_a_driver_that_dies_while_its_cluster_lives_costs_no_row(cluster, tmp_pa
     (rows.parent / NAME).unlink()
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert ended.returncode == 2
-    assert f"{cluster} does not let this driver in: start one with" in ended.stderr
+    assert f"{cluster} rejected the connection: start one with" in ended.stderr

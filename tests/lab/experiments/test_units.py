@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from kmixup.lab.experiments import units as module
 from kmixup.lab.experiments.rows import Done, Failed
-from kmixup.lab.experiments.units import MEMBERS, POINTS, done, failed, in_fleets, run, units
+from kmixup.lab.experiments.units import MEMBERS, POINTS, done, failed, run, units
 from kmixup.lab.train import checkpoint
 from kmixup.lab.train.config import Method, Protocol, Trial
+from kmixup.lab.train.fleet import fits_fleet
 from kmixup.lab.train.loop import train
 from kmixup.lab.train.setup import DivergedError
 
@@ -49,16 +50,17 @@ def test_units_hold_every_trial_once_and_fleets_share_a_protocol(some):
     assert Counter(trial for unit in grouped for trial in unit) == Counter(some)
     for unit in grouped:
         assert 1 <= len(unit) <= MEMBERS
-        assert len(unit) == 1 or all(map(in_fleets, unit))
+        assert len(unit) == 1 or all(map(fits_fleet, unit))
         assert len({replace(trial, seed=0, method=Method("erm")) for trial in unit}) == 1
 
 
 def test_only_small_networks_in_full_precision_go_together():
-    assert in_fleets(IRIS)
-    assert not in_fleets(replace(IRIS, model="mlp-of:ones_own"))
-    assert not in_fleets(replace(IRIS, model="lenet"))
-    assert not in_fleets(replace(IRIS, shifts=(("fgsm", (1,)),)))
-    assert not in_fleets(replace(IRIS, protocol=Protocol(precision="bf16")))
+    assert fits_fleet(IRIS)
+    assert not fits_fleet(replace(IRIS, model="mlp-of:ones_own"))
+    assert not fits_fleet(replace(IRIS, model="lenet"))
+    assert not fits_fleet(replace(IRIS, shifts=(("fgsm", (1,)),)))
+    assert not fits_fleet(replace(IRIS, protocol=Protocol(precision="bf16")))
+    assert not fits_fleet(replace(IRIS, protocol=Protocol(augment=True)))
 
 
 # rows

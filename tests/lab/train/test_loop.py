@@ -286,7 +286,7 @@ def test_weights_that_overflow_in_the_last_step_are_noticed():
 @pytest.mark.parametrize(
     ("circumstances", "message"),
     [
-        ({"device": "tpu"}, "device must be one of auto, cpu, cuda, mps, got 'tpu'"),
+        ({"device": "tpu"}, "device must be one of auto, cpu, cuda, got 'tpu'"),
         ({"out": __file__}, "out must be a folder, .*test_loop.py is a file"),
     ],
 )

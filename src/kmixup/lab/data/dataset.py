@@ -218,8 +218,8 @@ def split(
         train = order[~torch.isin(order, test)]
     if not len(test) or not len(train):
         raise ValueError(
-            "a data set needs two samples or more to be split, in a class where it is stratified, "
-            f"got {n} samples: add some"
+            "a data set needs at least two samples to be split (two of one class if stratified), "
+            f"got {n}: add more"
         )
     return samples.divided(train, test, by_seed=True)
 

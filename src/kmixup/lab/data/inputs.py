@@ -70,10 +70,9 @@ class InputPipeline:
         if kind == ".npz":
             return self._of_array(array_in(read_npz(path), "x", path), str(path))
         if kind in TABLES:
-            from kmixup.lab.data.tables import read_table
+            from kmixup.lab.data.tables import read_table, text_columns
 
-            columns = self.encoder.columns if self.encoder else ()
-            texts = [column.name for column in columns if column.kind == "category"]
+            texts = text_columns(self.encoder) if self.encoder else []
             return self._of_rows(read_table(path, as_text=texts).frame, str(path), target)
         raise ValueError(
             f"{path} must be a table ({', '.join(TABLES)}), an .npz or a folder of images, is a "
@@ -83,11 +82,11 @@ class InputPipeline:
     def _of_rows(self, rows: Any, source: str, target: str | None = None) -> NewSamples:
         import pandas as pd
 
-        from kmixup.lab.data.tables import named
+        from kmixup.lab.data.tables import named, table_of
 
         if (encoder := self.encoder) is None:
             raise self._mismatch(source, "a table")
-        frame = pd.DataFrame(rows)
+        frame = table_of(pd.DataFrame(rows), source).frame
         with named(source):
             values = encoder.read(frame)
         known = {target, *(column.name for column in encoder.columns)}
@@ -95,8 +94,8 @@ class InputPipeline:
         if extra := [str(name) for name in frame.columns if name not in known]:
             notes.append(f"{source} has columns that the network ignores: {', '.join(extra)}")
         notes += [
-            f"{count:,} rows of {source} have a category of {name!r} that training did not have: "
-            "all its inputs are 0"
+            f"{count:,} rows of {source} have a category of {name!r} that is not in the training "
+            "data: its one-hot inputs are all 0"
             for name, count in encoder.unseen(values).items()
         ]
         x = torch.from_numpy(encoder.encode(values))
@@ -121,7 +120,8 @@ class InputPipeline:
         values = array(samples)
         if self.pixels and values.ndim == 3 and self.shape[0] == 1:
             values = values[:, None]
-        numeric = values.dtype.kind in "buif" and self.pixels == (values.dtype == np.uint8)
+        is_image = values.dtype == np.uint8 and values.ndim > 2  # bytes (n, d) are numbers
+        numeric = values.dtype.kind in "buif" and self.pixels == is_image
         if self.encoder or not numeric or not values.size or values.shape[1:] != self.shape:
             raise self._mismatch(source, f"{values.dtype} {values.shape}")
         x = torch.from_numpy(np.ascontiguousarray(values))
@@ -190,14 +190,15 @@ def read_targets(
     returns them. A regression has no `classes`.
     """
     if target is not None:
-        from kmixup.columns import Column
-        from kmixup.lab.data.tables import infer_target, read_table, read_target
+        from kmixup.columns import Column, infer
+        from kmixup.lab.data.tables import read_table, read_target
 
         table = read_table(path, as_text=[target])
         cells = table.frame[target]
         column = Column(target, "category", "", classes)
         if not classes:
-            column = infer_target(cells, target, "regression", table.delimiter, [])
+            inferred = infer(cells, delimiter=table.delimiter)
+            column = inferred if inferred.kind == "number" else Column(target)
         with_target, targets = read_target(column, cells, str(path))
         return with_target.numpy(), targets.numpy()
     rows = np.arange(len(names), dtype=np.int64)

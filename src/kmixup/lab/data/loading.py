@@ -158,6 +158,8 @@ def write_samples(data: Any, y: Any, folder: Path) -> Path:
     """Write samples in memory into a file that `load` reads; `y` of a frame becomes "target"."""
     if not is_frame(data):
         return write_npz(arrays_of(data, y), folder / "data.npz")
+    if y is not None and "target" in (str(name).strip().lower() for name in data.columns):
+        raise ValueError("data must not have a column 'target' beside y: rename or drop it")
     frame = data if y is None else data.assign(target=np.asarray(y))
     path = folder / "data.parquet"
     replace_file(path, lambda stream: frame.to_parquet(stream, index=False))

@@ -22,9 +22,9 @@ TABLES = (".csv", ".tsv", ".xlsx", ".parquet")
 NAMES = ("x", "y", "x_test", "y_test")  # arrays of an .npz
 LARGEST = torch.finfo(torch.float32).max  # networks compute in float32
 
-# Whole numbers are classes unless they are many, in number and among the rows.
+# Integers are classes unless many are distinct, in total and relative to the rows.
 MANY, MANY_SHARE = 50, 0.05
-FEW = 10  # so few distinct values may be meant otherwise than they are taken
+FEW = 10  # with this few distinct values, the inferred task may be wrong
 
 LISTED = 12  # names in an error message
 
@@ -127,7 +127,7 @@ def samples_of(arrays: Arrays, source: str, *, task: Task | None = None) -> Samp
         return torch.from_numpy(np.searchsorted(distinct, targets))
 
     samples = Samples(x, encoded(y), classes, notes=tuple(notes))
-    if "x_test" not in arrays or "y_test" not in arrays:
+    if "x_test" not in arrays and "y_test" not in arrays:
         return samples
     x_test, y_test = _part(arrays, "x_test", "y_test", source)
     if x.is_floating_point() and x_test.is_floating_point():
@@ -177,8 +177,8 @@ def decide(
     is_clear = distinct <= FEW if whole else distinct > FEW
     if not is_clear:
         notes.append(
-            f"the target {name!r} has {distinct:,} distinct numbers and is taken for {task}: "
-            f"--task {other} takes it for {other}"
+            f"the target {name!r} has {distinct:,} distinct numbers and is treated as {task}: "
+            f"use --task {other} to change that"
         )
     return task
 

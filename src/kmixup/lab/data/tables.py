@@ -19,6 +19,7 @@ import torch
 from kmixup.checks import CONTROLS
 from kmixup.columns import (
     BLANKS,
+    COMMA,
     KINDS,
     POINT,
     REPORT_HEAD,
@@ -68,17 +69,25 @@ def read_table(path: Path, *, as_text: Sequence[str] | None = None) -> Table:
                 frame = pd.read_parquet(path, engine="pyarrow")
             else:
                 check_expansion(path)
-                cells = pd.read_excel(path, keep_default_na=False, na_values=[""])
-                frame = cells.dropna(how="all")
+                # with a header, pandas would rename columns of equal names
+                cells = pd.read_excel(
+                    path, header=None, dtype=object, keep_default_na=False, na_values=[""]
+                )
+                frame = cells.iloc[1:].dropna(how="all").infer_objects()
+                frame.columns = cells.iloc[:1].fillna("").to_numpy().ravel()
     except ImportError as error:
         raise ValueError(f"{path} could not be read: {error}") from error
-    names = ["" if str(name).startswith("Unnamed: ") else name for name in frame.columns]
-    return table_of(frame.set_axis(names, axis=1), str(path))
+    return table_of(frame, str(path))
 
 
 def table_of(frame: pd.DataFrame, source: str) -> Table:
     frame = frame.set_axis(_header([str(name) for name in frame.columns], source), axis=1)
     return Table(frame.reset_index(drop=True), source)
+
+
+def text_columns(encoder: TableEncoder) -> list[str]:
+    """Return the columns to read as text: pandas would read "01" as 1, and "1.250" as 1.25."""
+    return [c.name for c in encoder.columns if c.kind == "category" or c.form == COMMA]
 
 
 def samples_of(table: Table, options: OwnOptions, y: Any = None) -> Samples:
@@ -89,6 +98,10 @@ def samples_of(table: Table, options: OwnOptions, y: Any = None) -> Samples:
         y, frame = frame[target], frame.drop(columns=target)
     else:
         target, y = options.target or "y", pd.Series(np.asarray(y))
+        if len(y) != len(frame):
+            raise ValueError(
+                f"y must have a target for each of the {count(len(frame), 'row')}, has {len(y):,}"
+            )
     for name in options.drop:
         if name not in frame:
             raise SettingError(
@@ -112,7 +125,8 @@ def samples_of(table: Table, options: OwnOptions, y: Any = None) -> Samples:
     )
     if options.test is None:
         return samples
-    test = read_table(Path(options.test).expanduser(), as_text=[target])
+    as_text = [target, *text_columns(encoder)]
+    test = read_table(Path(options.test).expanduser(), as_text=as_text)
     if target not in test.frame:
         raise ValueError(
             f"{test.source} must have the target {target!r}, has no such column: "
@@ -155,7 +169,7 @@ def _read_text(path: Path, as_text: Sequence[str] | None) -> Table:
     delimiter = max(DELIMITERS, key=first.count)
     stream.seek(0)
     # pandas would fill short rows with blanks, and join rows after a quote that is not closed
-    reader = csv.reader(stream, delimiter=delimiter, strict=True)
+    reader = csv.reader(stream, delimiter=delimiter, strict=True, skipinitialspace=True)
     rows = (row for row in reader if any(map(str.strip, row)))
     number = 0
     try:
@@ -188,8 +202,8 @@ def _read_text(path: Path, as_text: Sequence[str] | None) -> Table:
     )
     if numbers := list(filter(DECIMAL.fullmatch, header)):
         notes.append(
-            f"the first line is taken for the names of the columns, and has the number "
-            f"{numbers[0]}: if it is a row like the others, write a line of names above it"
+            f"the first line is read as column names but contains the number {numbers[0]}: if it "
+            "is data, add a header line"
         )
     empty = (frame.isna() | (frame == "")).all(axis=1)
     return Table(frame[~empty].reset_index(drop=True), str(path), delimiter, tuple(notes))
@@ -262,6 +276,11 @@ def infer_target(
     distinct = np.array(classes) if numbers is None else np.unique(numbers[present])
     task = decide(distinct, rows=rows, task=task, name=name, notes=notes)
     if task == "classes":
+        if len(distinct) < len(classes):
+            raise ValueError(
+                f"the target {name!r} must write each class in one way, has {len(classes)} "
+                f"spellings of {len(distinct)} numbers, such as 1 and 1.0: write them alike"
+            )
         return Column(name, "category", "", classes)
     if form != POINT:
         notes.append(f"the numbers of the target {name!r} are read like {form}")
@@ -286,6 +305,11 @@ def read_target(column: Column, cells: pd.Series, source: str) -> tuple[torch.Te
                 f"{text[row]!r}: correct it"
             )
     rows = np.flatnonzero(~blank)
+    if not len(rows):
+        raise ValueError(
+            f"{source} must have a value of the target {column.name!r} in some row, has none: "
+            "fill in the column"
+        )
     return torch.from_numpy(rows), torch.from_numpy(values[rows])
 
 

@@ -40,7 +40,7 @@ IDLE = 0.01  # share of the time that a process which computes nothing may use
 PATIENCE = 1800.0  # seconds: a worker may wait for shared data
 SUBMITTED = 100  # tasks that Ray is given ahead of their turn
 REACH = 5.0  # seconds for a Ray cluster to answer
-POLL = 1.0  # seconds between two looks at Ray's tasks, in which Ctrl-C may not be heard
+POLL = 1.0  # seconds between polls of Ray's tasks; Ctrl-C may wait that long
 CLIENT_PORT = 10001  # of a ray:// address that names none
 
 
@@ -353,7 +353,7 @@ def _connected(address: str | None) -> Any:
     except (ConnectionError, ray.exceptions.AuthenticationError) as error:
         raise SettingError(
             "address",
-            f"must be that of a running Ray cluster, {address} does not let this driver in: start "
+            f"must be that of a running Ray cluster, {address} rejected the connection: start "
             "one with `ray start --head`, use its version of Ray, and if it asks for a token, set "
             "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN to the output of `ray get-auth-token` on its "
             "head node",
@@ -372,5 +372,5 @@ def _check_reach(address: str) -> None:
         raise SettingError(
             "address",
             'must be "auto", "host:port" or "ray://host:port" of a running Ray cluster, '
-            f"{address} does not answer: start one with `ray start --head`, or leave it out",
+            f"{address} is unreachable: start one with `ray start --head`, or leave it out",
         ) from error

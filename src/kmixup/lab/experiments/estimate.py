@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kmixup.lab.data import Dataset
-from kmixup.lab.experiments.units import Unit, in_fleets, kind_of, units
+from kmixup.lab.experiments.units import Unit, kind_of, units
 from kmixup.lab.train.config import Trial
-from kmixup.lab.train.fleet import train_fleet
+from kmixup.lab.train.fleet import fits_fleet, train_fleet
 from kmixup.lab.train.loop import Trained, train
 from kmixup.lab.train.setup import computing_on, load_data
 
@@ -45,7 +45,7 @@ def estimate(trials: Sequence[Trial]) -> TimeEstimate:
     """
     kinds: dict[tuple[Trial, bool], list[Unit]] = defaultdict(list)
     for unit in units(trials):
-        kinds[kind_of(unit[0]), in_fleets(unit[0])].append(unit)
+        kinds[kind_of(unit[0]), fits_fleet(unit[0])].append(unit)
     total, longest, unknown = 0.0, 0.0, []
     for kind in kinds.values():
         unit = max(kind, key=lambda unit: (max(trial.method.k for trial in unit), len(unit)))
@@ -73,7 +73,7 @@ def _seconds(unit: Unit) -> float:
     protocol, size = unit[0].protocol, len(data[0].x_train)
     batch = protocol.batch_size
     once, samples = 0.0, STEPS * batch
-    if in_fleets(unit[0]):
+    if fits_fleet(unit[0]):
         few, fixed, epoch = _probe(unit, data, batch, batch)
     else:
         first = min(SMALL, batch)
@@ -116,7 +116,7 @@ def _probe(
     ]
     begin = time.perf_counter()
     ended: Sequence[Trained | Exception]
-    if in_fleets(unit[0]):
+    if fits_fleet(unit[0]):
         ended = train_fleet(probe, data=some)
     else:
         ended = [train(probe[0], data=some[0], progress=False)]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kmixup.lab.checks import SettingError, check_whole, known_settings
-from kmixup.lab.data import ENTRIES
+from kmixup.lab.data import ENTRIES, digest
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.train.config import Method, Protocol, Trial, shifts_from
 from kmixup.lab.train.defaults import defaults_for
@@ -65,13 +65,14 @@ def expand(
     grid = []
     for name in _values("data", data):
         own = None if name in ENTRIES else load_data(Trial(name, "", **options[0]))
-        digest = None if own is None else own.digest
+        digests = {test: digest(name, test=test) for test in {o.get("test") for o in options}}
         usual = defaults_for(name, own)
         networks = [usual.model] if model is None else _values("model", model)
         for chosen, network, change in product(options, networks, changes):
             how = replace(usual.protocol, **change)
+            contents = digests[chosen.get("test")]
             grid += [
-                Trial(name, network, mixed, how, number, shifts=tested, digest=digest, **chosen)
+                Trial(name, network, mixed, how, number, shifts=tested, digest=contents, **chosen)
                 for number in range(seed, seed + trials)
                 for mixed in methods
             ]

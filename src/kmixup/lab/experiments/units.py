@@ -20,7 +20,6 @@ from typing import Any
 import torch
 
 from kmixup.lab.experiments.rows import Done, Failed, Row
-from kmixup.lab.models import network
 from kmixup.lab.train import checkpoint, record
 from kmixup.lab.train.config import Method, Trial
 from kmixup.lab.train.fleet import fits_fleet, train_fleet
@@ -45,7 +44,7 @@ def units(trials: Iterable[Trial]) -> list[Unit]:
     fleets: dict[Trial, list[Trial]] = defaultdict(list)
     single: list[Unit] = []
     for trial in trials:
-        if in_fleets(trial):
+        if fits_fleet(trial):
             fleets[kind_of(trial)].append(trial)
         else:
             single.append((trial,))
@@ -56,12 +55,6 @@ def units(trials: Iterable[Trial]) -> list[Unit]:
             tuple(members[start : start + MEMBERS]) for start in range(0, len(members), MEMBERS)
         ]
     return grouped + single
-
-
-def in_fleets(trial: Trial) -> bool:
-    """Whether a trial can be trained in a fleet."""
-    small = trial.model.startswith("mlp-") and network(trial.model) is not None
-    return small and fits_fleet(trial)
 
 
 def kind_of(trial: Trial) -> Trial:
@@ -78,7 +71,7 @@ def run(unit: Unit, *, device: str = "auto", running: Path | None = None) -> lis
     torch.set_num_threads(1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an xi out of reach is seen in the row
-        if in_fleets(unit[0]):
+        if fits_fleet(unit[0]):
             return _fleet(unit)
         return [_single(trial, device, running) for trial in unit]
 

@@ -34,7 +34,7 @@ Layout = Literal["channels_last"]
 Schedule = Literal["step", "cosine"]
 CleanPass = Literal["matched"]
 EngineName = Literal["local", "ray"]
-Device = Literal["auto", "cpu", "cuda", "mps"]
+Device = Literal["auto", "cpu", "cuda"]
 Shifts = tuple[tuple[str, tuple[float, ...]], ...]  # names of SHIFTS, each with its levels
 Flag = Annotated[bool, Parameter(negative=(), show_default=False)]  # an option without a value
 
@@ -366,7 +366,7 @@ class DataOptions:
         scaling: Scaling of columns or pixels. By default the data set's, "standard" for your own.
         target: Column of a table to learn. By default target, label, class, y or the last.
         drop: Column of a table to leave out. May be repeated.
-        task: Classification or regression. By default as the target's values tell.
+        task: Classification or regression. By default inferred from the target's values.
         resize: Stretch the images of a folder, e.g. to 64 48.
         test: Test part of a table, in a file of its own.
         test_size: Share of your own samples to test on. By default a third.
@@ -570,7 +570,7 @@ class Execution:
         address: Address of a Ray cluster. By default one is started on this machine.
         num_cpus: CPU cores that a Ray task reserves.
         num_gpus: GPUs that a Ray task reserves, e.g. 0.25.
-        device: Device of each worker. Tables always train on the CPU.
+        device: Device of each worker. Batched ensembles of small networks always train on the CPU.
         quiet: Show no progress.
     """
 
@@ -583,8 +583,9 @@ class Execution:
     quiet: Flag = False
 
     def __post_init__(self) -> None:
-        for name in ("address", "num_gpus") if self.engine == "local" else ("workers",):
-            if value := getattr(self, name):
+        of_ray = ("address", "num_cpus", "num_gpus")
+        for name in of_ray if self.engine == "local" else ("workers",):
+            if (value := getattr(self, name)) != getattr(Execution, name):
                 raise SettingError(
                     name, f"is not an option of the {self.engine} engine, got {value}: leave it out"
                 )

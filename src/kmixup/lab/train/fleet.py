@@ -22,7 +22,7 @@ from torch.func import stack_module_state
 from kmixup.coefficient import PerBatch
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.tasks import objective_of
-from kmixup.lab.models import OWN
+from kmixup.lab.models import network
 from kmixup.lab.models.mlp import affine
 from kmixup.lab.train import record, setup
 from kmixup.lab.train.config import Trial, variant_words
@@ -228,10 +228,11 @@ def _logits(layers: Layers, x: Tensor) -> Tensor:
 def fits_fleet(trial: Trial) -> bool:
     """Whether a trial can be trained in a fleet."""
     method, protocol = trial.method, trial.protocol
-    special = trial.shifts, protocol.layout, protocol.drop_last, protocol.clean_pass
+    special = trial.shifts, protocol.augment, protocol.layout
+    special += protocol.drop_last, protocol.clean_pass
     return (
         trial.model.startswith("mlp-")
-        and OWN not in trial.model
+        and network(trial.model) is not None
         and method.entry.plain
         and method.pairing == "loaders"
         and protocol.precision == "fp32"

@@ -34,7 +34,7 @@ from kmixup.lab.train.streams import BatchRows, Streams, batch_lengths, drawing_
 
 DEVICES = get_args(Device)
 TEST_BATCH = 512
-SHOWN = "loss {task.fields[loss]:.4f}  {task.fields[error]}  rate {task.fields[rate]:g}"
+SHOWN = "loss {task.fields[loss]:.4f}  {task.fields[error]}  lr {task.fields[rate]:g}"
 Saved = nn.Module | Optimizer | Step  # has a state_dict
 
 
@@ -65,7 +65,7 @@ def train(
             run at a time can use it.
         resume: continue from the checkpoint in `out`, if there is one.
         overwrite: start afresh, and delete what an earlier run left in `out`.
-        device: "auto", "cpu", "cuda" or "mps".
+        device: "auto", "cpu" or "cuda".
         progress: show a progress bar; by default if standard error is a terminal.
 
     >>> from kmixup.lab.train.config import Protocol
@@ -258,8 +258,7 @@ def _clear(folder: Path) -> None:
 
 def _check_options(out: Path | None, device: str, *, resume: bool, overwrite: bool) -> None:
     check_choice("device", device, DEVICES)
-    accelerators = {"cuda": torch.cuda, "mps": torch.backends.mps}
-    if device in accelerators and not accelerators[device].is_available():
+    if device == "cuda" and not torch.cuda.is_available():
         raise SettingError(
             "device", f"must be one that this machine has, got {device!r}: use auto or cpu"
         )

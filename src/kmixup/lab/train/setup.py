@@ -1,4 +1,4 @@
-"""What a trial starts from, alone or in a fleet: data, initial weights, alpha and optimiser."""
+"""Set up a trial, alone or in a fleet: data, initial weights, alpha and optimiser."""
 
 from __future__ import annotations
 
@@ -159,12 +159,10 @@ def strengths(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Strength
 
 
 def device_of(name: str) -> torch.device:
-    """Return the device of that name; "auto" is an accelerator if there is one."""
+    """Return the device of that name; "auto" is a GPU if there is one."""
     if name != "auto":
         return torch.device(name)
-    if torch.cuda.is_available():
-        return torch.device("cuda")
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 @contextmanager
