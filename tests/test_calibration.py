@@ -209,5 +209,12 @@ def test_the_first_sample_that_is_not_finite_is_named():
 def test_data_of_another_kind_are_refused():
     with pytest.raises(TypeError, match="must be a tensor, an array or a data set.*got generator"):
         calibrate((i for i in range(9)), 2)
+    with pytest.raises(ValueError, match="x must have at least one feature, its samples have none"):
+        calibrate(torch.zeros(10, 0), 2)
     with pytest.raises(TypeError, match="items of the data set must be tensors or arrays.*got str"):
         calibrate(["a", "b", "c"], 2)
+
+
+def test_a_data_set_may_require_gradients():
+    learnt = calibrate(TensorDataset(X.clone().requires_grad_()), 4, generator=seeded())
+    assert learnt == calibrate(TensorDataset(X), 4, generator=seeded())

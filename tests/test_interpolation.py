@@ -173,3 +173,13 @@ def test_images_of_different_sizes_cannot_share_a_box():
     x = torch.rand(8, 3, 6, 6), torch.rand(8, 1, 3, 3)
     with pytest.raises(ValueError, match=r"same height and width, got \(3, 3\), \(6, 6\)"):
         CutMix(2)(x, torch.zeros(8))
+
+
+def test_small_floats_behind_bytes_decide_the_match():
+    depth = torch.arange(8)[:, None, None, None] / 100 + torch.zeros(8, 1, 4, 4)
+    x = {"rgb": torch.full((8, 3, 4, 4), 200, dtype=torch.uint8), "depth": depth}
+    order = torch.randperm(8)
+    other = {"rgb": x["rgb"], "depth": depth[order]}
+    y = torch.zeros(8)
+    partner = CutMix(8).draw(x, y, other=(other, y)).partner
+    assert torch.equal(order[partner], torch.arange(8))

@@ -314,7 +314,32 @@ BAD_BATCHES = [
     ({"a": X}, Y, {"features": "b"}, "features must name an entry of x, got 'b', but x has"),
     (X, Y, {"features": 1.5}, "features must be a tensor, two with other, "),
     (X, Y, {"features": lambda x: [x]}, "features must return one tensor"),
+    (X, Y, {"features": 0}, "features must name an entry of x, got 0, but x has Tensor"),
+    ({"a": X, "b": ["text"]}, Y, {"features": "b"}, "got 'b', but x has ['a', 'b']: name one that"),
+    (X, Y, {"other": (X, Y), "features": (X, X[:, :2])},
+     "features of x and features of other must have the same sample shape, got (3,) and (2,)"),
+    (X, Y, {"other": (X, Y), "features": (X, X.double())}, "features of other must have the same"),
+    (X, Y, {"other": (X, Y), "features": (X.numpy(), X)}, "must be a pair (features of x, feat"),
+    (X, Y, {"other": (X, None)}, "the targets of other must be nested like y, got NoneType"),
+    (X, LABELS.to(torch.uint16), {}, "y must have a dtype torch can index, got torch.uint16: use"),
 ]  # fmt: skip
+
+
+def test_entries_that_are_not_mixed_may_differ_in_the_other_batch():
+    x = {"x": X, "step": torch.tensor(3), "box": torch.arange(3)}
+    other = {"x": X + 1, "step": torch.tensor(4), "box": torch.arange(5)}
+    mixed = KMixup(2).draw(x, Y, other=(other, Y))
+    assert mixed.x["step"] is x["step"]
+    assert mixed.x["box"] is x["box"]
+
+
+@pytest.mark.parametrize("lam_per", ["sample", "block"])
+def test_every_entry_of_a_nest_keeps_its_precision(lam_per):
+    x = {"a": X, "b": 1e200 * torch.randn(8, 3, generator=seeded()).double()}
+    m = KMixup(2, lam_per=lam_per).draw(x, Y, features="a")
+    lam = expand(m.lam, x["b"]).double()
+    expected = lam * x["b"] + (1 - lam) * x["b"][m.partner]
+    assert torch.allclose(m.x["b"], expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("x", "y", "more", "message"), BAD_BATCHES)

@@ -327,3 +327,20 @@ def test_the_farthest_pairs_have_the_greatest_total_cost(metric):
         assert float(cost[rows, partner[rows]].sum()) == pytest.approx(best)
         assert sorted(partner[rows].tolist()) == rows.tolist()
     assert repr(Optimal(5, metric, farthest=True)).endswith(", farthest=True)")
+
+
+@pytest.mark.parametrize("last", [0, 1])
+def test_partners_do_not_depend_on_the_memory_format_of_either_batch(last):
+    x = torch.randn(8, 3, 4, 4)
+    sides = [x, x[torch.randperm(8)] + 0.01 * torch.randn(8, 3, 4, 4)]
+    expected = match(*sides, k=8)
+    sides[last] = sides[last].to(memory_format=torch.channels_last)
+    assert torch.equal(match(*sides, k=8), expected)
+
+
+@pytest.mark.parametrize("pairing", [Optimal(2, farthest=True), Optimal(2, labels=-5)])
+def test_equal_points_far_from_the_origin_are_no_partners_where_others_are_better(pairing):
+    x = 1e8 + torch.randn(400, 5).double()
+    targets = (torch.arange(400) % 2,) * 2 if pairing.labels else None
+    partner = pairing(x, x, targets=targets)
+    assert not (partner == torch.arange(400)).any()

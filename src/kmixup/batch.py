@@ -13,12 +13,13 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from kmixup.matching.assignment import Points
-from kmixup.matching.points import as_floats, as_rows, check_points
+from kmixup.matching.points import as_floats, as_rows, check_alike, check_points
 from kmixup.nests import Mixes, Nest, check_nested_alike, mixed_entries
 from kmixup.networks import evaluating
 
 # given per sample, for both sides, by the key of an entry, or as a function of the inputs
 Features = Tensor | tuple[Tensor, Tensor] | str | int | Callable[[Any], Tensor]
+UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch has few operations for them
 Importance = Tensor | tuple[Tensor, Tensor]  # of pixels (n, height, width), or of both batches
 
 
@@ -92,14 +93,16 @@ class Batch:
         if self.features is not None:
             own, their = self.features
             first = [as_floats(own)]
-            return first, first if their is own else [as_floats(their)]
+            return first, first if their is own else [as_floats(their, own)]
         if isinstance(self.x, Tensor) and self.other is None and self.x.is_floating_point():
             first = [as_rows(self.x)]
             return first, first
-        first = [as_floats(entry) for entry in mixed_entries(self.x, mixes)]
+        entries = mixed_entries(self.x, mixes)
+        first = [as_floats(entry) for entry in entries]
         if self.other is None:
             return first, first
-        return first, [as_floats(entry) for entry in mixed_entries(self.other[0], mixes)]
+        others = mixed_entries(self.other[0], mixes)
+        return first, [as_floats(*pair) for pair in zip(others, entries, strict=True)]
 
 
 def _check_side(x: Nest, y: Nest, x_name: str, y_name: str, mixes: Mixes) -> int:
@@ -137,6 +140,10 @@ def _check_side(x: Nest, y: Nest, x_name: str, y_name: str, mixes: Mixes) -> int
             )
     for name, tensors in ((x_name, entries), (y_name, targets)):
         for tensor in tensors:
+            if tensor.dtype in UNSIGNED:
+                raise TypeError(
+                    f"{name} must have a dtype torch can index, got {tensor.dtype}: use .long()"
+                )
             if tensor.dtype.itemsize == 1 and tensor.is_floating_point():
                 raise TypeError(
                     f"{name} must be float16 or wider to be mixed, got {tensor.dtype}: use .float()"
@@ -149,8 +156,8 @@ def _check_other(x: Nest, y: Nest, other: tuple[Nest, Nest], mixes: Mixes) -> No
         raise TypeError(f"other must be a pair (x2, y2), got {type(other).__name__}: add targets")
     names = "the inputs of other", "the targets of other"
     _check_side(*other, *names, mixes)
-    check_nested_alike(x, other[0], "x", names[0])
-    check_nested_alike(y, other[1], "y", names[1])
+    check_nested_alike(x, other[0], "x", names[0], mixes)
+    check_nested_alike(y, other[1], "y", names[1], torch.is_tensor)
 
 
 def _compute_features(features: Features, x: Nest, other: tuple[Nest, Nest] | None) -> Features:
@@ -200,14 +207,18 @@ def _features_of_both(
 def _entry(x: Nest, key: str | int) -> Tensor:
     """Return the entry of `x` with a given key, its tensors side by side."""
     try:
-        entry = x[key]
-    except (KeyError, IndexError, TypeError) as error:
+        entry = None if isinstance(x, Tensor) else x[key]
+    except (KeyError, IndexError, TypeError):
+        entry = None
+    parts = [part for part in mixed_entries(entry, torch.is_tensor) if part.dim()]
+    if not parts:
         entries = list(x) if isinstance(x, dict) else type(x).__name__
         raise ValueError(
-            f"features must name an entry of x, got {key!r}, but x has {entries}"
-        ) from error
-    parts = [as_floats(part) for part in mixed_entries(entry, torch.is_tensor)]
-    return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+            f"features must name an entry of x, got {key!r}, but x has {entries}: name one that "
+            "holds tensors"
+        )
+    rows = [as_floats(part.contiguous()) for part in parts]
+    return rows[0] if len(rows) == 1 else torch.cat(rows, 1)
 
 
 def _importance_of_both(importance: Importance, n: int, *, paired: bool) -> tuple[Tensor, Tensor]:
@@ -229,12 +240,13 @@ def _importance_of_both(importance: Importance, n: int, *, paired: bool) -> tupl
 
 def _both_sides(name: str, given: Any, *, paired: bool) -> tuple[Tensor, Tensor]:
     """Return what was given for both sides, detached; without `other` they are the same object."""
-    if isinstance(given, Tensor) == paired or (paired and len(given) != 2):
+    sides = given if paired and isinstance(given, (tuple, list)) else [given]
+    if len(sides) != (2 if paired else 1) or not all(isinstance(side, Tensor) for side in sides):
         raise ValueError(
             f"{name} must be a pair ({name} of x, {name} of other) with other, and one tensor "
             f"without, got {type(given).__name__}"
         )
-    if not paired:
-        own = given.detach()
-        return own, own
-    return given[0].detach(), given[1].detach()
+    if paired and all(side.dim() for side in sides):
+        check_alike(sides[0], sides[1], f"{name} of x", f"{name} of other")
+    own = sides[0].detach()
+    return own, sides[1].detach() if paired else own

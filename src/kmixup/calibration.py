@@ -11,7 +11,6 @@ Only the second factor at k > 1 has to be sampled; at k = 1 it is twice the tota
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sized
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +21,7 @@ from torch import Generator, Tensor
 
 from kmixup.checks import SettingError
 from kmixup.coefficient import Beta
+from kmixup.compiling import warn_user
 from kmixup.matching import Metric
 from kmixup.measured import Measured
 from kmixup.sampling import matched_blocks
@@ -38,7 +38,7 @@ class Calibration:
         k: of the mixer that was calibrated.
         alpha: the alpha to use at k.
         xi: the strength that alpha reaches at k.
-        target_xi: the strength that was asked for.
+        target_xi: the strength of mixup (k = 1), which alpha should reach.
         square_distance_1: mean squared distance to the partner at k = 1.
         matched: mean squared distance to the partner at k, with its standard error.
         blocks: how many pairs of k-subsets were sampled for it.
@@ -73,10 +73,9 @@ class Calibration:
             own_alpha, reachable = alpha_for(target, self.square_distance, alpha, CAP)
         xi = math.sqrt(Beta(own_alpha).mean_square_step * self.square_distance)
         if not reachable:
-            warnings.warn(
+            warn_user(
                 f"xi={math.sqrt(target):.4g} (alpha={alpha} at k=1) is out of reach at "
-                f"k={self.k}: alpha={CAP:g}, the cap, gives xi={xi:.4g}; use a smaller k or alpha",
-                stacklevel=3,
+                f"k={self.k}: alpha={CAP:g}, the cap, gives xi={xi:.4g}; use a smaller k or alpha"
             )
         return replace(
             self, alpha=own_alpha, xi=xi, target_xi=math.sqrt(target), reachable=reachable
@@ -99,7 +98,7 @@ def calibrate(
         x: the data, a tensor or an array `(n, ...)`, or a data set whose items are
             samples or tuples that start with one. It is read in chunks.
         k: of the mixer to calibrate.
-        alpha: of the plain mixup whose strength it should have.
+        alpha: that of the mixup (k = 1) whose strength to match.
         disjoint: sample partners as inside one batch, from two disjoint subsets. By
             default the two subsets are independent, as those of two loaders are.
         metric: the cost of a pair, "sqeuclidean" or "euclidean". xi has squared distances.
@@ -113,8 +112,8 @@ def calibrate(
         TypeError, ValueError: if an argument or the data do not allow it.
 
     >>> x = torch.randn(1000, 2, generator=torch.Generator().manual_seed(0))
-    >>> answer = calibrate(x, k=16, alpha=0.1, generator=torch.Generator().manual_seed(0))
-    >>> answer.alpha > 0.1 and answer.reachable
+    >>> calibration = calibrate(x, 16, alpha=0.1, generator=torch.Generator().manual_seed(0))
+    >>> calibration.alpha > 0.1 and calibration.reachable
     True
     """
     data = _Samples(x)
@@ -170,11 +169,12 @@ def alpha_for(target: float, square_distance: float, low: float, cap: float) -> 
 def _random_square_distance(data: _Samples, disjoint: bool) -> float:
     """Return the exact mean squared distance of two random samples, distinct if `disjoint`."""
     n = len(data)
-    centre = data[torch.tensor([0])]  # so that data far from the origin keep their digits
+    # centred, so that data far from the origin keep their digits
+    centre = data[torch.tensor([0], device="cpu")]
     total, square = torch.zeros_like(centre), 0.0
     step = max(1, CHUNK // max(1, data.width))
     for start in range(0, n, step):
-        gap = data[torch.arange(start, min(start + step, n))] - centre
+        gap = data[torch.arange(start, min(start + step, n), device="cpu")] - centre
         total += gap.sum(0)
         square += float(gap.square().sum())
     scatter = max(square - float(total.square().sum()) / n, 0.0)
@@ -193,14 +193,16 @@ class _Samples:
                 f"got {type(x).__name__}"
             )
         self.x = x
-        self.width = self[torch.tensor([0])].shape[1] if len(x) else 0
+        self.width = self[torch.tensor([0], device="cpu")].shape[1] if len(x) else 0
+        if len(x) and not self.width:
+            raise ValueError("x must have at least one feature, its samples have none")
 
     def __len__(self) -> int:
         return len(self.x)
 
     def __getitem__(self, index: Tensor) -> Tensor:
         if isinstance(self.x, Tensor):
-            rows = self.x.detach()[index.to(self.x.device)].cpu()
+            rows = self.x[index.to(self.x.device)]
         elif isinstance(self.x, np.ndarray):
             rows = torch.from_numpy(self.x[index.numpy()])
         else:
@@ -209,7 +211,7 @@ class _Samples:
             if not isinstance(items, Tensor):
                 items = torch.stack([_sample(item) for item in items])
             rows = items
-        rows = rows.reshape(len(rows), -1).double()
+        rows = rows.detach().reshape(len(rows), -1).double().cpu()
         if not rows.isfinite().all():
             bad = index[~rows.isfinite().all(1)].min()
             raise ValueError(f"x must be finite, sample {int(bad)} has a NaN or an infinity")

@@ -225,11 +225,11 @@ class PerBatch(Coefficient):
 
     def lam(self, u: Tensor, distance: Tensor | None = None) -> Tensor:
         quantiles = u.reshape(-1)
-        alphas = [law.alpha for law in self.batches if isinstance(law, Beta)]
+        alphas = [one.alpha for one in self.batches if isinstance(one, Beta)]
         if self.mixes and len(alphas) == len(self.batches):  # all quantiles in one call
             return _beta_quantiles(np.array(alphas).clip(LEAST, MOST), quantiles).reshape(u.shape)
         each = zip(self.batches, quantiles, strict=True)
-        return torch.stack([law.lam(quantile) for law, quantile in each]).reshape(u.shape)
+        return torch.stack([one.lam(quantile) for one, quantile in each]).reshape(u.shape)
 
 
 def _beta_quantiles(alpha: float | NDArray[np.float64], u: Tensor) -> Tensor:

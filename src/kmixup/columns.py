@@ -47,7 +47,7 @@ class Column:
     fill: float | str = 0.0  # replaces a blank
     indicator: bool = False  # whether an additional input is 1 where the cell is blank
     used: bool = True  # whether the column is an input at all
-    remarks: tuple[str, ...] = ()  # what a user should know about it
+    remarks: tuple[str, ...] = ()  # notes for the user
 
     @property
     def inputs(self) -> dict[str, bool]:
@@ -355,7 +355,7 @@ class TableEncoder:
         return self.encode(self.read(rows))
 
     def unseen(self, values: pd.DataFrame) -> dict[str, int]:
-        """Count rows with a category that the training rows did not have, by column."""
+        """Count rows with a category that has no input, by column."""
         counts = {}
         for column in self.columns:
             if column.used and column.categories:

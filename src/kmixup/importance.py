@@ -95,6 +95,7 @@ def _check_images(x: object, function: str) -> None:
 
 def blur(pixels: Tensor, size: int, sigma: float) -> Tensor:
     """Return `pixels` `(n, height, width)` convolved with a Gaussian of `size` x `size` pixels."""
+    pixels = pixels.to(torch.promote_types(pixels.dtype, torch.float32))  # may be integers
     reach = size // 2
     kernel = (-torch.arange(-reach, reach + 1).double().square() / (2 * sigma**2)).exp()
     kernel = (kernel / kernel.sum()).to(pixels)

@@ -13,6 +13,7 @@ import torch
 from torch import Generator, Tensor
 
 from kmixup.coefficient import per_sample
+from kmixup.matching.points import is_channels_last
 from kmixup.randomness import uniforms
 
 GROUP = 1 << 18  # bytes of large inputs that are mixed at a time
@@ -156,15 +157,17 @@ class Linear(Interpolation):
     def __call__(
         self, x: Tensor, other: Tensor, partner: Tensor, lam: Tensor, region: Region = None
     ) -> Tensor:
-        if not x.is_contiguous() and _is_channels_last(x) and _is_channels_last(other):
+        if not x.is_contiguous() and is_channels_last(x) and is_channels_last(other):
             x, other = x.movedim(1, -1), other.movedim(1, -1)
             return self(x, other, partner, lam).movedim(-1, 1)
         weight: Tensor | float = lam.item() if lam.dim() == 0 else per_sample(lam, x).to(x.device)
         if isinstance(weight, Tensor) and weight.dtype != x.dtype:
-            mixed = rows_of(other, partner).to(weight.dtype)
-            return mixed.lerp_(x.to(weight.dtype), weight).to(x.dtype)
+            dtype = torch.promote_types(x.dtype, weight.dtype)
+            mixed = rows_of(other, partner).to(dtype)
+            return mixed.lerp_(x.to(dtype), weight.to(dtype)).to(x.dtype)
         if not x.is_contiguous():
             return rows_of(other, partner).lerp_(x, weight)
+        partner = partner.to(other.device)  # features to match on may be on another one
         learns = torch.is_grad_enabled() and (x.requires_grad or other.requires_grad)
         learns = learns or (isinstance(weight, Tensor) and weight.requires_grad)
         if learns or x.device.type != "cpu" or x.nbytes < LARGE:
@@ -204,7 +207,7 @@ class Cut(Interpolation):
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Tensor]:
         """Return the adjusted lam, and boxes `(..., 4)`: top, left, bottom, right."""
         assert spot is not None
-        image = torch.tensor(image_size(pair.samples, "Cut"))
+        image = torch.tensor(image_size(pair.samples, "Cut"), device="cpu")
         return self.box((image * spot).long(), (image * (1 - lam).sqrt()[..., None]).long(), image)
 
     def box(self, centre: Tensor, side: Tensor, image: Tensor) -> tuple[Tensor, Tensor]:
@@ -262,20 +265,16 @@ def _large_like(x: Tensor) -> Tensor:
 def rows_of(x: Tensor, index: Tensor) -> Tensor:
     """Return the rows `index` of `x`, in the memory format of `x`."""
     index = index.to(x.device)
-    if x.is_contiguous() or not _is_channels_last(x):
+    if x.is_contiguous() or not is_channels_last(x):
         return x.index_select(0, index)
     return x.movedim(1, -1).index_select(0, index).movedim(-1, 1)
 
 
 def joined(x: Tensor, below: Tensor) -> Tensor:
     """Return the rows of `x` and, below them, others, in the memory format of `x`."""
-    if not _is_channels_last(x):
+    if not is_channels_last(x):
         return torch.cat([x, below])
     return torch.cat([x.movedim(1, -1), below.movedim(1, -1)]).movedim(-1, 1)
-
-
-def _is_channels_last(x: Tensor) -> bool:
-    return x.dim() >= 4 and not x.is_contiguous() and x.movedim(1, -1).is_contiguous()
 
 
 def _inside_box(x: Tensor, box: list[int]) -> Tensor:

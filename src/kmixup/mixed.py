@@ -1,4 +1,4 @@
-"""What goes into mixing a batch, and what comes out of it: `Draw` and `Mixed`."""
+"""`Draw`, the random draws for one batch, and `Mixed`, the mixed batch."""
 
 from __future__ import annotations
 

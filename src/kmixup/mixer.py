@@ -104,7 +104,7 @@ class Mixing(Resumable, ABC):
             Mixed inputs and targets, partners, lam and distances, with `loss` and `accuracy`.
 
         Raises:
-            ValueError: if a shape, dtype or value of the batch is not what the mixer needs.
+            TypeError, ValueError: if the batch has a dtype, shape or value that cannot be mixed.
         """
         batch = self.batch(x, y, other=other, features=features, importance=importance)
         within, n = other is None, batch.n
@@ -169,7 +169,7 @@ class Mixing(Resumable, ABC):
         return x
 
     def check_targets_suffice(self) -> None:
-        """Raise if mixed targets alone do not determine the loss."""
+        """Raise if the loss needs more than mixed targets."""
         if self.needs_loss:
             raise ValueError(
                 "mixed targets cannot carry the weights or the penalty of this mixer's loss: use "
@@ -359,7 +359,9 @@ class Mixer(Mixing):
             x = over(lambda entry: entry[:n] if entry is x or self.mixes(entry) else entry, x)
             y = over(lambda entry: entry[:n], y)
         dtype = torch.promote_types(samples[0].dtype, torch.float32)
-        lam = torch.ones(() if self.lam_per == "batch" else n, dtype=dtype)
+        lam = torch.ones((), dtype=dtype, device="cpu")
+        if self.lam_per != "batch":
+            lam = samples[0].new_ones(n, dtype=dtype)
         points = [part.narrow(0, 0, n) for part in batch.points(self.mixes)[0]]
         itself = torch.arange(n, device=points[0].device)
         return Unmixed(

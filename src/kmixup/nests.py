@@ -38,7 +38,7 @@ def pairs_over(
 
 
 def mixed_entries(x: Nest, mixes: Mixes) -> list[Tensor]:
-    """Return the tensors of a nest that are mixed; a tensor alone always is."""
+    """Return the tensors of a nest that are mixed; a bare tensor always is."""
     if isinstance(x, Tensor):
         return [x]
     tensors = [entry for entry in pytree.tree_leaves(x) if isinstance(entry, Tensor)]
@@ -52,8 +52,10 @@ def batch_length(x: Nest) -> int:
     return x.shape[0] if x is not None and x.dim() else 0
 
 
-def check_nested_alike(first: Nest, second: Nest, first_name: str, second_name: str) -> None:
-    """Raise if two nests differ in their structure, or their tensors in more than values."""
+def check_nested_alike(
+    first: Nest, second: Nest, first_name: str, second_name: str, mixes: Mixes
+) -> None:
+    """Raise if two nests differ in their structure, or mixed tensors in more than values."""
     structure, other_structure = pytree.tree_structure(first), pytree.tree_structure(second)
     if structure != other_structure:
         raise ValueError(
@@ -62,5 +64,11 @@ def check_nested_alike(first: Nest, second: Nest, first_name: str, second_name: 
     for entry, counterpart in zip(
         pytree.tree_leaves(first), pytree.tree_leaves(second), strict=True
     ):
-        if isinstance(entry, Tensor) and isinstance(counterpart, Tensor):
-            check_alike(entry, counterpart, first_name, second_name)
+        if not isinstance(entry, Tensor) or not (entry is first or mixes(entry)):
+            continue
+        if not isinstance(counterpart, Tensor):
+            raise ValueError(
+                f"{second_name} must be nested like {first_name}, got "
+                f"{type(counterpart).__name__} for a tensor"
+            )
+        check_alike(entry, counterpart, first_name, second_name)

@@ -1,4 +1,4 @@
-"""Networks: their layers by name, their modes, and what passes through them."""
+"""Helpers for networks: layers by name, eval mode, inputs and outputs of a layer."""
 
 from __future__ import annotations
 

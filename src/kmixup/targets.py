@@ -128,12 +128,10 @@ def mixed_loss(
     loss_a, loss_b = criterion(logits, y_a), criterion(logits, y_b)
     n = lam.numel() if weight is None else len(weight)
     if (weight is not None or lam.dim() > 0) and (loss_a.dim() == 0 or len(loss_a) != n):
-        what, instead = "the weight of the loss differs", ""
-        if weight is None:
-            what, instead = "lam differs", ", or the criterion on the mixed targets"
+        what = "lam differs" if weight is None else "the weight of the loss differs"
         raise ValueError(
             f"{what} between the samples of this batch, so the criterion must return one loss per "
-            f'sample, got shape {tuple(loss_a.shape)}: use reduction="none"{instead}'
+            f'sample, got shape {tuple(loss_a.shape)}: use reduction="none"'
         )
     share = per_sample(lam, loss_a).to(loss_a.device)
     loss = share * loss_a + (1 - share) * loss_b

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from kmixup.checks import check_whole
 from kmixup.coefficient import Beta
 from kmixup.interpolation import Linear
 from kmixup.matching import LamPer, Metric, Optimal
@@ -65,9 +66,7 @@ def vicinal_dataset(
             f"y must have one class for each sample, got {targets.dtype} of shape {targets.shape}: "
             "one-hot labels are y.astype(float)"
         )
-    size = n if size is None else size
-    if size < 1:
-        raise ValueError(f"size must be at least 1, got {size}")
+    size = n if size is None else check_whole("size", size, least=1)
     if lam_per == "batch":
         raise ValueError('lam_per must be "block" or "sample": a data set has no batches')
     pairing = Optimal(k, metric)

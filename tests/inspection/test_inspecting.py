@@ -136,3 +136,13 @@ def test_a_k_that_was_not_read_is_refused():
 def test_what_cannot_be_inspected_is_refused_in_one_sentence(call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call()
+
+
+def test_samples_at_equal_distances_stay_apart_at_every_k():
+    decay = inspect(torch.eye(64), largest_k=32, generator=seeded()).decay
+    assert abs(decay.slope.value) < 1e-9
+
+
+def test_classes_may_be_a_column_of_text():
+    names = np.array(["cat", "dog"], dtype=object)[Y]
+    assert inspected(y=names) == inspected(y=names.astype(str))

@@ -192,7 +192,7 @@ def test_a_collate_function_takes_its_rank_to_workers_that_cannot_ask(monkeypatc
     monkeypatch.delenv("WORLD_SIZE")
     assert ranks.current_rank() is None
     collate = pickle.loads(stored)
-    assert collate.told_rank == copy.deepcopy(collate).told_rank == 3
+    assert collate.saved_rank == copy.deepcopy(collate).saved_rank == 3
     samples = list(zip(*batch_of(), strict=True))
     torch.manual_seed(0)
     of_rank = collate(samples)[1]
@@ -207,9 +207,9 @@ def test_transforms_and_collate_functions_of_frameworks_take_their_rank_too():
         assert issubclass(kind, ranks.TakesRank)
 
 
-def test_what_the_process_group_says_goes_before_what_was_told(monkeypatch):
-    assert ranks.current_rank(told=3) == 3
+def test_what_the_process_group_says_goes_before_what_was_saved(monkeypatch):
+    assert ranks.current_rank(saved=3) == 3
     monkeypatch.setattr(ranks.distributed, "is_initialized", lambda: True)
     monkeypatch.setattr(ranks.distributed, "get_rank", lambda: 1)
     monkeypatch.setattr(ranks.distributed, "get_world_size", lambda: 2)
-    assert ranks.current_rank(told=3) == 1
+    assert ranks.current_rank(saved=3) == 1

@@ -229,6 +229,7 @@ def test_any_mixer_can_be_used():
     fitted = quick(mixer=partial(LocalMixup, scale=1.0)).fit(X, y)
     assert isinstance(fitted.net_.mixer_, LocalMixup)
     assert isinstance(quick(mixer=both, mixer__k=2).fit(X, y).net_.mixer_, Choice)
+    quick(mixer=partial(KMixup, labels=1.0)).fit(X, y)  # reads the targets
 
 
 def test_float32_stays_float32_and_pickles_predict_the_same():

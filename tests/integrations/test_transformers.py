@@ -1,5 +1,7 @@
 """MixTrainer against the Trainer of transformers, with tiny models of random weights."""
 
+import math
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -365,3 +367,9 @@ def test_what_cannot_be_mixed_is_refused(tmp_path):
         training._mixed(training.model, {"pixel_values": batch["pixel_values"]})
     with pytest.raises(ValueError, match="needs 'pixel_values' to be mixed"):
         training._mixed(training.model, {"labels": batch["labels"]})
+
+
+def test_clean_rows_double_all_tensors_of_a_batch(tmp_path):
+    data = [row | {"token_type_ids": torch.zeros(6, dtype=torch.long)} for row in sentences()]
+    training = trainer(tmp_path, text(), data, mixer=RegMixup(k=4))
+    assert math.isfinite(training.train().training_loss)

@@ -76,3 +76,16 @@ def test_farthest_partners_overlap_less_than_random_ones():
         return float(torch.minimum(s, s[partner]).sum((1, 2)).mean())
 
     assert overlap(32) < 0.8 * overlap(1)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int64, torch.bool])
+def test_importance_may_be_integers(dtype):
+    x, y, importance = batch()
+    importance = (4 * importance).to(dtype)
+    lams = [
+        GuidedMixup(k=1, num_classes=5, generator=torch.Generator().manual_seed(0))
+        .draw(x, y, importance=given)
+        .lam
+        for given in (importance, importance.float())
+    ]
+    assert torch.equal(*lams)

@@ -7,7 +7,7 @@ import torch
 
 from kmixup import PuzzleMix
 from kmixup.interpolation import Pair
-from kmixup.methods.puzzle import Puzzle, least_masks, ways
+from kmixup.methods.puzzle import Puzzle, least_masks, squared_moves
 from oracles import energy, puzzles, swap_moves
 
 EVERY_3X3 = np.array(list(product((0.0, 0.5, 1.0), repeat=9))).reshape(-1, 3, 3)
@@ -89,7 +89,7 @@ def test_moves_have_the_least_cost_of_all_permutations():
     images = (torch.from_numpy(side).view(8, 2, 3) for side in (importance, seen))
     sources = Puzzle(epsilon=0.1, patch=1)._move(1, *images)
     for i in range(8):
-        cost = 0.1 * ways(2, 3) - importance[i][:, None] * seen[i]
+        cost = 0.1 * squared_moves(2, 3) - importance[i][:, None] * seen[i]
         reached = cost[sources[i], np.arange(6)].sum()
         every = (cost[np.arange(6), list(order)].sum() for order in permutations(range(6)))
         assert reached == pytest.approx(min(every))

@@ -163,5 +163,5 @@ def test_wrong_shapes_are_refused(problem):
         expand(lambda p: p, x, y, D)
     with pytest.raises(ValueError, match="D must be that of the 39 samples of X, got one of 40"):
         expand(f, x[1:], y[1:], D)
-    with pytest.raises(ValueError, match="D must know every point, .* took part in no matching"):
+    with pytest.raises(ValueError, match="D must cover every point, .* were never matched"):
         expand(f, x, y, matching_distributions(x, 2, 3))

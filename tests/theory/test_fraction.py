@@ -132,3 +132,8 @@ def test_the_measured_share_is_the_expected_one():
 def test_impossible_settings_are_refused(weights, k, message):
     with pytest.raises(ValueError, match=message):
         fraction_bound(weights, k)
+
+
+def test_centres_without_weights_raise():
+    with pytest.raises(ValueError, match="centres must be one for each of the 3 weights"):
+        expected_fraction([0.5, 0.3, 0.2], 4, centres=ROW[:2])

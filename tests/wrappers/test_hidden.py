@@ -14,12 +14,16 @@ from torch.nn import functional as F
 
 from kmixup import (
     AdaMixup,
+    Beta,
     Choice,
     CutMix,
     HiddenMixup,
     KMixup,
     LatentMixup,
+    Linear,
     LocalMixup,
+    Mixer,
+    Optimal,
     PuzzleMix,
     match,
 )
@@ -296,9 +300,9 @@ class Index(nn.Module):
 @pytest.mark.parametrize(
     ("layer", "message"),
     [
-        (nn.Flatten(0), r"must put out .* the batch of 12, got shapes .*\[\(48,\)\]"),
-        (nn.LSTM(4, 3), r"must put out .* the batch of 12, got shapes .*\(1, 3\)"),
-        (Index(), r"must put out floating-point tensors .*\[\]"),
+        (nn.Flatten(0), r"must return .* the batch of 12, got shapes .*\[\(48,\)\]"),
+        (nn.LSTM(4, 3), r"must return .* the batch of 12, got shapes .*\(1, 3\)"),
+        (Index(), r"must return floating-point tensors .*\[\]"),
     ],
 )
 def test_outputs_without_rows_of_floats_raise(layer, message):
@@ -606,3 +610,16 @@ def test_threads_get_their_own_targets():
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(run, [i % 100 for i in range(2000)]))
     assert hooks(net) == 0
+
+
+@pytest.mark.parametrize(("layer", "shape"), [("", (2, 3)), ("0", ())])
+def test_interpolations_get_the_shape_of_inputs_that_are_mixed(layer, shape):
+    seen = []
+
+    class Shaped(Linear):
+        def sample(self, size, shape=(), generator=None):
+            seen.append(shape)
+
+    mixer = Mixer(Optimal(2), Beta(1.0), Shaped())
+    HiddenMixup(nn.Sequential(nn.Flatten()), [layer], mixer=mixer)(torch.randn(8, 2, 3))
+    assert seen == [shape]

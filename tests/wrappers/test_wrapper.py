@@ -129,3 +129,27 @@ def test_sometimes_mixes_the_given_share_of_batches():
     assert mixed == pytest.approx(150, abs=4 * (500 * 0.21) ** 0.5)
     mix.prob = 0.0
     assert torch.equal(mix.draw(x, y).x, x)
+
+
+def test_a_choice_passes_a_new_generator_to_its_mixers():
+    x, y = torch.randn(16, 3, 4, 4), torch.zeros(16)
+    own = torch.Generator()
+    mix = Sometimes(Choice([KMixup(2), CutMix(2), KMixup(2, generator=own)]), 1.0)
+    seen = []
+    for _ in range(2):
+        mix.generator = torch.Generator().manual_seed(0)
+        own.manual_seed(5)
+        seen.append([mix.draw(x, y).lam.item() for _ in range(8)])
+    assert seen[0] == seen[1]
+    assert mix.mixer.mixers[2].generator is own
+
+
+def test_a_wrapper_draws_from_a_generator_that_the_mixer_inside_was_given_later():
+    x, y = torch.randn(16, 3), torch.zeros(16)
+    inner = KMixup(2)
+    mix, seen = Sometimes(inner, 0.5), []
+    for _ in range(2):
+        inner.generator = torch.Generator().manual_seed(0)
+        seen.append([torch.equal(mix.draw(x, y).x, x) for _ in range(16)])
+    assert seen[0] == seen[1]
+    assert len(set(seen[0])) == 2

@@ -198,7 +198,8 @@ def decay_of(distances: Mapping[int, Measured]) -> DistanceDecay | None:
         return None
     ks = list(squares)
     measured = squares.values()
-    slope = fitted_slope(ks, [one.value for one in measured], [one.error for one in measured])
+    errors = [one.error for one in measured]
+    slope = fitted_slope(ks, [one.value for one in measured], errors if all(errors) else None)
     fall = -slope.value
     about = max(2 * slope.error, 0.1 * abs(fall))
     known = {1.0: 1.0, 2.0: -fitted_slope(ks, expected_rate(ks, 2)).value}
@@ -253,12 +254,12 @@ class Inspection:
 
     Attributes:
         samples: number of samples in the data set.
-        used: number of samples that were drawn from them and looked at.
+        used: number of samples that were measured.
         features: numbers in a sample.
         classes: counts of the classes by name, among the samples used; empty without labels.
-        alpha: of the plain mixup that strengths are compared with.
+        alpha: that of the mixup (k = 1) to compare strengths with.
         readings: one for each k.
-        decay: how fast partners come nearer as k grows; None if there are too few k to see it.
+        decay: how fast distances fall as k grows; None if there are too few k to fit it.
         by_labels: one for each weight of labels in the match, at k = 16 or the largest k below;
             empty without labels.
     """
@@ -297,8 +298,8 @@ def inspect(
     Args:
         x: inputs as the network gets them, or embeddings, `(n, ...)`; a tensor or an array.
         y: their classes `(n,)`, whole numbers or strings. Without them only distances are
-            looked at.
-        alpha: of the plain mixup that strengths are compared with.
+            measured.
+        alpha: that of the mixup (k = 1) to compare strengths with.
         largest_k: readings are at powers of two up to this, and up to half of the samples.
         size: number of samples to draw if there are more; fewer if the samples are large.
         disjoint: draw partners as inside one batch, from two disjoint subsets. Otherwise the two
@@ -368,6 +369,8 @@ def _labels(y: Any, n: int, some: Tensor | None) -> tuple[Indices | None, dict[s
     if y is None:
         return None, {}
     labels = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
+    if labels.dtype == object and all(isinstance(name, str) for name in labels.ravel()):
+        labels = labels.astype(str)  # a column of text in pandas
     if labels.shape != (n,) or labels.dtype.kind not in "biuU":
         raise ValueError(
             f"y must have the shape ({n},) and hold classes, whole numbers or strings, "

@@ -15,7 +15,8 @@ class MixAlgorithm(Algorithm):
     """Mix training batches, as Composer's `MixUp` does: `Trainer(..., algorithms=[...])`.
 
     The model's `forward` gets mixed inputs, and its `loss` soft targets. Training metrics are
-    computed with the labels of the samples themselves. In a distributed job every rank draws
+    computed with the labels of the samples themselves, so mixers that add clean rows (`RegMixup`,
+    `WithClean`) need a model without training metrics. In a distributed job every rank draws
     differently.
 
     Args:

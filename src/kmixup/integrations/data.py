@@ -81,7 +81,7 @@ class MixCollate(TakesRank):
 
     def __call__(self, samples: list[Any]) -> Any:
         batch = self.collate(samples)
-        with draws_of_rank(self.mixer, self.told_rank):
+        with draws_of_rank(self.mixer, self.saved_rank):
             return apply(self.mixer, batch, self.input_key, self.target_key)
 
 

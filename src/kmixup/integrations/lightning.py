@@ -12,7 +12,7 @@ from torch import Generator
 from kmixup.integrations.data import Key, apply, check_mixer
 from kmixup.integrations.ranks import draws_of_rank
 from kmixup.mixed import Mixed
-from kmixup.mixer import Mixing
+from kmixup.mixer import Mixing, mixers_in
 from kmixup.randomness import Source
 
 
@@ -68,8 +68,7 @@ class MixCallback(Callback):
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         if stage != "fit":
             return
-        modules = [module for module in self.mixer.modules() if isinstance(module, Mixing)]
-        unseeded = [module for module in modules if module.generator is None]
+        unseeded = [module for module in mixers_in(self.mixer) if module.generator is None]
         if unseeded:
             # the same on all ranks, so that one checkpoint resumes all of them
             seed = trainer.strategy.broadcast(int(torch.randint(2**62, ())))

@@ -11,19 +11,19 @@ from typing import Any
 import torch
 from torch import Generator, distributed, nn
 
-from kmixup.mixer import Mixing
+from kmixup.mixer import mixers_in
 from kmixup.randomness import Source
 
 
-def current_rank(told: int | None = None) -> int | None:
+def current_rank(saved: int | None = None) -> int | None:
     """Return the rank of this process in its distributed job; None if there is one process.
 
-    Loader workers that are not forked are `told` it, or find it in the environment of `torchrun`.
+    Loader workers that are not forked get it as `saved`, or from torchrun's environment variables.
     """
     if distributed.is_available() and distributed.is_initialized():
         rank, size = distributed.get_rank(), distributed.get_world_size()
-    elif told is not None:
-        return told
+    elif saved is not None:
+        return saved
     else:
         rank, size = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     return rank if size > 1 else None
@@ -32,24 +32,24 @@ def current_rank(told: int | None = None) -> int | None:
 class TakesRank:
     """Keeps the rank of its process when it is pickled, as it is for loader workers."""
 
-    told_rank: int | None = None
+    saved_rank: int | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "told_rank": current_rank(self.told_rank)}
+        return {**self.__dict__, "saved_rank": current_rank(self.saved_rank)}
 
 
 @contextmanager
-def draws_of_rank(mixer: nn.Module, told: int | None = None) -> Iterator[None]:
+def draws_of_rank(mixer: nn.Module, saved: int | None = None) -> Iterator[None]:
     """Make `mixer` draw its next batch for the current rank; one process draws as usual.
 
     A new generator is seeded with one number from the mixer's source and the rank. Sources that
     start alike stay alike, so the state of one rank is enough to resume all of them.
     """
-    rank = current_rank(told)
+    rank = current_rank(saved)
     if rank is None or not mixer.training:
         yield
         return
-    modules = [module for module in mixer.modules() if isinstance(module, Mixing)]
+    modules = mixers_in(mixer)
     sources = [module._source for module in modules]
     device = sources[0].device
     number = torch.randint(2**62, (), generator=sources[0].here(), device=device).item()

@@ -30,16 +30,18 @@ STEPS = 1000  # training steps that small tables get at least, if max_iter is "a
 
 
 class WeightedNet(MixedNet):
-    """`MixedNet` for inputs, targets and the weights of the losses at these targets."""
+    """`MixedNet` for inputs, targets and, if given, weights of the losses at these targets."""
 
     def get_iterator(self, dataset: TensorDataset, training: bool = False) -> Batches:
         return Batches(dataset, self.batch_size, shuffle=training)
 
     def get_loss(self, y_pred: Any, y_true: Any, X: Any = None, training: bool = False) -> Tensor:
-        target, weight = (part.to(self.device) for part in y_true)
-        losses: Tensor = self.criterion_(y_pred, target)
-        weighted: Tensor = weight * losses.reshape(len(losses), -1).mean(1)
-        return weighted if training else weighted.mean()
+        target, *weight = y_true if isinstance(y_true, (tuple, list)) else (y_true,)
+        losses: Tensor = self.criterion_(y_pred, target.to(self.device))
+        losses = losses.reshape(len(losses), -1).mean(1)
+        for factor in weight:
+            losses = factor.to(self.device) * losses
+        return losses if training else losses.mean()
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,8 @@ class Batches:
         n = len(self.data)
         order = torch.randperm(n) if self.shuffle else torch.arange(n)
         for rows in order.tensor_split(-(-n // self.size)):
-            x, y, weight = self.data[rows]
-            yield x, (y, weight)
+            x, y, *weight = self.data[rows]
+            yield x, (y, *weight) if weight else y
 
 
 @dataclass(repr=False, eq=False)
@@ -114,8 +116,10 @@ class KMixupEstimator(BaseEstimator):
         # column by column: the order of the sums decides the last digits of published scores
         self.scaler_ = StandardScaler().fit(np.asfortranarray(X[train]))
         encoded, outputs = self._encoded(targets, train)
-        weights = torch.from_numpy(weight / weight[train].mean()).to(self._dtype)
-        data = TensorDataset(self._tensor(X), encoded, weights)
+        parts = [self._tensor(X), encoded]
+        if sample_weight is not None:
+            parts.append(torch.from_numpy(weight / weight[train].mean()).to(self._dtype))
+        data = TensorDataset(*parts)
         device = torch.device(self.device)
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
             torch.manual_seed(seed)

@@ -170,7 +170,7 @@ class Mixup(TakesRank, data.Mixup):
             (x, target), other = zip(x.chunk(2), target.chunk(2), strict=True)
         self.mixer.train(self.mixup_enabled)
         self.mixer.prob = self.mix_prob if self.mode == "batch" else 1.0
-        with draws_of_rank(self.mixer, self.told_rank):
+        with draws_of_rank(self.mixer, self.saved_rank):
             mixed = self.mixer.draw(x, target, other=other)
         smooth = self.label_smoothing
         return mixed.x, (mixed.y * (1 - smooth) + smooth / self.num_classes).float()
@@ -216,7 +216,8 @@ class NaFlexMixup(data.NaFlexMixup):
     For `--naflex-loader`, whose batches have images of different sizes. As in timm, only the
     overlap of two images that are laid centre on centre is mixed. They are matched in the same
     place, averaged over 8 x 8 pixels, with zeros beyond their borders. Every pair draws its own
-    lam; in timm a batch shares it.
+    lam; in timm a batch shares it. Draws come from torch's global generator and Python's `random`:
+    seed them differently on each rank, as timm's training script does.
 
     Args:
         k: the number of samples in a block.

@@ -48,7 +48,7 @@ class _Matched(TakesRank, v2.Transform):
         if "mixed" not in params:  # at the first entry, when the number of labels is known
             for image in images:
                 self._check_image_or_video(image, batch_size=params["batch_size"])
-            with draws_of_rank(self.mixer, self.told_rank):
+            with draws_of_rank(self.mixer, self.saved_rank):
                 params["mixed"] = self.mixer.draw([x.as_subclass(Tensor) for x in images], None)
         mixed = params["mixed"]
         if inpt is params["labels"]:

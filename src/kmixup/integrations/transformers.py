@@ -113,6 +113,11 @@ class MixTrainer(Trainer):
         if mask is not None:  # a position counts if either sample has it
             changed["attention_mask"] = (changed["attention_mask"] > 0).to(mask.dtype)
         kept = {key: value for key, value in inputs.items() if key != name}
+        n = len(targets)
+        if len(mixed.y) > n:  # clean rows are below the mixed ones
+            for key, value in kept.items():
+                if isinstance(value, Tensor) and value.dim() and len(value) == n:
+                    kept[key] = torch.cat([value] * (len(mixed.y) // n))
         return kept | changed | {"labels": mixed.y}
 
     def _loss(

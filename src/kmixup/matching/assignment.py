@@ -26,7 +26,7 @@ Choose = Callable[[Floats, Floats | None], Indices]
 
 CHUNK = 1 << 21  # bytes of points that are gathered at a time
 SMALL = 1 << 16  # bytes of points up to which NumPy takes less time, since its calls are shorter
-WIDE = 512  # features that are gathered at a time at least, before fewer blocks are
+WIDE = 512  # least features to gather at a time; with less room, fewer blocks are gathered
 
 # Squared norms between which products neither overflow nor underflow.
 ORDINARY = {torch.float32: (2.0**-80, 2.0**120), torch.float64: (2.0**-400, 2.0**400)}
@@ -70,12 +70,14 @@ def match_blocks(
     differ: Floats | None = None,
     *,
     dtype: torch.dtype = torch.float64,
+    zero_is_best: bool = True,
 ) -> tuple[Indices, Floats]:
     """Choose a partner for every point among the points that its block faces.
 
     `own` are the rows of `first` in each block and `facing` the rows of `second` that they face,
     `(blocks, k)` each. `choose` picks partners from squared distances and `differ`, how much the
-    targets of all pairs differ. `dtype` is the precision of the first attempt.
+    targets of all pairs differ. `dtype` is the precision of the first attempt. If `zero_is_best`,
+    chosen pairs of equal points are kept as they are.
 
     Returns the chosen columns `(blocks, k)`, and the squared distances of the pairs. A point with a
     NaN or an infinity raises a FloatingPointError.
@@ -96,18 +98,17 @@ def match_blocks(
     if ordinary and distance.min() > TRUSTED[dtype] * largest:
         return columns, distance
     lost = (distance <= TRUSTED[dtype] * (a + take_columns(b, columns))) | extreme
-    if lost.any():
-        # nothing is better than a distance of zero, however it was found
+    if zero_is_best and lost.any():
         partner = take_columns(facing, columns)
         apart = _differ(first, second, own[lost], partner[lost])
         distance[lost] *= apart
         lost[lost] = apart
-        again = lost.any(1)
-        if again.any():
-            part = None if differ is None else differ[again]
-            columns[again], distance[again] = _match_precisely(
-                first, second, own[again], facing[again], choose, part
-            )
+    again = lost.any(1)
+    if again.any():
+        part = None if differ is None else differ[again]
+        columns[again], distance[again] = _match_precisely(
+            first, second, own[again], facing[again], choose, part
+        )
     return columns, distance
 
 
@@ -236,7 +237,7 @@ def _squared_distances_in_order(
     first: Points, second: Points, shape: tuple[int, ...]
 ) -> tuple[Floats, Floats, Floats]:
     """Return what `_squared_distances` does, without gathering."""
-    cost, a, b = torch.zeros(()), torch.zeros(()), torch.zeros(())
+    cost, a, b = (torch.zeros((), device="cpu") for _ in range(3))
     for sides in zip(first, second, strict=True):
         x, y = (side.narrow(0, 0, shape[0] * shape[1]).view(*shape, -1) for side in sides)
         cost = cost + torch.bmm(x, y.mT)
@@ -335,11 +336,11 @@ def _differ(first: Points, second: Points, own: Indices, partner: Indices) -> ND
     """Return whether the two rows of a pair differ at all, `(m,)`."""
     differ = np.zeros(len(own), dtype=bool)
     sides = own[:, None], partner[:, None]
-    for start, _, x, y in _chunks(first, second, *sides, first[0].dtype):
+    for start, _, x, y in _chunks(first, second, *sides, torch.float64):
         differ[start : start + len(x)] |= (x != y).any(2).squeeze(1).cpu().numpy()
     return differ
 
 
 def _all_finite(first: Points, second: Points, own: Indices, facing: Indices) -> bool:
-    chunks = _chunks(first, second, own, facing, first[0].dtype)
+    chunks = _chunks(first, second, own, facing, torch.float64)
     return all(bool(points.isfinite().all()) for _, points, _, _ in chunks)

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Literal, SupportsFloat, get_args
 
 import numpy as np
@@ -66,7 +67,7 @@ class Blocks:
     def index(self) -> Indices:
         """Return the block number of every sample, `(n,)`."""
         batch, position = np.divmod(np.arange(self.n), self.length)
-        number: Indices = batch * -(-self.length // self.k) + position // self.k
+        number: Indices = batch * (self.count // self.batches) + position // self.k
         return number if self.order is None else number[self.order.argsort()]
 
     def lam_shape(self, per: LamPer) -> tuple[int, ...]:
@@ -127,6 +128,11 @@ class Pairing(ABC):
         return False
 
     @property
+    def zero_is_best(self) -> bool:
+        """Whether a partner at distance 0 is always a best one."""
+        return False
+
+    @property
     def precision(self) -> torch.dtype:
         """The dtype of the first attempt at the distances."""
         return torch.float64
@@ -156,7 +162,7 @@ class Pairing(ABC):
         warn_short(len(x1), self.k, within=x2 is None)
         blocks = self.draw(len(x1), within=x2 is None, source=Source(generator))
         first = [as_rows(x1)]
-        second = first if x2 is None else [as_rows(x2)]
+        second = first if x2 is None else [as_rows(x2, x1)]
         return self.partners(first, second, blocks, targets)
 
     def draw(
@@ -223,7 +229,14 @@ class Pairing(ABC):
         try:
             with torch.autocast(device, enabled=False) if autocast else nullcontext():
                 columns, _ = match_blocks(
-                    first, second, own, facing, self.choose, differ, dtype=dtype
+                    first,
+                    second,
+                    own,
+                    facing,
+                    self.choose,
+                    differ,
+                    dtype=dtype,
+                    zero_is_best=self.zero_is_best,
                 )
         except FloatingPointError:
             sides = [("x", first)] if second is first else [("x1", first), ("x2", second)]
@@ -302,9 +315,13 @@ class Optimal(Pairing):
     def by_targets(self) -> bool:
         return self.labels != 0
 
-    @property
+    @cached_property
+    def zero_is_best(self) -> bool:
+        return not self.farthest and not self.labels
+
+    @cached_property
     def precision(self) -> torch.dtype:
-        squared = self.metric == "sqeuclidean" and not self.farthest and not self.labels
+        squared = self.metric == "sqeuclidean" and self.zero_is_best
         return torch.float32 if squared else torch.float64
 
     def choose(self, distances: Floats, differ: Floats | None = None) -> Indices:
@@ -343,6 +360,10 @@ class Nearest(Pairing):
     tensor([1, 1])
     """
 
+    @property
+    def zero_is_best(self) -> bool:
+        return True
+
     def choose(self, distances: Floats, differ: Floats | None = None) -> Indices:
         return np.asarray(distances.argmin(2))
 
@@ -358,8 +379,8 @@ def match(
     """Return the optimal partner of every sample, inside blocks of `k`.
 
     Minimises Σ |x1[i] - x2[p(i)]|² over the permutations p of each block of k consecutive samples.
-    The last block is smaller if k does not divide n. With one batch the blocks are drawn at random,
-    and no sample meets itself. Samples of any shape are flattened.
+    The last block is smaller if k does not divide n. With one batch, blocks are drawn at random and
+    there are no self-pairs. Samples of any shape are flattened.
 
     Args:
         x1: samples `(n, ...)`.

@@ -8,21 +8,29 @@ from torch import Tensor
 MATCHED = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 
-def as_rows(x: Tensor) -> Tensor:
-    """Return samples as detached rows `(n, d)`, without a copy where memory allows it."""
+def is_channels_last(x: Tensor) -> bool:
+    """Return whether images or videos are in memory channels last."""
+    return x.dim() >= 4 and not x.is_contiguous() and x.movedim(1, -1).is_contiguous()
+
+
+def as_rows(x: Tensor, like: Tensor | None = None) -> Tensor:
+    """Return samples as detached rows `(n, d)`, without a copy where memory allows it.
+
+    Features are in the order of `like`, the batch that `x` is matched with, or else of `x`.
+    """
     x = x.detach()
     if x.dim() == 2:
         return x
-    if x.dim() >= 4 and not x.is_contiguous():
-        channels_last = x.movedim(1, -1)
-        if channels_last.is_contiguous():  # the order of features does not change a distance
-            return channels_last.flatten(1)
+    like = x if like is None else like
+    if not like.is_contiguous() and is_channels_last(like):  # any order gives the same distances
+        return x.movedim(1, -1).flatten(1)
     return x.flatten(1) if x.dim() > 1 else x.unsqueeze(1)
 
 
-def as_floats(x: Tensor) -> Tensor:
+def as_floats(x: Tensor, like: Tensor | None = None) -> Tensor:
     """Return samples as rows of floats, or of bytes, which matching converts a few at a time."""
-    return as_rows(x) if x.is_floating_point() or x.dtype == torch.uint8 else as_rows(x).float()
+    rows = as_rows(x, like)
+    return rows if x.is_floating_point() or x.dtype == torch.uint8 else rows.float()
 
 
 def check_points(x1: Tensor, x2: Tensor | None = None) -> None:

@@ -73,7 +73,7 @@ class Interval(Linear):
 
 
 class AdaMixup(PairMixer):
-    """AdaMixup: a policy learns which lam each pair can take without meeting real samples.
+    """AdaMixup: a policy learns which lam keeps a mixed pair away from real samples.
 
     `k=1` is AdaMixup as published (Guo, Mao and Zhang 2019, "MixUp as Locally Linear
     Out-Of-Manifold Regularization"), with random partners; with a larger `k` they are matched by
@@ -85,8 +85,9 @@ class AdaMixup(PairMixer):
 
     The loss is that of the clean batch, the mixed batch and the critic, half of the published sum,
     so use `draw` and `m.loss`. Train the mixer's parameters with the network, and move it with
-    `mix.to(device)`. The published policy has the classifier's architecture and sees the average
-    with noise, and the published critic also sees real samples of other batches.
+    `mix.to(device)`. With DistributedDataParallel, average their gradients yourself: they are not
+    part of the wrapped network. The published policy has the classifier's architecture and sees the
+    average with noise, and the published critic also sees real samples of other batches.
 
     Args:
         net: the network that is trained; the critic runs it once more for each batch.

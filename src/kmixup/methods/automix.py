@@ -82,11 +82,13 @@ class AutoMix(PairMixer):
 
     `k=1` is AutoMix as published (Liu et al. 2022, "AutoMix: Unveiling the Power of Mixup for
     Stronger Classifiers"), with random partners; with a larger `k` they are matched by optimal
-    transport. The copy is an exponential moving average of the network, with momentum 0.999. Its
-    features of both images, and lam, make the mask; labels play no part. Features come from the
+    transport. The copy is an exponential moving average of the network, with a momentum
+    that rises from 0.1 to 0.999 over the first 9,000 steps (published: from 0.999 to 0.999999). Its
+    features of both images, and lam, make the mask; labels are not used. Features come from the
     last layer with maps of at least a quarter of the image's height and width. The mixed images
     train the network with the mask held constant, and the block through the copy, whose weights
-    stay.
+    are frozen. With DistributedDataParallel, average the block's gradients yourself: it is not part
+    of the wrapped network.
 
     The loss is that of the clean batch, the mixed batch, the copy on the mixed batch, and
     0.1 · max(|mean of the mask - lam| - 0.1, 0): half of the published sum. So use `draw` and
@@ -143,7 +145,7 @@ class AutoMix(PairMixer):
 
     def train(self, mode: bool = True) -> AutoMix:
         super().train(mode)
-        self.teacher.eval()  # what it says follows from the images alone
+        self.teacher.eval()  # its outputs depend only on the images
         return self
 
     def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:

@@ -78,6 +78,8 @@ class SharedMixed(Mixed):
 
     def agreement(self, logits: Tensor) -> Tensor:
         y = self.targets[0]
+        if not isinstance(y, Tensor):
+            return super().agreement(logits)  # raises
         classes = y.argmax(1) if y.is_floating_point() else y
         agrees = logits.argmax(1)[:, None] == classes
         agreement: Tensor = (self.shares.to(logits.device) * agrees).sum(1)

@@ -48,8 +48,8 @@ class GuidedMixup(Mixer):
 
     Args:
         k: the number of samples in a block.
-        alpha: 0 mixes nothing; all other values give the same.
-        num_classes, options: those of `KMixup`.
+        alpha: 0 disables mixing; other values have no effect, because saliency determines lam.
+        num_classes, options: those of `KMixup`, except for metric and labels.
 
     >>> import torch
     >>> mix = GuidedMixup(k=16, num_classes=10)

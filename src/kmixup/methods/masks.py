@@ -72,7 +72,7 @@ def importance_of(batch: Batch, mixes: Mixes) -> tuple[Tensor, Tensor]:
 def total_one(importance: Tensor) -> Tensor:
     """Return importance in float64, scaled to total 1 for every image.
 
-    An image in which nothing matters has the same importance everywhere.
+    An image with zero importance everywhere gets uniform importance.
     """
     whole = importance.double()
     # the largest first: the square of a tiny gradient is not far from the smallest number

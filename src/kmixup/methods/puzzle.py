@@ -121,15 +121,17 @@ class Puzzle(Masked):
         rows, columns = height // side, width // side
         s = (F.avg_pool2d(importance, side) * side**2).flatten(1).numpy()
         shown = F.avg_pool2d(seen.double(), side).flatten(1).numpy()
-        place = solve(self.epsilon * ways(rows, columns) - s[:, :, None] * shown[:, None, :])
+        place = solve(
+            self.epsilon * squared_moves(rows, columns) - s[:, :, None] * shown[:, None, :]
+        )
         source = torch.from_numpy(place.argsort(1)).view(n, rows, columns)
         corner = (source // columns) * side * width + (source % columns) * side
         offset = torch.arange(side)[:, None] * width + torch.arange(side)
         return (corner[:, :, None, :, None] + offset[None, None, :, None, :]).reshape(n, -1)
 
 
-def ways(rows: int, columns: int) -> Floats:
-    """Squared ways between the places of a grid with sides of 1, `(places, places)`."""
+def squared_moves(rows: int, columns: int) -> Floats:
+    """Return squared distances between the cells of a grid with sides of 1, `(places, places)`."""
     row, column = np.divmod(np.arange(rows * columns), columns)
     down = (row[:, None] - row) / max(rows - 1, 1)
     right = (column[:, None] - column) / max(columns - 1, 1)

@@ -19,7 +19,7 @@ from kmixup.nests import Nest
 class Shrink(Cut):
     """Paste the whole partner into a box of the image; lam is the area outside of it.
 
-    The box lies inside the image, whose sides it has times a number between the two of `scale`.
+    The box lies inside the image; its sides are the image's, times a factor within `scale`.
     Floats are resized bilinearly with antialiasing, integers by the nearest pixel.
     """
 

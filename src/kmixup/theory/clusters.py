@@ -259,7 +259,7 @@ def expected_fraction(
         weights: masses of the clusters, `(m,)`; they are scaled to add up to 1.
         k: size of a batch.
         centres: of the clusters, `(m, d)`. Without them all angles are taken to be acute.
-        samples, generator: how often and from what counts are drawn.
+        samples, generator: number and source of the draws, where counts are drawn.
 
     Returns:
         The fewest and the most cross matches that are expected, as shares of a batch.
@@ -270,6 +270,8 @@ def expected_fraction(
     from scipy.stats import binom  # on first use: it loads slowly
 
     p = _masses(weights, k)
+    if centres is not None and len(_squared_distances(centres)) != len(p):
+        raise ValueError(f"centres must be one for each of the {len(p)} weights")
     if centres is None or len(p) <= 2 or lemma_condition(centres):
         # E|r - s| = 2 Σ_t P(r <= t) P(s > t) for two independent counts
         below = np.asarray(binom.cdf(np.arange(k)[:, None], k, p))
@@ -406,7 +408,7 @@ def cross_endpoints(
     """Measure endpoints and lengths of the cross-cluster matches between two clusters.
 
     Args:
-        X: points `(n, d)` that stand for the whole clusters, so give many.
+        X: a dense sample of both clusters, `(n, d)`.
         labels: two values `(n,)`; A is the smaller.
         k: size of a batch.
         samples: number of pairs of batches.

@@ -45,9 +45,9 @@ class Expansion:
 
     def terms(self, alpha: float) -> tuple[float, float, float]:
         """Return R1, R2 and R3 for this `alpha`."""
-        law = Beta(alpha)
-        square = law.tilted_mean_square_step
-        return law.tilted_mean_step * self.r1, square * self.r2, square * self.r3
+        beta = Beta(alpha)
+        square = beta.tilted_mean_square_step
+        return beta.tilted_mean_step * self.r1, square * self.r2, square * self.r3
 
 
 def expand(
@@ -237,7 +237,7 @@ def _pairs(X: Data, y: Data, D: MatchingDistributions) -> Iterator[tuple[Tensor,
         raise ValueError(f"D must be that of the {n} samples of X, got one of {len(D.points)}")
     if not D.samples.all():
         missing = int((D.samples == 0).sum())
-        raise ValueError(f"D must know every point, {missing} took part in no matching: draw more")
+        raise ValueError(f"D must cover every point, {missing} were never matched: draw more")
     met = D.probability.tocoo()
     for start in range(0, met.nnz, PAIRS):
         part = slice(start, start + PAIRS)

@@ -101,6 +101,10 @@ def mean_reversion(
     k = len(first)
     if len(first.unique()) != k:
         raise ValueError(f"subset must hold different points, got {first.tolist()}")
+    if not ((first >= 0) & (first < len(points))).all():
+        raise ValueError(
+            f"subset must hold indices from 0 to {len(points) - 1}, got {first.tolist()}"
+        )
     if others is None:
         second = subsets(len(points), k, samples, generator)
     else:

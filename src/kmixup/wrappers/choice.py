@@ -11,9 +11,9 @@ from torch import Generator, nn
 
 from kmixup.batch import Batch
 from kmixup.mixed import Mixed
-from kmixup.mixer import AnyDraw, Mixing, SampleOptions
+from kmixup.mixer import AnyDraw, Mixing, SampleOptions, mixers_in
 from kmixup.nests import Nest, over
-from kmixup.randomness import device_of
+from kmixup.randomness import Source, device_of
 from kmixup.wrappers.wrapper import SettingsInside
 
 
@@ -63,9 +63,20 @@ class Choice(SettingsInside, Mixing):
         self.odds = tuple(weight / total for weight in weights)
         for name in ("needs_loss", "encodes_clean", "remembers"):
             setattr(self, name, any(getattr(mixer, name) for mixer in mixers))
-        for module in self.modules():
-            if isinstance(module, Mixing) and module.generator is None:
-                module._source = self._source
+        for mixer in mixers_in(self):
+            if mixer.generator is None:
+                mixer._source = self._source
+
+    @property
+    def generator(self) -> Generator | None:
+        return self._source.generator
+
+    @generator.setter
+    def generator(self, generator: Generator | None) -> None:
+        shared, self._source = self._source, Source(generator)
+        for mixer in mixers_in(self):
+            if mixer._source is shared:
+                mixer._source = self._source
 
     def encode_clean(self, x: Nest) -> Nest:
         encoded = [mixer.encode_clean(x) for mixer in self._mixers]

@@ -52,7 +52,8 @@ class HiddenMixup(SettingsInside):
         layers: names of its modules, as in `net.named_modules()`; "" is the input. Each call draws
             one of them. Names need no prefix for wrappers (compiled, distributed).
         mixer: how to mix; by default `KMixup(**options)`. Its generator also draws the layer.
-            Mixers that need importance or learn with the network are for `layers=[""]`.
+            Mixers that learn with the network are for `layers=[""]`. Mixers that need importance,
+            such as `PuzzleMix`, raise: mix the input with them before calling the network.
         options: those of `KMixup`.
 
     >>> net = nn.Sequential(nn.Flatten(), nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, 10))
@@ -111,16 +112,26 @@ class HiddenMixup(SettingsInside):
         n = batch_length(x if y is None else y)
         if self.mixer.training:
             warn_short(n, self.mixer.block_size)
-        return self.mix(x, y, self.sample(n), *args, **kwargs)
+        shape = tuple(x.shape[1:]) if isinstance(x, Tensor) else ()
+        return self.mix(x, y, self.sample(n, shape), *args, **kwargs)
 
-    def sample(self, n: int, *, source: Source | None = None) -> HiddenDraw:
-        """Return a random layer and draws for mixing `n` samples there, from a `source`."""
+    def sample(
+        self, n: int, shape: tuple[int, ...] = (), *, source: Source | None = None
+    ) -> HiddenDraw:
+        """Return a random layer and draws for mixing `n` samples there.
+
+        Args:
+            n: number of samples.
+            shape: the shape of one input, for interpolations that need it at the layer "".
+            source: where to draw from, by default the mixer's own source.
+        """
         layer = 0
         if len(self.layers) > 1 and self.mixer.training:
             generator = (self.mixer._source if source is None else source).here()
             device = device_of(generator)
             layer = int(torch.randint(len(self.layers), (), generator=generator, device=device))
-        return HiddenDraw(layer, self.mixer.sample(n, source=source))
+        known = shape if self.layers[layer] == "" else ()
+        return HiddenDraw(layer, self.mixer.sample(n, known, source=source))
 
     @eager
     def mix(
@@ -159,12 +170,15 @@ class HiddenMixup(SettingsInside):
         if call is None or call.owner is not self or call.mixed is not None:
             return output
         leaves, structure = pytree.tree_flatten(output)
-        tensors = {i: leaf for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
-        floats = {i: leaf for i, leaf in tensors.items() if leaf.is_floating_point()}
+        floats = {
+            i: leaf
+            for i, leaf in enumerate(leaves)
+            if isinstance(leaf, Tensor) and leaf.is_floating_point()
+        }
         shapes = [tuple(leaf.shape) for leaf in floats.values()]
         if not shapes or any(shape[:1] != (call.n,) for shape in shapes):
             raise ValueError(
-                f"layer {call.layer!r} must put out floating-point tensors whose first dimension "
+                f"layer {call.layer!r} must return floating-point tensors whose first dimension "
                 f"is the batch of {call.n}, got shapes {shapes}: choose another layer "
                 "(modules for sequences have batch_first=True)"
             )

@@ -11,6 +11,7 @@ from kmixup.checks import check_probability
 from kmixup.mixed import Mixed
 from kmixup.mixer import AnyDraw, Mixing, SampleOptions
 from kmixup.nests import Nest
+from kmixup.randomness import Source
 
 SETTINGS = ("k", "alpha", "prob")
 
@@ -51,11 +52,10 @@ class Wrapper(SettingsInside, Mixing):
     mixer: Mixing
 
     def __init__(self, mixer: Mixing) -> None:
-        super().__init__()
+        nn.Module.__init__(self)  # without a source of its own
         if not isinstance(mixer, Mixing):
             raise TypeError(f"mixer must be a mixer, got {mixer!r}: use e.g. KMixup(k=16)")
         self.mixer = mixer
-        self._source = mixer._source
         for name in ("needs_loss", "encodes_clean", "remembers"):
             setattr(self, name, getattr(mixer, name))
 
@@ -66,7 +66,14 @@ class Wrapper(SettingsInside, Mixing):
     @generator.setter
     def generator(self, generator: Generator | None) -> None:
         self.mixer.generator = generator
-        self._source = self.mixer._source
+
+    @property
+    def _source(self) -> Source:  # type: ignore[override]
+        return self.mixer._source
+
+    @_source.setter
+    def _source(self, source: Source) -> None:
+        self.mixer._source = source
 
     def get_extra_state(self) -> Any:
         return None  # the mixer inside saves its generator

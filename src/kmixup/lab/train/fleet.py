@@ -228,8 +228,9 @@ def _logits(layers: Layers, x: Tensor) -> Tensor:
 def fits_fleet(trial: Trial) -> bool:
     """Whether a trial can be trained in a fleet."""
     method, protocol = trial.method, trial.protocol
-    special = trial.shifts, protocol.augment, protocol.layout
-    special += protocol.drop_last, protocol.clean_pass
+    special = (
+        trial.shifts, protocol.augment, protocol.layout, protocol.drop_last, protocol.clean_pass
+    )  # fmt: skip
     return (
         trial.model.startswith("mlp-")
         and network(trial.model) is not None
