@@ -92,14 +92,22 @@ def agreement(result: TableResult, *, shape: bool = False) -> Agreement:
         gaps = view @ (np.array([fmean(cell.errors.values()) for cell in cells]) - printed)
         distances[grid.rule] = float(np.sqrt(np.mean(gaps**2)))
     first, second = ([cell.errors for cell in cells] for cells in several)
-    return Agreement(distances, _gap(first, second, printed, result.table.confidence, view))
+    noise = np.array([_printed_error(cells) for cells in zip(*several, strict=True)])
+    return Agreement(distances, _gap(first, second, printed, noise, view))
+
+
+def _printed_error(cells: Sequence[Cell]) -> float:
+    """The standard error that the paper states, else one as large as ours."""
+    if cells[0].confidence is not None:
+        return cells[0].confidence
+    return math.sqrt(fmean((cell.standard_error or 0.0) ** 2 for cell in cells))
 
 
 def _gap(
     first: Sequence[Errors],
     second: Sequence[Errors],
     paper: Array,
-    confidence: float | None,
+    confidence: Array,
     view: Array,
 ) -> float:
     """The difference of the two mean squares over its standard error, seen through `view`.
@@ -121,5 +129,5 @@ def _gap(
     rest = [gap(np.delete(a, i, 0).mean(0), np.delete(b, i, 0).mean(0)) for i in range(n)]
     a, b = a.mean(0), b.mean(0)
     noise = math.sqrt((n - 1) * float(np.var(rest)))
-    printed = 2 * (confidence or 0.0) * float(np.linalg.norm(a - b)) / len(paper)
+    printed = 2 * float(np.linalg.norm(confidence * (view.T @ (a - b)))) / len(paper)
     return gap(a, b) / math.hypot(noise, printed)

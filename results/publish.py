@@ -13,13 +13,15 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from kmixup.lab.experiments.rows import HEADER, NAME, PUBLISHED, Done, TrainingCurve, read
+from kmixup.lab.experiments.rows import HEADER, NAME, PUBLISHED, Done, TrainingCurve, read, repair
 from kmixup.lab.files import replace_content
 
 RESULTS = Path(__file__).parent
 
 
 def publish(folder: Path) -> None:
+    if (folder / NAME).is_file():
+        repair(folder)  # sets damaged lines aside; raises while a sweep is writing
     rows = [
         replace(row, machine={}, **({"curve": TrainingCurve()} if isinstance(row, Done) else {}))
         for row in sorted(read(folder), key=lambda row: row.id)

@@ -27,7 +27,7 @@ COMMANDS = {
     "repair": ("out/grid", "check and repair the rows of a sweep"),
     "reproduce": ("toy", "re-run an experiment of the paper"),
     "figures": ("couplings", "draw the paper's figures, or yours"),
-    "calibrate": ("mnist --k 16", "find the alpha at k that is as strong as mixup"),
+    "calibrate": ("mnist --k 16", "find the alpha that makes k-mixup as strong as mixup"),
     "data": ("list", "list, describe and download data sets"),
     "bench": ("cost", "measure what mixing costs on this machine"),
 }
@@ -127,8 +127,7 @@ def _explain(error: Exception) -> tuple[str, int]:
     lacking = isinstance(error, RuntimeError) and any(w in str(error) for w in OUT_OF_MEMORY)
     if lacking or isinstance(error, MemoryError):
         return (
-            "this machine has too little memory for that: use fewer samples (--limit), smaller "
-            "batches or a smaller network",
+            "out of memory: use fewer samples (--limit), smaller batches or a smaller network",
             FAILED,
         )
     from cyclopts import CycloptsError

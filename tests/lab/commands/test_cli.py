@@ -234,8 +234,8 @@ LOAD = "kmixup.lab.commands.calibrate.load"
     ("error", "code", "message"),
     [
         (KeyboardInterrupt(), 130, "stopped\n"),
-        (MemoryError(), 1, "this machine has too little memory for that: use fewer samples"),
-        (RuntimeError("CPU: can't allocate memory: you"), 1, "this machine has too little memory"),
+        (MemoryError(), 1, "out of memory: use fewer samples"),
+        (RuntimeError("CPU: can't allocate memory: you"), 1, "out of memory: use"),
     ],
 )
 def test_ctrl_c_and_too_little_memory_are_one_sentence(kmixup, monkeypatch, error, code, message):

@@ -51,14 +51,14 @@ def test_one_data_set_of_an_experiment(kmixup, here, engine):
 def test_a_dry_run_trains_nothing(kmixup, here):
     code, out, _ = kmixup("reproduce", "uci", "--data", "iris", "--dry-run", *SHRUNK)
     assert code == 0
-    assert out.startswith("6 trials. This is not the full protocol: 2 of 20 trials; ")
+    assert out.startswith("6 trials. This is not the full experiment: 2 of 20 trials; ")
     assert re.search(r"about \d+ s on", out)
     assert not (here / "out").exists()
 
 
 @pytest.mark.parametrize(
     ("name", "extent"),
-    [("toy", "This is the paper's protocol in full."), ("family", "Not in the paper.")],
+    [("toy", "Trials, epochs, k and alpha are the paper's."), ("family", "Not in the paper.")],
 )
 def test_what_is_not_in_the_paper_is_not_called_its_protocol(kmixup, monkeypatch, name, extent):
     monkeypatch.setattr(
@@ -132,4 +132,4 @@ def test_the_summary_has_our_figures_where_there_are_rows(kmixup, folder):
 def test_the_summary_trains_when_asked(kmixup):
     code, out, _ = kmixup("reproduce", "master", "--train", "--quick")
     assert code == 2  # the first of its data sets is not at hand
-    assert "This is not the full protocol" in out
+    assert "This is not the full experiment" in out

@@ -113,7 +113,7 @@ def test_a_dry_run_without_the_data_says_how_to_get_them(kmixup, grid):
     grid('data = "mnist"\n')
     code, out, _ = kmixup("sweep", "grid.toml", "--dry-run")
     assert code == 0
-    assert out.startswith("1 trial\nno estimate for a part: FileNotFoundError: ")
+    assert out.startswith("1 trial\nno time estimate for some trials: FileNotFoundError: ")
     assert "mnist needs train-images-idx3-ubyte.gz" in out
 
 
@@ -123,9 +123,10 @@ def test_failed_trials_are_counted_by_their_reason(kmixup, grid):
     code, out, err = kmixup("sweep", "grid.toml", "--quiet")
     assert (code, ending(out)) == (1, "6 trials, 6 of them run now: out/grid\n")
     assert err == (
-        "2 trials failed, the same command tries them again:\n"
+        "2 trials failed:\n"
         "  2 × SettingError: k must be lower: 120 needs 120 training samples with pairing "
         "'loaders', iris has 100\n"
+        "to run what failed again:\n  kmixup sweep grid.toml --quiet\n"
     )
     statuses = {(row.trial.method.k, type(row)) for row in read(folder)}
     assert statuses == {(1, Done), (120, Failed)}
@@ -219,7 +220,7 @@ def test_a_damaged_line_is_moved_and_run_again_and_a_torn_one_too(kmixup, swept)
 
 
 def test_rows_are_checked_and_repaired_on_request(kmixup, swept):
-    assert kmixup("repair", "out/grid") == (0, "no line is damaged\n6 trials in out/grid\n", "")
+    assert kmixup("repair", "out/grid") == (0, "no damaged lines\n6 trials in out/grid\n", "")
     swept.write_text(swept.read_text().replace('"seed":1', '"seed":2', 1))
     code, out, err = kmixup("repair", "out/grid")
     assert (code, err) == (0, "")

@@ -260,7 +260,7 @@ def test_without_mnist_the_title_says_so(tmp_path, monkeypatch, untrained):
     monkeypatch.setattr(gallery, "at_hand", lambda name, limit: False)
     trial, _, title = untrained(Settings(tmp_path))
     assert trial.data == "swiss-roll"
-    assert title == "swiss-roll, mlp-toy (MNIST is not at hand)"
+    assert title == "swiss-roll, mlp-toy (MNIST is not downloaded)"
 
 
 def test_runs_are_kept_only_of_data_that_cannot_change(tmp_path, untrained):
@@ -329,3 +329,11 @@ def test_the_steps_of_a_block_end_in_the_match_of_least_cost():
     rows, best = linear_sum_assignment(square)
     assert square[range(8), column].sum() == pytest.approx(square[rows, best].sum())
     assert f"{square[rows, best].mean():.3g} for a pair" in figure.get_label()
+
+
+@pytest.mark.parametrize("name", ["couplings", "convergence"])
+def test_a_regression_has_no_pictures_of_classes(tmp_path, name):
+    path = tmp_path / "own.csv"
+    path.write_text("a,b,y\n" + "".join(f"{i},{i % 3},{i / 8}\n" for i in range(40)))
+    with pytest.raises(ValueError, match="target must hold classes, .* has numbers: use kmixup"):
+        DRAW[name](Settings(out=tmp_path, data=str(path)))

@@ -230,3 +230,8 @@ def test_the_script_preset_matches_by_the_distance_as_the_script_does():
         block = slice(start, start + 16)
         _, columns = linear_sum_assignment(distance[block, block])
         assert mixed.partner[block].tolist() == (start + columns).tolist()
+
+
+def test_a_rule_that_an_experiment_does_not_have_raises():
+    with pytest.raises(ValueError, match="alpha_rule must be same for family, got xi"):
+        PRESETS["family"].trials(alpha_rule=("xi",))

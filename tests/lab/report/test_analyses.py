@@ -97,8 +97,11 @@ def test_a_clear_difference_is_significant_and_rules_that_are_alike_seldom_diffe
 
 
 def test_the_noise_of_the_paper_counts_and_the_jackknife_agrees_with_repeated_sweeps():
-    gaps = [abs(fitted(noisy(0, 1.0), confidence=c).gap) for c in (None, 0.3, 3.0)]
+    gaps = [abs(fitted(noisy(0, 1.0), confidence=c).gap) for c in (0.0, 0.3, 3.0)]
     assert gaps == sorted(gaps, reverse=True)
+    assert (
+        gaps[-1] < abs(fitted(noisy(0, 1.0), confidence=None).gap) < gaps[0]
+    )  # by default as large as ours
     # in units of its own standard deviation, which over sweeps is 1; 40 draws are good to 11 %
     repeated = [fitted(noisy(seed, 1.5), trials=12).gap for seed in range(40)]
     assert 0.6 < np.std(repeated) < 1.25

@@ -103,7 +103,8 @@ def test_many_classes_of_one_name_fit_the_page(inspected, tmp_path):
         inspected.data, x_train=points, y_train=labels, classes=("same",) * 40, columns=(),
         mean=torch.tensor(0.0), std=torch.tensor(1.0),
     )  # fmt: skip
-    path = write_inspect(inspect_data(data, largest_k=4), tmp_path / "deep", COMMAND)
+    document = inspect_document(inspect_data(data, largest_k=4), COMMAND)
+    path = write_inspect(document, tmp_path / "deep")
     assert "in 40 classes" in text_of(path.read_text())
 
 

@@ -91,7 +91,7 @@ def test_ranks_are_of_mean_errors_and_comparisons_are_corrected_for_all_of_them(
 
 
 def test_page_and_markdown_are_written(standings, tmp_path):
-    path = write_league(standings, tmp_path, COMMAND)
+    path = write_league(league_document(standings, COMMAND), tmp_path)
     assert path.name == "league.html"
     text = (tmp_path / "report.md").read_text()
     assert text == markdown(standings)

@@ -112,6 +112,34 @@ def test_pairings_and_readings_of_alpha_have_rows_of_their_own():
     assert "k-mixup, k = 16, pairing loaders, alpha calibrated to keep ξ" in labels
 
 
+def test_methods_are_compared_with_mixup_of_their_pairing():
+    rows = [
+        row(Method(name, k, 1.0, pairing=pairing), error + seed**2 / 100, seed)
+        for pairing, better in (("loaders", 0.0), ("batch", 1.0))
+        for name, k, error in (("mixup", 1, 5.0), ("cutmix", 16, 4.0 - better))
+        for seed in range(4)
+    ]
+    _, compared = side_by_side(results_of(rows, tables_of(rows)))
+    found = {c.new: round(c.difference.mean, 6) for c in compared if c.new != "ERM"}
+    assert found == {
+        "CutMix, k = 16, pairing loaders": -1.0,
+        "CutMix, k = 16, pairing batch": -2.0,
+    }
+
+
+def test_tables_without_rows_do_not_change_the_heads(beyond):
+    large = [entry for entry in beyond if entry.trial.protocol.batch_size == 64]
+    assert [alpha for _, alpha in of(large, BEYOND.tables).head] == ["α = 1"]
+
+
+def test_a_limit_replaces_the_subset_of_small_training_sets():
+    trials = BEYOND.trials(quick=True)
+    rows = [row(trial.method, error_of(trial), trial.seed, base=trial) for trial in trials]
+    results = results_of(rows, BEYOND.tables)
+    assert unplaced(rows, results) == ()
+    assert side_by_side(results)[1]
+
+
 def test_mixup_has_a_place_beside_methods_of_their_own_at_k_1():
     rows = [row(Method(name, 1, 1.0), error) for name, error in (("mixup", 5.0), ("cutmix", 4.0))]
     assert unplaced(rows, results_of(rows, tables_of(rows))) == ()

@@ -23,6 +23,7 @@ from kmixup.lab.report.stats import (
     p_text,
     rank,
     split_choice,
+    tally,
 )
 
 # AUC of C4.5 with four ways of choosing m and cf on 14 data sets, Demšar 2006, table 6; the last
@@ -265,3 +266,21 @@ def test_equal_cells_are_covered_as_stated_and_flattered_by_choosing_on_the_test
     assert covered / sweeps == pytest.approx(0.95, abs=0.025)
     # the best of all is as often among the several as they are many; 1.6 to 2 points here
     assert below / sweeps == pytest.approx(several / (several + few), abs=0.06)
+
+
+def test_a_tally_says_which_differences_exclude_the_effect_of_the_paper():
+    small = PairedDifference(0.0, -0.1, 0.1, trials=20)
+    compared = [
+        Comparison(new="a", old="b", difference=difference, paper=-1.0)
+        for difference in (small, None)
+    ]
+    assert tally(compared) == (
+        "no significant difference in 1 (the paper's effect size is ruled out in 1); "
+        "too few trials in 1"
+    )
+
+
+def test_a_difference_within_the_noise_of_the_paper_has_no_sign_to_reproduce():
+    better = PairedDifference(-1.0, -1.5, -0.5, trials=20)
+    found = Comparison(new="a", old="b", difference=better, paper=-0.01, noise=0.04)
+    assert found.verdict == "a is better than b"

@@ -38,7 +38,8 @@ def write(folder, rows, tables, **more):
     """The page, Markdown and cells of a report."""
     how = {"name": "UCI", "command": COMMAND, "claim": "k-mixup wins.", "notes": ["3 epochs."]}
     results = results_of(rows, tables)
-    page = write_sweep(rows, results, folder, Preface(**{**how, **more}))
+    document = sweep_document(rows, results, Preface(**{**how, **more}))
+    page = write_sweep(document, results, folder)
     texts = [page.read_text(), *((folder / n).read_text() for n in ("report.md", "cells.csv"))]
     return tuple(texts)
 
@@ -87,7 +88,7 @@ def test_cells_are_lines_of_numbers(written):
     place = {"k": "16", "alpha": "1", "alpha_rule": "same"}
     (cell,) = (line for line in lines if place.items() <= line.items())
     assert (cell["trials"], cell["failed"], cell["missing"]) == ("5", "1", "0")
-    assert float(cell["paper_percent"]) == 4.0
+    assert float(cell["paper"]) == 4.0
     assert lines[0]["method"] == "erm"
 
 

@@ -117,6 +117,27 @@ def test_erm_may_be_best():
     assert same.code == "ERM (alpha=0)"  # of equal ones the simplest
 
 
+def test_a_method_with_failed_trials_does_not_win_the_final_test():
+    def often_diverges(trial):
+        if trial.method.k == 4 and trial.seed % 4:
+            return None
+        return 0.01 if trial.method.k == 4 else 0.1
+
+    said = headline(tuned(error=in_test(often_diverges)))
+    assert said.code == "ERM (alpha=0)"
+    assert "k-mixup: 3 trials failed." in said.sentences
+
+
+def test_too_few_trials_do_not_make_erm_as_good():
+    few, more = (
+        headline(tuned(error=in_test(lambda t: 0.1 - 0.001 * t.method.k * (t.seed % 3)), tests=n))
+        for n in (2, 4)
+    )
+    assert few.code == more.code == "KMixup(k=4, alpha=1)"
+    assert not few.sentences
+    assert more.sentences == ["ERM is simpler, and not significantly worse: ERM (alpha=0)."]
+
+
 def with_answers(tuned, answers):
     """The final test with networks that predict so many classes."""
     scores = [ClassScores(0.014, 0.1, 0.1, 0.014, 0.5, None, count) for count in answers]
@@ -168,6 +189,7 @@ def test_failures_are_shown():
 
 def test_the_order_of_the_rows_does_not_change_the_page(searched, html, tmp_path):
     again = replace(searched, rows=tuple(reversed(searched.rows)))
-    path = write_tune(again, tmp_path / "deep", "kmixup tune --data iris")
+    document = tune_document(again, "kmixup tune --data iris")
+    path = write_tune(document, tmp_path / "deep")
     assert path == tmp_path / "deep" / "tune.html"
     assert path.read_text() == html

@@ -14,7 +14,6 @@ from kmixup.lab.bench.timing import interleaved
 from kmixup.lab.checks import SettingError, check_whole
 from kmixup.lab.data import ENTRIES, Dataset, at_hand, load
 from kmixup.lab.data.toy import noise
-from kmixup.lab.evaluate.tasks import soft_cross_entropy
 from kmixup.lab.formatting import count, stopwatch
 from kmixup.lab.report import document as doc
 from kmixup.lab.train.config import Method, Protocol, Trial
@@ -109,7 +108,7 @@ def contenders(
         for rows in singles:
             logits, y = erm(rows)
             optimiser.zero_grad()
-            soft_cross_entropy(logits, y, len(rows.first)).backward()
+            erm.objective.loss(logits, y, len(rows.first)).backward()
             optimiser.step()
 
     def mix(step: Step) -> None:

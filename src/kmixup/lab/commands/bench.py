@@ -20,7 +20,7 @@ def cost(
 ) -> None:
     """Measure what k-mixup adds to an epoch of training, for k = 1 … 64, on one thread.
 
-    If a data set is not at hand, noise of its shape takes its place.
+    A data set that is not downloaded is replaced by random noise of the same shape.
 
     ```
     # MNIST and LeNet, about two minutes

@@ -27,7 +27,7 @@ def calibrate(
     seed: int = 0,
     reading: DataOptions = DataOptions(),
 ) -> None:
-    """Find the alpha at k that perturbs the data as much as mixup does at yours.
+    """Find the alpha at which k-mixup perturbs the data as much as mixup.
 
     Partners at a larger k are nearer, so that the same alpha perturbs less. The strength that is
     kept is xi, the root mean square distance between a sample and its mixed point. Images are

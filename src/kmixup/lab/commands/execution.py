@@ -109,8 +109,9 @@ def report(
 
     results = results_of(rows, tables_of(rows) if tables is None else tables)
     about = Preface(command=typed("--so-far"), **preface)
-    print_document(sweep_document(rows, results, about), page=not quiet)
-    return write_sweep(rows, results, folder.expanduser(), about)
+    document = sweep_document(rows, results, about)
+    print_document(document, page=not quiet)
+    return write_sweep(document, results, folder.expanduser())
 
 
 def finish(outcome: SweepOutcome, folder: Path, page: Path | None) -> int:
@@ -120,11 +121,10 @@ def finish(outcome: SweepOutcome, folder: Path, page: Path | None) -> int:
         print(f"page: {page}")
     if not outcome.failed:
         return 0
-    print_status(
-        f"{count(len(outcome.failed), 'trial')} failed, the same command tries them again:"
-    )
+    print_status(f"{count(len(outcome.failed), 'trial')} failed:")
     for reason, times in Counter(row.reason for row in outcome.failed).items():
         print_status(f"  {times} × {reason}")
+    print_status(f"to run what failed again:\n  {typed('--so-far')}")
     return FAILED
 
 
@@ -142,4 +142,4 @@ def preview(headline: str, trials: Sequence[Trial], execution: Execution) -> Non
             "(from a few steps on this machine)"
         )
     for reason in expected.unknown:
-        print(f"no estimate for a part: {reason}")
+        print(f"no time estimate for some trials: {reason}")

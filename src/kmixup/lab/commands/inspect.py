@@ -64,6 +64,7 @@ def inspect(
             watch=lambda k: say(f"matching samples of {data} at k = {k}"),
         )  # fmt: skip
     options.print_columns(loaded)
-    options.print_document(inspect_document(inspected, options.typed()))
+    document = inspect_document(inspected, options.typed())
+    options.print_document(document)
     if page:
-        print(f"page: {write_inspect(inspected, folder, options.typed())}")
+        print(f"page: {write_inspect(document, folder)}")

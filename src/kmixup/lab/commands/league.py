@@ -23,7 +23,7 @@ def league(
     methods: Annotated[
         str | None,
         Parameter(
-            help="Methods with commas between, by default all that apply to the data: "
+            help="Comma-separated methods, by default all that apply to the data: "
             f"{', '.join(METHODS)}, or package.module:name of your own."
         ),
     ] = None,
@@ -92,6 +92,6 @@ def league(
         on_status = (lambda text: None) if execution.quiet else print_status
         results = [play(contest, run, on_status) for contest in contests]
         outcome = run.outcome
-    standings, command = standings_of(results), typed("--so-far")
-    print_document(league_document(standings, command), page=not execution.quiet)
-    return finish(outcome, folder, write_league(standings, folder, command))
+    document = league_document(standings_of(results), typed("--so-far"))
+    print_document(document, page=not execution.quiet)
+    return finish(outcome, folder, write_league(document, folder))

@@ -65,7 +65,7 @@ def reproduce(
         alpha: Columns of the tables. May be repeated.
         alpha_rule: At k > 1 use alpha as it is ("same") or at equal xi ("xi"). By default all rules
             that the experiment has.
-        limit: Use only the first samples.
+        limit: Use only the first samples, this many of each part.
         quick: Run the smallest version that has a verdict.
         train: Train the networks of master. The others always train.
         dry_run: Print the number of trials and the expected time, and train nothing.
@@ -79,9 +79,11 @@ def reproduce(
     todo = preset.trials(
         trials=trials, epochs=epochs, k=k, alpha=alpha, alpha_rule=rules, limit=limit, quick=quick
     )
-    extent = "This is the paper's protocol in full." if preset.printed else "Not in the paper."
+    extent = (
+        "Trials, epochs, k and alpha are the paper's." if preset.printed else "Not in the paper."
+    )
     if shrunk := shrinkage(preset.tables, todo):
-        extent = f"This is not the full protocol: {'; '.join(shrunk)}."
+        extent = f"This is not the full experiment: {'; '.join(shrunk)}."
     if dry_run:
         preview(f"{count(len(todo), 'trial')}. {extent}", todo, execution)
         return 0
@@ -90,7 +92,7 @@ def reproduce(
     outcome = outcome_of(todo, folder, execution, so_far=so_far)
     page = report(
         outcome.rows, preset.tables, folder, quiet=execution.quiet,
-        name=f"The paper's experiment {name}, run again" if preset.printed else name,
+        name=f"Reproduction of the paper's experiment {name}" if preset.printed else name,
         claim=preset.claim, comparison=preset.comparison,
         notes=[extent, *deviations(preset.tables)],
     )  # fmt: skip

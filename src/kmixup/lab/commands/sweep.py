@@ -84,5 +84,5 @@ def repair(folder: Path) -> None:
     Args:
         folder: Folder of the rows, as in `--out`.
     """
-    print(rows.repair(folder) or "no line is damaged")
+    print(rows.repair(folder) or "no damaged lines")
     print(f"{count(len(rows.read(folder)), 'trial')} in {folder}")

@@ -50,12 +50,12 @@ def tune(
     - simple: alpha = 1, k over powers of two
     - two-step: the best alpha of mixup, then k at that xi
     - grid: every k with every alpha
-    - tpe: every k at alpha = 1, then proposals of Optuna's TPE
+    - tpe: every k at the middle alpha, then proposals of Optuna's TPE
 
     ```
     # without any download, in a minute or two
     kmixup tune iris
-    # your own data and network, within a budget of trials; mixup gets the same again
+    # your own data and network, within a budget of trials; mixup gets an equal budget
     kmixup tune table.csv --target species --model my_package.nets:small --budget 60
     # your own grid
     kmixup tune iris --strategy grid --k 4 --k 16 --alpha 0.5 --alpha 1 --trials 10
@@ -109,11 +109,12 @@ def _search(
         except AllFailedError as error:
             options.print_status(str(error))
         else:
-            options.print_document(tune_document(tuned, options.typed()), page=not execution.quiet)
+            document = tune_document(tuned, options.typed())
+            options.print_document(document, page=not execution.quiet)
             if (best := best_of(tuned)) is not None:
                 words = ["kmixup", "train", *same_data, *method_words(best)]
                 print(f"To train a network with it:\n  {shlex.join(words)}\n")
-            page = write_tune(tuned, folder, options.typed())
+            page = write_tune(document, folder)
     return finish(run.outcome, folder, page)
 
 

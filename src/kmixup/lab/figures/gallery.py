@@ -10,7 +10,8 @@ from typing import Annotated, Any, TypeVar
 from cyclopts import Parameter
 from matplotlib.figure import Figure
 
-from kmixup.lab.data import ENTRIES, at_hand, load
+from kmixup.lab.checks import SettingError
+from kmixup.lab.data import ENTRIES, Dataset, at_hand, load
 from kmixup.lab.data.toy import DRAW as TOYS
 from kmixup.lab.figures import OF_DATA, clouds, convergence, couplings, surfaces, theory
 from kmixup.lab.train.config import Flag, Protocol, Trial
@@ -58,8 +59,16 @@ class Settings:
         if self.data is None:
             data = [load(name, size=size, seed=self.seed) for name in TOYS]
         else:
-            data = [load(self.data, target=self.target, seed=self.seed)]
+            data = [_with_classes(load(self.data, target=self.target, seed=self.seed))]
         return [clouds.cloud_of(part, size=size, seed=self.seed) for part in data]
+
+
+def _with_classes(data: Dataset) -> Dataset:
+    if data.task == "regression":
+        raise SettingError(
+            "target", f"must hold classes, {data.name} has numbers: use kmixup inspect instead"
+        )
+    return data
 
 
 def _surfaces(s: Settings) -> Figure:
@@ -83,8 +92,8 @@ def _convergence(s: Settings) -> Figure:
     elif s.data is None and at_hand("mnist", limit=DIGITS):
         limit = DIGITS
     elif s.data is None:
-        name, why = "swiss-roll", " (MNIST is not at hand)"
-    data = load(name, limit=limit, target=s.target, seed=s.seed, size=size)
+        name, why = "swiss-roll", " (MNIST is not downloaded)"
+    data = _with_classes(load(name, limit=limit, target=s.target, seed=s.seed, size=size))
     usual = defaults_for(name, data)
     protocol = QUICK if size else replace(usual.protocol, epochs=EPOCHS)
     if s.epochs is not None:

@@ -44,8 +44,9 @@ def _merged(tables: Sequence[PaperTable], notes: Sequence[Sequence[str]]) -> lis
 
 def _is_of(trial: Trial, table: PaperTable) -> bool:
     """Whether a trial belongs to a table's networks, even if the table lacks its k or alpha."""
-    networks = (table.data, table.model, table.samples)
-    if (trial.data, trial.model, trial.samples) != networks:
+    if (trial.data, trial.model) != (table.data, table.model):
+        return False
+    if trial.limit is None and trial.samples != table.samples:  # a limit replaces the subset
         return False
     if not table.trains_as(trial.protocol):
         return False

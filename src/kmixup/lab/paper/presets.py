@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from importlib.resources import files
 from typing import Any
 
+from kmixup.lab.checks import SettingError
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.models import MANIFOLD_LAYERS
@@ -160,6 +161,11 @@ class Preset:
         # imported here because it imports all training code, which reports don't need
         from kmixup.lab.experiments.grid import expand
 
+        if alpha_rule is not None and not set(alpha_rule) & set(self.rules):
+            rules = " or ".join(self.rules)
+            raise SettingError(
+                "alpha_rule", f"must be {rules} for {self.name}, got {alpha_rule[0]}"
+            )
         if quick:
             trials = self.quick.trials if trials is None else trials
             epochs = self.quick.epochs if epochs is None else epochs

@@ -291,7 +291,9 @@ def _of_table(frame: pd.DataFrame, table: PaperTable, left: Sequence[Row]) -> li
 
 def _fits(trial: Trial, table: PaperTable) -> bool:
     """Whether a trial of the table's data, network and measure fits, whatever its k and alpha."""
-    if table.samples not in (None, trial.samples) or not table.trains_as(trial.protocol):
+    # a limit, as in `--quick`, replaces the random subset
+    subset = table.samples in (None, trial.samples) or trial.limit is not None
+    if not subset or not table.trains_as(trial.protocol):
         return False
     fits = table.layers in (None, trial.method.layers) and table.mixes_as(trial.method)
     return fits or not trial.method.entry.mixes
@@ -360,11 +362,12 @@ def _csv_line(result: TableResult, cell: Cell) -> dict[str, object]:
         "trials": len(cell.done),
         "failed": cell.failed,
         "missing": cell.missing,
-        "error_percent": cell.mean,
+        "unit": "%" if cell.unit is PERCENT else cell.unit.name,
+        "error": cell.mean,
         "standard_error": cell.standard_error,
         "trained_alpha": cell.mean_of("alpha"),
         "xi": cell.mean_of("xi"),
-        "paper_percent": cell.paper,
+        "paper": cell.paper,
         **{name: cell.mean_of(name) for name in result.metrics},
     }
 

@@ -113,9 +113,9 @@ def inspect_document(data: DataInspection, command: str) -> doc.Document:
     return doc.Document(f"Inspection of {data.data.name}", blocks)
 
 
-def write_inspect(data: DataInspection, folder: Path, command: str) -> Path:
+def write_inspect(document: doc.Document, folder: Path) -> Path:
     """Write `inspect.html` into `folder`, and return it."""
-    replace_content(folder / "inspect.html", html(inspect_document(data, command)))
+    replace_content(folder / "inspect.html", html(document))
     return folder / "inspect.html"
 
 

@@ -113,9 +113,8 @@ def league_document(standings: Standings, command: str) -> doc.Document:
     return doc.Document("League: methods compared at an equal budget", blocks)
 
 
-def write_league(standings: Standings, folder: Path, command: str) -> Path:
+def write_league(document: doc.Document, folder: Path) -> Path:
     """Write `league.html` and `report.md` into `folder`, and return the page."""
-    document = league_document(standings, command)
     replace_content(folder / "report.md", markdown(document))
     replace_content(folder / "league.html", html(document))
     return folder / "league.html"

@@ -27,11 +27,13 @@ CAPTION = (
 
 def side_by_side(results: Iterable[TableResult]) -> tuple[HeatMap, Sequence[Comparison]] | None:
     """A map of all methods, and its comparisons; None with one method only."""
-    results = [result for result in results if result.table.measure in (ERROR, CLEAN)]
+    results = [r for r in results if r.rows and r.table.measure in (ERROR, CLEAN)]
     if len({(result.table.method_title, result.setting.get("layers")) for result in results}) < 2:
         return None
     cells: dict[str, dict[Place, Cell]] = {}  # by the label of the row
     plain: dict[Place, dict[int, Cell]] = {}  # k-mixup without variants by k
+    mixup: dict[Place, dict[str | None, Cell]] = {}  # mixup by pairing
+    pairings: dict[tuple[str, Place], str | None] = {}
     variants: set[str] = set()
     for result in results:
         varied = bool(variant_words(result.table))
@@ -41,6 +43,9 @@ def side_by_side(results: Iterable[TableResult]) -> tuple[HeatMap, Sequence[Comp
             for alpha in [cell.alpha] if cell.k else alphas:  # ERM is in every column
                 place = (result.table.data, result.table.model, _setting(result), alpha)
                 cells.setdefault(label, {})[place] = cell
+                pairings[label, place] = pairing = result.setting["pairing"]
+                if cell.method == MIXUP:
+                    mixup.setdefault(place, {})[pairing] = cell
                 if cell.k > 1 and varied:
                     variants.add(label)
                 elif cell.k > 1 and cell.method == "kmixup" and cell.rule == "same":
@@ -48,12 +53,13 @@ def side_by_side(results: Iterable[TableResult]) -> tuple[HeatMap, Sequence[Comp
     compared: dict[tuple[str, Place], Comparison] = {}
     for label, row in cells.items():
         for place, cell in row.items():
-            base, name = cells.get(MIXUP, {}).get(place), MIXUP
+            alike, name = mixup.get(place, {}), MIXUP
+            base = alike.get(pairings[label, place]) or next(iter(alike.values()), None)
             if label in variants:
                 ks = plain.get(place, {})
                 base = ks.get(cell.k) or ks.get(max(ks, default=0))
                 name = "" if base is None else f"k = {base.k}"
-            if base is not None and label != MIXUP:
+            if base is not None and cell.method != MIXUP:
                 compared[label, place] = compare_trials(label, cell, name, base)
     compared = holm_corrected({at: c for at, c in compared.items() if c.difference is not None})
     places = list(cells["ERM"])

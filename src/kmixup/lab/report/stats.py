@@ -247,7 +247,8 @@ class Comparison:
             return Outcome.NOTHING_LEARNED
         if self.difference is None:
             return Outcome.TOO_FEW
-        if self.side and self.paper:
+        # a difference within the paper's own standard error has no sign to reproduce
+        if self.side and self.paper and abs(self.paper) > (self.noise or 0.0):
             same = (self.paper > 0) == (self.side > 0)
             return Outcome.REPRODUCED if same else Outcome.NOT_REPRODUCED
         if self.side:
@@ -262,7 +263,8 @@ class Comparison:
         if not self.side:
             return self.outcome.value
         text = f"{self.new} is {'worse' if self.side > 0 else 'better'} than {self.old}"
-        return f"{self.outcome}: {text}" if self.paper else text
+        judged = self.outcome in (Outcome.REPRODUCED, Outcome.NOT_REPRODUCED)
+        return f"{self.outcome}: {text}" if judged else text
 
 
 def corrected_side(difference: PairedDifference, p: float) -> int:
@@ -289,8 +291,10 @@ def tally(compared: Sequence[Comparison]) -> str:
     times = Counter(comparison.outcome for comparison in compared)
     ruled_out = times.pop(Outcome.SIZE_RULED_OUT, 0)
     times[Outcome.NOT_SIGNIFICANT] += ruled_out
-    text = "; ".join(f"{outcome} in {times[outcome]}" for outcome in Outcome if times[outcome])
-    return f"{text} (the paper's effect size is ruled out in {ruled_out})" if ruled_out else text
+    texts = {outcome: f"{outcome} in {times[outcome]}" for outcome in Outcome if times[outcome]}
+    if ruled_out:
+        texts[Outcome.NOT_SIGNIFICANT] += f" (the paper's effect size is ruled out in {ruled_out})"
+    return "; ".join(texts.values())
 
 
 # Ranks over data sets (Demšar 2006, "Statistical comparisons of classifiers over multiple data

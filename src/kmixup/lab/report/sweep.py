@@ -84,11 +84,8 @@ def sweep_document(
     return doc.Document(preface.name, blocks)
 
 
-def write_sweep(
-    rows: Iterable[Row], results: Sequence[TableResult], folder: Path, preface: Preface
-) -> Path:
+def write_sweep(document: doc.Document, results: Sequence[TableResult], folder: Path) -> Path:
     """Write `report.html`, `report.md` and `cells.csv` into `folder`, and return the page."""
-    document = sweep_document(rows, results, preface)
     replace_content(folder / "report.md", markdown(document))
     replace_content(folder / "cells.csv", cells_csv(results))
     replace_content(folder / "report.html", html(document))
@@ -123,9 +120,10 @@ def _headline(
         if comparison.difference is not None:
             text += f" ({comparison.difference.text} {results[0].unit.points})"
     elif judged:
-        news, olds = ({getattr(c, side) for c in judged} for side in ("new", "old"))
-        whose = f"{news.pop() if len(news) == 1 else 'All methods'} against {olds.pop()}, "
-        text = f"{'' if olds else whose}{len(judged)} comparisons: {stats.tally(judged)}"
+        news, olds = {c.new for c in judged}, {c.old for c in judged}
+        who = news.pop() if len(news) == 1 else "All methods"
+        whose = f"{who} against {olds.pop()}, " if len(olds) == 1 else ""
+        text = f"{whose}{len(judged)} comparisons: {stats.tally(judged)}"
     done, failed = done_of(rows), failed_of(rows)
     extent = (
         f"{count(len(done), 'trial')} finished, {len(failed)} failed; "
@@ -174,8 +172,10 @@ def _errors(result: TableResult, grid: Grid) -> doc.HeatMap:
         paper = "" if cell.paper is None else f"({number(cell.paper)})"
         small = list(filter(None, (cell.spread, paper, cell.gaps)))
         test = tests.get((cell.k, cell.alpha, cell.eps))
-        means = [other.mean for other in grid if other.eps == cell.eps and other.mean is not None]
-        best = cell.k > 0 and cell.mean is not None and cell.mean == min(means)
+        alike = [other for other in (*result.erm, *grid) if other.eps == cell.eps]
+        best = cell.mean is not None and cell.mean == min(
+            other.mean for other in alike if other.mean is not None
+        )
         return doc.Box(cell.text, small, 0 if test is None else test.side, best)
 
     def head(alpha: float, eps: float | None) -> str:

@@ -66,9 +66,9 @@ def tune_document(tuned: Tuned, command: str) -> doc.Document:
     return doc.Document(f"k and alpha for {Path(plan.base.data).name}", blocks)
 
 
-def write_tune(tuned: Tuned, folder: Path, command: str) -> Path:
+def write_tune(document: doc.Document, folder: Path) -> Path:
     """Write `tune.html` into `folder`, and return it."""
-    replace_content(folder / "tune.html", html(tune_document(tuned, command)))
+    replace_content(folder / "tune.html", html(document))
     return folder / "tune.html"
 
 
@@ -107,22 +107,33 @@ def headline(tuned: Tuned) -> doc.Headline:
     else:
         few = all(found.difference is None for found in compared)
         verdict = "Too few trials to compare" if few else "No significant difference"
-        text = f"{verdict} in the final test; lowest {error}, {best.name}."
-    simplest = f"The simplest choice is as good: {NO_MIXING}." if "ERM" in alike else ""
+        text = f"{verdict} in the final test; {best.name} has {error}."
+    measured = {found.old for found in compared if found.new == best.name and found.difference}
+    simplest = ""
+    if "ERM" in alike and "ERM" in measured:
+        simplest = f"ERM is simpler, and not significantly worse: {NO_MIXING}."
+    failures = [
+        (finalist.name, len(finalist.rows) - len(finalist.done)) for finalist in tuned.tests
+    ]
+    failed = "; ".join(f"{name}: {count(n, 'trial')} failed" for name, n in failures if n)
     unfitted = unfitted_sentence(row for finalist in tested for row in finalist.rows)
-    sentences = list(filter(None, (simplest, constant, unfitted)))
+    sentences = list(filter(None, (failed and f"{failed}.", simplest, constant, unfitted)))
     return doc.Headline(text, sentences, line_of(best), "good" if worse and not alike else "open")
 
 
 def best_of(tuned: Tuned) -> Finalist | None:
-    """The finalist with the lowest mean test error, the simpler of equal ones."""
+    """The finalist with the lowest mean test error, the simpler of equal ones.
+
+    One with a failed trial is chosen only if all have one.
+    """
 
     def key(finalist: Finalist) -> tuple[float, int]:
         simple = 0 if finalist.setting is None else finalist.setting.k
         return round(finalist.mean or 0.0, 9), simple
 
     tested = [finalist for finalist in tuned.tests if finalist.mean is not None]
-    return min(tested, key=key, default=None)
+    whole = [finalist for finalist in tested if len(finalist.done) == len(finalist.rows)]
+    return min(whole or tested, key=key, default=None)
 
 
 def line_of(finalist: Finalist) -> str:
