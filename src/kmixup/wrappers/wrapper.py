@@ -68,7 +68,7 @@ class Wrapper(SettingsInside, Mixing):
         self.mixer.generator = generator
 
     @property
-    def _source(self) -> Source:  # type: ignore[override]
+    def _source(self) -> Source:
         return self.mixer._source
 
     @_source.setter

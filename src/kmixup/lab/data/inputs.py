@@ -94,8 +94,8 @@ class InputPipeline:
         if extra := [str(name) for name in frame.columns if name not in known]:
             notes.append(f"{source} has columns that the network ignores: {', '.join(extra)}")
         notes += [
-            f"{count:,} rows of {source} have a category of {name!r} that is not in the training "
-            "data: its one-hot inputs are all 0"
+            f"{count:,} rows of {source} have a category of {name!r} that has no input (new, or "
+            "rare in training): its one-hot inputs are all 0"
             for name, count in encoder.unseen(values).items()
         ]
         x = torch.from_numpy(encoder.encode(values))

@@ -162,9 +162,9 @@ class Preset:
         from kmixup.lab.experiments.grid import expand
 
         if alpha_rule is not None and not set(alpha_rule) & set(self.rules):
-            rules = " or ".join(self.rules)
+            known = " or ".join(self.rules)
             raise SettingError(
-                "alpha_rule", f"must be {rules} for {self.name}, got {alpha_rule[0]}"
+                "alpha_rule", f"must be {known} for {self.name}, got {alpha_rule[0]}"
             )
         if quick:
             trials = self.quick.trials if trials is None else trials
