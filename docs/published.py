@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kmixup.lab.experiments.rows import Done, done_of, read
 from kmixup.lab.paper.presets import PRESETS
-from kmixup.lab.report.frame import TableResult, results_of
+from kmixup.lab.report.frame import Cell, TableResult, results_of
 
 ROOT = Path(__file__).parents[1]
 # tables by the names that their data have in pictures
@@ -32,3 +32,17 @@ def results(preset: str, *folders: str) -> Mapping[str, TableResult]:
     trials = {row.id: row for folder in folders or (preset,) for row in rows(folder)}
     found = results_of(trials.values(), PRESETS[preset].tables)
     return {result.table.name: result for result in found}
+
+
+@cache
+def mnist_headline(eps: float | None = None) -> Mapping[str, Cell]:
+    """ERM, the paper's best mixup and its best k-mixup on MNIST, trained for 200 epochs.
+
+    Cells are tested under FGSM if there is an `eps`.
+    """
+    name = "mnist" if eps is None else "fgsm-mnist"
+    return {
+        f"mixup, {cell.name}" if cell.k == 1 else cell.name: cell
+        for cell in results(name, "mnist-200")[name].cells
+        if cell.errors and cell.eps == eps
+    }
