@@ -151,7 +151,7 @@ def dots(
     panel.set_yticks(range(len(settings)), list(settings))
     panel.set_title(title)
     panel.grid(axis="x")
-    panel.invert_yaxis()
+    panel.set_ylim(len(settings) - 0.6, -0.7)
     return figure
 
 

@@ -175,6 +175,14 @@ def test_images_of_different_sizes_cannot_share_a_box():
         CutMix(2)(x, torch.zeros(8))
 
 
+@pytest.mark.parametrize("k", [1, 4])
+def test_images_of_16_bit_can_be_cut(k):
+    x = torch.randint(60_000, (8, 1, 6, 6)).to(torch.uint16)
+    mixed = CutMix(k).draw(x, torch.rand(8))
+    assert mixed.x.dtype == torch.uint16
+    assert ((mixed.x == x) | (mixed.x == x[mixed.partner])).all()
+
+
 def test_small_floats_behind_bytes_decide_the_match():
     depth = torch.arange(8)[:, None, None, None] / 100 + torch.zeros(8, 1, 4, 4)
     x = {"rgb": torch.full((8, 3, 4, 4), 200, dtype=torch.uint8), "depth": depth}

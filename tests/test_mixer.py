@@ -320,9 +320,15 @@ BAD_BATCHES = [
      "features of x and features of other must have the same sample shape, got (3,) and (2,)"),
     (X, Y, {"other": (X, Y), "features": (X, X.double())}, "features of other must have the same"),
     (X, Y, {"other": (X, Y), "features": (X.numpy(), X)}, "must be a pair (features of x, feat"),
+    ({"a": X, "b": TOKENS}, Y, {"other": ({"a": X, "b": X}, Y)}, "must have the same dtype, got"),
     (X, Y, {"other": (X, None)}, "the targets of other must be nested like y, got NoneType"),
-    (X, LABELS.to(torch.uint16), {}, "y must have a dtype torch can index, got torch.uint16: use"),
+    (X, LABELS.to(torch.uint16), {}, "y must be uint8, signed integers or floats, got torch.uint"),
 ]  # fmt: skip
+
+
+def test_distances_of_a_nest_are_as_precise_as_its_widest_entry():
+    x = {"a": X, "b": 1e100 * torch.randn(8, 3, generator=seeded()).double()}
+    assert KMixup(2).draw(x, Y).distance.isfinite().all()
 
 
 def test_entries_that_are_not_mixed_may_differ_in_the_other_batch():

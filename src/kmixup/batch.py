@@ -140,9 +140,10 @@ def _check_side(x: Nest, y: Nest, x_name: str, y_name: str, mixes: Mixes) -> int
             )
     for name, tensors in ((x_name, entries), (y_name, targets)):
         for tensor in tensors:
-            if tensor.dtype in UNSIGNED:
+            if name == y_name and tensor.dtype in UNSIGNED:
                 raise TypeError(
-                    f"{name} must have a dtype torch can index, got {tensor.dtype}: use .long()"
+                    f"{name} must be uint8, signed integers or floats, got {tensor.dtype}: use "
+                    ".long()"
                 )
             if tensor.dtype.itemsize == 1 and tensor.is_floating_point():
                 raise TypeError(
@@ -217,8 +218,9 @@ def _entry(x: Nest, key: str | int) -> Tensor:
             f"features must name an entry of x, got {key!r}, but x has {entries}: name one that "
             "holds tensors"
         )
-    rows = [as_floats(part.contiguous()) for part in parts]
-    return rows[0] if len(rows) == 1 else torch.cat(rows, 1)
+    if len(parts) == 1:
+        return parts[0]  # `points` brings both sides into one order
+    return torch.cat([as_floats(part.contiguous()) for part in parts], 1)
 
 
 def _importance_of_both(importance: Importance, n: int, *, paired: bool) -> tuple[Tensor, Tensor]:

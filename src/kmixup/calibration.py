@@ -211,7 +211,7 @@ class _Samples:
             if not isinstance(items, Tensor):
                 items = torch.stack([_sample(item) for item in items])
             rows = items
-        rows = rows.detach().reshape(len(rows), -1).double().cpu()
+        rows = rows.detach().cpu().reshape(len(rows), -1).double()
         if not rows.isfinite().all():
             bad = index[~rows.isfinite().all(1)].min()
             raise ValueError(f"x must be finite, sample {int(bad)} has a NaN or an infinity")

@@ -64,7 +64,8 @@ def check_nested_alike(
     for entry, counterpart in zip(
         pytree.tree_leaves(first), pytree.tree_leaves(second), strict=True
     ):
-        if not isinstance(entry, Tensor) or not (entry is first or mixes(entry)):
+        is_mixed = entry is first or mixes(entry) or mixes(counterpart)
+        if not isinstance(entry, Tensor) or not is_mixed:
             continue
         if not isinstance(counterpart, Tensor):
             raise ValueError(

@@ -136,6 +136,7 @@ def test_the_mean_of_partners_depends_on_the_subset_and_averages_to_that_of_the_
         ),
         (lambda x: mean_reversion(x, x, [-1, 5]), r"indices from 0 to 5, got \[-1, 5\]"),
         (lambda x: mean_reversion(x, x, [1, 60]), r"indices from 0 to 5, got \[1, 60\]"),
+        (lambda x: mean_reversion(x, x, [0, 1], others=[[-1, 2]]), "others must hold indices"),
         (lambda x: local_means(x, 6, 2), "i must be below and k at most 6"),
     ],
 )

@@ -226,7 +226,7 @@ class KMixupClassifier(ClassifierMixin, KMixupEstimator):
         mixer__alpha: lam is drawn from Beta(alpha, alpha); 0 trains without mixing (ERM).
         learning_rate_init, weight_decay: learning rate and weight decay of AdamW.
         batch_size: upper bound of the batch size; all batches are of nearly equal size. "auto" is
-            between 32 and 68, and grows with the number of samples.
+            32 to 68, or all samples if there are fewer than 64.
         max_iter: the number of epochs, at most. "auto" is 200, or as many as 1,000 steps need.
         early_stopping: hold out samples, stop when their loss does not improve, and keep the best
             weights.

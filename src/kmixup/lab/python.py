@@ -93,8 +93,12 @@ def fit(
     if named:
         loaded = load_data(trial)
     elif isinstance(data, Dataset):
-        for given in settings.keys() - {"class_weights"}:
-            raise SettingError(given, "must not be given for a Dataset, which is read already")
+        if given := sorted(settings.keys() - {"class_weights"}):
+            raise SettingError(
+                given[0],
+                f"must not be given for a Dataset, which is read already, got "
+                f"{settings[given[0]]!r}: leave it out",
+            )
         loaded = data
     else:
         settings.pop("class_weights", None)
@@ -148,6 +152,8 @@ def tune_data(
     with ExitStack() as stack:
         folder = Path(out or stack.enter_context(TemporaryDirectory())).expanduser()
         named = isinstance(data, str | os.PathLike)
+        if y is not None and (named or isinstance(data, Dataset)):
+            raise ValueError("y must not be given with data that have targets: leave it out")
         plan = make_plan(os.fspath(data if named else write_samples(data, y, folder)), **settings)
         local = Local() if workers is None else Local(workers)
         engine = stack.enter_context(local.kept())

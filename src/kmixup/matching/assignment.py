@@ -10,6 +10,7 @@ Such blocks are matched again, from centred points in float64, and then from dif
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from threading import local
 from typing import Any
 
@@ -114,7 +115,7 @@ def match_blocks(
 
 def pair_distances(first: Points, second: Points, partner: Tensor) -> Tensor:
     """Return the distances of the first m rows of `first` to their partners in `second`, `(m,)`."""
-    dtype = torch.promote_types(first[0].dtype, torch.float32)
+    dtype = reduce(torch.promote_types, (part.dtype for part in first), torch.float32)
     squares = torch.zeros(len(partner), dtype=dtype, device=partner.device)
     for a, b in zip(first, second, strict=True):
         step = len(partner)

@@ -9,7 +9,7 @@ MATCHED = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 
 def is_channels_last(x: Tensor) -> bool:
-    """Return whether images or videos are in memory channels last."""
+    """Return whether images or videos are stored channels-last."""
     return x.dim() >= 4 and not x.is_contiguous() and x.movedim(1, -1).is_contiguous()
 
 

@@ -33,7 +33,7 @@ class Shrink(Cut):
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Tensor]:
         assert spot is not None
         low, high = self.scale
-        image = torch.tensor(image_size(pair.samples, "ResizeMix"))
+        image = torch.tensor(image_size(pair.samples, "ResizeMix"), device="cpu")
         side = (image * (low + (high - low) * lam)[..., None]).long().clamp(min=1)
         start = (spot * (image - side + 1)).long()
         return 1 - side.prod(-1) / image.prod().double(), torch.cat([start, start + side], -1)

@@ -20,7 +20,7 @@ class SalientCut(Cut):
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Tensor]:
         _, importance = importances_of_images(pair, "SaliencyMix")
-        image = torch.tensor(importance.shape[1:])
+        image = torch.tensor(importance.shape[1:], device="cpu")
         peak = importance.flatten(1).argmax(1).cpu()
         centre = torch.stack([peak // image[1], peak % image[1]], 1)
         return self.box(centre, (image * (1 - lam.cpu()).sqrt().unsqueeze(-1)).long(), image)

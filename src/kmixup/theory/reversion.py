@@ -101,14 +101,15 @@ def mean_reversion(
     k = len(first)
     if len(first.unique()) != k:
         raise ValueError(f"subset must hold different points, got {first.tolist()}")
-    if not ((first >= 0) & (first < len(points))).all():
-        raise ValueError(
-            f"subset must hold indices from 0 to {len(points) - 1}, got {first.tolist()}"
-        )
     if others is None:
         second = subsets(len(points), k, samples, generator)
     else:
         second = torch.as_tensor(others, dtype=torch.int64)
+    for name, given in (("subset", first), ("others", second)):
+        if not ((given >= 0) & (given < len(points))).all():
+            raise ValueError(
+                f"{name} must hold indices from 0 to {len(points) - 1}, got {given.tolist()}"
+            )
     partner = match_subsets(points, first.expand(len(second), k), second)
     return MeanReversion(both[first.numpy()], both[partner], alpha)
 

@@ -18,7 +18,7 @@ from kmixup.methods.automix import AutoMix
 from kmixup.methods.kmixup import KMixup
 from kmixup.mixed import Mixed
 from kmixup.mixer import AnyDraw, Mixing
-from kmixup.nests import Nest, batch_length
+from kmixup.nests import Nest, batch_length, mixed_entries
 from kmixup.networks import check_layers, unwrapped
 from kmixup.randomness import Source, device_of
 from kmixup.wrappers.memory import Memory
@@ -112,7 +112,8 @@ class HiddenMixup(SettingsInside):
         n = batch_length(x if y is None else y)
         if self.mixer.training:
             warn_short(n, self.mixer.block_size)
-        shape = tuple(x.shape[1:]) if isinstance(x, Tensor) else ()
+        entries = mixed_entries(x, self.mixer.mixes)
+        shape = tuple(entries[0].shape[1:]) if entries else ()
         return self.mix(x, y, self.sample(n, shape), *args, **kwargs)
 
     def sample(

@@ -126,7 +126,7 @@ def test_failed_trials_are_counted_by_their_reason(kmixup, grid):
         "2 trials failed:\n"
         "  2 × SettingError: k must be lower: 120 needs 120 training samples with pairing "
         "'loaders', iris has 100\n"
-        "to run what failed again:\n  kmixup sweep grid.toml --quiet\n"
+        "rerun the failed trials with:\n  kmixup sweep grid.toml --quiet\n"
     )
     statuses = {(row.trial.method.k, type(row)) for row in read(folder)}
     assert statuses == {(1, Done), (120, Failed)}

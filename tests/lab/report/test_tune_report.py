@@ -127,6 +127,17 @@ def test_a_method_with_failed_trials_does_not_win_the_final_test():
     assert said.code == "ERM (alpha=0)"
     assert "k-mixup: 3 trials failed." in said.sentences
 
+    def once(trial):
+        better = 0.01 if trial.method.k == 4 else 0.1
+        return (
+            None if (trial.method.k, trial.seed % 8) == (4, 0) else better + trial.seed % 3 / 1000
+        )
+
+    said = headline(tuned(error=in_test(once), tests=8))
+    assert said.text.startswith("ERM has test error 10.")
+    assert said.text.endswith("k-mixup scored significantly better, but with failed trials.")
+    assert said.mood == "open"
+
 
 def test_too_few_trials_do_not_make_erm_as_good():
     few, more = (

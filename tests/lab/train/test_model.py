@@ -115,7 +115,7 @@ def test_damaged_settings_and_records_are_refused(iris, name, contents):
 
 def test_a_model_of_another_version_is_refused(iris):
     forge(iris, format=1)
-    with pytest.raises(ValueError, match="format 1, not 3"):
+    with pytest.raises(ValueError, match="format 1, not 4"):
         load(iris)
 
 
@@ -247,6 +247,14 @@ def test_a_decimal_comma_stays_one_in_new_files(tmp_path):
         assert torch.equal(inputs.read(new).x, inputs.read([{"size": number}]).x)
 
 
+def test_a_decimal_comma_of_the_target_stays_one_in_labelled_files(tmp_path):
+    path, new = tmp_path / "own.csv", tmp_path / "new.csv"
+    path.write_text("a;y\n" + "".join(f"{i};1.2{i}4,5\n" for i in range(9)))
+    untrained(load_data(str(path), task="regression")).save(tmp_path)
+    new.write_text("a;y\n3;1.250\n4;1.300\n")
+    assert load(tmp_path).evaluate(new).metrics["RMSE"] < 400  # not of 1.25 and 1.3
+
+
 def test_a_frame_without_column_names_is_read_as_in_training():
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(12, 3)))
     inputs = InputPipeline.of(from_memory(frame, [0, 1] * 6))
@@ -260,6 +268,9 @@ def test_a_regression_is_evaluated_on_one_row_or_equal_targets(tmp_path, rows):
     new.write_text(f"a,y\n{rows}")
     model = untrained(load_data(str(path)))
     assert model.evaluate(new).metrics
+    new.write_text("a,y\n3,?x\n")
+    with pytest.raises(ValueError, match="the column 'y' must hold finite numbers, row 1 has"):
+        model.evaluate(new)
     new.write_text("a,y\n3,\n")
     with pytest.raises(ValueError, match="new.csv must have a value of the target 'y' in some row"):
         model.evaluate(new)

@@ -124,7 +124,7 @@ def finish(outcome: SweepOutcome, folder: Path, page: Path | None) -> int:
     print_status(f"{count(len(outcome.failed), 'trial')} failed:")
     for reason, times in Counter(row.reason for row in outcome.failed).items():
         print_status(f"  {times} × {reason}")
-    print_status(f"to run what failed again:\n  {typed('--so-far')}")
+    print_status(f"rerun the failed trials with:\n  {typed('--so-far')}")
     return FAILED
 
 

@@ -50,7 +50,7 @@ def tune(
     - simple: alpha = 1, k over powers of two
     - two-step: the best alpha of mixup, then k at that xi
     - grid: every k with every alpha
-    - tpe: every k at the middle alpha, then proposals of Optuna's TPE
+    - tpe: every k at the alpha nearest to 1, then proposals of Optuna's TPE
 
     ```
     # without any download, in a minute or two

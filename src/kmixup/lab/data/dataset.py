@@ -44,6 +44,7 @@ class Samples:
     x_test: Tensor = EMPTY
     y_test: Tensor = EMPTY
     encoder: TableEncoder | None = None  # fitted to the training rows in `prepare`
+    target_form: str = ""  # how the numbers of a table's target are written
     frame: Any = None  # a data frame of values, as the encoder reads them
     notes: tuple[str, ...] = ()  # what a user should know about the reading
     columns: tuple[str, ...] = ()  # names of the inputs of a published table
@@ -136,6 +137,7 @@ class Dataset:
     encoder: TableEncoder | None = None  # how the cells of your own table became `x_train`
     target_mean: float = 0.0  # of the training targets of a regression
     target_std: float = 1.0
+    target_form: str = ""  # how a table writes them
     notes: tuple[str, ...] = ()  # what a user should know about the reading
     split_by_seed: bool = False  # whether another seed gives other samples to train and test on
     digest: str | None = None  # SHA-256 of your own files' contents; None for data with a name

@@ -120,7 +120,7 @@ class InputPipeline:
         values = array(samples)
         if self.pixels and values.ndim == 3 and self.shape[0] == 1:
             values = values[:, None]
-        is_image = values.dtype == np.uint8 and values.ndim > 2  # bytes (n, d) are numbers
+        is_image = values.dtype == np.uint8 and values.ndim in (3, 4)
         numeric = values.dtype.kind in "buif" and self.pixels == is_image
         if self.encoder or not numeric or not values.size or values.shape[1:] != self.shape:
             raise self._mismatch(source, f"{values.dtype} {values.shape}")
@@ -181,24 +181,24 @@ def target_in(path: Path, target: str | None) -> str | None:
 
 
 def read_targets(
-    path: Path, names: Sequence[str], classes: tuple[str, ...], target: str | None
+    path: Path, names: Sequence[str], classes: tuple[str, ...], target: str | None, form: str = ""
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Return the numbers of the labelled samples in a file or folder, and their targets.
 
     `path` is a table with the column `target`, an `.npz` with an array y, or a folder of images
     in a sub-folder for each class; `names` are those of all samples, as `InputPipeline.read`
-    returns them. A regression has no `classes`.
+    returns them. A regression has no `classes`, and its table
+    writes numbers in this `form`.
     """
     if target is not None:
-        from kmixup.columns import Column, infer
+        from kmixup.columns import Column
         from kmixup.lab.data.tables import read_table, read_target
 
         table = read_table(path, as_text=[target])
         cells = table.frame[target]
         column = Column(target, "category", "", classes)
         if not classes:
-            inferred = infer(cells, delimiter=table.delimiter)
-            column = inferred if inferred.kind == "number" else Column(target)
+            column = Column(target, "number", form)
         with_target, targets = read_target(column, cells, str(path))
         return with_target.numpy(), targets.numpy()
     rows = np.arange(len(names), dtype=np.int64)

@@ -45,7 +45,8 @@ def prepare(
     return Dataset(
         name, samples.x, y, samples.x_test, y_test, samples.classes, mean=mean, std=std,
         scaling=scaling, pixel_range=pixel_range, part=part, columns=samples.columns,
-        encoder=encoder, target_mean=target_mean, target_std=target_std, notes=samples.notes,
+        encoder=encoder, target_mean=target_mean, target_std=target_std,
+        target_form=samples.target_form, notes=samples.notes,
         split_by_seed=samples.split_by_seed,
     )  # fmt: skip
 

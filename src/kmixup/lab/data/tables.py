@@ -74,7 +74,8 @@ def read_table(path: Path, *, as_text: Sequence[str] | None = None) -> Table:
                     path, header=None, dtype=object, keep_default_na=False, na_values=[""]
                 )
                 frame = cells.iloc[1:].dropna(how="all").infer_objects()
-                frame.columns = cells.iloc[:1].fillna("").to_numpy().ravel()
+                header = cells.iloc[:1].to_numpy().ravel()
+                frame.columns = ["" if pd.isna(name) else name for name in header]
     except ImportError as error:
         raise ValueError(f"{path} could not be read: {error}") from error
     return table_of(frame, str(path))
@@ -121,7 +122,13 @@ def samples_of(table: Table, options: OwnOptions, y: Any = None) -> Samples:
     column = infer_target(y, target, options.task, table.delimiter, notes)
     rows, targets = read_target(column, y, table.source)
     samples = Samples(
-        rows, targets, column.categories, encoder=encoder, frame=values, notes=tuple(notes)
+        rows,
+        targets,
+        column.categories,
+        encoder=encoder,
+        frame=values,
+        notes=tuple(notes),
+        target_form=column.form,
     )
     if options.test is None:
         return samples

@@ -164,7 +164,7 @@ class Preset:
         if alpha_rule is not None and not set(alpha_rule) & set(self.rules):
             known = " or ".join(self.rules)
             raise SettingError(
-                "alpha_rule", f"must be {known} for {self.name}, got {alpha_rule[0]}"
+                "alpha_rule", f"must be {known} for {self.name}, got {alpha_rule[0]}: leave it out"
             )
         if quick:
             trials = self.quick.trials if trials is None else trials

@@ -362,7 +362,7 @@ def _csv_line(result: TableResult, cell: Cell) -> dict[str, object]:
         "trials": len(cell.done),
         "failed": cell.failed,
         "missing": cell.missing,
-        "unit": "%" if cell.unit is PERCENT else cell.unit.name,
+        "unit": "%" if result.unit is PERCENT else result.unit.name,
         "error": cell.mean,
         "standard_error": cell.standard_error,
         "trained_alpha": cell.mean_of("alpha"),

@@ -100,8 +100,14 @@ def headline(tuned: Tuned) -> doc.Headline:
     better |= {(old, new): -side for (new, old), side in better.items()}
     others = [finalist.name for finalist in tested if finalist is not best]
     worse = [name for name in others if better[best.name, name] < 0]
-    alike = [name for name in others if name not in worse]
-    if worse:
+    ahead = [name for name in others if better[best.name, name] > 0]  # but with failed trials
+    alike = [name for name in others if name not in (*worse, *ahead)]
+    if ahead:
+        text = (
+            f"{best.name} has {error}; {joined(ahead)} scored significantly better, but with "
+            "failed trials."
+        )
+    elif worse:
         rest = f", with no significant difference from {alike[0]}" if alike else ""
         text = f"{best.name} is better than {joined(worse)}{rest}: {error}."
     else:
@@ -118,7 +124,8 @@ def headline(tuned: Tuned) -> doc.Headline:
     failed = "; ".join(f"{name}: {count(n, 'trial')} failed" for name, n in failures if n)
     unfitted = unfitted_sentence(row for finalist in tested for row in finalist.rows)
     sentences = list(filter(None, (failed and f"{failed}.", simplest, constant, unfitted)))
-    return doc.Headline(text, sentences, line_of(best), "good" if worse and not alike else "open")
+    mood: doc.Mood = "good" if worse and not (alike or ahead) else "open"
+    return doc.Headline(text, sentences, line_of(best), mood)
 
 
 def best_of(tuned: Tuned) -> Finalist | None:

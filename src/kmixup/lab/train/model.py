@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kmixup.lab.evaluate.labelled import Evaluation
 
 WEIGHTS, SETTINGS = "model.safetensors", "model.json"
-FORMAT = 3
+FORMAT = 4
 BATCH = 512
 # what reading JSON of another kind, or nested too deeply (a RuntimeError), can raise
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
@@ -71,6 +71,7 @@ class Model:
         target_std: their standard deviation.
         record: of the run: `record["result"]` has the test error and other scores,
             `record["training"]` the training error. Empty if it was not kept.
+        target_form: how a table writes the numbers of its target.
         encoded_by: the method that re-encodes clean samples for the network; None for the others.
     """
 
@@ -82,6 +83,7 @@ class Model:
     target_std: float
     record: Mapping[str, Any]
     encoded_by: str | None = None
+    target_form: str = ""
 
     @classmethod
     def of(cls, net: nn.Module, trial: Trial, data: Dataset, written: Mapping[str, Any]) -> Model:
@@ -89,7 +91,8 @@ class Model:
         inputs = InputPipeline.of(data, trial.resize)
         method = trial.method.name if trial.method.entry.encoding else None
         target = data.target_mean, data.target_std
-        return cls(net, trial.model, inputs, data.classes, *target, written, method)
+        form = data.target_form
+        return cls(net, trial.model, inputs, data.classes, *target, written, method, form)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return class names, or numbers in the target's own unit, `(n,)`.
@@ -138,7 +141,8 @@ class Model:
         path = Path(samples).expanduser()
         target = target_in(path, target or self.record.get("trial", {}).get("target"))
         predictions = self.predictions(path, target=target)
-        rows, y = read_targets(path, predictions.names, self.classes, target)
+        names, form = predictions.names, self.target_form
+        rows, y = read_targets(path, names, self.classes, target, form)
         if predictions.probabilities is not None:
             scored = evaluate_classes(predictions.probabilities[rows], y, self.classes)
         else:
@@ -157,7 +161,7 @@ class Model:
             "format": FORMAT,
             "model": self.name,
             "classes": list(self.classes),
-            "target": {"mean": self.target_mean, "std": self.target_std},
+            "target": {"mean": self.target_mean, "std": self.target_std, "form": self.target_form},
             "inputs": self.inputs.to_dict(),
             "encoded_by": self.encoded_by,
             "weights": hashlib.sha256(weights).hexdigest(),
@@ -207,7 +211,7 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
         inputs, target = InputPipeline.from_dict(plain["inputs"]), plain["target"]
         name, classes = str(plain["model"]), tuple(map(str, plain["classes"]))
         check_class_names(classes)
-        mean, std = float(target["mean"]), float(target["std"])
+        mean, std, form = float(target["mean"]), float(target["std"]), str(target["form"])
         method = plain["encoded_by"]
         entry = METHODS["erm" if method is None else method]
         written = {}
@@ -237,7 +241,7 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
             f"{folder / WEIGHTS} must fit the network {name!r} for inputs of the shape "
             f"{inputs.shape}: {error}"
         ) from error
-    return Model(net, name, inputs, classes, mean, std, written, method)
+    return Model(net, name, inputs, classes, mean, std, written, method, form)
 
 
 def _network(
