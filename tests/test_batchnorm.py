@@ -106,3 +106,19 @@ def test_a_loader_that_mixes_raises(loader):
 def test_a_loader_whose_mixer_is_in_eval_mode_will_do():
     mixer = KMixup(k=2, num_classes=2).eval()
     clean_batchnorm(network(), loader_with(MixCollate(mixer)))
+
+
+def test_layers_that_no_batch_reaches_keep_their_statistics():
+    class Domains(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norms = nn.ModuleList(nn.BatchNorm1d(3) for _ in range(2))
+
+        def forward(self, x):
+            return self.norms[0](x)
+
+    net = Domains()
+    net.norms[1].running_mean.fill_(20.0)
+    clean_batchnorm(net, [torch.randn(8, 3) + 10])
+    assert net.norms[0].running_mean.mean() > 5
+    assert (net.norms[1].running_mean == 20).all()

@@ -100,3 +100,11 @@ def test_importance_is_checked_against_the_batch():
         mix.draw(x, y, other=(x, y), importance=torch.ones(7, 6, 6))
     with pytest.raises(ValueError, match="mixes by the importance of pixels, got none"):
         _ = Pair.of([x]).importances
+
+
+def test_saliency_of_a_network_that_works_in_place_leaves_the_images_alone():
+    net = nn.Sequential(nn.ReLU(inplace=True), nn.Flatten(), nn.Linear(64, 3))
+    x = torch.randn(4, 1, 8, 8)
+    before = x.clone()
+    assert saliency(net, x, torch.arange(4) % 3).shape == (4, 8, 8)
+    assert torch.equal(x, before)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from kmixup import Beta, Cut, CutMix, Mixer, Nearest, match
+from kmixup import Beta, Cut, CutMix, Linear, Mixer, Nearest, match
 from kmixup.interpolation import Pair
 from tests.oracles import cut_area_law
 
@@ -191,3 +191,15 @@ def test_small_floats_behind_bytes_decide_the_match():
     y = torch.zeros(8)
     partner = CutMix(8).draw(x, y, other=(other, y)).partner
     assert torch.equal(order[partner], torch.arange(8))
+
+
+def test_a_learned_lam_of_a_batch_has_a_gradient():
+    w = torch.tensor(0.3, dtype=torch.float64, requires_grad=True)
+    x = torch.randn(6, 4)
+    partner = torch.arange(6).roll(1)
+    mixed = Linear()(x, x, partner, w.sigmoid())
+    (gradient,) = torch.autograd.grad(mixed.sum() + mixed.square().sum(), w)
+    (expected,) = torch.autograd.grad(
+        (z := w.sigmoid() * x + (1 - w.sigmoid()) * x[partner]).sum() + z.square().sum(), w
+    )
+    assert torch.allclose(gradient, expected, rtol=1e-5)

@@ -364,6 +364,7 @@ BAD_TARGETS = [
      "as wide as num_classes=10: one-hot labels are"),
     ((10, 10), (LABELS, Y), "soft labels of shape (n, 10), got torch.float32"),
     (np.int64(3), Y, "with num_classes=3 y must be class indices"),
+    ((10, 3), [LABELS, Y], "num_classes must be one number, or nested like y, a list, got a tuple"),
 ]  # fmt: skip
 
 

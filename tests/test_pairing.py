@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from kmixup import Nearest, Optimal, match
+from kmixup import KMixup, Nearest, Optimal, match
 from kmixup.matching import Blocks
 from kmixup.matching.pairing import _warned
 from kmixup.matching.points import as_rows
@@ -344,3 +344,10 @@ def test_equal_points_far_from_the_origin_are_no_partners_where_others_are_bette
     targets = (torch.arange(400) % 2,) * 2 if pairing.labels else None
     partner = pairing(x, x, targets=targets)
     assert not (partner == torch.arange(400)).any()
+
+
+def test_large_integers_are_matched_exactly():
+    seconds = 1_700_000_000 + torch.tensor([0, 40, 20, 60])
+    x, features = torch.randn(4, 2), (seconds[:, None], (seconds + 1)[[3, 1, 0, 2]][:, None])
+    mixed = KMixup(4).draw(x, torch.zeros(4), other=(x, torch.zeros(4)), features=features)
+    assert mixed.partner.tolist() == [2, 1, 3, 0]

@@ -76,6 +76,9 @@ def clean_batchnorm(net: Net, loader: Iterable[Any]) -> Net:
             for batch in chain([first], batches):
                 inputs = batch[0] if isinstance(batch, (list, tuple)) else batch
                 net(over(lambda entry: entry.to(device), inputs))
+            for layer, buffers in zip(layers, kept, strict=True):
+                if not layer.num_batches_tracked:  # no batch has reached it
+                    layer.load_state_dict(buffers, strict=False)
         except BaseException:
             for layer, buffers in zip(layers, kept, strict=True):
                 layer.load_state_dict(buffers, strict=False)

@@ -41,7 +41,7 @@ def saliency(
         raise TypeError(f"saliency needs floating-point images, got {x.dtype}: use x.float() / 255")
     with evaluating(net), torch.enable_grad():
         image = x.detach().requires_grad_()
-        (gradient,) = torch.autograd.grad(criterion(net(image), y).sum(), image)
+        (gradient,) = torch.autograd.grad(criterion(net(image.clone()), y).sum(), image)
     dtype = torch.promote_types(x.dtype, torch.float32)
     channels = tuple(range(1, x.dim() - 2))
     return gradient.to(dtype).square().mean(channels).sqrt()

@@ -160,7 +160,8 @@ class Linear(Interpolation):
         if not x.is_contiguous() and is_channels_last(x) and is_channels_last(other):
             x, other = x.movedim(1, -1), other.movedim(1, -1)
             return self(x, other, partner, lam).movedim(-1, 1)
-        weight: Tensor | float = lam.item() if lam.dim() == 0 else per_sample(lam, x).to(x.device)
+        is_number = lam.dim() == 0 and not (lam.requires_grad and torch.is_grad_enabled())
+        weight: Tensor | float = lam.item() if is_number else per_sample(lam, x).to(x.device)
         if isinstance(weight, Tensor) and weight.dtype != x.dtype:
             dtype = torch.promote_types(x.dtype, weight.dtype)
             mixed = rows_of(other, partner).to(dtype)

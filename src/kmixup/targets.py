@@ -28,6 +28,13 @@ def check_targets(
                 if isinstance(entry, Tensor):
                     check_targets(entry, num_classes, ignore_index, numbers=True)
         elif y is not None and num_classes is not None:
+            try:
+                pytree.tree_structure(y).flatten_up_to(num_classes)
+            except ValueError as error:
+                raise ValueError(
+                    f"num_classes must be one number, or nested like y, a {type(y).__name__}, got "
+                    f"a {type(num_classes).__name__}: note that loaders turn tuples into lists"
+                ) from error
             pytree.tree_map(lambda a, b: check_targets(a, b, ignore_index), y, num_classes)
         return
     if not isinstance(num_classes, int):

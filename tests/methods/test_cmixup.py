@@ -85,3 +85,8 @@ def test_bad_batches_raise():
         CMixup().draw(torch.randn(3, 2), torch.tensor([0.0, math.nan, 1.0]))
     with pytest.raises(TypeError, match="other must be a pair"):
         CMixup().draw(torch.randn(3, 2), torch.randn(3), other=torch.randn(3, 2))
+
+
+def test_in_eval_mode_targets_may_be_of_any_kind():
+    x = torch.randn(6, 2)
+    assert torch.equal(CMixup().eval().draw(x, torch.arange(6)).x, x)

@@ -384,3 +384,10 @@ def test_threads_that_share_a_memory_keep_inputs_and_targets_together(monkeypatc
         thread.join()
     assert len(apart) == 40
     assert not any(apart)
+
+
+def test_images_of_16_bit_are_kept():
+    mix = Memory(CutMix(2), size=8)
+    for _ in range(3):
+        x = torch.randint(60_000, (6, 1, 4, 4)).to(torch.uint16)
+        assert mix.draw(x, torch.zeros(6)).x.dtype == torch.uint16

@@ -30,7 +30,10 @@ def as_rows(x: Tensor, like: Tensor | None = None) -> Tensor:
 def as_floats(x: Tensor, like: Tensor | None = None) -> Tensor:
     """Return samples as rows of floats, or of bytes, which matching converts a few at a time."""
     rows = as_rows(x, like)
-    return rows if x.is_floating_point() or x.dtype == torch.uint8 else rows.float()
+    if x.is_floating_point() or x.dtype == torch.uint8:
+        return rows
+    # float32 would round integers above 2**24, such as times in seconds
+    return rows.float() if x.dtype.itemsize <= 2 else rows.double()
 
 
 def check_points(x1: Tensor, x2: Tensor | None = None) -> None:

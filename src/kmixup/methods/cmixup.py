@@ -100,7 +100,7 @@ class CMixup(Mixer):
         super().__init__(Kernel(k, sigma=sigma), Beta(alpha), Linear(), **options)
 
     def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
-        if batch.features is None:
+        if self.training and batch.features is None:
             y = batch.y
             if not isinstance(y, Tensor) or not y.is_floating_point():
                 kind = y.dtype if isinstance(y, Tensor) else type(y).__name__

@@ -20,6 +20,8 @@ from kmixup.randomness import Source, device_of
 from kmixup.wrappers.wrapper import Wrapper
 
 LOCK = Lock()  # a thread must not read rows that another one replaces
+# dtypes that torch cannot copy by index, and those of the same width that it can
+SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 Rows = dict[str, Tensor]  # tensors (n, ...) of samples: inputs, targets, and others
 
 
@@ -156,7 +158,9 @@ class Memory(Wrapper):
         for name, new in rows.items():
             places = torch.arange(stop - last, stop, device=new.device) % self.size
             kept = self._rows[name].to(new.device)  # where batches are now
-            self._rows[name] = kept.index_copy_(0, places, new.detach()[n - last :])
+            bits = SIGNED.get(new.dtype, new.dtype)  # torch cannot copy the others by index
+            kept.view(bits).index_copy_(0, places, new.detach()[n - last :].view(bits))
+            self._rows[name] = kept
         self._seen = stop
 
     def _check(self, rows: Rows) -> None:
