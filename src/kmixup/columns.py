@@ -157,6 +157,8 @@ class Kind:
 
     def convert(self, cells: pd.Series) -> Array:
         """Return the values of cells that are not text."""
+        if cells.dtype.kind in "mM":  # pandas would count the microseconds of times
+            return np.full(len(cells), np.nan)
         numbers = pd.to_numeric(cells, errors="coerce")
         return np.asarray(numbers.to_numpy(np.float64, na_value=np.nan))
 

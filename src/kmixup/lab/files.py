@@ -126,7 +126,14 @@ def _no_formula(cell: object) -> object:
 def digest_of(path: Path) -> str:
     """Return a SHA-256 of a file's contents, or of the names and contents in a folder."""
     if path.is_dir():
-        paths = sorted(inner for inner in path.rglob("*") if inner.is_file())
+        paths: list[Path] = []
+        seen = set[str]()
+        for place, folders, names in os.walk(path, followlinks=True):  # images behind links too
+            if (real := os.path.realpath(place)) in seen:  # a link to a folder above
+                folders.clear()
+            seen.add(real)
+            paths += [inner for name in names if (inner := Path(place, name)).is_file()]
+        paths.sort()
         digest = hashlib.sha256()
         for inner in paths:
             digest.update(f"{inner.relative_to(path).as_posix()}\0{digest_of(inner)}\0".encode())

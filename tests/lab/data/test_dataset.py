@@ -210,3 +210,9 @@ def test_too_many_samples_and_samples_with_a_limit_are_refused():
         load("iris", samples=0)
     with pytest.raises(ValueError, match="samples and limit must not be given both"):
         load("iris", samples=10, limit=10)
+
+
+def test_the_first_samples_of_a_stratified_test_part_have_all_classes():
+    samples = Samples(torch.arange(150), torch.arange(150) // 50, tuple("abc"))
+    parts = split(samples, seed=0, stratify=True)
+    assert set(parts.y_test[:16].tolist()) == {0, 1, 2}

@@ -42,12 +42,16 @@ def test_predictions_keep_the_ids_of_their_rows(tmp_path, columns, drop, expecte
 def test_targets_are_read_from_tables_arrays_and_folders(tmp_path):
     path = tmp_path / "own.csv"
     frame().to_csv(path, index=False)
-    rows, y = read_targets(path, (), ("x", "y"), target_in(path, None))
+    rows, y = read_targets(path, (), ("x", "y"), target_in(path, frame().columns[-1]))
     assert (rows.tolist(), y.tolist()) == (list(range(24)), [0, 1, 0] * 8)
     np.savez(tmp_path / "own.npz", x=np.zeros((3, 2)), y=[7, 5, 7])
     names = ("1", "2", "3")
     assert read_targets(tmp_path / "own.npz", names, ("5", "7"), None)[1].tolist() == [1, 0, 1]
     assert read_targets(tmp_path / "own.npz", names, (), None)[1].tolist() == [7, 5, 7]
+    for y in ([[7], [5], [7]], [7], [7.0, 5.0, np.nan]):
+        np.savez(tmp_path / "bad.npz", x=np.zeros((3, 2)), y=y)
+        with pytest.raises(ValueError, match=r"must hold y of shape \(3,\), a finite number for"):
+            read_targets(tmp_path / "bad.npz", names, (), None)
     images = ("cat/1.png", "a/2.png")
     assert read_targets(tmp_path, images, ("a", "cat"), None)[1].tolist() == [1, 0]
     with pytest.raises(ValueError, match="must have labels among 5, 8, has '7'"):

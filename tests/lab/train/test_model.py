@@ -255,6 +255,46 @@ def test_a_decimal_comma_of_the_target_stays_one_in_labelled_files(tmp_path):
     assert load(tmp_path).evaluate(new).metrics["RMSE"] < 400  # not of 1.25 and 1.3
 
 
+def test_rows_of_blanks_do_not_shift_the_rows_below(tmp_path):
+    path, new = tmp_path / "own.csv", tmp_path / "new.csv"
+    rows = "".join(f"{i % 2},{'no' if i % 2 else 'yes'}\n" for i in range(24))
+    path.write_text(f"a,y\n{rows}")
+    model = untrained(load_data(str(path)))
+    assert model.evaluate(path).metrics == pytest.approx(_with_blank(model, new, rows))
+    assert model.predictions(new).names[-1] == "25"
+
+
+def _with_blank(model, new, rows):
+    new.write_text(f"a,y\nNA,\n{rows}")
+    return model.evaluate(new).metrics
+
+
+def test_the_target_of_training_is_scored_wherever_its_column_is(tmp_path):
+    path, new = tmp_path / "own.csv", tmp_path / "new.csv"
+    path.write_text("f,g,price\n" + "".join(f"{i},{i % 3},{i / 8}\n" for i in range(24)))
+    untrained(load_data(str(path))).save(tmp_path)
+    new.write_text("price,f,g\n" + "".join(f"{i / 8},{i},{i % 3}\n" for i in range(24)))
+    model = load(tmp_path)
+    assert model.evaluate(new).metrics == pytest.approx(model.evaluate(path).metrics)
+    new.write_text("f,g\n1,2\n3,4\n")
+    with pytest.raises(ValueError, match="target must name a column of .*, got 'price'"):
+        model.evaluate(new)
+
+
+def test_times_in_a_column_of_numbers_are_named(tmp_path):
+    frame = pd.DataFrame({"a": np.arange(12.0)})
+    inputs = InputPipeline.of(from_memory(frame, [0, 1] * 6))
+    with pytest.raises(ValueError, match="'a' must hold finite numbers, row 1 has '2024"):
+        inputs.read(pd.DataFrame({"a": pd.to_datetime(["2024-05-01", "2024-06-01"])}))
+
+
+def test_outputs_that_overflow_raise(tmp_path):
+    frame = pd.DataFrame({"a": np.arange(12.0) * 1e-6})
+    model = untrained(from_memory(frame, [0, 1] * 6))
+    with pytest.raises(ValueError, match="the sample 2 has some that are too large"):
+        model.predict(pd.DataFrame({"a": [1e-6, 3e38]}))
+
+
 def test_a_frame_without_column_names_is_read_as_in_training():
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(12, 3)))
     inputs = InputPipeline.of(from_memory(frame, [0, 1] * 6))

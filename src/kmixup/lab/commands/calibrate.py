@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from kmixup.calibration import calibrate as find
 from kmixup.lab.checks import check_whole
-from kmixup.lab.commands.options import DataName, import_from_here, spinner
+from kmixup.lab.commands.options import DataName, import_from_here, print_columns, spinner
 from kmixup.lab.data import load
 from kmixup.lab.formatting import TextTable
 from kmixup.lab.train.config import DataOptions
@@ -60,6 +60,7 @@ def calibrate(
                 calibrations.append(
                     find(inputs, size, alpha, disjoint=pairing == "batch", generator=generator)
                 )
+    print_columns(loaded)
     print(
         f"{loaded.title}, {len(loaded.x_train):,} training samples, scaling {loaded.scaling}"
         f"{', randomly cropped and flipped' if augment else ''}, "

@@ -128,6 +128,8 @@ def summary(trial: Trial, data: Dataset, record: dict[str, Any]) -> str:
     ]
     if note := training_note(record):
         lines.append(f"note: {note}")
+    if trial.clean_statistics and CLEAN not in record:
+        lines.append("note: the network has no batch norm, so --clean-statistics changes nothing")
     if CLEAN in record:
         clean = measure.text(read_scores(record[CLEAN]).error)
         lines.append(

@@ -85,7 +85,8 @@ def tune(
         _preview(plan, budget, execution)
         return 0
     folder = out or Path("out") / f"tune-{Path(data).name}-{strategy}"
-    same_data = [data, *_option_words({"model": model, **protocol.given, **vars(reading)})]
+    given = {"model": model, "seed": seed or None, **protocol.given, **vars(reading)}
+    same_data = [data, *_option_words(given)]  # another seed would test on samples of the search
     return _search(plan, budget, execution, folder.expanduser(), same_data)
 
 

@@ -44,6 +44,7 @@ class Samples:
     x_test: Tensor = EMPTY
     y_test: Tensor = EMPTY
     encoder: TableEncoder | None = None  # fitted to the training rows in `prepare`
+    target: str | None = None  # the column of a table that is learnt
     target_form: str = ""  # how the numbers of a table's target are written
     frame: Any = None  # a data frame of values, as the encoder reads them
     notes: tuple[str, ...] = ()  # what a user should know about the reading
@@ -137,6 +138,7 @@ class Dataset:
     encoder: TableEncoder | None = None  # how the cells of your own table became `x_train`
     target_mean: float = 0.0  # of the training targets of a regression
     target_std: float = 1.0
+    target: str | None = None  # the column of a table that is learnt
     target_form: str = ""  # how a table writes them
     notes: tuple[str, ...] = ()  # what a user should know about the reading
     split_by_seed: bool = False  # whether another seed gives other samples to train and test on
@@ -216,8 +218,9 @@ def split(
         # the classes with the largest remainders get one sample more
         counts[(counts - exact).argsort(stable=True)[: count - int(counts.sum())]] += 1
         counts = counts.minimum(sizes - 1)
-        test = torch.cat([rows[:c] for rows, c in zip(by_class, counts, strict=True)])
-        train = order[~torch.isin(order, test)]
+        taken = torch.cat([rows[:c] for rows, c in zip(by_class, counts, strict=True)])
+        tested = torch.isin(order, taken)
+        test, train = order[tested], order[~tested]  # not class by class: `first` cuts both
     if not len(test) or not len(train):
         raise ValueError(
             "a data set needs at least two samples to be split (two of one class if stratified), "

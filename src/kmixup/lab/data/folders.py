@@ -69,8 +69,7 @@ def labelled(
     folder: Path, suffixes: Collection[str] = SUFFIXES
 ) -> tuple[Labelled, tuple[str, ...]]:
     """Return the files of each sub-folder with the index of its name, in turn, and the names."""
-    inside = sorted(path for path in folder.iterdir() if path.is_dir() and path.name[0] not in "._")
-    by_label = {path.name: files(path, suffixes) for path in inside}
+    by_label = {path.name: files(path, suffixes) for path in subfolders(folder)}
     empty = [name for name, paths in by_label.items() if not paths]
     if len(by_label) < 2 or empty:
         raise ValueError(
@@ -80,6 +79,11 @@ def labelled(
         )
     items = [(path, i) for i, paths in enumerate(by_label.values()) for path in paths]
     return in_turn(items), tuple(by_label)
+
+
+def subfolders(folder: Path) -> list[Path]:
+    """Return the folders inside, but for hidden ones, such as .ipynb_checkpoints."""
+    return sorted(p for p in folder.iterdir() if p.is_dir() and p.name[0] not in "._")
 
 
 def files(folder: Path, suffixes: Collection[str] = SUFFIXES) -> list[Path]:

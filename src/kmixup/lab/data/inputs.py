@@ -12,8 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from kmixup.lab.checks import SettingError
 from kmixup.lab.data.dataset import Dataset, normalise
-from kmixup.lab.data.folders import SUFFIXES, Size, files, read_images
+from kmixup.lab.data.folders import SUFFIXES, Size, files, read_images, subfolders
 from kmixup.lab.data.own import TABLES, array, array_in, class_name, read_npz
 from kmixup.lab.files import check_regular
 
@@ -104,7 +105,7 @@ class InputPipeline:
     def _of_images(self, folder: Path) -> NewSamples:
         if not self.pixels:
             raise self._mismatch(folder, "a folder")
-        inside = [folder, *sorted(path for path in folder.iterdir() if path.is_dir())]
+        inside = [folder, *subfolders(folder)]
         paths = [path for place in inside for path in files(place)]
         if not paths:
             raise ValueError(f"{folder} must hold images ({', '.join(sorted(SUFFIXES))}), has none")
@@ -172,11 +173,13 @@ class InputPipeline:
 
 
 def target_in(path: Path, target: str | None) -> str | None:
-    """Return the column of a table to predict, by default as `load` does; None for other data."""
+    """Return the column of a table to score; None for other data."""
     if path.suffix.lower() not in TABLES:
         return None
     from kmixup.lab.data.tables import read_table, target_name
 
+    if target is None:
+        raise SettingError("target", f"must name the column of {path} with the true values")
     return target_name(read_table(path), target, [])
 
 
@@ -206,6 +209,13 @@ def read_targets(
         labels = [Path(name).parent.name for name in names]
     else:
         y = array_in(read_npz(path), "y", path)
+        known = y.dtype.kind in ("iufU" if classes else "iuf")
+        if not known or y.shape != rows.shape or (y.dtype.kind == "f" and not np.isfinite(y).all()):
+            wanted = "a class" if classes else "a finite number"
+            raise ValueError(
+                f"{path} must hold y of shape ({len(rows)},), {wanted} for each sample of x, has "
+                f"{y.dtype} of shape {y.shape}, or NaN: correct it"
+            )
         if not classes:
             return rows, y.astype(np.float64)
         labels = [class_name(value) for value in y]

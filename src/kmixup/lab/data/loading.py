@@ -73,6 +73,8 @@ def load(
     >>> len(iris.x_train), len(iris.x_test), iris.num_classes, iris.scaling
     (100, 50, 3, 'symmetric')
     """
+    if not 0 <= seed < 1 << 63:
+        raise SettingError("seed", f"must be from 0 to 2**63 - 1, got {seed}")
     if limit is not None and limit < 1:
         raise SettingError("limit", f"must be at least 1, got {limit}")
     if samples is not None and limit is not None:

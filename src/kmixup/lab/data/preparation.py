@@ -46,7 +46,7 @@ def prepare(
         name, samples.x, y, samples.x_test, y_test, samples.classes, mean=mean, std=std,
         scaling=scaling, pixel_range=pixel_range, part=part, columns=samples.columns,
         encoder=encoder, target_mean=target_mean, target_std=target_std,
-        target_form=samples.target_form, notes=samples.notes,
+        target=samples.target, target_form=samples.target_form, notes=samples.notes,
         split_by_seed=samples.split_by_seed,
     )  # fmt: skip
 

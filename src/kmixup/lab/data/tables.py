@@ -128,6 +128,7 @@ def samples_of(table: Table, options: OwnOptions, y: Any = None) -> Samples:
         encoder=encoder,
         frame=values,
         notes=tuple(notes),
+        target=target,
         target_form=column.form,
     )
     if options.test is None:
@@ -177,13 +178,15 @@ def _read_text(path: Path, as_text: Sequence[str] | None) -> Table:
     stream.seek(0)
     # pandas would fill short rows with blanks, and join rows after a quote that is not closed
     reader = csv.reader(stream, delimiter=delimiter, strict=True, skipinitialspace=True)
-    rows = (row for row in reader if any(map(str.strip, row)))
     number = 0
+    filled: list[bool] = []  # which lines below the header are rows
     try:
-        header = _header(next(rows, []), str(path))
+        header = _header(next((row for row in reader if any(map(str.strip, row))), []), str(path))
         start = stream.tell()
-        for number, row in enumerate(rows, 1):
-            if len(row) != len(header):
+        for row in reader:
+            filled.append(any(map(str.strip, row)))
+            number += filled[-1]
+            if filled[-1] and len(row) != len(header):
                 raise ValueError(
                     f"{path} must have {len(header)} values in a row, row {number} has {len(row)}"
                 )
@@ -205,6 +208,7 @@ def _read_text(path: Path, as_text: Sequence[str] | None) -> Table:
         keep_default_na=False,
         na_values={name: NA_VALUES for name in header if name not in as_text},
         skipinitialspace=True,
+        skip_blank_lines=False,  # as the reader above, so that its lines are these rows
         low_memory=False,
     )
     if numbers := list(filter(DECIMAL.fullmatch, header)):
@@ -212,8 +216,9 @@ def _read_text(path: Path, as_text: Sequence[str] | None) -> Table:
             f"the first line is read as column names but contains the number {numbers[0]}: if it "
             "is data, add a header line"
         )
-    empty = (frame.isna() | (frame == "")).all(axis=1)
-    return Table(frame[~empty].reset_index(drop=True), str(path), delimiter, tuple(notes))
+    # a row of blanks such as NA is a row: left out, it would shift the numbers of those below
+    frame = frame[np.array(filled, bool)].reset_index(drop=True)
+    return Table(frame, str(path), delimiter, tuple(notes))
 
 
 def _decode(path: Path) -> tuple[str, list[str]]:

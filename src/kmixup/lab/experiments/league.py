@@ -205,6 +205,11 @@ def make_contests(
         base, shape, train, task = _subject(name, validation, experiments or {})
         if samples is not None:
             check_whole("samples", samples, least=2)
+            if samples > train:
+                raise SettingError(
+                    "samples",
+                    f"must be at most {train:,}, the training samples of {name}, got {samples}",
+                )
             base, train = replace(base, samples=samples), min(samples, train)
         if epochs is not None:
             base = replace(base, protocol=replace(base.protocol, epochs=epochs))

@@ -88,6 +88,8 @@ def make_plan(
     """
     options = TrialData(**known_settings(TrialData, reading))
     holdout = Holdout(validation, seed)
+    if seed >= 1 << 32:
+        raise SettingError("seed", f"must be below 2**32, as Optuna's are, got {seed}: lower it")
     loaded = None
     if data in ENTRIES and not at_hand(data, limit=options.limit):  # a cluster may have them
         left = holdout.left(min(ENTRIES[data].train, options.limit or ENTRIES[data].train))

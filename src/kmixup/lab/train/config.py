@@ -382,6 +382,9 @@ class DataOptions:
     test_size: float | None = None
 
     def __post_init__(self) -> None:
+        for name in ("limit", "samples", "size"):
+            if getattr(self, name, None) is not None:
+                check_whole(name, getattr(self, name))
         # lists where they come from JSON; empty is the default
         _set(self, drop=tuple(self.drop or ()) or None, resize=tuple(self.resize or ()) or None)
 

@@ -85,6 +85,7 @@ def train(
             _clear(folder)
         elif folder is not None:
             checkpoint.check(folder, config, resume=resume)
+            _check_free(folder)
         (strength,) = setup.strengths([trial], [data])
         # products as small as those of a table are fastest on one thread
         threads = 1 if len(data.shape) == 1 else torch.get_num_threads()
@@ -254,6 +255,17 @@ def _clear(folder: Path) -> None:
     """Delete what an earlier run has written."""
     for name in (checkpoint.NAME, record.NAME, SETTINGS, WEIGHTS):
         (folder / name).unlink(missing_ok=True)
+
+
+def _check_free(folder: Path) -> None:
+    """Raise if a folder has the results of a run without its checkpoint: they would be replaced."""
+    results = [name for name in (record.NAME, SETTINGS, WEIGHTS) if (folder / name).exists()]
+    if results and not (folder / checkpoint.NAME).is_file():
+        raise SettingError(
+            "out",
+            f"must be a new folder, {folder} holds {results[0]} of a run without its checkpoint: "
+            "choose another folder, or overwrite it (--overwrite)",
+        )
 
 
 def _check_options(out: Path | None, device: str, *, resume: bool, overwrite: bool) -> None:

@@ -72,6 +72,7 @@ class Model:
         record: of the run: `record["result"]` has the test error and other scores,
             `record["training"]` the training error. Empty if it was not kept.
         target_form: how a table writes the numbers of its target.
+        target: the column of a table that the network was trained for.
         encoded_by: the method that re-encodes clean samples for the network; None for the others.
     """
 
@@ -84,15 +85,15 @@ class Model:
     record: Mapping[str, Any]
     encoded_by: str | None = None
     target_form: str = ""
+    target: str | None = None
 
     @classmethod
     def of(cls, net: nn.Module, trial: Trial, data: Dataset, written: Mapping[str, Any]) -> Model:
         """Return the model of a finished trial, with its record."""
         inputs = InputPipeline.of(data, trial.resize)
         method = trial.method.name if trial.method.entry.encoding else None
-        target = data.target_mean, data.target_std
-        form = data.target_form
-        return cls(net, trial.model, inputs, data.classes, *target, written, method, form)
+        moments, target = (data.target_mean, data.target_std), (data.target_form, data.target)
+        return cls(net, trial.model, inputs, data.classes, *moments, written, method, *target)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return class names, or numbers in the target's own unit, `(n,)`.
@@ -120,6 +121,12 @@ class Model:
         with evaluating(self.net), torch.no_grad():
             batches = [self.net(batch) for batch in torch.split(new.x, BATCH)]
         outputs = torch.cat(batches).double()
+        if not (finite := outputs.isfinite().all(1)).all():
+            raise ValueError(
+                "the samples must hold numbers as large as those of the training, the sample "
+                f"{new.names[int((~finite).int().argmax())]} has some that are too large for the "
+                "network: correct them, or leave the sample out"
+            )
         if not self.classes:
             numbers = outputs[:, 0] * self.target_std + self.target_mean
             return Predictions(new.names, numbers.numpy(), None, new.notes)
@@ -139,7 +146,7 @@ class Model:
         from kmixup.lab.evaluate.labelled import evaluate_classes, evaluate_numbers
 
         path = Path(samples).expanduser()
-        target = target_in(path, target or self.record.get("trial", {}).get("target"))
+        target = target_in(path, target or self.target)
         predictions = self.predictions(path, target=target)
         names, form = predictions.names, self.target_form
         rows, y = read_targets(path, names, self.classes, target, form)
@@ -161,7 +168,12 @@ class Model:
             "format": FORMAT,
             "model": self.name,
             "classes": list(self.classes),
-            "target": {"mean": self.target_mean, "std": self.target_std, "form": self.target_form},
+            "target": {
+                "name": self.target,
+                "mean": self.target_mean,
+                "std": self.target_std,
+                "form": self.target_form,
+            },
             "inputs": self.inputs.to_dict(),
             "encoded_by": self.encoded_by,
             "weights": hashlib.sha256(weights).hexdigest(),
@@ -212,6 +224,7 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
         name, classes = str(plain["model"]), tuple(map(str, plain["classes"]))
         check_class_names(classes)
         mean, std, form = float(target["mean"]), float(target["std"]), str(target["form"])
+        column = target.get("name")
         method = plain["encoded_by"]
         entry = METHODS["erm" if method is None else method]
         written = {}
@@ -241,7 +254,7 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
             f"{folder / WEIGHTS} must fit the network {name!r} for inputs of the shape "
             f"{inputs.shape}: {error}"
         ) from error
-    return Model(net, name, inputs, classes, mean, std, written, method, form)
+    return Model(net, name, inputs, classes, mean, std, written, method, form, column)
 
 
 def _network(
