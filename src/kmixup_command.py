@@ -27,7 +27,7 @@ COMMANDS = {
     "repair": ("out/grid", "check and repair the rows of a sweep"),
     "reproduce": ("toy", "re-run an experiment of the paper"),
     "figures": ("couplings", "draw the paper's figures, or yours"),
-    "calibrate": ("mnist --k 16", "find the alpha that makes k-mixup as strong as mixup"),
+    "calibrate": ("mnist --k 16", "find the alpha that matches mixup's strength"),
     "data": ("list", "list, describe and download data sets"),
     "bench": ("cost", "measure what mixing costs on this machine"),
 }

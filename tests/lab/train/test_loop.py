@@ -152,7 +152,7 @@ def test_robustness_of_what_has_no_pixels_is_refused(test):
 def test_the_bar_shows_loss_error_and_rate(capsys):
     train(trial(), device="cpu", progress=True)
     shown = capsys.readouterr().err
-    assert all(part in shown for part in ("iris 4/4", "loss", "error", "rate 0.0005"))
+    assert all(part in shown for part in ("iris 4/4", "loss", "error", "lr 0.0005"))
 
 
 # going on
