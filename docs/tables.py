@@ -317,6 +317,25 @@ def mnist_200() -> Lines:
 
 
 @inline
+def mnist_200_mean(*words: str) -> str:
+    return f"{mnist_headline()[' '.join(words)].mean:.2f}"
+
+
+@inline
+def mnist_200_range(*words: str) -> str:
+    """The lowest and the highest error of a setting's networks."""
+    errors = mnist_headline()[" ".join(words)].errors.values()
+    return f"{min(errors):.2f} to {max(errors):.2f}"
+
+
+@inline
+def mnist_200_training(*words: str) -> str:
+    """The mean training error of a setting, in per cent."""
+    done = mnist_headline()[" ".join(words)].done
+    return f"{100 * fmean((row.training or {})['error'] for row in done):.2f}"
+
+
+@inline
 def mnist_200_trials() -> str:
     """The number of trials of each setting."""
     return str(min(len(cell.errors) for cell in mnist_headline().values()))
