@@ -178,7 +178,7 @@ def test_images_are_shown_as_images(kmixup, here):
     [
         (two_clusters(4), "own.csv must have at least 4 training samples to be inspected, has 2"),
         (["1,2,x", "1,2,y"] * 10, "own.csv must have samples that differ, the 13 that were"),
-        ([f"{i},0,c{i}" for i in range(30)], "two samples or more to be split, in a class where"),
+        ([f"{i},0,c{i}" for i in range(30)], "two samples to be split (two of one class if"),
         (["1,x"], "own.csv must have 3 values in a row, row 1 has 2"),
     ],
 )
