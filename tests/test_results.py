@@ -53,7 +53,7 @@ def test_rows_of_mnist_at_200_epochs_are_trials_of_their_grids():
     folder = RESULTS / "mnist-200"
     trials = {trial.id for path in folder.glob("*.toml") for trial in read_config(path)}
     assert len(trials) == 30
-    assert {row.id for row in read(folder)} <= trials
+    assert {row.id for row in read(folder)} == trials
 
 
 def test_tables_and_numbers_on_the_pages_follow_from_the_rows():
