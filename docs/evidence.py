@@ -123,7 +123,7 @@ def headline_figures() -> dict[str, Any]:
     """The error of each network on MNIST after 200 epochs, by seed."""
     errors = {
         "ERM (no mixup)" if name == "ERM" else name: {
-            str(seed): round(error, 3) for seed, error in cell.errors.items()
+            str(seed): error for seed, error in cell.errors.items()
         }
         for name, cell in mnist_headline().items()
     }

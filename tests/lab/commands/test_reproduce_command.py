@@ -24,7 +24,7 @@ def test_an_experiment_ends_with_tables_a_verdict_and_its_page(kmixup, here, eng
     code, out, err = kmixup("reproduce", "toy", *SHRUNK)
     assert code == 0
     assert " ".join(out.split()).count(PRESETS["toy"].claim) == 1
-    assert "full experiment: 2 of 5 trials; 2 of 200 epochs; k = 1, 16 only; alpha = 1 only.\n" in out
+    assert "experiment: 2 of 5 trials; 2 of 200 epochs; k = 1, 16 only; alpha = 1 only.\n" in out
     assert "Ours, same alpha at every k" in out
     assert out.endswith("18 trials, 18 of them run now: out/toy\npage: out/toy/report.html\n")
     assert "18 of 18 trials" in err
