@@ -28,20 +28,21 @@ def errors(pairing: str, rule: str, k: int, field: str) -> Errors:
     """Return the errors of one arm; field is result (test images) or training."""
     found = {}
     for path in RESULTS.glob("mnist-[2p]*/rows.jsonl*"):
-        opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
-        with opened as lines:
-            for row in map(json.loads, lines):
-                method = row["trial"]["method"] if "trial" in row else {}
-                arm = [method.get(name) for name in ("pairing", "alpha_rule", "k", "alpha")]
-                if arm == [pairing, rule, k, 10.0] and "result" in row:
-                    found[row["trial"]["seed"]] = 100 * row[field]["error"]
+        text = path.read_bytes()
+        for line in (gzip.decompress(text) if path.suffix == ".gz" else text).splitlines():
+            row = json.loads(line)
+            method = row["trial"]["method"] if "trial" in row else {}
+            arm = [method.get(name) for name in ("pairing", "alpha_rule", "k", "alpha")]
+            if arm == [pairing, rule, k, 10.0] and "result" in row:
+                found[row["trial"]["seed"]] = 100 * row[field]["error"]
     return found
 
 
 def paired(name: str, new: Errors, old: Errors) -> None:
     seeds = sorted(new.keys() & old.keys())
     if len(seeds) < 3:
-        return print(f"{name}: {len(seeds)} pairs")
+        print(f"{name}: {len(seeds)} pairs")
+        return
     test = ttest_1samp([new[seed] - old[seed] for seed in seeds], 0)
     low, high = test.confidence_interval()
     mean = np.mean([new[seed] - old[seed] for seed in seeds])
