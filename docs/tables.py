@@ -303,7 +303,7 @@ def of_family(method: str, k: str, than: str = "mixup 1") -> str:
     return _paired(trials[f"{method} {k}"], trials[than.replace("-", " ")]).text
 
 
-# the paper's best settings on MNIST, by its own protocol
+# the paper's best settings on MNIST, after its 200 epochs
 
 
 @block

@@ -19,7 +19,8 @@ from kmixup.networks import evaluating
 
 # given per sample, for both sides, by the key of an entry, or as a function of the inputs
 Features = Tensor | tuple[Tensor, Tensor] | str | int | Callable[[Any], Tensor]
-UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch has few operations for them
+# dtypes that torch has few operations for, with signed ones of the same width
+SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 Importance = Tensor | tuple[Tensor, Tensor]  # of pixels (n, height, width), or of both batches
 
 
@@ -138,13 +139,14 @@ def _check_side(x: Nest, y: Nest, x_name: str, y_name: str, mixes: Mixes) -> int
                 f"{y_name} must have one target for each of the {n} samples of {x_name}, "
                 f"got shape {tuple(target.shape)}"
             )
+    for tensor in targets:
+        if tensor.dtype in SIGNED:
+            raise TypeError(
+                f"{y_name} must be uint8, signed integers or floats, got {tensor.dtype}: use "
+                ".long()"
+            )
     for name, tensors in ((x_name, entries), (y_name, targets)):
         for tensor in tensors:
-            if name == y_name and tensor.dtype in UNSIGNED:
-                raise TypeError(
-                    f"{name} must be uint8, signed integers or floats, got {tensor.dtype}: use "
-                    ".long()"
-                )
             if tensor.dtype.itemsize == 1 and tensor.is_floating_point():
                 raise TypeError(
                     f"{name} must be float16 or wider to be mixed, got {tensor.dtype}: use .float()"

@@ -81,14 +81,11 @@ def fit(
     if alpha is not None:
         of_method["alpha"] = alpha
     reading = TrialData(**known_settings(TrialData, settings))
-    named = isinstance(data, str | os.PathLike)
-    name = "arrays"
+    named, name = _is_named(data, y), "arrays"
     if named:
         name = os.fspath(data)
     elif isinstance(data, Dataset):
         name = data.name
-    if y is not None and (named or isinstance(data, Dataset)):
-        raise ValueError("y must not be given with data that have targets: leave it out")
     trial = Trial(name, "", Method(method, k, **of_method), seed=seed, **vars(reading))
     if named:
         loaded = load_data(trial)
@@ -112,6 +109,14 @@ def fit(
     if note := training_note(trained.record):
         warnings.warn(note, stacklevel=2)
     return Model.of(trained.net, trial, loaded, trained.record)
+
+
+def _is_named(data: Any, y: Any) -> bool:
+    """Return whether data are a name or a path; raise on a `y` that would be ignored."""
+    named = isinstance(data, str | os.PathLike)
+    if y is not None and (named or isinstance(data, Dataset)):
+        raise ValueError("y must not be given with data that have targets: leave it out")
+    return named
 
 
 def tune_data(
@@ -151,10 +156,8 @@ def tune_data(
         raise ValueError(f"workers need a folder for their rows, got workers={workers}: pass out=…")
     with ExitStack() as stack:
         folder = Path(out or stack.enter_context(TemporaryDirectory())).expanduser()
-        named = isinstance(data, str | os.PathLike)
-        if y is not None and (named or isinstance(data, Dataset)):
-            raise ValueError("y must not be given with data that have targets: leave it out")
-        plan = make_plan(os.fspath(data if named else write_samples(data, y, folder)), **settings)
+        path = data if _is_named(data, y) else write_samples(data, y, folder)
+        plan = make_plan(os.fspath(path), **settings)
         local = Local() if workers is None else Local(workers)
         engine = stack.enter_context(local.kept())
 

@@ -229,15 +229,9 @@ class Pairing(ABC):
         try:
             with torch.autocast(device, enabled=False) if autocast else nullcontext():
                 columns, _ = match_blocks(
-                    first,
-                    second,
-                    own,
-                    facing,
-                    self.choose,
-                    differ,
-                    dtype=dtype,
-                    zero_is_best=self.zero_is_best,
-                )
+                    first, second, own, facing, self.choose, differ,
+                    dtype=dtype, zero_is_best=self.zero_is_best,
+                )  # fmt: skip
         except FloatingPointError:
             sides = [("x", first)] if second is first else [("x1", first), ("x2", second)]
             for name, side in sides:

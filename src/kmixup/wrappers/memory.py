@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from kmixup.batch import Batch
+from kmixup.batch import SIGNED, Batch
 from kmixup.checks import check_whole
 from kmixup.interpolation import joined
 from kmixup.mixed import Mixed
@@ -20,8 +20,6 @@ from kmixup.randomness import Source, device_of
 from kmixup.wrappers.wrapper import Wrapper
 
 LOCK = Lock()  # a thread must not read rows that another one replaces
-# dtypes that torch cannot copy by index, and those of the same width that it can
-SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 Rows = dict[str, Tensor]  # tensors (n, ...) of samples: inputs, targets, and others
 
 

@@ -48,10 +48,13 @@ def test_targets_are_read_from_tables_arrays_and_folders(tmp_path):
     names = ("1", "2", "3")
     assert read_targets(tmp_path / "own.npz", names, ("5", "7"), None)[1].tolist() == [1, 0, 1]
     assert read_targets(tmp_path / "own.npz", names, (), None)[1].tolist() == [7, 5, 7]
-    for y in ([[7], [5], [7]], [7], [7.0, 5.0, np.nan]):
+    for y in ([[7], [5], [7]], [7], [7.0, 5.0, np.nan], [1j] * 3):
         np.savez(tmp_path / "bad.npz", x=np.zeros((3, 2)), y=y)
-        with pytest.raises(ValueError, match=r"must hold y of shape \(3,\), a finite number for"):
+        with pytest.raises(ValueError, match=r"must hold (y of shape \(3,\),|finite numbers)"):
             read_targets(tmp_path / "bad.npz", names, (), None)
+    np.savez(tmp_path / "bad.npz", x=np.zeros((3, 2)), y=["a", "b", "c"])
+    with pytest.raises(ValueError, match="must hold numbers in y, as in training, has 'a'"):
+        read_targets(tmp_path / "bad.npz", names, (), None)
     images = ("cat/1.png", "a/2.png")
     assert read_targets(tmp_path, images, ("a", "cat"), None)[1].tolist() == [1, 0]
     with pytest.raises(ValueError, match="must have labels among 5, 8, has '7'"):

@@ -15,7 +15,7 @@ from torch import Tensor
 from kmixup.lab.checks import SettingError
 from kmixup.lab.data.dataset import Dataset, normalise
 from kmixup.lab.data.folders import SUFFIXES, Size, files, read_images, subfolders
-from kmixup.lab.data.own import TABLES, array, array_in, class_name, read_npz
+from kmixup.lab.data.own import TABLES, array, array_in, class_name, read_npz, targets_in
 from kmixup.lab.files import check_regular
 
 if TYPE_CHECKING:  # pandas loads slowly, and only tables need it
@@ -176,11 +176,9 @@ def target_in(path: Path, target: str | None) -> str | None:
     """Return the column of a table to score; None for other data."""
     if path.suffix.lower() not in TABLES:
         return None
-    from kmixup.lab.data.tables import read_table, target_name
-
     if target is None:
         raise SettingError("target", f"must name the column of {path} with the true values")
-    return target_name(read_table(path), target, [])
+    return target
 
 
 def read_targets(
@@ -190,15 +188,14 @@ def read_targets(
 
     `path` is a table with the column `target`, an `.npz` with an array y, or a folder of images
     in a sub-folder for each class; `names` are those of all samples, as `InputPipeline.read`
-    returns them. A regression has no `classes`, and its table
-    writes numbers in this `form`.
+    returns them. A regression has no `classes`, and its table writes numbers in this `form`.
     """
     if target is not None:
         from kmixup.columns import Column
-        from kmixup.lab.data.tables import read_table, read_target
+        from kmixup.lab.data.tables import read_table, read_target, target_name
 
         table = read_table(path, as_text=[target])
-        cells = table.frame[target]
+        cells = table.frame[target_name(table, target, [])]
         column = Column(target, "category", "", classes)
         if not classes:
             column = Column(target, "number", form)
@@ -208,15 +205,10 @@ def read_targets(
     if path.is_dir():
         labels = [Path(name).parent.name for name in names]
     else:
-        y = array_in(read_npz(path), "y", path)
-        known = y.dtype.kind in ("iufU" if classes else "iuf")
-        if not known or y.shape != rows.shape or (y.dtype.kind == "f" and not np.isfinite(y).all()):
-            wanted = "a class" if classes else "a finite number"
-            raise ValueError(
-                f"{path} must hold y of shape ({len(rows)},), {wanted} for each sample of x, has "
-                f"{y.dtype} of shape {y.shape}, or NaN: correct it"
-            )
+        y = targets_in(read_npz(path), "y", len(names), path)
         if not classes:
+            if y.dtype.kind == "U":
+                raise ValueError(f"{path} must hold numbers in y, as in training, has {y[0]!r}")
             return rows, y.astype(np.float64)
         labels = [class_name(value) for value in y]
     if unknown := sorted(set(labels) - set(classes)):

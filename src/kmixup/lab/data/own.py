@@ -237,15 +237,21 @@ def array_in(arrays: Arrays, name: str, source: object) -> NDArray[Any]:
 
 
 def _part(arrays: Arrays, x: str, y: str, source: str) -> tuple[Tensor, NDArray[Any]]:
-    inputs, targets = _inputs(array_in(arrays, x, source), x, source), array_in(arrays, y, source)
-    if targets.shape != (len(inputs),) or targets.dtype.kind not in "iufU":
+    inputs = _inputs(array_in(arrays, x, source), x, source)
+    return inputs, targets_in(arrays, y, len(inputs), source)
+
+
+def targets_in(arrays: Arrays, name: str, n: int, source: object) -> NDArray[Any]:
+    """Return the targets of `n` samples from one of the arrays, or raise."""
+    targets = array_in(arrays, name, source)
+    if targets.shape != (n,) or targets.dtype.kind not in "iufU":
         raise ValueError(
-            f"{source} must hold {y} of shape ({len(inputs)},), numbers or strings, "
+            f"{source} must hold {name} of shape ({n},), numbers or strings, "
             f"has {targets.dtype} {targets.shape}"
         )
     if targets.dtype.kind == "f":
-        _check_finite(targets, y, source)
-    return inputs, targets
+        _check_finite(targets, name, source)
+    return targets
 
 
 def _inputs(x: NDArray[Any], name: str, source: str) -> Tensor:
@@ -262,7 +268,7 @@ def _inputs(x: NDArray[Any], name: str, source: str) -> Tensor:
     return torch.from_numpy(floats)
 
 
-def _check_finite(values: NDArray[Any], name: str, source: str) -> None:
+def _check_finite(values: NDArray[Any], name: str, source: object) -> None:
     beyond = ~(np.abs(values) <= LARGEST)
     if beyond.any():
         raise ValueError(

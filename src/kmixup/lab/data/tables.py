@@ -122,15 +122,9 @@ def samples_of(table: Table, options: OwnOptions, y: Any = None) -> Samples:
     column = infer_target(y, target, options.task, table.delimiter, notes)
     rows, targets = read_target(column, y, table.source)
     samples = Samples(
-        rows,
-        targets,
-        column.categories,
-        encoder=encoder,
-        frame=values,
-        notes=tuple(notes),
-        target=target,
-        target_form=column.form,
-    )
+        rows, targets, column.categories, encoder=encoder, frame=values, notes=tuple(notes),
+        target=target, target_form=column.form,
+    )  # fmt: skip
     if options.test is None:
         return samples
     as_text = [target, *text_columns(encoder)]

@@ -65,7 +65,10 @@ def expand(
     grid = []
     for name in _values("data", data):
         own = None if name in ENTRIES else load_data(Trial(name, "", **options[0]))
-        digests = {test: digest(name, test=test) for test in {o.get("test") for o in options}}
+        # `load_data` has hashed the first
+        digests = {options[0].get("test"): None if own is None else own.digest}
+        for test in {option.get("test") for option in options} - digests.keys():
+            digests[test] = digest(name, test=test)
         usual = defaults_for(name, own)
         networks = [usual.model] if model is None else _values("model", model)
         for chosen, network, change in product(options, networks, changes):

@@ -208,9 +208,10 @@ def make_contests(
             if samples > train:
                 raise SettingError(
                     "samples",
-                    f"must be at most {train:,}, the training samples of {name}, got {samples}",
+                    f"must be at most {train:,}, the training samples of {name}, got {samples}: "
+                    "lower it",
                 )
-            base, train = replace(base, samples=samples), min(samples, train)
+            base, train = replace(base, samples=samples), samples
         if epochs is not None:
             base = replace(base, protocol=replace(base.protocol, epochs=epochs))
         fitting = tuple(e for e in entrants if e.settings[0].entry.suits(shape, task))

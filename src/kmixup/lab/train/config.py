@@ -382,9 +382,8 @@ class DataOptions:
     test_size: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("limit", "samples", "size"):
-            if getattr(self, name, None) is not None:
-                check_whole(name, getattr(self, name))
+        if self.limit is not None:
+            check_whole("limit", self.limit)
         # lists where they come from JSON; empty is the default
         _set(self, drop=tuple(self.drop or ()) or None, resize=tuple(self.resize or ()) or None)
 
@@ -407,6 +406,9 @@ class TrialData(DataOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_optional("class_weights", self.class_weights, ClassWeights)
+        for name, value in (("samples", self.samples), ("size", self.size)):
+            if value is not None:
+                check_whole(name, value)
 
     def data_options(self) -> dict[str, Any]:
         """Return the arguments of `kmixup.lab.data.load`, by name."""
