@@ -208,7 +208,9 @@ def read_targets(
         y = targets_in(read_npz(path), "y", len(names), path)
         if not classes:
             if y.dtype.kind == "U":
-                raise ValueError(f"{path} must hold numbers in y, as in training, has {y[0]!r}")
+                raise ValueError(
+                    f"{path} must hold numbers in y, as in training, has {str(y[0])!r}"
+                )
             return rows, y.astype(np.float64)
         labels = [class_name(value) for value in y]
     if unknown := sorted(set(labels) - set(classes)):
