@@ -141,7 +141,7 @@ def fastai(x: Tensor, y: Tensor) -> Route:
         return before_batch
 
     direct = KMixup(K, 0.4, CLASSES, lam_per="sample")
-    return Route(step(KMixUp(0.4, k=K)), partial(direct.draw, x, y), step(MixUp(0.4)))
+    return Route(step(KMixUp(0.4, k=K)), partial(direct.mix, x, y), step(MixUp(0.4)))
 
 
 def keras(x: Tensor, y: Tensor) -> Route:

@@ -69,7 +69,7 @@ def learned(net: nn.Module, shape: tuple[int, ...]) -> dict[str, Build]:
 
 def call(mix: Mixing, x: Tensor, y: Tensor, importance: Tensor | None) -> tuple[Tensor, object]:
     """All that a loss needs: mixed inputs, soft targets, and weights if there are any."""
-    m = mix.draw(x, y, importance=importance)
+    m = mix.mix(x, y, importance=importance)
     return m.y, m.weight
 
 
@@ -89,7 +89,7 @@ def step_of(net: nn.Module, run: Callable[[], Tensor], mix: nn.Module) -> Callab
 
 def mixed_loss(net: nn.Module, mix: Mixing, x: Tensor, y: Tensor, *, salient: bool) -> Tensor:
     """The loss of a batch, mixed before the network; saliency is a part of the step."""
-    m = mix.draw(x, y, importance=kmixup.saliency(net, x, y) if salient else None)
+    m = mix.mix(x, y, importance=kmixup.saliency(net, x, y) if salient else None)
     return m.loss(each, net(m.x)).mean()
 
 

@@ -167,7 +167,7 @@ def pairs(shown: Mapping[str, Any]) -> Figure:
     points, classes = DRAW["swiss-roll"](128, torch.Generator().manual_seed(1))
     for panel, title in zip(axes[0], shown, strict=True):
         mix = KMixup(PAIRS[title], generator=torch.Generator().manual_seed(0))
-        _draw_pairs(panel, points, classes, mix.draw(points).partner)
+        _draw_pairs(panel, points, classes, mix.mix(points).partner)
         panel.set_title(title)
     return figure
 

@@ -26,7 +26,7 @@ def ring(n: int = 128) -> tuple[Tensor, Tensor]:
 
 
 def partners(points: Tensor, k: int) -> Tensor:
-    return KMixup(k=k, generator=torch.Generator().manual_seed(1)).draw(points).partner
+    return KMixup(k=k, generator=torch.Generator().manual_seed(1)).mix(points).partner
 
 
 def figure() -> str:

@@ -86,7 +86,7 @@ def train(
     optimiser = torch.optim.Adam([*net.parameters(), *mix.parameters()], lr=0.003)
     for _ in range(epochs):
         for rows in torch.randperm(len(x)).split(128):
-            mixed = mix.draw(x[rows], y[rows])
+            mixed = mix.mix(x[rows], y[rows])
             optimiser.zero_grad()
             mixed.loss(EACH, net(mixed.x)).mean().backward()
             optimiser.step()
@@ -151,7 +151,7 @@ def run(epochs: int, trials: int) -> tuple[Figure, list[Outcome]]:
         for name in MIXERS:
             net, mix = train(name, trial, x, y, epochs)
             with torch.no_grad():
-                mixed = mix.draw(x, y)
+                mixed = mix.mix(x, y)
             outcomes.append(judge(name, trial, net, mixed, test))
             if trial == 0:
                 draw_mixed(panels[name], name, x, mixed)

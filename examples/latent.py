@@ -170,7 +170,7 @@ def picture(x: Tensor, y: Tensor, generator: Generator) -> tuple[Figure, dict[st
     panels = figure.subplots(1, 4)
     far = {}
     for axes, (name, mix) in zip(panels, mixers(generator).items(), strict=True):
-        mixed = mix.draw(x[:128], y[:128])
+        mixed = mix.mix(x[:128], y[:128])
         far[name] = off_manifold(mixed, x, y)
         if x.dim() == 4:
             draw_digits(axes, x, mixed)

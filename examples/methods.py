@@ -80,7 +80,7 @@ def fitted(net: nn.Sequential, x: Tensor, y: Tensor, mix: kmixup.Mixer | None = 
         if mix is None:
             loss = F.cross_entropy(net(x), y)
         else:
-            mixed = mix.draw(x, y)
+            mixed = mix.mix(x, y)
             loss = mixed.loss(nn.CrossEntropyLoss(reduction="none"), net(mixed.x)).mean()
         loss.backward()
         optimiser.step()
@@ -110,7 +110,7 @@ def draw_hidden(axes: Axes, title: str, x: Tensor, y: Tensor) -> None:
     mix = kmixup.KMixup(K, 1.0, 2, lam_per="sample", generator=seeded())
     hidden = kmixup.HiddenMixup(net, ["1"], mixer=mix)
     with torch.no_grad():
-        _, mixed = hidden.draw(x, y)
+        _, mixed = hidden.mix(x, y)
         inside = net[:2](x)
         *_, directions = torch.linalg.svd(inside - inside.mean(0), full_matrices=False)
         draw_pairs(axes, title, inside @ directions[:2].T, mixed, mixed.x @ directions[:2].T)
@@ -122,7 +122,7 @@ def draw_adapted(axes: Axes, title: str, x: Tensor, y: Tensor) -> None:
     mix = kmixup.AdaMixup(net, (2,), 1, 2, joint=False, generator=seeded())
     fitted(net, x, y, mix)
     with torch.no_grad():
-        draw_pairs(axes, title, x, first_half(mix.draw(x, y)))
+        draw_pairs(axes, title, x, first_half(mix.mix(x, y)))
 
 
 def first_half(mixed: kmixup.Mixed) -> kmixup.Mixed:
@@ -143,14 +143,14 @@ def draw_latent(axes: Axes, title: str) -> None:
         return code[:, :1] * torch.stack([code[:, 1].cos(), code[:, 1].sin()], 1)
 
     mix = kmixup.LatentMixup(encode, decode, K, 1.0, 2, lam_per="sample", generator=seeded())
-    draw_pairs(axes, title, x, mix.draw(x, y))
+    draw_pairs(axes, title, x, mix.mix(x, y))
 
 
 def draw_regression(axes: Axes, title: str) -> None:
     """Plot points on a curve, mixed with points of similar target."""
     x = torch.rand(96, 1, generator=seeded())
     y = torch.sin(7 * x[:, 0])
-    mixed = kmixup.CMixup(1, 2.0, sigma=0.1, lam_per="sample", generator=seeded()).draw(x, y)
+    mixed = kmixup.CMixup(1, 2.0, sigma=0.1, lam_per="sample", generator=seeded()).mix(x, y)
     points = torch.stack([x[:, 0], y], 1)
     lines = torch.stack([points, points[mixed.partner]], 1).numpy()
     axes.scatter(points[:, 0], points[:, 1], s=9, color=BLUE, alpha=0.35, linewidths=0)
@@ -200,7 +200,7 @@ def draw_images(panels: Sequence[Axes]) -> None:
         "AutoMix": automix,
     }
     for axes, (title, mix) in zip(panels, mixers.items(), strict=True):
-        draw_digits(axes, title, mix.draw(x, y, importance=importance), x)
+        draw_digits(axes, title, mix.mix(x, y, importance=importance), x)
 
 
 def picture() -> Figure:
@@ -221,8 +221,8 @@ def picture() -> Figure:
     draw_points(first, "ERM", x, y, alpha=1.0)
     for axes, (title, mix) in zip(panels[:5], mixers.items(), strict=True):
         mix.generator = seeded()
-        draw_pairs(axes, title, x, mix.draw(x, y))
-    beside = kmixup.RegMixup(1, 10.0, 2, lam_per="sample", generator=seeded()).draw(x, y)
+        draw_pairs(axes, title, x, mix.mix(x, y))
+    beside = kmixup.RegMixup(1, 10.0, 2, lam_per="sample", generator=seeded()).mix(x, y)
     draw_pairs(panels[5], "", x, first_half(beside))
     draw_points(panels[5], "RegMixup: alpha = 10, and clean", x, y, alpha=1.0)
     draw_adapted(panels[6], "AdaMixup, learned", x, y)

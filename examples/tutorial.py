@@ -38,7 +38,7 @@ print(f"{len(x)} digits: 100 to train on, {len(x) - 100} to test on")
 # %% [markdown]
 # ## Mix a batch
 #
-# `draw` returns a record of the mixed batch: partners, coefficients and distances. Mixup is k = 1:
+# `mix` returns a record of the mixed batch: partners, coefficients and distances. Mixup is k = 1:
 # partners are random. At k = 16, blocks of 16 digits are matched with 16 others, so that the total
 # squared distance is as small as possible.
 
@@ -46,7 +46,7 @@ print(f"{len(x)} digits: 100 to train on, {len(x) - 100} to test on")
 records = {}
 for k in (1, 16):
     mix = kmixup.KMixup(k=k, alpha=1.0, num_classes=10, lam_per="sample", generator=seeded(0))
-    records[k] = mix.draw(x[:50], y[:50])
+    records[k] = mix.mix(x[:50], y[:50])
     other = (y[:50] != y[:50][records[k].partner]).float().mean()
     print(
         f"k = {k:2}: partners are {records[k].distance.mean():.2f} apart, "

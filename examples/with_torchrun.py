@@ -55,7 +55,7 @@ def main() -> None:
     for epoch in range(epochs):
         sampler.set_epoch(epoch)
         for a, b in loader:
-            mixed = mix.draw(a, b)
+            mixed = mix.mix(a, b)
             strengths.append(mixed.lam)
             optimiser.zero_grad()
             F.cross_entropy(net(mixed.x), mixed.y).backward()

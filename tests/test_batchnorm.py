@@ -92,7 +92,7 @@ def loader_with(collate):
         loader_with(MixCollate(MIXER)),
         loader_with(mixed_batch),
         loader_with(partial(mixed_batch, mixer=MIXER)),
-        Prefetch(loader_with(None), MIXER.draw),
+        Prefetch(loader_with(None), MIXER.mix),
     ],
 )
 def test_a_loader_that_mixes_raises(loader):

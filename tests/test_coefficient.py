@@ -47,14 +47,14 @@ def test_mean_square_step_grows_with_alpha(a, b):
 
 def test_no_mixing_at_alpha_zero():
     beta = Beta(0)
-    assert torch.equal(beta.sample((5,)), torch.ones(5, dtype=torch.float64))
+    assert torch.equal(beta.draw((5,)), torch.ones(5, dtype=torch.float64))
     assert (beta.folded_mean, beta.folded_variance) == pytest.approx((1, 0))
     assert (beta.tilted_mean_step, beta.tilted_mean_square_step) == (0, 0)
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_samples_follow_the_law(alpha):
-    lam = Beta(alpha).sample((20_000,), torch.Generator().manual_seed(0)).numpy()
+    lam = Beta(alpha).draw((20_000,), torch.Generator().manual_seed(0)).numpy()
     assert np.isfinite(lam).all()
     assert 0 <= lam.min() <= lam.max() <= 1
     assert (lam < 0.5).mean() == pytest.approx(0.5, abs=0.015)
@@ -64,7 +64,7 @@ def test_samples_follow_the_law(alpha):
 
 
 def test_the_same_state_gives_the_same_quantile_at_every_alpha():
-    draws = [Beta(a).sample((9,), torch.Generator().manual_seed(7)).numpy() for a in (0.3, 3.0)]
+    draws = [Beta(a).draw((9,), torch.Generator().manual_seed(7)).numpy() for a in (0.3, 3.0)]
     quantiles = [stats.beta(a, a).cdf(lam) for a, lam in zip((0.3, 3.0), draws, strict=True)]
     np.testing.assert_allclose(*quantiles, rtol=1e-9)
 

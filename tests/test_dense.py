@@ -34,7 +34,7 @@ def mixer(kind=KMixup, seed=1, **options):
 @pytest.mark.parametrize("kind", [KMixup, SimilarMixup])
 def test_masks_become_soft_maps_pixel_by_pixel(kind, ignore_index, lam_per):
     x, y = images(ignore_index=ignore_index)
-    m = mixer(kind, ignore_index=ignore_index, lam_per=lam_per).draw(x, y)
+    m = mixer(kind, ignore_index=ignore_index, lam_per=lam_per).mix(x, y)
     assert m.y.shape == (12, CLASSES, 6, 6)
     lam = m.lam.expand(12)
     for i in range(12):
@@ -52,7 +52,7 @@ def test_masks_become_soft_maps_pixel_by_pixel(kind, ignore_index, lam_per):
 @given(seed=st.integers(0, 999), ignored=st.floats(0, 0.9))
 def test_what_is_ignored_drops_out_of_loss_and_accuracy(seed, ignored):
     x, y = images(seed=seed, ignored=ignored)
-    m = mixer(seed=seed).draw(x, y)
+    m = mixer(seed=seed).mix(x, y)
     logits = torch.randn(12, CLASSES, 6, 6, generator=torch.Generator().manual_seed(seed))
     own, partner, lam = y, y[m.partner], float(m.lam)
     known = (own != IGNORED) & (partner != IGNORED)
@@ -83,7 +83,7 @@ def test_what_is_ignored_drops_out_of_loss_and_accuracy(seed, ignored):
 @pytest.mark.parametrize("lam_per", ["batch", "sample"])
 def test_cutmix_pastes_the_mask_with_its_box_and_ignores_no_more(lam_per):
     x, y = images()
-    m = mixer(CutMix, lam_per=lam_per).draw(x, y)
+    m = mixer(CutMix, lam_per=lam_per).mix(x, y)
     boxes = m.region.expand(12, 4)
     expected = y.clone()
     for i in range(12):
@@ -99,7 +99,7 @@ def test_cutmix_pastes_the_mask_with_its_box_and_ignores_no_more(lam_per):
 def test_unmixed_masks_are_ignored_as_they_are():
     x, y = images()
     for mix in (KMixup(4, 0, CLASSES, ignore_index=IGNORED), mixer().eval()):
-        m = mix.draw(x, y)
+        m = mix.mix(x, y)
         assert torch.equal(m.targets[0], y)
         assert torch.equal(m.y.sum(1) > 0, y != IGNORED)
     _, mixed_y = mixer().eval()(x, y)
@@ -109,18 +109,18 @@ def test_unmixed_masks_are_ignored_as_they_are():
 def test_samples_without_a_label_are_ignored_too():
     x, y = torch.randn(16, 2), torch.arange(16) % CLASSES
     y[3] = IGNORED
-    m = mixer().draw(x, y)
+    m = mixer().mix(x, y)
     lost = (torch.arange(16) == 3) | (m.partner == 3)
     assert torch.equal(m.y.sum(1) == 0, lost)
 
 
 def test_clean_batches_choices_and_memories_keep_it():
     x, y = images()
-    assert mixer(RegMixup).draw(x, y).y.shape == (24, CLASSES, 6, 6)
-    assert Choice([mixer(), mixer(CutMix)]).draw(x, y).y.shape == (12, CLASSES, 6, 6)
+    assert mixer(RegMixup).mix(x, y).y.shape == (24, CLASSES, 6, 6)
+    assert Choice([mixer(), mixer(CutMix)]).mix(x, y).y.shape == (12, CLASSES, 6, 6)
     small = Memory(mixer(), 16)
     for start in range(0, 12, 3):
-        m = small.draw(x[start : start + 3], y[start : start + 3])
+        m = small.mix(x[start : start + 3], y[start : start + 3])
     assert m.y.shape == (3, CLASSES, 6, 6)
     assert "ignore_index=255" in repr(small)
 
@@ -138,11 +138,11 @@ def test_an_index_beyond_the_dtype_of_the_masks_ignores_nothing():
     """-100 as uint8 is 156, which may be a class."""
     x, y = images(ignored=0)
     y = (y + 153).byte()
-    m = KMixup(4, 1.0, 160, ignore_index=-100).draw(x, y)
+    m = KMixup(4, 1.0, 160, ignore_index=-100).mix(x, y)
     assert torch.equal(m.targets[0], y)
     assert (m.y.sum(1) - 1).abs().max() < 1e-6
     logits = torch.randn(12, 160, 6, 6)
-    plain = KMixup(4, 1.0, 160).mix(x, y, KMixup(4).sample(12))
+    plain = KMixup(4, 1.0, 160).mix(x, y, KMixup(4).draw(12))
     assert m.accuracy(m.y) > 0.5
     marked = replace(plain, ignore_index=-100)
     assert torch.equal(plain.accuracy(logits), marked.accuracy(logits))

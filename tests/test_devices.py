@@ -94,7 +94,7 @@ def mixers(k):
 @pytest.mark.parametrize("name", mixers(1))
 def test_outputs_stay_on_the_device_and_the_host_waits_at_most_once(name, k):
     mixer = mixers(k)[name]
-    draw = mixer.sample(N, SHAPE)
+    draw = mixer.draw(N, SHAPE)
     with FakeDevice() as device:
         x = torch.empty(N, *SHAPE, device="cuda")
         y = torch.empty(N, dtype=torch.long, device="cuda")
@@ -124,7 +124,7 @@ ON_THE_HOST = {
 def test_methods_that_compute_on_the_host_copy_a_known_number_of_times(name, k):
     build, *copies = ON_THE_HOST[name]
     mixer = build(k)
-    draw = mixer.sample(N, SHAPE)
+    draw = mixer.draw(N, SHAPE)
     with FakeDevice() as device:
         x = torch.empty(N, *SHAPE, device="cuda")
         y = torch.empty(N, dtype=torch.float32 if name == "CMixup" else torch.long, device="cuda")
@@ -141,7 +141,7 @@ def test_methods_that_learn_wait_for_the_match_and_for_the_steps_of_their_copy(k
     """Without gradients, which fake tensors on "cuda" do not have here."""
     net = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.Flatten(), nn.Linear(256, CLASSES))
     mixer = kind(net, SHAPE, k, num_classes=CLASSES)
-    draw = mixer.sample(N, SHAPE)
+    draw = mixer.draw(N, SHAPE)
     with FakeDevice() as device, torch.no_grad():
         for module in [*net.modules(), *mixer.modules()]:
             for held in (module._parameters, module._buffers):

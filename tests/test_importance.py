@@ -91,13 +91,13 @@ def test_importance_is_checked_against_the_batch():
     mix = KMixup(2, 1.0, 5)
     x, y = batch()
     with pytest.raises(ValueError, match=r"importance must have the shape \(7, height, width\)"):
-        mix.draw(x, y, importance=torch.ones(6, 6))
+        mix.mix(x, y, importance=torch.ones(6, 6))
     wrong = torch.ones(7, 6, 6)
     wrong[4, 0, 0] = torch.nan
     with pytest.raises(ValueError, match="finite and 0 or more, sample 4"):
-        mix.draw(x, y, importance=wrong)
+        mix.mix(x, y, importance=wrong)
     with pytest.raises(ValueError, match="importance must be a pair"):
-        mix.draw(x, y, other=(x, y), importance=torch.ones(7, 6, 6))
+        mix.mix(x, y, other=(x, y), importance=torch.ones(7, 6, 6))
     with pytest.raises(ValueError, match="mixes by the importance of pixels, got none"):
         _ = Pair.of([x]).importances
 

@@ -35,7 +35,7 @@ def test_a_box_of_the_partner_is_pasted_and_lam_is_the_share_of_the_rest(
     x = images(12, height, width)
     x2 = x + 100 if across else x
     y = targets()
-    m = CutMix(k, alpha, 5, lam_per=lam_per).draw(x, y, other=(x2, y) if across else None)
+    m = CutMix(k, alpha, 5, lam_per=lam_per).mix(x, y, other=(x2, y) if across else None)
     pasted = m.x != x
     assert torch.equal(m.x[pasted], x2[m.partner][pasted])
     assert torch.equal(pasted[:, 0], pasted[:, 1])  # the channels share the box
@@ -55,7 +55,7 @@ def test_a_box_of_the_partner_is_pasted_and_lam_is_the_share_of_the_rest(
 def test_one_box_per_batch_block_or_sample():
     x = images(12, 32, 32)
     for lam_per, boxes in (("batch", 1), ("block", 3), ("sample", 12)):
-        m = CutMix(4, 1.0, 5, lam_per=lam_per).draw(x, targets())
+        m = CutMix(4, 1.0, 5, lam_per=lam_per).mix(x, targets())
         assert len((m.x != x)[:, 0].flatten(1).unique(dim=0)) == boxes
         assert m.lam.dim() == (lam_per != "batch")
         assert len(m.lam.unique()) <= boxes
@@ -64,9 +64,9 @@ def test_one_box_per_batch_block_or_sample():
 def test_partners_are_matched_on_the_images():
     x, x2 = torch.rand(2, 16, 3, 5, 5)
     y = targets(16)
-    m = CutMix(8, num_classes=5).draw(x, y, other=(x2, y))
+    m = CutMix(8, num_classes=5).mix(x, y, other=(x2, y))
     assert torch.equal(m.partner, match(x, x2, k=8))
-    nearest = Mixer(Nearest(8), Beta(1.0), Cut(), num_classes=5).draw(x, y, other=(x2, y))
+    nearest = Mixer(Nearest(8), Beta(1.0), Cut(), num_classes=5).mix(x, y, other=(x2, y))
     assert torch.equal(nearest.partner, Nearest(8)(x, x2))
 
 
@@ -74,7 +74,7 @@ def test_partners_are_matched_on_the_images():
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.bool, torch.float16, torch.float64])
 def test_pasting_keeps_every_dtype_exactly(dtype, lam_per):
     x = torch.randint(2, (8, 3, 7, 7)).to(dtype)
-    m = CutMix(4, 1.0, 5, lam_per=lam_per).draw(x, targets(8))
+    m = CutMix(4, 1.0, 5, lam_per=lam_per).mix(x, targets(8))
     assert m.x.dtype == dtype
     assert ((m.x == x) | (m.x == x[m.partner])).all()
     assert m.lam.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
@@ -83,7 +83,7 @@ def test_pasting_keeps_every_dtype_exactly(dtype, lam_per):
 def test_integers_are_matched_as_their_values():
     x = torch.randint(256, (16, 1, 4, 4), dtype=torch.uint8)
     draws = [
-        CutMix(8, num_classes=5, generator=torch.Generator().manual_seed(3)).draw(a, targets(16))
+        CutMix(8, num_classes=5, generator=torch.Generator().manual_seed(3)).mix(a, targets(16))
         for a in (x, x.double())
     ]
     assert torch.equal(draws[0].partner, draws[1].partner)
@@ -93,7 +93,7 @@ def test_integers_are_matched_as_their_values():
 def test_a_mask_is_cut_with_its_image():
     x = {"image": torch.rand(8, 3, 6, 6), "mask": torch.randint(4, (8, 1, 6, 6))}
     x["image"][:, 0] = x["mask"][:, 0]
-    m = CutMix(4, lam_per="sample").draw(x, torch.zeros(8), features="image")
+    m = CutMix(4, lam_per="sample").mix(x, torch.zeros(8), features="image")
     assert torch.equal(m.x["image"][:, 0], m.x["mask"][:, 0].float())
     assert not torch.equal(m.x["mask"], x["mask"])
 
@@ -101,7 +101,7 @@ def test_a_mask_is_cut_with_its_image():
 @pytest.mark.parametrize("lam_per", ["batch", "sample"])
 def test_gradients_go_where_the_pixels_come_from(lam_per):
     x = torch.rand(6, 1, 8, 8, requires_grad=True)
-    m = CutMix(1, lam_per=lam_per).draw(x, torch.zeros(6))
+    m = CutMix(1, lam_per=lam_per).mix(x, torch.zeros(6))
     m.x[2].sum().backward()
     lam = float(m.lam.expand(6)[2])
     assert float(x.grad[2].mean()) == pytest.approx(lam)
@@ -127,8 +127,8 @@ def test_the_area_has_the_law_of_the_formula(height, width, alpha):
     assert law.sum() == pytest.approx(1)
     draws = 40_000
     generator = torch.Generator().manual_seed(1)
-    lam = Beta(alpha).sample((draws,), generator)
-    spot = Cut().sample(lam.shape, generator=generator)
+    lam = Beta(alpha).draw((draws,), generator)
+    spot = Cut().draw(len(lam), generator=generator)
     left, _ = Cut().settle(lam, spot, Pair.of([torch.empty(1, 1, height, width)]))
     area = ((1 - left) * height * width).round().long()
     counts = torch.bincount(area, minlength=len(law)).numpy()
@@ -151,8 +151,8 @@ def authors_box(height, width, lam, centre):
 
 def test_the_box_is_that_of_the_authors_given_lam_and_centre():
     height, width = 11, 8
-    lam = Beta(1.0).sample((500,), torch.Generator().manual_seed(0))
-    spot = Cut().sample(lam.shape, generator=torch.Generator().manual_seed(1))
+    lam = Beta(1.0).draw((500,), torch.Generator().manual_seed(0))
+    spot = Cut().draw(len(lam), generator=torch.Generator().manual_seed(1))
     left, box = Cut().settle(lam, spot, Pair.of([torch.empty(1, 3, height, width)]))
     for i, centre in enumerate((spot * torch.tensor([height, width])).long().tolist()):
         top, start, bottom, stop = expected = authors_box(height, width, float(lam[i]), centre)
@@ -178,7 +178,7 @@ def test_images_of_different_sizes_cannot_share_a_box():
 @pytest.mark.parametrize("k", [1, 4])
 def test_images_of_16_bit_can_be_cut(k):
     x = torch.randint(60_000, (8, 1, 6, 6)).to(torch.uint16)
-    mixed = CutMix(k).draw(x, torch.rand(8))
+    mixed = CutMix(k).mix(x, torch.rand(8))
     assert mixed.x.dtype == torch.uint16
     assert ((mixed.x == x) | (mixed.x == x[mixed.partner])).all()
 
@@ -189,7 +189,7 @@ def test_small_floats_behind_bytes_decide_the_match():
     order = torch.randperm(8)
     other = {"rgb": x["rgb"], "depth": depth[order]}
     y = torch.zeros(8)
-    partner = CutMix(8).draw(x, y, other=(other, y)).partner
+    partner = CutMix(8).mix(x, y, other=(other, y)).partner
     assert torch.equal(order[partner], torch.arange(8))
 
 

@@ -117,9 +117,9 @@ def test_a_mixer_hands_its_targets_to_the_pairing():
         KMixup(8, 1.0, CLASSES, labels=c, generator=torch.Generator().manual_seed(1))
         for c in (0.0, 1e6)
     ]
-    plain, seldom = (mixer.draw(x, y) for mixer in mixers)
+    plain, seldom = (mixer.mix(x, y) for mixer in mixers)
     assert crossings(y, y, seldom.partner) < crossings(y, y, plain.partner)
-    again = mixers[1].mix(x, y, mixers[1].sample(64))
+    again = mixers[1].mix(x, y, mixers[1].draw(64))
     assert sorted(again.partner.tolist()) == list(range(64))
 
 

@@ -40,7 +40,7 @@ def test_mixup_and_kmixup_are_those_of_plain_numpy_for_the_same_seed(k):
     layer = nn.Linear(6, 5)
     mixer = KMixup(k, alpha, 5, generator=seeded(3))
     for _ in range(3):
-        mixed = mixer.draw(x, y)
+        mixed = mixer.mix(x, y)
         loss = mixed.loss(F.cross_entropy, layer(mixed.x.flatten(1)))
         torch.rand((), generator=drawn)
         order = torch.randperm(n, generator=drawn).numpy()
@@ -76,7 +76,7 @@ def test_nearest_pairing_leaves_a_cluster_less_often_than_optimal_pairing():
     crossing = {}
     for pairing in (Optimal(k), Nearest(k)):
         mix = Mixer(pairing, Beta(1.0), Linear(), num_classes=2)
-        m = mix.draw(x, side, other=(x2, side2))
+        m = mix.mix(x, side, other=(x2, side2))
         crossing[type(pairing)] = float((m.targets[0] != m.targets[1]).float().mean())
     # Of two blocks with a and b samples in one cluster, an optimal match has |a - b|
     # pairs between the clusters, the fewest that a one-to-one match can have; nearest
@@ -96,7 +96,7 @@ def test_nearest_pairing_leaves_a_cluster_less_often_than_optimal_pairing():
 @pytest.mark.parametrize("settings", [{"scale": 2.0}, {}])
 def test_the_loss_is_the_published_weighted_mean(k, lam_per, settings):
     x, y = batch()
-    m = LocalMixup(k, 1.0, 5, lam_per=lam_per, **settings).draw(x, y)
+    m = LocalMixup(k, 1.0, 5, lam_per=lam_per, **settings).mix(x, y)
     logits = torch.randn(32, 5, requires_grad=True)
     distance = (x - x[m.partner]).norm(dim=1)
     w = torch.exp(-distance / settings.get("scale", distance.mean()))
@@ -110,17 +110,17 @@ def test_the_loss_is_the_published_weighted_mean(k, lam_per, settings):
 
 
 def test_a_batch_without_close_pairs_has_no_loss():
-    m = LocalMixup(1, num_classes=5, scale=1e-9).draw(*batch())
+    m = LocalMixup(1, num_classes=5, scale=1e-9).mix(*batch())
     assert not m.weight.any()
     assert not m.loss(EACH, torch.randn(32, 5)).any()
-    equal = LocalMixup(1, num_classes=5).draw(torch.ones(8, 2), torch.zeros(8).long())
+    equal = LocalMixup(1, num_classes=5).mix(torch.ones(8, 2), torch.zeros(8).long())
     assert equal.weight.tolist() == [1.0] * 8
 
 
 def test_the_weights_of_pixels_are_those_of_their_samples():
     x, y = torch.randn(8, 3, 4, 4), torch.randint(5, (8, 4, 4))
     local, plain = (
-        mix.draw(x, y)
+        mix.mix(x, y)
         for mix in (LocalMixup(generator=seeded()), KMixup(1, alpha=1.0, generator=seeded()))
     )
     logits = torch.randn(8, 5, 4, 4)
@@ -129,7 +129,7 @@ def test_the_weights_of_pixels_are_those_of_their_samples():
 
 
 def test_weights_need_a_loss_for_every_sample():
-    m = LocalMixup(1, num_classes=5).draw(*batch())
+    m = LocalMixup(1, num_classes=5).mix(*batch())
     with pytest.raises(ValueError, match="the weight of the loss differs .* got shape ()"):
         m.loss(F.cross_entropy, torch.randn(32, 5))
 
@@ -143,7 +143,7 @@ def test_mixers_are_drawn_with_the_given_odds():
     mix = Choice(mixers, weights=[1, 2, 5], generator=seeded())
     drawn = [0, 0, 0]
     for _ in range(2000):
-        m = mix.draw(x, y)
+        m = mix.mix(x, y)
         drawn[0 if m.x is x else 1 if m.weight is not None else 2] += 1
     assert stats.chisquare(drawn, [250, 500, 1250]).pvalue > 1e-3
 

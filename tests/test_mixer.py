@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 from torch.nn import functional as F
 
 import kmixup
@@ -17,12 +18,17 @@ from kmixup import (
     Coefficient,
     CutMix,
     Draw,
+    HiddenMixup,
     Interpolation,
     KMixup,
     Linear,
+    Memory,
     Mixer,
     Nearest,
+    PairDraw,
     Pairing,
+    Sometimes,
+    WithClean,
     match,
 )
 from kmixup.matching import Blocks
@@ -52,7 +58,7 @@ def one_hot(y: torch.Tensor) -> torch.Tensor:
 def test_row_i_is_sample_i_mixed_with_its_partner(n, k, alpha, lam_per, across):
     (x, y), (x2, y2) = batch(n), batch(n)
     copies = [t.clone() for t in (x, y, x2, y2)]
-    m = KMixup(k, alpha, 5, lam_per=lam_per).draw(x, y, other=(x2, y2) if across else None)
+    m = KMixup(k, alpha, 5, lam_per=lam_per).mix(x, y, other=(x2, y2) if across else None)
     assert all(map(torch.equal, (x, y, x2, y2), copies))
     other, other_y = (x2, y2) if across else (x, y)
     assert torch.equal(m.targets[0], y)
@@ -70,7 +76,7 @@ def test_k_1_pairs_and_lam_have_the_law_of_mixup():
     x, y = torch.zeros(6, 1), torch.zeros(6)
     met, lams = torch.zeros(6, 6), []
     for _ in range(4000):
-        m = mix.draw(x, y)
+        m = mix.mix(x, y)
         met[torch.arange(6), m.partner] += 1
         lams.append(float(m.lam))
     expected = (1 - torch.eye(6)) * 4000 / 5
@@ -82,22 +88,22 @@ def test_k_1_pairs_and_lam_have_the_law_of_mixup():
 
 def test_the_partner_is_the_optimal_match():
     (x, y), (x2, y2) = batch(32), batch(32)
-    m = KMixup(16, 1.0, 5).draw(x, y, other=(x2, y2))
+    m = KMixup(16, 1.0, 5).mix(x, y, other=(x2, y2))
     assert torch.equal(m.partner, match(x, x2, k=16))
     assert not torch.equal(
-        m.partner, KMixup(16, 1.0, 5, metric="cosine").draw(x, y, other=(x2, y2)).partner
+        m.partner, KMixup(16, 1.0, 5, metric="cosine").mix(x, y, other=(x2, y2)).partner
     )
 
 
 def test_lam_is_one_number_per_batch_block_or_sample():
     x, y = batch(20)
-    assert KMixup(8, num_classes=5).draw(x, y).lam.dim() == 0
-    each = KMixup(8, num_classes=5, lam_per="sample").draw(x, y).lam
+    assert KMixup(8, num_classes=5).mix(x, y).lam.dim() == 0
+    each = KMixup(8, num_classes=5, lam_per="sample").mix(x, y).lam
     assert len(each.unique()) == 20
     mix = KMixup(8, num_classes=5, lam_per="block", generator=seeded())
-    lam = mix.draw(x, y).lam
+    lam = mix.mix(x, y).lam
     mix.generator = seeded()
-    index = torch.from_numpy(mix.sample(20).blocks.index())
+    index = torch.from_numpy(mix.draw(20).blocks.index())
     assert len(lam.unique()) == 3
     assert all(len(lam[index == b].unique()) == 1 for b in range(3))
 
@@ -113,14 +119,14 @@ def test_alpha_or_prob_zero_and_a_batch_of_one_leave_inputs_unmixed(n, alpha, pr
 def test_eval_mode_is_the_identity_and_draws_nothing():
     x, y = batch()
     mix = KMixup(8, 1.0, 5, generator=seeded())
-    draw, state = mix.sample(32), mix.generator.get_state()
+    draw, state = mix.draw(32), mix.generator.get_state()
     mix.eval()
     assert mix(x, y)[0] is x
     assert mix(x, y)[1] is y
-    m = mix.draw(x, y)
+    m = mix.mix(x, y)
     assert m.x is x
     assert (float(m.lam), float(m.distance.sum())) == (1, 0)
-    assert mix.sample(32) is None
+    assert not mix.draw(32).mixes
     assert mix.mix(x, y, draw).x is x
     assert torch.equal(mix.generator.get_state(), state)
 
@@ -128,7 +134,7 @@ def test_eval_mode_is_the_identity_and_draws_nothing():
 def test_prob_is_the_chance_that_a_batch_is_mixed():
     x, y = batch(4)
     mix = KMixup(1, 1.0, 5, prob=0.3, generator=seeded())
-    mixed = sum(mix.draw(x, y).x is not x for _ in range(2000))
+    mixed = sum(mix.mix(x, y).x is not x for _ in range(2000))
     assert mixed == pytest.approx(600, abs=4 * (2000 * 0.21) ** 0.5)
 
 
@@ -139,18 +145,18 @@ def test_alpha_and_prob_do_not_change_who_meets_whom():
         for alpha, prob in ((0.1, 1.0), (10.0, 1.0), (1.0, 0.5), (0.0, 1.0))
     ]
     for mix in draws:
-        mix.draw(x, y)
+        mix.mix(x, y)
     assert len({bytes(mix.generator.get_state().numpy()) for mix in draws}) == 1
-    first, second = draws[0].draw(x, y), draws[1].draw(x, y)
+    first, second = draws[0].mix(x, y), draws[1].mix(x, y)
     assert torch.equal(first.partner, second.partner)
     assert first.lam != second.lam
 
 
 def test_a_nest_of_inputs_is_matched_and_mixed_as_one_tensor():
     a, b, c = torch.randn(16, 3, 4, 4), torch.randn(16, 2), torch.randn(16)
-    nest = KMixup(4, generator=seeded()).draw({"image": a, "meta": (b, [c])}, None)
+    nest = KMixup(4, generator=seeded()).mix({"image": a, "meta": (b, [c])}, None)
     flat = torch.cat([t.flatten(1) if t.dim() > 1 else t[:, None] for t in (a, b, c)], 1)
-    whole = KMixup(4, generator=seeded()).draw(flat, None)
+    whole = KMixup(4, generator=seeded()).mix(flat, None)
     assert torch.equal(nest.partner, whole.partner)
     mixed = nest.x["image"].flatten(1), nest.x["meta"][0], nest.x["meta"][1][0][:, None]
     torch.testing.assert_close(torch.cat(mixed, 1), whole.x)
@@ -160,19 +166,19 @@ def test_features_choose_what_is_matched():
     x, x2 = ({"a": torch.randn(16, 3), "b": torch.randn(16, 2)} for _ in range(2))
     y, mix = torch.randn(16), KMixup(8)
     expected = match(x["b"], x2["b"], k=8)
-    by_key = mix.draw(x, y, other=(x2, y), features="b")
-    by_tensor = mix.draw(x, y, other=(x2, y), features=(x["b"], x2["b"]))
+    by_key = mix.mix(x, y, other=(x2, y), features="b")
+    by_tensor = mix.mix(x, y, other=(x2, y), features=(x["b"], x2["b"]))
     assert torch.equal(by_key.partner, expected)
     assert torch.equal(by_tensor.partner, expected)
     torch.testing.assert_close(by_key.distance, (x["b"] - x2["b"][expected]).norm(dim=1))
     embedding = torch.randn(16, 7)
-    partner = KMixup(8, generator=seeded()).draw(x, y, features=embedding).partner
-    assert torch.equal(partner, KMixup(8, generator=seeded()).draw(embedding, y).partner)
+    partner = KMixup(8, generator=seeded()).mix(x, y, features=embedding).partner
+    assert torch.equal(partner, KMixup(8, generator=seeded()).mix(embedding, y).partner)
 
 
 def test_gradients_reach_both_samples():
     x = torch.randn(8, 3, requires_grad=True)
-    m = KMixup(2, 1.0).draw(x, torch.randn(8))
+    m = KMixup(2, 1.0).mix(x, torch.randn(8))
     m.x[0].sum().backward()
     lam = float(m.lam)
     assert float(x.grad[0, 0]) == pytest.approx(lam)
@@ -183,7 +189,7 @@ def test_gradients_reach_both_samples():
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_inputs_keep_their_dtype_and_exact_classes(dtype, lam_per):
     x, y = torch.randn(16, 6).to(dtype), torch.randint(900, 1000, (16,))
-    m = KMixup(4, 1.0, 1000, lam_per=lam_per).draw(x, y)
+    m = KMixup(4, 1.0, 1000, lam_per=lam_per).mix(x, y)
     assert m.x.dtype == dtype
     assert m.y.dtype == torch.float32
     lam = expand(m.lam.double(), x)
@@ -198,7 +204,7 @@ def test_half_precision_inputs_keep_their_dtype_and_exact_classes(dtype, lam_per
 
 def test_float64_inputs_are_mixed_in_float64():
     x = torch.randn(8, 3, dtype=torch.float64)
-    m = KMixup(2).draw(x, torch.randn(8, dtype=torch.float64))
+    m = KMixup(2).mix(x, torch.randn(8, dtype=torch.float64))
     torch.testing.assert_close(m.x, m.lam * x + (1 - m.lam) * x[m.partner], rtol=1e-14, atol=1e-15)
 
 
@@ -249,9 +255,9 @@ class Patch(Interpolation):
 
     shapes: list = field(default_factory=list)
 
-    def sample(self, size, shape=(), generator=None):
+    def draw(self, n, shape=(), generator=None):
         self.shapes.append(shape)
-        return torch.randint(shape[0], (*size, 1), generator=generator)
+        return torch.randint(shape[0], (n, 1), generator=generator)
 
     def settle(self, lam, spot, pair):
         return torch.full_like(lam, 1 - 1 / pair.samples[0].shape[1]), spot
@@ -263,12 +269,12 @@ class Patch(Interpolation):
 @pytest.mark.parametrize("lam_per", ["batch", "block", "sample"])
 def test_stages_of_your_own_work_in_a_mixer(lam_per):
     x, y = batch(32, 4)
-    m = Mixer(Farthest(8), UpperHalf(), Linear(), num_classes=5, lam_per=lam_per).draw(x, y)
+    m = Mixer(Farthest(8), UpperHalf(), Linear(), num_classes=5, lam_per=lam_per).mix(x, y)
     assert (m.lam >= 0.5).all()
-    near = Mixer(Nearest(8), UpperHalf(), Linear(), num_classes=5).draw(x, y)
+    near = Mixer(Nearest(8), UpperHalf(), Linear(), num_classes=5).mix(x, y)
     assert m.distance.mean() > near.distance.mean()
     patch = Patch()
-    m = Mixer(Farthest(8), UpperHalf(), patch, num_classes=5, lam_per=lam_per).draw(x, y)
+    m = Mixer(Farthest(8), UpperHalf(), patch, num_classes=5, lam_per=lam_per).mix(x, y)
     assert patch.shapes == [(4,)]
     assert ((m.x != x).sum(1) == 1).all()
     assert (m.lam == 0.75).all()
@@ -328,13 +334,13 @@ BAD_BATCHES = [
 
 def test_distances_of_a_nest_are_as_precise_as_its_widest_entry():
     x = {"a": X, "b": 1e100 * torch.randn(8, 3, generator=seeded()).double()}
-    assert KMixup(2).draw(x, Y).distance.isfinite().all()
+    assert KMixup(2).mix(x, Y).distance.isfinite().all()
 
 
 def test_entries_that_are_not_mixed_may_differ_in_the_other_batch():
     x = {"x": X, "step": torch.tensor(3), "box": torch.arange(3)}
     other = {"x": X + 1, "step": torch.tensor(4), "box": torch.arange(5)}
-    mixed = KMixup(2).draw(x, Y, other=(other, Y))
+    mixed = KMixup(2).mix(x, Y, other=(other, Y))
     assert mixed.x["step"] is x["step"]
     assert mixed.x["box"] is x["box"]
 
@@ -342,7 +348,7 @@ def test_entries_that_are_not_mixed_may_differ_in_the_other_batch():
 @pytest.mark.parametrize("lam_per", ["sample", "block"])
 def test_every_entry_of_a_nest_keeps_its_precision(lam_per):
     x = {"a": X, "b": 1e200 * torch.randn(8, 3, generator=seeded()).double()}
-    m = KMixup(2, lam_per=lam_per).draw(x, Y, features="a")
+    m = KMixup(2, lam_per=lam_per).mix(x, Y, features="a")
     lam = expand(m.lam, x["b"]).double()
     expected = lam * x["b"] + (1 - lam) * x["b"][m.partner]
     assert torch.allclose(m.x["b"], expected, rtol=1e-12)
@@ -415,22 +421,22 @@ MIXERS = {
 
 @pytest.mark.parametrize("name", MIXERS)
 @pytest.mark.parametrize("paired", [False, True])
-def test_to_draw_is_to_sample_and_then_to_mix(name, paired):
+def test_mixing_equals_drawing_and_then_mixing_with_the_draw(name, paired):
     x, y = torch.randn(12, 1, 5, 5), torch.randint(3, (12,))
     other = (torch.randn(12, 1, 5, 5), torch.randint(3, (12,))) if paired else None
     mix, copy = (MIXERS[name](generator=torch.Generator().manual_seed(5)) for _ in range(2))
     for _ in range(8):
-        drawn = mix.draw(x, y, other=other)
-        mixed = copy.mix(x, y, copy.sample(12, within=not paired), other=other)
-        assert torch.equal(drawn.x, mixed.x)
-        assert torch.equal(drawn.y, mixed.y)
-        assert torch.equal(drawn.partner, mixed.partner)
+        whole = mix.mix(x, y, other=other)
+        mixed = copy.mix(x, y, copy.draw(12, within=not paired), other=other)
+        assert torch.equal(whole.x, mixed.x)
+        assert torch.equal(whole.y, mixed.y)
+        assert torch.equal(whole.partner, mixed.partner)
 
 
 @pytest.mark.parametrize("name", MIXERS)
 def test_a_draw_can_be_mixed_again_and_does_not_look_at_values(name):
     mixer = MIXERS[name](generator=torch.Generator().manual_seed(5))
-    draw = mixer.sample(12)
+    draw = mixer.draw(12)
     before = mixer.generator.get_state()
     x, y = torch.randn(12, 1, 5, 5), torch.randint(3, (12,))
     first, again = (mixer.mix(x, y, draw) for _ in range(2))
@@ -443,13 +449,63 @@ def test_a_draw_of_another_batch_or_mixer_is_refused():
     x, y = torch.randn(12, 3), torch.randn(12)
     mix, other = KMixup(4), (torch.randn(12, 3), torch.randn(12))
     with pytest.raises(ValueError, match=r"draw must be for a batch of 12, got one for 10"):
-        mix.mix(x, y, mix.sample(10))
-    with pytest.raises(ValueError, match=r"draw must be from .* sample\(n, within=True\)"):
-        mix.mix(x, y, mix.sample(12, within=False))
-    with pytest.raises(ValueError, match=r"draw must be from .* sample\(n, within=False\)"):
-        mix.mix(x, y, mix.sample(12), other=other)
+        mix.mix(x, y, mix.draw(10))
+    with pytest.raises(ValueError, match=r"draw must be from .* draw\(n, within=True\)"):
+        mix.mix(x, y, mix.draw(12, within=False))
+    with pytest.raises(ValueError, match=r"draw must be from .* draw\(n, within=False\)"):
+        mix.mix(x, y, mix.draw(12), other=other)
     with pytest.raises(ValueError, match="got one for other batches or another lam_per"):
-        KMixup(4, lam_per="sample").mix(x, y, mix.sample(12))
+        KMixup(4, lam_per="sample").mix(x, y, mix.draw(12))
+
+
+WRAPPED = MIXERS | {
+    "memory": lambda **more: Memory(KMixup(4, 1.0, 3, **more), 16),
+    "with clean": lambda **more: WithClean(KMixup(4, 1.0, 3, **more)),
+    "seldom": lambda **more: Sometimes(Choice([CutMix(4, 1.0, 3)], **more), 0.5),
+    "hidden": lambda **more: HiddenMixup(nn.Identity(), [""], mixer=KMixup(4, prob=0.5, **more)),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_a_draw_is_always_a_draw_and_tells_whether_it_mixes(name):
+    mixer = WRAPPED[name](generator=seeded())
+    draws = [mixer.draw(12) for _ in range(20)]
+    assert all(isinstance(draw, Draw) for draw in draws)
+    expected = {True, False} if name in ("sometimes", "seldom", "hidden") else {True}
+    assert {draw.mixes for draw in draws} == expected
+    assert not mixer.eval().draw(12).mixes
+
+
+def test_a_draw_that_does_not_mix_leaves_the_batch_as_it_is():
+    x, y = batch(12)
+    for mixer in (KMixup(4, prob=0.0), Sometimes(CutMix(4), 0.0), Choice([KMixup(4, prob=0.0)])):
+        draw = mixer.draw(12)
+        assert isinstance(draw, Draw)
+        assert not draw.mixes
+        assert mixer.mix(x, y.float(), draw).x is x
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_to_draw_for_a_batch_raises_and_names_mix(name):
+    x, y = batch(12)
+    for mixer in (WRAPPED[name](), WRAPPED[name]().eval()):
+        for data in (x, {"x": x}, [x], 2.0):
+            message = (
+                rf"number of samples, got {type(data).__name__}: to mix a batch, use mix\(x, y\)"
+            )
+            with pytest.raises(TypeError, match=message):
+                mixer.draw(data, y)
+
+
+def test_the_draw_of_a_mixer_of_another_kind_raises():
+    x, y = batch(12)
+    plain, memory = KMixup(4, num_classes=5), Memory(KMixup(4, num_classes=5), 16)
+    for mixer, draw in (
+        (plain, memory.draw(12)), (memory, plain.draw(12)), (Choice([plain]), plain.draw(12)),
+        (plain, (x, y)),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=r"draw must be a .*Draw, got .*: use the draw\(n\) of"):
+            mixer.mix(x, y, draw)
 
 
 def test_several_batches_are_mixed_at_once_as_they_would_be_alone():
@@ -461,11 +517,11 @@ def test_several_batches_are_mixed_at_once_as_they_would_be_alone():
     together = mix.mix(
         x.flatten(0, 1),
         y.flatten(),
-        Draw(Blocks(50, 4, batches=5), u),
+        PairDraw(Blocks(50, 4, batches=5), u),
         other=(x2.flatten(0, 1), y2.flatten()),
     )
     for i in range(5):
-        draw = Draw(Blocks(10, 4), u[i])
+        draw = PairDraw(Blocks(10, 4), u[i])
         alone = mix.mix(x[i], y[i], draw, other=(x2[i], y2[i]))
         assert torch.equal(together.x.view(5, 10, 3)[i], alone.x)
         assert torch.equal(together.y.view(5, 10, 3)[i], alone.y)

@@ -19,7 +19,7 @@ LEVELS = [
     {"checks", "compiling", "measured", "networks", "table_defaults"},
     {"columns", "randomness"},
     {"coefficient", "matching"},
-    {"interpolation", "nests", "sampling", "targets"},
+    {"interpolation", "nests", "subsets", "targets"},
     {"batch", "calibration", "importance", "mixed"},
     {"mixer"},
     {"batchnorm", "vicinal", "wrappers"},

@@ -349,5 +349,5 @@ def test_equal_points_far_from_the_origin_are_no_partners_where_others_are_bette
 def test_large_integers_are_matched_exactly():
     seconds = 1_700_000_000 + torch.tensor([0, 40, 20, 60])
     x, features = torch.randn(4, 2), (seconds[:, None], (seconds + 1)[[3, 1, 0, 2]][:, None])
-    mixed = KMixup(4).draw(x, torch.zeros(4), other=(x, torch.zeros(4)), features=features)
+    mixed = KMixup(4).mix(x, torch.zeros(4), other=(x, torch.zeros(4)), features=features)
     assert mixed.partner.tolist() == [2, 1, 3, 0]

@@ -19,7 +19,7 @@ class MixingCollate:
 
     def __call__(self, samples):
         x, y = default_collate(samples)
-        mixed = self.mix.draw(x, y)
+        mixed = self.mix.mix(x, y)
         return x, mixed.x, mixed.y, mixed.partner
 
 
@@ -57,7 +57,7 @@ def test_autocast_does_not_coarsen_the_match():
     expected = match(x1, x2, k=32)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.equal(match(x1, x2, k=32), expected)
-        m = KMixup(32, 1.0, 3).draw(x1, torch.randint(3, (64,)))
+        m = KMixup(32, 1.0, 3).mix(x1, torch.randint(3, (64,)))
     assert m.x.dtype == m.y.dtype == torch.float32
 
 
@@ -71,7 +71,7 @@ def test_a_compiled_training_step_equals_the_eager_one(backend):
     compiled_net = torch.compile(net, backend=backend)
 
     def step(net, x, y):
-        m = mix.draw(x, y)
+        m = mix.mix(x, y)
         x, soft = mix(x, y)
         partner = match(m.x, x, k=4)
         loss = F.cross_entropy(net(x), soft) + m.loss(F.cross_entropy, net(m.x))

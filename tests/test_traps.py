@@ -35,7 +35,7 @@ class LamCollate:
 
     def __call__(self, samples):
         x, y = default_collate(samples)
-        return self.mixer.draw(x, y).lam
+        return self.mixer.mix(x, y).lam
 
 
 def lams_of(mixer, *, context, epochs=2, persistent=False, seed=0):
@@ -85,9 +85,9 @@ def test_a_copy_of_a_mixer_draws_what_the_mixer_draws(make, copied):
     again = copied(mixer)
     for _ in range(5):
         torch.manual_seed(7)
-        mixed = mixer.draw(x, y)
+        mixed = mixer.mix(x, y)
         torch.manual_seed(7)
-        repeated = again.draw(x, y)
+        repeated = again.mix(x, y)
         assert torch.equal(mixed.x, repeated.x)
     if mixer.generator is not None:
         assert again.generator is not mixer.generator
@@ -126,19 +126,19 @@ def test_checkpoints_from_before_there_was_a_mixer_load_strictly():
 
 def test_inputs_alone_are_mixed_without_targets():
     mix, x = KMixup(2, generator=seeded()), torch.randn(8, 3)
-    mixed = mix.draw(x, None)
+    mixed = mix.mix(x, None)
     assert mixed.y is None
     assert torch.allclose(mixed.x, mixed.lam * x + (1 - mixed.lam) * x[mixed.partner])
     assert mix(x, None)[1] is None
     with pytest.raises(ValueError, match="there are no targets to take a loss of"):
         mixed.loss(F.mse_loss, x)
-    again = KMixup(2, generator=seeded()).draw(x, None, other=(x + 1, None))
+    again = KMixup(2, generator=seeded()).mix(x, None, other=(x + 1, None))
     assert again.x.shape == x.shape
 
 
 def test_a_nest_of_targets_is_mixed_each_by_its_dtype():
     x, heads = torch.randn(8, 3), {"class": torch.randint(3, (8,)), "size": torch.randn(8, 2)}
-    mixed = KMixup(2, 1.0, num_classes=3).draw(x, heads)
+    mixed = KMixup(2, 1.0, num_classes=3).mix(x, heads)
     hot = F.one_hot(heads["class"], 3).float()
     for name, target in (("class", hot), ("size", heads["size"])):
         expected = mixed.lam * target + (1 - mixed.lam) * target[mixed.partner]
@@ -176,7 +176,7 @@ FORMATS = [
 def test_the_memory_format_of_images_and_videos_is_kept(mix, shape, format):
     x = torch.randn(shape).to(memory_format=format)
     for _ in range(4):
-        assert mix.draw(x, None).x.is_contiguous(memory_format=format)
+        assert mix.mix(x, None).x.is_contiguous(memory_format=format)
     lam, partner = torch.tensor(0.3), torch.arange(8).flip(0)
     plain = Linear()(x.contiguous(), x.contiguous(), partner, lam)
     assert torch.equal(Linear()(x, x, partner, lam), plain)
@@ -184,7 +184,7 @@ def test_the_memory_format_of_images_and_videos_is_kept(mix, shape, format):
 
 def test_maps_of_numbers_are_pasted_with_the_box_and_labels_are_mixed():
     x = torch.arange(8.0).view(8, 1, 1, 1).expand(8, 1, 6, 5).contiguous()
-    heat = CutMix(1, 1.0, 8).draw(x, {"heat": x.clone(), "label": torch.arange(8)})
+    heat = CutMix(1, 1.0, 8).mix(x, {"heat": x.clone(), "label": torch.arange(8)})
     assert torch.equal(heat.y["heat"], heat.x)
     assert heat.y["label"].shape == (8, 8)
 
@@ -263,4 +263,4 @@ def test_inputs_of_eight_bits_raise(matched):
     x, y = torch.randn(16, 3, 4, 4).to(torch.float8_e4m3fn), torch.randint(10, (16,))
     for mixer in (KMixup(4, 1.0, 10), CutMix(4, 1.0, 10), Choice([KMixup(4, 1.0, 10)])):
         with pytest.raises(TypeError, match=r"must be float16 or wider.* got torch.float8_e4m3fn"):
-            mixer.draw(x, y, features=matched)
+            mixer.mix(x, y, features=matched)

@@ -31,7 +31,7 @@ from kmixup.methods.resizemix import ResizeMix
 from kmixup.methods.saliencymix import SaliencyMix
 from kmixup.methods.similar import SimilarMixup
 from kmixup.methods.stackmix import StackMix
-from kmixup.mixed import Draw, Mixed
+from kmixup.mixed import Draw, Mixed, PairDraw
 from kmixup.mixer import Mixer, Mixing
 from kmixup.vicinal import vicinal_dataset
 from kmixup.wrappers.choice import Choice
@@ -39,7 +39,7 @@ from kmixup.wrappers.clean import WithClean
 from kmixup.wrappers.hidden import HiddenMixup
 from kmixup.wrappers.memory import Memory
 from kmixup.wrappers.prefetch import Prefetch
-from kmixup.wrappers.wrapper import Sometimes, Wrapper
+from kmixup.wrappers.wrapper import Sometimes, Wrapper, WrapperDraw
 
 if TYPE_CHECKING:
     from kmixup.inspection import Inspection, inspect
@@ -74,6 +74,7 @@ __all__ = [
     "Mixing",
     "Nearest",
     "Optimal",
+    "PairDraw",
     "Pairing",
     "Prefetch",
     "PuzzleMix",
@@ -85,6 +86,7 @@ __all__ = [
     "StackMix",
     "WithClean",
     "Wrapper",
+    "WrapperDraw",
     "calibrate",
     "clean_batchnorm",
     "inspect",

@@ -25,7 +25,7 @@ Importance = Tensor | tuple[Tensor, Tensor]  # of pixels (n, height, width), or 
 
 
 class Extras(TypedDict, total=False):
-    """The optional arguments of `Mixing.draw` and `Mixing.mix`."""
+    """The optional arguments of `Mixing.mix`, other than the draw."""
 
     other: tuple[Nest, Nest] | None
     features: Features | None
@@ -34,7 +34,7 @@ class Extras(TypedDict, total=False):
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """A batch that has been checked. `Batch.of` makes one; everything behind it trusts it.
+    """A batch that has been checked, for `Mixing.mix_batch`, which trusts it.
 
     Attributes:
         x: inputs, a tensor `(n, ...)` or a nest.
@@ -44,8 +44,7 @@ class Batch:
         features: what to match on, for both sides; None for everything that is mixed.
         importance: of pixels `(n, height, width)`, for both sides; None if it was not given.
 
-    >>> from kmixup import KMixup
-    >>> KMixup(k=4).batch(torch.randn(16, 3), torch.randn(16)).n
+    >>> Batch.of(torch.randn(16, 3), torch.randn(16)).n
     16
     """
 
@@ -71,7 +70,7 @@ class Batch:
         """Return a checked batch; raise if it cannot be mixed.
 
         Args:
-            x, y, other, features, importance: those of `Mixing.draw`.
+            x, y, other, features, importance: those of `Mixing.mix`.
             mixes: whether an entry of `x` is mixed.
             matched: whether samples are going to be matched; otherwise features are left out.
         """

@@ -24,7 +24,7 @@ from kmixup.coefficient import Beta
 from kmixup.compiling import warn_user
 from kmixup.matching import Metric
 from kmixup.measured import Measured
-from kmixup.sampling import matched_blocks
+from kmixup.subsets import matched_blocks
 
 CHUNK = 1 << 22  # numbers of the data held in memory at a time
 CAP = 1e3  # the largest alpha: lam is near 1/2, and more alpha changes little

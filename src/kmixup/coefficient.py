@@ -90,8 +90,8 @@ class Beta(_WithAlpha):
     0.08333333333333333
     """
 
-    def sample(self, size: tuple[int, ...] = (), generator: Generator | None = None) -> Tensor:
-        """Return draws of shape `size` in float64, on the device of `generator`.
+    def draw(self, size: tuple[int, ...] = (), generator: Generator | None = None) -> Tensor:
+        """Return lam of shape `size` in float64, on the device of `generator`.
 
         The same generator state gives the same quantiles of lam, whatever alpha is.
         """

@@ -47,7 +47,7 @@ class Pair:
         if self.importance is None:
             raise ValueError(
                 "this method mixes by the importance of pixels, got none: pass "
-                "importance=kmixup.saliency(net, x, y) to draw or mix"
+                "importance=kmixup.saliency(net, x, y) to mix"
             )
         own, other = self.importance
         return own.narrow(0, 0, len(self.partner)), rows_of(other, self.partner)
@@ -82,7 +82,7 @@ class Interpolation(ABC):
     tensor([[1., 2.],
             [1., 2.]])
 
-    One that mixes a random region also overrides `sample`, which draws what the region needs, and
+    One that mixes a random region also overrides `draw`, which draws what the region needs, and
     `settle`, which turns that into the region and its lam. `Cut` is an example.
 
     Attributes:
@@ -100,13 +100,11 @@ class Interpolation(ABC):
         `lam`, a scalar or `(n,)`, and `region` are those that `settle` returned.
         """
 
-    def sample(
-        self, size: Size, shape: Size = (), generator: Generator | None = None
-    ) -> Tensor | None:
-        """Return draws `(*size, ...)` that the region needs beyond lam; None by default.
+    def draw(self, n: int, shape: Size = (), generator: Generator | None = None) -> Tensor | None:
+        """Return `n` spots `(n, ...)`: what the region needs beyond lam; None by default.
 
         Args:
-            size: `()` for one lam per batch, else `(m,)`: draw one row for each lam.
+            n: the number of spots, one for each lam.
             shape: the shape of one input, such as `(channels, height, width)`; `()` if unknown.
             generator: source of randomness.
         """
@@ -115,9 +113,9 @@ class Interpolation(ABC):
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Region]:
         """Return the adjusted lam and the region to mix.
 
-        `lam` is a scalar or `(n,)`, `spot` is what `sample` drew for it, and `pair` has the samples
-        and their partners. A region that depends on the samples has one row per sample, and so has
-        its lam.
+        `lam` is a scalar or `(n,)`, `spot` is what `draw` drew for it, one spot or `(n, ...)`, and
+        `pair` has the samples and their partners. A region that depends on the samples has one row
+        per sample, and so has its lam.
         """
         return lam, None
 
@@ -201,9 +199,9 @@ class Cut(Interpolation):
     >>> x, y = mix(torch.rand(16, 3, 8, 8), torch.randint(10, (16,)))
     """
 
-    def sample(self, size: Size, shape: Size = (), generator: Generator | None = None) -> Tensor:
-        """Draw centres of the boxes `(*size, 2)`, as fractions of height and width."""
-        return uniforms((*size, 2), generator)
+    def draw(self, n: int, shape: Size = (), generator: Generator | None = None) -> Tensor:
+        """Draw centers of the boxes `(n, 2)`, as fractions of height and width."""
+        return uniforms((n, 2), generator)
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Tensor]:
         """Return the adjusted lam, and boxes `(..., 4)`: top, left, bottom, right."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from torch import Tensor
 
@@ -21,21 +21,61 @@ Kind = TypeVar("Kind", bound="Mixed")
 class Draw:
     """All random draws for one batch, made before the data are read.
 
-    Attributes:
-        blocks: which samples may become partners.
-        u: quantiles of lam: a scalar for the batch, or one for each block or sample.
-        spot: what the interpolation draws beyond lam, such as the centre of a box.
+    A plain `Draw()` leaves the batch unmixed. What a mixer draws is a subclass: a `PairDraw`, or
+    the draw of a wrapper, which holds the draw of the mixer inside as `inner`.
 
     >>> import torch
     >>> from kmixup import KMixup
     >>> mix, x, y = KMixup(k=4), torch.randn(16, 3), torch.randn(16)
-    >>> draw = mix.sample(16)    # before the data are read
+    >>> draw = mix.draw(16)    # before the data are read
     >>> mixed = mix.mix(x, y, draw)
+    """
+
+    @property
+    def mixes(self) -> bool:
+        """Whether the batch is mixed: not if `prob` missed, nor in `.eval()` mode."""
+        return False
+
+    @classmethod
+    def of(cls, draw: Draw) -> Self | None:
+        """Return `draw`, or None if it is a plain `Draw`; raise if a mixer of another kind made it.
+
+        >>> PairDraw.of(Draw()) is None
+        True
+        """
+        if type(draw) is Draw:
+            return None
+        if not isinstance(draw, cls):
+            raise TypeError(
+                f"draw must be a {cls.__name__}, got {type(draw).__name__}: use the draw(n) of the "
+                "mixer that mixes, or no draw"
+            )
+        return draw
+
+
+@dataclass(frozen=True, eq=False)
+class PairDraw(Draw):
+    """What a `Mixer` draws for one batch that is mixed.
+
+    Attributes:
+        blocks: which samples may become partners.
+        u: quantiles of lam: a scalar for the batch, or one for each block or sample.
+        spot: what the interpolation draws beyond lam, such as the centres of boxes; one row for
+            each lam.
+
+    >>> from kmixup import CutMix
+    >>> draw = CutMix(k=4).draw(16)
+    >>> draw.blocks.k, draw.u.shape, draw.spot.shape
+    (4, torch.Size([]), torch.Size([1, 2]))
     """
 
     blocks: Blocks
     u: Tensor
     spot: Tensor | None = None
+
+    @property
+    def mixes(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +96,7 @@ class Mixed:
 
     >>> import torch
     >>> from kmixup import KMixup
-    >>> mixed = KMixup(k=4, num_classes=3).draw(torch.randn(16, 5), torch.randint(3, (16,)))
+    >>> mixed = KMixup(k=4, num_classes=3).mix(torch.randn(16, 5), torch.randint(3, (16,)))
     >>> mixed.x.shape, mixed.y.shape, mixed.partner.shape, mixed.distance.shape
     (torch.Size([16, 5]), torch.Size([16, 3]), torch.Size([16]), torch.Size([16]))
     """
@@ -121,7 +161,7 @@ class Mixed:
 
         >>> import torch
         >>> from kmixup import KMixup
-        >>> mixed = KMixup(k=4).draw(torch.randn(16, 5), torch.randint(3, (16,)))
+        >>> mixed = KMixup(k=4).mix(torch.randn(16, 5), torch.randint(3, (16,)))
         >>> mixed.loss(torch.nn.CrossEntropyLoss(), mixed.x[:, :3]).shape
         torch.Size([])
         """

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypedDict, Unpack, get_args
 
+import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 
@@ -18,31 +19,28 @@ from kmixup.compiling import eager
 from kmixup.interpolation import Interpolation, Pair, Region
 from kmixup.matching import LamPer, Pairing, warn_short
 from kmixup.matching.assignment import pair_distances
-from kmixup.mixed import Draw, Mixed, Unmixed
+from kmixup.mixed import Draw, Mixed, PairDraw, Unmixed
 from kmixup.nests import Nest, mixed_entries, over, pairs_over
 from kmixup.randomness import Resumable, Source
 from kmixup.targets import check_targets, ignored_in_both
 
 
-class SampleOptions(TypedDict, total=False):
-    """The optional arguments of `Mixing.sample`, which wrappers hand on."""
+class DrawOptions(TypedDict, total=False):
+    """The optional arguments of `Mixing.draw`, which wrappers hand on."""
 
     within: bool
     batches: int
     source: Source | None
 
 
-AnyDraw = Any  # what a mixer's `sample` returns: a `Draw`, that of a wrapper, or None
-
-
 class Mixing(Resumable, ABC):
     """Base class of all mixers: `Mixer` and the wrappers around mixers.
 
-    `sample` makes all random draws without reading the data, and `mix` is deterministic given the
-    draw. `draw` does both and returns a `Mixed` record; a call returns only mixed inputs and soft
-    targets, unchanged ones in `.eval()` mode.
+    `draw` makes all random draws without reading the data. `mix` returns a `Mixed` record, which
+    depends only on the batch, the draw and the memory of a `Memory`; without a draw it makes one. A
+    call returns mixed inputs and soft targets, unchanged ones in `.eval()` mode.
 
-    A mixer of your own implements `sample` and `mix_batch`, or extends `Mixer` or `Wrapper`.
+    A mixer of your own implements `draw_batch` and `mix_batch`, or extends `Mixer` or `Wrapper`.
 
     Attributes:
         generator: source of all randomness, torch's global one if None. Its state is part of
@@ -64,21 +62,22 @@ class Mixing(Resumable, ABC):
     def forward(self, x: Nest, y: Nest = None, **extras: Unpack[Extras]) -> tuple[Nest, Nest]:
         """Return mixed inputs and soft targets, in the structure of `x` and `y`.
 
-        `extras` are those of `draw`. If the loss needs more than soft targets, as in `LocalMixup`,
-        this raises a ValueError: use `draw`.
+        `extras` are those of `mix`. If the loss needs more than soft targets, as in `LocalMixup`,
+        this raises a ValueError: use `mix`.
         """
         if not self.training:
             return self.encode_clean(x), y
         if self.needs_loss:
             self.check_targets_suffice()
-        mixed = self.draw(x, y, **extras)
+        mixed = self.mix(x, y, **extras)
         return mixed.x, mixed.y
 
     @eager
-    def draw(
+    def mix(
         self,
         x: Nest,
         y: Nest = None,
+        draw: Draw | None = None,
         *,
         other: tuple[Nest, Nest] | None = None,
         features: Features | None = None,
@@ -92,6 +91,7 @@ class Mixing(Resumable, ABC):
                 integer images, and matches them as if they were floats.
             y: targets `(n, ...)`; integers are classes, floats are interpolated. A nest of
                 targets is mixed tensor by tensor; with None only inputs are mixed.
+            draw: the random draws, from this mixer's `draw(n)`; made here by default.
             other: a second, independent batch `(x2, y2)` to take the partners from,
                 as in the paper; without it partners come from the same batch.
             features: what to match on, all of `x` by default: the key of an entry of `x`, a tensor
@@ -106,30 +106,23 @@ class Mixing(Resumable, ABC):
         Raises:
             TypeError, ValueError: if the batch has a dtype, shape or value that cannot be mixed.
         """
-        batch = self.batch(x, y, other=other, features=features, importance=importance)
-        within, n = other is None, batch.n
-        if self.training and n < 2 * self.block_size:
-            warn_short(n, self.block_size, within=within)
-        shape = tuple((x if isinstance(x, Tensor) else mixed_entries(x, self.mixes)[0]).shape[1:])
-        mixed = self.mix_batch(batch, self.sample(n, shape, within=within))
+        batch = Batch.of(
+            x, y, other=other, features=features, importance=importance,
+            mixes=self.mixes, matched=self.training,
+        )  # fmt: skip
+        if draw is None:
+            within, n = other is None, batch.n
+            if self.training and n < 2 * self.block_size:
+                warn_short(n, self.block_size, within=within)
+            entry = x if isinstance(x, Tensor) else mixed_entries(x, self.mixes)[0]
+            draw = self.draw(n, tuple(entry.shape[1:]), within=within)
+        mixed = self.mix_batch(batch, draw)
         if self.remembers:
-            self.remember(batch)
+            for mixer in mixers_in(self):
+                mixer.remember(batch)
         return mixed
 
-    @eager
-    def mix(self, x: Nest, y: Nest, draw: AnyDraw, **extras: Unpack[Extras]) -> Mixed:
-        """Return a batch mixed with a `draw` of `sample`; None leaves it unmixed.
-
-        `x`, `y` and `extras` are those of `Mixing.draw`.
-        """
-        return self.mix_batch(self.batch(x, y, **extras), draw)
-
-    def batch(self, x: Nest, y: Nest, **extras: Unpack[Extras]) -> Batch:
-        """Return the checked batch for `mix_batch`; `x`, `y` and `extras` are those of `draw`."""
-        return Batch.of(x, y, mixes=self.mixes, matched=self.training, **extras)
-
-    @abstractmethod
-    def sample(
+    def draw(
         self,
         n: int,
         shape: tuple[int, ...] = (),
@@ -137,8 +130,10 @@ class Mixing(Resumable, ABC):
         within: bool = True,
         batches: int = 1,
         source: Source | None = None,
-    ) -> AnyDraw:
+    ) -> Draw:
         """Return all random draws for a batch, to pass to `mix`.
+
+        The batch stays unmixed where the draw's `mixes` is False.
 
         Args:
             n: the number of samples.
@@ -147,10 +142,23 @@ class Mixing(Resumable, ABC):
             batches: the number of batches of `n`, end to end; only across two batches.
             source: of the draws, in place of the mixer's own.
         """
+        given: object = n
+        if not isinstance(given, (int, np.integer)):
+            raise TypeError(
+                f"n must be the number of samples, got {type(given).__name__}: to mix a batch, use "
+                "mix(x, y)"
+            )
+        if not self.training:
+            return Draw()
+        return self.draw_batch(n, shape, within=within, batches=batches, source=source)
 
     @abstractmethod
-    def mix_batch(self, batch: Batch, draw: AnyDraw) -> Mixed:
-        """Return a checked `batch` mixed with a `draw` of `sample`."""
+    def draw_batch(self, n: int, shape: tuple[int, ...], **options: Unpack[DrawOptions]) -> Draw:
+        """Return what `draw` does in training; `n`, `shape` and `options` are its arguments."""
+
+    @abstractmethod
+    def mix_batch(self, batch: Batch, draw: Draw) -> Mixed:
+        """Return a checked `batch` mixed with a `draw` of this mixer, or unmixed for `Draw()`."""
 
     @abstractmethod
     def mixes(self, entry: object) -> bool:
@@ -162,7 +170,7 @@ class Mixing(Resumable, ABC):
         """The largest k; shorter batches than twice that are matched in smaller blocks."""
 
     def remember(self, batch: Batch) -> None:
-        """Let a `Memory` keep a `batch`. `draw` does so after mixing; `mix` does not."""
+        """Keep a `batch` that has been mixed, as `Memory` does."""
 
     def encode_clean(self, x: Nest) -> Nest:
         """Return clean inputs `x` as the network must see them, in evaluation too."""
@@ -173,7 +181,7 @@ class Mixing(Resumable, ABC):
         if self.needs_loss:
             raise ValueError(
                 "mixed targets cannot carry the weights or the penalty of this mixer's loss: use "
-                'draw, and m.loss(criterion with reduction="none", logits).mean()'
+                'mix, and m.loss(criterion with reduction="none", logits).mean()'
             )
 
 
@@ -268,24 +276,13 @@ class Mixer(Mixing):
     def prob(self, prob: float) -> None:
         self._prob = check_probability("prob", prob)
 
-    def sample(
-        self,
-        n: int,
-        shape: tuple[int, ...] = (),
-        *,
-        within: bool = True,
-        batches: int = 1,
-        source: Source | None = None,
-    ) -> Draw | None:
-        if not self.training:
-            return None
-        source = self._source if source is None else source
+    def draw_batch(self, n: int, shape: tuple[int, ...], **options: Unpack[DrawOptions]) -> Draw:
+        source = options["source"] = options.get("source") or self._source
         mixed = source.coin() < self._prob
-        blocks = self.pairing.draw(n, within=within, batches=batches, source=source)
-        size = blocks.lam_shape(self.lam_per)
-        u = source.quantiles(size)
-        spot = self.interpolation.sample(size, shape, source.here())
-        return Draw(blocks, u, spot) if mixed else None
+        blocks = self.pairing.draw(n, **options)
+        u = source.quantiles(blocks.lam_shape(self.lam_per))
+        spot = self.interpolation.draw(u.numel(), shape, source.here())
+        return PairDraw(blocks, u, spot) if mixed else Draw()
 
     def mixes(self, entry: object) -> bool:
         return self.interpolation.mixes(entry)
@@ -294,28 +291,29 @@ class Mixer(Mixing):
     def block_size(self) -> int:
         return self.pairing.k
 
-    def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
+    def mix_batch(self, batch: Batch, draw: Draw) -> Mixed:
         check_targets(batch.y, self.num_classes, self.ignore_index)
         if batch.other is not None:
             check_targets(batch.other[1], self.num_classes, self.ignore_index)
-        if draw is None or not self.training or not self.coefficient.mixes:
+        pairs = PairDraw.of(draw)
+        if pairs is None or not self.training or not self.coefficient.mixes:
             return self.unmixed(batch)
-        blocks, within = draw.blocks, batch.other is None
+        blocks, within = pairs.blocks, batch.other is None
         if blocks.n < 2 and within:  # no partner
             return self.unmixed(batch)
         n = mixed_entries(batch.x, self.interpolation.mixes)[0].shape[0]
         if blocks.n != n:
             raise ValueError(
-                f"draw must be for a batch of {n}, got one for {blocks.n}: use sample({n})"
+                f"draw must be for a batch of {n}, got one for {blocks.n}: use draw({n})"
             )
-        if within != (blocks.order is not None) or draw.u.shape != blocks.lam_shape(self.lam_per):
+        if within != (blocks.order is not None) or pairs.u.shape != blocks.lam_shape(self.lam_per):
             raise ValueError(
-                f"draw must be from this mixer's sample(n, within={within}), got one for other "
+                f"draw must be from this mixer's draw(n, within={within}), got one for other "
                 "batches or another lam_per"
             )
-        return self.mix_pairs(batch, draw)
+        return self.mix_pairs(batch, pairs)
 
-    def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:
+    def mix_pairs(self, batch: Batch, draw: PairDraw) -> Mixed:
         """Return a `batch` mixed with a `draw`, unless it stays unmixed; methods extend this."""
         n, x, y, interpolation = batch.n, batch.x, batch.y, self.interpolation
         other_x, other_y = (x, y) if batch.other is None else batch.other
@@ -369,10 +367,10 @@ class Mixer(Mixing):
             self.num_classes, self.ignore_index, (points, points),
         )  # fmt: skip
 
-    def _settle(self, draw: Draw, pair: Pair, distance: Tensor | None) -> tuple[Tensor, Region]:
+    def _settle(self, draw: PairDraw, pair: Pair, distance: Tensor | None) -> tuple[Tensor, Region]:
         """Return lam and the region: once on the CPU, or per sample on the inputs' device."""
-        u, spot, n = draw.u.cpu(), draw.spot, len(pair.partner)
-        spot = None if spot is None else spot.cpu()
+        u, n = draw.u.cpu(), len(pair.partner)
+        rows: Tensor | int = 0
         dtype = torch.promote_types(pair.samples[0].dtype, torch.float32)
         if u.dim() == 0 and distance is None:
             lam = self.coefficient.lam(u)
@@ -382,8 +380,7 @@ class Mixer(Mixing):
                 lam = self.coefficient.lam(u)[rows]
             else:  # pairs that share a quantile still differ in lam
                 lam = self.coefficient.lam(u.view(-1)[rows], distance)
-            if spot is not None:
-                spot = (spot if u.dim() else spot[None])[rows]
+        spot = None if draw.spot is None else draw.spot.cpu()[rows]
         lam, region = self.interpolation.settle(lam, spot, pair)
         if lam.dim() == 0:
             return lam.to(dtype), region

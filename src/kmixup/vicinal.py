@@ -13,7 +13,7 @@ from kmixup.coefficient import Beta
 from kmixup.interpolation import Linear
 from kmixup.matching import LamPer, Metric, Optimal
 from kmixup.mixer import Mixer
-from kmixup.sampling import subset_pairs
+from kmixup.subsets import subset_pairs
 
 Array = NDArray[Any]
 
@@ -83,7 +83,7 @@ def vicinal_dataset(
         floats = floats.copy(order="K")
     points = torch.from_numpy(floats)
     # the mixer mixes positions; the targets, of any type, are looked up here
-    mixed = mixer.draw(points[first], first, other=(points[second], second))
+    mixed = mixer.mix(points[first], first, other=(points[second], second))
     own, partner = (index[:size].numpy() for index in mixed.targets)
     lam = mixed.lam[:size].double().numpy()
     x = mixed.x[:size].numpy()

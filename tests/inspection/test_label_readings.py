@@ -6,7 +6,7 @@ from scipy.optimize import linear_sum_assignment
 
 from kmixup import inspect
 from kmixup.inspection.readings import WEIGHTS, read_labels
-from kmixup.sampling import subset_pairs
+from kmixup.subsets import subset_pairs
 
 
 def samples(n=300, seed=0):

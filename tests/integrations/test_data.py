@@ -179,7 +179,7 @@ def test_ranks_with_one_seed_keep_one_state():
         mixer = Choice([KMixup(4, 1.0, 4), CutMix(2, 1.0, 4)], weights=[1, 0], generator=generator)
         before = [module._source for module in mixer.mixers]
         with ranks.draws_of_rank(mixer, rank):
-            mixer.draw(*batch_of())
+            mixer.mix(*batch_of())
         assert [module._source for module in mixer.mixers] == before
         states.append(generator.get_state())
     assert torch.equal(*states)

@@ -89,8 +89,8 @@ def test_the_loss_is_that_of_both_targets():
     callback = KMixUp(k=8)
     learning, recorder = learner(callback)
     net, accounts = copy.deepcopy(learning.model), []
-    draw = callback.mixer.draw
-    callback.mixer.draw = lambda *batch: accounts.append(draw(*batch)) or accounts[-1]
+    mix = callback.mixer.mix
+    callback.mixer.mix = lambda *batch: accounts.append(mix(*batch)) or accounts[-1]
     fit(learning)
     _, x, y = recorder.batches[0]
     mixed, labels = accounts[0], torch.arange(BATCH) % 3

@@ -101,7 +101,7 @@ def test_the_accuracy_of_torchmetrics_is_0_on_soft_targets():
     from torchmetrics import Accuracy
 
     x, y = torch.randn(64, 10), torch.arange(64) % 10
-    mixed = KMixup(4, 1.0, 10).draw(x, y)
+    mixed = KMixup(4, 1.0, 10).mix(x, y)
     logits = 5 * F.one_hot(y, 10) + torch.rand(64, 10)  # a network that knows the first label
     accuracy = Accuracy(task="multiclass", num_classes=10)
     assert float(accuracy(logits, y)) == 1

@@ -139,8 +139,8 @@ def test_a_net_trains_on_the_loss_of_both_targets_and_validates_on_clean_batches
     seen = []
 
     class Recording(KMixup):
-        def draw(self, *batch):
-            seen.append(super().draw(*batch))
+        def mix(self, *batch):
+            seen.append(super().mix(*batch))
             return seen[-1]
 
     net = MixedNetRegressor(

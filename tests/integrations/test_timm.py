@@ -59,7 +59,7 @@ def test_images_and_targets_are_mixed_by_one_lam_along_one_matching(kind):
     mix.mixer.generator = torch.Generator().manual_seed(4)
     mixed, soft = mix(x, y)
     mix.mixer.generator = torch.Generator().manual_seed(4)
-    record = mix.mixer.draw(x, y)
+    record = mix.mixer.mix(x, y)
     partner, lam = record.partner, float(record.lam)
     one_hot = torch.eye(10)[y]
     assert 0 < lam < 1

@@ -217,7 +217,7 @@ def test_sounds_are_mixed_under_the_union_of_the_masks(tmp_path):
     torch.manual_seed(5)
     changed = training._mixed(training.model, dict(batch))
     torch.manual_seed(5)
-    mixed = KMixup(k=4, num_classes=3).draw(batch["input_values"], batch["labels"])
+    mixed = KMixup(k=4, num_classes=3).mix(batch["input_values"], batch["labels"])
     assert torch.equal(changed["input_values"], mixed.x)
     assert torch.equal(changed["labels"], mixed.y)
     assert torch.equal(changed["attention_mask"], (mask | mask[mixed.partner]).long())
@@ -249,7 +249,7 @@ def test_text_is_mixed_as_embeddings_under_the_union_of_the_masks(tmp_path, kind
     embedded = model.get_input_embeddings()(batch["input_ids"])
     embedded = embedded * batch["attention_mask"][:, :, None]
     torch.manual_seed(5)
-    mixed = KMixup(k=4, num_classes=2).draw(embedded, batch["labels"])
+    mixed = KMixup(k=4, num_classes=2).mix(embedded, batch["labels"])
     mask = batch["attention_mask"] | batch["attention_mask"][mixed.partner]
     assert torch.equal(seen[-1]["inputs_embeds"], mixed.x)
     assert torch.equal(seen[-1]["attention_mask"], mask)

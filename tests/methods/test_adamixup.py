@@ -40,7 +40,7 @@ def fixed(k, *logits):
 
 def test_where_a_is_one_training_is_plain():
     x, y = batch()
-    m = fixed(4, 90.0, 0.0, 0.0).draw(x, y)
+    m = fixed(4, 90.0, 0.0, 0.0).mix(x, y)
     assert torch.equal(m.lam, torch.ones(24))
     assert torch.equal(m.x, torch.cat([x, x]))
     assert torch.equal(m.y, F.one_hot(y, 3).float().repeat(2, 1))
@@ -51,8 +51,8 @@ def test_where_a_is_one_training_is_plain():
 def test_where_a_is_zero_and_delta_one_lam_is_uniform_as_in_mixup_at_alpha_one(k, paired):
     x, y = batch()
     other = batch() if paired else None
-    m = fixed(k, 0.0, 90.0, 0.0).draw(x, y, other=other)
-    plain = KMixup(k, 1.0, 3, lam_per="sample", generator=seeded()).draw(x, y, other=other)
+    m = fixed(k, 0.0, 90.0, 0.0).mix(x, y, other=other)
+    plain = KMixup(k, 1.0, 3, lam_per="sample", generator=seeded()).mix(x, y, other=other)
     torch.testing.assert_close(m.lam[:12], plain.lam)
     torch.testing.assert_close(m.x[:12], plain.x)
     torch.testing.assert_close(m.y[:12], plain.y)
@@ -67,7 +67,7 @@ def test_lam_lies_in_the_interval_of_its_pair():
     x, y = batch(64)
     mix = AdaMixup(network(), (4,), 4, 3)
     nn.init.normal_(mix.policy[-1].weight, std=2.0)
-    m = mix.draw(x, y)
+    m = mix.mix(x, y)
     low, high = interval(mix, Pair([x], [x], m.partner[:64]))
     lam = m.lam[:64]
     assert low.std() > 0.05
@@ -95,7 +95,7 @@ def test_gradients_of_all_parts_are_those_of_a_forward_by_hand(k, joint):
     mix = AdaMixup(net, (4,), k, 3, joint=joint)
     for parameter in mix.parameters():
         nn.init.normal_(parameter, std=0.5)
-    draw = mix.sample(12)
+    draw = mix.draw(12)
     m = mix.mix(x, y, draw)
     loss = m.loss(EACH, net(m.x)).mean()
 
@@ -125,7 +125,7 @@ def test_soft_targets_carry_the_gradient_to_the_policy_as_well():
     x, y = batch()
     net = network()
     mix = AdaMixup(net, (4,), 1, 3)
-    m = mix.draw(x, y)
+    m = mix.mix(x, y)
     (F.cross_entropy(net(m.x), m.y)).backward()
     assert mix.policy[-1].bias.grad.abs().sum() > 0
     assert mix.critic.unit.weight.grad is None
@@ -149,7 +149,7 @@ def test_the_critic_learns_to_tell_mixed_from_real():
     mix = AdaMixup(net, (4,), 1, 2, generator=seeded())
     optimiser = torch.optim.Adam([*net.parameters(), *mix.parameters()], lr=0.02)
     for _ in range(150):
-        m = mix.draw(x, y)
+        m = mix.mix(x, y)
         optimiser.zero_grad()
         m.loss(EACH, net(m.x)).mean().backward()
         optimiser.step()
@@ -159,7 +159,7 @@ def test_the_critic_learns_to_tell_mixed_from_real():
 
 def test_a_network_in_float64_and_tokens_are_judged_as_well():
     net = nn.Linear(4, 3).double()
-    m = AdaMixup(net, (5, 4), 1, 3).draw(torch.randn(6, 5, 4), torch.randint(3, (6,)))
+    m = AdaMixup(net, (5, 4), 1, 3).mix(torch.randn(6, 5, 4), torch.randint(3, (6,)))
     assert m.x.shape == (12, 5, 4)
     assert m.penalty.isfinite()
 
@@ -168,6 +168,6 @@ def test_a_critic_needs_a_linear_layer_that_the_network_calls():
     net = network()
     net.forward = lambda x: net[1](x)  # not the last layer
     with pytest.raises(RuntimeError, match="did not call its layer Linear"):
-        AdaMixup(net, (4,), 1, 3).draw(*batch())
+        AdaMixup(net, (4,), 1, 3).mix(*batch())
     with pytest.raises(ValueError, match="net must have an nn.Linear.*ReLU without one"):
         Critic(nn.ReLU())

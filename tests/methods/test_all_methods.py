@@ -71,33 +71,33 @@ def seeded():
 
 @every
 @every_k
-def test_to_draw_is_to_sample_and_then_to_mix(name, k):
+def test_mixing_equals_drawing_and_then_mixing_with_the_draw(name, k):
     x, y, importance = batch(name)
     kept = x.clone()
     _, mixer = made(name, k, generator=seeded())
     again = copy.deepcopy(mixer)
-    drawn = mixer.draw(x, y, importance=importance)
-    draw = again.sample(len(x))
+    whole = mixer.mix(x, y, importance=importance)
+    draw = again.draw(len(x))
     for _ in range(1 if name in LEARN else 2):  # what learns may have moved
         mixed = again.mix(x, y, draw, importance=importance)
-        assert torch.equal(mixed.x, drawn.x)
-        assert torch.equal(mixed.y, drawn.y)
-        assert torch.equal(mixed.partner, drawn.partner)
-        assert torch.equal(mixed.lam, drawn.lam)
+        assert torch.equal(mixed.x, whole.x)
+        assert torch.equal(mixed.y, whole.y)
+        assert torch.equal(mixed.partner, whole.partner)
+        assert torch.equal(mixed.lam, whole.lam)
     assert torch.equal(x, kept)
-    assert not torch.equal(drawn.x[: len(x), :, : SHAPE[1]], x) or name == "StackMix"
+    assert not torch.equal(whole.x[: len(x), :, : SHAPE[1]], x) or name == "StackMix"
 
 
 @every
 def test_a_resumed_mixer_goes_on_as_the_unbroken_one_would(name):
     x, y, importance = batch(name)
     _, mixer = made(name, generator=seeded())
-    mixer.draw(x, y, importance=importance)
+    mixer.mix(x, y, importance=importance)
     saved = copy.deepcopy(mixer.state_dict())
     _, resumed = made(name, generator=torch.Generator())
     resumed.load_state_dict(saved)
     for _ in range(2):
-        one, two = (m.draw(x, y, importance=importance) for m in (mixer, resumed))
+        one, two = (m.mix(x, y, importance=importance) for m in (mixer, resumed))
         assert torch.equal(one.x, two.x)
         assert torch.equal(one.y, two.y)
 
@@ -107,7 +107,7 @@ def test_a_resumed_mixer_goes_on_as_the_unbroken_one_would(name):
 def test_the_loss_and_its_gradients_are_those_of_soft_targets(name, k):
     x, y, importance = batch(name)
     net, mixer = made(name, k, generator=seeded())
-    mixed = mixer.draw(x, y, importance=importance)
+    mixed = mixer.mix(x, y, importance=importance)
     logits = net(mixed.x)
     if name == "CMixup":
         # the square is not linear in the target: it exceeds that of the mixed targets by a spread
@@ -136,7 +136,7 @@ def test_the_loss_and_its_gradients_are_those_of_soft_targets(name, k):
 def test_targets_are_those_of_the_samples_that_are_in_the_image(name, k):
     x, y, importance = batch(name)
     _, mixer = made(name, k, generator=seeded())
-    mixed = mixer.draw(x, y, importance=importance)
+    mixed = mixer.mix(x, y, importance=importance)
     n = len(x)
     assert len(mixed.x) == len(mixed.y) == (2 * n if name in DOUBLE else n)
     if name == "CoMixup":
@@ -157,7 +157,7 @@ def test_other_precisions_are_kept(name, dtype):
     x, y, importance = batch(name, dtype=dtype)
     y = y.to(dtype) if name == "CMixup" else y
     _, mixer = made(name, generator=seeded())
-    mixed = mixer.draw(x, y, importance=importance)
+    mixed = mixer.mix(x, y, importance=importance)
     assert mixed.x.dtype == dtype
     assert mixed.x.isfinite().all()
     assert mixed.y.dtype == (dtype if dtype == torch.float64 or name == "CMixup" else torch.float32)
@@ -184,11 +184,11 @@ def test_entries_of_a_dict_are_mixed_as_one_or_refused_in_a_sentence(name):
     _, mixer = made(name, generator=seeded())
     if name in LEARN:
         with pytest.raises(TypeError, match=r"learns from one tensor of .*, got dict"):
-            mixer.draw(nest, y, importance=importance)
+            mixer.mix(nest, y, importance=importance)
         return
-    mixed = mixer.draw(nest, y, importance=importance)
+    mixed = mixer.mix(nest, y, importance=importance)
     _, alone = made(name, generator=seeded())
-    assert torch.equal(mixed.x["image"], alone.draw(x, y, importance=importance).x)
+    assert torch.equal(mixed.x["image"], alone.mix(x, y, importance=importance).x)
     for key in ("id", "known"):
         assert torch.equal(mixed.x[key][: len(x)], nest[key])
     assert mixed.x.get("name") == nest.get("name")
@@ -202,7 +202,7 @@ def test_masks_and_stacks_refuse_a_target_for_every_pixel(name):
     dense = torch.randint(CLASSES, (len(x), *SHAPE[1:]))
     _, mixer = made(name)
     with pytest.raises(ValueError, match="by one number for each image, got one target for each"):
-        mixer.draw(x, dense, importance=importance)
+        mixer.mix(x, dense, importance=importance)
 
 
 @pytest.mark.parametrize("name", sorted(BY_IMPORTANCE))
@@ -210,22 +210,22 @@ def test_importance_must_be_given_and_fit_the_images(name):
     x, y, importance = batch(name)
     _, mixer = made(name)
     with pytest.raises(ValueError, match=r"height and width of the images, got \(4, 4\)"):
-        mixer.draw(x, y, importance=importance[:, :4, :4])
+        mixer.mix(x, y, importance=importance[:, :4, :4])
     if name in {"CoMixup", "PuzzleMix"}:  # the others have a default
         with pytest.raises(ValueError, match="mixes by the importance of pixels, got none"):
-            mixer.draw(x, y)
+            mixer.mix(x, y)
 
 
 @pytest.mark.parametrize("name", sorted(OF_IMAGES))
 def test_frames_of_a_video_are_mixed_alike_and_inputs_that_are_no_images_raise(name):
     x, y, importance = batch(name)
     _, mixer = made(name, generator=seeded())
-    film = mixer.draw(x[:, :, None].expand(-1, -1, 3, -1, -1), y, importance=importance)
+    film = mixer.mix(x[:, :, None].expand(-1, -1, 3, -1, -1), y, importance=importance)
     assert torch.equal(film.x[:, :, :1].expand_as(film.x), film.x)
     _, mixer = made(name, generator=seeded())
-    torch.testing.assert_close(film.x[:, :, 0], mixer.draw(x, y, importance=importance).x)
+    torch.testing.assert_close(film.x[:, :, 0], mixer.mix(x, y, importance=importance).x)
     with pytest.raises(ValueError, match=r"needs images of shape \(n, channels, height, width\)"):
-        mixer.draw(x.flatten(1), y, importance=importance)
+        mixer.mix(x.flatten(1), y, importance=importance)
 
 
 @pytest.mark.parametrize("name", sorted(set(METHODS) - {"CMixup", "Choice", "GuidedMixup"}))
@@ -238,8 +238,8 @@ def test_partners_are_those_of_kmixup(name, k, paired):
         more = {"other": (x.flip(0), y.flip(0)), "importance": (importance, importance.flip(0))}
     _, mixer = made(name, k, generator=seeded())
     _, plain = made("KMixup", k, generator=seeded())
-    partner = mixer.draw(x, y, **more).partner[: len(x)]
-    assert torch.equal(partner, plain.draw(x, y, **more).partner)
+    partner = mixer.mix(x, y, **more).partner[: len(x)]
+    assert torch.equal(partner, plain.mix(x, y, **more).partner)
 
 
 @every
@@ -249,14 +249,14 @@ def test_in_evaluation_nothing_is_mixed(name):
     same, targets = mixer.eval()(x, y, importance=importance)
     assert torch.equal(same[..., : SHAPE[1], :], x)
     assert torch.equal(targets, y)
-    assert torch.equal(mixer.draw(x, y).x, mixer.encode_clean(x))
+    assert torch.equal(mixer.mix(x, y).x, mixer.encode_clean(x))
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name != "Choice"])
 def test_an_unmixed_batch_is_clean_and_needs_neither_importance_nor_a_loss_of_its_own(name):
     x, y, _ = batch(name)
     for mixer, rows in ((made(name, prob=0.0)[1], 12), (made(name)[1], 1)):
-        mixed = mixer.draw(x[:rows], y[:rows])
+        mixed = mixer.mix(x[:rows], y[:rows])
         assert torch.equal(mixed.x, mixer.encode_clean(x[:rows]))
         assert mixed.weight is None
         assert mixed.penalty is None

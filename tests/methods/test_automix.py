@@ -55,7 +55,7 @@ def test_a_block_at_zero_gives_mixup_at_one_half(paired):
     x, y = batch()
     other = batch() if paired else None
     mix = at_zero(AutoMix(network(), SHAPE, 4, 100.0, 3, generator=seeded()))
-    m = mix.draw(x, y, other=other)
+    m = mix.mix(x, y, other=other)
     theirs = (x if other is None else other[0])[m.partner[:12]]
     torch.testing.assert_close(m.x, torch.cat([(x + theirs) / 2, x]))
     assert torch.equal(m.region.weight, torch.full((12, 8, 6), 0.5))
@@ -93,7 +93,7 @@ def test_gradients_reach_the_block_through_the_copy_as_in_a_forward_by_hand(k):
     x, y = batch()
     net = network()
     mix = roughened(AutoMix(net, SHAPE, k, 2.0, 3, generator=seeded(3)))
-    m = mix.draw(x, y)
+    m = mix.mix(x, y)
     assert 0.08 < m.lam[0] < 0.92
     mixed, by_hand = explicit(mix, x, y, m)
     torch.testing.assert_close(m.x[:12], mixed.detach())
@@ -122,7 +122,7 @@ def test_gradients_reach_the_block_through_the_copy_as_in_a_forward_by_hand(k):
 def test_the_mask_never_sees_labels():
     x, y = batch()
     mix = roughened(AutoMix(network(), SHAPE, 4, 2.0, 3))
-    draw = mix.sample(12)
+    draw = mix.draw(12)
     masks = [mix.mix(x, labels, draw).region.weight for labels in (y, (y + 1) % 3)]
     assert torch.equal(*masks)
     assert masks[0].std() > 0
@@ -131,7 +131,7 @@ def test_the_mask_never_sees_labels():
 def test_near_zero_and_one_lam_is_that_of_plain_mixup():
     x, y = batch(64)
     mix = roughened(AutoMix(network(), SHAPE, 1, 0.3, 3, lam_per="sample", generator=seeded()))
-    m = mix.draw(x, y)
+    m = mix.mix(x, y)
     lam = m.lam[:64]
     plain = torch.minimum(lam, 1 - lam) <= 0.08
     assert 10 < plain.sum() < 54
@@ -145,7 +145,7 @@ def test_the_copy_follows_the_network_after_each_backward_pass():
     net = network()
     mix = AutoMix(net, SHAPE, 1, 2.0, 3)
     before = [parameter.clone() for parameter in mix.teacher.parameters()]
-    draw = mix.sample(12)
+    draw = mix.draw(12)
     once, twice = (mix.mix(x, y, draw) for _ in range(2))
     assert torch.equal(once.penalty, twice.penalty)  # nothing has been learned in between
     once.loss(EACH, net(once.x)).mean().backward()
@@ -153,11 +153,11 @@ def test_the_copy_follows_the_network_after_each_backward_pass():
         for parameter in net.parameters():
             parameter.add_(1.0)
     assert torch.equal(before[0], mix.teacher[0].weight)  # the step is due, and not yet made
-    mix.draw(x, y)
+    mix.mix(x, y)
     for old, slow, new in zip(before, mix.teacher.parameters(), net.parameters(), strict=True):
         torch.testing.assert_close(slow, 0.1 * old + 0.9 * new)  # the first momentum is 1/10
     assert torch.equal(mix.teacher[1].running_mean, net[1].running_mean)
-    mix.draw(x, y)
+    mix.mix(x, y)
     assert int(mix.steps) == 1
 
 
@@ -199,11 +199,11 @@ def test_the_block_learns_what_the_copy_recognises():
     learned = [*net.parameters(), *mix.block.parameters()]
     optimiser = torch.optim.Adam(learned, lr=0.02)
     for _ in range(60):
-        m = mix.draw(x, y)
+        m = mix.mix(x, y)
         optimiser.zero_grad()
         m.loss(EACH, net(m.x)).mean().backward()
         optimiser.step()
-    draws = [mix.sample(64) for _ in range(10)]
+    draws = [mix.draw(64) for _ in range(10)]
     with torch.no_grad():
         trained, plain = (
             sum(float(one.mix(x, y, draw).penalty) for draw in draws)
@@ -232,19 +232,19 @@ def test_to_draw_is_to_sample_and_then_to_mix_in_copies_and_resumed_ones():
     x, y = batch()
     net = network()
     mix = roughened(AutoMix(net, SHAPE, 4, 2.0, 3, generator=seeded()))
-    mix.draw(x, y).penalty.backward()
+    mix.mix(x, y).penalty.backward()
     with torch.no_grad():
         net[0].weight.add_(1.0)
     resumed = AutoMix(net, SHAPE, 4, 2.0, 3, generator=seeded(5))
     resumed.load_state_dict(mix.state_dict())
     others = [copy.deepcopy(mix), pickle.loads(pickle.dumps(mix)), resumed]
     assert mix.due
-    wanted = [mix.draw(x, y) for _ in range(2)]
+    wanted = [mix.mix(x, y) for _ in range(2)]
     assert not mix.due
     for other in others:
         assert other.interpolation.net is other.teacher
         for m in wanted:
-            found = other.mix(x, y, other.sample(12))
+            found = other.mix(x, y, other.draw(12))
             assert torch.equal(found.x, m.x)
             assert torch.equal(found.penalty, m.penalty)
 
@@ -252,7 +252,7 @@ def test_to_draw_is_to_sample_and_then_to_mix_in_copies_and_resumed_ones():
 def test_without_gradients_nothing_is_learned():
     x, y = batch()
     with torch.no_grad():
-        mixed = AutoMix(network(), SHAPE).draw(x, y.float()[:, None].expand(12, 3))
+        mixed = AutoMix(network(), SHAPE).mix(x, y.float()[:, None].expand(12, 3))
     assert not mixed.penalty.requires_grad
 
 
@@ -260,7 +260,7 @@ def test_numbers_have_a_criterion_of_their_own():
     x, _ = batch()
     y = torch.randn(12, 1)
     mix = AutoMix(network(1), SHAPE, 4, criterion=F.mse_loss)
-    m = mix.draw(x, y)
+    m = mix.mix(x, y)
     off = (m.region.weight.mean() - m.lam[0]).abs()
     wanted = F.mse_loss(mix.teacher(m.x[:12]), m.y[:12]) + 0.1 * (off - 0.1).clamp(0)
     torch.testing.assert_close(m.penalty.detach(), wanted / 2)
@@ -280,4 +280,4 @@ def test_networks_without_feature_maps_raise(net, shape, message):
 
 def test_a_batch_without_targets_raises():
     with pytest.raises(TypeError, match="one of targets, got Tensor and NoneType"):
-        AutoMix(network(), SHAPE).draw(torch.randn(12, *SHAPE), None)
+        AutoMix(network(), SHAPE).mix(torch.randn(12, *SHAPE), None)

@@ -34,7 +34,7 @@ def mixer(k=1, **settings):
 
 def drawn(n=10, **settings):
     x, y, importance = batch(n)
-    return x, y, importance, mixer(**settings).draw(x, y, importance=importance)
+    return x, y, importance, mixer(**settings).mix(x, y, importance=importance)
 
 
 def smoothness(shown):
@@ -129,10 +129,10 @@ def test_numbers_and_several_targets_are_mixed_by_shares():
     x, y, importance = batch()
     targets = {"class": y, "number": torch.randn(10, 2)}
     mix = CoMixup(num_classes={"class": 5, "number": None})
-    mixed = mix.draw(x, targets, importance=importance)
+    mixed = mix.mix(x, targets, importance=importance)
     assert torch.allclose(mixed.y["number"], mixed.shares @ targets["number"], atol=1e-6)
     assert torch.allclose(mixed.y["class"], mixed.shares @ one_hot(y, 5).float())
-    alone = mix.draw(x, None, importance=importance)
+    alone = mix.mix(x, None, importance=importance)
     assert alone.y is None
     with pytest.raises(ValueError, match="no targets to take a loss of"):
         alone.loss(cross_entropy, torch.zeros(10, 5))
@@ -157,7 +157,7 @@ def test_a_high_price_makes_outputs_share_the_images_evenly():
 def test_a_heavy_prior_shows_the_images_that_were_drawn_large():
     x, y, importance = batch()
     mix = mixer(beta=0.0, gamma=0.0, eta=1e6)
-    draw = mix.sample(10)
+    draw = mix.draw(10)
     mixed = mix.mix(x, y, draw, importance=importance)
     assert (mixed.shares[:, draw.u.argmax()] == 1).all()
 
@@ -195,7 +195,7 @@ def test_only_images_of_a_group_meet_and_with_a_larger_k_they_are_alike():
     importance = torch.rand(80, 4, 4)
     crossing = {}
     for k in (1, 20):
-        mixed = mixer(k, group=4).draw(x, None, importance=importance)
+        mixed = mixer(k, group=4).mix(x, None, importance=importance)
         met = torch.zeros(80, 80)
         for group in groups_of(mixed.partner.numpy(), 4):
             met[np.ix_(group, group)] = 1

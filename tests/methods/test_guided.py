@@ -26,7 +26,7 @@ def test_a_pixel_is_weighted_by_its_share_of_the_blurred_importance(paired):
     x2, importance2 = (x.flip(0) + 1, importance.flip(0)) if paired else (x, importance)
     more = {"other": (x2, y), "importance": (importance, importance2)}
     more = more if paired else {"importance": importance}
-    mixed = GuidedMixup(2, num_classes=5).draw(x, y, **more)
+    mixed = GuidedMixup(2, num_classes=5).mix(x, y, **more)
     s, theirs = scaled(importance), scaled(importance2)[mixed.partner]
     weight = s / (s + theirs)
     by_hand = weight[:, None] * x + (1 - weight[:, None]) * x2[mixed.partner]
@@ -46,7 +46,7 @@ def test_partners_are_the_farthest_in_scaled_importance_whatever_its_size():
     x, y, importance = batch(16)
     importance = importance * torch.logspace(-3, 3, 16)[:, None, None]  # some gradients are large
     mix = GuidedMixup(8, num_classes=5, generator=torch.Generator().manual_seed(0))
-    draw, rows = mix.sample(16), [scaled(importance).flatten(1)]
+    draw, rows = mix.draw(16), [scaled(importance).flatten(1)]
     expected = Optimal(8, farthest=True).partners(rows, rows, draw.blocks)
     assert torch.equal(mix.mix(x, y, draw, importance=importance).partner, expected)
     features = torch.randn(16, 2)
@@ -57,7 +57,7 @@ def test_partners_are_the_farthest_in_scaled_importance_whatever_its_size():
 def test_without_importance_saliency_is_the_spectral_residual():
     x, y, _ = batch(side=12)
     draws = [
-        GuidedMixup(4, num_classes=5, generator=torch.Generator().manual_seed(0)).draw(x, y, **more)
+        GuidedMixup(4, num_classes=5, generator=torch.Generator().manual_seed(0)).mix(x, y, **more)
         for more in ({}, {"importance": spectral_residual(x)})
     ]
     assert torch.equal(draws[0].x, draws[1].x)
@@ -72,7 +72,7 @@ def test_farthest_partners_overlap_less_than_random_ones():
     s = s / s.sum((1, 2), keepdim=True)
 
     def overlap(k):
-        partner = GuidedMixup(k).draw(s[:, None], None, importance=s).partner
+        partner = GuidedMixup(k).mix(s[:, None], None, importance=s).partner
         return float(torch.minimum(s, s[partner]).sum((1, 2)).mean())
 
     assert overlap(32) < 0.8 * overlap(1)
@@ -84,7 +84,7 @@ def test_importance_may_be_integers(dtype):
     importance = (4 * importance).to(dtype)
     lams = [
         GuidedMixup(k=1, num_classes=5, generator=torch.Generator().manual_seed(0))
-        .draw(x, y, importance=given)
+        .mix(x, y, importance=given)
         .lam
         for given in (importance, importance.float())
     ]

@@ -23,10 +23,10 @@ def test_codes_are_matched_and_mixed_and_decoded(lam_per, paired):
     x, x2, y = torch.rand(16, 3), torch.rand(16, 3), torch.randn(16)
     settings = {"lam_per": lam_per, "generator": seeded()}
     latent = LatentMixup(root, square, 4, **settings)
-    m = latent.draw(x, y, other=(x2, y) if paired else None)
+    m = latent.mix(x, y, other=(x2, y) if paired else None)
     settings["generator"].manual_seed(0)
     plain = KMixup(4, alpha=1.0, **settings)
-    codes = plain.draw(x.sqrt(), y, other=(x2.sqrt(), y) if paired else None)
+    codes = plain.mix(x.sqrt(), y, other=(x2.sqrt(), y) if paired else None)
     assert torch.equal(m.x, codes.x.square())
     for name in ("y", "partner", "lam", "distance"):
         assert torch.equal(getattr(m, name), getattr(codes, name))
@@ -43,7 +43,7 @@ def test_a_conditional_code_holds_the_class_which_is_mixed_too():
 
     mix = LatentMixup(encode, decode, 4, num_classes=4, conditional=True)
     for other in (None, (torch.randn(12, 3), torch.randint(4, (12,)))):
-        m = mix.draw(x, y, other=other)
+        m = mix.mix(x, y, other=other)
         torch.testing.assert_close(m.x[:, 3:], m.y)
 
 
@@ -53,7 +53,7 @@ def test_the_codecs_are_neither_trained_nor_switched_nor_stored():
     assert not encode.training
     assert list(mix.parameters()) == []
     assert mix.state_dict() == {}
-    assert not mix.draw(torch.randn(8, 3), torch.randn(8)).x.requires_grad
+    assert not mix.mix(torch.randn(8, 3), torch.randn(8)).x.requires_grad
 
 
 @pytest.mark.parametrize("paired", [False, True])
@@ -65,10 +65,10 @@ def test_a_function_for_features_is_given_the_inputs_and_not_their_codes(paired)
         LatentMixup(lambda x: (x[:, 1:], x[:, :1]), torch.hstack, k=4, generator=seeded())
         for _ in range(3)
     )
-    expected = by_tensor.draw(x, y, other=other, features=values)
-    draw = by_parts.sample(12, within=not paired)
+    expected = by_tensor.mix(x, y, other=other, features=values)
+    draw = by_parts.draw(12, within=not paired)
     for found in (
-        by_function.draw(x, y, other=other, features=lambda inputs: inputs[:, :2]),
+        by_function.mix(x, y, other=other, features=lambda inputs: inputs[:, :2]),
         by_parts.mix(x, y, draw, other=other, features=lambda inputs: inputs[:, :2]),
     ):
         assert torch.equal(found.x, expected.x)

@@ -47,7 +47,7 @@ def test_latent_mixup_stays_nearer_to_the_moons_than_mixup(latent, moons):
 def test_classes_are_mixed_in_the_code(latent, moons):
     x, y, generator = moons
     mix = latent["mixers"](generator)["latent mixup"]
-    mixed = mix.draw(x, y)
+    mixed = mix.mix(x, y)
     across = y != y[mixed.partner]
     assert across.any()
     codes = [generator.encode(x, y), generator.encode(x[mixed.partner], y[mixed.partner])]
@@ -126,7 +126,7 @@ def test_adamixup_learns_to_intrude_less_than_mixup(intrusion):
     for name in ("mixup", "AdaMixup"):
         _, mix = intrusion["train"](name, 0, x, y, 30)
         with torch.no_grad():
-            share[name] = float(intrusion["intrudes"](mix.draw(x, y), len(x)).float().mean())
+            share[name] = float(intrusion["intrudes"](mix.mix(x, y), len(x)).float().mean())
     assert share["mixup"] > 0.05
     assert share["AdaMixup"] < 0.2 * share["mixup"]
 

@@ -24,7 +24,7 @@ def taken(mixed, x):
 @pytest.mark.parametrize("lam_per", ["batch", "sample"])
 def test_lam_is_the_share_of_the_image_that_stays(kind, lam_per):
     x, y = batch()
-    mixed = kind(6, num_classes=4, lam_per=lam_per, generator=seeded()).draw(x, y)
+    mixed = kind(6, num_classes=4, lam_per=lam_per, generator=seeded()).mix(x, y)
     share = taken(mixed, x).float().mean((1, 2))
     assert torch.allclose(1 - share, mixed.lam.float().expand(12), atol=1e-6)
     assert lam_per == "sample" or kind is SaliencyMix or len(share.unique()) == 1
@@ -33,7 +33,7 @@ def test_lam_is_the_share_of_the_image_that_stays(kind, lam_per):
 @pytest.mark.parametrize("lam_per", ["batch", "sample"])
 def test_resizemix_pastes_the_whole_partner_made_smaller(lam_per):
     x, y = batch()
-    mixed = ResizeMix(1, 4, lam_per=lam_per, generator=seeded()).draw(x, y)
+    mixed = ResizeMix(1, 4, lam_per=lam_per, generator=seeded()).mix(x, y)
     for i, (top, left, bottom, right) in enumerate(mixed.region.expand(12, 4).tolist()):
         size = bottom - top, right - left
         partner = x[mixed.partner[i]][None]
@@ -46,17 +46,17 @@ def test_resizemix_pastes_the_whole_partner_made_smaller(lam_per):
 def test_resizemix_resizes_masks_by_the_nearest_pixel():
     x, _ = batch()
     classes = torch.randint(3, (12, 16, 24), generator=seeded()) * 7
-    mixed = ResizeMix(1, generator=seeded()).draw(x, classes.float())
+    mixed = ResizeMix(1, generator=seeded()).mix(x, classes.float())
     assert set(mixed.y.unique().tolist()) != {0.0, 7.0, 14.0}  # floats are interpolated
     images = {"image": x, "mask": classes[:, None]}
-    mixed = ResizeMix(1, generator=seeded()).draw(images, None, features="image")
+    mixed = ResizeMix(1, generator=seeded()).mix(images, None, features="image")
     assert set(mixed.x["mask"].unique().tolist()) == {0, 7, 14}
     assert not torch.equal(mixed.x["mask"], images["mask"])
 
 
 def test_the_sides_of_resizemix_are_uniform():
     mix = ResizeMix(1, lam_per="sample", generator=seeded())
-    mixed = mix.draw(torch.zeros(4000, 1, 100, 100), None)
+    mixed = mix.mix(torch.zeros(4000, 1, 100, 100), None)
     side = (1 - mixed.lam).sqrt()
     assert float(side.min()) >= 0.0999
     assert float(side.max()) < 0.8
@@ -67,7 +67,7 @@ def test_the_sides_of_resizemix_are_uniform():
 def test_the_masks_of_fmix_are_smooth_and_depend_on_the_draw_alone():
     x, y = batch()
     mix = FMix(1, num_classes=4, lam_per="sample", generator=seeded())
-    draw = mix.sample(12)
+    draw = mix.draw(12)
     first, again = (mix.mix(x, y, draw) for _ in range(2))
     assert torch.equal(first.x, again.x)
     weight = first.region.weight
@@ -92,15 +92,15 @@ def test_fmix_amplitudes_fall_with_the_frequency():
 def test_saliencymix_cuts_around_the_most_salient_pixel_of_the_partner():
     x, y = batch()
     importance = torch.rand(12, 16, 24, generator=seeded(2))
-    mixed = SaliencyMix(1, num_classes=4, generator=seeded()).draw(x, y, importance=importance)
+    mixed = SaliencyMix(1, num_classes=4, generator=seeded()).mix(x, y, importance=importance)
     for i, (top, left, bottom, right) in enumerate(mixed.region.tolist()):
         row, column = divmod(int(importance[mixed.partner[i]].argmax()), 24)
         assert top <= row < bottom
         assert left <= column < right
         pasted = mixed.x[i, :, top:bottom, left:right]
         assert torch.equal(pasted, x[mixed.partner[i], :, top:bottom, left:right])
-    own = SaliencyMix(1, num_classes=4, generator=seeded()).draw(x, y)
-    given = SaliencyMix(1, num_classes=4, generator=seeded()).draw(
+    own = SaliencyMix(1, num_classes=4, generator=seeded()).mix(x, y)
+    given = SaliencyMix(1, num_classes=4, generator=seeded()).mix(
         x, y, importance=spectral_residual(x)
     )
     assert torch.equal(own.x, given.x)

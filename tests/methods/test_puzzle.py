@@ -97,7 +97,7 @@ def test_moves_have_the_least_cost_of_all_permutations():
 
 def test_mixed_images_are_moved_and_masked_as_the_account_says():
     x, y, importance = batch(6, side=8)
-    mixed = mixer(epsilon=0.01, patch=2, grids=(4,)).draw(x, y, importance=importance)
+    mixed = mixer(epsilon=0.01, patch=2, grids=(4,)).mix(x, y, importance=importance)
     own, their = mixed.region.moves
     assert not torch.equal(own, torch.arange(64).expand(6, 64))
     assert (own.sort(1).values == torch.arange(64)).all()
@@ -129,7 +129,7 @@ def test_a_patch_that_matters_moves_to_where_it_is_seen():
 
 def test_costly_moves_are_not_made():
     x, y, importance = batch()
-    mixed = mixer(epsilon=1e6).draw(x, y, importance=importance)
+    mixed = mixer(epsilon=1e6).mix(x, y, importance=importance)
     assert all((move == torch.arange(64)).all() for move in mixed.region.moves)
 
 
@@ -144,7 +144,7 @@ def test_a_strong_prior_gives_the_most_likely_level():
 def test_images_without_importance_have_the_same_everywhere():
     x, y, _ = batch()
     nothing, all_alike = (
-        mixer().draw(x, y, importance=torch.full((6, 8, 8), value)) for value in (0.0, 1.0)
+        mixer().mix(x, y, importance=torch.full((6, 8, 8), value)) for value in (0.0, 1.0)
     )
     assert torch.equal(nothing.x, all_alike.x)
 
@@ -152,7 +152,7 @@ def test_images_without_importance_have_the_same_everywhere():
 def test_gradients_flow_to_the_images_through_mask_and_moves():
     x, y, importance = batch()
     x.requires_grad_()
-    mixed = mixer(epsilon=0.01).draw(x, y, importance=importance)
+    mixed = mixer(epsilon=0.01).mix(x, y, importance=importance)
     weights = torch.randn_like(mixed.x)
     (gradient,) = torch.autograd.grad((weights * mixed.x).sum(), x)
     own, their = mixed.region.moves
@@ -168,7 +168,7 @@ def test_gradients_flow_to_the_images_through_mask_and_moves():
 def test_images_without_a_grid_raise():
     x, y, importance = batch(side=7)
     with pytest.raises(ValueError, match=r"one of \(2, 4, 8, 16\) divides, got 7 x 7: resize"):
-        mixer().draw(x, y, importance=importance)
+        mixer().mix(x, y, importance=importance)
 
 
 def problems(n, rows, columns, seed=0, smooth=1.0):

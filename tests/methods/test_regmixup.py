@@ -21,7 +21,7 @@ def test_the_mixed_batch_of_kmixup_stands_above_the_clean_one(lam_per, paired):
     x, y = batch()
     other = batch() if paired else None
     reg, plain = (
-        kind(4, 10.0, 5, lam_per=lam_per, generator=seeded()).draw(x, y, other=other)
+        kind(4, 10.0, 5, lam_per=lam_per, generator=seeded()).mix(x, y, other=other)
         for kind in (RegMixup, KMixup)
     )
     assert torch.equal(reg.x, torch.cat([plain.x, x]))
@@ -35,8 +35,8 @@ def test_the_mean_loss_and_its_gradient_are_those_of_the_published_code():
     """CE of the concatenated batch, averaged over 2n: half of CE(clean) + CE(mixed)."""
     x, y = batch()
     net = nn.Linear(4, 5)
-    m = RegMixup(1, 20.0, 5, generator=seeded()).draw(x, y)
-    mixed = KMixup(1, 20.0, 5, generator=seeded()).draw(x, y)
+    m = RegMixup(1, 20.0, 5, generator=seeded()).mix(x, y)
+    mixed = KMixup(1, 20.0, 5, generator=seeded()).mix(x, y)
     by_hand = (
         F.cross_entropy(net(x), y)
         + mixed.lam * F.cross_entropy(net(mixed.x), y)
@@ -54,12 +54,12 @@ def test_the_mean_loss_and_its_gradient_are_those_of_the_published_code():
 
 def test_dicts_are_doubled_entry_by_entry_and_regression_too():
     x = {"a": torch.randn(8, 3, dtype=torch.float64), "ids": torch.arange(8)}
-    m = RegMixup(2, lam_per="sample").draw(x, torch.randn(8, dtype=torch.bfloat16))
+    m = RegMixup(2, lam_per="sample").mix(x, torch.randn(8, dtype=torch.bfloat16))
     assert m.x["a"].dtype == torch.float64
     assert torch.equal(m.x["ids"], torch.arange(8).repeat(2))
     assert m.y.dtype == torch.bfloat16
     assert m.y.shape == (16,)
-    assert RegMixup(2).draw(x, None).y is None
+    assert RegMixup(2).mix(x, None).y is None
 
 
 @pytest.mark.parametrize(
@@ -67,13 +67,13 @@ def test_dicts_are_doubled_entry_by_entry_and_regression_too():
 )
 def test_entries_that_cannot_be_doubled_are_refused(entry, got):
     with pytest.raises(TypeError, match=f"need tensors with one row for each of the 8 .* {got}"):
-        RegMixup(2).draw({"a": torch.randn(8, 3), "b": entry}, torch.randn(8))
+        RegMixup(2).mix({"a": torch.randn(8, 3), "b": entry}, torch.randn(8))
 
 
 def test_clean_images_go_below_those_of_any_mixer():
     x, y = batch(8, 1, 6, 6)
     mix = CutMix(2, 1.0, 5)
-    draw = mix.sample(8)
+    draw = mix.draw(8)
     m, cut = WithClean(mix).mix(x, y, draw), mix.mix(x, y, draw)
     assert torch.equal(m.x, torch.cat([cut.x, x]))
     assert torch.equal(m.y, torch.cat([cut.y, F.one_hot(y, 5).float()]))
@@ -91,8 +91,8 @@ def test_the_clean_batch_goes_with_hidden_layers():
 
 def test_pairs_have_weights_of_mean_one_and_clean_rows_weight_one():
     x, y = batch()
-    alone = LocalMixup(4, 1.0, 5, generator=seeded()).draw(x, y)
-    beside = WithClean(LocalMixup(4, 1.0, 5, generator=seeded())).draw(x, y)
+    alone = LocalMixup(4, 1.0, 5, generator=seeded()).mix(x, y)
+    beside = WithClean(LocalMixup(4, 1.0, 5, generator=seeded())).mix(x, y)
     assert torch.equal(beside.weight, torch.cat([alone.weight, torch.ones(16)]))
     assert float(alone.weight.mean()) == pytest.approx(1, abs=1e-6)
     each = EACH(logits := torch.randn(32, 5), beside.targets[0])

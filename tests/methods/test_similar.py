@@ -15,7 +15,7 @@ from oracles import seeded
 def test_a_wide_kernel_gives_mixup_with_lam_of_beta(lam_per):
     x, y = torch.randn(12, 3), torch.randint(3, (12,))
     similar, plain = (
-        mix.draw(x, y)
+        mix.mix(x, y)
         for mix in (
             SimilarMixup(4, 0.7, 3, tau_std=math.inf, lam_per=lam_per, generator=seeded()),
             KMixup(4, 0.7, 3, lam_per=lam_per, generator=seeded()),
@@ -28,7 +28,7 @@ def test_a_wide_kernel_gives_mixup_with_lam_of_beta(lam_per):
 def test_lam_is_the_quantile_of_the_law_of_its_pair():
     x, y = torch.randn(20, 3), torch.randint(3, (20,))
     mix = SimilarMixup(1, 2.0, 3, tau_std=0.8)
-    draw = mix.sample(20)
+    draw = mix.draw(20)
     m = mix.mix(x, y, draw)
     square = (x - x[m.partner]).double().square().sum(1)
     tau = 2.0 * torch.exp(-(square / square.mean() - 1) / (2 * 0.8**2))
@@ -39,7 +39,7 @@ def test_lam_is_the_quantile_of_the_law_of_its_pair():
 
 
 def test_near_pairs_are_mixed_more_than_far_ones():
-    m = SimilarMixup(1, 1.0, 3, lam_per="batch").draw(torch.randn(64, 2), torch.randint(3, (64,)))
+    m = SimilarMixup(1, 1.0, 3, lam_per="batch").mix(torch.randn(64, 2), torch.randint(3, (64,)))
     # with one quantile for all, lam is further from 1/2 the further apart the pair
     order = m.distance.argsort()
     assert ((m.lam[order] - 0.5).abs().diff() >= -1e-6).all()
@@ -59,20 +59,20 @@ def test_equal_samples_have_the_law_of_the_mean_distance():
 def test_similarity_may_be_measured_in_features_and_with_any_interpolation():
     x, y = torch.randn(12, 1, 5, 5), torch.randint(3, (12,))
     features = torch.randn(12, 2)
-    m = SimilarMixup(1, 1.0, 3).draw(x, y, features=features)
+    m = SimilarMixup(1, 1.0, 3).mix(x, y, features=features)
     torch.testing.assert_close(m.distance, (features - features[m.partner]).norm(dim=1))
     for lam_per in ("batch", "block", "sample"):
         mix = Mixer(Optimal(4), Similarity(), Cut(), num_classes=3, lam_per=lam_per)
-        assert mix.draw(x, y).region.shape == (12, 4)
+        assert mix.mix(x, y).region.shape == (12, 4)
 
 
 def test_alpha_can_be_set_and_at_zero_nothing_is_mixed():
     x = torch.randn(8, 2)
     mix = SimilarMixup(2, 0.0)
-    assert mix.draw(x, None).x is x
+    assert mix.mix(x, None).x is x
     mix.alpha = 1.0
     assert mix.alpha == 1.0
-    assert mix.draw(x, None).x is not x
+    assert mix.mix(x, None).x is not x
     assert "Similarity(alpha=1.0, tau_std=0.25)" in repr(mix)
 
 

@@ -122,7 +122,7 @@ def test_gradients_are_those_of_a_forward_pass_by_hand(case, where):
     y = torch.randint(3, (12,))
     state = copy.deepcopy(net.state_dict())
     hidden = HiddenMixup(net, [layer], k=4, num_classes=3)
-    logits, m = hidden.draw(x, y)
+    logits, m = hidden.mix(x, y)
     F.cross_entropy(logits, m.y).backward()
     gradients = {name: p.grad.clone() for name, p in net.named_parameters()}
     running = {name: b.clone() for name, b in net.named_buffers()}
@@ -152,9 +152,9 @@ def test_mixing_the_input_is_k_mixup(settings):
 
 def test_the_match_is_that_of_the_layers_detached_output():
     net, (x, y) = Net(), batch()
-    _, m = HiddenMixup(net, ["b"], k=4, generator=seeded()).draw(x, y)
+    _, m = HiddenMixup(net, ["b"], k=4, generator=seeded()).mix(x, y)
     out = net.b(torch.relu(net.a(x)))
-    expected = KMixup(4, generator=seeded()).draw(out, y)
+    expected = KMixup(4, generator=seeded()).mix(out, y)
     assert torch.equal(m.partner, expected.partner)
     torch.testing.assert_close(m.x, expected.x)
     torch.testing.assert_close(m.distance, (out - out[m.partner]).norm(dim=1))
@@ -167,7 +167,7 @@ def test_layers_are_drawn_alike_and_from_the_generator():
 
     def run(seed):
         hidden = HiddenMixup(net, ["", "a", "b"], k=1, generator=seeded(seed))
-        draws = [hidden.sample(len(y)) for _ in range(600)]
+        draws = [hidden.draw(len(y)) for _ in range(600)]
         mixed = [(hidden.mix(x, y, draw)[1], hidden.layers[draw.layer]) for draw in draws]
         return [m.x.shape[1] + (layer == "b") for m, layer in mixed]
 
@@ -182,7 +182,7 @@ def test_there_is_one_forward_pass_and_no_hook_is_left():
     net.register_forward_pre_hook(lambda module, inputs: calls.append(module))
     hidden = HiddenMixup(net, ["", "a", "b"], k=4, num_classes=3)
     for count in range(1, 20):
-        draw = hidden.sample(len(y))
+        draw = hidden.draw(len(y))
         output, mixed = hidden.mix(x, y, draw)
         assert len(calls) == count
         assert hooks(net) == 0
@@ -211,7 +211,7 @@ def test_hooks_of_the_user_stay_and_see_the_layer_as_it_is():
     net, (x, y) = Net(), batch()
     seen = []
     net.a.register_forward_hook(lambda module, inputs, output: seen.append(output))
-    _, m = HiddenMixup(net, ["a"], k=4, num_classes=3).draw(x, y)
+    _, m = HiddenMixup(net, ["a"], k=4, num_classes=3).mix(x, y)
     assert hooks(net) == 1
     assert torch.equal(seen[0], net.a(x))
     assert not torch.equal(seen[0], m.x)
@@ -226,7 +226,7 @@ def test_eval_mode_is_the_identity():
         assert torch.equal(logits, net(x))
         assert same is y
     assert torch.equal(hidden(x)[0], net(x))
-    logits, m = hidden.draw(x, y)
+    logits, m = hidden.mix(x, y)
     assert torch.equal(logits, net(x))
     assert float(m.lam) == 1
     assert torch.equal(hidden.mixer.generator.get_state(), seeded().get_state())
@@ -260,8 +260,8 @@ class Joined(nn.Module):
 
 def test_tuples_and_dicts_are_mixed_as_one():
     net, (x, y) = nn.Sequential(Split(), Joined(), nn.Linear(8, 3)), batch()
-    logits, m = HiddenMixup(net, ["0"], k=4, num_classes=3, generator=seeded()).draw(x, y)
-    flat = KMixup(4, num_classes=3, generator=seeded()).draw(net[0].linear(x), y)
+    logits, m = HiddenMixup(net, ["0"], k=4, num_classes=3, generator=seeded()).mix(x, y)
+    flat = KMixup(4, num_classes=3, generator=seeded()).mix(net[0].linear(x), y)
     assert torch.equal(m.partner, flat.partner)
     torch.testing.assert_close(logits, net[2](flat.x))
     torch.testing.assert_close(m.x["left"], flat.x[:, :3])
@@ -270,7 +270,7 @@ def test_tuples_and_dicts_are_mixed_as_one():
 @pytest.mark.parametrize("name", ["0", "1"])
 def test_a_shared_module_is_mixed_once(name):
     layer, (x, y) = nn.Linear(4, 4), batch()
-    logits, m = HiddenMixup(nn.Sequential(layer, layer), [name], k=4).draw(x, y)
+    logits, m = HiddenMixup(nn.Sequential(layer, layer), [name], k=4).mix(x, y)
     h, lam = layer(x), float(m.lam)
     torch.testing.assert_close(logits, layer(lam * h + (1 - lam) * h[m.partner]))
 
@@ -281,8 +281,8 @@ def test_token_ids_are_fine_where_the_embedding_is_mixed():
     padding = torch.zeros(12, 5, dtype=torch.bool)
     padding[:, 4] = True
     hidden = HiddenMixup(net, ["embedding"], k=4, num_classes=3)
-    logits, m = hidden.draw(tokens, y, padding=padding)
-    embedded = KMixup().eval().draw(net.embedding(tokens), y).x
+    logits, m = hidden.mix(tokens, y, padding=padding)
+    embedded = KMixup().eval().mix(net.embedding(tokens), y).x
     lam = float(m.lam)
     mixed = lam * embedded + (1 - lam) * embedded[m.partner]
     expected = net.head(net.encoder(mixed, src_key_padding_mask=padding).mean(1))
@@ -316,13 +316,13 @@ def test_outputs_without_rows_of_floats_raise(layer, message):
 def test_any_mixer_will_do_inside():
     x, y = torch.randn(12, 1, 8, 8), torch.randint(3, (12,))
     net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(144, 3))
-    _, m = HiddenMixup(net, ["0"], mixer=CutMix(4, num_classes=3)).draw(x, y)
+    _, m = HiddenMixup(net, ["0"], mixer=CutMix(4, num_classes=3)).mix(x, y)
     out = net[0](x)
     assert ((m.x == out) | (m.x == out[m.partner])).all()
     mixer = Choice([KMixup(4, num_classes=3), CutMix(4, num_classes=3)], generator=seeded())
     assert HiddenMixup(net, ["", "0"], mixer=mixer)(x, y)[1].shape == (12, 3)
     local = HiddenMixup(net, ["0"], mixer=LocalMixup(4))
-    logits, m = local.draw(x, y)
+    logits, m = local.mix(x, y)
     each = nn.CrossEntropyLoss(reduction="none")
     torch.testing.assert_close(m.loss(each, logits).mean(), (m.weight * (
         m.lam * each(logits, y) + (1 - m.lam) * each(logits, y[m.partner]))).mean())  # fmt: skip
@@ -334,7 +334,7 @@ def test_a_layer_with_one_output_is_encoded_as_one_tensor():
     x, y = torch.randn(12, 4), torch.randint(3, (12,))
     net = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3))
     latent, plain = (
-        HiddenMixup(net, ["0"], mixer=mixer).draw(x, y)
+        HiddenMixup(net, ["0"], mixer=mixer).mix(x, y)
         for mixer in (
             LatentMixup(lambda h: 2 * h, lambda z: z / 2, 4, 1.0, 3, generator=seeded()),
             KMixup(4, 1.0, 3, generator=seeded()),
@@ -348,7 +348,7 @@ def test_a_layer_with_one_output_is_encoded_as_one_tensor():
 def test_mixers_that_need_importance_do_not_mix_layers(mixer):
     net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(144, 3))
     with pytest.raises(ValueError, match="mixes by the importance of pixels, got none"):
-        HiddenMixup(net, ["0"], mixer=mixer()).draw(torch.randn(32, 1, 8, 8), torch.arange(32) % 3)
+        HiddenMixup(net, ["0"], mixer=mixer()).mix(torch.randn(32, 1, 8, 8), torch.arange(32) % 3)
 
 
 def test_mixers_that_learn_with_the_network_mix_its_input():
@@ -356,7 +356,7 @@ def test_mixers_that_learn_with_the_network_mix_its_input():
     mixer = AdaMixup(net, (4,), num_classes=3)
     with pytest.raises(ValueError, match="mixer must mix the outputs of a layer as they are"):
         HiddenMixup(net, ["", "1"], mixer=mixer)
-    logits, mixed = HiddenMixup(net, [""], mixer=mixer).draw(torch.randn(8, 4), torch.arange(8) % 3)
+    logits, mixed = HiddenMixup(net, [""], mixer=mixer).mix(torch.randn(8, 4), torch.arange(8) % 3)
     assert len(logits) == len(mixed.y) == 16
 
 
@@ -425,11 +425,11 @@ def test_works_under_autocast():
     net, (x, y) = Net(), batch()
     hidden = HiddenMixup(net, ["a"], k=4, num_classes=3, generator=seeded())
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        logits, m = hidden.draw(x, y)
+        logits, m = hidden.mix(x, y)
         out = net.a(x)
     assert m.x.dtype == out.dtype == torch.bfloat16
     assert m.y.dtype == torch.float32
-    partner = KMixup(4, generator=seeded()).draw(out, y).partner
+    partner = KMixup(4, generator=seeded()).mix(out, y).partner
     assert torch.equal(m.partner, partner)
     F.cross_entropy(logits, m.y).backward()
     assert net.a.weight.grad.isfinite().all()
@@ -472,7 +472,7 @@ def test_a_compiled_network_is_mixed_as_the_eager_one(backend, in_place):
         results = []
         for hidden in pair:
             hidden.train(step % 6 != 0)  # the first call is in eval mode
-            draw = hidden.sample(len(y))
+            draw = hidden.draw(len(y))
             logits, mixed = hidden.mix(x, y, draw)
             soft = mixed.y if hidden.training else y
             hidden.zero_grad()
@@ -617,7 +617,7 @@ def test_interpolations_get_the_shape_of_inputs_that_are_mixed(layer, shape):
     seen = []
 
     class Shaped(Linear):
-        def sample(self, size, shape=(), generator=None):
+        def draw(self, n, shape=(), generator=None):
             seen.append(shape)
 
     mixer = Mixer(Optimal(2), Beta(1.0), Shaped())

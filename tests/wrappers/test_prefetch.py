@@ -75,7 +75,7 @@ def choice():
 
 @pytest.mark.parametrize(
     ("make", "called"),
-    [(mixer, lambda mix: mix), (mixer, lambda mix: mix.draw), (mixer, partial), (choice, partial)],
+    [(mixer, lambda mix: mix), (mixer, lambda mix: mix.mix), (mixer, partial), (choice, partial)],
 )
 def test_leaving_the_loop_takes_back_what_was_drawn_beyond_it(make, called):
     direct, ahead = make(), make()
@@ -140,7 +140,7 @@ def test_a_mixer_without_a_generator_is_refused():
     for mix in (
         KMixup(k=4),
         Choice([KMixup(), CutMix()]),
-        KMixup().draw,
+        KMixup().mix,
         partial(KMixup(), features=None),
         partial(mix_batch, KMixup()),
         HiddenMixup(torch.nn.Sequential(torch.nn.Linear(5, 3)), ["0"], k=4),

@@ -74,10 +74,9 @@ def test_wrappers_nest_in_any_order(leaf, around, seed):
     each = torch.nn.CrossEntropyLoss(reduction="none")
     for x, y in batches():
         copies = x.clone(), y.clone()
-        mixed = mix.draw(x, y)
-        assert_same(mixed, same.draw(x, y))
-        assert_same(mixed, by_hand.mix(x, y, by_hand.sample(N, tuple(x.shape[1:]))))
-        by_hand.remember(by_hand.batch(x, y))
+        mixed = mix.mix(x, y)
+        assert_same(mixed, same.mix(x, y))
+        assert_same(mixed, by_hand.mix(x, y, by_hand.draw(N, tuple(x.shape[1:]))))
         assert torch.equal(x, copies[0])
         assert torch.equal(y, copies[1])
         rows = len(mixed.x)
@@ -94,13 +93,13 @@ def test_wrappers_nest_in_any_order(leaf, around, seed):
     resumed = build(leaf, around, seed + 1)
     resumed.load_state_dict(mix.state_dict())
     for x, y in batches(2):
-        assert_same(mix.draw(x, y), resumed.draw(x, y))
+        assert_same(mix.mix(x, y), resumed.mix(x, y))
     state = mix.generator.get_state()
     clean, labels = mix.eval()(x, y)
     assert torch.equal(clean, mix.encode_clean(x))
     assert labels is y
     assert torch.equal(mix.generator.get_state(), state)
-    assert torch.equal(mix.draw(x, y).y, F.one_hot(y, CLASSES).float())
+    assert torch.equal(mix.mix(x, y).y, F.one_hot(y, CLASSES).float())
 
 
 class Scaled(Wrapper):
@@ -125,10 +124,10 @@ def test_a_wrapper_of_your_own_works_inside_and_around_others():
 def test_sometimes_mixes_the_given_share_of_batches():
     ((x, y),) = batches(1)
     mix = Sometimes(KMixup(2, 1.0, CLASSES, generator=torch.Generator().manual_seed(0)), 0.3)
-    mixed = sum(not torch.equal(mix.draw(x, y).x, x) for _ in range(500))
+    mixed = sum(not torch.equal(mix.mix(x, y).x, x) for _ in range(500))
     assert mixed == pytest.approx(150, abs=4 * (500 * 0.21) ** 0.5)
     mix.prob = 0.0
-    assert torch.equal(mix.draw(x, y).x, x)
+    assert torch.equal(mix.mix(x, y).x, x)
 
 
 def test_a_choice_passes_a_new_generator_to_its_mixers():
@@ -139,7 +138,7 @@ def test_a_choice_passes_a_new_generator_to_its_mixers():
     for _ in range(2):
         mix.generator = torch.Generator().manual_seed(0)
         own.manual_seed(5)
-        seen.append([mix.draw(x, y).lam.item() for _ in range(8)])
+        seen.append([mix.mix(x, y).lam.item() for _ in range(8)])
     assert seen[0] == seen[1]
     assert mix.mixer.mixers[2].generator is own
 
@@ -150,6 +149,6 @@ def test_a_wrapper_draws_from_a_generator_that_the_mixer_inside_was_given_later(
     mix, seen = Sometimes(inner, 0.5), []
     for _ in range(2):
         inner.generator = torch.Generator().manual_seed(0)
-        seen.append([torch.equal(mix.draw(x, y).x, x) for _ in range(16)])
+        seen.append([torch.equal(mix.mix(x, y).x, x) for _ in range(16)])
     assert seen[0] == seen[1]
     assert len(set(seen[0])) == 2

@@ -21,7 +21,7 @@ from kmixup.checks import SettingError, check_whole
 from kmixup.coefficient import Beta
 from kmixup.matching import Optimal
 from kmixup.measured import Measured, standard_error
-from kmixup.sampling import MatchedBlocks, subset_pairs
+from kmixup.subsets import MatchedBlocks, subset_pairs
 from kmixup.theory.clusters import count_clusters, lemma_count
 from kmixup.theory.manifold import expected_rate, fitted_slope
 from kmixup.theory.matching import Indices, optimal_blocks

@@ -46,7 +46,7 @@ class MixAlgorithm(Algorithm):
         if event == Event.BEFORE_FORWARD:
             x, y = (state.batch_get_item(key) for key in (self.input_key, self.target_key))
             with draws_of_rank(self.mixer):
-                self._mixed = self.mixer.draw(x, y)
+                self._mixed = self.mixer.mix(x, y)
             state.batch_set_item(self.input_key, self._mixed.x)
         elif self._mixed is not None:
             state.batch_set_item(self.target_key, self._mixed.y)

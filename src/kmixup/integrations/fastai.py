@@ -48,7 +48,7 @@ class KMixUp(MixHandler):
     def before_batch(self) -> None:
         """Mix the inputs, and the targets unless the loss does."""
         with draws_of_rank(self.mixer):
-            self._mixed = self.mixer.draw(self.xb, self.yb)
+            self._mixed = self.mixer.mix(self.xb, self.yb)
         self.learn.xb = self._mixed.x
         if not self.stack_y:
             self.learn.yb = self._mixed.y

@@ -90,7 +90,7 @@ class MixCallback(Callback):
 
     def _mix(self, x: Any, y: Any) -> tuple[Any, Any]:
         with draws_of_rank(self.mixer):
-            self.mixed = self.mixer.draw(x, y)
+            self.mixed = self.mixer.mix(x, y)
         return self.mixed.x, self.mixed.y
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:

@@ -47,7 +47,7 @@ class MixedTraining:
         net: Any = self
         net._set_training(True)
         x, y = (to_tensor(part, device=net.device) for part in unpack_data(batch))
-        mixed = self.mixer_.draw(x, y)
+        mixed = self.mixer_.mix(x, y)
         output = net.infer(mixed.x, **fit_params)
         loss = mixed.loss(
             lambda logits, targets: net.get_loss(logits, targets, X=mixed.x, training=True), output

@@ -51,9 +51,9 @@ class MixupOrCutMix(Cut):
 
     options: data.Mixup  # whose attributes are read for every batch
 
-    def sample(self, size: Size, shape: Size = (), generator: Generator | None = None) -> Tensor:
-        """Draw for each lam whether to mix, whether to cut, and the box, `(*size, 6)`."""
-        return uniforms((*size, 6), generator)
+    def draw(self, n: int, shape: Size = (), generator: Generator | None = None) -> Tensor:
+        """Draw for each lam whether to mix, whether to cut, and the box, `(n, 6)`."""
+        return uniforms((n, 6), generator)
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Tensor]:
         """Return lam for the quantiles `lam`, and boxes `(..., 4)`, -1 where none is cut."""
@@ -171,7 +171,7 @@ class Mixup(TakesRank, data.Mixup):
         self.mixer.train(self.mixup_enabled)
         self.mixer.prob = self.mix_prob if self.mode == "batch" else 1.0
         with draws_of_rank(self.mixer, self.saved_rank):
-            mixed = self.mixer.draw(x, target, other=other)
+            mixed = self.mixer.mix(x, target, other=other)
         smooth = self.label_smoothing
         return mixed.x, (mixed.y * (1 - smooth) + smooth / self.num_classes).float()
 

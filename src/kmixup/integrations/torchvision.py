@@ -49,7 +49,7 @@ class _Matched(TakesRank, v2.Transform):
             for image in images:
                 self._check_image_or_video(image, batch_size=params["batch_size"])
             with draws_of_rank(self.mixer, self.saved_rank):
-                params["mixed"] = self.mixer.draw([x.as_subclass(Tensor) for x in images], None)
+                params["mixed"] = self.mixer.mix([x.as_subclass(Tensor) for x in images], None)
         mixed = params["mixed"]
         if inpt is params["labels"]:
             soft = F.one_hot(inpt, self.num_classes or -1) if inpt.ndim == 1 else inpt

@@ -108,7 +108,7 @@ class MixTrainer(Trainer):
             mask = None  # images have no positions that a mask could count
         entries = {given: x} if mask is None else {given: x, "attention_mask": mask.float()}
         with draws_of_rank(self.mixer):
-            mixed = self.mixer.draw(entries, targets, features=given)
+            mixed = self.mixer.mix(entries, targets, features=given)
         changed = dict(mixed.x)
         if mask is not None:  # a position counts if either sample has it
             changed["attention_mask"] = (changed["attention_mask"] > 0).to(mask.dtype)

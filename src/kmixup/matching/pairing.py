@@ -172,7 +172,7 @@ class Pairing(ABC):
 
         Within a batch there are no self-pairs, every sample is used once on each side, and each
         full block faces a uniformly random disjoint k-subset. Fewer than 2k samples reduce k to
-        n // 2. `n`, `within`, `batches` and `source` are those of `Mixing.sample`.
+        n // 2. `n`, `within`, `batches` and `source` are those of `Mixing.draw`.
         """
         if not within:
             return Blocks(n * batches, min(self.k, max(1, n)), batches=batches)

@@ -14,7 +14,7 @@ from kmixup.batch import Batch
 from kmixup.coefficient import Uniform
 from kmixup.interpolation import Linear, Pair, Region
 from kmixup.methods.kmixup import PairMixer, PairOptions
-from kmixup.mixed import Draw, Mixed
+from kmixup.mixed import Mixed, PairDraw
 from kmixup.nests import Nest
 from kmixup.networks import as_weights, passing, unwrapped
 from kmixup.wrappers.clean import beside_clean
@@ -84,7 +84,7 @@ class AdaMixup(PairMixer):
     mixed; then try `joint=False`.
 
     The loss is that of the clean batch, the mixed batch and the critic, half of the published sum,
-    so use `draw` and `m.loss`. Train the mixer's parameters with the network, and move it with
+    so use `mix` and `m.loss`. Train the mixer's parameters with the network, and move it with
     `mix.to(device)`. With DistributedDataParallel, average their gradients yourself: they are not
     part of the wrapped network. The published policy has the classifier's architecture and sees the
     average with noise, and the published critic also sees real samples of other batches.
@@ -99,7 +99,7 @@ class AdaMixup(PairMixer):
     >>> net = nn.Sequential(nn.Linear(2, 32), nn.ReLU(), nn.Linear(32, 3))
     >>> mix = AdaMixup(net, shape=(2,), num_classes=3)
     >>> optimizer = torch.optim.SGD([*net.parameters(), *mix.parameters()], lr=0.1)
-    >>> m = mix.draw(torch.randn(16, 2), torch.randint(3, (16,)))
+    >>> m = mix.mix(torch.randn(16, 2), torch.randint(3, (16,)))
     >>> loss = m.loss(nn.CrossEntropyLoss(reduction="none"), net(m.x)).mean()
     >>> loss.backward()
     """
@@ -122,7 +122,7 @@ class AdaMixup(PairMixer):
         super().__init__(k, Uniform(), num_classes, **options)
         self.policy, self.critic, self.joint = policy, Critic(net), joint
 
-    def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:
+    def mix_pairs(self, batch: Batch, draw: PairDraw) -> Mixed:
         if not isinstance(batch.x, Tensor):
             raise TypeError(
                 "AdaMixup learns from one tensor of inputs, got "

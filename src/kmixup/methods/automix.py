@@ -16,7 +16,7 @@ from kmixup.batch import Batch
 from kmixup.interpolation import Mask, Pair, rows_of
 from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.methods.masks import Masked
-from kmixup.mixed import Draw, Mixed
+from kmixup.mixed import Mixed, PairDraw
 from kmixup.nests import Nest
 from kmixup.networks import as_weights, passing, unwrapped
 from kmixup.targets import Criterion
@@ -91,7 +91,7 @@ class AutoMix(PairMixer):
     of the wrapped network.
 
     The loss is that of the clean batch, the mixed batch, the copy on the mixed batch, and
-    0.1 · max(|mean of the mask - lam| - 0.1, 0): half of the published sum. So use `draw` and
+    0.1 · max(|mean of the mask - lam| - 0.1, 0): half of the published sum. So use `mix` and
     `m.loss`. Train the block with the network, and move the mixer with `mix.to(device)`. After each
     backward pass, the copy moves towards the network before the next batch is mixed. Network and
     block share one draw (two in the paper); the block learns nothing where lam or 1 - lam is 0.08
@@ -107,7 +107,7 @@ class AutoMix(PairMixer):
     >>> net = nn.Sequential(*layers, nn.Linear(8, 5))
     >>> mix = AutoMix(net, shape=(3, 16, 16), num_classes=5)
     >>> optimizer = torch.optim.SGD([*net.parameters(), *mix.block.parameters()], lr=0.1)
-    >>> m = mix.draw(torch.randn(12, 3, 16, 16), torch.randint(5, (12,)))
+    >>> m = mix.mix(torch.randn(12, 3, 16, 16), torch.randint(5, (12,)))
     >>> loss = m.loss(nn.CrossEntropyLoss(reduction="none"), net(m.x)).mean()
     >>> loss.backward()
     """
@@ -148,7 +148,7 @@ class AutoMix(PairMixer):
         self.teacher.eval()  # its outputs depend only on the images
         return self
 
-    def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:
+    def mix_pairs(self, batch: Batch, draw: PairDraw) -> Mixed:
         x, y = batch.x, batch.y
         if not isinstance(x, Tensor) or not isinstance(y, Tensor):
             raise TypeError(

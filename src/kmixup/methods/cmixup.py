@@ -99,7 +99,7 @@ class CMixup(Mixer):
     ) -> None:
         super().__init__(Kernel(k, sigma=sigma), Beta(alpha), Linear(), **options)
 
-    def mix_batch(self, batch: Batch, draw: Draw | None) -> Mixed:
+    def mix_batch(self, batch: Batch, draw: Draw) -> Mixed:
         if self.training and batch.features is None:
             y = batch.y
             if not isinstance(y, Tensor) or not y.is_floating_point():

@@ -20,7 +20,7 @@ from kmixup.matching import Metric
 from kmixup.matching.assignment import Floats, Indices, solve
 from kmixup.methods.kmixup import PairMixer
 from kmixup.methods.masks import importances_of_images
-from kmixup.mixed import Draw, Mixed
+from kmixup.mixed import Mixed, PairDraw
 from kmixup.nests import Nest, over
 from kmixup.randomness import uniforms
 from kmixup.targets import Criterion
@@ -122,9 +122,9 @@ class CoMix(Interpolation):
     group: int = 20  # the greatest number of images in a group
     rounds: int = 4  # how often every output is optimised
 
-    def sample(self, size: Size, shape: Size = (), generator: Generator | None = None) -> Tensor:
+    def draw(self, n: int, shape: Size = (), generator: Generator | None = None) -> Tensor:
         """Draw which image every cell shows at the start, `(*size, grid, grid)`."""
-        return uniforms((*size, self.grid, self.grid), generator)
+        return uniforms((n, self.grid, self.grid), generator)
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Collage]:
         n = len(pair.partner)
@@ -366,5 +366,5 @@ class CoMixup(PairMixer):
             metric=metric, lam_per="sample", prob=prob, generator=generator,
         )  # fmt: skip
 
-    def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:
+    def mix_pairs(self, batch: Batch, draw: PairDraw) -> Mixed:
         return super().mix_pairs(batch, draw).extended(SharedMixed)

@@ -23,9 +23,9 @@ class LowFrequency(Masked):
 
     decay: float = 3.0  # the larger, the smoother
 
-    def sample(self, size: Size, shape: Size = (), generator: Generator | None = None) -> Tensor:
+    def draw(self, n: int, shape: Size = (), generator: Generator | None = None) -> Tensor:
         """Draw the seed of every random image, as a number in [0, 1)."""
-        return uniforms(size, generator)
+        return uniforms((n,), generator)
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Mask]:
         assert spot is not None

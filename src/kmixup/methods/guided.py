@@ -14,7 +14,7 @@ from kmixup.interpolation import Mask, Pair
 from kmixup.matching import Optimal
 from kmixup.methods.kmixup import Options
 from kmixup.methods.masks import Masked, importance_of, importances_of_images, total_one
-from kmixup.mixed import Draw, Mixed
+from kmixup.mixed import Mixed, PairDraw
 from kmixup.mixer import Mixer
 from kmixup.nests import Nest
 
@@ -67,7 +67,7 @@ class GuidedMixup(Mixer):
         pairing = Optimal(k, farthest=True)
         super().__init__(pairing, Beta(alpha), Guided(), num_classes=num_classes, **options)
 
-    def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:
+    def mix_pairs(self, batch: Batch, draw: PairDraw) -> Mixed:
         own, their = importance_of(batch, self.mixes)
         scaled = total_one(blur(own, BLUR, SIGMA))
         both = scaled, scaled if their is own else total_one(blur(their, BLUR, SIGMA))

@@ -57,7 +57,7 @@ class PairMixer(Mixer):
 class KMixup(Mixer):
     """k-mixup: match blocks of `k` samples by optimal transport and interpolate along the match.
 
-    Called with a batch, it returns mixed inputs and soft targets. `draw` returns a `Mixed` record
+    Called with a batch, it returns mixed inputs and soft targets. `mix` returns a `Mixed` record
     with partners, lam and loss; `Mixing` documents both calls. For batches that are smaller than
     2k, wrap it in a `Memory`.
 

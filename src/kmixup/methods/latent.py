@@ -10,7 +10,7 @@ import torch
 
 from kmixup.batch import Batch
 from kmixup.methods.kmixup import PairMixer, PairOptions
-from kmixup.mixed import Draw, Mixed
+from kmixup.mixed import Mixed, PairDraw
 from kmixup.nests import Nest
 
 Codec = Callable[..., Any]
@@ -54,7 +54,7 @@ class LatentMixup(PairMixer):
         self._codecs = encode, decode
         self.conditional = conditional
 
-    def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:
+    def mix_pairs(self, batch: Batch, draw: PairDraw) -> Mixed:
         encode, decode = self._codecs
 
         def encoded(x: Nest, y: Nest) -> Nest:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from kmixup.batch import Batch
 from kmixup.methods.kmixup import PairMixer, PairOptions
-from kmixup.mixed import Draw, Mixed
+from kmixup.mixed import Mixed, PairDraw
 from kmixup.nests import Nest
 
 
@@ -38,7 +38,7 @@ class LocalMixup(PairMixer):
     `k=1` is local mixup as published (Baena et al. 2022, "Preventing Manifold Intrusion with
     Locality: Local Mixup"), with random partners; with a larger `k` they are matched by optimal
     transport. Weights have mean 1 in every batch, as in the authors' scripts. Targets cannot carry
-    weights, so use `draw` and `m.loss`.
+    weights, so use `mix` and `m.loss`.
 
     Args:
         k: the number of samples in a block.
@@ -48,7 +48,7 @@ class LocalMixup(PairMixer):
         num_classes, options: those of `KMixup`, except for labels.
 
     >>> mix = LocalMixup(k=1, alpha=1.0, scale=20.0)
-    >>> m = mix.draw(torch.randn(128, 784), torch.randint(10, (128,)))
+    >>> m = mix.mix(torch.randn(128, 784), torch.randint(10, (128,)))
     >>> logits = m.x[:, :10]    # of a network
     >>> loss = m.loss(torch.nn.CrossEntropyLoss(reduction="none"), logits).mean()
     """
@@ -69,5 +69,5 @@ class LocalMixup(PairMixer):
         self.scale = scale
         super().__init__(k, alpha, num_classes, **options)
 
-    def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:
+    def mix_pairs(self, batch: Batch, draw: PairDraw) -> Mixed:
         return super().mix_pairs(batch, draw).extended(LocalMixed, scale=self.scale)

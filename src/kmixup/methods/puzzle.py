@@ -51,9 +51,9 @@ class Puzzle(Masked):
     patch: int = 4  # the greatest side of a patch, in pixels; patches are not larger than cells
     grids: tuple[int, ...] = (2, 4, 8, 16)  # cells along a side, of which one is drawn
 
-    def sample(self, size: Size, shape: Size = (), generator: Generator | None = None) -> Tensor:
+    def draw(self, n: int, shape: Size = (), generator: Generator | None = None) -> Tensor:
         """Draw a uniform number for every lam, which chooses its grid."""
-        return uniforms(size, generator)
+        return uniforms((n,), generator)
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Mask]:
         assert spot is not None

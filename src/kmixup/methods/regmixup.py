@@ -6,7 +6,7 @@ from typing import Unpack
 
 from kmixup.batch import Batch
 from kmixup.methods.kmixup import PairMixer, PairOptions
-from kmixup.mixed import Draw, Mixed
+from kmixup.mixed import Mixed, PairDraw
 from kmixup.nests import Nest
 from kmixup.wrappers.clean import beside_clean
 
@@ -41,5 +41,5 @@ class RegMixup(PairMixer):
     ) -> None:
         super().__init__(k, alpha, num_classes, **options)
 
-    def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:
+    def mix_pairs(self, batch: Batch, draw: PairDraw) -> Mixed:
         return beside_clean(super().mix_pairs(batch, draw), self.unmixed(batch))

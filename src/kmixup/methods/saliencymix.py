@@ -11,7 +11,7 @@ from kmixup.batch import Batch
 from kmixup.interpolation import Cut, Pair
 from kmixup.methods.kmixup import PairMixer
 from kmixup.methods.masks import importance_of, importances_of_images
-from kmixup.mixed import Draw, Mixed
+from kmixup.mixed import Mixed, PairDraw
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,6 @@ class SaliencyMix(PairMixer):
 
     interpolation = SalientCut()
 
-    def mix_pairs(self, batch: Batch, draw: Draw) -> Mixed:
+    def mix_pairs(self, batch: Batch, draw: PairDraw) -> Mixed:
         importance = importance_of(batch, self.mixes)
         return super().mix_pairs(replace(batch, importance=importance), draw)

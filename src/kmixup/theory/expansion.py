@@ -188,7 +188,7 @@ def kmixup_loss(
     batches = []
     with torch.no_grad():
         for first, second in matched_subsets(as_points(inputs), k, samples, generator=generator):
-            lam = Beta(alpha).sample((len(first), 1), generator).to(inputs)
+            lam = Beta(alpha).draw((len(first), 1), generator).to(inputs)
             i, j = (torch.from_numpy(index).to(inputs.device) for index in (first, second))
             weight = lam.expand(i.shape).reshape(-1, *[1] * (inputs.dim() - 1))
             mixed = torch.lerp(inputs[j.flatten()], inputs[i.flatten()], weight)

@@ -16,7 +16,7 @@ from torch import Generator, Tensor
 
 from kmixup.coefficient import Beta
 from kmixup.measured import Measured
-from kmixup.sampling import match_rows
+from kmixup.subsets import match_rows
 from kmixup.theory.matching import (
     Array,
     Data,
@@ -84,7 +84,7 @@ def manifold_fraction(
 
     near: list[list[Array]] = [[] for _ in spaces]
     for first, second in matched_subsets(features, k, samples, generator=generator):
-        lam = Beta(alpha).sample((len(first), 1, 1), generator).cpu().numpy()
+        lam = Beta(alpha).draw((len(first), 1, 1), generator).cpu().numpy()
         for (points, distance), parts in zip(spaces, near, strict=True):
             mixed = lam * points[first] + (1 - lam) * points[second]
             inside = np.asarray(distance(mixed.reshape(-1, points.shape[1]))) < eps

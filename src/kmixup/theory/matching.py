@@ -18,7 +18,7 @@ from torch import Generator, Tensor
 
 from kmixup.calibration import CHUNK
 from kmixup.matching import Optimal, Pairing
-from kmixup.sampling import MatchedBlocks, matched_blocks, subsets
+from kmixup.subsets import MatchedBlocks, matched_blocks, subsets
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

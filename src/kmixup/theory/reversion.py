@@ -16,7 +16,7 @@ from torch import Generator
 
 from kmixup.coefficient import Beta
 from kmixup.measured import standard_error
-from kmixup.sampling import subsets
+from kmixup.subsets import subsets
 from kmixup.theory.matching import Array, Data, as_array, as_points, check_length, match_subsets
 
 

@@ -10,19 +10,18 @@ import torch
 from torch import Generator, nn
 
 from kmixup.batch import Batch
-from kmixup.mixed import Mixed
-from kmixup.mixer import AnyDraw, Mixing, SampleOptions, mixers_in
+from kmixup.mixed import Draw, Mixed
+from kmixup.mixer import DrawOptions, Mixing, mixers_in
 from kmixup.nests import Nest, over
 from kmixup.randomness import Source, device_of
-from kmixup.wrappers.wrapper import SettingsInside
+from kmixup.wrappers.wrapper import SettingsInside, WrapperDraw
 
 
 @dataclass(frozen=True, eq=False)
-class ChoiceDraw:
-    """The number of the chosen mixer, and its draw."""
+class ChoiceDraw(WrapperDraw):
+    """The draw of a `Choice`: the number of the chosen mixer, and its draw."""
 
     chosen: int
-    draw: AnyDraw
 
 
 class Choice(SettingsInside, Mixing):
@@ -95,24 +94,17 @@ class Choice(SettingsInside, Mixing):
     def mixes(self, entry: object) -> bool:
         return all(mixer.mixes(entry) for mixer in self._mixers)
 
-    def sample(
-        self, n: int, shape: tuple[int, ...] = (), **options: Unpack[SampleOptions]
-    ) -> ChoiceDraw | None:
-        if not self.training:
-            return None
+    def draw_batch(
+        self, n: int, shape: tuple[int, ...], **options: Unpack[DrawOptions]
+    ) -> ChoiceDraw:
         generator = (options.get("source") or self._source).here()
         odds = torch.tensor(self.odds, device=device_of(generator))
         chosen = int(odds.multinomial(1, generator=generator))
-        return ChoiceDraw(chosen, self._mixers[chosen].sample(n, shape, **options))
+        return ChoiceDraw(self._mixers[chosen].draw(n, shape, **options), chosen)
 
-    def mix_batch(self, batch: Batch, draw: ChoiceDraw | None) -> Mixed:
-        if draw is None:
-            return self._mixers[0].mix_batch(batch, None)
-        return self._mixers[draw.chosen].mix_batch(batch, draw.draw)
-
-    def remember(self, batch: Batch) -> None:
-        for mixer in self._mixers:
-            mixer.remember(batch)
+    def mix_batch(self, batch: Batch, draw: Draw) -> Mixed:
+        choice = ChoiceDraw.of(draw) or ChoiceDraw(draw, 0)
+        return self._mixers[choice.chosen].mix_batch(batch, choice.inner)
 
     @property
     def _mixers(self) -> list[Mixing]:

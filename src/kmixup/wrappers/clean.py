@@ -11,8 +11,7 @@ from torch import Tensor
 
 from kmixup.batch import Batch
 from kmixup.interpolation import joined
-from kmixup.mixed import Mixed, Unmixed
-from kmixup.mixer import AnyDraw
+from kmixup.mixed import Draw, Mixed, Unmixed
 from kmixup.nests import Nest, over
 from kmixup.targets import Criterion
 from kmixup.wrappers.wrapper import Wrapper
@@ -100,8 +99,8 @@ class WithClean(Wrapper):
     (torch.Size([128, 3, 32, 32]), torch.Size([128, 10]))
     """
 
-    def mix_batch(self, batch: Batch, draw: AnyDraw) -> Mixed:
+    def mix_batch(self, batch: Batch, draw: Draw) -> Mixed:
         mixed = self.mixer.mix_batch(batch, draw)
         if isinstance(mixed, (Unmixed, BesideClean)):
             return mixed
-        return beside_clean(mixed, self.mixer.mix_batch(batch, None))
+        return beside_clean(mixed, self.mixer.mix_batch(batch, Draw()))

@@ -16,21 +16,20 @@ from kmixup.matching import warn_short
 from kmixup.methods.adamixup import AdaMixup
 from kmixup.methods.automix import AutoMix
 from kmixup.methods.kmixup import KMixup
-from kmixup.mixed import Mixed
-from kmixup.mixer import AnyDraw, Mixing
+from kmixup.mixed import Draw, Mixed
+from kmixup.mixer import Mixing
 from kmixup.nests import Nest, batch_length, mixed_entries
 from kmixup.networks import check_layers, unwrapped
 from kmixup.randomness import Source, device_of
 from kmixup.wrappers.memory import Memory
-from kmixup.wrappers.wrapper import SettingsInside
+from kmixup.wrappers.wrapper import SettingsInside, WrapperDraw
 
 
 @dataclass(frozen=True, eq=False)
-class HiddenDraw:
-    """The number of the layer to mix, and the draw of the mixer."""
+class HiddenDraw(WrapperDraw):
+    """The draw of a `HiddenMixup`: the number of the layer to mix, and the mixer's draw."""
 
     layer: int
-    draw: AnyDraw
 
 
 class HiddenMixup(SettingsInside):
@@ -88,66 +87,42 @@ class HiddenMixup(SettingsInside):
     def forward(self, x: Nest, y: Nest = None, *args: Any, **kwargs: Any) -> tuple[Any, Nest]:
         """Return the network's output and soft targets; targets unchanged in `.eval()` mode.
 
-        `x`, `y`, `args` and `kwargs` are those of `draw`.
+        `x`, `y`, `args` and `kwargs` are those of `mix`.
         """
         if not self.mixer.training:
             return self._run(x, *args, **kwargs), y
         self.mixer.check_targets_suffice()
-        output, mixed = self.draw(x, y, *args, **kwargs)
+        output, mixed = self.mix(x, y, None, *args, **kwargs)
         return output, mixed.y
 
     @eager
-    def draw(self, x: Nest, y: Nest = None, *args: Any, **kwargs: Any) -> tuple[Any, Mixed]:
+    def mix(
+        self, x: Nest, y: Nest = None, draw: Draw | None = None, *args: Any, **kwargs: Any
+    ) -> tuple[Any, Mixed]:
         """Run the network, mix at a layer, and return the output and a `Mixed` record of the layer.
 
         Args:
             x: the first argument of the network; integers (token ids) only where no
                 input is mixed.
             y: targets `(n, ...)`; integers are classes, floats are interpolated.
+            draw: the layer and the random draws, from `draw(n)`; made here by default.
             args, kwargs: further arguments of the network.
 
         Raises:
             RuntimeError: if the network did not call the layer.
         """
         n = batch_length(x if y is None else y)
-        if self.mixer.training:
-            warn_short(n, self.mixer.block_size)
-        entries = mixed_entries(x, self.mixer.mixes)
-        shape = tuple(entries[0].shape[1:]) if entries else ()
-        return self.mix(x, y, self.sample(n, shape), *args, **kwargs)
-
-    def sample(
-        self, n: int, shape: tuple[int, ...] = (), *, source: Source | None = None
-    ) -> HiddenDraw:
-        """Return a random layer and draws for mixing `n` samples there.
-
-        Args:
-            n: number of samples.
-            shape: the shape of one input, for interpolations that need it at the layer "".
-            source: where to draw from, by default the mixer's own source.
-        """
-        layer = 0
-        if len(self.layers) > 1 and self.mixer.training:
-            generator = (self.mixer._source if source is None else source).here()
-            device = device_of(generator)
-            layer = int(torch.randint(len(self.layers), (), generator=generator, device=device))
-        known = shape if self.layers[layer] == "" else ()
-        return HiddenDraw(layer, self.mixer.sample(n, known, source=source))
-
-    @eager
-    def mix(
-        self, x: Nest, y: Nest, draw: HiddenDraw, *args: Any, **kwargs: Any
-    ) -> tuple[Any, Mixed]:
-        """Return what `HiddenMixup.draw` does, with a `draw` of `sample`.
-
-        `x`, `y`, `args` and `kwargs` are those of `HiddenMixup.draw`.
-        """
-        name = self.layers[draw.layer]
+        if draw is None:
+            if self.mixer.training:
+                warn_short(n, self.mixer.block_size)
+            entries = mixed_entries(x, self.mixer.mixes)
+            draw = self.draw(n, tuple(entries[0].shape[1:]) if entries else ())
+        hidden = HiddenDraw.of(draw) or HiddenDraw(draw, 0)
+        name = self.layers[hidden.layer]
         if name == "":
-            mixed = self.mixer.mix(x, y, draw.draw)
+            mixed = self.mixer.mix(x, y, hidden.inner)
             return self._run(mixed.x, *args, **kwargs), mixed
-        n = batch_length(x if y is None else y)
-        call = _Call(self, name, y, n, draw.draw)
+        call = _Call(self, name, y, n, hidden.inner)
         handle = unwrapped(self.net).get_submodule(name).register_forward_hook(self._mix)
         token = _CALL.set(call)
         try:
@@ -163,6 +138,24 @@ class HiddenMixup(SettingsInside):
                 "torch._dynamo.config.skip_nnmodule_hook_guards = False before its first call"
             )
         return output, call.mixed
+
+    def draw(
+        self, n: int, shape: tuple[int, ...] = (), *, source: Source | None = None
+    ) -> HiddenDraw:
+        """Return a random layer and draws for mixing `n` samples there.
+
+        Args:
+            n: number of samples.
+            shape: the shape of one input, for interpolations that need it at the layer "".
+            source: where to draw from, by default the mixer's own source.
+        """
+        layer = 0
+        if len(self.layers) > 1 and self.mixer.training:
+            generator = (self.mixer._source if source is None else source).here()
+            device = device_of(generator)
+            layer = int(torch.randint(len(self.layers), (), generator=generator, device=device))
+        known = shape if self.layers[layer] == "" else ()
+        return HiddenDraw(self.mixer.draw(n, known, source=source), layer)
 
     @eager
     def _mix(self, module: nn.Module, inputs: Any, output: Nest) -> Nest:
@@ -207,7 +200,7 @@ class _Call:
     layer: str
     y: Nest
     n: int
-    draw: AnyDraw
+    draw: Draw
     mixed: Mixed | None = None
 
 

@@ -13,22 +13,21 @@ from torch.utils import _pytree as pytree
 from kmixup.batch import SIGNED, Batch
 from kmixup.checks import check_whole
 from kmixup.interpolation import joined
-from kmixup.mixed import Mixed
-from kmixup.mixer import AnyDraw, Mixing, SampleOptions
+from kmixup.mixed import Draw, Mixed
+from kmixup.mixer import DrawOptions, Mixing
 from kmixup.nests import Mixes, Nest
 from kmixup.randomness import Source, device_of
-from kmixup.wrappers.wrapper import Wrapper
+from kmixup.wrappers.wrapper import Wrapper, WrapperDraw
 
 LOCK = Lock()  # a thread must not read rows that another one replaces
 Rows = dict[str, Tensor]  # tensors (n, ...) of samples: inputs, targets, and others
 
 
 @dataclass(frozen=True, eq=False)
-class MemoryDraw:
-    """The draw of a `Memory`."""
+class MemoryDraw(WrapperDraw):
+    """The draw of a `Memory`, whose `inner` draw is for the n + f samples of a filled batch."""
 
     places: Tensor | None  # in the memory, of samples that fill up one or two batches, (1 or 2, f)
-    draw: AnyDraw  # of the mixer inside, for n + f samples
 
 
 class Memory(Wrapper):
@@ -77,17 +76,14 @@ class Memory(Wrapper):
     def block_size(self) -> int:
         return 1  # no batch is too short
 
-    def sample(
-        self, n: int, shape: tuple[int, ...] = (), **options: Unpack[SampleOptions]
-    ) -> MemoryDraw | None:
-        if not self.training:
-            return None
+    def draw_batch(
+        self, n: int, shape: tuple[int, ...], **options: Unpack[DrawOptions]
+    ) -> MemoryDraw:
         self._check_size()
         source = options.get("source") or self._source
         places = self._places(n, options.get("within", True), source)
         whole = n if places is None else n + places.shape[1]
-        inner = self.mixer.sample(whole, shape, **options)
-        return MemoryDraw(places, inner)
+        return MemoryDraw(self.mixer.draw(whole, shape, **options), places)
 
     def _places(self, n: int, within: bool, source: Source) -> Tensor | None:
         """Draw places of the samples that fill up a batch; as many as there are."""
@@ -100,21 +96,20 @@ class Memory(Wrapper):
         order = torch.randperm(len(self), generator=generator, device=device_of(generator))
         return order[: sides * f].view(sides, f)
 
-    def mix_batch(self, batch: Batch, draw: MemoryDraw | None) -> Mixed:
-        if draw is None or draw.places is None:
-            return self.mixer.mix_batch(batch, None if draw is None else draw.draw)
-        if int(draw.places.max()) >= len(self):
-            raise ValueError(
-                f"draw uses samples of a memory that holds at least {int(draw.places.max()) + 1}, "
-                f"this one holds {len(self)}: use the sample of the same mixer"
-            )
-        with LOCK:
-            filled = self._filled(batch, draw.places)
-        return self.mixer.mix_batch(filled, draw.draw)
+    def mix_batch(self, batch: Batch, draw: Draw) -> Mixed:
+        own = MemoryDraw.of(draw) or MemoryDraw(draw, None)
+        if own.places is not None:
+            if (needed := int(own.places.max()) + 1) > len(self):
+                raise ValueError(
+                    f"draw uses samples of a memory that holds at least {needed}, this one holds "
+                    f"{len(self)}: use a draw of the same mixer"
+                )
+            with LOCK:
+                batch = self._filled(batch, own.places)
+        return self.mixer.mix_batch(batch, own.inner)
 
     def remember(self, batch: Batch) -> None:
         """Keep the samples of a `batch`; the oldest entries are evicted."""
-        self.mixer.remember(batch)
         if self.training:
             with LOCK:
                 self._add(_rows_of(batch, 0, self.mixes))
@@ -157,7 +152,9 @@ class Memory(Wrapper):
             places = torch.arange(stop - last, stop, device=new.device) % self.size
             kept = self._rows[name].to(new.device)  # where batches are now
             bits = SIGNED.get(new.dtype, new.dtype)  # torch cannot copy the others by index
-            kept.view(bits).index_copy_(0, places, new.detach()[n - last :].view(bits))
+            kept.view(bits).index_copy_(
+                0, places, new.detach().narrow(0, n - last, last).view(bits)
+            )
             self._rows[name] = kept
         self._seen = stop
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Unpack
 
 from torch import Generator, nn
 
 from kmixup.batch import Batch
 from kmixup.checks import check_probability
-from kmixup.mixed import Mixed
-from kmixup.mixer import AnyDraw, Mixing, SampleOptions
+from kmixup.mixed import Draw, Mixed
+from kmixup.mixer import DrawOptions, Mixing
 from kmixup.nests import Nest
 from kmixup.randomness import Source
 
@@ -28,11 +29,31 @@ class SettingsInside(nn.Module):
         super().__setattr__(name, value)
 
 
+@dataclass(frozen=True, eq=False)
+class WrapperDraw(Draw):
+    """Base class of the draws of wrappers.
+
+    Attributes:
+        inner: the draw of the mixer inside.
+
+    >>> from kmixup import KMixup, Memory
+    >>> draw = Memory(KMixup(k=16), size=64).draw(8)
+    >>> isinstance(draw, WrapperDraw), type(draw.inner).__name__
+    (True, 'PairDraw')
+    """
+
+    inner: Draw
+
+    @property
+    def mixes(self) -> bool:
+        return self.inner.mixes
+
+
 class Wrapper(SettingsInside, Mixing):
     """Base class of mixers around another mixer; unchanged, it does what that mixer does.
 
-    A wrapper of your own overrides `sample`, `mix_batch`, or both. Its draw contains that of the
-    mixer inside, from the same source.
+    A wrapper of your own overrides `draw_batch`, `mix_batch`, or both. A draw of its own is a
+    `WrapperDraw`, which holds the draw of the mixer inside, from the same source.
 
     >>> from kmixup import KMixup
     >>> import torch
@@ -81,12 +102,10 @@ class Wrapper(SettingsInside, Mixing):
     def missing_extra_state(self) -> None:
         pass
 
-    def sample(
-        self, n: int, shape: tuple[int, ...] = (), **options: Unpack[SampleOptions]
-    ) -> AnyDraw:
-        return self.mixer.sample(n, shape, **options)
+    def draw_batch(self, n: int, shape: tuple[int, ...], **options: Unpack[DrawOptions]) -> Draw:
+        return self.mixer.draw(n, shape, **options)
 
-    def mix_batch(self, batch: Batch, draw: AnyDraw) -> Mixed:
+    def mix_batch(self, batch: Batch, draw: Draw) -> Mixed:
         return self.mixer.mix_batch(batch, draw)
 
     def mixes(self, entry: object) -> bool:
@@ -95,9 +114,6 @@ class Wrapper(SettingsInside, Mixing):
     @property
     def block_size(self) -> int:
         return self.mixer.block_size
-
-    def remember(self, batch: Batch) -> None:
-        self.mixer.remember(batch)
 
     def encode_clean(self, x: Nest) -> Nest:
         return self.mixer.encode_clean(x)
@@ -131,11 +147,7 @@ class Sometimes(Wrapper):
     def prob(self, prob: float) -> None:
         self._prob = check_probability("prob", prob)
 
-    def sample(
-        self, n: int, shape: tuple[int, ...] = (), **options: Unpack[SampleOptions]
-    ) -> AnyDraw:
-        if not self.training:
-            return None
+    def draw_batch(self, n: int, shape: tuple[int, ...], **options: Unpack[DrawOptions]) -> Draw:
         mixed = (options.get("source") or self._source).coin() < self.prob
-        draw = self.mixer.sample(n, shape, **options)
-        return draw if mixed else None
+        draw = self.mixer.draw(n, shape, **options)
+        return draw if mixed else Draw()

@@ -224,7 +224,7 @@ def test_the_script_preset_matches_by_the_distance_as_the_script_does():
     torch.manual_seed(0)
     x, y = torch.rand(128, 3, 8, 8), torch.zeros(128).long()
     other = x[torch.randperm(128)]
-    mixed = mixer.draw(x, y, other=(other, y))
+    mixed = mixer.mix(x, y, other=(other, y))
     distance = torch.cdist(x.flatten(1).double(), other.flatten(1).double()).numpy()
     for start in range(0, 128, 16):
         block = slice(start, start + 16)

@@ -59,7 +59,7 @@ def test_cutmix_pastes_the_box_of_the_stream_of_places(photos, k, pairing):
         else gather(step.second, photos, None)
     )  # fmt: skip
     partner = matched(images, facing, k)
-    spot = Cut().sample((), generator=Streams(0).place)
+    (spot,) = Cut().draw(1, generator=Streams(0).place)
     lam, region = Cut().settle(lam_of(step), spot, Pair.of([images]))
     assert torch.equal(x, Cut()(images, facing, partner, lam, region))
     assert y.dtype == torch.float32
@@ -166,7 +166,7 @@ def test_the_layer_is_a_fair_coin_from_the_stream_of_places(photos):
     step = first_step(this, photos, Streams(0))
     hidden = forward.hidden
     source = StreamSource(step.u, forward.streams.place)
-    drawn = [hidden.layers[hidden.sample(32, source=source).layer] for _ in range(400)]
+    drawn = [hidden.layers[hidden.draw(32, source=source).layer] for _ in range(400)]
     assert set(drawn) == {"", "3"}
     assert 150 < drawn.count("3") < 250
     assert torch.equal(streams.mix.get_state(), Streams(0).mix.get_state())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from kmixup import Draw, KMixup
+from kmixup import KMixup, PairDraw
 from kmixup.lab.data import load
 from kmixup.lab.models import build
 from kmixup.lab.train.config import Method, Protocol, Trial
@@ -34,7 +34,7 @@ def test_a_plain_loop_around_kmixup_gets_the_weights_of_the_lab(k, pairing):
             facing = torch.randperm(100, generator=chance.second).split(25)
         for rows, others, u in zip(orders, facing, quantiles, strict=True):
             within = pairing == "batch"
-            draw = Draw(Blocks(25, k, np.arange(25) if within else None), u)
+            draw = PairDraw(Blocks(25, k, np.arange(25) if within else None), u)
             m = mix.mix(x[rows], y[rows], draw, other=None if within else (x[others], y[others]))
             optimiser.zero_grad()
             (-(m.y * net(m.x).log_softmax(1)).sum() / 25).backward()

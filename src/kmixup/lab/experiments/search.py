@@ -259,7 +259,7 @@ def search(
                 rounds.run("k at that xi", larger)
         elif strategy.name == "tpe":
             for tried in range(len(strategy.settings), most, BATCH):
-                rounds.sample("proposed by TPE", min(BATCH, most - tried))
+                rounds.ask("proposed by TPE", min(BATCH, most - tried))
         if storage is not None:  # at once, for every access to the file takes long
             stored = optuna.create_study(storage=url_of(storage), study_name=name)
             stored.add_trials(study.get_trials(deepcopy=False))
@@ -287,9 +287,9 @@ class _Rounds:
         """Train with settings."""
         for setting in settings:
             self.study.enqueue_trial({"k": setting.k, "alpha": setting.alpha})
-        self.sample(title, len(settings))
+        self.ask(title, len(settings))
 
-    def sample(self, title: str, number: int) -> None:
+    def ask(self, title: str, number: int) -> None:
         """Train with the settings that are enqueued, or that TPE proposes."""
         from optuna.distributions import CategoricalDistribution, FloatDistribution
         from optuna.trial import TrialState

@@ -202,7 +202,7 @@ class _Members:
         second = [step.second for step in mine if step.second is not None]  # none if nothing mixes
         other = self._rows(members, torch.stack(second)) if second else None
         source = StreamSource(torch.stack([step.u for step in mine]))
-        draw = mixer.sample(b, within=False, batches=g, source=source)
+        draw = mixer.draw(b, within=False, batches=g, source=source)
         mixed = mixer.mix(*self._rows(members, first), draw, other=other)
         return mixed.x.view(g, b, -1), mixed.y.view(g, b, -1)
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 
-from kmixup.batch import Features
+from kmixup.batch import Extras, Features
 from kmixup.importance import saliency
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.tasks import objective_of
@@ -20,8 +20,8 @@ from kmixup.lab.train.match_on import FeatureTable, MatchOn
 from kmixup.lab.train.methods import Ingredients
 from kmixup.lab.train.streams import BatchRows, Streams, drawing_from
 from kmixup.matching.assignment import Indices
-from kmixup.mixed import Mixed
-from kmixup.mixer import AnyDraw, Mixing
+from kmixup.mixed import Draw, Mixed
+from kmixup.mixer import Mixing
 from kmixup.randomness import Source
 from kmixup.wrappers.hidden import HiddenMixup
 
@@ -85,10 +85,10 @@ class StreamSource(Source):
         return self.u.view(size) if known else super().quantiles(size)
 
 
-def draw_of(batch: BatchRows, mixer: Mixing, place: Generator | None = None) -> AnyDraw:
+def draw_of(batch: BatchRows, mixer: Mixing, place: Generator | None = None) -> Draw:
     """Return the mixer's draw for a step, within the batch or across two."""
     within = batch.second is None and batch.again is None
-    return mixer.sample(len(batch.first), within=within, source=StreamSource(batch.u, place))
+    return mixer.draw(len(batch.first), within=within, source=StreamSource(batch.u, place))
 
 
 class MixedPrecision(nn.Module):
@@ -151,7 +151,7 @@ class Step:
             mixed = self.mix(batch)
             return self.model(mixed.x), mixed
         x, y = self._clean(batch)
-        draw = self.hidden.sample(len(x), source=StreamSource(batch.u, self.streams.place))
+        draw = self.hidden.draw(len(x), source=StreamSource(batch.u, self.streams.place))
         return self.hidden.mix(x, y, draw)
 
     def mix(self, batch: BatchRows) -> Mixed:
@@ -168,10 +168,9 @@ class Step:
         importance = None
         if self.by_saliency:
             importance = saliency(self.net, x, y, criterion=self.objective.criterion)
-        checked = self.mixer.batch(x, y, other=other, features=features, importance=importance)
-        mixed = self.mixer.mix_batch(checked, draw_of(batch, self.mixer, self.streams.place))
-        self.mixer.remember(checked)
-        return mixed
+        draw = draw_of(batch, self.mixer, self.streams.place)
+        extras = Extras(other=other, features=features, importance=importance)
+        return self.mixer.mix(x, y, draw, **extras)
 
     def weighted(self, mixed: Mixed) -> Tensor:
         """Return mixed targets times the weights of classes and pairs."""

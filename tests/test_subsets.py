@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from kmixup.measured import Measured
-from kmixup.sampling import matched_blocks, subset_pairs, subsets
+from kmixup.subsets import matched_blocks, subset_pairs, subsets
 from oracles import scipy_optimum, squared_differences
 
 
