@@ -19,7 +19,7 @@ import kmixup
 from benchmarks.tables import table
 from kmixup.lab.bench.timing import interleaved
 from kmixup.lab.formatting import stopwatch
-from kmixup.matching.assignment import solve
+from kmixup.matching._assignment import solve
 
 BATCHES = [
     ((512, 3, 32, 32), 32),

@@ -32,6 +32,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
+from kmixup._measured import Measured
 from kmixup.lab.data import Dataset
 from kmixup.lab.data.own import write_npz
 from kmixup.lab.evaluate.tasks import objective_of
@@ -41,7 +42,6 @@ from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.fleet import train_fleet
 from kmixup.lab.train.loop import Trained
 from kmixup.lab.train.setup import computing_on, load_data
-from kmixup.measured import Measured
 from kmixup.table_defaults import HIDDEN
 from tests.lab.own_tables import imbalanced, mixed, regression, wide
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from benchmarks.tables import table
 from kmixup.lab.bench.timing import interleaved
 from kmixup.lab.formatting import stopwatch
-from kmixup.matching.assignment import solve, squared_distances
+from kmixup.matching._assignment import solve, squared_distances
 
 REGULARISATIONS = (0.1, 0.01)  # shares of the mean squared distance in a block
 TOLERANCE = 0.01  # of the marginals, a share of their Euclidean norm: generous to Sinkhorn

@@ -31,12 +31,12 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("kmixup", "kmixup.inspection", "kmixup.theory", "kmixup.lab")
 # the API by purpose: what the modules with these paths define; the first match counts
 PURPOSES = {
-    "Mixing": ("methods.kmixup", "mixer", "mixed", "batch", "vicinal"),
+    "Mixing": ("methods.kmixup", "mixer", "mixed", "_batch", "vicinal"),
     "Methods": ("methods", "importance"),
     "Pairing": ("matching",),
     "Coefficient and interpolation": ("coefficient", "interpolation"),
     "Wrappers": ("wrappers",),
-    "Calibration and inspection": ("calibration", "inspection", "measured"),
+    "Calibration and inspection": ("calibration", "inspection", "_measured"),
     "Batch norm": ("batchnorm",),
     "Theory": ("theory",),
     "Integrations": ("integrations",),

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kmixup.matching.assignment import match_blocks, pair_distances, solve, squared_distances
+from kmixup.matching._assignment import match_blocks, pair_distances, solve, squared_distances
 from oracles import brute_force_optimum, exact_costs, scipy_optimum, squared_differences
 
 

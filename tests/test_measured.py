@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import sem
 
-from kmixup.measured import Measured, standard_error
+from kmixup._measured import Measured, standard_error
 
 NUMBERS = st.floats(-1e6, 1e6)
 

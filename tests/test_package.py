@@ -16,17 +16,17 @@ SOURCE = Path(kmixup.__file__).parent
 ENDS = {"__init__", "__main__"}
 # a module may import from the levels before its own
 LEVELS = [
-    {"checks", "compiling", "measured", "networks", "table_defaults"},
-    {"columns", "randomness"},
+    {"_checks", "_compiling", "_measured", "_networks", "table_defaults"},
+    {"columns", "_randomness"},
     {"coefficient", "matching"},
-    {"interpolation", "nests", "subsets", "targets"},
-    {"batch", "calibration", "importance", "mixed"},
+    {"interpolation", "_nests", "_subsets", "targets"},
+    {"_batch", "calibration", "importance", "mixed"},
     {"mixer"},
     {"batchnorm", "vicinal", "wrappers"},
     {"methods"},
     {"hidden"},  # in wrappers, but KMixup is its default
 ]
-SHARED = {"kmixup", "masks"}  # by several methods
+SHARED = {"kmixup", "_masks"}  # by several methods
 THEORY = [{"matching"}, {"clusters", "expansion", "manifold", "reversion"}]
 INSPECTION = [{"readings"}]
 # folders and modules of the lab

@@ -9,8 +9,8 @@ from torch.nn import functional as F
 
 from kmixup import KMixup, Nearest, Optimal, match
 from kmixup.matching import Blocks
+from kmixup.matching._points import as_rows
 from kmixup.matching.pairing import _warned
-from kmixup.matching.points import as_rows
 from oracles import exact_costs, scipy_optimum, squared_differences
 
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from kmixup.measured import Measured
-from kmixup.subsets import matched_blocks, subset_pairs, subsets
+from kmixup._measured import Measured
+from kmixup._subsets import matched_blocks, subset_pairs, subsets
 from oracles import scipy_optimum, squared_differences
 
 

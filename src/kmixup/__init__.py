@@ -8,7 +8,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kmixup.batch import Batch
+from kmixup._batch import Batch
 from kmixup.batchnorm import clean_batchnorm
 from kmixup.calibration import Calibration, calibrate
 from kmixup.coefficient import Beta, Coefficient

@@ -14,9 +14,9 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from kmixup._nests import over
+from kmixup._networks import evaluating
 from kmixup.mixer import mixers_in
-from kmixup.nests import over
-from kmixup.networks import evaluating
 
 Net = TypeVar("Net", bound=nn.Module)
 

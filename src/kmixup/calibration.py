@@ -19,12 +19,12 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from kmixup.checks import SettingError
+from kmixup._checks import SettingError
+from kmixup._compiling import warn_user
+from kmixup._measured import Measured
+from kmixup._subsets import matched_blocks
 from kmixup.coefficient import Beta
-from kmixup.compiling import warn_user
 from kmixup.matching import Metric
-from kmixup.measured import Measured
-from kmixup.subsets import matched_blocks
 
 CHUNK = 1 << 22  # numbers of the data held in memory at a time
 CAP = 1e3  # the largest alpha: lam is near 1/2, and more alpha changes little

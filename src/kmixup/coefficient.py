@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
-from kmixup.checks import SettingError
-from kmixup.randomness import uniforms
+from kmixup._checks import SettingError
+from kmixup._randomness import uniforms
 
 # Beyond these lam is 0, 1/2 or 1 to the last digit, and scipy's quantile is not a number.
 LEAST, MOST = 1e-100, 1e100

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from kmixup.checks import CONTROLS
+from kmixup._checks import CONTROLS
 
 Array = NDArray[Any]
 Rows = pd.DataFrame | Iterable[Mapping[str, Any]]  # a data frame, or rows by column name

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kmixup.networks import evaluating
+from kmixup._networks import evaluating
 from kmixup.targets import Criterion
 
 

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
+from kmixup._randomness import uniforms
 from kmixup.coefficient import per_sample
-from kmixup.matching.points import is_channels_last
-from kmixup.randomness import uniforms
+from kmixup.matching._points import is_channels_last
 
 GROUP = 1 << 18  # bytes of large inputs that are mixed at a time
 LARGE = 1 << 22  # bytes from which inputs count as large: huge pages pay for their output

@@ -8,10 +8,10 @@ from typing import Any, Self, TypeVar
 
 from torch import Tensor
 
+from kmixup._nests import Nest, over
 from kmixup.interpolation import Region
 from kmixup.matching import Blocks
-from kmixup.matching.assignment import Points, pair_distances
-from kmixup.nests import Nest, over
+from kmixup.matching._assignment import Points, pair_distances
 from kmixup.targets import Criterion, agreement, mix_targets, mixed_loss
 
 Kind = TypeVar("Kind", bound="Mixed")

@@ -12,16 +12,16 @@ import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 
-from kmixup.batch import Batch, Extras, Features, Importance
-from kmixup.checks import check_probability, check_whole
+from kmixup._batch import Batch, Extras, Features, Importance
+from kmixup._checks import check_probability, check_whole
+from kmixup._compiling import eager
+from kmixup._nests import Nest, mixed_entries, over, pairs_over
+from kmixup._randomness import Resumable, Source
 from kmixup.coefficient import Coefficient
-from kmixup.compiling import eager
 from kmixup.interpolation import Interpolation, Pair, Region
 from kmixup.matching import LamPer, Pairing, warn_short
-from kmixup.matching.assignment import pair_distances
+from kmixup.matching._assignment import pair_distances
 from kmixup.mixed import Draw, Mixed, PairDraw, Unmixed
-from kmixup.nests import Nest, mixed_entries, over, pairs_over
-from kmixup.randomness import Resumable, Source
 from kmixup.targets import check_targets, ignored_in_both
 
 

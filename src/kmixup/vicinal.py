@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from kmixup.checks import check_whole
+from kmixup._checks import check_whole
+from kmixup._subsets import subset_pairs
 from kmixup.coefficient import Beta
 from kmixup.interpolation import Linear
 from kmixup.matching import LamPer, Metric, Optimal
 from kmixup.mixer import Mixer
-from kmixup.subsets import subset_pairs
 
 Array = NDArray[Any]
 

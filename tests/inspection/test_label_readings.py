@@ -5,8 +5,8 @@ import torch
 from scipy.optimize import linear_sum_assignment
 
 from kmixup import inspect
+from kmixup._subsets import subset_pairs
 from kmixup.inspection.readings import WEIGHTS, read_labels
-from kmixup.subsets import subset_pairs
 
 
 def samples(n=300, seed=0):

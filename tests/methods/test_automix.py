@@ -9,10 +9,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from kmixup import AutoMix
+from kmixup._networks import passing
 from kmixup.lab.models import build
 from kmixup.methods import automix
 from kmixup.methods.automix import deepest_layer
-from kmixup.networks import passing
 from oracles import seeded
 
 EACH = nn.CrossEntropyLoss(reduction="none")

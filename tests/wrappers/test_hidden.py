@@ -27,9 +27,9 @@ from kmixup import (
     PuzzleMix,
     match,
 )
+from kmixup._networks import unwrapped
 from kmixup.lab.models import build
 from kmixup.lab.models.mlp import mlp
-from kmixup.networks import unwrapped
 from kmixup.wrappers import hidden as hidden_module
 from oracles import seeded
 

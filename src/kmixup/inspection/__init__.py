@@ -1,5 +1,6 @@
 """An X-ray of a data set: what k and alpha would do to it, before any network is trained."""
 
+from kmixup._measured import Measured
 from kmixup.inspection.readings import (
     DistanceDecay,
     Halfway,
@@ -8,7 +9,6 @@ from kmixup.inspection.readings import (
     Reading,
     inspect,
 )
-from kmixup.measured import Measured
 
 __all__ = [
     "DistanceDecay",

@@ -16,12 +16,12 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
+from kmixup._checks import SettingError, check_whole
+from kmixup._measured import Measured, standard_error
+from kmixup._subsets import MatchedBlocks, subset_pairs
 from kmixup.calibration import alpha_for
-from kmixup.checks import SettingError, check_whole
 from kmixup.coefficient import Beta
 from kmixup.matching import Optimal
-from kmixup.measured import Measured, standard_error
-from kmixup.subsets import MatchedBlocks, subset_pairs
 from kmixup.theory.clusters import count_clusters, lemma_count
 from kmixup.theory.manifold import expected_rate, fitted_slope
 from kmixup.theory.matching import Indices, optimal_blocks

@@ -9,11 +9,11 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Generator
 
+from kmixup._randomness import Source
 from kmixup.integrations.data import Key, apply, check_mixer
 from kmixup.integrations.ranks import draws_of_rank
 from kmixup.mixed import Mixed
 from kmixup.mixer import Mixing, mixers_in
-from kmixup.randomness import Source
 
 
 class MixCallback(Callback):

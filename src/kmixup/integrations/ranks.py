@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Generator, distributed, nn
 
+from kmixup._randomness import Source
 from kmixup.mixer import mixers_in
-from kmixup.randomness import Source
 
 
 def current_rank(saved: int | None = None) -> int | None:

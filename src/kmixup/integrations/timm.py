@@ -17,14 +17,14 @@ from torch import Generator, Tensor
 from torch.nn import functional as F
 from torchvision.transforms.functional import center_crop
 
+from kmixup._randomness import uniforms
 from kmixup.coefficient import Beta, Uniform, per_sample
 from kmixup.integrations.ranks import TakesRank, draws_of_rank
 from kmixup.interpolation import GROUP, Cut, Linear, Pair, Region, Size
 from kmixup.matching import Blocks, Optimal
-from kmixup.matching.assignment import Points
+from kmixup.matching._assignment import Points
 from kmixup.matching.pairing import Targets
 from kmixup.mixer import Mixer
-from kmixup.randomness import uniforms
 
 Images = tuple[Tensor, Tensor]  # mixed images and soft targets
 Samples = Sequence[tuple[Any, int]]  # images of bytes and their classes

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from kmixup.checks import SettingError
+from kmixup._checks import SettingError
 
 __all__ = ["SettingError", "check_choice", "check_whole", "known_settings"]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kmixup.measured import Measured
+    from kmixup._measured import Measured
 
 NOTHING = "–"  # where there is no number
 
@@ -128,7 +128,7 @@ def strength(value: float | None) -> str:
 def measured(reading: Measured | None) -> str:
     """A value to the first digit of its standard error.
 
-    >>> from kmixup.measured import Measured
+    >>> from kmixup._measured import Measured
     >>> measured(Measured(1.0883, 0.0096)), measured(Measured(1.0, 0.0)), measured(None)
     ('1.09 ± 0.01', '1', '–')
     """
@@ -143,7 +143,7 @@ def measured(reading: Measured | None) -> str:
 def percent(reading: Measured | None) -> str:
     """A share in per cent, to the first digit of its standard error.
 
-    >>> from kmixup.measured import Measured
+    >>> from kmixup._measured import Measured
     >>> percent(Measured(0.57702, 0.00541)), percent(Measured(0.000488, 0.000488)), percent(None)
     ('57.7 ± 0.5', '0.05 ± 0.05', '–')
     """

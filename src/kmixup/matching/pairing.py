@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from kmixup.compiling import eager, warn_user
-from kmixup.matching.assignment import Floats, Indices, Points, match_blocks, solve, take_columns
-from kmixup.matching.points import as_rows, check_points, raise_non_finite
-from kmixup.randomness import Source
+from kmixup._compiling import eager, warn_user
+from kmixup._randomness import Source
+from kmixup.matching._assignment import Floats, Indices, Points, match_blocks, solve, take_columns
+from kmixup.matching._points import as_rows, check_points, raise_non_finite
 
 LARGEST = 1e300  # of the costs that the solver can add up
 FEW = 64  # features that are multiplied in float64 at once, which costs little

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kmixup.batch import Batch
+from kmixup._batch import Batch
+from kmixup._nests import Nest
+from kmixup._networks import as_weights, passing, unwrapped
 from kmixup.coefficient import Uniform
 from kmixup.interpolation import Linear, Pair, Region
 from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.mixed import Mixed, PairDraw
-from kmixup.nests import Nest
-from kmixup.networks import as_weights, passing, unwrapped
 from kmixup.wrappers.clean import beside_clean
 
 HIDDEN, SIDE = 64, 8  # units of the policy, and the largest image that it sees

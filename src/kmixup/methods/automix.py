@@ -12,13 +12,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kmixup.batch import Batch
+from kmixup._batch import Batch
+from kmixup._nests import Nest
+from kmixup._networks import as_weights, passing, unwrapped
 from kmixup.interpolation import Mask, Pair, rows_of
+from kmixup.methods._masks import Masked
 from kmixup.methods.kmixup import PairMixer, PairOptions
-from kmixup.methods.masks import Masked
 from kmixup.mixed import Mixed, PairDraw
-from kmixup.nests import Nest
-from kmixup.networks import as_weights, passing, unwrapped
 from kmixup.targets import Criterion
 from kmixup.wrappers.clean import beside_clean
 

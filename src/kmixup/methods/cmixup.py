@@ -8,17 +8,17 @@ from typing import Unpack
 import torch
 from torch import Tensor
 
-from kmixup.batch import Batch
+from kmixup._batch import Batch
+from kmixup._randomness import Source, uniforms
 from kmixup.coefficient import Beta
 from kmixup.interpolation import Linear
 from kmixup.matching import Blocks, Optimal
-from kmixup.matching.assignment import Points
+from kmixup.matching._assignment import Points
+from kmixup.matching._points import raise_non_finite
 from kmixup.matching.pairing import Targets
-from kmixup.matching.points import raise_non_finite
 from kmixup.methods.kmixup import Options
 from kmixup.mixed import Draw, Mixed
 from kmixup.mixer import Mixer
-from kmixup.randomness import Source, uniforms
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor
 from torch.nn import functional as F
 
-from kmixup.batch import Batch
+from kmixup._batch import Batch
+from kmixup._nests import Nest, over
+from kmixup._randomness import uniforms
 from kmixup.coefficient import Gamma, per_sample
 from kmixup.interpolation import Interpolation, Mask, Pair, Region, Size
 from kmixup.matching import Metric
-from kmixup.matching.assignment import Floats, Indices, solve
+from kmixup.matching._assignment import Floats, Indices, solve
+from kmixup.methods._masks import importances_of_images
 from kmixup.methods.kmixup import PairMixer
-from kmixup.methods.masks import importances_of_images
 from kmixup.mixed import Mixed, PairDraw
-from kmixup.nests import Nest, over
-from kmixup.randomness import uniforms
 from kmixup.targets import Criterion
 
 LABELS = 8  # images among which an output is sought; few more, if any, could be in the best one

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
+from kmixup._randomness import uniforms
 from kmixup.interpolation import Mask, Pair, Size, image_size
+from kmixup.methods._masks import Masked
 from kmixup.methods.kmixup import PairMixer
-from kmixup.methods.masks import Masked
-from kmixup.randomness import uniforms
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,16 @@ from typing import Unpack
 
 from torch import Tensor
 
-from kmixup.batch import Batch
+from kmixup._batch import Batch
+from kmixup._nests import Nest
 from kmixup.coefficient import Beta
 from kmixup.importance import blur
 from kmixup.interpolation import Mask, Pair
 from kmixup.matching import Optimal
+from kmixup.methods._masks import Masked, importance_of, importances_of_images, total_one
 from kmixup.methods.kmixup import Options
-from kmixup.methods.masks import Masked, importance_of, importances_of_images, total_one
 from kmixup.mixed import Mixed, PairDraw
 from kmixup.mixer import Mixer
-from kmixup.nests import Nest
 
 BLUR, SIGMA = 7, 3.0  # the blur of saliency: pixels along its side, and its standard deviation
 

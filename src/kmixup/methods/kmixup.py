@@ -6,11 +6,11 @@ from typing import TypedDict, Unpack
 
 from torch import Generator
 
+from kmixup._nests import Nest
 from kmixup.coefficient import Beta, Coefficient
 from kmixup.interpolation import Interpolation, Linear
 from kmixup.matching import LamPer, Metric, Optimal
 from kmixup.mixer import Mixer
-from kmixup.nests import Nest
 
 
 class Options(TypedDict, total=False):

@@ -8,10 +8,10 @@ from typing import Any, Unpack
 
 import torch
 
-from kmixup.batch import Batch
+from kmixup._batch import Batch
+from kmixup._nests import Nest
 from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.mixed import Mixed, PairDraw
-from kmixup.nests import Nest
 
 Codec = Callable[..., Any]
 

@@ -10,10 +10,10 @@ from typing import Unpack
 import torch
 from torch import Tensor
 
-from kmixup.batch import Batch
+from kmixup._batch import Batch
+from kmixup._nests import Nest
 from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.mixed import Mixed, PairDraw
-from kmixup.nests import Nest
 
 
 @dataclass(frozen=True, eq=False)

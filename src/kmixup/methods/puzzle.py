@@ -11,11 +11,11 @@ import torch
 from torch import Generator, Tensor
 from torch.nn import functional as F
 
+from kmixup._randomness import uniforms
 from kmixup.interpolation import Mask, Pair, Size
-from kmixup.matching.assignment import Floats, solve
+from kmixup.matching._assignment import Floats, solve
+from kmixup.methods._masks import Masked, importances_of_images
 from kmixup.methods.kmixup import PairMixer
-from kmixup.methods.masks import Masked, importances_of_images
-from kmixup.randomness import uniforms
 
 LEAST_PROBABILITY = 1e-8  # of a level of the mask, so that its logarithm is finite
 # capacities are whole numbers: multiples of this share of the largest cost of a problem

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from kmixup.batch import Batch
+from kmixup._batch import Batch
+from kmixup._nests import Nest
 from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.mixed import Mixed, PairDraw
-from kmixup.nests import Nest
 from kmixup.wrappers.clean import beside_clean
 
 

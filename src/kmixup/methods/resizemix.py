@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from kmixup._nests import Nest
 from kmixup.coefficient import Uniform
 from kmixup.interpolation import Cut, Pair, Region, image_size
 from kmixup.methods.kmixup import PairMixer, PairOptions
-from kmixup.nests import Nest
 
 
 @dataclass(frozen=True)

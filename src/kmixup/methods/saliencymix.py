@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from kmixup.batch import Batch
+from kmixup._batch import Batch
 from kmixup.interpolation import Cut, Pair
+from kmixup.methods._masks import importance_of, importances_of_images
 from kmixup.methods.kmixup import PairMixer
-from kmixup.methods.masks import importance_of, importances_of_images
 from kmixup.mixed import Mixed, PairDraw
 
 

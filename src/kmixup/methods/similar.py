@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Unpack
 
+from kmixup._nests import Nest
 from kmixup.coefficient import Similarity
 from kmixup.methods.kmixup import PairMixer, PairOptions
-from kmixup.nests import Nest
 
 
 class SimilarMixup(PairMixer):

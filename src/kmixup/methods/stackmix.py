@@ -8,10 +8,10 @@ from typing import ClassVar, Unpack, cast
 import torch
 from torch import Tensor
 
+from kmixup._nests import Nest, over
 from kmixup.coefficient import Half
 from kmixup.interpolation import Interpolation, Region, rows_of
 from kmixup.methods.kmixup import PairMixer, PairOptions
-from kmixup.nests import Nest, over
 
 
 @dataclass(frozen=True)

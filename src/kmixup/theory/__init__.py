@@ -4,7 +4,7 @@ Training needs none of them. They take NumPy arrays or tensors and return arrays
 dataclasses. `docs/evidence/theory.md` states the theorems and the paper's errors.
 """
 
-from kmixup.measured import Measured
+from kmixup._measured import Measured
 from kmixup.theory.clusters import (
     CrossEndpoints,
     CrossMatches,

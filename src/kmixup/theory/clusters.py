@@ -16,7 +16,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Generator
 
-from kmixup.measured import Measured
+from kmixup._measured import Measured
 from kmixup.theory.matching import Array, Data, Indices, as_array, check_length, matched_subsets
 
 TIE = 1e-9  # of the largest squared distance: flows that differ less per match are equally good

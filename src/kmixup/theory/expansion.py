@@ -16,8 +16,8 @@ from torch import Generator, Tensor
 from torch.func import grad
 from torch.nn.functional import softplus
 
+from kmixup._measured import Measured
 from kmixup.coefficient import Beta
-from kmixup.measured import Measured
 from kmixup.theory.matching import Array, Data, MatchingDistributions, as_points, matched_subsets
 
 Function = Callable[[Tensor], Tensor]

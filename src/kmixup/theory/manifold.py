@@ -14,9 +14,9 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Generator, Tensor
 
+from kmixup._measured import Measured
+from kmixup._subsets import match_rows
 from kmixup.coefficient import Beta
-from kmixup.measured import Measured
-from kmixup.subsets import match_rows
 from kmixup.theory.matching import (
     Array,
     Data,

@@ -16,9 +16,9 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Generator, Tensor
 
+from kmixup._subsets import MatchedBlocks, matched_blocks, subsets
 from kmixup.calibration import CHUNK
 from kmixup.matching import Optimal, Pairing
-from kmixup.subsets import MatchedBlocks, matched_blocks, subsets
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -14,9 +14,9 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Generator
 
+from kmixup._measured import standard_error
+from kmixup._subsets import subsets
 from kmixup.coefficient import Beta
-from kmixup.measured import standard_error
-from kmixup.subsets import subsets
 from kmixup.theory.matching import Array, Data, as_array, as_points, check_length, match_subsets
 
 

@@ -9,11 +9,11 @@ from typing import Unpack, cast
 import torch
 from torch import Generator, nn
 
-from kmixup.batch import Batch
+from kmixup._batch import Batch
+from kmixup._nests import Nest, over
+from kmixup._randomness import Source, device_of
 from kmixup.mixed import Draw, Mixed
 from kmixup.mixer import DrawOptions, Mixing, mixers_in
-from kmixup.nests import Nest, over
-from kmixup.randomness import Source, device_of
 from kmixup.wrappers.wrapper import SettingsInside, WrapperDraw
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kmixup.batch import Batch
+from kmixup._batch import Batch
+from kmixup._nests import Nest, over
 from kmixup.interpolation import joined
 from kmixup.mixed import Draw, Mixed, Unmixed
-from kmixup.nests import Nest, over
 from kmixup.targets import Criterion
 from kmixup.wrappers.wrapper import Wrapper
 

@@ -11,16 +11,16 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from kmixup.compiling import eager, hooks_guarded
+from kmixup._compiling import eager, hooks_guarded
+from kmixup._nests import Nest, batch_length, mixed_entries
+from kmixup._networks import check_layers, unwrapped
+from kmixup._randomness import Source, device_of
 from kmixup.matching import warn_short
 from kmixup.methods.adamixup import AdaMixup
 from kmixup.methods.automix import AutoMix
 from kmixup.methods.kmixup import KMixup
 from kmixup.mixed import Draw, Mixed
 from kmixup.mixer import Mixing
-from kmixup.nests import Nest, batch_length, mixed_entries
-from kmixup.networks import check_layers, unwrapped
-from kmixup.randomness import Source, device_of
 from kmixup.wrappers.memory import Memory
 from kmixup.wrappers.wrapper import SettingsInside, WrapperDraw
 

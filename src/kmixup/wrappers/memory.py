@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from kmixup.batch import SIGNED, Batch
-from kmixup.checks import check_whole
+from kmixup._batch import SIGNED, Batch
+from kmixup._checks import check_whole
+from kmixup._nests import Mixes, Nest
+from kmixup._randomness import Source, device_of
 from kmixup.interpolation import joined
 from kmixup.mixed import Draw, Mixed
 from kmixup.mixer import DrawOptions, Mixing
-from kmixup.nests import Mixes, Nest
-from kmixup.randomness import Source, device_of
 from kmixup.wrappers.wrapper import Wrapper, WrapperDraw
 
 LOCK = Lock()  # a thread must not read rows that another one replaces

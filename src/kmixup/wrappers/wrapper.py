@@ -7,12 +7,12 @@ from typing import Any, Unpack
 
 from torch import Generator, nn
 
-from kmixup.batch import Batch
-from kmixup.checks import check_probability
+from kmixup._batch import Batch
+from kmixup._checks import check_probability
+from kmixup._nests import Nest
+from kmixup._randomness import Source
 from kmixup.mixed import Draw, Mixed
 from kmixup.mixer import DrawOptions, Mixing
-from kmixup.nests import Nest
-from kmixup.randomness import Source
 
 SETTINGS = ("k", "alpha", "prob")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor
 
-from kmixup.checks import CONTROLS
+from kmixup._checks import CONTROLS
 from kmixup.lab.checks import SettingError
 
 if TYPE_CHECKING:  # pandas loads slowly, and only your own tables need it

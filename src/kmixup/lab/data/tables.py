@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from kmixup.checks import CONTROLS
+from kmixup._checks import CONTROLS
 from kmixup.columns import (
     BLANKS,
     COMMA,

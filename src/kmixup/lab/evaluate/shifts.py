@@ -16,9 +16,9 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from kmixup._networks import evaluating
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.scores import Scores, score_logits
-from kmixup.networks import evaluating
 
 BATCH = 512
 

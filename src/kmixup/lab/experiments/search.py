@@ -18,11 +18,11 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Literal, get_args
 from urllib.parse import quote
 
+from kmixup._measured import Measured
 from kmixup.coefficient import Beta
 from kmixup.lab.checks import SettingError, check_choice, check_whole
 from kmixup.lab.experiments.selection import choose
 from kmixup.lab.train.config import AlphaRule
-from kmixup.measured import Measured
 
 if TYPE_CHECKING:
     import optuna

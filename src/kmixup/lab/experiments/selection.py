@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, TypeVar
 
+from kmixup._measured import Measured
 from kmixup.lab.evaluate.scores import Measure
 from kmixup.lab.experiments.rows import Done, Row, done_of, measure_of
 from kmixup.lab.train.config import Method, Trial
-from kmixup.measured import Measured
 
 if TYPE_CHECKING:
     from kmixup.lab.experiments.search import Setting

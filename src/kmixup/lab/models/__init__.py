@@ -17,11 +17,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from kmixup._networks import evaluating
 from kmixup.lab.checks import SettingError
 from kmixup.lab.imports import import_callable
 from kmixup.lab.models.convolutional import DenseNetBC, PreActResNet, WideBottleneckResNet, lenet
 from kmixup.lab.models.mlp import HIDDEN, mlp
-from kmixup.networks import evaluating
 
 OWN = ":"  # between module and function in the name of your own model
 MANIFOLD_LAYERS = "input+first-block"  # the paper's

@@ -17,6 +17,7 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 
+from kmixup._measured import Measured
 from kmixup.lab.evaluate.baseline import all_constant
 from kmixup.lab.evaluate.scores import PERCENT, AnyScores, Measure, Metric, Scores, metrics_of
 from kmixup.lab.experiments.rows import Done, Row, done_of, measure_of
@@ -25,7 +26,6 @@ from kmixup.lab.paper.tables import CLEAN, ERROR, MEASURES, PaperColumn, PaperTa
 from kmixup.lab.report.stats import Partition
 from kmixup.lab.train.config import AlphaRule, Method, Trial, variant_words
 from kmixup.lab.train.methods import METHODS, VARIANTS, baseline_of, method_entry
-from kmixup.measured import Measured
 
 RULES: tuple[AlphaRule, ...] = get_args(AlphaRule)
 # fields of a trial that a table shows, rather than holds fixed

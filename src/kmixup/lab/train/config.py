@@ -326,7 +326,7 @@ class MethodChoice(Given, Method):
     'cutmix k=4 alpha=1'
     >>> MethodChoice(name="mixup", k=16).method()
     Traceback (most recent call last):
-    kmixup.checks.SettingError: k has no effect in the method mixup, got 16: leave it out
+    kmixup._checks.SettingError: k has no effect in the method mixup, got 16: leave it out
     """
 
     def method(self) -> Method:

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from kmixup._networks import evaluating
 from kmixup.lab.checks import SettingError
 from kmixup.lab.data import Dataset
-from kmixup.networks import evaluating
 
 BATCH = 512
 DECAY = 0.99  # per step, of the moving average of weights

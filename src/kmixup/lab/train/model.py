@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from kmixup._networks import evaluating
 from kmixup.lab.checks import SettingError
 from kmixup.lab.data import Dataset
 from kmixup.lab.data.dataset import check_class_names
@@ -29,7 +30,6 @@ from kmixup.lab.train import record
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.methods import METHODS, MethodEntry
 from kmixup.lab.train.setup import CleanEncoder
-from kmixup.networks import evaluating
 
 if TYPE_CHECKING:
     from kmixup.lab.evaluate.labelled import Evaluation

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 
-from kmixup.batch import Extras, Features
+from kmixup._batch import Extras, Features
+from kmixup._randomness import Source
 from kmixup.importance import saliency
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.tasks import objective_of
@@ -19,10 +20,9 @@ from kmixup.lab.train.config import Layout, Method, Trial
 from kmixup.lab.train.match_on import FeatureTable, MatchOn
 from kmixup.lab.train.methods import Ingredients
 from kmixup.lab.train.streams import BatchRows, Streams, drawing_from
-from kmixup.matching.assignment import Indices
+from kmixup.matching._assignment import Indices
 from kmixup.mixed import Draw, Mixed
 from kmixup.mixer import Mixing
-from kmixup.randomness import Source
 from kmixup.wrappers.hidden import HiddenMixup
 
 PADDING = 4

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
+from kmixup._randomness import uniforms
 from kmixup.lab.train.config import Trial
-from kmixup.randomness import uniforms
 
 # names of the streams, with what their seeds are made of; renaming one would change every result
 SEEDS = {

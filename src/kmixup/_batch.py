@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from kmixup.matching.assignment import Points
-from kmixup.matching.points import as_floats, as_rows, check_alike, check_points
-from kmixup.nests import Mixes, Nest, check_nested_alike, mixed_entries
-from kmixup.networks import evaluating
+from kmixup._nests import Mixes, Nest, check_nested_alike, mixed_entries
+from kmixup._networks import evaluating
+from kmixup.matching._assignment import Points
+from kmixup.matching._points import as_floats, as_rows, check_alike, check_points
 
 # given per sample, for both sides, by the key of an entry, or as a function of the inputs
 Features = Tensor | tuple[Tensor, Tensor] | str | int | Callable[[Any], Tensor]

@@ -8,10 +8,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from kmixup.batch import Batch
+from kmixup._batch import Batch
+from kmixup._nests import Mixes, Nest, mixed_entries
 from kmixup.importance import spectral_residual
 from kmixup.interpolation import Interpolation, Mask, Pair, Region, image_size, rows_of
-from kmixup.nests import Mixes, Nest, mixed_entries
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
+from kmixup._measured import Measured
+from kmixup._randomness import device_of
 from kmixup.matching import Metric, Optimal
-from kmixup.matching.assignment import Floats, Indices, match_blocks
-from kmixup.measured import Measured
-from kmixup.randomness import device_of
+from kmixup.matching._assignment import Floats, Indices, match_blocks
 
 FIRST_BLOCKS = 64  # matched before their spread is computed
 

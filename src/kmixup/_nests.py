@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from kmixup.matching.points import check_alike
+from kmixup.matching._points import check_alike
 
 Nest = Any  # other entries are allowed beside tensors
 Mixes = Callable[[object], bool]  # whether an entry of a nest is mixed

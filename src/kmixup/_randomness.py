@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor, nn
 from torch.utils.data import get_worker_info
 
-from kmixup.compiling import warn_user
+from kmixup._compiling import warn_user
 
 
 class Source:
