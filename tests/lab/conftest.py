@@ -20,7 +20,6 @@ def here(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.delenv("KMIXUP_DATA", raising=False)
     monkeypatch.setattr("warnings.showwarning", None)
     return tmp_path
 

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import kmixup.lab
+from kmixup.lab.data import at_hand, cache_folder
 from kmixup.lab.data import load as load_data
 from kmixup.lab.experiments.rows import read
 
@@ -14,6 +15,11 @@ QUICK = {"epochs": 2, "batch_size": 16}
 def drawn(n=60):
     x = np.random.default_rng(0).normal(size=(n, 4))
     return x, (x[:, 0] > 0).astype(int)
+
+
+def test_tests_without_the_marker_data_see_none():
+    assert not at_hand("mnist")
+    assert not cache_folder().exists()
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
-"""Tests see an empty cache and no KMIXUP_DATA, but for those that ask for the real files."""
+"""An empty cache, and servers on localhost."""
 
-import os
 import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -9,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from kmixup.lab.data import download
-
-REAL = os.environ.get("KMIXUP_DATA")
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -22,16 +19,7 @@ class Quiet(SimpleHTTPRequestHandler):
 def cache(tmp_path, monkeypatch) -> Path:
     folder = tmp_path / "cache"
     monkeypatch.setattr(download, "cache_folder", lambda: folder)
-    monkeypatch.delenv("KMIXUP_DATA", raising=False)
     return folder
-
-
-@pytest.fixture
-def real(monkeypatch) -> Path:
-    if not REAL:
-        pytest.skip("KMIXUP_DATA is not set: it names the folder of the real files")
-    monkeypatch.setenv("KMIXUP_DATA", REAL)
-    return Path(REAL)
 
 
 @pytest.fixture

@@ -117,7 +117,8 @@ def test_one_class_or_an_empty_one_is_named(tmp_path):
         labelled(tmp_path)
 
 
-def test_the_real_sample_of_tiny_imagenet_reads(real):
+@pytest.mark.data
+def test_the_real_sample_of_tiny_imagenet_reads():
     data = load("tiny-imagenet", limit=40)
     assert data.part.endswith("40 of 10,000 test samples, 20 of 200 classes")
     assert data.x_train.shape == (40, 3, 64, 64)

@@ -1,8 +1,10 @@
 """Published data sets in their original formats."""
 
 import gzip
+import os
 import pickle
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -135,7 +137,8 @@ def test_a_damaged_or_foreign_mat_is_named(tmp_path, arrays, end):
         read_svhn(path)
 
 
-def test_the_real_mnist_is_whole(real):
+@pytest.mark.data
+def test_the_real_mnist_is_whole():
     data = load("mnist")
     assert data.part is None
     assert data.x_train.shape == (60_000, 1, 28, 28)
@@ -144,6 +147,7 @@ def test_the_real_mnist_is_whole(real):
     assert float(2 * x.var(0).sum()) == pytest.approx(105, rel=0.01)
 
 
+@pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "limit", "part", "classes", "first"),
     [
@@ -152,7 +156,7 @@ def test_the_real_mnist_is_whole(real):
         ("svhn", 2000, "73,257 training and 500 of 26,032 test samples", 10, "0"),
     ],
 )
-def test_the_real_samples_of_images_serve_a_limit(real, name, limit, part, classes, first):
+def test_the_real_samples_of_images_serve_a_limit(name, limit, part, classes, first):
     data = load(name, limit=limit)
     assert data.part == f"the first {limit:,} of {part}"
     assert len(data.y_train.unique()) >= classes
@@ -238,6 +242,7 @@ def test_an_arff_of_something_else_is_named(tmp_path, text):
         read_phishing(write(tmp_path, text))
 
 
+@pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "shape", "classes", "missing", "distance"),
     [
@@ -247,10 +252,12 @@ def test_an_arff_of_something_else_is_named(tmp_path, text):
     ],
 )
 def test_the_real_tables_have_the_mean_squared_distance_of_the_papers_xi(
-    real, name, shape, classes, missing, distance
+    name, shape, classes, missing, distance
 ):
     (file,) = ENTRIES[name].files
-    raw = ENTRIES[name].read(Request((real / "uci" / file,), None, "paper", 0, None))
+    raw = ENTRIES[name].read(
+        Request((Path(os.environ["KMIXUP_DATA"], "uci", file),), None, "paper", 0, None)
+    )
     assert (raw.x.shape, len(raw.classes), int(raw.x.isnan().sum())) == (shape, classes, missing)
     data = load(name)
     x = torch.cat([data.x_train, data.x_test])

@@ -127,7 +127,8 @@ def test_spectrograms_of_different_clips_do_not_share_a_file(commands, cache):
     assert not torch.equal(spectrograms([first], cache=cache), spectrograms([second], cache=cache))
 
 
-def test_the_real_subset_of_speech_commands_reads(real):
+@pytest.mark.data
+def test_the_real_subset_of_speech_commands_reads():
     data = load("speech-commands", limit=30)
     assert data.x_train.shape == data.x_test.shape == (30, 1, 160, 101)
     assert data.y_train.bincount().tolist() == [3] * 10

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import torch
 
 from kmixup.lab.experiments import estimate as estimating
@@ -45,10 +46,12 @@ def test_an_estimate_knows_a_k_beyond_the_batch():
     assert expected.seconds > 0
 
 
-def test_an_estimate_counts_tests_under_shifts_and_the_loading_of_data(monkeypatch):
+def test_an_estimate_counts_tests_under_shifts_and_the_loading_of_data(tmp_path, monkeypatch):
     """Both were left out once: a run that took three minutes was announced with 15 seconds."""
-    protocol = {"epochs": 1, "batch_size": 4}
-    plain = expand(data="mnist", method="erm", limit=8, protocol=protocol)
+    path, protocol = tmp_path / "images.npz", {"epochs": 1, "batch_size": 4}
+    y = np.arange(40) % 2
+    np.savez(path, x=np.zeros((40, 28, 28), dtype=np.uint8), y=y)
+    plain = expand(data=str(path), method="erm", model="lenet", protocol=protocol)
     attacked = [replace(trial, shifts=(("fgsm", (1.0, 2.0, 4.0)),)) for trial in plain]
     true_train = estimating.train
 
