@@ -122,8 +122,8 @@ def test_the_readme_is_short_and_its_links_lead_somewhere():
 def test_the_targets_of_the_makefile_are_explained():
     targets = re.findall(r"^(\w+):.*##", (ROOT / "Makefile").read_text(), re.M)
     assert sorted(targets) == [
-        "bench", "dist", "docs", "integrations", "lint", "reproduce", "survival", "test",
-        "versions",
+        "bench", "data", "dist", "docs", "integrations", "lint", "pythons", "reproduce",
+        "survival", "test", "versions",
     ]  # fmt: skip
     explained = (ROOT / "CONTRIBUTING.md").read_text()
     assert all(f"| `make {target}` |" in explained for target in targets)
