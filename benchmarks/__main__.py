@@ -30,8 +30,8 @@ from benchmarks.tables import table
 from benchmarks.training import training
 from kmixup import Beta
 from kmixup.calibration import alpha_for
-from kmixup.lab.bench.timing import interleaved
 from kmixup.lab.formatting import stopwatch
+from kmixup.lab.timing import interleaved
 from tests.oracles import literal_search
 
 

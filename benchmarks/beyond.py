@@ -14,8 +14,8 @@ from torch.nn import functional as F
 import kmixup
 from benchmarks.tables import table
 from benchmarks.training import lenet, small_resnet, step_of
-from kmixup.lab.bench.timing import interleaved
 from kmixup.lab.formatting import stopwatch
+from kmixup.lab.timing import interleaved
 
 KEPT = 512  # samples of a memory
 STEPS = 10  # of a loop with and without Prefetch

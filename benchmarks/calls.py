@@ -19,8 +19,8 @@ from torch.nn import functional as F
 import kmixup
 from benchmarks.matching import inner_products, pot, pseudocode
 from benchmarks.tables import table
-from kmixup.lab.bench.timing import interleaved
 from kmixup.lab.formatting import stopwatch
+from kmixup.lab.timing import interleaved
 
 CALLS = [
     ((128, 30), 16),

@@ -20,8 +20,8 @@ from torch.utils.data import Dataset, default_collate
 
 from benchmarks.tables import table
 from kmixup import KMixup
-from kmixup.lab.bench.timing import interleaved
 from kmixup.lab.formatting import stopwatch
+from kmixup.lab.timing import interleaved
 from tests.integrations.torchvision_operators import define_missing
 
 SHAPE, K, CLASSES = (128, 3, 32, 32), 16, 10

@@ -1,4 +1,4 @@
-"""The lab: fleets against one by one; `kmixup bench cost` measures what mixing adds."""
+"""The lab: fleets against one by one; `kmixup reproduce cost` measures what mixing adds."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from functools import partial
 import torch
 
 from benchmarks.tables import table
-from kmixup.lab.bench.timing import interleaved
 from kmixup.lab.data.toy import noise
 from kmixup.lab.formatting import stopwatch
+from kmixup.lab.timing import interleaved
 from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.fleet import train_fleet
 from kmixup.lab.train.loop import train

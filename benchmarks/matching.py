@@ -17,8 +17,8 @@ from torch.nn import functional as F
 
 import kmixup
 from benchmarks.tables import table
-from kmixup.lab.bench.timing import interleaved
 from kmixup.lab.formatting import stopwatch
+from kmixup.lab.timing import interleaved
 from kmixup.matching._assignment import solve
 
 BATCHES = [

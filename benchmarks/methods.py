@@ -13,8 +13,8 @@ from torch.nn import functional as F
 import kmixup
 from benchmarks.tables import table
 from benchmarks.training import lenet
-from kmixup.lab.bench.timing import interleaved
 from kmixup.lab.formatting import stopwatch
+from kmixup.lab.timing import interleaved
 from kmixup.mixer import Mixing
 
 K = 16

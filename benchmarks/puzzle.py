@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 
 from benchmarks.tables import table
-from kmixup.lab.bench.timing import interleaved
 from kmixup.lab.formatting import stopwatch
+from kmixup.lab.timing import interleaved
 from kmixup.methods.puzzle import least_masks
 from tests.oracles import energy, puzzles, swap_moves
 

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from benchmarks.tables import table
-from kmixup.lab.bench.timing import interleaved
 from kmixup.lab.formatting import stopwatch
+from kmixup.lab.timing import interleaved
 from kmixup.matching._assignment import solve, squared_distances
 
 REGULARISATIONS = (0.1, 0.01)  # shares of the mean squared distance in a block

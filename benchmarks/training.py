@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import kmixup
-from kmixup.lab.bench.cost import cost_document, measure
+from kmixup.lab.cost import cost_document, measure
 from kmixup.lab.report.render_text import markdown
 
 
@@ -59,6 +59,6 @@ def step_of(net: nn.Module, x: Tensor, y: Tensor, mix: kmixup.Mixing | None) -> 
 
 
 def training(seconds: float) -> None:
-    """The report of `kmixup bench cost`: LeNet on MNIST."""
+    """The report of `kmixup reproduce cost`: LeNet on MNIST."""
     cost = measure("mnist", seconds=5 * seconds)
-    print(markdown(cost_document(cost, "kmixup bench cost")), flush=True)
+    print(markdown(cost_document(cost, "kmixup reproduce cost")), flush=True)

@@ -18,8 +18,7 @@ FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 # subcommand of kmixup.lab.commands: an example and what it does
 COMMANDS = {
     "train": ("iris --k 16", "train one network"),
-    "predict": ("RUN new.csv", "predict new samples with a trained network"),
-    "evaluate": ("RUN test.csv", "score a trained network on labelled samples"),
+    "predict": ("RUN new.csv", "predict new samples, or score labelled ones"),
     "tune": ("iris", "choose k and alpha for your data"),
     "inspect": ("table.csv", "see what k and alpha do to your data"),
     "league": ("iris cancer", "compare methods at an equal budget"),
@@ -27,12 +26,16 @@ COMMANDS = {
     "repair": ("out/grid", "check and repair the rows of a sweep"),
     "reproduce": ("toy", "re-run an experiment of the paper"),
     "figures": ("couplings", "draw the paper's figures, or yours"),
-    "calibrate": ("mnist --k 16", "find the alpha that matches mixup's strength"),
     "data": ("list", "list, describe and download data sets"),
-    "bench": ("cost", "measure what mixing costs on this machine"),
 }
 
-MODULES = {"evaluate": "predict", "repair": "sweep"}  # others are in modules of their name
+MODULES = {"repair": "sweep"}  # others are in modules of their name
+
+RENAMED = {
+    "bench": "reproduce cost",
+    "calibrate": "inspect",
+    "evaluate": "predict --score",
+}
 
 # optional dependencies: modules of each extra
 EXTRAS = {
@@ -130,8 +133,10 @@ def _explain(error: Exception) -> tuple[str, int]:
             "out of memory: use fewer samples (--limit), smaller batches or a smaller network",
             FAILED,
         )
-    from cyclopts import CycloptsError
+    from cyclopts import CycloptsError, UnknownCommandError
 
+    if isinstance(error, UnknownCommandError) and not error.command_chain:
+        return _unknown_command(sys.argv[1]), BAD_INPUT
     if isinstance(error, CycloptsError):
         if not isinstance(error.__cause__, ValueError):
             command = " ".join(["kmixup", *(error.command_chain or ())])
@@ -148,6 +153,17 @@ def _explain(error: Exception) -> tuple[str, int]:
     if isinstance(error, (ValueError, OSError, DivergedError)):
         return str(error), BAD_INPUT
     raise error
+
+
+def _unknown_command(name: str) -> str:
+    """Suggest the command that was probably meant."""
+    from difflib import get_close_matches
+
+    if name in RENAMED:
+        return f"{name!r} is now kmixup {RENAMED[name]}"
+    close = get_close_matches(name, COMMANDS, n=1)
+    meant = f"did you mean {close[0]}?" if close else f"choose from {', '.join(COMMANDS)}"
+    return f"unknown command {name!r}: {meant}"
 
 
 def _missing_extra(error: ImportError) -> str:

@@ -42,7 +42,8 @@ LAB = [
     {"figures"},
     {"inspection"},
     {"report"},
-    {"bench"},
+    {"timing"},
+    {"cost"},
     {"commands", "python"},
     {"__init__"},
 ]

@@ -11,6 +11,7 @@ from PIL import Image
 from sklearn.datasets import load_wine
 
 import kmixup as library
+from kmixup import calibrate
 from kmixup.lab.data import load
 
 
@@ -82,23 +83,34 @@ def test_options_reach_the_measurement(kmixup):
 
 def test_alpha_is_that_of_calibrate_for_the_same_pairing(kmixup, here):
     load_wine(as_frame=True).frame.to_csv(here / "wine.csv", index=False)
+    wine = load("wine.csv", seed=0)
+    points = wine.normalise(wine.x_train)
     found = {}
     for pairing, source in (("loaders", "a second loader"), ("batch", "the same batch")):
         words = ("wine.csv", "--pairing", pairing, "--alpha", 0.2)
         _, printed, _ = kmixup("inspect", *words, "--largest-k", 16, "--no-page")
-        assert f"partners from {source}" in " ".join(printed.split())
-        _, calibrated, _ = kmixup("calibrate", *words, "--k", 16)
+        said = " ".join(printed.split())
+        assert f"partners from {source}" in said
+        expected = calibrate(
+            points, 16, 0.2, disjoint=pairing == "batch",
+            generator=torch.Generator().manual_seed(0),
+        )  # fmt: skip
+        ratio = expected.matched / expected.square_distance_1
         percent, _, error, alpha, *_ = lines(printed)[16]
-        _, expected, _, share, _, its_error = (
-            calibrated.splitlines()[-1].replace("|", "").split()[:6]
-        )
-        gap = abs(float(percent) / 100 - float(share))
-        assert gap < 4 * math.hypot(float(error) / 100, float(its_error))
-        assert float(alpha) == pytest.approx(float(expected), rel=0.05)
+        gap = abs(float(percent) / 100 - ratio.value)
+        assert gap < 4 * math.hypot(float(error) / 100, ratio.error)
+        assert float(alpha) == pytest.approx(expected.alpha, rel=0.05)
+        assert f"Mixup with alpha = 0.2 has xi = {expected.target_xi:.4g}. Equally" in said
+        assert f"k = 16 at alpha {alpha}." in said
         found[pairing] = float(alpha)
     assert found["loaders"] > 1.08 * found["batch"]  # no sampling error
     _, default, _ = kmixup("inspect", "wine.csv", "--alpha", 0.2, "--largest-k", 16, "--no-page")
     assert float(lines(default)[16][3]) == found["loaders"]  # as in kmixup train
+
+
+def test_k_at_which_no_alpha_is_as_strong_are_named(kmixup, here):
+    _, printed, _ = kmixup("inspect", "iris", "--alpha", 16, "--largest-k", 4, "--no-page")
+    assert "No alpha is as strong at k = 2, 4." in " ".join(printed.split())
 
 
 # pages

@@ -95,7 +95,6 @@ def test_a_grid_has_the_settings_of_reading(here, clients):
     "words",
     [
         ("inspect", "[/b].csv", "--largest-k", 2),
-        ("calibrate", "[/b].csv", "--k", 2),
         pytest.param(("train", "[/b].csv", "--k", 2, *QUICK), marks=pytest.mark.slow),
     ],
 )

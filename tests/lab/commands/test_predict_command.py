@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 
 import pandas as pd
 import pytest
@@ -63,20 +64,40 @@ def test_what_cannot_be_predicted_is_said_in_a_sentence(kmixup, here):
 
 
 @pytest.mark.slow
-def test_labelled_samples_are_evaluated(kmixup, here, run):
+def test_labelled_samples_are_scored_on_request(kmixup, here, run):
     mixed(here / "new.csv", rows=40, seed=1)
     labelled = pd.read_csv(here / "new.csv")
     labelled.insert(0, "shoe", 9)
     labelled.to_csv(here / "new.csv", index=False)
-    code, out, err = kmixup("evaluate", "run", "new.csv")
-    assert code == 0, err
+    code, plain, unscored = kmixup("predict", "run", "new.csv")
+    assert (code, "error" in unscored) == (0, False)
+    code, out, err = kmixup("predict", "run", "new.csv", "--score")
+    assert (code, out) == (0, plain), err
     assert "new.csv has columns that the network ignores: shoe\n" in err  # not the target
     truth = labelled["churn"]
     predicted = kmixup_predictions(run, here / "new.csv")
     matrix = confusion_matrix(truth, predicted, labels=["leaves", "stays"])
-    assert f"error {float((truth != predicted).mean()):.4g}\n" in out
-    assert [line.split() for line in out.splitlines()[-2:]] == [
+    error = float((truth != predicted).mean())
+    assert f"error {error:.4g}\n" in err
+    assert [line.split() for line in err.splitlines()[-2:]] == [
         [name, *map(str, row)] for name, row in zip(["leaves", "stays"], matrix, strict=True)
     ]
-    code, _, err = kmixup("evaluate", "run", "new.csv", "--target", "city")
+    code, out, err = kmixup("predict", "run", "new.csv", "--json", "scores.json")
+    assert (code, out, "log-loss" in err) == (0, plain, False)
+    scores = json.loads((here / "scores.json").read_text())
+    assert scores["scores"]["error"] == pytest.approx(error)
+    assert scores["confusion"] == matrix.tolist()
+
+
+@pytest.mark.slow
+def test_scoring_needs_the_target(kmixup, here, run):
+    mixed(here / "new.csv", rows=20, seed=1)
+    code, _, err = kmixup("predict", "run", "new.csv", "--score", "--target", "city")
     assert (code, "must hold one of the classes leaves, stays" in err) == (2, True)
+    pd.read_csv(here / "new.csv").drop(columns="churn").to_csv(here / "bare.csv", index=False)
+    code, out, err = kmixup("predict", "run", "bare.csv", "--score")
+    assert (code, out, "churn" in err) == (2, "", True)
+    code, _, err = kmixup("predict", "run", "bare.csv", "--target", "city")
+    assert (code, err) == (
+        2, "kmixup: --target has no effect without --score: add it, or leave target out\n"
+    )  # fmt: skip

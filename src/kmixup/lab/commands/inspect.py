@@ -26,16 +26,19 @@ def inspect(
 ) -> None:
     """Show what k and alpha would do to a data set, without training.
 
-    Samples are matched at k = 1, 2, 4 and so on. You see how near partners come, which alpha
-    keeps the strength of mixup, how often partners differ in class, and whether mixed points lie
-    among the data or contradict the labels there, on the terminal and on a page with plots and
-    pairs. To choose k and alpha on validation samples, use kmixup tune.
+    Samples are matched at k = 1, 2, 4 and so on. You see how near partners come, which k and
+    alpha are as strong as mixup, how often partners differ in class, and whether mixed points
+    lie among the data or contradict the labels there, on the terminal and on a page with plots
+    and pairs. Strength is xi, the root mean square distance between a sample and its mixed point.
+    To choose k and alpha on validation samples, use kmixup tune.
 
     ```
     # your own table
     kmixup inspect table.csv --target species
     # embeddings of a network, saved as x and y in an .npz
     kmixup inspect embeddings.npz --scaling none
+    # the alpha at each k that is as strong as mixup with alpha = 0.2
+    kmixup inspect table.csv --alpha 0.2 --no-page
     # quick, on the terminal only
     kmixup inspect mnist --size 2000 --largest-k 64 --no-page
     ```

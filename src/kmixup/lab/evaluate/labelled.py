@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -44,6 +45,13 @@ class Evaluation:
         confusion = pd.DataFrame(self.confusion, self.classes, self.classes).to_string()
         title = "true classes (rows) by predicted classes (columns)"
         return f"{metrics}\n\n{self.report}\n\n{title}\n{confusion}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, fit for JSON."""
+        plain: dict[str, Any] = {"scores": self.metrics}
+        if self.confusion is not None:
+            plain |= {"classes": list(self.classes), "confusion": self.confusion.tolist()}
+        return plain
 
 
 def evaluate_classes(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +16,7 @@ from matplotlib.lines import Line2D
 from PIL import Image
 from torch import Tensor
 
+from kmixup.coefficient import Beta
 from kmixup.inspection import Inspection, Measured, Reading
 from kmixup.lab.figures.clouds import SIZE, Cloud, class_handles
 from kmixup.lab.figures.couplings import PAIRS, coupling, vicinal
@@ -99,7 +101,7 @@ def inspect_document(data: DataInspection, command: str) -> doc.Document:
     """The report of an inspection."""
     inspection = data.inspection
     blocks: list[doc.Block] = [
-        doc.Headline(_summary(data), [ADVICE]),
+        doc.Headline(_summary(data), [equal_strength(inspection), ADVICE]),
         doc.Paragraph(_extent(data)),
         doc.Section("Readings by k", list(_readings(inspection, labelled=data.labelled))),
         doc.Section("Plots", list(_figures(inspection))),
@@ -129,6 +131,19 @@ def _summary(data: DataInspection) -> str:
         return f"{text}."
     crossing, random = 100 * last.crossing.value, 100 * first.crossing.value
     return f"{text}, and {crossing:.0f} % are of another class (random pairs: {random:.0f} %)."
+
+
+def equal_strength(inspection: Inspection) -> str:
+    """Which k and alpha perturb the data as much as mixup."""
+    xi = math.sqrt(Beta(inspection.alpha).mean_square_step * inspection.at(1).square_distance.value)
+    larger = [at for at in inspection.readings if at.k > 1]
+    reached = [f"k = {at.k} at alpha {at.alpha:.3g}" for at in larger if at.reachable]
+    text = f"Mixup with alpha = {inspection.alpha:g} has xi = {xi:.4g}"
+    if reached:
+        text += f". Equally strong: {'; '.join(reached)}"
+    if weaker := [str(at.k) for at in larger if not at.reachable]:
+        text += f". No alpha is as strong at k = {', '.join(weaker)}"
+    return f"{text}."
 
 
 def _extent(data: DataInspection) -> str:

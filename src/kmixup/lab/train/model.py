@@ -142,6 +142,12 @@ class Model:
                 images with a sub-folder for each class.
             target: the column of a table; by default the one that the network was trained for.
         """
+        return self.scored(samples, target=target)[1]
+
+    def scored(
+        self, samples: str | Path, *, target: str | None = None
+    ) -> tuple[Predictions, Evaluation]:
+        """Return the predictions for labelled samples, and their `evaluate`."""
         # here, because pandas loads slowly
         from kmixup.lab.evaluate.labelled import evaluate_classes, evaluate_numbers
 
@@ -155,7 +161,7 @@ class Model:
         else:
             values = predictions.values[rows]
             scored = evaluate_numbers(values, y, mean=self.target_mean, std=self.target_std)
-        return replace(scored, notes=predictions.notes)
+        return predictions, replace(scored, notes=predictions.notes)
 
     def save(self, folder: str | Path) -> None:
         """Write both files into a folder, each whole or not at all."""

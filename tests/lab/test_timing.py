@@ -2,7 +2,7 @@
 
 import pytest
 
-from kmixup.lab.bench.timing import Timings, interleaved
+from kmixup.lab.timing import Timings, interleaved
 
 
 def test_contenders_alternate_for_as_many_turns_as_asked():

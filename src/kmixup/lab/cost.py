@@ -1,4 +1,4 @@
-"""`kmixup bench cost`: measure and report what k-mixup adds to training.
+"""`kmixup reproduce cost`: measure and report what k-mixup adds to training.
 
 Whole steps vary more from turn to turn than the methods differ. So a step is timed once, without
 mixing, and what a method adds is the difference in making its batches, without a network.
@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from kmixup.lab.bench.timing import interleaved
 from kmixup.lab.checks import SettingError, check_whole
 from kmixup.lab.data import ENTRIES, Dataset, at_hand, load
 from kmixup.lab.data.toy import noise
 from kmixup.lab.formatting import count, stopwatch
 from kmixup.lab.report import document as doc
+from kmixup.lab.timing import interleaved
 from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.record import machine, versions

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from kmixup.lab.bench import cost
-from kmixup.lab.bench.cost import Cost, cost_document, measure
-from kmixup.lab.bench.timing import Timings, interleaved
+from kmixup.lab import cost
+from kmixup.lab.cost import Cost, cost_document, measure
+from kmixup.lab.timing import Timings, interleaved
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_mixing_adds_the_difference_to_an_unmixed_batch_over_an_epoch(monkeypatc
 
 def test_the_conclusion_and_the_table_are_what_was_measured():
     costs = Cost("mnist", "lenet", 60000, 128, 20, 5, 10.0, {1: 0.1, 32: 0.5, 64: 0.6})
-    headline, methods, *_ = cost_document(costs, "kmixup bench cost").blocks
+    headline, methods, *_ = cost_document(costs, "kmixup reproduce cost").blocks
     assert headline.text == "k-mixup at k = 32 adds 5.0% to an epoch of ERM, mixup adds 1.0%."
     assert "Matching at k = 32 takes 0.40 s of an epoch of 10.5 s." in headline.sentences[0]
     assert [line[0] for line in methods.rows] == ["ERM", "mixup", "k = 32", "k = 64"]
@@ -51,7 +51,7 @@ def test_the_conclusion_and_the_table_are_what_was_measured():
 
 
 def test_data_that_are_not_at_hand_are_replaced_by_noise_of_their_shape(kmixup, quick):
-    code, out, _ = kmixup("bench", "cost", "--steps", 1, "--seconds", 0, "--batch-size", 8)
+    code, out, _ = kmixup("reproduce", "cost", "--steps", 1, "--seconds", 0, "--batch-size", 8)
     assert code == 0
     said = " ".join(out.split())
     assert "k-mixup at k = 4 adds" in said
@@ -68,6 +68,6 @@ def test_data_that_are_not_at_hand_are_replaced_by_noise_of_their_shape(kmixup, 
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(kmixup, words, message):
-    code, out, err = kmixup("bench", "cost", "iris", *words.split())
+    code, out, err = kmixup("reproduce", "cost", "iris", *words.split())
     assert (code, out) == (2, "")
     assert message in err

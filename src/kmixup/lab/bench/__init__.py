@@ -1,1 +1,0 @@
-"""Benchmarks: the cost of mixing, measured on this machine."""
