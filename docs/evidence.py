@@ -29,9 +29,9 @@ from published import DATA, ROOT, mnist_headline, results
 from torch import Tensor
 
 from kmixup import KMixup
+from kmixup.lab._files import replace_content
 from kmixup.lab.data.toy import DRAW
 from kmixup.lab.figures import gallery
-from kmixup.lab.files import replace_content
 from kmixup.lab.plotting import BLACK, BLUE, RED, UNDATED, in_style, panels, shade, styled
 from kmixup.lab.report.comparisons import best_against_best
 from kmixup.lab.report.frame import Cell, TableResult

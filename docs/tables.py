@@ -23,9 +23,9 @@ from default_setting import errors as default_errors
 from default_setting import regrets
 from published import ROOT, mnist_headline, results, rows
 
+from kmixup.lab._files import replace_content
 from kmixup.lab.experiments.league import Result, make_contests, result_of
 from kmixup.lab.experiments.rows import Done
-from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import signed
 from kmixup.lab.paper.presets import small_experiments
 from kmixup.lab.report.comparisons import (

@@ -13,8 +13,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from kmixup.lab._files import replace_content
 from kmixup.lab.experiments.rows import HEADER, NAME, PUBLISHED, Done, TrainingCurve, read, repair
-from kmixup.lab.files import replace_content
 
 RESULTS = Path(__file__).parent
 

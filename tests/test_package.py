@@ -32,7 +32,7 @@ INSPECTION = [{"readings"}]
 # folders and modules of the lab
 LAB = [
     {"checks", "formatting", "imports"},
-    {"files"},
+    {"_files"},
     {"plotting"},
     {"data", "models"},
     {"evaluate"},

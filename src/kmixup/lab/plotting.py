@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 from numpy.typing import NDArray
 
-from kmixup.lab.files import replace_content
+from kmixup.lab._files import replace_content
 
 Array = NDArray[np.float64]
 P = ParamSpec("P")

@@ -7,11 +7,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from kmixup.lab._files import check_folder
 from kmixup.lab.checks import SettingError, check_choice, check_whole
 from kmixup.lab.commands.options import import_from_here, print_status
 from kmixup.lab.figures import NAMES, OF_DATA
 from kmixup.lab.figures.gallery import DRAW, Settings
-from kmixup.lab.files import check_folder
 from kmixup.lab.formatting import duration
 from kmixup.lab.plotting import save
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from kmixup.lab._files import check_folder
 from kmixup.lab.checks import check_whole
 from kmixup.lab.commands import options
 from kmixup.lab.data import load
-from kmixup.lab.files import check_folder
 from kmixup.lab.train.config import DataOptions
 
 

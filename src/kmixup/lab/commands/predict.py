@@ -10,9 +10,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from kmixup.lab._files import csv_text, replace_content
 from kmixup.lab.checks import SettingError
 from kmixup.lab.commands.options import print_status
-from kmixup.lab.files import csv_text, replace_content
 from kmixup.lab.train.config import Flag
 from kmixup.lab.train.model import load
 

@@ -9,10 +9,10 @@ from typing import Literal, NamedTuple
 
 import torch
 
+from kmixup.lab._files import read_lines
 from kmixup.lab.data import download, folders, formats, speech, toy
 from kmixup.lab.data.dataset import Samples
 from kmixup.lab.data.download import Remote
-from kmixup.lab.files import read_lines
 
 
 class Request(NamedTuple):

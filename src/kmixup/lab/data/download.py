@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from filelock import FileLock
 
-from kmixup.lab.files import digest_of, parsing
+from kmixup.lab._files import digest_of, parsing
 
 PARTS = ("-sample", "-subset")  # suffixes of folders that hold a part of a data set
 SILENCE = 30  # seconds without a byte after which a connection is closed

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from kmixup.lab._files import parsing, read_lines
 from kmixup.lab.data.dataset import Samples
-from kmixup.lab.files import parsing, read_lines
 
 if TYPE_CHECKING:
     from PIL import Image

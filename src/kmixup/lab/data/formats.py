@@ -17,8 +17,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from kmixup.lab._files import parsing
 from kmixup.lab.data.dataset import Samples
-from kmixup.lab.files import parsing
 
 CIFAR_SHAPE = (3, 32, 32)
 # The paper's xi imply a mean squared distance of 1.96: with the sexes as 0, 1, 2, only

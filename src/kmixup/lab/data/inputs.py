@@ -12,11 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from kmixup.lab._files import check_regular
 from kmixup.lab.checks import SettingError
 from kmixup.lab.data.dataset import Dataset, normalise
 from kmixup.lab.data.folders import SUFFIXES, Size, files, read_images, subfolders
 from kmixup.lab.data.own import TABLES, array, array_in, class_name, read_npz, targets_in
-from kmixup.lab.files import check_regular
 
 if TYPE_CHECKING:  # pandas loads slowly, and only tables need it
     import pandas as pd

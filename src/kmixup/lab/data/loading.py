@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from kmixup.lab._files import digest_of, replace_file
 from kmixup.lab.checks import SettingError, check_choice
 from kmixup.lab.data import download as files
 from kmixup.lab.data.catalogue import ENTRIES, Entry, Request
@@ -24,7 +25,6 @@ from kmixup.lab.data.own import (
     write_npz,
 )
 from kmixup.lab.data.preparation import SCALINGS, Scaling, prepare
-from kmixup.lab.files import digest_of, replace_file
 from kmixup.lab.imports import import_callable, is_import_path
 
 Extent = tuple[int, int, int]  # numbers of training samples, test samples and classes

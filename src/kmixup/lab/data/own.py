@@ -13,10 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from kmixup.lab._files import check_expansion, check_regular, parsing, replace_file
 from kmixup.lab.checks import SettingError, check_choice
 from kmixup.lab.data.dataset import Dataset, Samples, Task
 from kmixup.lab.data.folders import Size, read_label_folders
-from kmixup.lab.files import check_expansion, check_regular, parsing, replace_file
 
 TABLES = (".csv", ".tsv", ".xlsx", ".parquet")
 NAMES = ("x", "y", "x_test", "y_test")  # arrays of an .npz

@@ -20,9 +20,9 @@ from filelock import FileLock
 from numpy.typing import NDArray
 from torch import Tensor
 
+from kmixup.lab._files import parsing, read_lines, replace_file
 from kmixup.lab.data.dataset import Samples
 from kmixup.lab.data.folders import Labelled, in_turn, labelled
-from kmixup.lab.files import parsing, read_lines, replace_file
 
 RATE, WINDOW, HOP = 16_000, 320, 160
 BINS, FRAMES = WINDOW // 2, RATE // HOP + 1

@@ -28,10 +28,10 @@ from kmixup.columns import (
     infer,
     label,
 )
+from kmixup.lab._files import check_expansion, parsing
 from kmixup.lab.checks import SettingError
 from kmixup.lab.data.dataset import Dataset, Samples, Task
 from kmixup.lab.data.own import LISTED, OwnOptions, decide, did_you_mean
-from kmixup.lab.files import check_expansion, parsing
 from kmixup.lab.formatting import TextTable, count
 
 USUAL = ("target", "label", "class", "y")  # names of targets, tried in this order

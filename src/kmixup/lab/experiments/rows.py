@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 
 import filelock
 
+from kmixup.lab._files import check_folder, replace_content
 from kmixup.lab.evaluate.scores import (
     PERCENT,
     AnyScores,
@@ -35,7 +36,6 @@ from kmixup.lab.evaluate.scores import (
     metrics_of,
 )
 from kmixup.lab.evaluate.shifts import SHIFTS
-from kmixup.lab.files import check_folder, replace_content
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.record import CLEAN, TRAINING
 

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from kmixup.coefficient import Beta
 from kmixup.inspection import Inspection, Measured, Reading
+from kmixup.lab._files import replace_content
 from kmixup.lab.figures.clouds import SIZE, Cloud, class_handles
 from kmixup.lab.figures.couplings import PAIRS, coupling, vicinal
-from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import count, measured, percent
 from kmixup.lab.inspection import DataInspection
 from kmixup.lab.plotting import BLACK, BLUE, FAINT, ORANGE, k_axis, panels, png, styled

@@ -10,10 +10,10 @@ from statistics import fmean
 
 from matplotlib.axes import Axes
 
+from kmixup.lab._files import replace_content
 from kmixup.lab.evaluate.scores import PERCENT
 from kmixup.lab.experiments.league import MIXUP, Result, Score
 from kmixup.lab.experiments.rows import failed_of, unfitted_sentence
-from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import NOTHING, count, joined, number, with_error
 from kmixup.lab.plotting import BLUE
 from kmixup.lab.report import document as doc

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kmixup.lab._files import replace_content
 from kmixup.lab.evaluate.baseline import constant_sentence
 from kmixup.lab.experiments.rows import Row, done_of, failed_of, unfitted_sentence
-from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import NOTHING, count, duration, number, strength
 from kmixup.lab.paper.deviations import shrinkage
 from kmixup.lab.paper.presets import preset_of

@@ -6,12 +6,12 @@ from itertools import combinations
 from pathlib import Path
 from statistics import fmean
 
+from kmixup.lab._files import replace_content
 from kmixup.lab.evaluate.baseline import all_constant, constant_sentence
 from kmixup.lab.evaluate.scores import PERCENT
 from kmixup.lab.experiments.rows import done_of, unfitted_sentence
 from kmixup.lab.experiments.search import Setting, Tried
 from kmixup.lab.experiments.tuning import Finalist, Tuned
-from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import NOTHING, count, joined, number, with_error
 from kmixup.lab.report import document as doc
 from kmixup.lab.report.comparisons import compare_trials, comparison_table, holm_corrected

@@ -16,8 +16,8 @@ from typing import Any
 import filelock
 import torch
 
+from kmixup.lab._files import replace_content
 from kmixup.lab.checks import SettingError
-from kmixup.lab.files import replace_content
 from kmixup.lab.formatting import count
 
 NAME, LOCK = "checkpoint.pt", ".lock"

@@ -22,10 +22,10 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from kmixup.batchnorm import clean_batchnorm, has_batchnorm
+from kmixup.lab._files import check_folder
 from kmixup.lab.checks import SettingError, check_choice
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.shifts import SHIFTS, score_test_under
-from kmixup.lab.files import check_folder
 from kmixup.lab.train import checkpoint, record, setup
 from kmixup.lab.train.config import Device, Trial
 from kmixup.lab.train.model import SETTINGS, WEIGHTS, Model

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from kmixup._networks import evaluating
+from kmixup.lab._files import replace_content
 from kmixup.lab.checks import SettingError
 from kmixup.lab.data import Dataset
 from kmixup.lab.data.dataset import check_class_names
 from kmixup.lab.data.inputs import InputPipeline, read_targets, target_in
-from kmixup.lab.files import replace_content
 from kmixup.lab.models import OWN, build
 from kmixup.lab.train import record
 from kmixup.lab.train.config import Trial

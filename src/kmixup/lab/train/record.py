@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 import kmixup
+from kmixup.lab._files import replace_content
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.tasks import Objective
-from kmixup.lab.files import replace_content
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.setup import Strength
 
