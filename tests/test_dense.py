@@ -152,6 +152,6 @@ def test_an_index_beyond_the_dtype_of_the_masks_ignores_nothing():
 
 def test_an_index_must_be_a_whole_number():
     for index in ("255", 2.5, 0.0, True):
-        with pytest.raises(TypeError, match="ignore_index must be a whole number, got"):
+        with pytest.raises(ValueError, match="ignore_index must be a whole number, got"):
             mixer(ignore_index=index)
     assert mixer(ignore_index=np.int64(255)).ignore_index == 255

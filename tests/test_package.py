@@ -16,8 +16,8 @@ SOURCE = Path(kmixup.__file__).parent
 ENDS = {"__init__", "__main__"}
 # a module may import from the levels before its own
 LEVELS = [
-    {"_checks", "_compiling", "_measured", "_networks", "table_defaults"},
-    {"columns", "_randomness"},
+    {"_checks", "_compiling", "_measured", "table_defaults"},
+    {"columns", "_networks", "_randomness"},
     {"coefficient", "matching"},
     {"interpolation", "_nests", "_subsets", "targets"},
     {"_batch", "calibration", "importance", "mixed"},

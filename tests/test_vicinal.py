@@ -81,8 +81,8 @@ def test_read_only_and_reversed_arrays_are_welcome():
         ({"y": NAMES[:5]}, ValueError, "X and y must have the same length, got 60 and 5"),
         ({"k": 61}, ValueError, "k must be at most the number of samples, 60, got 61"),
         ({"k": 0}, ValueError, "k must be a whole number, at least 1, got 0"),
-        ({"size": 0}, ValueError, "size must be at least 1, got 0"),
-        ({"size": 6.5}, TypeError, "size must be a whole number, got 6.5"),
+        ({"size": 0}, ValueError, "size must be a whole number, at least 1, got 0"),
+        ({"size": 6.5}, ValueError, "size must be a whole number, at least 1, got 6.5"),
         ({"lam_per": "batch"}, ValueError, 'lam_per must be "block" or "sample"'),
         ({"y": np.eye(60, dtype=int)}, ValueError, "y must have one class for each sample, "
          r"got int64 of shape \(60, 60\): one-hot labels are y.astype\(float\)"),

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import math
+from collections.abc import Callable, Collection, Iterable
+from difflib import get_close_matches
 from operator import index
+
+import numpy as np
 
 # control characters but for tabs and line ends: a terminal takes some of them for commands
 CONTROLS = dict.fromkeys(set(range(160)) - set(range(32, 127)) - {9, 10, 13})
+LISTED = 20  # names in an error message
 
 
 class SettingError(ValueError):
@@ -39,18 +44,58 @@ class SettingError(ValueError):
         return f"{option if option in options else self.setting} {self.problem}"
 
 
-def check_whole(name: str, value: object, least: int | None = None) -> int:
-    """Return `value` as an int, or raise if it is not a whole number of at least `least`."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name} must be a whole number, got {value!r}: use an int")
-    number = index(value)
-    if least is not None and number < least:
-        raise SettingError(name, f"must be at least {least}, got {number}")
+def check_whole(name: str, value: object, *, least: int | None = 1) -> int:
+    """Return `value` as an int; raise if it is not a whole number of at least `least`."""
+    try:
+        number = None if _is_flag(value) else index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = None
+    if number is None or (least is not None and number < least):
+        bound = "" if least is None else f", at least {least}"
+        raise SettingError(name, f"must be a whole number{bound}, got {value!r}")
     return number
 
 
-def check_probability(name: str, value: float) -> float:
-    """Return `value`, or raise if it is not a probability."""
-    if not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise SettingError(name, f"must be a probability in [0, 1], got {value!r}")
-    return value
+def check_number(
+    name: str,
+    value: object,
+    rule: str = "a finite number",
+    holds: Callable[[float], bool] = math.isfinite,
+) -> float:
+    """Return `value` as a float; raise with its `rule` if it is no number for which that holds."""
+    try:
+        if not _is_flag(value) and holds(number := float(value)):  # type: ignore[arg-type]
+            return number
+    except (TypeError, ValueError, RuntimeError):  # no number, or several
+        pass
+    raise SettingError(name, f"must be {rule}, got {value!r}")
+
+
+def check_probability(name: str, value: object) -> float:
+    """Return `value` as a float; raise if it is not a probability."""
+    return check_number(name, value, "a probability in [0, 1]", lambda number: 0 <= number <= 1)
+
+
+def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
+    """Raise unless `value` is one of the choices."""
+    if value not in (known := tuple(choices)):
+        raise SettingError(name, f"must be one of {', '.join(map(str, known))}, got {value!r}")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Suggest known names like a name, in any case of letters, or else list the first ones.
+
+    >>> did_you_mean("KMixUp", ["mixup", "kmixup"]), did_you_mean("x", ["mixup", "kmixup"])
+    ("did you mean 'kmixup' or 'mixup'?", 'there are mixup, kmixup')
+    """
+    names = list(known)
+    lower = {each.lower(): each for each in reversed(names)}
+    if close := get_close_matches(name.lower(), lower, n=3):
+        return f"did you mean {' or '.join(repr(lower[each]) for each in close)}?"
+    more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
+    return f"there are {', '.join(names[:LISTED])}{more}" if names else "there are none"
+
+
+def _is_flag(value: object) -> bool:
+    """Return whether a value is no number though it converts to one: a boolean or a string."""
+    return isinstance(value, (bool, np.bool_, str, bytes))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from typing import Any
 
 from torch import Tensor, nn
+
+from kmixup._checks import did_you_mean
 
 # names of the only children of a wrapper: torch.compile, DistributedDataParallel, Lightning Fabric
 WRAPPED = {"_orig_mod", "module", "_forward_module", "_original_module"}
@@ -31,10 +32,9 @@ def check_layers(net: nn.Module, layers: Sequence[str]) -> tuple[str, ...]:
     names = [name for name, _ in unwrapped(net).named_modules(remove_duplicate=False)]
     for layer in layers:
         if layer not in names:
-            close = sorted(get_close_matches(layer, names, n=5)) or names[1:6]
             raise ValueError(
                 f'layers must name modules of the network, or be "" for its input, got {layer!r}: '
-                f"there is {', '.join(map(repr, close)) or 'none'}"
+                f"{did_you_mean(layer, names[1:])}"
             )
     return tuple(layers)
 

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from kmixup._checks import SettingError
+from kmixup._checks import SettingError, check_whole
 from kmixup._compiling import warn_user
 from kmixup._measured import Measured
 from kmixup._subsets import matched_blocks
@@ -118,7 +118,8 @@ def calibrate(
     """
     data = _Samples(x)
     most = len(data) // (2 if disjoint else 1)
-    if not isinstance(k, (int, np.integer)) or not 1 <= k <= most or len(data) < 2:
+    k = check_whole("k", k)
+    if k > most or len(data) < 2:
         raise SettingError(
             "k",
             f"must be a whole number from 1 to {most}, "
@@ -140,7 +141,7 @@ def calibrate(
         )  # fmt: skip
         means = np.concatenate([part.square_distance for part in parts])
         matched, blocks = Measured.of(means), len(means)
-    return Calibration(int(k), 0.0, 0.0, 0.0, square_distance_1, matched, blocks, True).at(alpha)
+    return Calibration(k, 0.0, 0.0, 0.0, square_distance_1, matched, blocks, True).at(alpha)
 
 
 def _check_alpha(alpha: float) -> None:

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
-from kmixup._checks import SettingError
+from kmixup._checks import check_number
 from kmixup._randomness import uniforms
 
 # Beyond these lam is 0, 1/2 or 1 to the last digit, and scipy's quantile is not a number.
@@ -59,17 +59,9 @@ class _WithAlpha(Coefficient):
     alpha: float = 1.0
 
     def __post_init__(self) -> None:
-        try:
-            known = 0 <= self.alpha < math.inf
-        except (TypeError, RuntimeError, ValueError):  # no number, or several
-            known = False
-        if not known:
-            raise SettingError(
-                "alpha", f"must be a finite number, 0 (no mixing) or more, got {self.alpha!r}"
-            )
-        given: object = self.alpha
-        if isinstance(given, Tensor):
-            object.__setattr__(self, "alpha", float(given))
+        rule = "a finite number, 0 (no mixing) or more"
+        alpha = check_number("alpha", self.alpha, rule, lambda number: 0 <= number < math.inf)
+        object.__setattr__(self, "alpha", alpha)
 
     @property
     def mixes(self) -> bool:
@@ -161,8 +153,7 @@ class Similarity(_WithAlpha):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.tau_std > 0:
-            raise ValueError(f"tau_std must be a positive number, got {self.tau_std}")
+        check_number("tau_std", self.tau_std, "a positive number", lambda number: number > 0)
 
     def tau(self, distance: Tensor) -> Tensor:
         """Return the parameter of each pair's distribution, `(n,)` in float64."""

@@ -13,7 +13,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from kmixup._batch import Batch, Extras, Features, Importance
-from kmixup._checks import check_probability, check_whole
+from kmixup._checks import check_choice, check_probability, check_whole
 from kmixup._compiling import eager
 from kmixup._nests import Nest, mixed_entries, over, pairs_over
 from kmixup._randomness import Resumable, Source
@@ -150,7 +150,7 @@ class Mixing(Resumable, ABC):
             )
         if not self.training:
             return Draw()
-        return self.draw_batch(n, shape, within=within, batches=batches, source=source)
+        return self.draw_batch(int(n), shape, within=within, batches=batches, source=source)
 
     @abstractmethod
     def draw_batch(self, n: int, shape: tuple[int, ...], **options: Unpack[DrawOptions]) -> Draw:
@@ -230,12 +230,11 @@ class Mixer(Mixing):
             if not isinstance(stage, kind):
                 name = kind.__name__
                 raise TypeError(f"{name.lower()} must be a {name}, got {stage!r}: use {example}")
-        if lam_per not in get_args(LamPer):
-            raise ValueError(f"lam_per must be one of {get_args(LamPer)}, got {lam_per!r}")
+        check_choice("lam_per", lam_per, get_args(LamPer))
         if not isinstance(num_classes, (dict, list, tuple)) and num_classes is not None:
-            num_classes = check_whole("num_classes", num_classes, 1)
+            num_classes = check_whole("num_classes", num_classes)
         if ignore_index is not None:
-            ignore_index = check_whole("ignore_index", ignore_index)
+            ignore_index = check_whole("ignore_index", ignore_index, least=None)
         self.pairing = pairing
         self.coefficient = coefficient
         self.interpolation = interpolation

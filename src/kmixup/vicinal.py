@@ -66,15 +66,19 @@ def vicinal_dataset(
             f"y must have one class for each sample, got {targets.dtype} of shape {targets.shape}: "
             "one-hot labels are y.astype(float)"
         )
-    size = n if size is None else check_whole("size", size, least=1)
+    size = n if size is None else check_whole("size", size)
     if lam_per == "batch":
         raise ValueError('lam_per must be "block" or "sample": a data set has no batches')
     pairing = Optimal(k, metric)
+    k = pairing.k
     if k > n:
         raise ValueError(f"k must be at most the number of samples, {n}, got {k}")
 
     generator = torch.Generator()
-    generator.seed() if seed is None else generator.manual_seed(seed)
+    if seed is None:
+        generator.seed()
+    else:
+        generator.manual_seed(check_whole("seed", seed, least=None))
     mixer = Mixer(pairing, Beta(alpha), Linear(), lam_per=lam_per, generator=generator)
     first, second = (i.flatten() for i in subset_pairs(n, k, -(-size // k), generator=generator))
 

@@ -129,8 +129,11 @@ def test_a_k_that_was_not_read_is_refused():
         (lambda: inspect(X, X[:, 0]), r"y must .* hold classes.* float32 .* leave it out"),
         (lambda: inspect(X, Y, alpha=0), r"alpha must be above 0"),
         (lambda: inspect(X, Y, alpha=-1), r"alpha must be a finite number"),
-        (lambda: inspect(X, Y, largest_k=0), r"largest_k must be at least 1, got 0"),
-        (lambda: inspect(X, Y, size=3), r"size must be at least 4, got 3"),
+        (
+            lambda: inspect(X, Y, largest_k=0),
+            "largest_k must be a whole number, at least 1",
+        ),
+        (lambda: inspect(X, Y, size=3), r"size must be a whole number, at least 4, got 3"),
     ],
 )
 def test_what_cannot_be_inspected_is_refused_in_one_sentence(call, sentence):

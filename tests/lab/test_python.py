@@ -55,6 +55,17 @@ def test_a_frame_may_have_a_column_called_name():
     assert kmixup.lab.fit(frame, y, k=4, protocol=QUICK).predict(frame).shape == (60,)
 
 
+def test_numbers_of_numpy_are_numbers(tmp_path):
+    x, y = drawn()
+    for k in 2 ** np.arange(2, 4):
+        protocol = {"epochs": np.int64(1), "batch_size": np.int32(16)}
+        model = kmixup.lab.fit(
+            x, y, k=k, alpha=np.float32(0.5), seed=np.int64(1), test_size=np.float64(0.25),
+            protocol=protocol, out=tmp_path / str(k),
+        )  # fmt: skip
+        assert model.record["trial"]["method"]["k"] == k
+
+
 def test_arguments_that_would_be_ignored_raise():
     with pytest.raises(ValueError, match="y must not be given with data that have targets"):
         kmixup.lab.fit("iris", [0, 1])

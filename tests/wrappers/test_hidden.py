@@ -363,9 +363,9 @@ def test_mixers_that_learn_with_the_network_mix_its_input():
 @pytest.mark.parametrize(
     ("layers", "message"),
     [
-        (["layer"], "got 'layer': there is 'layer1', 'layer2', 'layer3', 'layer4'"),
-        (["", "layer2.O"], "got 'layer2.O': there is .*'layer2.0', 'layer2.1'"),
-        (["~"], "got '~': there is 'stem', 'layer1'"),
+        (["layer"], "got 'layer': did you mean 'layer4' or 'layer3' or 'layer2'"),
+        (["", "layer2.O"], "got 'layer2.O': did you mean 'layer2.1' or 'layer2.0'"),
+        (["~"], "got '~': there are stem, layer1,"),
         ("layer1", r"layers must be a list of names, got 'layer1': use \['layer1'\]"),
         ([], "layers must name at least one layer"),
     ],

@@ -312,7 +312,7 @@ def test_all_mixers_of_a_choice_remember():
 def test_bad_sizes_batches_and_draws_raise():
     with pytest.raises(ValueError, match="size must be at least 2k = 32 samples, got 20"):
         Memory(KMixup(16), 20)
-    with pytest.raises(TypeError, match="size must be a whole number, got 4.5"):
+    with pytest.raises(ValueError, match="size must be a whole number, at least 1, got 4.5"):
         Memory(KMixup(1), 4.5)
     mix = mixer(k=8)
     for x, y in stream(5, 6):

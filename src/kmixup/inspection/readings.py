@@ -315,7 +315,7 @@ def inspect(
     >>> xray.at(16).ratio.value < xray.at(4).ratio.value < 1
     True
     """
-    _check(x, alpha, largest_k, size)
+    largest_k, size = _checked(x, alpha, largest_k, size)
     width = int(np.prod(tuple(x.shape[1:])))
     some = draw(len(x), width, size=size, generator=generator)
     points = _points(x if some is None else x[some])
@@ -382,7 +382,7 @@ def _labels(y: Any, n: int, some: Tensor | None) -> tuple[Indices | None, dict[s
     return (index.astype(np.int64) if len(names) > 1 else None), classes
 
 
-def _check(x: Any, alpha: float, largest_k: int, size: int) -> None:
+def _checked(x: Any, alpha: float, largest_k: int, size: int) -> tuple[int, int]:
     if not isinstance(x, (Tensor, np.ndarray)) or x.ndim < 2 or 0 in x.shape:
         shape = tuple(x.shape) if hasattr(x, "shape") else type(x).__name__
         raise ValueError(f"x must be a tensor or an array of shape (n, ...), got {shape}")
@@ -390,5 +390,4 @@ def _check(x: Any, alpha: float, largest_k: int, size: int) -> None:
         raise ValueError(f"x must have at least 4 samples, got {len(x)}")
     if not Beta(alpha).alpha > 0:
         raise SettingError("alpha", "must be above 0, to compare strengths with, got 0")
-    check_whole("largest_k", largest_k, least=1)
-    check_whole("size", size, least=4)
+    return check_whole("largest_k", largest_k), check_whole("size", size, least=4)

@@ -20,6 +20,7 @@ from skorch.helper import predefined_split
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
+from kmixup._checks import check_whole
 from kmixup.integrations.skorch import MixedNet
 from kmixup.methods.kmixup import KMixup
 from kmixup.mixer import Mixer, Mixing
@@ -162,8 +163,8 @@ class KMixupEstimator(BaseEstimator):
     def _check_settings(self) -> None:
         for name in ("batch_size", "max_iter", "n_iter_no_change"):
             value = getattr(self, name)
-            if value != "auto" and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+            if value != "auto":
+                check_whole(name, value)
         if min(self._widths(), default=1) < 1:
             raise ValueError(
                 "hidden_layer_sizes must be widths of at least 1, got "

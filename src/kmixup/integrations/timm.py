@@ -17,6 +17,7 @@ from torch import Generator, Tensor
 from torch.nn import functional as F
 from torchvision.transforms.functional import center_crop
 
+from kmixup._checks import check_choice
 from kmixup._randomness import uniforms
 from kmixup.coefficient import Beta, Uniform, per_sample
 from kmixup.integrations.ranks import TakesRank, draws_of_rank
@@ -143,8 +144,7 @@ class Mixup(TakesRank, data.Mixup):
 
     def __init__(self, *args: Any, k: int = 16, **options: Any) -> None:
         super().__init__(*args, **options)
-        if self.mode not in self.MODES:
-            raise ValueError(f"mode must be one of {self.MODES}, got {self.mode!r}")
+        check_choice("mode", self.mode, self.MODES)
         if self.mixup_alpha <= 0 and self.cutmix_alpha <= 0:
             raise ValueError(
                 "mixup_alpha or cutmix_alpha must be above 0, got "

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from kmixup._checks import SettingError
+from kmixup._checks import SettingError, check_choice, check_number, check_whole, did_you_mean
 
-__all__ = ["SettingError", "check_choice", "check_whole", "known_settings"]
-
-
-def check_whole(name: str, value: object, *, least: int = 1) -> None:
-    """Raise unless `value` is an integer of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise SettingError(name, f"must be a whole number, at least {least}, got {value!r}")
-
-
-def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
-    """Raise unless `value` is one of the choices."""
-    if value not in (known := tuple(choices)):
-        raise SettingError(name, f"must be one of {', '.join(known)}, got {value!r}")
+__all__ = [
+    "SettingError",
+    "check_choice",
+    "check_number",
+    "check_whole",
+    "did_you_mean",
+    "known_settings",
+]
 
 
 def known_settings(kind: type, settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+
+from kmixup._checks import did_you_mean
 
 
 def is_import_path(name: str) -> bool:
@@ -41,10 +42,10 @@ def import_callable(name: str, what: str, **arguments: Any) -> Callable[..., Any
             "install it, or put its folder on PYTHONPATH"
         ) from error
     if not hasattr(module, attribute):
-        close = get_close_matches(attribute, vars(module))
-        hint = f": did you mean {' or '.join(close)}?" if close else ""
+        names = [each for each in vars(module) if not each.startswith("_")]
         raise ValueError(
-            f"module {path!r} has no {attribute!r}, asked for by {what} {name!r}{hint}"
+            f"module {path!r} has no {attribute!r}, asked for by {what} {name!r}: "
+            f"{did_you_mean(attribute, names)}"
         )
     found: Callable[..., Any] = getattr(module, attribute)
     try:

@@ -99,7 +99,7 @@ def fit(
         loaded = data
     else:
         settings.pop("class_weights", None)
-        loaded = from_memory(data, y, seed=seed, **settings)
+        loaded = from_memory(data, y, seed=trial.seed, **settings)
     usual = defaults_for(name, loaded)
     changes = known_settings(Protocol, protocol or {}, "protocol.")
     trial = replace(trial, model=model or usual.model, protocol=replace(usual.protocol, **changes))

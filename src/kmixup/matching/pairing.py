@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal, SupportsFloat, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 import torch
 from torch import Generator, Tensor
 
+from kmixup._checks import check_choice, check_number, check_whole
 from kmixup._compiling import eager, warn_user
 from kmixup._randomness import Source
 from kmixup.matching._assignment import Floats, Indices, Points, match_blocks, solve, take_columns
@@ -107,9 +107,7 @@ class Pairing(ABC):
     k: int = 16
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.k, (int, np.integer)) and not isinstance(self.k, bool)
-        if not whole or self.k < 1:
-            raise ValueError(f"k must be a whole number, at least 1, got {self.k!r}")
+        object.__setattr__(self, "k", check_whole("k", self.k))
 
     @abstractmethod
     def choose(self, distances: Floats, differ: Floats | None = None) -> Indices:
@@ -295,10 +293,8 @@ class Optimal(Pairing):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.labels, SupportsFloat) or not math.isfinite(self.labels):
-            raise ValueError(f"labels must be a finite number, got {self.labels!r}")
-        if self.metric not in get_args(Metric):
-            raise ValueError(f"metric must be one of {get_args(Metric)}, got {self.metric!r}")
+        object.__setattr__(self, "labels", check_number("labels", self.labels))
+        check_choice("metric", self.metric, get_args(Metric))
 
     def __repr__(self) -> str:
         more = ", farthest=True" if self.farthest else ""

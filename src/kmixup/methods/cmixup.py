@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from kmixup._batch import Batch
+from kmixup._checks import check_number
 from kmixup._randomness import Source, uniforms
 from kmixup.coefficient import Beta
 from kmixup.interpolation import Linear
@@ -40,8 +41,7 @@ class Kernel(Optimal):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.sigma > 0:
-            raise ValueError(f"sigma must be a positive number, got {self.sigma}")
+        check_number("sigma", self.sigma, "a positive number", lambda number: number > 0)
 
     def draw(
         self, n: int, *, within: bool = True, batches: int = 1, source: Source | None = None

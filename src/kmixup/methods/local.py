@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from kmixup._batch import Batch
+from kmixup._checks import check_number
 from kmixup._nests import Nest
 from kmixup.methods.kmixup import PairMixer, PairOptions
 from kmixup.mixed import Mixed, PairDraw
@@ -64,8 +65,9 @@ class LocalMixup(PairMixer):
         scale: float | None = None,
         **options: Unpack[PairOptions],
     ) -> None:
-        if scale is not None and not 0 < scale < math.inf:
-            raise ValueError(f"scale must be a positive number, got {scale}")
+        if scale is not None:
+            rule = "a finite number above 0"
+            scale = check_number("scale", scale, rule, lambda number: 0 < number < math.inf)
         self.scale = scale
         super().__init__(k, alpha, num_classes, **options)
 

@@ -251,7 +251,7 @@ def test_a_misspelt_column_of_many_is_told_the_likely_one(tmp_path):
     path = write(tmp_path, f"{header}\n{'1,' * 300}x\n")
     with pytest.raises(ValueError, match=r"got 'tumor': did you mean 'Tumour'\?$"):
         samples(path, target="tumor")
-    with pytest.raises(ValueError, match=r"got 'Zebra': there are g0, g1, .*, g11 and 288 more$"):
+    with pytest.raises(ValueError, match=r"got 'Zebra': there are g0, g1, .*, g19 and 280 more$"):
         samples(path, drop=["Zebra"])
 
 

@@ -8,6 +8,7 @@ import zlib
 from pathlib import Path
 from statistics import fmean
 
+import numpy as np
 import optuna
 import pytest
 from hypothesis import given, settings
@@ -311,3 +312,9 @@ def test_the_code_on_the_page_of_tuning_runs(capsys):
     exec(compile(block, "docs/tuning.md", "exec"), names)
     assert len(capsys.readouterr().out.splitlines()) == 9
     assert names["search"].winner in [tried.setting for tried in names["search"].table]
+
+
+def test_a_search_takes_arrays_of_numpy():
+    ks, alphas = 2 ** np.arange(3), np.array([0.5, 1.0])
+    given = make_strategy("grid", k=ks, alpha=alphas, trials=np.int64(2))
+    assert repr(given) == repr(make_strategy("grid", k=[1, 2, 4], alpha=[0.5, 1.0], trials=2))

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 
 from kmixup.lab._files import digest_of, replace_file
-from kmixup.lab.checks import SettingError, check_choice
+from kmixup.lab.checks import SettingError, check_choice, did_you_mean
 from kmixup.lab.data import download as files
 from kmixup.lab.data.catalogue import ENTRIES, Entry, Request
 from kmixup.lab.data.dataset import Dataset, Holdout, Samples, Task, split
 from kmixup.lab.data.own import (
     OwnOptions,
     arrays_of,
-    did_you_mean,
     is_frame,
     read_own,
     samples_in_memory,

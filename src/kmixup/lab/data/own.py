@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
@@ -25,8 +24,6 @@ LARGEST = torch.finfo(torch.float32).max  # networks compute in float32
 # Integers are classes unless many are distinct, in total and relative to the rows.
 MANY, MANY_SHARE = 50, 0.05
 FEW = 10  # with this few distinct values, the inferred task may be wrong
-
-LISTED = 12  # names in an error message
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -181,16 +178,6 @@ def decide(
             f"use --task {other} to change that"
         )
     return task
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Suggest known names like a name, in any case of letters, or else list the first ones."""
-    names = list(known)
-    lower = {each.lower(): each for each in reversed(names)}
-    if close := get_close_matches(name.lower(), lower, n=3):
-        return f"did you mean {' or '.join(repr(lower[each]) for each in close)}?"
-    more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
-    return f"there are {', '.join(names[:LISTED])}{more}"
 
 
 def arrays_of(data: Any, y: Any = None) -> dict[str, NDArray[Any]]:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from kmixup._checks import CONTROLS
+from kmixup._checks import CONTROLS, LISTED
 from kmixup.columns import (
     BLANKS,
     COMMA,
@@ -29,9 +29,9 @@ from kmixup.columns import (
     label,
 )
 from kmixup.lab._files import check_expansion, parsing
-from kmixup.lab.checks import SettingError
+from kmixup.lab.checks import SettingError, did_you_mean
 from kmixup.lab.data.dataset import Dataset, Samples, Task
-from kmixup.lab.data.own import LISTED, OwnOptions, decide, did_you_mean
+from kmixup.lab.data.own import OwnOptions, decide
 from kmixup.lab.formatting import TextTable, count
 
 USUAL = ("target", "label", "class", "y")  # names of targets, tried in this order

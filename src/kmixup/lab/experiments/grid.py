@@ -13,6 +13,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from kmixup.lab.checks import SettingError, check_whole, known_settings
 from kmixup.lab.data import ENTRIES, digest
 from kmixup.lab.evaluate.shifts import SHIFTS
@@ -50,8 +52,7 @@ def expand(
     >>> len(expand(data="iris", method=["erm", "kmixup"], k=[1, 4], alpha=[0.1, 1], trials=5))
     25
     """
-    check_whole("trials", trials)
-    check_whole("seed", seed, least=0)
+    trials, seed = check_whole("trials", trials), check_whole("seed", seed, least=0)
     for name in settings:
         if name not in SETTINGS:
             known = ", ".join(("data", "model", "trials", "seed", "protocol", *SETTINGS))
@@ -121,4 +122,4 @@ def _values(name: str, value: Any) -> list[Any]:
 
 
 def _list(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, (list, tuple)) else [value]
+    return list(value) if isinstance(value, (list, tuple, np.ndarray)) else [value]

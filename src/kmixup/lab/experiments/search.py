@@ -117,16 +117,14 @@ def make_strategy(
 ) -> Strategy:
     """Return a strategy by its name; the arguments are those of `kmixup.lab.tune`."""
     check_choice("strategy", name, STRATEGIES)
-    ks = tuple(sorted(set(k or KS)))
-    alphas = tuple(sorted(set(map(float, alpha or ((1.0,) if name == "simple" else ALPHAS)))))
-    for size in ks:
-        check_whole("k", size)
+    ks = tuple(sorted({check_whole("k", size) for size in (() if k is None else k)})) or KS
+    usual = (1.0,) if name == "simple" else ALPHAS
+    alphas = tuple(sorted(set(map(float, () if alpha is None else alpha)))) or usual
     for value in alphas:
         Beta(value)  # raises on an invalid alpha
         if value == 0:
             raise ValueError("alpha must be above 0 in a search, got 0: that is ERM")
-    seeds = SEEDS if trials is None else trials
-    check_whole("trials", seeds)
+    seeds = SEEDS if trials is None else check_whole("trials", trials)
     if name == "two-step":
         mixup = tuple(Setting(1, value) for value in alphas)
         return Strategy(name, "alpha of mixup", mixup, tuple(sorted({1, *ks})), alphas, seeds)
@@ -237,7 +235,7 @@ def search(
 
     seeds, most = strategy.seeds, strategy.most
     if budget is not None:
-        check_whole("budget", budget)
+        budget = check_whole("budget", budget)
         if budget < strategy.size:
             raise SettingError(
                 "budget",
@@ -358,7 +356,7 @@ def tune(
     >>> [(tried.setting.k, round(tried.mean, 2)) for tried in search.table]
     [(1, 0.13), (2, 0.12), (4, 0.11), (8, 0.1), (16, 0.11), (32, 0.12)]
     """
-    check_whole("seed", seed, least=0)
+    seed = check_whole("seed", seed, least=0)
     chosen = make_strategy(strategy, k=k, alpha=alpha, trials=trials)
 
     def error_of(config: Config) -> float:

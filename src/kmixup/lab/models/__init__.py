@@ -6,7 +6,6 @@ connected networks are also known by their hidden layers: `mlp-120-84` has two.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from kmixup._networks import evaluating
-from kmixup.lab.checks import SettingError
+from kmixup.lab.checks import SettingError, did_you_mean
 from kmixup.lab.imports import import_callable
 from kmixup.lab.models.convolutional import DenseNetBC, PreActResNet, WideBottleneckResNet, lenet
 from kmixup.lab.models.mlp import HIDDEN, mlp
@@ -122,10 +121,10 @@ def check_model(name: str) -> Callable[..., nn.Module]:
         return import_callable(name, "model", in_shape=(1,), num_classes=1)
     known = network(name)
     if known is None:
-        close = difflib.get_close_matches(name.lower().replace("_", "-"), MODELS)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(MODELS)}"
         raise SettingError(
-            "model", f"must be a known name or package.module:name, got {name!r}: {hint}"
+            "model",
+            f"must be a known name or package.module:name, got {name!r}: "
+            f"{did_you_mean(name.replace('_', '-'), MODELS)}",
         )
     return known.build
 

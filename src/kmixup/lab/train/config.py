@@ -15,10 +15,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal, cast, get_args
 
+import numpy as np
 from cyclopts import Group, Parameter
 
 from kmixup.coefficient import Beta
-from kmixup.lab.checks import SettingError, check_choice, check_whole, known_settings
+from kmixup.lab.checks import SettingError, check_choice, check_number, check_whole, known_settings
 from kmixup.lab.data import Scaling, Task
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.evaluate.tasks import ClassWeights
@@ -48,6 +49,13 @@ def _set(settings: object, **values: object) -> None:
     """Set fields of a frozen dataclass."""
     for name, value in values.items():
         object.__setattr__(settings, name, value)
+
+
+def _take_numbers(settings: object) -> None:
+    """Store NumPy numbers and arrays as numbers and lists of Python, as JSON and ids need them."""
+    for name, value in vars(settings).items():
+        if isinstance(value, (np.generic, np.ndarray)):
+            _set(settings, **{name: value.tolist()})
 
 
 def _check_optional(name: str, value: object, kind: object) -> None:
@@ -124,6 +132,7 @@ class Protocol:
     nesterov: bool | None = None
 
     def __post_init__(self) -> None:
+        _take_numbers(self)
         check_whole("epochs", self.epochs)
         check_whole("batch_size", self.batch_size, least=2)
         check_choice("precision", self.precision, get_args(Precision))
@@ -246,6 +255,7 @@ class Method:
     metric: MatchMetric | None = None
 
     def __post_init__(self) -> None:
+        _take_numbers(self)
         entry = method_entry(self.name)
         _set(self, alpha=entry.alpha if self.alpha is None else self.alpha)
         check_choice("alpha_rule", self.alpha_rule, get_args(AlphaRule))
@@ -265,9 +275,7 @@ class Method:
         """Normalise the settings of the pairing; raise where the method does not have them."""
         _check_optional("metric", self.metric, MatchMetric)
         if self.labels is not None:
-            finite = isinstance(self.labels, (int, float)) and math.isfinite(self.labels)
-            _require(finite, "labels", self.labels, "be a finite number")
-            _set(self, labels=float(self.labels) or None)
+            _set(self, labels=check_number("labels", self.labels) or None)
         if self.match_on is not None:
             read = MatchOn.read(self.match_on)
             _set(self, match_on=None if read is None else str(read))
@@ -382,10 +390,12 @@ class DataOptions:
     test_size: float | None = None
 
     def __post_init__(self) -> None:
+        _take_numbers(self)
         if self.limit is not None:
             check_whole("limit", self.limit)
         # lists where they come from JSON; empty is the default
-        _set(self, drop=tuple(self.drop or ()) or None, resize=tuple(self.resize or ()) or None)
+        resize = tuple(map(int, self.resize or ()))
+        _set(self, drop=tuple(self.drop or ()) or None, resize=resize or None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
@@ -19,7 +18,7 @@ from torch.nn import functional as F
 import kmixup
 from kmixup.coefficient import Beta
 from kmixup.interpolation import Linear
-from kmixup.lab.checks import SettingError
+from kmixup.lab.checks import SettingError, did_you_mean
 from kmixup.lab.imports import import_callable, is_import_path
 from kmixup.matching import Nearest
 from kmixup.mixer import Mixer, Mixing
@@ -211,11 +210,9 @@ def method_entry(name: str) -> MethodEntry:
         return METHODS[name]
     if is_import_path(name):
         return _own_entry(name)
-    close = get_close_matches(name, METHODS)
-    hint = f": did you mean {' or '.join(close)}?" if close else ""
     raise SettingError(
         "method",
-        f"must be one of {', '.join(METHODS)}, or package.module:name, got {name!r}{hint}",
+        f"must be a known name or package.module:name, got {name!r}: {did_you_mean(name, METHODS)}",
     )
 
 
