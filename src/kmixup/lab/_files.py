@@ -87,13 +87,13 @@ def locked(path: Path) -> Iterator[int]:
     """Open a file for reading and appending, made if necessary, and lock it; yield its handle.
 
     Raises `BlockingIOError` if another process holds the lock. A lock on the content itself cannot
-    be removed, unlike a lock file; `check_in_place` notices if the content is.
+    be removed, unlike a lock file; `in_place` returns whether the content was.
     """
     while True:
         file = _open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, follow=False)
         try:
             _lock(file)
-            if _in_place(file, path):  # else it was replaced in between
+            if in_place(file, path):  # else it was replaced in between
                 yield file
                 return
         finally:
@@ -108,13 +108,8 @@ def _lock(file: int) -> None:
     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def check_in_place(file: int, path: Path) -> None:
-    """Raise an OSError unless an open file still has its name."""
-    if not _in_place(file, path):
-        raise FileNotFoundError(errno.ENOENT, "it was removed or replaced", str(path))
-
-
-def _in_place(file: int, path: Path) -> bool:
+def in_place(file: int, path: Path) -> bool:
+    """Return whether an open file still has its name: it may have been removed or replaced."""
     try:
         return os.path.samestat(os.fstat(file), os.stat(path, follow_symlinks=False))
     except FileNotFoundError:

@@ -169,7 +169,7 @@ def test_rows_are_not_written_into_a_file_that_was_taken_away(rows):
     with Store(rows) as store:
         (rows / NAME).rename(rows / "elsewhere")
         with pytest.raises(
-            OSError, match=r"could not be written to .* \(No such file or directory\)"
+            OSError, match=r"could not be written to .* \(it was removed or replaced\)"
         ):
             store.append([row("c")])
     assert not (rows / NAME).exists()

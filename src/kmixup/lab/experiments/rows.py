@@ -9,6 +9,7 @@ are in `rows.jsonl.gz`, which is only read. If a trial has several rows, the lat
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import json
@@ -25,7 +26,14 @@ from typing import Any, TypeVar
 
 import filelock
 
-from kmixup.lab._files import check_folder, replace_content
+from kmixup.lab._files import (
+    check_folder,
+    in_place,
+    locked,
+    read_bytes,
+    read_gzip,
+    replace_content,
+)
 from kmixup.lab.evaluate.scores import (
     PERCENT,
     AnyScores,
@@ -43,8 +51,6 @@ NAME, PUBLISHED, DAMAGED, LOCK = "rows.jsonl", "rows.jsonl.gz", "rows.damaged", 
 VERSION = 1
 HEADER = {"format": "kmixup rows", "version": VERSION}
 CHECKSUM = "checksum"  # the last key of a row
-# a file that was removed is not made again; without O_BINARY Windows would change line ends
-APPEND = os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0)
 
 Plain = dict[str, Any]  # a JSON object
 AnyKind = TypeVar("AnyKind", Scores, ClassScores, NumberScores)
@@ -226,7 +232,11 @@ class DamagedError(ValueError):
 def read_row(plain: Plain) -> Row:
     """Return the row that `to_dict` wrote."""
     content = {key: value for key, value in plain.items() if key != CHECKSUM}
-    if plain.get(CHECKSUM) != _checksum(content):
+    try:
+        whole = plain.get(CHECKSUM) == _checksum(content)
+    except (RecursionError, ValueError) as error:  # NaN, infinity or half a character
+        raise DamagedError("it is no JSON") from error
+    if not whole:
         raise DamagedError("its checksum is wrong")
     trial = Trial.from_dict(plain["trial"])
     if plain["status"] == "done":
@@ -340,9 +350,13 @@ class Store:
             with ExitStack() as opened:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 opened.enter_context(filelock.FileLock(self.folder / LOCK).acquire(timeout=0))
+                # the rows themselves are locked too: a lock file can be removed
+                self._file = opened.enter_context(locked(self.path))
                 self._repair()
+                if not in_place(self._file, self.path):
+                    self._file = opened.enter_context(locked(self.path))
                 self._opened = opened.pop_all()
-        except filelock.Timeout:
+        except (filelock.Timeout, BlockingIOError):
             raise ValueError(
                 f"{self.folder} is being written by another sweep: wait for its end, "
                 "or choose another folder"
@@ -358,11 +372,11 @@ class Store:
 
     def _repair(self) -> None:
         """Make the file of a new store, or check that of an old one and remove damaged lines."""
-        data = self.path.read_bytes() if self.path.exists() else b""
+        data = read_bytes(self.path, follow=False)
         contents = _Contents(self.path, data)
         if contents.damaged:
             side = self.folder / DAMAGED
-            before = side.read_bytes() if side.exists() else b""
+            before = read_bytes(side, follow=False) if os.path.lexists(side) else b""
             replace_content(side, before + b"".join(contents.damaged.values()))
             self.repaired = f"{contents.problem} and moved to {side}"
         if (whole := b"".join(contents.kept)) != data:
@@ -374,11 +388,9 @@ class Store:
         """Add rows; they are on disk when this returns."""
         data = "".join(f"{_json(row.to_dict())}\n" for row in rows).encode()
         try:
-            file = os.open(self.path, APPEND)
-            try:
-                _write(file, data)
-            finally:
-                os.close(file)
+            if not in_place(self._file, self.path):
+                raise FileNotFoundError(errno.ENOENT, "it was removed or replaced")
+            _write(self._file, data)
         except OSError as error:
             raise OSError(
                 f"the rows could not be written to {self.path} ({error.strerror}): fix that and "
@@ -401,9 +413,9 @@ def _write(file: int, data: bytes) -> None:
 
 def _bytes(path: Path) -> bytes:
     if path.suffix != ".gz":
-        return path.read_bytes()
+        return read_bytes(path)
     try:
-        return gzip.decompress(path.read_bytes())
+        return read_gzip(path)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{path} must be a gzip file, it is damaged: restore it") from error
 
