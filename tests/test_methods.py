@@ -10,15 +10,21 @@ from torch import nn
 from torch.nn import functional as F
 
 from kmixup import (
+    AdaMixup,
     Beta,
     Choice,
+    CMixup,
     CutMix,
+    FMix,
+    GuidedMixup,
     KMixup,
     Linear,
     LocalMixup,
     Mixer,
     Nearest,
     Optimal,
+    ResizeMix,
+    StackMix,
 )
 from oracles import seeded
 
@@ -183,3 +189,20 @@ def test_one_generator_serves_all_mixers_that_have_none():
 def test_bad_choices_are_refused(mixers, weights, message):
     with pytest.raises(ValueError, match=message):
         Choice(mixers, weights)
+
+
+@pytest.mark.parametrize(
+    ("build", "problem"),
+    [
+        (lambda: ResizeMix(alpha=1.0), "ResizeMix has no option 'alpha': scale is the range of"),
+        (lambda: StackMix(alpha=1.0), "StackMix has no option 'alpha': lam is always 1/2"),
+        (lambda: AdaMixup(nn.Linear(2, 3), (2,), alpha=1.0), "AdaMixup has no option 'alpha': a p"),
+        (lambda: GuidedMixup(metric="cosine"), "GuidedMixup has no option 'metric': partners are"),
+        (lambda: CMixup(num_classes=3), "CMixup has no option 'num_classes': targets are floats"),
+        (lambda: CutMix(labels=1.0), "CutMix has no option 'labels': use Mixer.Optimal.k, labels="),
+        (lambda: FMix(lamper="block"), "FMix has no option 'lamper': did you mean 'lam_per'"),
+    ],
+)
+def test_an_option_that_a_method_lacks_is_named_with_what_to_use(build, problem):
+    with pytest.raises(TypeError, match=problem):
+        build()

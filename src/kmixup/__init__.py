@@ -22,7 +22,7 @@ from kmixup.methods.comixup import CoMixup
 from kmixup.methods.cutmix import CutMix
 from kmixup.methods.fmix import FMix
 from kmixup.methods.guided import GuidedMixup
-from kmixup.methods.kmixup import KMixup
+from kmixup.methods.kmixup import KMixup, MixerOptions, PairOptions
 from kmixup.methods.latent import LatentMixup
 from kmixup.methods.local import LocalMixup
 from kmixup.methods.puzzle import PuzzleMix
@@ -71,10 +71,12 @@ __all__ = [
     "Memory",
     "Mixed",
     "Mixer",
+    "MixerOptions",
     "Mixing",
     "Nearest",
     "Optimal",
     "PairDraw",
+    "PairOptions",
     "Pairing",
     "Prefetch",
     "PuzzleMix",

@@ -15,7 +15,7 @@ from kmixup._nests import Nest
 from kmixup._networks import as_weights, passing, unwrapped
 from kmixup.coefficient import Uniform
 from kmixup.interpolation import Linear, Pair, Region
-from kmixup.methods.kmixup import PairMixer, PairOptions
+from kmixup.methods.kmixup import PairMixer, PairOptions, check_options
 from kmixup.mixed import Mixed, PairDraw
 from kmixup.wrappers.clean import beside_clean
 
@@ -92,9 +92,11 @@ class AdaMixup(PairMixer):
     Args:
         net: the network that is trained; the critic runs it once more for each batch.
         shape: the shape of one sample.
-        k, num_classes, options: those of `KMixup`, except for labels; `lam_per`, of u, is "sample"
-            by default.
+        k: the number of samples in a block.
+        num_classes: the number of classes of integer targets, which become one-hot.
         joint: whether the policy also minimises the loss of the mixed samples, as published.
+        options: `PairOptions`: metric, ignore_index, lam_per (of u, "sample" by default), prob and
+            generator.
 
     >>> net = nn.Sequential(nn.Linear(2, 32), nn.ReLU(), nn.Linear(32, 3))
     >>> mix = AdaMixup(net, shape=(2,), num_classes=3)
@@ -116,6 +118,7 @@ class AdaMixup(PairMixer):
         joint: bool = True,
         **options: Unpack[PairOptions],
     ) -> None:
+        check_options(self, options, alpha="a policy learns the distribution of lam")
         policy = Policy(shape)
         self.interpolation = Interval(policy)
         options.setdefault("lam_per", "sample")

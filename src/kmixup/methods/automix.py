@@ -100,8 +100,11 @@ class AutoMix(PairMixer):
     Args:
         net: the network that is trained.
         shape: the shape of one image, `(channels, height, width)`.
-        k, alpha, num_classes, options: those of `KMixup`, except for labels.
+        k: the number of samples in a block.
+        alpha: lam is drawn from Beta(alpha, alpha).
+        num_classes: the number of classes of integer targets, which become one-hot.
         criterion: the loss of the copy, of outputs and mixed targets.
+        options: `PairOptions`: metric, ignore_index, lam_per, prob and generator.
 
     >>> layers = nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()
     >>> net = nn.Sequential(*layers, nn.Linear(8, 5))

@@ -17,7 +17,7 @@ from kmixup.matching import Blocks, Optimal
 from kmixup.matching._assignment import Points
 from kmixup.matching._points import raise_non_finite
 from kmixup.matching.pairing import Targets
-from kmixup.methods.kmixup import Options
+from kmixup.methods.kmixup import MixerOptions, check_options
 from kmixup.mixed import Draw, Mixed
 from kmixup.mixer import Mixer
 
@@ -88,15 +88,17 @@ class CMixup(Mixer):
         k: the number of samples in a block.
         alpha: lam is drawn from Beta(alpha, alpha); 2 in most of the published experiments.
         sigma: the width of the kernel, in the unit of the targets; 0.05 to 1.75 in the paper.
-        options: the other arguments of `Mixer`.
+        options: `MixerOptions`: ignore_index, lam_per, prob and generator.
 
     >>> mix = CMixup(sigma=0.5)
     >>> x, y = mix(torch.randn(128, 8), torch.randn(128))
     """
 
     def __init__(
-        self, k: int = 1, alpha: float = 2.0, *, sigma: float = 0.5, **options: Unpack[Options]
+        self, k: int = 1, alpha: float = 2.0, *, sigma: float = 0.5, **options: Unpack[MixerOptions]
     ) -> None:
+        remedy = "targets are floats, which it interpolates"
+        check_options(self, options, MixerOptions, num_classes=remedy)
         super().__init__(Kernel(k, sigma=sigma), Beta(alpha), Linear(), **options)
 
     def mix_batch(self, batch: Batch, draw: Draw) -> Mixed:

@@ -340,8 +340,12 @@ class CoMixup(PairMixer):
     it the authors lower alpha.
 
     Args:
-        alpha: of the Dirichlet prior over the images of a group.
-        k, num_classes, metric, prob, generator: those of `KMixup`.
+        k: the number of samples in a block.
+        alpha: parameter of the Dirichlet prior over the images of a group.
+        num_classes: the number of classes of integer targets, which become one-hot.
+        metric: the cost of a pair, "sqeuclidean", "euclidean" or "cosine".
+        prob: the probability that a batch is mixed at all.
+        generator: source of all randomness, torch's global one by default.
 
     >>> mix = CoMixup(num_classes=10)
     >>> x, y = torch.rand(40, 3, 32, 32), torch.randint(10, (40,))

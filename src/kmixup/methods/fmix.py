@@ -58,7 +58,8 @@ class FMix(PairMixer):
     Args:
         k: the number of samples in a block.
         alpha: lam is drawn from Beta(alpha, alpha).
-        num_classes, options: those of `KMixup`, except for labels.
+        num_classes: the number of classes of integer targets, which become one-hot.
+        options: `PairOptions`: metric, ignore_index, lam_per, prob and generator.
 
     >>> mix = FMix(k=16, num_classes=10)
     >>> x, y = mix(torch.randn(128, 3, 32, 32), torch.randint(10, (128,)))

@@ -14,7 +14,7 @@ from kmixup.importance import blur
 from kmixup.interpolation import Mask, Pair
 from kmixup.matching import Optimal
 from kmixup.methods._masks import Masked, importance_of, importances_of_images, total_one
-from kmixup.methods.kmixup import Options
+from kmixup.methods.kmixup import MixerOptions, check_options
 from kmixup.mixed import Mixed, PairDraw
 from kmixup.mixer import Mixer
 
@@ -49,7 +49,8 @@ class GuidedMixup(Mixer):
     Args:
         k: the number of samples in a block.
         alpha: 0 disables mixing; other values have no effect, because saliency determines lam.
-        num_classes, options: those of `KMixup`, except for metric and labels.
+        num_classes: the number of classes of integer targets, which become one-hot.
+        options: `MixerOptions`: ignore_index, lam_per, prob and generator.
 
     >>> import torch
     >>> mix = GuidedMixup(k=16, num_classes=10)
@@ -62,8 +63,10 @@ class GuidedMixup(Mixer):
         k: int = 16,
         alpha: float = 1.0,
         num_classes: Nest = None,
-        **options: Unpack[Options],
+        **options: Unpack[MixerOptions],
     ) -> None:
+        remedy = "partners are matched on their saliency, or on features"
+        check_options(self, options, MixerOptions, metric=remedy)
         pairing = Optimal(k, farthest=True)
         super().__init__(pairing, Beta(alpha), Guided(), num_classes=num_classes, **options)
 

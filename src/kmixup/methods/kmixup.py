@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypedDict, Unpack
 
 from torch import Generator
 
+from kmixup._checks import did_you_mean
 from kmixup._nests import Nest
 from kmixup.coefficient import Beta, Coefficient
 from kmixup.interpolation import Interpolation, Linear
@@ -13,8 +15,19 @@ from kmixup.matching import LamPer, Metric, Optimal
 from kmixup.mixer import Mixer
 
 
-class Options(TypedDict, total=False):
-    """The arguments of `Mixer` that every method takes."""
+class MixerOptions(TypedDict, total=False):
+    """Keyword arguments that every method takes.
+
+    Attributes:
+        ignore_index: the class index of targets that do not count, such as 255 in masks.
+        lam_per: one lam for each "batch", "block" of k, or "sample"; "batch" by default.
+        prob: the probability that a batch is mixed at all, 1 by default.
+        generator: source of all randomness, torch's global one by default.
+
+    >>> from kmixup import GuidedMixup
+    >>> options: MixerOptions = {"lam_per": "block", "prob": 0.5}
+    >>> mix = GuidedMixup(k=16, num_classes=10, **options)
+    """
 
     ignore_index: int | None
     lam_per: LamPer
@@ -22,16 +35,46 @@ class Options(TypedDict, total=False):
     generator: Generator | None
 
 
-class PairOptions(Options, total=False):
-    """The arguments of methods that match their pairs by distance."""
+class PairOptions(MixerOptions, total=False):
+    """Keyword arguments of methods that match pairs by the distance of their inputs.
+
+    Attributes:
+        metric: the cost of a pair, "sqeuclidean" (the default), "euclidean" or "cosine".
+        ignore_index, lam_per, prob, generator: as in `MixerOptions`.
+
+    >>> from kmixup import CutMix
+    >>> options: PairOptions = {"metric": "euclidean", "prob": 0.5}
+    >>> mix = CutMix(k=16, num_classes=10, **options)
+    """
 
     metric: Metric
+
+
+class KMixupOptions(PairOptions, total=False):
+    """The arguments of `KMixup`."""
+
+    k: int
+    alpha: float
+    num_classes: Nest
+    labels: float
+
+
+def check_options(
+    method: Mixer, options: Mapping[str, object], known: type = PairOptions, **instead: str
+) -> None:
+    """Raise a TypeError on an option that a method lacks; `instead` says what to use."""
+    instead.setdefault("labels", "use Mixer(Optimal(k, labels=…), …)")
+    names = sorted(known.__annotations__)
+    for name in options.keys() - names:
+        remedy = instead.get(name) or did_you_mean(name, names)
+        raise TypeError(f"{type(method).__name__} has no option {name!r}: {remedy}")
 
 
 class PairMixer(Mixer):
     """Base class of methods with optimal pairs; a number in place of a coefficient is an alpha.
 
-    A subclass sets `interpolation`, in its body or before it calls this constructor.
+    A subclass sets `interpolation`, in its body or before it calls this constructor. One without
+    `alpha` calls `check_options` first.
     """
 
     interpolation: Interpolation = Linear()
@@ -43,8 +86,9 @@ class PairMixer(Mixer):
         num_classes: Nest = None,
         *,
         metric: Metric = "sqeuclidean",
-        **options: Unpack[Options],
+        **options: Unpack[MixerOptions],
     ) -> None:
+        check_options(self, options)
         super().__init__(
             Optimal(k, metric),
             alpha if isinstance(alpha, Coefficient) else Beta(alpha),

@@ -32,7 +32,10 @@ class LatentMixup(PairMixer):
         decode: turns mixed codes into inputs.
         conditional: whether to call `encode(x, y)`, with the targets. The code of a
             class-conditional model holds the class as floats, which are mixed with the rest.
-        k, alpha, num_classes, options: those of `KMixup`, except for labels.
+        k: the number of samples in a block.
+        alpha: lam is drawn from Beta(alpha, alpha); 0 mixes nothing.
+        num_classes: the number of classes of integer targets, which become one-hot.
+        options: `PairOptions`: metric, ignore_index, lam_per, prob and generator.
 
     >>> mix = LatentMixup(lambda x: x.sqrt(), lambda z: z.square(), k=4, num_classes=3)
     >>> x, y = mix(torch.rand(32, 5), torch.randint(3, (32,)))

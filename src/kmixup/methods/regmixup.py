@@ -23,7 +23,8 @@ class RegMixup(PairMixer):
         k: the number of samples in a block.
         alpha: lam is drawn from Beta(alpha, alpha); 20 for CIFAR-10 and 10 for CIFAR-100 in the
             paper.
-        num_classes, options: those of `KMixup`, except for labels.
+        num_classes: the number of classes of integer targets, which become one-hot.
+        options: `PairOptions`: metric, ignore_index, lam_per, prob and generator.
 
     >>> import torch
     >>> mix = RegMixup(k=16, num_classes=10)

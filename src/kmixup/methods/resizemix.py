@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from kmixup._nests import Nest
 from kmixup.coefficient import Uniform
 from kmixup.interpolation import Cut, Pair, Region, image_size
-from kmixup.methods.kmixup import PairMixer, PairOptions
+from kmixup.methods.kmixup import PairMixer, PairOptions, check_options
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,13 @@ class ResizeMix(PairMixer):
 
     `k=1` is ResizeMix as published (Qin et al. 2020, "ResizeMix: Mixing Data with Preserved Object
     Information and True Labels"), with random partners; with a larger `k` the partners are matched
-    by optimal transport. lam is the share of the image outside of the box.
+    by optimal transport. lam is the fraction of the image outside of the box.
 
     Args:
         k: the number of samples in a block.
-        scale: the sides of the box are uniform between these two shares of the image.
-        num_classes, options: those of `KMixup`, except for labels. There is no alpha.
+        scale: the sides of the box are uniform between these two fractions of the image's.
+        num_classes: the number of classes of integer targets, which become one-hot.
+        options: `PairOptions`: metric, ignore_index, lam_per, prob and generator.
 
     >>> mix = ResizeMix(k=16, num_classes=10)
     >>> x, y = mix(torch.randn(128, 3, 32, 32), torch.randint(10, (128,)))
@@ -82,5 +83,6 @@ class ResizeMix(PairMixer):
         scale: tuple[float, float] = (0.1, 0.8),
         **options: Unpack[PairOptions],
     ) -> None:
+        check_options(self, options, alpha="scale is the range of the box's sides")
         self.interpolation = Shrink(scale)
         super().__init__(k, Uniform(), num_classes, **options)

@@ -37,7 +37,8 @@ class SaliencyMix(PairMixer):
     Args:
         k: the number of samples in a block.
         alpha: 1 - lam, the share of the box, is drawn from Beta(alpha, alpha).
-        num_classes, options: those of `KMixup`, except for labels.
+        num_classes: the number of classes of integer targets, which become one-hot.
+        options: `PairOptions`: metric, ignore_index, lam_per, prob and generator.
 
     >>> mix = SaliencyMix(k=16, num_classes=10)
     >>> x, y = mix(torch.randn(128, 3, 32, 32), torch.randint(10, (128,)))

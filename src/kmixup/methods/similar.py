@@ -23,8 +23,9 @@ class SimilarMixup(PairMixer):
         k: the number of samples in a block.
         alpha: tau of a pair at the mean squared distance; 0 mixes nothing.
         tau_std: how slowly tau falls with the distance; `math.inf` is mixup.
-        num_classes, options: those of `KMixup`, except for labels; `lam_per` is "sample" by
-            default.
+        num_classes: the number of classes of integer targets, which become one-hot.
+        options: `PairOptions`: metric, ignore_index, lam_per ("sample" by default), prob and
+            generator.
 
     >>> import torch
     >>> mix = SimilarMixup(k=1, alpha=1.0, num_classes=10)

@@ -11,7 +11,7 @@ from torch import Tensor
 from kmixup._nests import Nest, over
 from kmixup.coefficient import Half
 from kmixup.interpolation import Interpolation, Region, rows_of
-from kmixup.methods.kmixup import PairMixer, PairOptions
+from kmixup.methods.kmixup import PairMixer, PairOptions, check_options
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,8 @@ class StackMix(PairMixer):
         k: the number of samples in a block.
         axis: the dimension of the inputs that becomes twice as long: -2 is the height of images,
             -1 the width of images and the features of tables.
-        num_classes, options: those of `KMixup`, except for labels. lam is always 1/2.
+        num_classes: the number of classes of integer targets, which become one-hot.
+        options: `PairOptions`: metric, ignore_index, lam_per, prob and generator.
 
     >>> mix = StackMix(k=1, num_classes=10)
     >>> x, y = mix(torch.randn(128, 3, 32, 32), torch.randint(10, (128,)))
@@ -73,6 +74,7 @@ class StackMix(PairMixer):
         axis: int = -2,
         **options: Unpack[PairOptions],
     ) -> None:
+        check_options(self, options, alpha="lam is always 1/2")
         self.interpolation = Stack(axis)
         super().__init__(k, Half(), num_classes, **options)
 

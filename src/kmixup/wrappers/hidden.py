@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ from kmixup._randomness import Source, device_of
 from kmixup.matching import warn_short
 from kmixup.methods.adamixup import AdaMixup
 from kmixup.methods.automix import AutoMix
-from kmixup.methods.kmixup import KMixup
+from kmixup.methods.kmixup import KMixup, KMixupOptions
 from kmixup.mixed import Draw, Mixed
 from kmixup.mixer import Mixing
 from kmixup.wrappers.memory import Memory
@@ -53,7 +53,7 @@ class HiddenMixup(SettingsInside):
         mixer: how to mix; by default `KMixup(**options)`. Its generator also draws the layer.
             Mixers that learn with the network are for `layers=[""]`. Mixers that need importance,
             such as `PuzzleMix`, raise: mix the input with them before calling the network.
-        options: those of `KMixup`.
+        options: of `KMixup`: k, alpha, num_classes, labels and `PairOptions`.
 
     >>> net = nn.Sequential(nn.Flatten(), nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, 10))
     >>> hidden = HiddenMixup(net, layers=["", "1"], k=16, alpha=1.0, num_classes=10)
@@ -66,7 +66,7 @@ class HiddenMixup(SettingsInside):
         layers: Sequence[str],
         *,
         mixer: Mixing | None = None,
-        **options: Any,
+        **options: Unpack[KMixupOptions],
     ) -> None:
         super().__init__()
         if mixer is not None and options:
