@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from torch.utils.data import Dataset, default_collate
 
 from benchmarks.tables import table
-from kmixup import KMixup
+from kmixup import KMixup, MixCollate
 from kmixup.lab.formatting import stopwatch
 from kmixup.lab.timing import interleaved
 from tests.integrations.torchvision_operators import define_missing
@@ -48,8 +48,6 @@ def mixer() -> KMixup:
 
 
 def collate(x: Tensor, y: Tensor) -> Route:
-    from kmixup.integrations.data import MixCollate
-
     samples, mix = list(zip(x, y, strict=True)), mixer()
     return Route(
         partial(MixCollate(mixer()), samples),

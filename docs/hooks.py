@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("kmixup", "kmixup.inspection", "kmixup.theory", "kmixup.lab")
 # the API by purpose: what the modules with these paths define; the first match counts
 PURPOSES = {
-    "Mixing": ("methods.kmixup", "mixer", "mixed", "_batch", "vicinal"),
+    "Mixing": ("methods.kmixup", "mixer", "mixed", "_batch", "collate", "vicinal"),
     "Methods": ("methods", "importance"),
     "Pairing": ("matching",),
     "Coefficient and interpolation": ("coefficient", "interpolation"),
@@ -88,8 +88,7 @@ def place_of(module: str) -> tuple[str, str]:
 def integrations() -> list[str]:
     """Modules of the integrations that people import from."""
     folder = ROOT / "src" / Path(*INTEGRATIONS.split("."))
-    inner = {"__init__", "ranks"}
-    return sorted(path.stem for path in folder.glob("*.py") if path.stem not in inner)
+    return sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
 
 
 def first_line(docstring: str | None) -> str:

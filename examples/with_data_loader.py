@@ -16,8 +16,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
-from kmixup import KMixup
-from kmixup.integrations.data import MixCollate
+from kmixup import KMixup, MixCollate
 
 
 def main() -> None:

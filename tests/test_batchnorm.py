@@ -8,8 +8,7 @@ from torch import nn
 from torch.optim.swa_utils import update_bn
 from torch.utils.data import DataLoader, TensorDataset, default_collate
 
-from kmixup import KMixup, Prefetch, clean_batchnorm
-from kmixup.integrations.data import MixCollate
+from kmixup import KMixup, MixCollate, Prefetch, clean_batchnorm
 
 
 def network():

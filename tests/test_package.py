@@ -22,7 +22,7 @@ LEVELS = [
     {"interpolation", "_nests", "_subsets", "targets"},
     {"_batch", "calibration", "importance", "mixed"},
     {"mixer"},
-    {"batchnorm", "vicinal", "wrappers"},
+    {"batchnorm", "collate", "vicinal", "wrappers"},
     {"methods"},
     {"hidden"},  # in wrappers, but KMixup is its default
 ]

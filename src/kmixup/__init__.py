@@ -12,6 +12,7 @@ from kmixup._batch import Batch
 from kmixup.batchnorm import clean_batchnorm
 from kmixup.calibration import Calibration, calibrate
 from kmixup.coefficient import Beta, Coefficient
+from kmixup.collate import MixCollate
 from kmixup.importance import saliency, spectral_residual
 from kmixup.interpolation import Cut, Interpolation, Linear
 from kmixup.matching import Nearest, Optimal, Pairing, match
@@ -69,6 +70,7 @@ __all__ = [
     "Linear",
     "LocalMixup",
     "Memory",
+    "MixCollate",
     "Mixed",
     "Mixer",
     "MixerOptions",

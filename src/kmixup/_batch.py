@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from kmixup._nests import Mixes, Nest, check_nested_alike, mixed_entries
+from kmixup._nests import Mixes, Nest, check_nested_alike, key_of, mixed_entries
 from kmixup._networks import evaluating
 from kmixup.matching._assignment import Points
 from kmixup.matching._points import as_floats, as_rows, check_alike, check_points
@@ -75,6 +75,8 @@ class Batch:
             matched: whether samples are going to be matched; otherwise features are left out.
         """
         n = _check_side(x, y, "x", "y", mixes)
+        if y is None and not isinstance(x, Tensor):
+            _check_unpacked(x, mixes)
         if other is not None:
             _check_other(x, y, other, mixes)
             other = other[0], other[1]
@@ -151,6 +153,24 @@ def _check_side(x: Nest, y: Nest, x_name: str, y_name: str, mixes: Mixes) -> int
                     f"{name} must be float16 or wider to be mixed, got {tensor.dtype}: use .float()"
                 )
     return n
+
+
+def _check_unpacked(x: Nest, mixes: Mixes) -> None:
+    """Raise if inputs without targets are a packed batch, whose classes would stay unmixed."""
+    places = pytree.tree_flatten_with_path(x)[0]
+    for way, entry in places:
+        if isinstance(entry, Tensor) and entry.dim() == 1 and _is_integer(entry):
+            image = next(way for way, entry in places if mixes(entry))
+            given, labels = (key_of(x, part) for part in (image, way))
+            raise ValueError(
+                f"x holds integers of shape {tuple(entry.shape)} at {labels!r} and there are no "
+                f"targets: pass keys=({given!r}, {labels!r}) to the mixer if they are classes, or "
+                f"keys=({given!r}, None) to leave them unmixed"
+            )
+
+
+def _is_integer(entry: Tensor) -> bool:
+    return not (entry.is_floating_point() or entry.is_complex() or entry.dtype == torch.bool)
 
 
 def _check_other(x: Nest, y: Nest, other: tuple[Nest, Nest], mixes: Mixes) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from torch import Tensor
@@ -12,6 +13,8 @@ from kmixup.matching._points import check_alike
 
 Nest = Any  # other entries are allowed beside tensors
 Mixes = Callable[[object], bool]  # whether an entry of a nest is mixed
+Key = int | str | tuple[int | str, ...]  # of an entry, or the way to it
+Keys = tuple[Key, Key | None]  # of inputs and targets in a packed batch
 
 
 def over(function: Callable[..., Any], *nests: Nest) -> Nest:
@@ -73,3 +76,59 @@ def check_nested_alike(
                 f"{type(counterpart).__name__} for a tensor"
             )
         check_alike(entry, counterpart, first_name, second_name)
+
+
+def over_packed(function: Callable[[Any, Any], tuple[Any, Any]], batch: Any, keys: Keys) -> Any:
+    """Return a packed `batch` with what `function` returns for its inputs and targets."""
+    if not isinstance(keys, (tuple, list)) or len(keys) != 2:
+        raise ValueError(
+            f"keys must be the key of the inputs and that of the targets, got {keys!r}: use e.g. "
+            'keys=(0, 1) or keys=("image", None)'
+        )
+    ways = [key if isinstance(key, tuple) else (key,) for key in keys if key is not None]
+    values = [_entry_at(batch, way) for way in ways]
+    mixed = function(values[0], values[1] if len(values) > 1 else None)
+    for way, value in zip(ways, mixed, strict=False):
+        batch = _with_entry(batch, way, value)
+    return batch
+
+
+def key_of(nest: Nest, path: pytree.KeyPath) -> Key:
+    """Return the key of the entry of `nest` that a path of torch's leads to."""
+    way: list[int | str] = []
+    for step in path:
+        if isinstance(step, pytree.GetAttrKey):  # of a named tuple
+            way.append(nest._fields.index(step.name))
+        elif isinstance(step, (pytree.MappingKey, pytree.SequenceKey)):
+            way.append(step.key if isinstance(step, pytree.MappingKey) else step.idx)
+        nest = nest[way[-1]]
+    return way[0] if len(way) == 1 else tuple(way)
+
+
+def _entry_at(batch: Any, way: tuple[int | str, ...]) -> Any:
+    for key in way:
+        if not isinstance(batch, (tuple, list, Mapping)):
+            raise TypeError(
+                "a batch with keys must be a tuple, a list or a mapping of inputs and targets, "
+                f"got {type(batch).__name__}: use mixer(x, y)"
+            )
+        try:
+            batch = batch[key]  # type: ignore[index]
+        except (KeyError, IndexError, TypeError) as error:
+            entries = list(batch) if isinstance(batch, Mapping) else f"{len(batch)} entries"
+            raise ValueError(
+                f"keys must name entries of the batch, got {key!r}, but it has {entries}"
+            ) from error
+    return batch
+
+
+def _with_entry(batch: Any, way: tuple[int | str, ...], value: Any) -> Any:
+    """Return a copy of `batch` of the same type, with another value at the end of a way."""
+    key, *rest = way
+    if rest:
+        value = _with_entry(batch[key], tuple(rest), value)
+    changed: Any = list(batch) if isinstance(batch, tuple) else copy.copy(batch)
+    changed[key] = value
+    if isinstance(batch, tuple):
+        changed = type(batch)(*changed) if hasattr(batch, "_fields") else tuple(changed)
+    return changed

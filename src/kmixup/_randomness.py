@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Generator, Tensor, nn
+from torch import Generator, Tensor, distributed, nn
 from torch.utils.data import get_worker_info
 
 from kmixup._compiling import warn_user
@@ -20,7 +20,8 @@ class Source:
 
     Unlike a generator, a source can be pickled with its state. In a loader worker it is reseeded
     from that worker's seed: draws differ between workers and epochs, and a loader with the same
-    seed repeats them. Mixers that share a source share it after they are copied together.
+    seed repeats them. Mixers that share a source share it after they are copied together. Each rank
+    of a distributed job draws from its own `of_rank`, and so do that rank's loader workers.
 
     A subclass may provide some of the draws itself, as the lab's training loop does.
     """
@@ -34,6 +35,19 @@ class Source:
         self.generator = generator
         self.device = device_of(generator)
         self._worker: tuple[int, int] | None = None
+        self._rank: int | None = None  # of the process that this was pickled in
+
+    def of_rank(self) -> Source | None:
+        """Return the source of this rank's next draw; None if there is only one process.
+
+        Its generator is seeded with one number from this source and the rank. Sources that start
+        alike on all ranks stay alike, so the state of one rank is enough to resume all of them.
+        """
+        rank = current_rank(self._rank)
+        if rank is None:
+            return None
+        number = torch.randint(2**62, (), generator=self.here(), device=self.device).item()
+        return Source(Generator(self.device).manual_seed(seed_from(number, rank)))
 
     def here(self) -> Generator | None:
         """Return the generator to draw from in this process."""
@@ -44,8 +58,7 @@ class Source:
         if self._worker != place:
             self._worker = place
             state = self.generator.get_state().numpy().tobytes()
-            digest = hashlib.sha256(state + str(worker.seed).encode()).digest()
-            self.generator.manual_seed(int.from_bytes(digest[:8], "big") >> 1)
+            self.generator.manual_seed(_seed_of(state + str(worker.seed).encode()))
         return self.generator
 
     def coin(self) -> float:
@@ -62,13 +75,14 @@ class Source:
         return torch.rand(size, generator=generator, dtype=torch.float64, device=self.device)
 
     def __getstate__(self) -> dict[str, Any]:
+        rank = current_rank(self._rank)
         if self.generator is None:
-            return {"device": None, "state": b""}
+            return {"device": None, "state": b"", "rank": rank}
         state = self.generator.get_state().numpy().tobytes()
-        return {"device": str(self.generator.device), "state": state}
+        return {"device": str(self.generator.device), "state": state, "rank": rank}
 
     def __setstate__(self, stored: dict[str, Any]) -> None:
-        self.generator, self._worker = None, None
+        self.generator, self._worker, self._rank = None, None, stored["rank"]
         if stored["device"] is not None:
             self.generator = Generator(stored["device"])
             state = torch.frombuffer(bytearray(stored["state"]), dtype=torch.uint8)
@@ -129,6 +143,25 @@ class Resumable(nn.Module):
             self.missing_extra_state()
         if key in missing:
             missing.remove(key)
+
+
+def current_rank(saved: int | None = None) -> int | None:
+    """Return the rank of this process in its distributed job; None if there is one process.
+
+    Loader workers that are not forked have no process group: they are given a `saved` rank.
+    """
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank() if distributed.get_world_size() > 1 else None
+    return None if get_worker_info() is None else saved
+
+
+def seed_from(*parts: object) -> int:
+    """Return a seed of 63 bits that differs wherever the parts do."""
+    return _seed_of(str(parts).encode())
+
+
+def _seed_of(content: bytes) -> int:
+    return int.from_bytes(hashlib.sha256(content).digest()[:8], "big") >> 1
 
 
 def device_of(generator: Generator | None) -> torch.device:

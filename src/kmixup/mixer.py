@@ -15,7 +15,7 @@ from torch import Generator, Tensor, nn
 from kmixup._batch import Batch, Extras, Features, Importance
 from kmixup._checks import check_choice, check_probability, check_whole
 from kmixup._compiling import eager
-from kmixup._nests import Nest, mixed_entries, over, pairs_over
+from kmixup._nests import Keys, Nest, mixed_entries, over, over_packed, pairs_over
 from kmixup._randomness import Resumable, Source
 from kmixup.coefficient import Coefficient
 from kmixup.interpolation import Interpolation, Pair, Region
@@ -44,7 +44,8 @@ class Mixing(Resumable, ABC):
 
     Attributes:
         generator: source of all randomness, torch's global one if None. Its state is part of
-            `state_dict()`, so that a resumed run continues with the same draws.
+            `state_dict()`, so that a resumed run continues with the same draws. Where
+            torch.distributed is initialized, ranks with the same seed draw differently.
         needs_loss: whether `Mixed.loss` must be used, because it has weights or a penalty.
         encodes_clean: whether clean inputs must pass through `encode_clean` for the network.
         remembers: whether a `Memory` inside keeps batches.
@@ -59,12 +60,27 @@ class Mixing(Resumable, ABC):
     remembers: bool = False
 
     @eager
-    def forward(self, x: Nest, y: Nest = None, **extras: Unpack[Extras]) -> tuple[Nest, Nest]:
+    def forward(
+        self, x: Nest, y: Nest = None, *, keys: Keys | None = None, **extras: Unpack[Extras]
+    ) -> tuple[Nest, Nest] | Nest:
         """Return mixed inputs and soft targets, in the structure of `x` and `y`.
 
-        `extras` are those of `mix`. If the loss needs more than soft targets, as in `LocalMixup`,
-        this raises a ValueError: use `mix`.
+        If the loss needs more than soft targets, as in `LocalMixup`, this raises a ValueError: use
+        `mix`.
+
+        Args:
+            x: inputs, or with `keys` a whole batch as a loader collates it: a tuple, a list or a
+                mapping, which is returned as its own type, with all other entries unchanged.
+            y: targets; leave them out with `keys`.
+            keys: where inputs and targets are in a batch, e.g. `(0, 1)` or `("image", "label")`; a
+                tuple in place of a key leads into nested batches. With None in place of the second
+                key, only inputs are mixed.
+            extras: the other arguments of `mix`.
         """
+        if keys is not None:
+            if y is not None:
+                raise ValueError(f"y must be left out with keys={keys!r}, which name the targets")
+            return over_packed(partial(self.forward, **extras), x, keys)
         if not self.training:
             return self.encode_clean(x), y
         if self.needs_loss:
@@ -150,6 +166,7 @@ class Mixing(Resumable, ABC):
             )
         if not self.training:
             return Draw()
+        source = self._source.of_rank() if source is None else source
         return self.draw_batch(int(n), shape, within=within, batches=batches, source=source)
 
     @abstractmethod
@@ -202,7 +219,7 @@ class Mixer(Mixing):
         lam_per: one lam for each "batch", "block" of k, or "sample".
         prob: the probability that a batch is mixed at all.
         generator: source of all randomness, torch's global one by default. Loader workers reseed
-            it from the worker's seed. Processes of a distributed job need different seeds.
+            it from the worker's seed. Ranks of a distributed job may share a seed.
 
     >>> from kmixup import Beta, Linear, Nearest
     >>> mix = Mixer(Nearest(k=4), Beta(1.0), Linear(), num_classes=3)

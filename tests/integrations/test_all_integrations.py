@@ -2,10 +2,9 @@
 
 import pytest
 import torch
-from torch import nn
+from torch import distributed, nn
 
-from kmixup import HiddenMixup, KMixup, LocalMixup, StackMix
-from kmixup.integrations.data import MixCollate, mix_batch
+from kmixup import HiddenMixup, KMixup, LocalMixup, MixCollate, StackMix
 from kmixup.mixer import Mixing
 
 
@@ -97,7 +96,7 @@ MIXER_TAKEN = {
     "transformers": transformers,
 }
 ROUTES = {
-    "batch": lambda mixer: lambda x, y: mix_batch(mixer, (x, y)),
+    "keys": lambda mixer: lambda x, y: mixer((x, y), keys=(0, 1)),
     "timm": timm,
     "torchvision": torchvision,
     **MIXER_TAKEN,
@@ -108,10 +107,11 @@ ROUTES = {
 def test_targets_become_soft_and_ranks_draw_differently_from_one_seed(name, monkeypatch):
     x, y = torch.rand(16, 3, 8, 8), torch.arange(16) % 4
     mix = ROUTES[name](KMixup(4, 1.0, 4))
-    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setattr(distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(distributed, "get_world_size", lambda: 2)
     batches = []
-    for rank in "010":
-        monkeypatch.setenv("RANK", rank)
+    for rank in (0, 1, 0):
+        monkeypatch.setattr(distributed, "get_rank", lambda rank=rank: rank)
         torch.manual_seed(5)
         batches.append(mix(x, y))
     for first, second, again in zip(*batches, strict=True):

@@ -87,7 +87,7 @@ def test_the_code_of_a_section_runs(title, tmp_path, monkeypatch):
 def test_every_integration_has_a_section_an_example_and_an_extra():
     extras = (ROOT / "pyproject.toml").read_text()
     modules = {path.stem for path in (ROOT / "src/kmixup/integrations").glob("*.py")}
-    for name in modules - {"__init__", "data", "ranks"}:
+    for name in modules - {"__init__"}:
         assert f"kmixup.integrations.{name}" in PAGE, name
         # composer needs an older torch, skorch is in the extra of scikit-learn
         if name not in ("composer", "skorch"):

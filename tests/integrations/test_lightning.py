@@ -81,7 +81,7 @@ def mixer_of(seed=0, **options):
 @pytest.mark.parametrize("kind", [tuple, list, dict])
 def test_training_batches_are_mixed_and_validation_is_left_alone(tmp_path, kind):
     keys = ("image", "label") if kind is dict else (0, 1)
-    callback = MixCallback(mixer_of(), input_key=keys[0], target_key=keys[1])
+    callback = MixCallback(mixer_of(), keys=keys)
     net = Net(keys)
     trainer_of(tmp_path, callback).fit(net, data_of(kind), data_of(kind))
     direct = mixer_of()

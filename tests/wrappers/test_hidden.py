@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
-from torch import nn
+from torch import distributed, nn
 from torch.nn import functional as F
 
 from kmixup import (
@@ -567,7 +567,7 @@ os._exit(0)  # threads of gloo sometimes abort a process that ends by itself
 
 @pytest.mark.slow
 @pytest.mark.parametrize("around", ["hidden", "network"])
-def test_two_processes_average_the_gradients_of_mixed_layers(tmp_path, around):
+def test_two_processes_average_the_gradients_of_mixed_layers(tmp_path, around, monkeypatch):
     script = tmp_path / "ddp.py"
     script.write_text(DDP)
     processes = [
@@ -582,12 +582,15 @@ def test_two_processes_average_the_gradients_of_mixed_layers(tmp_path, around):
     for name, value in ranks[0]["weights"].items():
         assert torch.equal(value, ranks[1]["weights"][name])
 
+    monkeypatch.setattr(distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(distributed, "get_world_size", lambda: 2)
     alone = [
         HiddenMixup(Net(), ["", "a", "b"], k=4, num_classes=3, generator=seeded(r)) for r in (0, 1)
     ]
     for steps in zip(*(rank["steps"] for rank in ranks), strict=True):
         gradients = []
-        for hidden, step in zip(alone, steps, strict=True):
+        for rank, (hidden, step) in enumerate(zip(alone, steps, strict=True)):
+            monkeypatch.setattr(distributed, "get_rank", lambda rank=rank: rank)
             hidden.net.load_state_dict(step["before"])
             hidden.zero_grad()
             logits, soft = hidden(step["x"], step["y"])

@@ -9,7 +9,6 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 from kmixup import Choice, CutMix, HiddenMixup, KMixup, Prefetch
-from kmixup.integrations.data import mix_batch
 
 
 def mixer(seed=0, **settings):
@@ -142,7 +141,7 @@ def test_a_mixer_without_a_generator_is_refused():
         Choice([KMixup(), CutMix()]),
         KMixup().mix,
         partial(KMixup(), features=None),
-        partial(mix_batch, KMixup()),
+        partial(KMixup(), keys=(0, 1)),
         HiddenMixup(torch.nn.Sequential(torch.nn.Linear(5, 3)), ["0"], k=4),
     ):
         with pytest.raises(ValueError, match="generator of its own"):

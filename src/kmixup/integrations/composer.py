@@ -5,8 +5,8 @@ from __future__ import annotations
 from composer.core import Algorithm, Event, State
 from composer.loggers import Logger
 
-from kmixup.integrations.data import Key, check_mixer
-from kmixup.integrations.ranks import draws_of_rank
+from kmixup._nests import Keys
+from kmixup.collate import check_mixer
 from kmixup.mixed import Mixed
 from kmixup.mixer import Mixing
 
@@ -21,20 +21,18 @@ class MixAlgorithm(Algorithm):
 
     Args:
         mixer: e.g. `KMixup(k=16, num_classes=10)`.
-        input_key: where the inputs of a batch are.
-        target_key: where the targets are.
+        keys: where inputs and targets are in a batch.
 
     >>> from kmixup import KMixup
     >>> algorithm = MixAlgorithm(KMixup(k=16, num_classes=10))
     >>> trainer = Trainer(model, loader, algorithms=[algorithm])  # doctest: +SKIP
     """
 
-    def __init__(self, mixer: Mixing, *, input_key: Key = 0, target_key: Key = 1) -> None:
+    def __init__(self, mixer: Mixing, *, keys: Keys = (0, 1)) -> None:
         check_mixer(mixer)
         mixer.check_targets_suffice()
         self.mixer = mixer
-        self.input_key = input_key
-        self.target_key = target_key
+        self.keys = keys
         self._mixed: Mixed | None = None
 
     def match(self, event: Event, state: State) -> bool:
@@ -44,10 +42,9 @@ class MixAlgorithm(Algorithm):
     def apply(self, event: Event, state: State, logger: Logger) -> None:
         """Mix the inputs before the forward pass, and set soft targets before the loss."""
         if event == Event.BEFORE_FORWARD:
-            x, y = (state.batch_get_item(key) for key in (self.input_key, self.target_key))
-            with draws_of_rank(self.mixer):
-                self._mixed = self.mixer.mix(x, y)
-            state.batch_set_item(self.input_key, self._mixed.x)
+            x, y = (state.batch_get_item(key) for key in self.keys)
+            self._mixed = self.mixer.mix(x, y)
+            state.batch_set_item(self.keys[0], self._mixed.x)
         elif self._mixed is not None:
-            state.batch_set_item(self.target_key, self._mixed.y)
+            state.batch_set_item(self.keys[1], self._mixed.y)
             self._mixed = None

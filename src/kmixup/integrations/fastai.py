@@ -7,8 +7,7 @@ from typing import Any
 from fastai.callback.mixup import MixHandler, reduce_loss
 from fastai.layers import NoneReduce
 
-from kmixup.integrations.data import check_mixer
-from kmixup.integrations.ranks import draws_of_rank
+from kmixup.collate import check_mixer
 from kmixup.methods.kmixup import KMixup
 from kmixup.mixed import Mixed
 from kmixup.mixer import Mixing
@@ -47,8 +46,7 @@ class KMixUp(MixHandler):
 
     def before_batch(self) -> None:
         """Mix the inputs, and the targets unless the loss does."""
-        with draws_of_rank(self.mixer):
-            self._mixed = self.mixer.mix(self.xb, self.yb)
+        self._mixed = self.mixer.mix(self.xb, self.yb)
         self.learn.xb = self._mixed.x
         if not self.stack_y:
             self.learn.yb = self._mixed.y

@@ -9,9 +9,9 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Generator
 
+from kmixup._nests import Keys, over_packed
 from kmixup._randomness import Source
-from kmixup.integrations.data import Key, apply, check_mixer
-from kmixup.integrations.ranks import draws_of_rank
+from kmixup.collate import check_mixer
 from kmixup.mixed import Mixed
 from kmixup.mixer import Mixing, mixers_in
 
@@ -32,8 +32,7 @@ class MixCallback(Callback):
 
     Args:
         mixer: e.g. `KMixup(k=16, num_classes=10)`.
-        input_key: where the inputs of a batch are.
-        target_key: where the targets are; None mixes only inputs.
+        keys: where inputs and targets are in a batch, as in a call of the mixer.
         off_epoch: the epoch, counted from 0, that sets the mixer to eval mode. Mixing stops, and
             targets are one-hot from then on.
 
@@ -52,16 +51,14 @@ class MixCallback(Callback):
         self,
         mixer: Mixing,
         *,
-        input_key: Key = 0,
-        target_key: Key | None = 1,
+        keys: Keys = (0, 1),
         off_epoch: int | None = None,
     ) -> None:
         super().__init__()
         check_mixer(mixer)
         mixer.check_targets_suffice()
         self.mixer = mixer
-        self.input_key = input_key
-        self.target_key = target_key
+        self.keys = keys
         self.off_epoch = off_epoch
         self.mixed: Mixed | None = None
 
@@ -83,14 +80,13 @@ class MixCallback(Callback):
             if trainer.training and batch is not None:
                 if self.off_epoch is not None:
                     self.mixer.train(trainer.current_epoch < self.off_epoch)
-                return apply(self._mix, batch, self.input_key, self.target_key)
+                return over_packed(self._mix, batch, self.keys)
             return batch
 
         trainer.strategy.batch_to_device = transfer_and_mix
 
     def _mix(self, x: Any, y: Any) -> tuple[Any, Any]:
-        with draws_of_rank(self.mixer):
-            self.mixed = self.mixer.mix(x, y)
+        self.mixed = self.mixer.mix(x, y)
         return self.mixed.x, self.mixed.y
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:

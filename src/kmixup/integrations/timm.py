@@ -20,7 +20,6 @@ from torchvision.transforms.functional import center_crop
 from kmixup._checks import check_choice
 from kmixup._randomness import uniforms
 from kmixup.coefficient import Beta, Uniform, per_sample
-from kmixup.integrations.ranks import TakesRank, draws_of_rank
 from kmixup.interpolation import GROUP, Cut, Linear, Pair, Region, Size
 from kmixup.matching import Blocks, Optimal
 from kmixup.matching._assignment import Points
@@ -118,7 +117,7 @@ def _blend(x: Tensor, other: Tensor, partner: Tensor, lam: Tensor) -> Tensor:
     return mixed
 
 
-class Mixup(TakesRank, data.Mixup):
+class Mixup(data.Mixup):
     """`timm.data.Mixup` with partners matched inside blocks of `k`.
 
     `k=1` takes random partners; lam and box then have timm's distribution. Batches may be odd
@@ -170,8 +169,7 @@ class Mixup(TakesRank, data.Mixup):
             (x, target), other = zip(x.chunk(2), target.chunk(2), strict=True)
         self.mixer.train(self.mixup_enabled)
         self.mixer.prob = self.mix_prob if self.mode == "batch" else 1.0
-        with draws_of_rank(self.mixer, self.saved_rank):
-            mixed = self.mixer.mix(x, target, other=other)
+        mixed = self.mixer.mix(x, target, other=other)
         smooth = self.label_smoothing
         return mixed.x, (mixed.y * (1 - smooth) + smooth / self.num_classes).float()
 

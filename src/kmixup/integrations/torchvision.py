@@ -11,14 +11,13 @@ from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 from kmixup.coefficient import Beta
-from kmixup.integrations.ranks import TakesRank, draws_of_rank
 from kmixup.interpolation import Cut, Interpolation, Linear
 from kmixup.matching import Optimal
 from kmixup.mixer import Mixer
 from kmixup.targets import mix_targets
 
 
-class _Matched(TakesRank, v2.Transform):
+class _Matched(v2.Transform):
     """What the two transforms share.
 
     torchvision's base class finds and checks images and labels, and calls `transform` on each.
@@ -48,8 +47,7 @@ class _Matched(TakesRank, v2.Transform):
         if "mixed" not in params:  # at the first entry, when the number of labels is known
             for image in images:
                 self._check_image_or_video(image, batch_size=params["batch_size"])
-            with draws_of_rank(self.mixer, self.saved_rank):
-                params["mixed"] = self.mixer.mix([x.as_subclass(Tensor) for x in images], None)
+            params["mixed"] = self.mixer.mix([x.as_subclass(Tensor) for x in images])
         mixed = params["mixed"]
         if inpt is params["labels"]:
             soft = F.one_hot(inpt, self.num_classes or -1) if inpt.ndim == 1 else inpt

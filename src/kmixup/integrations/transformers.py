@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import PreTrainedModel, Trainer
 
-from kmixup.integrations.data import check_mixer
-from kmixup.integrations.ranks import draws_of_rank
+from kmixup.collate import check_mixer
 from kmixup.mixer import Mixing
 
 
@@ -107,8 +106,7 @@ class MixTrainer(Trainer):
         elif x.dim() > 3:
             mask = None  # images have no positions that a mask could count
         entries = {given: x} if mask is None else {given: x, "attention_mask": mask.float()}
-        with draws_of_rank(self.mixer):
-            mixed = self.mixer.mix(entries, targets, features=given)
+        mixed = self.mixer.mix(entries, targets, features=given)
         changed = dict(mixed.x)
         if mask is not None:  # a position counts if either sample has it
             changed["attention_mask"] = (changed["attention_mask"] > 0).to(mask.dtype)

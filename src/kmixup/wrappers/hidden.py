@@ -150,6 +150,8 @@ class HiddenMixup(SettingsInside):
             source: where to draw from, by default the mixer's own source.
         """
         layer = 0
+        if source is None and self.mixer.training:
+            source = self.mixer._source.of_rank()
         if len(self.layers) > 1 and self.mixer.training:
             generator = (self.mixer._source if source is None else source).here()
             device = device_of(generator)
