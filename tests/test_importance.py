@@ -94,11 +94,11 @@ def test_importance_is_checked_against_the_batch():
         mix.mix(x, y, importance=torch.ones(6, 6))
     wrong = torch.ones(7, 6, 6)
     wrong[4, 0, 0] = torch.nan
-    with pytest.raises(ValueError, match="finite and 0 or more, sample 4"):
+    with pytest.raises(ValueError, match="finite and non-negative, sample 4"):
         mix.mix(x, y, importance=wrong)
     with pytest.raises(ValueError, match="importance must be a pair"):
         mix.mix(x, y, other=(x, y), importance=torch.ones(7, 6, 6))
-    with pytest.raises(ValueError, match="mixes by the importance of pixels, got none"):
+    with pytest.raises(ValueError, match="this mixer needs the importance of pixels, got none"):
         _ = Pair.of([x]).importances
 
 

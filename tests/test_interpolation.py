@@ -165,7 +165,7 @@ def test_the_box_is_that_of_the_authors_given_lam_and_centre():
 
 @pytest.mark.parametrize("shape", [(8, 5), (8, 6, 6)])
 def test_inputs_without_two_spatial_dimensions_are_refused(shape):
-    with pytest.raises(ValueError, match=r"Cut needs images of shape \(n, channels, height, wid"):
+    with pytest.raises(ValueError, match=r"CutMix needs images of shape \(n, channels, height"):
         CutMix(2)(torch.rand(shape), torch.zeros(8))
 
 

@@ -255,8 +255,8 @@ def _importance_of_both(importance: Importance, n: int, *, paired: bool) -> tupl
         usable = (side.isfinite() & (side >= 0)).flatten(1).all(1).cpu()
         if not usable.all():
             raise ValueError(
-                "importance must be finite and 0 or more, sample "
-                f"{int((~usable).nonzero()[0])} has another value: check the network it is from"
+                "importance must be finite and non-negative, sample "
+                f"{int((~usable).nonzero()[0])} is not: check the network that produced it"
             )
     return own, other
 

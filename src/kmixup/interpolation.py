@@ -30,6 +30,7 @@ class Pair:
     others: Sequence[Tensor]  # what holds the partners; the samples themselves within one batch
     partner: Tensor  # the row of every sample's partner in others, (n,)
     importance: tuple[Tensor, Tensor] | None = None  # of the pixels of both sides, if it was given
+    mixer: str = "this mixer"  # its name, for error messages
 
     @classmethod
     def of(cls, samples: Sequence[Tensor]) -> Pair:
@@ -42,12 +43,17 @@ class Pair:
         return [rows_of(other, self.partner) for other in self.others]
 
     @property
+    def image_size(self) -> tuple[int, int]:
+        """Height and width of the images."""
+        return image_size(self.samples, self.mixer)
+
+    @property
     def importances(self) -> tuple[Tensor, Tensor]:
         """Importance of the pixels of every sample and of its partner, row by row."""
         if self.importance is None:
             raise ValueError(
-                "this method mixes by the importance of pixels, got none: pass "
-                "importance=kmixup.saliency(net, x, y) to mix"
+                f"{self.mixer} needs the importance of pixels, got none: pass "
+                "importance=kmixup.saliency(net, x, y)"
             )
         own, other = self.importance
         return own.narrow(0, 0, len(self.partner)), rows_of(other, self.partner)
@@ -206,7 +212,7 @@ class Cut(Interpolation):
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Tensor]:
         """Return the adjusted lam, and boxes `(..., 4)`: top, left, bottom, right."""
         assert spot is not None
-        image = torch.tensor(image_size(pair.samples, "Cut"), device="cpu")
+        image = torch.tensor(pair.image_size, device="cpu")
         return self.box((image * spot).long(), (image * (1 - lam).sqrt()[..., None]).long(), image)
 
     def box(self, centre: Tensor, side: Tensor, image: Tensor) -> tuple[Tensor, Tensor]:
@@ -291,19 +297,19 @@ def _inside(region: Tensor, x: Tensor) -> Tensor:
     return (top <= row) & (row < bottom) & (left <= column) & (column < right)
 
 
-def image_size(samples: Sequence[Tensor], stage: str) -> tuple[int, int]:
+def image_size(samples: Sequence[Tensor], what: str) -> tuple[int, int]:
     """Return height and width of images; raise if inputs are no images of one size."""
     shapes = [tuple(x.shape) for x in samples]
     if any(len(shape) < 4 for shape in shapes):
         raise ValueError(
-            f"{stage} needs images of shape (n, channels, height, width), or videos, "
-            f"got {', '.join(map(str, shapes))}: grey images are x[:, None], "
-            "and for inputs without two spatial dimensions there is Linear()"
+            f"{what} needs images of shape (n, channels, height, width), or videos, "
+            f"got {', '.join(map(str, shapes))}: for grey images pass x[:, None], "
+            "for tables use KMixup"
         )
     sizes = {shape[-2:] for shape in shapes}
     if len(sizes) > 1:
         raise ValueError(
-            f"{stage} mixes all images of a sample in the same place, so they must have the same "
+            f"{what} mixes all images of a sample in the same place, so they must have the same "
             f"height and width, got {', '.join(map(str, sorted(sizes)))}: resize them"
         )
     (size,) = sizes

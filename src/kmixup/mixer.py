@@ -341,7 +341,8 @@ class Mixer(Mixing):
         if not whole:
             samples = [entry.narrow(0, 0, n) for entry in samples]
             others = mixed_entries(other_x, interpolation.mixes)
-        pair = Pair(samples, others, partner, batch.importance)
+        name = type(interpolation if type(self) is Mixer else self).__name__
+        pair = Pair(samples, others, partner, batch.importance, name)
         distance = pair_distances(*points, partner) if self.coefficient.by_distance else None
         lam, region = self._settle(draw, pair, distance)
 

@@ -347,7 +347,7 @@ def test_a_layer_with_one_output_is_encoded_as_one_tensor():
 @pytest.mark.parametrize("mixer", [PuzzleMix, lambda: Choice([PuzzleMix()])])
 def test_mixers_that_need_importance_do_not_mix_layers(mixer):
     net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(144, 3))
-    with pytest.raises(ValueError, match="mixes by the importance of pixels, got none"):
+    with pytest.raises(ValueError, match="PuzzleMix needs the importance of pixels, got none"):
         HiddenMixup(net, ["0"], mixer=mixer()).mix(torch.randn(32, 1, 8, 8), torch.arange(32) % 3)
 
 

@@ -43,9 +43,9 @@ def _moved(x: Tensor, move: Tensor) -> Tensor:
     return pixels.gather(-1, index.expand_as(pixels)).view_as(x)
 
 
-def importances_of_images(pair: Pair, method: str) -> tuple[Tensor, Tensor]:
+def importances_of_images(pair: Pair) -> tuple[Tensor, Tensor]:
     """Return the importance of both sides `(n, height, width)`, as `total_one`."""
-    size = image_size(pair.samples, method)
+    size = pair.image_size
     own, their = pair.importances
     if own.shape[-2:] != size:
         raise ValueError(
@@ -55,14 +55,14 @@ def importances_of_images(pair: Pair, method: str) -> tuple[Tensor, Tensor]:
     return total_one(own), total_one(their)
 
 
-def importance_of(batch: Batch, mixes: Mixes) -> tuple[Tensor, Tensor]:
+def importance_of(batch: Batch, mixes: Mixes, mixer: str) -> tuple[Tensor, Tensor]:
     """Return the importance of both sides of a batch, by `spectral_residual` if none was given."""
     if batch.importance is not None:
         return batch.importance
 
     def residual(x: Nest) -> Tensor:
         images = mixed_entries(x, mixes)
-        image_size(images, "spectral_residual")
+        image_size(images, mixer)
         return spectral_residual(torch.cat([image.flatten(1, -3) for image in images], 1))
 
     first = residual(batch.x)

@@ -130,15 +130,15 @@ class CoMix(Interpolation):
         n = len(pair.partner)
         if pair.others is not pair.samples:
             raise ValueError(
-                "Co-Mixup mixes the images of one batch, got partners from elsewhere: leave out "
+                "CoMixup mixes the images of one batch, got partners from elsewhere: leave out "
                 "other and Memory, or join both batches with torch.cat"
             )
         assert spot is not None
-        importance, _ = importances_of_images(pair, "Co-Mixup")
+        importance, _ = importances_of_images(pair)
         height, width = importance.shape[1:]
         if height % self.grid or width % self.grid:
             raise ValueError(
-                f"Co-Mixup needs images whose height and width {self.grid} divides, got "
+                f"{pair.mixer} needs images whose height and width {self.grid} divides, got "
                 f"{height} x {width}: resize them"
             )
         cell = height // self.grid, width // self.grid

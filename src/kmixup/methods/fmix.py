@@ -9,7 +9,7 @@ import torch
 from torch import Generator, Tensor
 
 from kmixup._randomness import uniforms
-from kmixup.interpolation import Mask, Pair, Size, image_size
+from kmixup.interpolation import Mask, Pair, Size
 from kmixup.methods._masks import Masked
 from kmixup.methods.kmixup import PairMixer
 
@@ -29,7 +29,7 @@ class LowFrequency(Masked):
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Mask]:
         assert spot is not None
-        size = image_size(pair.samples, "FMix")
+        size = pair.image_size
         images = torch.stack([self.image(size, seed) for seed in spot.reshape(-1).tolist()])
         rank = images.flatten(1).argsort(1, descending=True).argsort(1).view_as(images)
         count = (lam.cpu() * math.prod(size)).round().long()

@@ -29,7 +29,7 @@ class Guided(Masked):
     """
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Mask]:
-        own, their = importances_of_images(pair, "GuidedMixup")
+        own, their = importances_of_images(pair)
         weight = (own / (own + their)).nan_to_num(0.5)
         return weight.mean((1, 2)), Mask(weight)
 
@@ -71,7 +71,7 @@ class GuidedMixup(Mixer):
         super().__init__(pairing, Beta(alpha), Guided(), num_classes=num_classes, **options)
 
     def mix_pairs(self, batch: Batch, draw: PairDraw) -> Mixed:
-        own, their = importance_of(batch, self.mixes)
+        own, their = importance_of(batch, self.mixes, "GuidedMixup")
         scaled = total_one(blur(own, BLUR, SIGMA))
         both = scaled, scaled if their is own else total_one(blur(their, BLUR, SIGMA))
         features = both if batch.features is None else batch.features

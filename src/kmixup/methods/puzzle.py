@@ -58,7 +58,7 @@ class Puzzle(Masked):
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Mask]:
         assert spot is not None
         device = pair.samples[0].device
-        own, their = (side.cpu() for side in importances_of_images(pair, "PuzzleMix"))
+        own, their = (side.cpu() for side in importances_of_images(pair))
         n, height, width = own.shape
         grids = [b for b in self.grids if height % b == 0 and width % b == 0]
         if not grids:

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from kmixup._nests import Nest
 from kmixup.coefficient import Uniform
-from kmixup.interpolation import Cut, Pair, Region, image_size
+from kmixup.interpolation import Cut, Pair, Region
 from kmixup.methods.kmixup import PairMixer, PairOptions, check_options
 
 
@@ -33,7 +33,7 @@ class Shrink(Cut):
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Tensor]:
         assert spot is not None
         low, high = self.scale
-        image = torch.tensor(image_size(pair.samples, "ResizeMix"), device="cpu")
+        image = torch.tensor(pair.image_size, device="cpu")
         side = (image * (low + (high - low) * lam)[..., None]).long().clamp(min=1)
         start = (spot * (image - side + 1)).long()
         return 1 - side.prod(-1) / image.prod().double(), torch.cat([start, start + side], -1)

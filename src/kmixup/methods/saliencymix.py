@@ -19,7 +19,7 @@ class SalientCut(Cut):
     """`Cut` with the most salient pixel of each partner as the centre of its box."""
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Tensor]:
-        _, importance = importances_of_images(pair, "SaliencyMix")
+        _, importance = importances_of_images(pair)
         image = torch.tensor(importance.shape[1:], device="cpu")
         peak = importance.flatten(1).argmax(1).cpu()
         centre = torch.stack([peak // image[1], peak % image[1]], 1)
@@ -47,5 +47,5 @@ class SaliencyMix(PairMixer):
     interpolation = SalientCut()
 
     def mix_pairs(self, batch: Batch, draw: PairDraw) -> Mixed:
-        importance = importance_of(batch, self.mixes)
+        importance = importance_of(batch, self.mixes, "SaliencyMix")
         return super().mix_pairs(replace(batch, importance=importance), draw)
