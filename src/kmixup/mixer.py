@@ -24,6 +24,8 @@ from kmixup.matching._assignment import pair_distances
 from kmixup.mixed import Draw, Mixed, PairDraw, Unmixed
 from kmixup.targets import check_targets, ignored_in_both
 
+FLAGS = ("needs_loss", "encodes_clean", "has_memory", "learns")  # which wrappers take over
+
 
 class DrawOptions(TypedDict, total=False):
     """The optional arguments of `Mixing.draw`, which wrappers hand on."""
@@ -48,7 +50,8 @@ class Mixing(Resumable, ABC):
             torch.distributed is initialized, ranks with the same seed draw differently.
         needs_loss: whether `Mixed.loss` must be used, because it has weights or a penalty.
         encodes_clean: whether clean inputs must pass through `encode_clean` for the network.
-        remembers: whether a `Memory` inside keeps batches.
+        has_memory: whether a `Memory` inside keeps batches.
+        learns: whether it is trained with the network, on the network's inputs.
 
     >>> from kmixup import Choice, CutMix, KMixup
     >>> mix: Mixing = Choice([KMixup(k=4), CutMix(k=4)])
@@ -57,7 +60,8 @@ class Mixing(Resumable, ABC):
 
     needs_loss: bool = False
     encodes_clean: bool = False
-    remembers: bool = False
+    has_memory: bool = False
+    learns: bool = False
 
     @eager
     def forward(
@@ -133,7 +137,7 @@ class Mixing(Resumable, ABC):
             entry = x if isinstance(x, Tensor) else mixed_entries(x, self.mixes)[0]
             draw = self.draw(n, tuple(entry.shape[1:]), within=within)
         mixed = self.mix_batch(batch, draw)
-        if self.remembers:
+        if self.has_memory:
             for mixer in mixers_in(self):
                 mixer.remember(batch)
         return mixed

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from kmixup import (
     Choice,
     CutMix,
+    HiddenMixup,
     KMixup,
     LocalMixup,
     Memory,
@@ -152,3 +153,17 @@ def test_a_wrapper_draws_from_a_generator_that_the_mixer_inside_was_given_later(
         seen.append([torch.equal(mix.mix(x, y).x, x) for _ in range(16)])
     assert seen[0] == seen[1]
     assert len(set(seen[0])) == 2
+
+
+class Learning(KMixup):
+    learns = True
+
+
+@pytest.mark.parametrize("wrap", [Sometimes, WithClean, lambda mixer: Choice([KMixup(), mixer])])
+def test_wrappers_take_over_the_flags_of_mixers(wrap):
+    assert wrap(Memory(KMixup(), 64)).has_memory
+    assert wrap(Learning()).learns
+    assert not wrap(KMixup()).has_memory
+    assert not wrap(KMixup()).learns
+    with pytest.raises(ValueError, match="mixer must mix the outputs of a layer as they are"):
+        HiddenMixup(torch.nn.Sequential(torch.nn.Linear(2, 2)), ["0"], mixer=wrap(Learning()))

@@ -107,6 +107,7 @@ class AdaMixup(PairMixer):
     """
 
     needs_loss = True
+    learns = True
 
     def __init__(
         self,

@@ -119,6 +119,7 @@ class AutoMix(PairMixer):
     steps: Tensor
 
     needs_loss = True
+    learns = True
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from kmixup._batch import Batch
 from kmixup._nests import Nest, over
 from kmixup._randomness import Source, device_of
 from kmixup.mixed import Draw, Mixed
-from kmixup.mixer import DrawOptions, Mixing, mixers_in
+from kmixup.mixer import FLAGS, DrawOptions, Mixing, mixers_in
 from kmixup.wrappers.wrapper import SettingsInside, WrapperDraw
 
 
@@ -60,7 +60,7 @@ class Choice(SettingsInside, Mixing):
             )
         self.mixers = nn.ModuleList(mixers)
         self.odds = tuple(weight / total for weight in weights)
-        for name in ("needs_loss", "encodes_clean", "remembers"):
+        for name in FLAGS:
             setattr(self, name, any(getattr(mixer, name) for mixer in mixers))
         for mixer in mixers_in(self):
             if mixer.generator is None:

@@ -16,12 +16,9 @@ from kmixup._nests import Nest, batch_length, mixed_entries
 from kmixup._networks import check_layers, unwrapped
 from kmixup._randomness import Source, device_of
 from kmixup.matching import warn_short
-from kmixup.methods.adamixup import AdaMixup
-from kmixup.methods.automix import AutoMix
 from kmixup.methods.kmixup import KMixup, KMixupOptions
 from kmixup.mixed import Draw, Mixed
 from kmixup.mixer import Mixing
-from kmixup.wrappers.memory import Memory
 from kmixup.wrappers.wrapper import SettingsInside, WrapperDraw
 
 
@@ -74,9 +71,8 @@ class HiddenMixup(SettingsInside):
         self.net = net
         self.layers = check_layers(net, layers)
         self.mixer = KMixup(**options) if mixer is None else mixer
-        unfit = (Memory, AdaMixup, AutoMix) if any(self.layers) else (Memory,)
-        inside = self.mixer.modules()
-        if self.mixer.encodes_clean or any(isinstance(each, unfit) for each in inside):
+        learns = self.mixer.learns and any(self.layers)
+        if self.mixer.encodes_clean or self.mixer.has_memory or learns:
             raise ValueError(
                 "mixer must mix the outputs of a layer as they are in this step, got "
                 f"{type(self.mixer).__name__}, which learns with the network or needs earlier "

@@ -51,7 +51,7 @@ class Memory(Wrapper):
     def __init__(self, mixer: Mixing, size: int) -> None:
         super().__init__(mixer)
         self.size = check_whole("size", size)
-        self.remembers = True
+        self.has_memory = True
         self._check_size()
         self.clear()
 

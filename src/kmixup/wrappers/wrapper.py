@@ -12,7 +12,7 @@ from kmixup._checks import check_probability
 from kmixup._nests import Nest
 from kmixup._randomness import Source
 from kmixup.mixed import Draw, Mixed
-from kmixup.mixer import DrawOptions, Mixing
+from kmixup.mixer import FLAGS, DrawOptions, Mixing
 
 SETTINGS = ("k", "alpha", "prob")
 
@@ -77,7 +77,7 @@ class Wrapper(SettingsInside, Mixing):
         if not isinstance(mixer, Mixing):
             raise TypeError(f"mixer must be a mixer, got {mixer!r}: use e.g. KMixup(k=16)")
         self.mixer = mixer
-        for name in ("needs_loss", "encodes_clean", "remembers"):
+        for name in FLAGS:
             setattr(self, name, getattr(mixer, name))
 
     @property
