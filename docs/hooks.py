@@ -1,4 +1,4 @@
-"""What the site has beside the pages in docs/: public names, commands, examples, reports.
+"""Pages of the site that are not in docs/: public names, commands, examples, reports.
 
 MkDocs calls the functions `on_…`. Pages are made from the package and the repository at each
 build, so that none can be forgotten: one for each public name, example and report, and one for the
@@ -9,6 +9,7 @@ import ast
 import contextlib
 import inspect
 import io
+import posixpath
 import re
 from collections.abc import Iterator
 from html import unescape
@@ -24,7 +25,6 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from kmixup.lab.figures import NAMES
 from kmixup_command import make_app
 
 ROOT = Path(__file__).parents[1]
@@ -51,7 +51,17 @@ PICTURE = re.compile(r'<p>(<img [^>]*src="([^"]+\.(?:png|svg))"[^>]*>)</p>')
 CELL = re.compile(r"<(t[dh])\b([^>]*)>([^<]*)</\1>")
 WORDS = re.compile(r"[a-z]{2,} [a-z]{2,}")
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.S)
-OUTSIDE = re.compile(r"\]\((?:\.\./)+(examples|results)(?:/([^)#]*))?\)")
+LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
+MATCHING = re.compile(r"!\[[^\]]*\]\([^)]*matching\.svg\)")
+# files of the repository that are shown on a page of another name
+PAGES = {
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing/index.md",
+    "README.md": "index.md",
+    "examples/tutorial.ipynb": "tutorial.md",
+    "examples/tutorial.py": "tutorial.md",
+    "results/README.md": "results/index.md",
+}
 
 
 def public_names() -> dict[str, tuple[str, str]]:
@@ -167,34 +177,51 @@ def tutorial(config: MkDocsConfig) -> Iterator[File]:
 
 
 def report_pages() -> Iterator[tuple[str, str, str]]:
-    yield "results/index.md", "All reports", (ROOT / "results/README.md").read_text()
-    for name in reports():
-        report = (ROOT / "results" / name / "report.md").read_text()
-        yield f"results/{name}.md", name, LAST_IN_SEARCH + report
+    for source in ("results/README.md", *(f"results/{name}/report.md" for name in reports())):
+        address = page_of(source)
+        text = rebased((ROOT / source).read_text(), source, address)
+        name = Path(source).parent.name
+        if source == "results/README.md":
+            yield address, "All reports", text
+        else:
+            yield address, name, LAST_IN_SEARCH + text
 
 
-def changelog() -> Iterator[tuple[str, str, str]]:
-    yield "changelog.md", "Changes", (ROOT / "CHANGELOG.md").read_text()
+def root_pages() -> Iterator[tuple[str, str, str]]:
+    for source, title in (("CHANGELOG.md", "Changes"), ("CONTRIBUTING.md", "Contributing")):
+        yield PAGES[source], title, rebased((ROOT / source).read_text(), source, PAGES[source])
 
 
 def generated() -> Iterator[tuple[str, str, str]]:
-    for pages in (api_pages, command_page, example_pages, report_pages, changelog):
+    for pages in (api_pages, command_page, example_pages, report_pages, root_pages):
         yield from pages()
 
 
-def inside(text: str, address: str) -> str:
-    """Links to examples and reports in the repository, as links to their pages."""
-    up = "../" * address.count("/")
+def page_of(path: str) -> str | None:
+    """The page that shows a file of the repository, by its path."""
+    if path in PAGES:
+        return PAGES[path]
+    if path.startswith("docs/"):
+        return path.removeprefix("docs/")
+    folder, _, name = path.rstrip("/").partition("/")
+    name = name.removesuffix("/report.md").removesuffix(".py")
+    return f"{folder}/{name}.md" if folder in ("examples", "results") and name else None
+
+
+def rebased(text: str, source: str, address: str) -> str:
+    """Links of a file of the repository as links of its page; without a page only their text."""
 
     def page(match: re.Match[str]) -> str:
-        folder, name = match[1], (match[2] or "").rstrip("/")
-        name = name.removesuffix(".py").removesuffix("/report.md")
-        known = (
-            (ROOT / folder / f"{name}.py").exists() if folder == "examples" else name in reports()
-        )
-        return f"]({up}{folder}/{name if known else 'index'}.md)"
+        label, target, anchor = match.groups("")
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+        if "://" in target or not (ROOT / path).exists() or path.startswith(source.split("/")[0]):
+            return match[0]
+        shown = page_of(path)
+        if shown is None:
+            return label
+        return f"[{label}]({posixpath.relpath(shown, posixpath.dirname(address) or '.')}{anchor})"
 
-    return OUTSIDE.sub(page, text).replace("](../docs/", f"]({up}")
+    return LINK.sub(page, text)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -234,34 +261,10 @@ def grouped(pages: list[tuple[str, str]]) -> list[Any]:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     for address, _, text in generated():
-        files.append(File.generated(config, address, content=inside(text, address)))
+        files.append(File.generated(config, address, content=text))
     for file in tutorial(config):
         files.append(file)
     return files
-
-
-def notes_of_tables() -> str:
-    """What `kmixup.lab.paper` notes beside the tables of the paper, as a Markdown table."""
-    from kmixup.lab.paper.presets import PRESETS
-
-    notes: dict[str, dict[str, None]] = {}  # of each table, without repetitions
-    for preset in PRESETS.values():
-        for table in preset.tables:
-            for note in table.notes:
-                notes.setdefault(table.title, {})[note] = None
-    rows = [f"| {title} | {'<br>'.join(found)} |" for title, found in notes.items()]
-    return "\n".join(["| table | note |", "|---|---|", *rows])
-
-
-def every_figure() -> str:
-    """The figures of `kmixup figures`, each with its caption and command."""
-    parts = []
-    for name, caption in NAMES.items():
-        (path,) = (ROOT / "docs/img").glob(f"figure-{name}.*")
-        parts.append(f"![{caption}](../img/{path.name})")
-        parts.append(f"*{caption[0].upper()}{caption[1:]}.*")
-        parts.append(f"```\nkmixup figures {name}\n```")
-    return "\n\n".join(parts)
 
 
 def what_to_expect(up: str) -> str:
@@ -271,21 +274,19 @@ def what_to_expect(up: str) -> str:
     return expected.replace("](docs/", f"]({up}")
 
 
-def contributing() -> str:
-    """CONTRIBUTING.md, with links from the folder of its page."""
-    text = (ROOT / "CONTRIBUTING.md").read_text()
-    return text.replace("](docs/contributing/", "](").replace("](docs/", "](../")
-
-
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    markdown = markdown.replace("<!-- contributing -->", contributing())
-    markdown = markdown.replace("<!-- notes of the tables -->", notes_of_tables())
-    markdown = markdown.replace("<!-- every figure -->", every_figure())
-    up = "../" * page.file.src_uri.count("/")
+    """Links to pages, the README's table of verdicts, and figures that react in place of images."""
+    address = page.file.src_uri
+    up = "../" * address.count("/")
     markdown = markdown.replace("<!-- what to expect -->", what_to_expect(up))
-    if "<!-- matching figure -->" in markdown:
-        markdown = markdown.replace("<!-- matching figure -->", figure())
-    return inside(markdown, page.file.src_uri)
+    if "matching.svg" in markdown:
+        markdown = MATCHING.sub(lambda _: figure(f"{up}matching.js"), markdown)
+    if "demo.webp" in markdown:
+        scripts = [
+            f'<script src="{up}{name}" defer></script>' for name in ("img/demo.js", "demo.js")
+        ]
+        markdown = "\n".join([markdown, "", *scripts])
+    return rebased(markdown, f"docs/{address}", address)
 
 
 def unbroken(cell: re.Match[str]) -> str:

@@ -1,11 +1,12 @@
-"""The figure on the start page: a batch, its matching at several k, and a slider between them.
+"""The figure on "How matching works": a batch, its matching at several k, and a slider for k.
 
-The site's build calls `figure`, so it always shows what `kmixup.KMixup` computes. Without a
-script the page shows the picture at `SHOWN`; docs/matching.js adds the slider.
+`python docs/matching_figure.py` writes the picture at `SHOWN` into docs/img/matching.svg. The
+site replaces it by a figure with the matchings at all k, and docs/matching.js adds the slider.
 """
 
 import json
 import math
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -29,22 +30,46 @@ def partners(points: Tensor, k: int) -> Tensor:
     return KMixup(k=k, generator=torch.Generator().manual_seed(1)).mix(points).partner
 
 
-def figure() -> str:
-    """HTML of the figure, in one block."""
-    points, cluster = ring()
-    found = {k: partners(points, k) for k in KS}
+def drawing(points: Tensor, cluster: Tensor, partner: Tensor) -> str:
+    """The batch, lines to partners, and the midpoints, as the inside of an SVG."""
     where = (160 + 120 * points).round(decimals=1)
-    shown = found[SHOWN]
-    middle = (where + where[shown]) / 2
+    middle = (where + where[partner]) / 2
     lines = [
         '<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"/>'.format(*a, *b)
-        for a, b in zip(where.tolist(), where[shown].tolist(), strict=True)
+        for a, b in zip(where.tolist(), where[partner].tolist(), strict=True)
     ]
     samples = [
         '<circle class="c{}" cx="{:.1f}" cy="{:.1f}" r="3.5"/>'.format(label % 2, *at)
         for label, at in zip(cluster.tolist(), where.tolist(), strict=True)
     ]
     mixed = ['<circle cx="{:.1f}" cy="{:.1f}" r="2"/>'.format(*at) for at in middle.tolist()]
+    return "\n".join(
+        [
+            f'<g class="pairs">{"".join(lines)}</g>',
+            f'<g class="samples">{"".join(samples)}</g>',
+            f'<g class="mixed">{"".join(mixed)}</g>',
+        ]
+    )
+
+
+def picture() -> str:
+    """An SVG file, readable on light and dark pages."""
+    points, cluster = ring()
+    style = (
+        "line { stroke: #888; stroke-width: 0.8 } .c0 { fill: #e69f00 } .c1 { fill: #2e8fd0 } "
+        ".mixed { fill: #888 }"
+    )
+    inside = drawing(points, cluster, partners(points, SHOWN))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 320 320"><style>{style}</style>\n'
+        f"{inside}\n</svg>\n"
+    )
+
+
+def figure(script: str) -> str:
+    """HTML of the figure, in one block, with the address of its script."""
+    points, cluster = ring()
+    found = {k: partners(points, k) for k in KS}
     said = []
     for k, partner in found.items():
         distance = (points - points[partner]).norm(dim=1).mean()
@@ -59,15 +84,17 @@ def figure() -> str:
         [
             f"<figure class='matching' data-partners='{data}' data-said='{about}'>",
             '<svg viewBox="0 0 320 320" role="img" aria-label="Samples in eight clusters on a '
-            'ring, lines to their partners, and the mixed points half-way">',
-            f'<g class="pairs">{"".join(lines)}</g>',
-            f'<g class="samples">{"".join(samples)}</g>',
-            f'<g class="mixed">{"".join(mixed)}</g>',
+            'ring, lines to their partners, and the midpoints">',
+            drawing(points, cluster, found[SHOWN]),
             "</svg>",
             f'<label hidden>k <input type="range" min="0" max="{len(KS) - 1}" '
             f'value="{KS.index(SHOWN)}" step="1"></label>',
             f'<figcaption aria-live="polite">{said[KS.index(SHOWN)]}</figcaption>',
             "</figure>",
-            '<script src="matching.js" defer></script>',
+            f'<script src="{script}" defer></script>',
         ]
     )
+
+
+if __name__ == "__main__":
+    (Path(__file__).parent / "img/matching.svg").write_text(picture())

@@ -26,8 +26,9 @@ from published import ROOT, mnist_headline, results, rows
 from kmixup.lab._files import replace_content
 from kmixup.lab.experiments.league import Result, make_contests, result_of
 from kmixup.lab.experiments.rows import Done
+from kmixup.lab.figures import NAMES
 from kmixup.lab.formatting import signed
-from kmixup.lab.paper.presets import small_experiments
+from kmixup.lab.paper.presets import PRESETS, small_experiments
 from kmixup.lab.report.comparisons import (
     best_against_best,
     compare_trials,
@@ -652,6 +653,33 @@ def own_data() -> Lines:
     for name, _, _constant, *errors in body:
         if name and not name.endswith("balanced weights"):
             yield [name, *errors]
+
+
+# what stands on a page in full so that it can be read without the site
+
+
+@inline
+def notes() -> str:
+    """What `kmixup.lab.paper` notes beside the tables of the paper, as a Markdown table."""
+    notes: dict[str, dict[str, None]] = {}  # of each table, without repetitions
+    for preset in PRESETS.values():
+        for table in preset.tables:
+            for note in table.notes:
+                notes.setdefault(table.title, {})[note] = None
+    rows = [f"| {title} | {'<br>'.join(found)} |" for title, found in notes.items()]
+    return "\n\n" + "\n".join(["| table | note |", "|---|---|", *rows]) + "\n\n"
+
+
+@inline
+def gallery() -> str:
+    """The figures of `kmixup figures`, each with its caption and command."""
+    parts = []
+    for name, caption in NAMES.items():
+        (path,) = (ROOT / "docs/img").glob(f"figure-{name}.*")
+        parts.append(f"![{caption}](../img/{path.name})")
+        parts.append(f"*{caption[0].upper()}{caption[1:]}.*")
+        parts.append(f"```\nkmixup figures {name}\n```")
+    return "\n\n" + "\n\n".join(parts) + "\n\n"
 
 
 def generated(text: str) -> str:
