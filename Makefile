@@ -4,7 +4,7 @@ NEWEST ?= python3.14
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: reproduce test data pythons integrations versions survival lint bench docs dist clean
+.PHONY: reproduce test data pythons integrations versions survival lint bench docs browser dist clean
 
 reproduce: $(VENV)/ready  ## the paper's toy tables in full, beside its numbers, as a page
 	$(BIN)/kmixup reproduce toy --alpha-rule same
@@ -37,6 +37,9 @@ bench: $(VENV)/ready  ## ratios against peers, measured in one run
 
 docs: $(VENV)/docs  ## the site, strictly, into out/site: open index.html there
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+browser: docs  ## the site's figures and search in Chromium; skipped without it
+	$(BIN)/python -m pytest -m browser -rs tests/test_browser.py
 
 dist: $(VENV)/ready  ## wheel and source archive, and the wheel tried in an empty environment
 	rm -rf dist

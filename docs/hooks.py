@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from html import unescape
 from importlib import import_module
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 from cells import cells_of
@@ -52,6 +53,7 @@ CELL = re.compile(r"<(t[dh])\b([^>]*)>([^<]*)</\1>")
 WORDS = re.compile(r"[a-z]{2,} [a-z]{2,}")
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.S)
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
+TABS = re.compile(r"<!-- tabs -->(.*?)<!-- /tabs -->", re.S)
 MATCHING = re.compile(r"!\[[^\]]*\]\([^)]*matching\.svg\)")
 # files of the repository that are shown on a page of another name
 PAGES = {
@@ -203,9 +205,11 @@ def page_of(path: str) -> str | None:
         return PAGES[path]
     if path.startswith("docs/"):
         return path.removeprefix("docs/")
-    folder, _, name = path.rstrip("/").partition("/")
+    folder, _, name = path.partition("/")
     name = name.removesuffix("/report.md").removesuffix(".py")
-    return f"{folder}/{name}.md" if folder in ("examples", "results") and name else None
+    if folder == "results":
+        return f"results/{name}.md" if name in reports() else "results/index.md"
+    return f"examples/{name}.md" if folder == "examples" else None
 
 
 def rebased(text: str, source: str, address: str) -> str:
@@ -267,18 +271,20 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def what_to_expect(up: str) -> str:
-    """The table of verdicts in the README, so that there is only one; `up` leads to docs/."""
-    _, _, rest = (ROOT / "README.md").read_text().partition("<!-- expect -->")
-    expected = rest.partition("<!-- /expect -->")[0]
-    return expected.replace("](docs/", f"]({up}")
+def tabs(region: re.Match[str]) -> str:
+    """Sections as tabs, which a plain file cannot have."""
+    _, *sections = re.split(r"^### (.+)\n", region[1], flags=re.M)
+    return "\n\n".join(
+        f'=== "{title}"\n\n{indent(body.strip(), "    ")}'
+        for title, body in zip(sections[::2], sections[1::2], strict=True)
+    )
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Links to pages, the README's table of verdicts, and figures that react in place of images."""
+    """Links to pages, tabs, and figures that react in place of images."""
     address = page.file.src_uri
     up = "../" * address.count("/")
-    markdown = markdown.replace("<!-- what to expect -->", what_to_expect(up))
+    markdown = TABS.sub(tabs, markdown)
     if "matching.svg" in markdown:
         markdown = MATCHING.sub(lambda _: figure(f"{up}matching.js"), markdown)
     if "demo.webp" in markdown:

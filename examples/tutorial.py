@@ -171,5 +171,5 @@ axes.legend()
 # - **Fully connected**, neither gains much, and mixup does harm under strong noise.
 # - Mixing is no free lunch: compare with ERM on your own data, on validation samples.
 #
-# Next: [does it help?](learn/does-it-help.md), [your training loop](guide/loop.md),
+# Next: [choose k and alpha](guide/choosing.md), [your training loop](guide/loop.md),
 # [your framework](frameworks.md), or a table on the command line, `kmixup tune table.csv`.

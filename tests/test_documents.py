@@ -122,7 +122,7 @@ def test_the_readme_is_short_and_its_links_lead_somewhere():
 def test_the_targets_of_the_makefile_are_explained():
     targets = re.findall(r"^(\w+):.*##", (ROOT / "Makefile").read_text(), re.M)
     assert sorted(targets) == [
-        "bench", "data", "dist", "docs", "integrations", "lint", "pythons", "reproduce",
+        "bench", "browser", "data", "dist", "docs", "integrations", "lint", "pythons", "reproduce",
         "survival", "test", "versions",
     ]  # fmt: skip
     explained = (ROOT / "CONTRIBUTING.md").read_text()

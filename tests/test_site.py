@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -15,6 +16,12 @@ from kmixup.matching import pairing
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
+FILES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "results").rglob("*.md")])
+# written out, because "where" and "part" alone are good words
+BANNED = (
+    "share of the", "test part", "training part", "of your own", "of its own", "half-way",
+    "points of test error", "fewest of", "beyond chance", "what came of",
+)  # fmt: skip
 # pages whose code is run by other tests, with what it needs
 ELSEWHERE = {
     "evidence/theory.md", "frameworks.md", "lab.md", "own-data.md", "tuning.md",
@@ -66,17 +73,60 @@ def test_every_page_is_in_the_navigation():
     assert set(MADE) <= set(listed)
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_links_and_pictures_of_a_page_are_there(page):
-    text = re.sub(r"^```.*?^```", "", (DOCS / page).read_text(), flags=re.S | re.M)
-    for link in re.findall(r"\]\(([^)\s]+)\)", text):
-        path = link.partition("#")[0]
-        target = (DOCS / page).parent / path
-        if not path or "://" in link:
-            continue
-        inside = target.resolve().relative_to(ROOT)
-        if not str(inside).startswith(tuple(f"docs/{made}" for made in MADE)):
-            assert target.exists(), f"{page} links to {link}"
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_file_reads_well_without_the_site(path):
+    """Links lead to files of the repository, except to the API; nothing waits for the build."""
+    text = re.sub(r"^```.*?^```|<!-- numbers.*?-->", "", path.read_text(), flags=re.S | re.M)
+    for link in re.findall(r"\]\(([^)\s]+)\)|src=\"([^\"]+)\"", text):
+        target = "".join(link).partition("#")[0]
+        inside = (path.parent / target).resolve()
+        made = str(inside.relative_to(ROOT) if inside.is_relative_to(ROOT) else "")
+        if (
+            target
+            and "://" not in target
+            and not made.startswith(("docs/api/", "docs/reference/cli"))
+        ):
+            assert inside.exists(), f"{path} links to {target}"
+    assert not re.search(r"\]\[[\w.]+\]", text), "a link by name works on the site only"
+    comments = re.findall(r"<!-- (.+?) -->", text)
+    assert all(re.fullmatch(r"/?(numbers|tabs|address)", comment) for comment in comments)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_anchors_of_links_are_headings(path):
+    for target, anchor in re.findall(r"\]\(([^)\s#]*\.md)?#([^)\s]+)\)", path.read_text()):
+        other = (path.parent / target) if target else path
+        headings = re.findall(r"^#+ (.+)$", other.read_text(), re.M)
+        anchors = [
+            re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings
+        ]
+        assert anchor in anchors, f"{path} links to {target}#{anchor}"
+
+
+def test_no_page_uses_a_banned_phrase():
+    for path in FILES:
+        if path.name != "CHANGELOG.md":
+            text = path.read_text().lower()
+            found = [phrase for phrase in BANNED if phrase in text]
+            assert not found, f"{path}: {found}"
+
+
+def test_one_script_writes_the_address_of_the_repository(tmp_path):
+    address = loaded("address")
+    address.present()  # all files agree
+    for name in address.TEMPLATES:
+        (tmp_path / name).write_text((ROOT / name).read_text())
+    address.write("https://example.org/team/kmixup", tmp_path)
+    assert address.present(tmp_path) == "https://example.org/team/kmixup"
+    project = tomllib.loads((tmp_path / "pyproject.toml").read_text())["project"]
+    assert project["urls"]["Repository"] == "https://example.org/team/kmixup"
+    assert "repo_url: https://example.org/team/kmixup\n" in (tmp_path / "mkdocs.yml").read_text()
+    assert "(https://example.org/team/kmixup/actions" in (tmp_path / "README.md").read_text()
+    with pytest.raises(ValueError, match="must look like https://HOST/OWNER/NAME, got 'kmixup'"):
+        address.write("kmixup", tmp_path)
+    (tmp_path / "mkdocs.yml").write_text((ROOT / "mkdocs.yml").read_text())
+    with pytest.raises(ValueError, match="different addresses"):
+        address.present(tmp_path)
 
 
 def test_the_gallery_has_one_picture_of_every_figure():
