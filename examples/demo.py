@@ -82,7 +82,8 @@ def surface(net: torch.nn.Module, data: Dataset, edge: float) -> Tensor:
     axis = torch.linspace(-edge, edge, STEPS)
     plane = torch.stack(torch.meshgrid(axis, axis, indexing="xy"), 2).view(-1, 2)
     with torch.no_grad():
-        return net(data.normalise(plane)).softmax(1)[:, 1].view(STEPS, STEPS)
+        belief: Tensor = net(data.normalise(plane)).softmax(1)[:, 1]
+    return belief.view(STEPS, STEPS)
 
 
 def sample() -> tuple[Tensor, Tensor, dict[int, Tensor]]:
@@ -131,7 +132,8 @@ def draw(axes: Axes, belief: Tensor, edge: float, points: Tensor, labels: Tensor
         grid, origin="lower", extent=extent, cmap=FADED, vmin=0, vmax=1, interpolation="bilinear"
     )
     axes.contour(grid, levels=[0.5], extent=extent, colors="black", linewidths=0.8)
-    axes.scatter(*points.T.numpy(), c=labels.numpy(), s=5, cmap=STRONG, vmin=0, vmax=1)
+    across, up = points.T.numpy()
+    axes.scatter(across, up, c=labels.numpy(), s=5, cmap=STRONG, vmin=0, vmax=1)
     axes.set(xlim=(-edge, edge), ylim=(-edge, edge), xticks=[], yticks=[], aspect="equal")
     axes.spines[:].set_visible(False)
 
