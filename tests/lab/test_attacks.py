@@ -1,16 +1,29 @@
 """Attacks: files made to overwrite others, to hang, to fill memory or to command the terminal."""
 
 import gzip
+import hashlib
+import io
 import json
 import os
 import signal
+import struct
+import zipfile
+import zlib
+from pathlib import Path
 
+import numpy as np
 import pytest
 from sweeping import done_row
 
 from kmixup.lab import _files
+from kmixup.lab.data import load as load_data
+from kmixup.lab.data.folders import read_images
+from kmixup.lab.data.own import read_npz
+from kmixup.lab.experiments.grid import read_config
 from kmixup.lab.experiments.rows import DAMAGED, HEADER, LOCK, NAME, PUBLISHED, Store, read
+from kmixup.lab.models import build
 from kmixup.lab.train.config import Trial
+from kmixup.lab.train.model import Model, _checksum, load
 
 TRIAL = Trial("iris", "mlp-iris")
 HEAD = json.dumps(HEADER) + "\n"
@@ -126,3 +139,173 @@ def test_published_rows_that_are_a_bomb_are_not_unpacked(rows, monkeypatch):
     monkeypatch.setattr(_files, "ROOM", 1 << 10)
     with pytest.raises(ValueError, match="must not unpack to more than 100 times its size"):
         read(rows)
+
+
+# bombs: small files of huge contents
+
+
+STATM = Path("/proc/self/statm")  # of Linux: memory in pages
+
+
+@pytest.fixture
+def little_memory():
+    """Let what takes over a gigabyte more than now fail instead of slowing the machine down."""
+    if not STATM.exists():
+        pytest.skip("needs /proc to know its memory")
+    resource = pytest.importorskip("resource")
+    used = int(STATM.read_text().split()[0]) * resource.getpagesize()
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
+def png(path, width, height):
+    """Write a PNG of one colour, which takes few bytes whatever its size."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    chunk = zlib.compressobj(9)
+    row = bytes(1 + width // 8)
+    data = b"".join(chunk.compress(row) for _ in range(height)) + chunk.flush()
+
+    def part(kind, content):
+        check = zlib.crc32(kind + content)
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", check)
+
+    head = part(b"IHDR", struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0))
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + head + part(b"IDAT", data) + part(b"IEND", b""))
+    return path
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_a_folder_of_image_bombs_is_rejected_before_it_is_decoded(tmp_path):
+    paths = [png(tmp_path / "images" / f"{i}.png", 8000, 8000) for i in range(8)]
+    assert sum(path.stat().st_size for path in paths) < 100_000
+    with pytest.raises(ValueError, match="images must not unpack to more than 100 "):
+        read_images(paths)
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_images_that_are_stretched_to_a_huge_size_are_rejected(tmp_path):
+    with pytest.raises(ValueError, match="must not unpack to more than 100 times its size"):
+        read_images([png(tmp_path / "a.png", 8, 8)], resize=(50_000, 50_000))
+
+
+@pytest.mark.parametrize("shape", [(40_000, 5_000), (10**7, 20, 1)])
+@pytest.mark.usefixtures("little_memory")
+def test_an_npz_of_small_numbers_is_rejected_before_they_become_floats(tmp_path, shape):
+    np.savez_compressed(tmp_path / "a.npz", x=np.zeros(shape, np.int8), y=np.arange(shape[0]))
+    with pytest.raises(ValueError, match=r"^\S*a\.npz must not unpack to more than 100 "):
+        read_npz(tmp_path / "a.npz")
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_an_npy_header_that_lies_about_its_shape_allocates_nothing(tmp_path):
+    header = io.BytesIO()
+    about = {"descr": "<f8", "fortran_order": False, "shape": (10**12, 2)}
+    np.lib.format.write_array_header_1_0(header, about)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("x.npy", header.getvalue())
+    with pytest.raises(ValueError, match=r"^\S*a\.npz must not unpack to more than 100 "):
+        read_npz(tmp_path / "a.npz")
+
+
+@pytest.fixture
+def model(tmp_path):
+    """The folder of a small model, and a function that changes its settings."""
+    data = load_data("iris")
+    net = build("mlp-iris", in_shape=data.shape, num_classes=data.outputs)
+    Model.of(net, TRIAL, data, {}).save(tmp_path / "run")
+    path = tmp_path / "run" / "model.json"
+
+    def forge(weights=None, **changes):
+        plain = json.loads(path.read_text()) | changes
+        if weights is not None:
+            (path.parent / "model.safetensors").write_bytes(weights)
+            plain["weights"] = hashlib.sha256(weights).hexdigest()
+        del plain["checksum"]
+        path.write_text(json.dumps(plain | {"checksum": _checksum(plain)}))
+        return path.parent
+
+    return forge
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_a_model_with_millions_of_nested_numbers_is_rejected_before_parsing(model):
+    nested = [[[[[[0.5]]]]]]
+    folder = model(inputs={"shape": [4], "mean": [nested] * 700_000})
+    with pytest.raises(ValueError, match=r"model\.json must have at most 4,000,000 values, has"):
+        load(folder)
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        b"",
+        b"\x08\x00\x00\x00\x00\x00\x00\x00{{{{{{{{",
+        b"\xff" * 7 + b"\x7f{}",
+        b"\x02\x00\x00\x00\x00\x00\x00\x00[]",
+    ],
+)
+def test_damaged_headers_of_weights_are_one_sentence(model, weights):
+    with pytest.raises(ValueError, match=r"model\.safetensors must be a whole file of weights"):
+        load(model(weights))
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+@pytest.mark.parametrize("name", ["model.json", "model.safetensors", "record.json"])
+def test_a_model_of_other_things_than_files_is_one_sentence(model, name, kind):
+    folder = model()
+    (folder / name).unlink(missing_ok=True)
+    lure(folder / name, kind)
+    with pytest.raises(ValueError, match="must be the folder of a run|must be an ordinary file"):
+        load(folder)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+@pytest.mark.parametrize("name", ["a/1.png", "data.npz", "data.csv", "data.parquet", "data.xlsx"])
+def test_data_that_are_no_ordinary_files_are_one_sentence(tmp_path, name, kind):
+    path = tmp_path / "data" / name
+    path.parent.mkdir(parents=True)
+    lure(path, kind)
+    if name == "a/1.png":
+        png(tmp_path / "data/b/1.png", 8, 8)
+        path = tmp_path / "data"
+    with pytest.raises(ValueError, match="must be an ordinary file|must have a sub-folder"):
+        load_data(str(path))
+
+
+# grids
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("trials = 1000000000000", "the grid must have at most 100,000 trials, has 1,000,000,000,"),
+        ("k = [1, 2]\ntrials = 60000", "the grid must have at most 100,000 trials, has 120,000:"),
+        (
+            "\n".join(f"{name} = {list(range(1, 200))}" for name in ("k", "limit", "size")),
+            "the grid must have at most 100,000 trials, has 7,880,599",
+        ),
+        ("k = " + "[" * 20_000, "grid.toml must be TOML: it is nested too deeply"),
+        ("protocol = [[[[1]]]]", "grid.toml has a value of the wrong kind"),
+        ("k = {a = 1}", "k must be a whole number"),
+        ("resize = [[[1, 2], 3]]", "grid.toml has a value of the wrong kind"),
+        ("noise = [[1]]", "grid.toml has a value of the wrong kind"),
+        ("alpha = 1" + "0" * 400, "grid.toml has a value of the wrong kind"),
+        ("#" * 200_000, "grid.toml must have at most 100,000 bytes"),
+    ],
+)
+@pytest.mark.usefixtures("little_memory")
+def test_a_hostile_grid_is_one_sentence(kmixup, here, text, problem):
+    (here / "grid.toml").write_text(f'data = "iris"\n{text}\n')
+    code, out, err = kmixup("sweep", "grid.toml", "--dry-run")
+    assert (code, out) == (2, "")
+    assert problem in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_a_grid_that_is_no_ordinary_file_is_one_sentence(tmp_path, kind):
+    lure(tmp_path / "grid.toml", kind)
+    with pytest.raises(ValueError, match=r"grid\.toml must be an ordinary file"):
+        read_config(tmp_path / "grid.toml")

@@ -39,6 +39,10 @@ NOFOLLOW, NONBLOCK, BINARY = (
 NO_FILE = (errno.EISDIR, errno.ELOOP, errno.ENXIO)  # a folder, a link, a socket
 
 
+class FileError(ValueError):
+    """A file is no ordinary one, or exceeds its budget; the message names it."""
+
+
 # writing
 
 
@@ -129,8 +133,9 @@ def read_bytes(path: Path, *, most: int | None = None, follow: bool = True) -> b
     with open_regular(path, follow=follow) as stream:
         size = os.fstat(stream.fileno()).st_size
         if most is not None and size > most:
-            raise ValueError(f"{path} must have at most {most:,} bytes, has {size:,}")
-        return stream.read()
+            raise FileError(f"{path} must have at most {most:,} bytes, has {size:,}")
+        with parsing(path, "file"):
+            return stream.read()
 
 
 def read_gzip(path: Path) -> bytes:
@@ -156,7 +161,7 @@ def read_json(path: Path) -> Any:
     """Return the content of a JSON file; raise before parsing more than fits the budget."""
     data = read_bytes(path, most=JSON_BYTES)
     if (values := sum(map(data.count, (b"[", b"{", b",")))) > JSON_VALUES:
-        raise ValueError(f"{path} must have at most {JSON_VALUES:,} values, has {values:,}")
+        raise FileError(f"{path} must have at most {JSON_VALUES:,} values, has {values:,}")
     try:
         return json.loads(data)
     except (RecursionError, ValueError) as error:
@@ -195,9 +200,9 @@ def _open(path: Path, flags: int, *, follow: bool) -> int:
     return file
 
 
-def _not_regular(path: Path) -> ValueError:
+def _not_regular(path: Path) -> FileError:
     what = ", not a link" if path.is_symlink() and path.is_file() else ""
-    return ValueError(f"{path} must be an ordinary file{what}: copy its content into one")
+    return FileError(f"{path} must be an ordinary file{what}: copy its content into one")
 
 
 def check_expansion(path: Path) -> None:
@@ -213,8 +218,8 @@ def check_ratio(path: Path, memory: int, size: int) -> None:
         raise _bomb(path, f"{memory:,}")
 
 
-def _bomb(path: Path, bytes_: str) -> ValueError:
-    return ValueError(
+def _bomb(path: Path, bytes_: str) -> FileError:
+    return FileError(
         f"{path} must not unpack to more than {RATIO} times its size, declares {bytes_} bytes: "
         "store it without compression if that is what it holds"
     )
@@ -225,7 +230,7 @@ def parsing(path: Path, what: str) -> Iterator[None]:
     """Turn a parser's errors, which are of many kinds on damaged files, into one ValueError."""
     try:
         yield
-    except ImportError:
+    except (ImportError, FileError):
         raise
     except MemoryError as error:
         raise MemoryError(f"{path} takes more memory than there is") from error

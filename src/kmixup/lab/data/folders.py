@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,13 +13,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kmixup.lab._files import parsing, read_lines
+from kmixup.lab._files import check_ratio, open_regular, parsing, read_lines
 from kmixup.lab.data.dataset import Samples
 
 if TYPE_CHECKING:
     from PIL import Image
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP")
+IMAGE = f"image in {', '.join(FORMATS)}"
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
 WIDE = ("I", "F")  # Pillow's modes of more than 8 bits a channel start so; it clips them to 8
 BILINEAR = 2  # of Pillow's `Resampling`
@@ -110,40 +113,51 @@ def read_images(
     All must have the width and height `size`, by default the first image's, or are stretched to
     the height and width `resize`.
     """
-    arrays, all_grey = [], True
-    for path in paths:
-        image, grey = _decoded(path)
-        all_grey = all_grey and grey
-        size = size or image.size
-        if resize is not None:
-            image = image.resize(resize[::-1], BILINEAR)
-        elif image.size != size:
-            (width, height), (other_width, other_height) = size, image.size
-            raise ValueError(
-                f"{path} must be {width}×{height} as the others, is {other_width}×{other_height}: "
-                f"resize it, or train with all stretched, e.g. --resize {height} {width}"
-            )
-        arrays.append(np.asarray(image))
-    stack = torch.from_numpy(np.stack(arrays)).permute(0, 3, 1, 2)
-    return (stack[:, :1] if all_grey else stack).contiguous()
+    stack, all_grey = np.empty(0, np.uint8), True
+    for i, path in enumerate(paths):
+        with _opened(path) as image:
+            size = size or image.size
+            if resize is None and image.size != size:
+                (width, height), (other_width, other_height) = size, image.size
+                raise ValueError(
+                    f"{path} must be {width}×{height} as the others, is "
+                    f"{other_width}×{other_height}: resize it, or train with all stretched, "
+                    f"e.g. --resize {height} {width}"
+                )
+            if not i:
+                width, height = size if resize is None else resize[::-1]
+                shape = (len(paths), height, width, 3)
+                sizes = (each.stat().st_size for each in paths)
+                check_ratio(path.parent, math.prod(shape), sum(sizes))
+                stack = np.empty(shape, np.uint8)
+            # decoded pixels take four bytes, and as many again in RGB
+            check_ratio(path, 8 * math.prod(image.size), path.stat().st_size)
+            with parsing(path, IMAGE):
+                colours = image.convert("RGB")
+                all_grey = all_grey and image.mode in ("L", "1")
+                if resize is not None:
+                    colours = colours.resize(resize[::-1], BILINEAR)
+                stack[i] = np.asarray(colours)
+    images = torch.from_numpy(stack).permute(0, 3, 1, 2)
+    return (images[:, :1] if all_grey else images).contiguous()
 
 
-def _decoded(path: Path) -> tuple[Image.Image, bool]:
-    """Return an image in RGB, and whether it is grey."""
+@contextmanager
+def _opened(path: Path) -> Iterator[Image.Image]:
+    """Read the header of an image."""
     from PIL import Image  # on first use: `kmixup.lab.tune` works without the extra
 
-    # other formats are not tried: that of EPS would start Ghostscript
-    with (
-        parsing(path, f"image in {', '.join(FORMATS)}"),
-        Image.open(path, formats=FORMATS) as image,
-    ):
-        mode, colours = image.mode, image.convert("RGB")
-    if mode.startswith(WIDE):
-        raise ValueError(
-            f"{path} must have 8 bits a channel, has Pillow's mode {mode}: scale it to 8 bits "
-            "first, or store the images as numbers in an .npz"
-        )
-    return colours, mode in ("L", "1")
+    with ExitStack() as opened:
+        with parsing(path, IMAGE):
+            stream = opened.enter_context(open_regular(path))
+            # other formats are not tried: that of EPS would start Ghostscript
+            image = opened.enter_context(Image.open(stream, formats=FORMATS))
+        if image.mode.startswith(WIDE):
+            raise ValueError(
+                f"{path} must have 8 bits a channel, has Pillow's mode {image.mode}: scale it to 8 "
+                "bits first, or store the images as numbers in an .npz"
+            )
+        yield image
 
 
 def _read(

@@ -7,7 +7,7 @@ check only that a file has the form it should have.
 
 from __future__ import annotations
 
-import gzip
+import io
 import math
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kmixup.lab._files import parsing
+from kmixup.lab._files import parsing, read_bytes, read_gzip
 from kmixup.lab.data.dataset import Samples
 
 CIFAR_SHAPE = (3, 32, 32)
@@ -44,7 +44,7 @@ def read_cifar(path: Path, *, label_bytes: int, classes: int) -> Images:
     """
     record = label_bytes + math.prod(CIFAR_SHAPE)
     with parsing(path, f"file of records of {record} bytes, CIFAR's binary version"):
-        rows = np.fromfile(path, dtype=np.uint8).reshape(-1, record)
+        rows = np.frombuffer(read_bytes(path), np.uint8).reshape(-1, record)
     x = rows[:, label_bytes:].reshape(-1, *CIFAR_SHAPE).copy()
     return torch.from_numpy(x), _labels(rows[:, label_bytes - 1], classes, path)
 
@@ -66,7 +66,7 @@ def _idx_array(path: Path, *, dims: int) -> NDArray[np.uint8]:
     """Return the array of a gzipped IDX file: magic number, shape, bytes."""
     magic = bytes([0, 0, 8, dims])  # 8: unsigned bytes
     with parsing(path, f"gzipped IDX file of bytes in {dims} dimensions"):
-        content = gzip.decompress(path.read_bytes())
+        content = read_gzip(path)
         if not content.startswith(magic):
             raise ValueError(f"it starts with {content[:4].hex()}, not {magic.hex()}")
         shape = np.frombuffer(content, ">u4", dims, offset=4)
@@ -123,14 +123,14 @@ def read_phishing(path: Path) -> Samples:
     from scipy.io import arff  # on first use: it loads slowly
 
     with parsing(path, "ARFF file of 31 nominal attributes"):
-        cells = np.array(arff.loadarff(path)[0].tolist())
+        cells = np.array(arff.loadarff(io.StringIO(read_bytes(path).decode()))[0].tolist())
         return _samples(cells[:, :30], cells[:, 30])
 
 
 def _cells(path: Path, columns: int) -> NDArray[Any]:
     import pandas as pd  # on first use: it loads slowly
 
-    cells = pd.read_csv(path, header=None, na_values="?").to_numpy(object)
+    cells = pd.read_csv(io.BytesIO(read_bytes(path)), header=None, na_values="?").to_numpy(object)
     if cells.shape[1] != columns:
         raise ValueError(f"it has {cells.shape[1]} columns")
     return cells

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
+import os
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import IO, Any, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kmixup.lab._files import check_expansion, check_regular, parsing, replace_file
+from kmixup.lab._files import check_ratio, check_regular, open_regular, parsing, replace_file
 from kmixup.lab.checks import SettingError, check_choice
 from kmixup.lab.data.dataset import Dataset, Samples, Task
 from kmixup.lab.data.folders import Size, read_label_folders
@@ -210,10 +213,31 @@ def write_npz(arrays: Arrays, path: Path) -> Path:
 
 def read_npz(path: Path) -> dict[str, NDArray[Any]]:
     """Read the arrays of `NAMES`; others are not unpacked."""
-    with parsing(path, ".npz of plain arrays"), path.open("rb") as stream:
-        check_expansion(path)
-        stored = np.load(stream, allow_pickle=False)
-        return {name: stored[name] for name in NAMES if name in stored.files}
+    with (
+        parsing(path, ".npz of plain arrays"),
+        open_regular(path) as stream,
+        zipfile.ZipFile(stream) as archive,
+    ):
+        members = {name: f"{name}.npy" for name in NAMES if f"{name}.npy" in archive.namelist()}
+        memory = 0  # of the arrays, and of their numbers as floats
+        for member in members.values():
+            with archive.open(member) as packed:
+                shape, dtype = _npy_header(packed)
+                memory += math.prod(shape) * (dtype.itemsize + 8)
+        check_ratio(path, memory, os.fstat(stream.fileno()).st_size)
+        arrays = {}
+        for name, member in members.items():
+            with archive.open(member) as packed:
+                arrays[name] = np.lib.format.read_array(packed, allow_pickle=False)
+        return arrays
+
+
+def _npy_header(packed: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    version = np.lib.format.read_magic(packed)
+    old = version == (1, 0)
+    read = np.lib.format.read_array_header_1_0 if old else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(packed)
+    return shape, dtype
 
 
 def array_in(arrays: Arrays, name: str, source: object) -> NDArray[Any]:

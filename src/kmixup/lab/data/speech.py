@@ -20,7 +20,7 @@ from filelock import FileLock
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kmixup.lab._files import parsing, read_lines, replace_file
+from kmixup.lab._files import open_regular, parsing, read_lines, replace_file
 from kmixup.lab.data.dataset import Samples
 from kmixup.lab.data.folders import Labelled, in_turn, labelled
 
@@ -94,7 +94,7 @@ def read_wav(path: Path) -> NDArray[np.float32]:
     """Read one second of a mono 16-bit clip at 16 kHz, padded with silence or cut."""
     from scipy.io import wavfile  # on first use: it loads slowly
 
-    with path.open("rb") as stream, warnings.catch_warnings():
+    with open_regular(path) as stream, warnings.catch_warnings():
         warnings.simplefilter("error", wavfile.WavFileWarning)
         # chunks of notes beside the sound are allowed
         warnings.filterwarnings("ignore", "Chunk", wavfile.WavFileWarning)

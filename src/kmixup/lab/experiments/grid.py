@@ -6,7 +6,7 @@ be compared in pairs.
 
 from __future__ import annotations
 
-import tomllib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import product
@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from kmixup.lab._files import read_toml
 from kmixup.lab.checks import SettingError, check_whole, known_settings
 from kmixup.lab.data import ENTRIES, digest
 from kmixup.lab.evaluate.shifts import SHIFTS
@@ -31,6 +32,7 @@ TRIAL = tuple(
     if field.name not in ("data", "model", "method", "protocol", "seed", *SET_BY_GRID)
 )
 SETTINGS = (*METHOD, *TRIAL, *SHIFTS)
+MOST = 100_000  # trials of a grid
 
 
 def expand(
@@ -57,6 +59,8 @@ def expand(
         if name not in SETTINGS:
             known = ", ".join(("data", "model", "trials", "seed", "protocol", *SETTINGS))
             raise ValueError(f"{name} is not a setting: those of a grid are {known}")
+    named = {"data": data} if model is None else {"data": data, "model": model}
+    _check_size(trials, named | settings, protocol or {})
     tested = shifts_from({name: _list(settings[name]) for name in SHIFTS if name in settings})
     mixing = {"method": "kmixup"} | {key: settings[key] for key in METHOD if key in settings}
     # methods that ignore a setting become equal, and are kept once
@@ -86,11 +90,7 @@ def expand(
 def read_config(path: str | Path) -> list[Trial]:
     """Return the trials of a grid from a TOML file, whose keys are the arguments of `expand`."""
     path = Path(path)
-    try:
-        with path.open("rb") as stream:
-            config = tomllib.load(stream)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} must be TOML: {error}") from error
+    config = read_toml(path)
     for key in config:
         if key in (field.name for field in fields(Protocol)):
             raise ValueError(f"{key} in {path} must be below [protocol], is outside")
@@ -98,8 +98,19 @@ def read_config(path: str | Path) -> list[Trial]:
         raise ValueError(f'{path} must name its data, e.g. data = "iris"')
     try:
         return expand(**config)
-    except TypeError as error:
+    except (AttributeError, OverflowError, TypeError) as error:
         raise ValueError(f"{path} has a value of the wrong kind: {error}") from error
+
+
+def _check_size(trials: int, settings: Mapping[str, Any], protocol: Mapping[str, Any]) -> None:
+    """Raise before a grid of too many trials is made."""
+    swept = [item for item in settings.items() if item[0] not in SHIFTS]
+    values = [_values(name, value) for name, value in (*swept, *protocol.items())]
+    if (size := trials * math.prod(map(len, values))) > MOST:
+        raise ValueError(
+            f"the grid must have at most {MOST:,} trials, has {size:,}: shorten its lists, or make "
+            "several grids of it"
+        )
 
 
 def _choices(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

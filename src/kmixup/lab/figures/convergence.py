@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
@@ -13,6 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from kmixup.lab._files import read_json
 from kmixup.lab.plotting import BLUE, DASHES, MARKERS, ORANGE, Array, panels, styled
 from kmixup.lab.train import checkpoint, record
 from kmixup.lab.train.config import Method, Trial
@@ -48,7 +48,7 @@ def _record(trial: Trial, folder: Path | None) -> Mapping[str, Any]:
     if not (out / record.NAME).is_file():
         train(trial, out=out, resume=True)
         (out / checkpoint.NAME).unlink()
-    written: dict[str, Any] = json.loads((out / record.NAME).read_text())
+    written: dict[str, Any] = read_json(out / record.NAME)
     return written
 
 

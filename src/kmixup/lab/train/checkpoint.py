@@ -16,7 +16,7 @@ from typing import Any
 import filelock
 import torch
 
-from kmixup.lab._files import replace_content
+from kmixup.lab._files import read_bytes, replace_content
 from kmixup.lab.checks import SettingError
 from kmixup.lab.formatting import count
 
@@ -96,7 +96,7 @@ def completed_epochs(path: Path) -> int:
 
 def read(path: Path) -> dict[str, Any]:
     """Read what `save` wrote; raise if the file is damaged."""
-    contents = path.read_bytes()
+    contents = read_bytes(path)
     digest, archive = contents[:LENGTH], contents[LENGTH:]
     if hashlib.sha256(archive).digest() != digest:
         raise UnusableError(

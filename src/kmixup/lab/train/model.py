@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from kmixup._networks import evaluating
-from kmixup.lab._files import replace_content
+from kmixup.lab._files import parsing, read_bytes, read_json, replace_content
 from kmixup.lab.checks import SettingError
 from kmixup.lab.data import Dataset
 from kmixup.lab.data.dataset import check_class_names
@@ -221,7 +222,7 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
             f"{WEIGHTS}: train with `kmixup train --out {folder}`"
         )
     try:
-        plain = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+        plain = read_json(folder / SETTINGS)
         if plain["format"] != FORMAT:
             raise ValueError(f"format {plain['format']}, not {FORMAT}")
         if plain.pop("checksum") != _checksum(plain):
@@ -234,8 +235,8 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
         method = plain["encoded_by"]
         entry = METHODS["erm" if method is None else method]
         written = {}
-        if (folder / record.NAME).is_file():
-            written = dict(json.loads((folder / record.NAME).read_text(encoding="utf-8")))
+        if os.path.lexists(folder / record.NAME):
+            written = dict(read_json(folder / record.NAME))
     except UNREADABLE as error:
         raise ValueError(
             f"{folder} must hold a model and a record of this version of kmixup, could not be "
@@ -247,14 +248,16 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
             f"must be set to load {folder}, whose network is the code {name!r}: set it if you "
             "trust the folder",
         )
-    contents = (folder / WEIGHTS).read_bytes()
+    contents = read_bytes(folder / WEIGHTS)
     if hashlib.sha256(contents).hexdigest() != plain["weights"]:
         raise ValueError(
             f"{folder / WEIGHTS} must hold the weights that were written with {SETTINGS}, holds "
             "others, or is damaged: train again, or copy both files"
         )
+    with parsing(folder / WEIGHTS, "file of weights"):
+        weights = read(contents)
     try:
-        net = _network(name, inputs.shape, len(classes) or 1, entry, read(contents))
+        net = _network(name, inputs.shape, len(classes) or 1, entry, weights)
     except (RuntimeError, ValueError) as error:
         raise ValueError(
             f"{folder / WEIGHTS} must fit the network {name!r} for inputs of the shape "
