@@ -101,7 +101,7 @@ def test_the_heaviest_units_go_first(tmp_path):
     assert weight(Trial("iris", "m", limit=10)) == weight(Trial("own.csv", "m", limit=10)) == 2000
 
 
-@pytest.mark.parametrize("model", ["mlp-iris", "nets:large"])
+@pytest.mark.parametrize("model", ["mlp-iris", "lenet"])
 def test_partial_results_have_every_method(tmp_path, model):
     trials = []
     for method in ("erm", "mixup", "kmixup"):

@@ -51,15 +51,17 @@ def test_single_values_are_lists_of_one():
     assert expand(data="mnist", noise=8) == expand(data="mnist", noise=[8])
 
 
-def test_network_and_protocol_are_the_papers_unless_given():
+def test_network_and_protocol_are_the_papers_unless_given(monkeypatch, tmp_path):
     iris, ring = expand(data=["iris", "one-ring"], protocol={"epochs": 5})
     assert (iris.model, iris.protocol) == (
         "mlp-iris",
         Protocol(epochs=5, rate=0.005, batch_size=32),
     )
     assert (ring.model, ring.protocol.epochs) == ("mlp-toy", 5)
-    own = expand(data="iris", model=["mlp-toy", "nets:small"])
-    assert [trial.model for trial in own] == ["mlp-toy", "nets:small"]
+    (tmp_path / "grid_nets.py").write_text("def small(*, in_shape, num_classes): ...")
+    monkeypatch.syspath_prepend(tmp_path)
+    own = expand(data="iris", model=["mlp-toy", "grid_nets:small"])
+    assert [trial.model for trial in own] == ["mlp-toy", "grid_nets:small"]
 
 
 def test_a_grid_can_test_on_validation_samples_to_choose_settings():

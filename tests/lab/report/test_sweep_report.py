@@ -15,6 +15,7 @@ from kmixup.lab.evaluate.baseline import figures
 from kmixup.lab.evaluate.scores import ClassScores, metric
 from kmixup.lab.paper.tables import PaperColumn
 from kmixup.lab.report.frame import results_of, tables_of
+from kmixup.lab.report.render_html import html
 from kmixup.lab.report.render_text import show
 from kmixup.lab.report.sweep import Preface, sweep_document, write_sweep
 from kmixup.lab.train.config import Method
@@ -187,3 +188,14 @@ def test_a_new_metric_is_on_the_page_in_cells_and_in_the_frame(tmp_path):
     assert "Brier score" in text
     assert {line["brier"] for line in csv.DictReader(io.StringIO(cells))} == {"0.25"}
     assert "Brier score 0.2500" in figures(scored)
+
+
+def test_the_page_says_if_rows_are_of_several_versions_of_kmixup():
+    rows = [row(Method("mixup"), 5.0 + seed, seed) for seed in range(4)]
+
+    def page():
+        return html(sweep_document(rows, results_of(rows, tables_of(rows)), Preface("", "")))
+
+    assert "versions of kmixup" not in page()
+    rows[0] = replace(rows[0], versions={"kmixup": "0", "commit": "3a74176"})
+    assert "Versions and machines: rows are of 2 versions of kmixup" in page()

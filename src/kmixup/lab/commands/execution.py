@@ -55,7 +55,8 @@ class TrialRunner:
 
                 outcome = sweep(
                     trials, self._folder, engine=self._engine, device=self._execution.device,
-                    started=started, ended=watch.ended,
+                    accept_edited=self._execution.accept_edited, started=started,
+                    ended=watch.ended,
                 )  # fmt: skip
         except KeyboardInterrupt:
             print_status(

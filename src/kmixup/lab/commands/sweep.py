@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from kmixup.lab.commands.execution import finish, outcome_of, preview, report
 from kmixup.lab.commands.options import Out
 from kmixup.lab.experiments import rows
+from kmixup.lab.experiments.driver import earlier_versions
 from kmixup.lab.experiments.grid import read_config
 from kmixup.lab.formatting import count
 from kmixup.lab.train.config import Execution, Flag
@@ -68,7 +69,9 @@ def sweep(
     page = None
     if draw:
         name = f"The sweep {config.stem}"
-        page = report(outcome.rows, None, folder, name=name, quiet=execution.quiet)
+        edited = [row for _, row in earlier_versions(trials, rows.read(folder))]
+        shown = [*outcome.rows, *edited]
+        page = report(shown, None, folder, name=name, quiet=execution.quiet)
     return finish(outcome, folder, page)
 
 

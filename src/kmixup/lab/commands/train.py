@@ -24,6 +24,7 @@ from kmixup.lab.train.config import (
     ProtocolChanges,
     Trial,
     TrialData,
+    code_of,
 )
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.record import CLEAN, training_note
@@ -79,8 +80,10 @@ def train(
     options.print_columns(loaded)
     usual = defaults_for(data, loaded)
     trained_with = replace(usual.protocol, **protocol.given)
+    network = model or usual.model
     settings = {**vars(reading), **tests.for_trial()}
-    trial = Trial(data, model or usual.model, mixing, trained_with, seed, **settings)
+    settings["code"] = code_of(data, network, mixing.name)
+    trial = Trial(data, network, mixing, trained_with, seed, **settings)
     folder = out or Path("out") / folder_name(trial)
     if resume and not (folder / checkpoint.NAME).is_file():
         options.print_status(f"{folder} has no checkpoint: starting from the beginning")

@@ -19,6 +19,8 @@ from kmixup.lab.data.own import (
     OwnOptions,
     arrays_of,
     is_frame,
+    plain,
+    raw_digest,
     read_own,
     samples_in_memory,
     write_npz,
@@ -94,17 +96,20 @@ def load(
         known = ", ".join(SCALINGS[1:])
         raise ValueError(f"the paper's scaling of {name} is not known: use one of {known}")
     options = OwnOptions(target, tuple(drop or ()), task, resize, test, test_size)
-    label = name
+    label, contents = name, None
     if entry is not None:
         options.only(f"{name}, which is prepared already")
         request = Request(_paths(entry, limit), limit, scaling_name, seed, size)
         found = split(entry.read(request), seed=seed)
     else:
         if is_import_path(name):
-            found = samples_in_memory(import_callable(name, "data")(), None, name, options)
+            raw = plain(import_callable(name, "data")())
+            contents = _joined(raw_digest(*raw), test)
+            found = samples_in_memory(*raw, name, options)
         else:
             path = _own_path(name)
             label, found = path.name, read_own(path, options)
+            contents = digest(name, test=test)
         found = split(found, seed=seed, test_size=test_size, stratify=True)
     whole = _extent(found)
     if entry is not None and entry.kind != "toy":
@@ -115,20 +120,24 @@ def load(
     found = holdout.of(found, limit) if holdout else found.first(limit)
     part = _part(_extent(found), whole, drawn=samples is not None, held_out=holdout is not None)
     data = prepare(label, found, scaling_name, rule, part)
-    return data if entry else replace(data, digest=digest(name, test=test))
+    return replace(data, digest=contents)
 
 
 def digest(name: str, *, test: str | None = None) -> str | None:
-    """Return a SHA-256 of the contents of your own files; None for data with a name.
+    """Return a SHA-256 of the contents of your own files; None for names and functions.
 
     Ids and checkpoints include it, so that an edited file is not taken for the old one.
     """
     if name in ENTRIES or is_import_path(name):
         return None
-    own = digest_of(_own_path(name))
+    return _joined(digest_of(_own_path(name)), test)
+
+
+def _joined(contents: str, test: str | None) -> str:
+    """Return the digest of data that may have their test set in another file."""
     if test is None:
-        return own
-    return sha256((own + digest_of(_own_path(test))).encode()).hexdigest()
+        return contents
+    return sha256((contents + digest_of(_own_path(test))).encode()).hexdigest()
 
 
 def from_memory(

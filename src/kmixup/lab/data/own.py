@@ -7,6 +7,7 @@ import os
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, get_args
 
@@ -90,15 +91,34 @@ def read_own(path: Path, options: OwnOptions) -> Samples:
 
 def samples_in_memory(data: Any, y: Any, source: str, options: OwnOptions) -> Samples:
     """Return samples in memory: as in `from_memory`, or a dict of the arrays of an `.npz`."""
-    if isinstance(data, tuple) and len(data) == 2 and y is None:
-        data, y = data
+    data, y = plain(data, y)
     if is_frame(data):
         from kmixup.lab.data import tables
 
         options.only("a data frame", "target", "drop", "task", "test", "test_size")
         return tables.samples_of(tables.table_of(data, source), options, y)
     options.only("arrays", "task", "test_size")
-    return samples_of(arrays_of(data, y), source, task=options.task)
+    return samples_of(data, source, task=options.task)
+
+
+def plain(data: Any, y: Any = None) -> tuple[Any, Any]:
+    """Return a data frame and its targets, if any, or the arrays of an `.npz` and None."""
+    if isinstance(data, tuple) and len(data) == 2 and y is None:
+        data, y = data
+    return (data, y) if is_frame(data) else (arrays_of(data, y), None)
+
+
+def raw_digest(data: Any, y: Any) -> str:
+    """Return a SHA-256 of what `plain` returns, before anything is computed from it."""
+    digest = sha256()
+    if is_frame(data):
+        digest.update(data.to_csv(index=False).encode())
+        data = {} if y is None else {"y": array(y)}
+    for name, values in sorted(data.items()):
+        values = values.astype(str) if values.dtype.kind == "O" else values
+        values = values.astype(values.dtype.newbyteorder("<"))
+        digest.update(f"{name} {values.dtype.str} {values.shape}\0".encode() + values.tobytes())
+    return digest.hexdigest()
 
 
 def is_frame(data: Any) -> bool:

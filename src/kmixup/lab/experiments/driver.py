@@ -10,19 +10,19 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kmixup.lab.checks import check_choice
+from kmixup.lab.checks import SettingError, check_choice
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.experiments.engines import Engine
 from kmixup.lab.experiments.rows import Done, Failed, Row, Store, done_of, failed_of, read
 from kmixup.lab.experiments.units import seed_block, units
 from kmixup.lab.formatting import count, duration
-from kmixup.lab.train.config import Trial
+from kmixup.lab.train.config import Trial, what_changed
 from kmixup.lab.train.loop import DEVICES
 
 INTERVAL = 30.0  # seconds between two progress lines without a terminal
@@ -47,18 +47,24 @@ def sweep(
     *,
     engine: Engine,
     device: str = "auto",
+    accept_edited: bool = False,
     started: Callable[[Sequence[Trial], Sequence[Trial]], object] = lambda all_, todo: None,
     ended: Callable[[Sequence[Row]], object] = lambda rows: None,
 ) -> SweepOutcome:
     """Run the trials that are not done in `folder` yet, and return the rows of all.
 
-    The folder may hold rows of other sweeps. `started` is called with all trials and the trials to
-    run, `ended` with new rows as soon as they are on disk.
+    The folder may hold rows of other sweeps. If your own code was edited since the rows of these
+    trials were written, they are run again only with `accept_edited`, as another version. `started`
+    is called with all trials and the trials to run, `ended` with new rows as soon as they are on
+    disk.
     """
     check_choice("device", device, DEVICES)
     wanted = {trial.id: trial for trial in trials}
     with Store(folder) as store:
-        known = {row.id for row in done_of(read(store.folder))}
+        before = done_of(read(store.folder))
+        known = {row.id for row in before}
+        if not accept_edited:
+            _check_edits(trials, before, store.folder)
         todo = [trial for name, trial in wanted.items() if name not in known]
         started(list(wanted.values()), todo)
         running = store.folder / RUNNING
@@ -77,6 +83,27 @@ def sweep(
         if not any(running.iterdir()):
             running.rmdir()
     return SweepOutcome([row for row in read(folder) if row.id in wanted], len(todo))
+
+
+def earlier_versions(trials: Iterable[Trial], rows: Iterable[Row]) -> Iterator[tuple[Trial, Done]]:
+    """Yield trials with the row of the same trial before your own code was edited."""
+    latest = {trial.unversioned.id: trial for trial in trials if trial.code}
+    for row in done_of(rows):
+        trial = latest.get(row.trial.unversioned.id)
+        if trial is not None and trial != row.trial:
+            yield trial, row
+
+
+def _check_edits(trials: Sequence[Trial], rows: Sequence[Done], folder: Path) -> None:
+    known = {row.id for row in rows}
+    for trial, row in earlier_versions(trials, rows):
+        if trial.id not in known:
+            raise SettingError(
+                "out",
+                f"must be a folder without rows of other code, {what_changed(row.trial, trial)} "
+                f"was edited since rows of {folder} were written: choose another folder, or keep "
+                "both versions apart (--accept-edited)",
+            )
 
 
 def weight(trial: Trial) -> float:

@@ -19,13 +19,13 @@ from kmixup.lab._files import read_toml
 from kmixup.lab.checks import SettingError, check_whole, known_settings
 from kmixup.lab.data import ENTRIES, digest
 from kmixup.lab.evaluate.shifts import SHIFTS
-from kmixup.lab.train.config import Method, Protocol, Trial, shifts_from
+from kmixup.lab.train.config import Method, Protocol, Trial, code_of, shifts_from
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.setup import load_data
 
 METHOD = ("method", *(field.name for field in fields(Method) if field.name != "name"))
 SEQUENCES = ("milestones", "drop", "resize")  # one value is a list already
-SET_BY_GRID = ("shifts", "split", "digest")  # fields of a trial that a grid sets itself
+SET_BY_GRID = ("shifts", "split", "digest", "code")  # fields of a trial that a grid sets itself
 TRIAL = tuple(
     field.name
     for field in fields(Trial)
@@ -73,14 +73,19 @@ def expand(
         # `load_data` has hashed the first
         digests = {options[0].get("test"): None if own is None else own.digest}
         for test in {option.get("test") for option in options} - digests.keys():
-            digests[test] = digest(name, test=test)
+            reading = {**options[0], "test": test}
+            digests[test] = digest(name, test=test) or load_data(Trial(name, "", **reading)).digest
         usual = defaults_for(name, own)
         networks = [usual.model] if model is None else _values("model", model)
+        codes = {
+            (network, mixed.name): code_of(name, network, mixed.name)
+            for network, mixed in product(networks, methods)
+        }
         for chosen, network, change in product(options, networks, changes):
             how = replace(usual.protocol, **change)
-            contents = digests[chosen.get("test")]
+            common = {"shifts": tested, "digest": digests[chosen.get("test")], **chosen}
             grid += [
-                Trial(name, network, mixed, how, number, shifts=tested, digest=contents, **chosen)
+                Trial(name, network, mixed, how, number, code=codes[network, mixed.name], **common)
                 for number in range(seed, seed + trials)
                 for mixed in methods
             ]

@@ -17,7 +17,7 @@ from kmixup.lab.data import ENTRIES, Holdout, Task, load
 from kmixup.lab.evaluate.scores import Measure
 from kmixup.lab.experiments.rows import Row, measure_of
 from kmixup.lab.experiments.selection import FinalTest, Run, choose, final_trials, validation_error
-from kmixup.lab.train.config import Method, Trial
+from kmixup.lab.train.config import Method, Trial, code_of
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.methods import METHODS, method_entry
 
@@ -78,7 +78,7 @@ class Contest:
         if len(entrant.settings) == 1:
             return []
         return [
-            replace(self.base, method=method, seed=number, validation=self.validation)
+            self.base.with_method(method, seed=number, validation=self.validation)
             for method in entrant.settings
         ]
 
@@ -252,5 +252,6 @@ def _subject(
         return base, entry.shape, entry.train, "classes"
     own = load(name, holdout=Holdout(validation))  # does not read the test part
     default, train = defaults_for(name, own), len(own.x_train) + len(own.x_test)
-    base = Trial(name, default.model, erm, default.protocol, digest=own.digest)
+    code = code_of(name, default.model, "erm")
+    base = Trial(name, default.model, erm, default.protocol, digest=own.digest, code=code)
     return base, own.shape, train, own.task

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, TypeVar
 
@@ -47,9 +47,7 @@ def choose(errors: Mapping[Candidate, Sequence[float]]) -> Candidate | None:
 
 def final_trials(base: Trial, chosen: Mapping[int, Method]) -> list[Trial]:
     """Return the trials of the final test: `base` with the method chosen for every seed."""
-    return [
-        replace(base, method=method, seed=seed, validation=None) for seed, method in chosen.items()
-    ]
+    return [base.with_method(method, seed=seed, validation=None) for seed, method in chosen.items()]
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,7 @@ from kmixup.lab.experiments.search import (
     search,
 )
 from kmixup.lab.experiments.selection import FinalTest, Run, final_trials, validation_error
-from kmixup.lab.models import check_model
-from kmixup.lab.train.config import Method, Protocol, Trial, TrialData
+from kmixup.lab.train.config import Method, Protocol, Trial, TrialData, code_of
 from kmixup.lab.train.defaults import defaults_for
 
 STUDY = "study.db"  # the SQLite file of the Optuna studies, beside the rows
@@ -105,9 +104,9 @@ def make_plan(
         seed,
         split=seed,
         digest=None if loaded is None else loaded.digest,
+        code=code_of(data, model or default.model, "erm"),
         **vars(options),
     )
-    check_model(base.model)
     for given in k or ():
         if given > left:
             raise SettingError(

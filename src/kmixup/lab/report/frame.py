@@ -29,7 +29,8 @@ from kmixup.lab.train.methods import METHODS, VARIANTS, baseline_of, method_entr
 
 RULES: tuple[AlphaRule, ...] = get_args(AlphaRule)
 # fields of a trial that a table shows, rather than holds fixed
-SHOWN = ("data", "model", "method", "protocol", "seed", "shifts", "clean_statistics")
+SHOWN = ("data", "model", "method", "protocol", "seed", "shifts", "clean_statistics", "code")
+DIGEST = 8  # digits of a digest in titles
 Key = tuple[str, int, float, AlphaRule]  # name, k, alpha and alpha rule of a method
 ERM: Key = ("erm", 1, 0.0, "same")
 NO_LINES = pd.DataFrame(
@@ -218,14 +219,18 @@ def tests_of(trial: Trial) -> list[tuple[str, float | None]]:
 def _lines(row: Row) -> Iterator[dict[str, Any]]:
     trial, method = row.trial, row.trial.method
     setting = {name: value for name, value in vars(trial).items() if name not in SHOWN}
+    # versions of your own code never share a cell
+    code = {f"{part} code": digest[:DIGEST] for part, digest in trial.code}
+    of_method = {name: code.pop(name) for name in ("method code",) if name in code}
+    mixing = {"pairing": method.pairing, "layers": method.layers, **of_method}
     common = {
         "id": row.id,
         "data": trial.data,
         "model": trial.model,
         "key": (method.name, method.k, method.alpha, method.alpha_rule),
         "seed": trial.seed,
-        "setting": json.dumps(trial.to_dict()["protocol"] | setting, sort_keys=True),
-        "mixing": json.dumps([method.pairing, method.layers]) if method.entry.mixes else "",
+        "setting": json.dumps(trial.to_dict()["protocol"] | setting | code, sort_keys=True),
+        "mixing": json.dumps(mixing) if method.entry.mixes else "",
         "done": isinstance(row, Done),
         "row": row,
     }
@@ -278,13 +283,13 @@ def _of_table(frame: pd.DataFrame, table: PaperTable, left: Sequence[Row]) -> li
     for setting, lines in mine.groupby("setting", sort=True):
         # ERM has no pairing: its rows go with every pairing, and alone only if nothing was mixed
         for mixing in sorted(set(lines.mixing) - {""}) or [""]:
-            pairing, layers = json.loads(mixing) if mixing else (None, None)
-            own = {**json.loads(str(setting)), "pairing": pairing, "layers": layers}
+            own = {"pairing": None, "layers": None, **json.loads(mixing or "{}")}
+            own = {**json.loads(str(setting)), **own}
             groups.append((own, lines[lines.mixing.isin([mixing, ""])]))
     settings = pd.DataFrame([setting for setting, _ in groups]).map(json.dumps)
     differing = [str(name) for name in settings if settings[name].nunique() > 1]
     return [
-        _result(lines, table, ks, columns, setting, {name: setting[name] for name in differing})
+        _result(lines, table, ks, columns, setting, {name: setting.get(name) for name in differing})
         for setting, lines in groups or [({}, mine)]
     ]
 

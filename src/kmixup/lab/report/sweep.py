@@ -106,7 +106,11 @@ def provenance(rows: Sequence[Row], command: str) -> Iterator[doc.Section]:
         found = [dict(getattr(row, kind)) for row in rows]
         tally = sorted(Counter(json.dumps(each, sort_keys=True) for each in found if each).items())
         facts += [doc.Facts(json.loads(fact), f"{count(n, 'row')}:") for fact, n in tally]
-    yield doc.Section("Repeat it", [doc.Code(command), doc.Details("Versions and machines", facts)])
+    title = "Versions and machines"
+    kmixups = {(row.versions.get("kmixup"), row.versions.get("commit")) for row in rows}
+    if len(kmixups) > 1:
+        title += f": rows are of {len(kmixups)} versions of kmixup"
+    yield doc.Section("Repeat it", [doc.Code(command), doc.Details(title, facts)])
 
 
 def _headline(

@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Literal, cast, get_args
 
 import numpy as np
@@ -23,9 +23,16 @@ from kmixup.lab.checks import SettingError, check_choice, check_number, check_wh
 from kmixup.lab.data import Scaling, Task
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.evaluate.tasks import ClassWeights
-from kmixup.lab.models import MANIFOLD_LAYERS
+from kmixup.lab.imports import is_import_path, source_digest
+from kmixup.lab.models import MANIFOLD_LAYERS, check_model
 from kmixup.lab.train.match_on import MatchOn
-from kmixup.lab.train.methods import METHODS, VARIANTS, MethodEntry, method_entry
+from kmixup.lab.train.methods import (
+    METHODS,
+    VARIANTS,
+    MethodEntry,
+    import_method,
+    method_entry,
+)
 
 AlphaRule = Literal["same", "xi"]
 PairedWith = Literal["loaders", "batch", "reshuffle"]
@@ -476,6 +483,8 @@ class Trial(TrialData):
             training samples, and keep them.
         digest: SHA-256 of your own data's contents, so that an edited file gives another id; None
             for data with a name.
+        code: SHA-256 of the source of your own data function, method and model, by these names,
+            as `code_of` returns them. So edited code gives another id.
     """
 
     data: str
@@ -488,6 +497,7 @@ class Trial(TrialData):
     split: int | None = None
     clean_statistics: bool | None = None
     digest: str | None = None
+    code: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -496,6 +506,7 @@ class Trial(TrialData):
             check_whole("split", self.split, least=0)
         shifts = shifts_from(dict(self.shifts))
         _set(self, shifts=shifts, clean_statistics=self.clean_statistics or None)
+        _set(self, code=tuple(sorted(dict(self.code).items())))
         inside = self.validation is None or 0 < self.validation < 1
         _require(inside, "validation", self.validation, "be a share between 0 and 1, e.g. 0.2")
         least, batch_size = self.method.smallest, self.protocol.batch_size
@@ -509,6 +520,8 @@ class Trial(TrialData):
         for key, value in vars(self).items():
             if key == "shifts":  # every shift has a key of its own
                 plain |= {name: list(self.levels(name)) for name in SHIFTS}
+            elif key == "code":
+                plain |= {"code": dict(value)} if value else {}
             elif key != "digest" or value is not None:
                 plain[key] = list(value) if isinstance(value, tuple) else value
         plain["method"] = dict(vars(self.method))
@@ -518,6 +531,17 @@ class Trial(TrialData):
     def levels(self, shift: str) -> tuple[float, ...]:
         """Return the levels at which the network is tested under a shift."""
         return dict(self.shifts).get(shift, ())
+
+    def with_method(self, method: Method, **changes: Any) -> Trial:
+        """Return the trial with another method, its code, and changes of other fields."""
+        code = code_of(self.data, self.model, method.name)
+        return replace(self, method=method, code=code, **changes)
+
+    @property
+    def unversioned(self) -> Trial:
+        """The trial without its code, and the arrays of its data function."""
+        digest = None if "data" in dict(self.code) else self.digest
+        return replace(self, code=(), digest=digest) if self.code else self
 
     @property
     def id(self) -> str:
@@ -543,12 +567,32 @@ class Trial(TrialData):
         shifts = {name: levels for name, levels in plain.items() if name in SHIFTS}
         rest = {key: value for key, value in plain.items() if key not in SHIFTS}
         values = known_settings(cls, rest) | {"shifts": shifts_from(shifts)}
+        values["code"] = tuple(dict(values.get("code", {})).items())
         for name, kind in (("method", Method), ("protocol", Protocol)):
             if name in values:
                 values[name] = kind(**known_settings(kind, values[name], f"{name}."))
         if missing := {"data", "model"} - values.keys():
             raise ValueError(f"a trial must have {' and '.join(sorted(missing))}")
         return cls(**values)
+
+
+def code_of(data: str, model: str, method: str) -> tuple[tuple[str, str], ...]:
+    """Return the `code` of trials; raise if the network or the method does not exist."""
+    check_model(model)
+    own = {"data": data, "method": method, "model": model}
+    if is_import_path(method):
+        import_method(method)
+    return tuple((part, source_digest(name)) for part, name in own.items() if is_import_path(name))
+
+
+def what_changed(before: Trial, after: Trial) -> str:
+    """Name the own code that differs between two versions of a trial."""
+    names = {"data": after.data, "method": after.method.name, "model": after.model}
+    old, new = dict(before.code), dict(after.code)
+    changed = [
+        f"the {part} {name!r}" for part, name in names.items() if old.get(part) != new.get(part)
+    ]
+    return " and ".join(changed) or f"what the data function {after.data!r} returns"
 
 
 def shifts_from(given: Mapping[str, Iterable[float]]) -> Shifts:
@@ -586,6 +630,7 @@ class Execution:
         num_cpus: CPU cores that a Ray task reserves.
         num_gpus: GPUs that a Ray task reserves, e.g. 0.25.
         device: Device of each worker. Batched ensembles of small networks always train on the CPU.
+        accept_edited: Keep rows of your own code from before it was edited, as another version.
         quiet: Show no progress.
     """
 
@@ -595,6 +640,7 @@ class Execution:
     num_cpus: float = 1
     num_gpus: float = 0
     device: Device = "auto"
+    accept_edited: Flag = False
     quiet: Flag = False
 
     def __post_init__(self) -> None:

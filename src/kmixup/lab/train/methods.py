@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import nn
@@ -216,13 +216,18 @@ def method_entry(name: str) -> MethodEntry:
     )
 
 
+def import_method(name: str) -> Callable[..., Any]:
+    """Import the class or function that makes a mixer of your own; raise if there is none."""
+    return import_callable(name, "method", k=1, alpha=1.0, num_classes=None)
+
+
 @cache
 def _own_entry(name: str) -> MethodEntry:
     """Make the entry of a mixer of your own, which is imported only when it is built."""
 
     def build(at: Ingredients) -> Mixer:
         settings = {"k": at.method.k, "alpha": at.alpha, "num_classes": at.classes}
-        mixer = import_callable(name, "method", **settings)(**settings)
+        mixer = import_method(name)(**settings)
         if not isinstance(mixer, Mixer):
             raise ValueError(
                 f"method {name!r} must return a kmixup.Mixer, got {type(mixer).__name__}"

@@ -126,7 +126,23 @@ def training_note(record: Mapping[str, Any]) -> str | None:
 @cache
 def versions() -> dict[str, str]:
     packages = {name: metadata.version(name) for name in PACKAGES}
-    return {"kmixup": kmixup.__version__, "python": platform.python_version(), **packages}
+    cloned = commit(Path(kmixup.__file__).parents[2])
+    own = {"kmixup": kmixup.__version__, **({"commit": cloned} if cloned else {})}
+    return {**own, "python": platform.python_version(), **packages}
+
+
+def commit(clone: Path) -> str | None:
+    """Return the commit that is checked out in a clone; None for a folder that is none."""
+    git = clone / ".git"
+    try:
+        head = (git / "HEAD").read_text().strip()
+        name = head.removeprefix("ref: ")
+        if name == head or (git / name).is_file():
+            return head if name == head else (git / name).read_text().strip()
+        packed = (git / "packed-refs").read_text().splitlines()
+        return next(line.split()[0] for line in packed if line.endswith(f" {name}"))
+    except (OSError, StopIteration):
+        return None
 
 
 def machine(device: torch.device | str = "cpu") -> dict[str, Any]:

@@ -15,8 +15,9 @@ from kmixup.coefficient import Beta
 from kmixup.lab.checks import SettingError
 from kmixup.lab.data import Dataset, Holdout, load
 from kmixup.lab.evaluate.tasks import objective_of
+from kmixup.lab.imports import is_import_path
 from kmixup.lab.models import build, layers_of
-from kmixup.lab.train.config import Protocol, Trial
+from kmixup.lab.train.config import Protocol, Trial, what_changed
 from kmixup.lab.train.step import gather
 from kmixup.lab.train.streams import Streams, drawing_from
 from kmixup.methods.stackmix import Stack
@@ -35,14 +36,21 @@ def diverged(epoch: int, rate: float) -> DivergedError:
 
 
 def load_data(trial: Trial) -> Dataset:
-    """Load a trial's data, split as its seeds say."""
+    """Load a trial's data, split as its seeds say; raise if its code or data were edited since."""
+    now = trial.with_method(trial.method) if trial.code else trial
+    if now != trial:
+        raise ValueError(
+            f"your own code must not change during a sweep, {what_changed(trial, now)} was "
+            "edited: start again, in another folder (--out)"
+        )
     data = load(
         trial.data,
         seed=trial.seed if trial.split is None else trial.split,
         holdout=None if trial.validation is None else Holdout(trial.validation, trial.seed),
         **trial.data_options(),
     )
-    if trial.digest not in (None, data.digest):
+    # a function may round differently in another process, so that only its driver checks it
+    if trial.digest not in (None, data.digest) and not is_import_path(trial.data):
         raise ValueError(
             f"data must not change between the trials of a sweep, {trial.data} has changed: start "
             "again, which trains all of them on the new contents"
