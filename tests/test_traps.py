@@ -20,6 +20,7 @@ from kmixup import (
     Mixer,
     Optimal,
     Sometimes,
+    match,
 )
 from kmixup.matching.pairing import _warned
 from oracles import seeded
@@ -264,3 +265,64 @@ def test_inputs_of_eight_bits_raise(matched):
     for mixer in (KMixup(4, 1.0, 10), CutMix(4, 1.0, 10), Choice([KMixup(4, 1.0, 10)])):
         with pytest.raises(TypeError, match=r"must be float16 or wider.* got torch.float8_e4m3fn"):
             mixer.mix(x, y, features=matched)
+
+
+# tensors that have no values, or not in one block
+
+DENSE = torch.rand(16, 3)
+STRANGE = {
+    "meta": (DENSE.to("meta"), "must have values, got a tensor on the device meta"),
+    "sparse": (DENSE.to_sparse(), r"must be a dense tensor, got torch.sparse_coo: use .*to_dense"),
+    "nested": (
+        torch.nested.nested_tensor([torch.rand(2), torch.rand(3)] * 8, layout=torch.jagged),
+        "must be a dense tensor, got a nested one: use torch.nested.to_padded_tensor",
+    ),
+}
+strange = pytest.mark.parametrize(("tensor", "problem"), STRANGE.values(), ids=STRANGE)
+
+
+@strange
+def test_tensors_without_values_in_one_block_are_named_with_a_remedy(tensor, problem):
+    mix = KMixup(4, 1.0)
+    for call, name in (
+        (lambda: mix(tensor), "x"),
+        (lambda: mix({"a": DENSE, "b": tensor}), "x"),
+        (lambda: mix(DENSE, tensor), "y"),
+        (lambda: mix(DENSE, other=(tensor, None)), "the inputs of other"),
+        (lambda: mix(DENSE, features=tensor), "features"),
+        (lambda: match(tensor, k=4), "x"),
+        (lambda: match(DENSE, tensor, k=4), "x2"),
+    ):
+        with pytest.raises(TypeError, match=f"^{name} {problem}"):
+            call()
+
+
+class Training(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix, self.layer = KMixup(4, 1.0, 5), nn.Linear(3, 5)
+
+    def forward(self, x, y):
+        x, y = self.mix(x, y)
+        return self.layer(x), y
+
+
+def test_a_network_is_exported_with_its_mixer_in_eval_mode_only():
+    batch = DENSE, torch.randint(5, (16,))
+    with pytest.raises(RuntimeError, match=r"a mixer cannot be exported, .*: call .eval\(\) on it"):
+        torch.export.export(Training(), batch, strict=False)
+    for strict in (True, False):
+        net = Training().eval()
+        exported = torch.export.export(net, batch, strict=strict).module()
+        torch.testing.assert_close(exported(*batch), net(*batch))
+
+
+@pytest.mark.slow
+def test_a_step_compiled_as_a_full_graph_is_told_that_mixers_are_outside():
+    batch = DENSE, torch.randint(5, (16,))
+    torch.compiler.reset()
+    with pytest.raises(RuntimeError, match="mixers run outside the graph: no fullgraph=True"):
+        torch.compile(Training(), fullgraph=True, backend="eager")(*batch)
+    net = Training().eval()
+    compiled = torch.compile(net, fullgraph=True, backend="eager")
+    torch.testing.assert_close(compiled(*batch), net(*batch))

@@ -12,10 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
+from kmixup._compiling import check_not_exported
 from kmixup._nests import Mixes, Nest, check_nested_alike, key_of, mixed_entries
 from kmixup._networks import evaluating
 from kmixup.matching._assignment import Points
-from kmixup.matching._points import as_floats, as_rows, check_alike, check_points
+from kmixup.matching._points import as_floats, as_rows, check_alike, check_dense, check_points
 
 # given per sample, for both sides, by the key of an entry, or as a function of the inputs
 Features = Tensor | tuple[Tensor, Tensor] | str | int | Callable[[Any], Tensor]
@@ -74,6 +75,8 @@ class Batch:
             mixes: whether an entry of `x` is mixed.
             matched: whether samples are going to be matched; otherwise features are left out.
         """
+        if matched:
+            check_not_exported()
         n = _check_side(x, y, "x", "y", mixes)
         if y is None and not isinstance(x, Tensor):
             _check_unpacked(x, mixes)
@@ -116,6 +119,8 @@ def _check_side(x: Nest, y: Nest, x_name: str, y_name: str, mixes: Mixes) -> int
             f"{x_name} must be a tensor or a nest of tensors, got {', '.join(kinds)}: use "
             "torch.as_tensor"
         )
+    for entry in entries:
+        check_dense(entry, x_name)
     n = entries[0].shape[0] if entries[0].dim() else 0
     for entry in entries:
         if not entry.is_floating_point() and not mixes(entry):
@@ -135,6 +140,7 @@ def _check_side(x: Nest, y: Nest, x_name: str, y_name: str, mixes: Mixes) -> int
                 f"{y_name} must be a tensor, a nest of tensors, or None to mix inputs only, "
                 f"got {type(y).__name__} of {type(target).__name__}: use torch.as_tensor"
             )
+        check_dense(target, y_name)
         if target.dim() == 0 or target.shape[0] != n:
             raise ValueError(
                 f"{y_name} must have one target for each of the {n} samples of {x_name}, "
@@ -269,6 +275,8 @@ def _both_sides(name: str, given: Any, *, paired: bool) -> tuple[Tensor, Tensor]
             f"{name} must be a pair ({name} of x, {name} of other) with other, and one tensor "
             f"without, got {type(given).__name__}"
         )
+    for side in sides:
+        check_dense(side, name)
     if paired and all(side.dim() for side in sides):
         check_alike(sides[0], sides[1], f"{name} of x", f"{name} of other")
     own = sides[0].detach()

@@ -20,12 +20,23 @@ def eager(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        if torch.compiler.is_compiling():
-            # not a decorator, which would load the compiler with every `import kmixup`
-            return torch.compiler.disable(function)(*args, **kwargs)  # type: ignore[no-any-return]
-        return function(*args, **kwargs)
+        if not torch.compiler.is_compiling():
+            return function(*args, **kwargs)
+        # Not a decorator, which would load the compiler with every `import kmixup`. With
+        # fullgraph=True the error of torch shows the next line and its comment.
+        run = torch.compiler.disable(function)  # mixers run outside the graph: no fullgraph=True
+        return run(*args, **kwargs)  # type: ignore[no-any-return]
 
     return call
+
+
+def check_not_exported() -> None:
+    """Raise inside of torch.export, whose tensors have no values."""
+    if torch.compiler.is_compiling():
+        raise RuntimeError(
+            "a mixer cannot be exported, because it matches the values of a batch: call .eval() on "
+            "it first, and it returns batches unchanged"
+        )
 
 
 def hooks_guarded() -> AbstractContextManager[object]:

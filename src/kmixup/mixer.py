@@ -63,7 +63,6 @@ class Mixing(Resumable, ABC):
     has_memory: bool = False
     learns: bool = False
 
-    @eager
     def forward(
         self, x: Nest, y: Nest = None, *, keys: Keys | None = None, **extras: Unpack[Extras]
     ) -> tuple[Nest, Nest] | Nest:
@@ -87,6 +86,11 @@ class Mixing(Resumable, ABC):
             return over_packed(partial(self.forward, **extras), x, keys)
         if not self.training:
             return self.encode_clean(x), y
+        return self._softly(x, y, **extras)
+
+    @eager
+    def _softly(self, x: Nest, y: Nest, **extras: Unpack[Extras]) -> tuple[Nest, Nest]:
+        """Return mixed inputs and soft targets."""
         if self.needs_loss:
             self.check_targets_suffice()
         mixed = self.mix(x, y, **extras)

@@ -36,18 +36,26 @@ def as_floats(x: Tensor, like: Tensor | None = None) -> Tensor:
     return rows.float() if x.dtype.itemsize <= 2 else rows.double()
 
 
+def check_dense(x: Tensor, name: str) -> None:
+    """Raise on a tensor that is not one block of numbers in memory."""
+    if x.is_nested:
+        remedy = "torch.nested.to_padded_tensor"
+        raise TypeError(f"{name} must be a dense tensor, got a nested one: use {remedy}")
+    if x.layout != torch.strided:
+        raise TypeError(f"{name} must be a dense tensor, got {x.layout}: use .to_dense()")
+    if x.device.type == "meta":
+        raise TypeError(f"{name} must have values, got a tensor on the device meta: use real data")
+
+
 def check_points(x1: Tensor, x2: Tensor | None = None) -> None:
     """Raise if samples cannot be matched, naming the argument."""
     named = [("x", x1)] if x2 is None else [("x1", x1), ("x2", x2)]
     for name, x in named:
+        check_dense(x, name)
         if x.dtype not in MATCHED:
             raise TypeError(
                 f"{name} must be floating point, float16 or wider, got {x.dtype}: use "
                 f"{name}.float()"
-            )
-        if x.layout != torch.strided:
-            raise TypeError(
-                f"{name} must be dense to be matched, got {x.layout}: use {name}.to_dense()"
             )
     if x2 is not None:
         check_alike(x1, x2, "x1", "x2")
