@@ -25,7 +25,7 @@ versions: $(VENV)/integrations  ## the same with the lowest and the newest versi
 	$(BIN)/python tests/integrations/versions.py
 
 survival: $(VENV)/ready  ## the tests that kill drivers, workers and Ray nodes, for some minutes
-	$(BIN)/python -m pytest -m survival
+	$(BIN)/python -m pytest -m survival -rs  # a skip is not a pass: each is named with its reason
 
 lint: $(VENV)/ready  ## style and types
 	$(BIN)/ruff check

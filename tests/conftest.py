@@ -1,5 +1,6 @@
 """Shared set-up: small tensors run fastest on one thread, and hypothesis must not time us."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -7,6 +8,8 @@ import sys
 import pytest
 import torch
 from hypothesis import settings
+
+os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # Ray listens on loopback only
 
 settings.register_profile("kmixup", deadline=None, max_examples=50, derandomize=True)
 settings.load_profile("kmixup")

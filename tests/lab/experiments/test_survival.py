@@ -22,6 +22,7 @@ import pytest
 from sweeping import Inline, table
 
 from kmixup.lab.experiments.driver import sweep
+from kmixup.lab.experiments.engines import LOOPBACK
 from kmixup.lab.experiments.grid import read_config
 from kmixup.lab.experiments.rows import LOCK, NAME, read
 from kmixup.lab.train import checkpoint
@@ -305,36 +306,73 @@ def free_ports(number):
     return ports
 
 
-def answers(port):
+def answers(host, port):
     with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", port)) == 0
+        return client.connect_ex((host, port)) == 0
+
+
+def outward():
+    """An address of this machine beyond loopback, None if it has none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # sends nothing
+        except OSError:
+            return None
+        return probe.getsockname()[0]
 
 
 @pytest.fixture
 def cluster(monkeypatch):
     """The address of a cluster of its own on loopback, which asks for a token."""
     pytest.importorskip("ray")
-    port, client, agent = free_ports(3)
+    port, agent = free_ports(2)
     folder = tempfile.mkdtemp(prefix="ray")  # paths of sockets must be short
     for name, value in {
         "RAY_TMPDIR": folder,
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": "0123456789abcdef" * 2,
+        LOOPBACK: "0",
     }.items():
         monkeypatch.setenv(name, value)
-    options = f"--port={port} --ray-client-server-port={client} --num-cpus=2"
+    options = f"--port={port} --num-cpus=2"
     options += f" --dashboard-agent-listen-port={agent} --include-dashboard=false"
     command = ["ray", "start", "--head", "--block", "--node-ip-address=127.0.0.1"]
     command[0] = str(Path(sys.executable).with_name("ray"))
     with (Path(folder) / "head.log").open("w") as log:
         head = subprocess.Popen([*command, *options.split()], stdout=log, stderr=log)
         try:
-            until(lambda: answers(port))
+            until(lambda: answers("127.0.0.1", port) or head.poll() is not None)
+            assert head.poll() is None, (Path(folder) / "head.log").read_text()
+            if outward() is not None and answers(outward(), port):
+                pytest.skip(f"this version of Ray listens on {outward()}, not on loopback only")
             yield f"127.0.0.1:{port}"
         finally:
             head.terminate()
             head.wait()
             shutil.rmtree(folder, ignore_errors=True)
+
+
+NODE = """
+from kmixup.lab.experiments.engines import Ray
+assert Ray().workers
+import ray
+(node,) = ray.nodes()
+print(node["NodeManagerAddress"], node["NodeManagerPort"], node["ObjectManagerPort"], flush=True)
+input()
+"""
+
+
+@pytest.mark.skipif(outward() is None, reason="this machine has no address beyond loopback")
+def test_a_cluster_that_the_engine_starts_is_reachable_from_this_machine_only(monkeypatch):
+    pytest.importorskip("ray")
+    monkeypatch.delenv(LOOPBACK, raising=False)
+    command = [sys.executable, "-c", NODE]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, stderr=-3, text=True) as started:
+        host, *ports = started.stdout.readline().split()
+        assert host == "127.0.0.1"
+        assert [answers(host, int(port)) for port in ports] == [True, True]
+        assert [answers(outward(), int(port)) for port in ports] == [False, False]
+        started.communicate("\n")
 
 
 def test_a_driver_that_dies_while_its_cluster_lives_costs_no_row(cluster, tmp_path, monkeypatch):

@@ -41,6 +41,7 @@ PATIENCE = 1800.0  # seconds: a worker may wait for shared data
 SUBMITTED = 100  # tasks that Ray is given ahead of their turn
 REACH = 5.0  # seconds for a Ray cluster to answer
 POLL = 1.0  # seconds between polls of Ray's tasks; Ctrl-C may wait that long
+LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # "0" makes a cluster of one machine, on any system
 CLIENT_PORT = 10001  # of a ray:// address that names none
 
 
@@ -335,6 +336,8 @@ def _remote(unit: Unit, device: str, running: Path, folder: Path) -> list[Row]:
 
 def _connected(address: str | None) -> Any:
     """Return the module ray, connected to its cluster."""
+    if address is None:  # Ray reads this on import: its servers then listen on loopback only
+        os.environ.setdefault(LOOPBACK, "0")
     try:
         import ray
     except ImportError as error:
