@@ -1,5 +1,7 @@
 """Samples and their division: splits, limits, draws and validation parts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -216,3 +218,47 @@ def test_the_first_samples_of_a_stratified_test_part_have_all_classes():
     samples = Samples(torch.arange(150), torch.arange(150) // 50, tuple("abc"))
     parts = split(samples, seed=0, stratify=True)
     assert set(parts.y_test[:16].tolist()) == {0, 1, 2}
+
+
+def test_label_noise_redraws_a_fraction_of_the_training_labels_and_no_test_label():
+    classes = tuple("abcde")
+    clean = Samples(torch.zeros(1000, 1), torch.zeros(1000).long(), classes)
+    parts = replace(clean, x_test=clean.x, y_test=clean.y)
+    noisy, noisier = (parts.with_label_noise(fraction, seed=3) for fraction in (0.2, 0.4))
+    # a fifth of the labels that are redrawn come out as they were
+    assert (noisy.y != 0).sum() == pytest.approx(160, abs=25)
+    assert (noisier.y != 0).sum() == pytest.approx(320, abs=35)
+    changed = noisy.y != 0
+    assert torch.equal(noisier.y[changed], noisy.y[changed])
+    assert torch.equal(noisy.y_test, clean.y)
+    assert torch.equal(clean.y, torch.zeros(1000).long())
+    assert not torch.equal(parts.with_label_noise(0.2, seed=4).y, noisy.y)
+
+
+def test_validation_labels_are_as_noisy_as_training_labels():
+    plain = load("cancer", seed=1, holdout=Holdout(0.2, 1))
+    noisy = load("cancer", seed=1, holdout=Holdout(0.2, 1, keep_test=True), label_noise=1.0)
+    assert torch.equal(noisy.x_test, plain.x_test)
+    assert (noisy.y_test != plain.y_test).float().mean() == pytest.approx(0.5, abs=0.2)
+    whole = load("cancer", seed=1)
+    assert torch.equal(noisy.x_final, whole.x_test)
+    assert torch.equal(noisy.y_final, whole.y_test)
+    assert noisy.part.endswith("with 100 % random labels")
+
+
+def test_the_labels_of_a_regression_cannot_be_redrawn():
+    numbers = Samples(torch.zeros(3, 1), torch.zeros(3), ())
+    with pytest.raises(ValueError, match="label_noise must be left out of a regression"):
+        numbers.with_label_noise(0.2, seed=0)
+
+
+def test_a_table_keeps_its_test_part_beside_validation_samples(tmp_path):
+    path = tmp_path / "own.csv"
+    words = ["red", "green", "blue"]
+    rows = [f"{i % 7},{words[i % 3]},{'yes' if i % 2 else 'no'}" for i in range(60)]
+    path.write_text("size,colour,label\n" + "\n".join(rows))
+    whole, kept = load(str(path)), load(str(path), holdout=Holdout(0.25, keep_test=True))
+    assert len(kept.x_final) == len(whole.x_test) == 20
+    assert torch.equal(kept.y_final, whole.y_test)
+    assert torch.equal(kept.x_final[:, 1:], whole.x_test[:, 1:])
+    assert len(load(str(path), holdout=Holdout(0.25)).x_final) == 0

@@ -12,7 +12,7 @@ import torch
 from scipy.io import savemat
 
 from kmixup.lab.data import ENTRIES, load
-from kmixup.lab.data.catalogue import Request
+from kmixup.lab.data.catalogue import KEEL, Request
 from kmixup.lab.data.dataset import Samples
 from kmixup.lab.data.formats import (
     read_abalone,
@@ -20,6 +20,7 @@ from kmixup.lab.data.formats import (
     read_bundled,
     read_cifar,
     read_idx,
+    read_keel,
     read_phishing,
     read_svhn,
 )
@@ -265,3 +266,25 @@ def test_the_real_tables_have_the_mean_squared_distance_of_the_papers_xi(
     assert (data.part, data.scaling) == (None, "paper")
     assert torch.equal(data.normalise(data.x_train), data.x_train)
     assert x.isfinite().all()
+
+
+def test_a_keel_table_has_numbers_and_words_and_its_class_comes_last(tmp_path):
+    table = read_keel(write(tmp_path, "1.5, red, t, yes\n-2, blue, f, no\n3, red, f, yes\n"))
+    assert table.classes == ("no", "yes")
+    assert table.y.tolist() == [1, 0, 1]
+    assert [column.kind for column in table.encoder.columns] == ["number", "category", "boolean"]
+
+
+@pytest.mark.parametrize("text", ["", "1\n2\n", "1,2,3\n1,2,3,4\n"])
+def test_a_file_that_is_no_keel_table_is_named(tmp_path, text):
+    with pytest.raises(ValueError, match=r"some\.data must be a whole KEEL table"):
+        read_keel(write(tmp_path, text))
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", [facts[0] for facts in KEEL])
+def test_every_keel_table_has_its_entrys_size(name):
+    data = load(f"keel-{name}")
+    assert data.part is None
+    assert len(data.encoder.columns) == ENTRIES[f"keel-{name}"].shape[0]
+    assert data.normalise(data.x_train).isfinite().all()

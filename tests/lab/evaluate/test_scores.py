@@ -10,7 +10,12 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from kmixup.lab.evaluate import shifts
-from kmixup.lab.evaluate.scores import calibration_error, score_classes, score_logits
+from kmixup.lab.evaluate.scores import (
+    calibration_error,
+    score_classes,
+    score_logits,
+    temperature_of,
+)
 from kmixup.lab.evaluate.shifts import score_under
 
 MEAN, STD = torch.tensor([0.4, 0.5, 0.6]), torch.tensor([0.2, -0.1, 0.3])
@@ -323,3 +328,36 @@ def test_fgsm_rejects_what_are_not_pixels(shift, linear, pixels):
     x, y = pixels
     with pytest.raises(ValueError, match=r"x must be pixels in \[0, 1\]"):
         under_fgsm(linear, x + shift, y)
+
+
+def test_the_brier_score_of_a_certain_wrong_answer_is_two():
+    logits = torch.tensor([[100.0, 0.0, 0.0], [0.0, 100.0, 0.0], [0.0, 0.0, 0.0]])
+    scores = score_logits(logits, torch.tensor([0, 0, 1]))
+    assert scores.brier == pytest.approx((0 + 2 + 2 / 3) / 3)
+
+
+def test_the_temperature_is_the_factor_by_which_logits_are_too_large():
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(20_000, 4, generator=generator).double()
+    y = torch.multinomial(logits.softmax(1), 1, generator=generator)[:, 0]
+    for factor in (0.2, 1, 5):
+        assert temperature_of(factor * logits, y) == pytest.approx(factor, rel=0.03)
+
+
+def test_the_temperature_stays_finite_if_all_or_no_samples_are_right():
+    y = torch.arange(20) % 2
+    logits = torch.nn.functional.one_hot(y, 2).float()
+    right, wrong = temperature_of(logits, y), temperature_of(logits, 1 - y)
+    # (n + 1) / (n + 2) of certainty, which is what Platt's targets have
+    assert 1 / (1 + math.exp(-1 / right)) == pytest.approx(21 / 22, rel=1e-4)
+    assert wrong > 100
+
+
+def test_a_temperature_keeps_the_predicted_classes_and_lowers_the_log_loss():
+    generator = torch.Generator().manual_seed(1)
+    logits = torch.randn(500, 3, generator=generator)
+    y = torch.multinomial(logits.softmax(1), 1, generator=generator)[:, 0]
+    sure = 8 * logits
+    scaled = sure.double() / temperature_of(sure, y)
+    assert score_logits(scaled, y).error == score_logits(sure, y).error
+    assert score_logits(scaled, y).nll < score_logits(sure, y).nll - 0.5

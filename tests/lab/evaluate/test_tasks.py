@@ -139,7 +139,7 @@ def test_the_metrics_beside_the_error_have_their_titles():
     logits, y = drawn()
     shown = figures(score_classes(logits, y, majority=1))
     assert [text.rpartition(" ")[0] for text in shown] == [
-        "log-loss", "calibration error", "balanced accuracy", "AUC",
+        "log-loss", "calibration error", "Brier score", "balanced accuracy", "AUC",
     ]  # fmt: skip
     assert figures(NumberScores(5.0, 5.0, None)) == ["R² not defined"]
 

@@ -39,6 +39,8 @@ def info(name: Name, /) -> None:
     print(f"  licence  {entry.licence}")
     print(f"  source   {entry.source}")
     print(f"  at hand  {_presence(name)}")
+    if entry.recipe:
+        print(f"  to get   {entry.recipe}")
     for remote in entry.remotes:
         size, unit = (1e6, "MB") if remote.size >= 1e6 else (1e3, "kB")
         print(f"  file     {remote.url} ({remote.size / size:,.1f} {unit})")

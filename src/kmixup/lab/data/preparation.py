@@ -25,10 +25,11 @@ def prepare(
     """Encode and scale samples; `rule` is what the scaling "paper" means for them."""
     encoder = samples.encoder
     if encoder is not None:
-        train, test = (samples.frame.iloc[rows.numpy()] for rows in (samples.x, samples.x_test))
+        frame, rows = samples.frame, (samples.x, samples.x_test, samples.x_final)
+        train, *others = (frame.iloc[part.long().numpy()] for part in rows)
         encoder = encoder.fit(train)
-        x, x_test = (torch.from_numpy(encoder.encode(part)) for part in (train, test))
-        samples = replace(samples, x=x, x_test=x_test, columns=encoder.names)
+        x, x_test, x_final = (torch.from_numpy(encoder.encode(f)) for f in (train, *others))
+        samples = replace(samples, x=x, x_test=x_test, x_final=x_final, columns=encoder.names)
     elif samples.x.is_floating_point() and samples.x.dim() == 2:
         samples = impute(samples)
     pixel_range = (0.0, 255.0) if samples.x.dtype == torch.uint8 else None
@@ -44,7 +45,8 @@ def prepare(
         y, y_test = (((t.double() - target_mean) / target_std).float() for t in (y, y_test))
     return Dataset(
         name, samples.x, y, samples.x_test, y_test, samples.classes, mean=mean, std=std,
-        scaling=scaling, pixel_range=pixel_range, part=part, columns=samples.columns,
+        x_final=samples.x_final, y_final=samples.y_final, scaling=scaling,
+        pixel_range=pixel_range, part=part, columns=samples.columns,
         encoder=encoder, target_mean=target_mean, target_std=target_std,
         target=samples.target, target_form=samples.target_form, notes=samples.notes,
         split_by_seed=samples.split_by_seed,
@@ -115,9 +117,11 @@ def _moments(x: Tensor) -> tuple[Tensor, Tensor]:
 
 def impute(samples: Samples) -> Samples:
     """Fill missing values with their column's training median, or 0 where it has no value."""
-    parts = (samples.x, samples.x_test)
+    parts = (samples.x, samples.x_test, samples.x_final)
     if not any(x.isnan().any() for x in parts):
         return samples
     median = samples.x.nanmedian(0).values.nan_to_num(0.0)
-    x, x_test = (torch.where(part.isnan(), median, part) for part in parts)
-    return replace(samples, x=x, x_test=x_test)
+    x, x_test, x_final = (
+        torch.where(part.isnan(), median, part) if len(part) else part for part in parts
+    )
+    return replace(samples, x=x, x_test=x_test, x_final=x_final)

@@ -10,8 +10,9 @@ from statistics import fmean
 from typing import Any, ClassVar
 
 import torch
+from scipy.optimize import minimize_scalar
 from torch import Tensor
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, one_hot
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,7 @@ class Metric:
     form: str = ".4f"  # the format of its value
     optional: bool = False  # may be None: undefined for some samples, or missing in old rows
     shown: bool = True  # beside the error
+    later: bool = False  # whether rows were published before it existed, which lack it
 
     def text(self, value: float | None) -> str:
         """Return the value with its title."""
@@ -111,14 +113,17 @@ def metric(title: str, compute: Callable[[Any], float | None], **options: Any) -
     That is all a new metric takes: it is then computed after training, stored in rows, a column of
     frames and of `cells.csv`, printed by `kmixup train`, and shown on the pages of reports.
     """
-    return field(metadata={"metric": Metric(title, compute, **options)})
+    metadata = {"metric": Metric(title, compute, **options)}
+    if options.get("later"):
+        return field(metadata=metadata, default=None, kw_only=True)
+    return field(metadata=metadata)
 
 
 def metrics_of(scores: AnyScores | type[AnyScores]) -> dict[str, Metric]:
     """Return the metrics of scores, by name.
 
     >>> list(metrics_of(Scores))
-    ['error', 'nll', 'ece']
+    ['error', 'nll', 'ece', 'brier']
     """
     return {entry.name: entry.metadata["metric"] for entry in fields(scores)}
 
@@ -130,6 +135,12 @@ def _computed(kind: type[AnyScores], predictions: object) -> dict[str, Any]:
 def _balanced_accuracy(of: ClassPredictions) -> float:
     right = of.predicted == of.y
     return fmean(float(right[of.y == label].double().mean()) for label in of.present)
+
+
+def _brier(of: ClassPredictions) -> float:
+    """Return the mean squared distance of the probabilities from the one-hot true classes."""
+    truth = one_hot(of.y.long(), of.logits.shape[1])
+    return float((of.probabilities - truth).square().sum(1).mean())
 
 
 def _auc(of: ClassPredictions) -> float | None:
@@ -161,6 +172,7 @@ class Scores:
         "calibration error",
         lambda of: calibration_error(of.probabilities.max(1).values, of.predicted == of.y),
     )
+    brier: float | None = metric("Brier score", lambda of: _brier(of), optional=True, later=True)
 
 
 @dataclass(frozen=True)
@@ -244,3 +256,28 @@ def calibration_error(confidence: Tensor, correct: Tensor, *, bins: int = 15) ->
     gaps = torch.zeros(bins, dtype=torch.float64, device=confidence.device)
     gaps.scatter_add_(0, bin_of, correct.double() - confidence.double())
     return float(gaps.abs().sum() / len(confidence))
+
+
+def temperature_of(logits: Tensor, y: Tensor) -> float:
+    """Return the temperature T at which logits / T have the lowest log-loss on held-out samples.
+
+    As in Platt scaling, one more sample counts as wrong, so T stays finite where all are right
+    (Platt 1999, "Probabilistic outputs for support vector machines"; Guo et al. 2017, "On
+    Calibration of Modern Neural Networks").
+
+    >>> sure = 10 * torch.eye(2).repeat(50, 1)
+    >>> temperature_of(sure, torch.tensor([0, 1] * 50)) > 2
+    True
+    """
+    logits = logits.double()
+    n, classes = logits.shape
+    wrong = 1 / (n + 2)
+    targets = torch.full_like(logits, wrong / max(1, classes - 1))
+    targets.scatter_(1, y.long().unsqueeze(1), 1 - wrong)
+
+    def loss(log_temperature: float) -> float:
+        return float(cross_entropy(logits * math.exp(-log_temperature), targets))
+
+    # convex in 1 / T, so the logarithm of T has one minimum
+    found = minimize_scalar(loss, bounds=(-7, 7), method="bounded", options={"xatol": 1e-6})
+    return math.exp(found.x)

@@ -29,6 +29,13 @@ def soft_cross_entropy(logits: Tensor, targets: Tensor, count: float) -> Tensor:
     return -(targets * logits.log_softmax(-1)).sum((-2, -1)) / count
 
 
+def smoothed(targets: Tensor, smoothing: float | None) -> Tensor:
+    """Return mixed targets `(..., classes)` with that weight of the uniform distribution."""
+    if not smoothing:
+        return targets
+    return (1 - smoothing) * targets + smoothing / targets.shape[-1]
+
+
 @dataclass(frozen=True, eq=False)
 class Classes:
     """Cross-entropy of classes.

@@ -45,7 +45,7 @@ from kmixup.lab.evaluate.scores import (
 )
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.train.config import Trial
-from kmixup.lab.train.record import CLEAN, TRAINING
+from kmixup.lab.train.record import CLEAN, SCALED, TEST, TRAINING
 
 NAME, PUBLISHED, DAMAGED, LOCK = "rows.jsonl", "rows.jsonl.gz", "rows.damaged", ".lock"
 VERSION = 1
@@ -115,6 +115,10 @@ class Done(TrialRow):
     clean: AnyScores | None = None
     # the training error, and whether the network has fitted the training data; None in older rows
     training: Mapping[str, Any] | None = None
+    # with a temperature, `scores` are of the validation samples, and these of the test part
+    temperature: float | None = None
+    test: AnyScores | None = None  # as trained
+    scaled: AnyScores | None = None  # with the temperature
     seconds: float  # of training
     curve: TrainingCurve
 
@@ -137,6 +141,9 @@ class Done(TrialRow):
             shifts=shifts,
             clean=read_scores(record[CLEAN]) if CLEAN in record else None,
             training=record.get(TRAINING),
+            temperature=record.get("temperature"),
+            test=read_scores(record[TEST]) if TEST in record else None,
+            scaled=read_scores(record[SCALED]) if SCALED in record else None,
             curve=TrainingCurve(**curves),
             **{name: record[name] for name in ("xi", "seconds", *COMMON)},
         )
@@ -166,8 +173,11 @@ class Done(TrialRow):
             plain[name] = [
                 {"eps": level, **_plain_scores(scores)} for level, scores in levels.items()
             ]
-        if self.clean is not None:
-            plain[CLEAN] = _plain_scores(self.clean)
+        for name in (CLEAN, TEST, SCALED):
+            if (scores := getattr(self, name)) is not None:
+                plain[name] = _plain_scores(scores)
+        if self.temperature is not None:
+            plain["temperature"] = self.temperature
         if self.training is not None:
             plain[TRAINING] = dict(self.training)
         curve = vars(self.curve).items()
@@ -264,7 +274,12 @@ def _read_as(kind: type[AnyKind], plain: Mapping[str, Any]) -> AnyKind:
 
 
 def _plain_scores(scores: AnyScores) -> Plain:
-    return {name: _finite(value) for name, value in vars(scores).items()}
+    late = {name for name, entry in metrics_of(scores).items() if entry.later}
+    return {
+        name: _finite(value)
+        for name, value in vars(scores).items()
+        if value is not None or name not in late
+    }
 
 
 def _finite(value: float | None) -> float | None:

@@ -119,6 +119,7 @@ class Protocol:
         schedule: "step" divides the learning rate by 10 at each milestone, "cosine" lowers it to
             0 along half a cosine, at every step.
         nesterov: Nesterov momentum.
+        label_smoothing: Weight of the uniform distribution over the classes in every target.
     """
 
     epochs: int = 200
@@ -137,6 +138,7 @@ class Protocol:
     clean_pass: CleanPass | None = None
     schedule: Schedule | None = None
     nesterov: bool | None = None
+    label_smoothing: float | None = None
 
     def __post_init__(self) -> None:
         _take_numbers(self)
@@ -166,6 +168,8 @@ class Protocol:
             self.warmup,
             "be a share of the epochs in [0, 1) or a whole number of steps",
         )
+        smoothing = float(self.label_smoothing or 0)
+        _require(0 <= smoothing < 1, "label_smoothing", self.label_smoothing, "lie in [0, 1)")
         cosine = self.schedule == "cosine"
         _set(  # equal settings have one form
             self,
@@ -177,6 +181,7 @@ class Protocol:
             warmup=warmup or None,
             drop_last=self.drop_last or None,
             nesterov=self.nesterov or None,
+            label_smoothing=smoothing or None,
         )
 
     def rate_at(self, step: int, steps: int = 1) -> float:
@@ -411,12 +416,15 @@ class TrialData(DataOptions):
 
     Attributes:
         samples: Use only so many training samples, drawn at random. The test part stays whole.
+        label_noise: Fraction of the training labels to redraw at random, also those of validation
+            samples. Test labels stay as they are.
         size: Number of points of a toy data set.
         class_weights: "balanced" weighs the loss of a class by the inverse of its frequency in
             the training part.
     """
 
     samples: int | None = None
+    label_noise: float | None = None
     size: int | None = None
     class_weights: ClassWeights | None = None
 
@@ -426,6 +434,9 @@ class TrialData(DataOptions):
         for name, value in (("samples", self.samples), ("size", self.size)):
             if value is not None:
                 check_whole(name, value)
+        noise = float(self.label_noise or 0)
+        _require(0 <= noise <= 1, "label_noise", self.label_noise, "lie in [0, 1]")
+        _set(self, label_noise=noise or None)
 
     def data_options(self) -> dict[str, Any]:
         """Return the arguments of `kmixup.lab.data.load`, by name."""
@@ -476,6 +487,8 @@ class Trial(TrialData):
             `shifts_from` makes them.
         validation: the share of the training samples to test on in place of the test part,
             drawn by the seed, to choose among methods.
+        temperature: also fit a temperature to the validation samples, and score the test part
+            as trained and with that temperature.
         split: a seed for the division into training and test part, and for the points of a
             toy, that many trials share. By default the trial's own, so that a sample may be a
             test sample of one seed and a training sample of another.
@@ -494,6 +507,7 @@ class Trial(TrialData):
     seed: int = 0
     shifts: Shifts = ()
     validation: float | None = None
+    temperature: bool | None = None
     split: int | None = None
     clean_statistics: bool | None = None
     digest: str | None = None
@@ -509,6 +523,9 @@ class Trial(TrialData):
         _set(self, code=tuple(sorted(dict(self.code).items())))
         inside = self.validation is None or 0 < self.validation < 1
         _require(inside, "validation", self.validation, "be a share between 0 and 1, e.g. 0.2")
+        fitted_on = self.validation is not None or not self.temperature
+        _require(fitted_on, "validation", self.validation, "be given for a temperature, e.g. 0.2")
+        _set(self, temperature=self.temperature or None)
         least, batch_size = self.method.smallest, self.protocol.batch_size
         rule = f'be at least {least} for k = {self.method.k} with pairing "{self.method.pairing}"'
         _require(batch_size >= least, "batch_size", batch_size, rule)

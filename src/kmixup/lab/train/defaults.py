@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from kmixup.lab.data import ENTRIES, Dataset
+from kmixup.lab.models.mlp import HIDDEN as PUBLISHED
 from kmixup.lab.train.config import Protocol
 from kmixup.table_defaults import HIDDEN, TableRule
 
@@ -62,12 +63,15 @@ def defaults_for(name: str, data: Dataset | None = None) -> Defaults:
         kind = "table" if len(shape) == 1 else "speech" if data.pixel_range is None else "image"
     if len(shape) > 1:
         model = "lenet" if shape[0] == 1 else "preact-resnet18"
-    elif name in ENTRIES:
-        model = "mlp-toy" if kind == "toy" else f"mlp-{name}"
+    elif kind == "toy" and name in ENTRIES:
+        model = "mlp-toy"
+    elif name in PUBLISHED:
+        model = f"mlp-{name}"
     else:
         model = f"mlp-{'-'.join(map(str, HIDDEN))}"
-    if data is not None and name not in ENTRIES and kind == "table":
-        settings = TableRule().settings(len(data.x_train), balance=balance_of(data))
+        n = ENTRIES[name].train if data is None else len(data.x_train)
+        balance = 1.0 if data is None else balance_of(data)
+        settings = TableRule().settings(n, balance=balance)
         return Defaults(kind, model, Protocol(**settings._asdict()))
     protocol = replace(BY_NAME.get(name, BY_KIND[kind]), augment=name in CROPPED)
     return Defaults(kind, model, protocol)

@@ -21,7 +21,7 @@ from torch.func import stack_module_state
 
 from kmixup.coefficient import PerBatch
 from kmixup.lab.data import Dataset
-from kmixup.lab.evaluate.tasks import objective_of
+from kmixup.lab.evaluate.tasks import objective_of, smoothed
 from kmixup.lab.models import network
 from kmixup.lab.models.mlp import affine
 from kmixup.lab.train import record, setup
@@ -115,6 +115,7 @@ def _train(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Trained | s
             history.append(record.entry(number + 1, rates[-1], loss, accuracy, error, seconds))
 
     on_training = _logits(layers, members.x[:, record.training_rows(members.n)])
+    on_final = None if members.x_final is None else _logits(layers, members.x_final)
     machine = record.machine()
     ended: list[Trained | setup.DivergedError] = []
     for i, (trial, net, dataset) in enumerate(zip(trials, nets, data, strict=True)):
@@ -122,7 +123,8 @@ def _train(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Trained | s
             ended.append(failures[i])
             continue
         net.load_state_dict({name: value[i] for name, value in weights.items()})
-        outputs = members.objectives[i], logits[i], on_training[i]
+        final = None if on_final is None else on_final[i]
+        outputs = members.objectives[i], logits[i], on_training[i], final
         written = record.describe(trial, dataset, histories[i], *outputs, mixing[i], machine)
         ended.append(Trained(net, written))
     return ended
@@ -160,6 +162,7 @@ class _Members:
         self, trials: Sequence[Trial], data: Sequence[Dataset], alphas: Sequence[float]
     ) -> None:
         weighting = trials[0].class_weights
+        self.smoothing = trials[0].protocol.label_smoothing
         self.objectives = [objective_of(dataset, weighting) for dataset in data]
         weights = [each.class_weights for each in self.objectives if each.class_weights is not None]
         self.class_weights = torch.stack(weights).unsqueeze(1) if weights else None
@@ -167,6 +170,8 @@ class _Members:
         self.y = torch.stack([each.y_train for each in data])
         self.x_test = torch.stack([each.normalise(each.x_test).flatten(1) for each in data])
         self.y_test = torch.stack([each.y_test for each in data])
+        final = [each.normalise(each.x_final).flatten(1) for each in data if len(each.x_final)]
+        self.x_final = torch.stack(final) if final else None
         self.n = self.x.shape[1]
         self.groups: list[tuple[Tensor, Mixer]] = []
         mixers = [
@@ -191,6 +196,7 @@ class _Members:
             y = self.x.new_empty(m, b, self.objectives[0].num_classes or 1)
             for members, mixer in self.groups:
                 x[members], y[members] = self._mix_group(members, mixer, steps)
+        y = smoothed(y, self.smoothing)
         return x, y if self.class_weights is None else y * self.class_weights
 
     def _mix_group(

@@ -71,7 +71,7 @@ def train(
     >>> from kmixup.lab.train.config import Protocol
     >>> trained = train(Trial("iris", "mlp-iris", protocol=Protocol(epochs=2)), device="cpu")
     >>> sorted(trained.record["result"])
-    ['answers', 'auc', 'balanced_accuracy', 'baseline', 'ece', 'error', 'nll']
+    ['answers', 'auc', 'balanced_accuracy', 'baseline', 'brier', 'ece', 'error', 'nll']
     """
     folder = None if out is None else Path(out).expanduser()
     _check_options(folder, device, resume=resume, overwrite=overwrite)
@@ -205,8 +205,10 @@ def _results(
     device = data.x_train.device
     rows = record.training_rows(len(data.x_train)).to(device)
     on_test, on_training = (_logits(model, data, x) for x in (data.x_test, data.x_train[rows]))
+    on_final = _logits(model, data, data.x_final) if len(data.x_final) else None
+    outputs = on_test, on_training, on_final
     written = record.describe(
-        trial, data, history, objective, on_test, on_training, strength, record.machine(device)
+        trial, data, history, objective, *outputs, strength, record.machine(device)
     )
     for shift in SHIFTS if trial.shifts else ():
         written[shift] = []
@@ -247,7 +249,7 @@ def _restored(path: Path, config: Mapping[str, Any], parts: Mapping[str, Saved])
 
 
 def _moved(data: Dataset, device: torch.device) -> Dataset:
-    names = ("x_train", "y_train", "x_test", "y_test", "mean", "std")
+    names = ("x_train", "y_train", "x_test", "y_test", "x_final", "y_final", "mean", "std")
     return replace(data, **{name: getattr(data, name).to(device) for name in names})
 
 

@@ -18,6 +18,7 @@ from torch import Tensor
 import kmixup
 from kmixup.lab._files import replace_content
 from kmixup.lab.data import Dataset
+from kmixup.lab.evaluate.scores import temperature_of
 from kmixup.lab.evaluate.tasks import Objective
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.setup import Strength
@@ -25,6 +26,7 @@ from kmixup.lab.train.setup import Strength
 NAME = "record.json"
 CPU_NUMBERS = {"family": "cpu family", "model": "model", "stepping": "stepping"}
 CLEAN = "clean"  # scores with clean batch-norm statistics
+TEST, SCALED = "test", "scaled"  # scores on the test part beside validation scores, and scaled
 TRAINING = "training"  # how well the network fits the training data
 PACKAGES = ("torch", "numpy", "scipy", "lapx")
 
@@ -54,14 +56,16 @@ def describe(
     objective: Objective,
     on_test: Tensor,
     on_training: Tensor,
+    on_final: Tensor | None,
     strength: Strength,
     machine: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the record of a run. Its `result` is the last epoch's, never the best.
 
-    `on_test` and `on_training` are the final outputs for the test samples and `training_rows`.
+    `on_test`, `on_training` and `on_final` are the final outputs for the samples in `x_test`,
+    `training_rows` and, for a temperature, `x_final`.
     """
-    return {
+    written = {
         "trial": trial.to_dict(),
         "alpha": strength.alpha,
         "xi": strength.xi,
@@ -83,6 +87,12 @@ def describe(
         "versions": versions(),
         "machine": dict(machine),
     }
+    if on_final is not None:
+        temperature = temperature_of(on_test, data.y_test)
+        scaled = objective.scores(on_final.double() / temperature, data.y_final)
+        as_trained = objective.scores(on_final, data.y_final)
+        written |= {"temperature": temperature, TEST: asdict(as_trained), SCALED: asdict(scaled)}
+    return written
 
 
 def training_rows(n: int) -> Tensor:

@@ -43,10 +43,13 @@ def load_data(trial: Trial) -> Dataset:
             f"your own code must not change during a sweep, {what_changed(trial, now)} was "
             "edited: start again, in another folder (--out)"
         )
+    holdout = None
+    if trial.validation is not None:
+        holdout = Holdout(trial.validation, trial.seed, keep_test=bool(trial.temperature))
     data = load(
         trial.data,
         seed=trial.seed if trial.split is None else trial.split,
-        holdout=None if trial.validation is None else Holdout(trial.validation, trial.seed),
+        holdout=holdout,
         **trial.data_options(),
     )
     # a function may round differently in another process, so that only its driver checks it
@@ -78,6 +81,15 @@ def check_data(trial: Trial, data: Dataset) -> None:
         raise SettingError("method", f"{method.name} needs {needs}, {data.title} has none")
     if method.layers is not None:
         layers_of(trial.model, method.layers)  # raises on layers that the model does not have
+    for_classes = {
+        "temperature": trial.temperature,
+        "label_smoothing": trial.protocol.label_smoothing,
+    }
+    for name, value in for_classes.items():
+        if value is not None and data.task == "regression":
+            raise SettingError(
+                name, f"is for classes, {data.title} is a regression, got {value}: leave it out"
+            )
     if trial.shifts:
         data.pixel_step(1)  # raises on data without pixels
 

@@ -14,7 +14,7 @@ from kmixup._batch import Extras, Features
 from kmixup._randomness import Source
 from kmixup.importance import saliency
 from kmixup.lab.data import Dataset
-from kmixup.lab.evaluate.tasks import objective_of
+from kmixup.lab.evaluate.tasks import objective_of, smoothed
 from kmixup.lab.models import layers_of
 from kmixup.lab.train.config import Layout, Method, Trial
 from kmixup.lab.train.match_on import FeatureTable, MatchOn
@@ -119,6 +119,7 @@ class Step:
         self.data, self.streams, self.alpha = data, streams, alpha
         self.augment = streams.augment if trial.protocol.augment else None
         self.layout = trial.protocol.layout
+        self.smoothing = trial.protocol.label_smoothing
         self.clean_pass = trial.protocol.clean_pass is not None and trial.method.k > 1
         self.objective = objective_of(data, trial.class_weights)
         classes = self.objective.num_classes
@@ -173,8 +174,8 @@ class Step:
         return self.mixer.mix(x, y, draw, **extras)
 
     def weighted(self, mixed: Mixed) -> Tensor:
-        """Return mixed targets times the weights of classes and pairs."""
-        targets: Tensor = mixed.y
+        """Return mixed targets, smoothed, times the weights of classes and pairs."""
+        targets = smoothed(mixed.y, self.smoothing)
         if self.objective.class_weights is not None:
             targets = targets * self.objective.class_weights
         return targets if mixed.weight is None else self.objective.weigh(targets, mixed.weight)
