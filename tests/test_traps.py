@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -246,7 +248,7 @@ def test_an_empty_nest_of_targets_stays_empty(nothing):
 
 @pytest.mark.parametrize("paired", [False, True])
 def test_the_warning_of_a_short_batch_names_the_line_of_the_user(paired):
-    _warned.clear()
+    _warned[:] = bytes(len(_warned))
     x, y = torch.randn(3, 2), torch.randn(3)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -254,6 +256,27 @@ def test_the_warning_of_a_short_batch_names_the_line_of_the_user(paired):
     (warning,) = caught
     assert warning.filename == __file__
     assert "a batch of 3 is too small for k=8" in str(warning.message)
+
+
+def test_loader_workers_warn_of_short_batches_once_in_all_epochs(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(
+        """import torch
+from torch.utils.data import DataLoader, TensorDataset
+from kmixup import KMixup
+from kmixup.collate import MixCollate
+
+data = TensorDataset(torch.randn(40, 3), torch.randint(10, (40,)))
+collate = MixCollate(KMixup(16, num_classes=10))
+loader = DataLoader(data, 16, collate_fn=collate, num_workers=2, multiprocessing_context="fork")
+for epoch in range(3):
+    for x, y in loader:
+        pass
+"""
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    assert done.stderr.count("is too small for k=16") == 1
+    assert f"{script}:10: UserWarning: a batch of " in done.stderr
 
 
 # numbers of eight bits

@@ -55,7 +55,7 @@ def warn_user(message: str) -> None:
     frame, level = sys._getframe(1), 2
     while frame.f_back:
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if package not in ("kmixup", "torch"):
+        if package not in ("kmixup", "torch", "multiprocessing"):  # a forked worker of a loader
             break
         frame, level = frame.f_back, level + 1
     warnings.warn(message, stacklevel=level)

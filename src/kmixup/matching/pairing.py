@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from mmap import mmap
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
@@ -407,14 +408,16 @@ def _differences(own: Tensor, facing: Tensor) -> Floats:
 
 def warn_short(n: int, k: int, *, within: bool = True) -> None:
     """Warn if a batch is too short for blocks of `k`, once for each k."""
-    needed = 2 * k if within else k
-    if needed > n > int(within) and (k, within) not in _warned:
-        _warned.add((k, within))
+    needed, place = 2 * k if within else k, 2 * k % len(_warned) + within
+    if needed > n > int(within) and not _warned[place]:
+        _warned[place] = 1
         warn_user(
             f"a batch of {n} is too small for k={k}, which needs {needed} samples: using "
             f"k={n // 2 if within else n} for it. Avoid a short last batch with drop_last=True in "
-            f"the loader; if all batches are small, lower k, or keep it with Memory(mixer, {8 * k})"
+            "the loader; if all batches are small, lower k, or wrap the mixer in "
+            f"Memory(mixer, {8 * k})"
         )
 
 
-_warned: set[tuple[int, bool]] = set()
+# for each k and each value of within; loader workers that are forked in every epoch share it
+_warned = mmap(-1, 1 << 16)
