@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn
+from contextlib import redirect_stderr, redirect_stdout
+from typing import IO, TYPE_CHECKING, Any, NoReturn, cast
 
 if TYPE_CHECKING:
     from cyclopts import App, ArgumentCollection
@@ -46,12 +47,43 @@ EXTRAS = {
     "ray": ("ray",),
 }  # fmt: skip
 
+# A terminal obeys control characters, and lines look different with those of their direction.
+# Line ends and tabs stay.
+UNPRINTABLE = dict.fromkeys(
+    [*range(9), *range(11, 32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+)
+
 # how torch says that memory ran out, where it raises a plain RuntimeError
 OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
 
 
+def printable(text: str) -> str:
+    """Leave out control characters: names and errors may come from files of others."""
+    return text.translate(UNPRINTABLE)
+
+
+class _Printed:
+    """A stream that writes only what is printable. Rich looks for the stream behind it."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self.rich_proxied_file = stream
+
+    def write(self, text: str) -> int:
+        return self.rich_proxied_file.write(printable(text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.rich_proxied_file, name)
+
+
 def main() -> NoReturn:
     """Run the command line of this process and exit."""
+    out, err = (cast(IO[str], _Printed(stream)) for stream in (sys.stdout, sys.stderr))
+    with redirect_stdout(out), redirect_stderr(err):
+        code = _run()
+    sys.exit(code)
+
+
+def _run() -> int:
     import signal
     import warnings
 
@@ -74,7 +106,7 @@ def main() -> NoReturn:
         _print_error(message)
     finally:
         signal.signal(signal.SIGINT, before)
-    sys.exit(code)
+    return code
 
 
 def make_app() -> App:
@@ -129,10 +161,9 @@ def _explain(error: Exception) -> tuple[str, int]:
         return _missing_extra(error), BAD_INPUT
     lacking = isinstance(error, RuntimeError) and any(w in str(error) for w in OUT_OF_MEMORY)
     if lacking or isinstance(error, MemoryError):
-        return (
-            "out of memory: use fewer samples (--limit), smaller batches or a smaller network",
-            FAILED,
-        )
+        where = f" ({error})" if isinstance(error, MemoryError) and str(error) else ""
+        advice = "use fewer samples (--limit), smaller batches or a smaller network"
+        return f"out of memory{where}: {advice}", FAILED
     from cyclopts import CycloptsError, UnknownCommandError
 
     if isinstance(error, UnknownCommandError) and not error.command_chain:
@@ -150,6 +181,9 @@ def _explain(error: Exception) -> tuple[str, int]:
         arguments = apps[-1].assemble_argument_collection()
         names = {name for argument in arguments for name in argument.names}
         return error.as_option(names), BAD_INPUT
+    if isinstance(error, OSError) and error.filename is not None:
+        place = f"{error.filename} cannot be used ({error.strerror})"
+        return f"{place}: check the path and its rights, or name another", BAD_INPUT
     if isinstance(error, (ValueError, OSError, DivergedError)):
         return str(error), BAD_INPUT
     raise error

@@ -31,7 +31,7 @@ THEORY = [{"matching"}, {"clusters", "expansion", "manifold", "reversion"}]
 INSPECTION = [{"readings"}]
 # folders and modules of the lab
 LAB = [
-    {"checks", "formatting", "imports"},
+    {"checks", "formatting", "imports", "_terminal"},
     {"_files"},
     {"plotting"},
     {"data", "models"},

@@ -5,22 +5,30 @@ import hashlib
 import io
 import json
 import os
+import re
 import signal
 import struct
+import sys
 import zipfile
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import optuna
 import pytest
-from sweeping import done_row
+from rich.table import Table
+from rich.text import Text
+from sweeping import done_row, failed_row
 
 from kmixup.lab import _files
+from kmixup.lab._terminal import SafeConsole
 from kmixup.lab.data import load as load_data
 from kmixup.lab.data.folders import read_images
 from kmixup.lab.data.own import read_npz
 from kmixup.lab.experiments.grid import read_config
 from kmixup.lab.experiments.rows import DAMAGED, HEADER, LOCK, NAME, PUBLISHED, Store, read
+from kmixup.lab.experiments.search import url_of
 from kmixup.lab.models import build
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.model import Model, _checksum, load
@@ -309,3 +317,141 @@ def test_a_grid_that_is_no_ordinary_file_is_one_sentence(tmp_path, kind):
     lure(tmp_path / "grid.toml", kind)
     with pytest.raises(ValueError, match=r"grid\.toml must be an ordinary file"):
         read_config(tmp_path / "grid.toml")
+
+
+# the terminal
+
+ESCAPES = "\x1b[2J\x1b]0;evil\x07\x9b31m\r\u202e"
+
+
+def check_plain(text):
+    assert text.translate(dict.fromkeys(map(ord, "\n\t"))).isprintable()
+
+
+@pytest.mark.parametrize("shown", ["so far", "running"])
+def test_the_error_of_a_failed_row_does_not_command_the_terminal(kmixup, here, shown, engine):
+    (here / "grid.toml").write_text('data = "iris"\nmethod = ["erm", "mixup"]\n')
+    erm, mixup = read_config(here / "grid.toml")
+    failed = failed_row(mixup, reason=f"ValueError: {ESCAPES}is evil")
+    with Store(here / "out") as store:
+        store.append([done_row(erm), failed])
+    words = ["--so-far"] if shown == "so far" else []
+    if not words:
+        engine(SimpleNamespace(workers=1, rows=lambda units, **where: (yield [failed])))
+    code, out, err = kmixup("sweep", "grid.toml", "--out", "out", *words)
+    assert code == 1
+    assert "ValueError: [2J" in err
+    check_plain(out + err)
+
+
+def test_names_of_images_do_not_command_the_terminal(kmixup, here):
+    for i in range(6):
+        png(here / "images" / "ab"[i % 2] / f"{ESCAPES}{i}.png", 8, 8)
+    words = ("--epochs", 1, "--batch-size", 2, "--k", 1, "--out", "run")
+    code, _, err = kmixup("train", "images", "--model", "mlp-2", *words)
+    assert code == 0, err
+    check_plain(err)
+    code, out, err = kmixup("predict", "run", "images")
+    assert (code, out.count("\n")) == (0, 7)
+    check_plain(out + err)
+    (here / "images" / "a" / f"{ESCAPES}9.png").write_bytes(b"damaged")
+    code, out, err = kmixup("predict", "run", "images")
+    assert (code, out) == (2, "")
+    assert "must be a whole image" in err
+    check_plain(err)
+
+
+def test_the_consoles_of_reports_and_progress_leave_out_control_characters():
+    stream = io.StringIO()
+    console = SafeConsole(file=stream, force_terminal=True, color_system="standard", width=60)
+    table = Table("name")
+    table.add_row(Text(f"{ESCAPES}red", style="red"))
+    console.print(table)
+    console.print(f"{ESCAPES}more", markup=False)
+    text = stream.getvalue()
+    assert "\x1b[31m" in text  # the console's own
+    assert "red" in text
+    assert "more" in text
+    for escape in ("\x1b[2J", "\x1b]0", "\x07", "\x9b", "\r", "\u202e"):
+        assert escape not in text
+
+
+# the study of a search
+
+
+FEW = ("--strategy", "simple", "--k", 1, "--k", 2, "--trials", 1, "--tests", 2, "--epochs", 1)
+
+
+@pytest.mark.parametrize(
+    "content", [b"notes", b"", b"SQLite format 3\0" + bytes(84), "folder", "pipe"]
+)
+def test_a_study_of_another_program_is_never_deleted(kmixup, here, engine, content):
+    (here / "out").mkdir()
+    path = here / "out" / "study.db"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        lure(path, content)
+    code, out, err = kmixup("tune", "iris", *FEW, "--out", "out", "--quiet")
+    assert (code, out) == (2, "")
+    assert "study.db" in err
+    assert err.count("\n") == 1
+    assert not isinstance(content, bytes) or path.read_bytes() == content
+    assert os.listdir(here / "out") == ["study.db"]
+
+
+def test_the_study_of_an_earlier_search_is_replaced(kmixup, here, engine):
+    for _ in range(2):
+        code, _, err = kmixup("tune", "iris", *FEW, "--out", "out", "--quiet")
+        assert code == 0, err
+    names = optuna.get_all_study_names(url_of(here / "out" / "study.db"))
+    assert sorted(names) == ["k-mixup", "mixup"]
+
+
+# code in the current folder
+
+
+def test_the_current_folder_is_searched_for_code_only_if_a_grid_names_some(kmixup, here):
+    (here / "numexpr.py").write_text("raise SystemExit('hijacked')\n")
+    (here / "grid.toml").write_text('data = "iris"\n[protocol]\nepochs = 1\n')
+    before = list(sys.path)
+    assert kmixup("sweep", "grid.toml", "--dry-run")[0] == 0
+    assert sys.path == before
+    (here / "own_attacked.py").write_text(
+        "from torch import nn\n"
+        "def net(*, in_shape, num_classes):\n    return nn.Linear(*in_shape, num_classes)\n"
+    )
+    (here / "grid.toml").write_text('data = "iris"\nmodel = ["mlp-iris", "own_attacked:net"]\n')
+    assert kmixup("sweep", "grid.toml", "--dry-run")[0] == 0
+    assert sys.path == [*before, str(here)]
+
+
+def test_a_model_that_names_no_code_is_loaded_without_the_current_folder(kmixup, here, model):
+    (here / "new.csv").write_text("a,b,c,d\n1,2,3,4\n")
+    np.savez(here / "new.npz", x=np.ones((2, 4), np.float32))
+    before = list(sys.path)
+    code, _, err = kmixup("predict", model(), "new.npz", "--allow-code")
+    assert code == 0, err
+    assert sys.path == before
+
+
+# errors of the system
+
+
+def test_an_error_of_the_system_is_a_sentence_with_its_file(kmixup, here, model):
+    np.savez(here / "new.npz", x=np.ones((2, 4), np.float32))
+    (here / "file").touch()
+    code, out, err = kmixup("predict", model(), "new.npz", "--out", "file/below/out.csv")
+    assert (code, out) == (2, "")
+    assert re.fullmatch(r"kmixup: \S*file\S* cannot be used \(.*\): .*\n", err)
+
+
+def test_too_little_memory_names_the_file(kmixup, here, monkeypatch):
+    def fail(*args, **more):
+        raise MemoryError
+
+    np.savez(here / "a.npz", x=np.ones((6, 4)), y=np.arange(6) % 2)
+    monkeypatch.setattr(np.lib.format, "read_array", fail)
+    code, _, err = kmixup("train", "a.npz")
+    assert code == 1
+    assert "out of memory (a.npz takes more memory than there is): use fewer samples" in err

@@ -39,11 +39,10 @@ def print_status(text: str) -> None:
 
 def print_document(document: Document, *, page: bool = False) -> None:
     """Print a report, and that its page is next: many plots take up to half a minute."""
-    from rich.console import Console
-
+    from kmixup.lab._terminal import SafeConsole
     from kmixup.lab.report.render_text import show
 
-    show(document, Console())
+    show(document, SafeConsole())
     if page:
         print_status("drawing the page …")
 
@@ -51,10 +50,11 @@ def print_document(document: Document, *, page: bool = False) -> None:
 @contextmanager
 def spinner(text: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
     """Show on a terminal what the command is waiting for; yields a function that changes it."""
-    from rich.console import Console
     from rich.text import Text
 
-    with Console(stderr=True, quiet=quiet).status(Text(text)) as status:
+    from kmixup.lab._terminal import SafeConsole
+
+    with SafeConsole(stderr=True, quiet=quiet).status(Text(text)) as status:
         yield lambda text: status.update(Text(text))
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -12,9 +10,9 @@ from cyclopts import Parameter
 
 from kmixup.lab._files import csv_text, replace_content
 from kmixup.lab.checks import SettingError
-from kmixup.lab.commands.options import print_status
+from kmixup.lab.commands.options import import_from_here, print_status
 from kmixup.lab.train.config import Flag
-from kmixup.lab.train.model import load
+from kmixup.lab.train.model import load, network_of
 
 
 def predict(
@@ -68,7 +66,7 @@ def predict(
     if not Path(samples).expanduser().exists():
         raise ValueError(f"there is no file or folder {samples!r} to predict")
     if allow_code:
-        sys.path.append(os.getcwd())
+        import_from_here(network_of(run))
     model = load(run, allow_code=allow_code)
     evaluation = None
     if score:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from kmixup.lab.commands.execution import finish, outcome_of, preview, report
-from kmixup.lab.commands.options import Out
+from kmixup.lab.commands.options import Out, import_from_here
 from kmixup.lab.experiments import rows
 from kmixup.lab.experiments.driver import earlier_versions
-from kmixup.lab.experiments.grid import read_config
+from kmixup.lab.experiments.grid import named_in, read_config
 from kmixup.lab.formatting import count
 from kmixup.lab.train.config import Execution, Flag
 
@@ -57,9 +55,9 @@ def sweep(
         so_far: Train nothing, report on the finished trials.
         draw: Print tables, and write a page beside the rows.
     """
-    sys.path.append(os.getcwd())  # for models, methods and data that the grid names
     if not config.is_file():
         raise ValueError(f"there is no grid {str(config)!r}: name a TOML file")
+    import_from_here(*named_in(config))
     trials = read_config(config)
     if dry_run:
         preview(count(len(trials), "trial"), trials, execution)

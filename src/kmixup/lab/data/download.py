@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,9 +139,13 @@ def unpack(archive: Path, into: Path) -> None:
 
 def _retrieve(remote: Remote, folder: Path) -> Path:
     import pooch
+    from tqdm import tqdm
 
     elsewhere = "or get the file elsewhere and set KMIXUP_DATA to its folder"
-    downloader = pooch.HTTPDownloader(progressbar=True, timeout=SILENCE, chunk_size=1 << 16)
+    # the bar returns to the start of its line, which the filter of standard error would leave out
+    terminal = getattr(sys.stderr, "rich_proxied_file", sys.stderr)
+    bar = tqdm(file=terminal, ncols=79, unit="B", unit_scale=True)
+    downloader = pooch.HTTPDownloader(progressbar=bar, timeout=SILENCE, chunk_size=1 << 16)
     checksum = f"sha256:{remote.sha256}"
     try:
         return Path(

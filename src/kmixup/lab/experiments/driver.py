@@ -133,13 +133,14 @@ class Watch:
             self._start_bar(todo)
 
     def _start_bar(self, todo: Sequence[Trial]) -> None:
-        from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        from kmixup.lab._terminal import SafeConsole
 
         state = f"training, 0 of {count(len(todo), 'trial')} ended"
         text = TextColumn("{task.fields[state]}", markup=False)
         columns = (BarColumn(bar_width=30), TimeElapsedColumn(), text)
-        self._bar = Progress(*columns, console=Console(stderr=True))
+        self._bar = Progress(*columns, console=SafeConsole(stderr=True))
         self._task = self._bar.add_task("", total=self._whole, state=state)
         self._bar.start()
 

@@ -107,6 +107,13 @@ def read_config(path: str | Path) -> list[Trial]:
         raise ValueError(f"{path} has a value of the wrong kind: {error}") from error
 
 
+def named_in(path: str | Path) -> list[str]:
+    """Return the data, networks and methods that a grid file names."""
+    config = read_toml(Path(path))
+    values = [value for key in ("data", "model", "method") for value in _list(config.get(key))]
+    return [value for value in values if isinstance(value, str)]
+
+
 def _check_size(trials: int, settings: Mapping[str, Any], protocol: Mapping[str, Any]) -> None:
     """Raise before a grid of too many trials is made."""
     swept = [item for item in settings.items() if item[0] not in SHIFTS]

@@ -7,11 +7,14 @@ in the samples held out for validation, the initial weights and the order.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from kmixup.lab._files import open_regular, read_bytes, replace_content
 from kmixup.lab.checks import SettingError, check_whole, known_settings
 from kmixup.lab.data import ENTRIES, Holdout, at_hand, load
 from kmixup.lab.evaluate.scores import Measure
@@ -31,6 +34,8 @@ from kmixup.lab.train.config import Method, Protocol, Trial, TrialData, code_of
 from kmixup.lab.train.defaults import defaults_for
 
 STUDY = "study.db"  # the SQLite file of the Optuna studies, beside the rows
+# the application id in the header of an SQLite file, by which our studies are known
+MARK, MARKED = slice(68, 72), b"kmix"
 TESTED = 10_000  # the first seed of the final test, beyond those of any search
 
 
@@ -166,8 +171,8 @@ def tune_plan(
 ) -> Tuned:
     """Search, then test; `on_status` is called with a sentence before each part.
 
-    The SQLite file of the Optuna studies, `study`, is written anew: the rows are the record of the
-    search.
+    The SQLite file of the Optuna studies, `study`, is replaced after the searches: the rows are
+    the record of the search. Raises if another program wrote the file.
     """
     rows: dict[str, Row] = {}
 
@@ -180,14 +185,18 @@ def tune_plan(
         return list(map(validation_error, rows))
 
     if study is not None:
-        study.parent.mkdir(parents=True, exist_ok=True)
-        study.unlink(missing_ok=True)
+        _check_study(study)
     seed = plan.base.seed
-    on_status("the search of k-mixup, on validation samples")
-    kmixup = search(plan.strategy, train, budget=budget, seed=seed, storage=study)
-    on_status("the search of mixup, with as many trials")
-    strategy = plan.strategy.for_mixup(len(kmixup.table), kmixup.seeds)
-    mixup = search(strategy, train, seed=seed, name="mixup", storage=study)
+    with TemporaryDirectory() as scratch:
+        storage = None if study is None else Path(scratch) / STUDY
+        on_status("the search of k-mixup, on validation samples")
+        kmixup = search(plan.strategy, train, budget=budget, seed=seed, storage=storage)
+        on_status("the search of mixup, with as many trials")
+        strategy = plan.strategy.for_mixup(len(kmixup.table), kmixup.seeds)
+        mixup = search(strategy, train, seed=seed, name="mixup", storage=storage)
+        if study is not None and storage is not None:
+            content = read_bytes(storage)
+            replace_content(study, content[: MARK.start] + MARKED + content[MARK.stop :])
     on_status("ERM, on the same validation samples")
     erm = get([plan.trial(None, seed + i) for i in range(kmixup.seeds)])
     on_status("the test of k-mixup, mixup and ERM")
@@ -199,3 +208,16 @@ def tune_plan(
     )
     errors = tuple(map(validation_error, erm))
     return Tuned(plan, budget, kmixup, mixup, errors, tests, tuple(rows.values()))
+
+
+def _check_study(path: Path) -> None:
+    """Raise if there is a file at `path` that `tune_plan` did not write."""
+    if os.path.lexists(path):
+        with open_regular(path, follow=False) as stream:
+            header = stream.read(MARK.stop)
+        if header[MARK] != MARKED:
+            raise SettingError(
+                "out",
+                f"must be a folder without a {STUDY} of another program or version, {path} is one: "
+                "move it away, or choose another folder",
+            )

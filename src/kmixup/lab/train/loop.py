@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any, get_args
 
 import torch
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from kmixup.batchnorm import clean_batchnorm, has_batchnorm
 from kmixup.lab._files import check_folder
+from kmixup.lab._terminal import SafeConsole
 from kmixup.lab.checks import SettingError, check_choice
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.shifts import SHIFTS, score_test_under
@@ -178,7 +178,7 @@ def _epoch(
 
 def _bar(*, shown: bool | None) -> Progress:
     """Return a progress bar; by default it is shown if standard error is a terminal."""
-    console = Console(stderr=True)
+    console = SafeConsole(stderr=True)
     return Progress(
         TextColumn("{task.description}", markup=False),
         MofNCompleteColumn(),

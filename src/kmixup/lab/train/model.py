@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -216,17 +217,8 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
     from safetensors.torch import load as read
 
     folder = Path(run).expanduser()
-    if not (folder / SETTINGS).is_file() or not (folder / WEIGHTS).is_file():
-        raise ValueError(
-            f"{folder} must be the folder of a run that has ended, it has no {SETTINGS} and "
-            f"{WEIGHTS}: train with `kmixup train --out {folder}`"
-        )
-    try:
-        plain = read_json(folder / SETTINGS)
-        if plain["format"] != FORMAT:
-            raise ValueError(f"format {plain['format']}, not {FORMAT}")
-        if plain.pop("checksum") != _checksum(plain):
-            raise ValueError("a wrong checksum")
+    plain = _settings(folder)
+    with _reading(folder):
         inputs, target = InputPipeline.from_dict(plain["inputs"]), plain["target"]
         name, classes = str(plain["model"]), tuple(map(str, plain["classes"]))
         check_class_names(classes)
@@ -237,11 +229,6 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
         written = {}
         if os.path.lexists(folder / record.NAME):
             written = dict(read_json(folder / record.NAME))
-    except UNREADABLE as error:
-        raise ValueError(
-            f"{folder} must hold a model and a record of this version of kmixup, could not be "
-            f"read ({type(error).__name__}: {error}): train again, or copy it again"
-        ) from error
     if OWN in name and not allow_code:
         raise SettingError(
             "allow_code",
@@ -264,6 +251,39 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
             f"{inputs.shape}: {error}"
         ) from error
     return Model(net, name, inputs, classes, mean, std, written, method, form, column)
+
+
+def network_of(run: str | Path) -> str:
+    """Return the name of the network in the folder of a run, without building it."""
+    return str(_settings(Path(run).expanduser()).get("model"))
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    """Return what the settings of a model hold, if they are whole."""
+    if not (folder / SETTINGS).is_file() or not (folder / WEIGHTS).is_file():
+        raise ValueError(
+            f"{folder} must be the folder of a run that has ended, it has no {SETTINGS} and "
+            f"{WEIGHTS}: train with `kmixup train --out {folder}`"
+        )
+    with _reading(folder):
+        plain: dict[str, Any] = read_json(folder / SETTINGS)
+        if plain["format"] != FORMAT:
+            raise ValueError(f"format {plain['format']}, not {FORMAT}")
+        if plain.pop("checksum") != _checksum(plain):
+            raise ValueError("a wrong checksum")
+        return plain
+
+
+@contextmanager
+def _reading(folder: Path) -> Iterator[None]:
+    """Turn the errors of reading JSON of another form into one sentence."""
+    try:
+        yield
+    except UNREADABLE as error:
+        raise ValueError(
+            f"{folder} must hold a model and a record of this version of kmixup, could not be "
+            f"read ({type(error).__name__}: {error}): train again, or copy it again"
+        ) from error
 
 
 def _network(
