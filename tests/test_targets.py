@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from kmixup.targets import agreement, check_targets, mix_targets, mixed_loss
+from kmixup.targets import agreement, check_targets, mix_targets, mixed_loss, type_of, types_of
 
 SCALAR, EACH = torch.tensor(0.3), torch.tensor([0.3, 1.0, 0.0, 0.75])
 Y_A, Y_B = torch.tensor([0, 1, 2, 2]), torch.tensor([1, 1, 0, 1])
@@ -97,9 +97,73 @@ def test_classes_out_of_range_are_named(bad):
     y = Y_A.clone()
     y[2] = bad
     with pytest.raises(ValueError, match=f"must lie in 0 … 2 with num_classes=3, got {bad}"):
-        check_targets(y, 3)
+        check_targets(y, "classes", 3)
 
 
-def test_bool_targets_are_refused_with_the_remedy():
-    with pytest.raises(TypeError, match=r"got torch.bool: use y.float\(\)"):
-        mix_targets(Y_A > 0, Y_B > 0, SCALAR)
+IMAGES = [torch.zeros(8, 3, 32, 16)]
+SHAPES = [  # of targets next to these images: integers, floats
+    ((8,), "classes", "regression"),
+    ((8, 5), ValueError, "soft"),
+    ((8, 32, 16), "map", "dense"),
+    ((8, 16, 8), "map", None),
+    ((8, 17, 64, 32), "map", "dense"),
+    ((8, 17, 2), None, None),
+    ((8, 5, 17, 2), None, None),
+]
+
+
+@pytest.mark.parametrize(("shape", "whole", "fractions"), SHAPES)
+def test_the_type_of_targets_follows_dtype_and_shape(shape, whole, fractions):
+    for dtype in (torch.uint8, torch.int64, torch.float16, torch.float64):
+        expected = fractions if dtype.is_floating_point else whole
+        if expected is ValueError:
+            with pytest.raises(ValueError, match="are ambiguous: use y.float"):
+                type_of(torch.zeros(shape, dtype=dtype), IMAGES)
+        else:
+            assert type_of(torch.zeros(shape, dtype=dtype), IMAGES) == expected
+
+
+def test_next_to_inputs_that_are_no_images_nothing_is_a_map():
+    for table in ([], [torch.zeros(8, 5)]):
+        assert type_of(torch.zeros(8, 4, 4, dtype=torch.long), table) is None
+        assert type_of(torch.zeros(8, 1, 4, 4), table) is None
+
+
+GIVEN = [
+    ("classes", torch.zeros(8), TypeError, "targets='classes' cannot be torch.float32: use y.long"),
+    ("map", torch.zeros(8, 4, 4), TypeError, "targets='map' cannot be torch.float32: use y.long"),
+    ("map", torch.zeros(8, 4).long(), ValueError, "targets='map' must have the shape .n, …, h"),
+    ("dense", torch.zeros(8, 4), ValueError, "targets='dense' must have the shape .n, …, heigh"),
+    ("dense", torch.zeros(8, 4, 4).bool(), TypeError, "cannot be torch.bool: use y.float"),
+    ("soft", torch.zeros(8), ValueError, "targets='soft' must have the shape .n, classes., got"),
+    ("soft", torch.zeros(8, 3).long(), TypeError, "targets='soft' cannot be torch.int64: use y.f"),
+    ("regression", torch.zeros(8).long(), TypeError, "'regression' cannot be torch.int64"),
+]
+
+
+@pytest.mark.parametrize(("given", "y", "error", "message"), GIVEN)
+def test_a_given_type_that_does_not_fit_raises(given, y, error, message):
+    with pytest.raises(error, match=message):
+        types_of(y, given)
+
+
+def test_types_may_be_given_for_parts_of_a_nest():
+    y = {"a": torch.zeros(8), "b": [torch.zeros(8, 7).long(), torch.zeros(8, 2, 2)], "c": ["x"] * 8}
+    given = {"c": "pass", "b": ["classes", None], "a": None}
+    types = types_of(y, given, [torch.zeros(8, 1, 2, 2)])
+    assert types == {"a": "regression", "b": ["classes", "dense"], "c": ["pass"] * 8}
+    assert list(types) == list(y)
+    with pytest.raises(
+        ValueError, match="targets must be one for all, or nested like y, a dict, g"
+    ):
+        types_of(y, ["pass"])
+    with pytest.raises(TypeError, match='y must be a tensor, a nest .* or targets="pass"'):
+        types_of(y, {"a": None, "b": "pass", "c": None})
+
+
+class Labels(torch.Tensor):
+    """A subclass of tensors, as labels of torchvision's older versions were."""
+
+
+def test_subclasses_of_tensors_have_types_too():
+    assert types_of(torch.zeros(8).as_subclass(Labels), None) == "regression"

@@ -17,6 +17,7 @@ from kmixup._nests import Mixes, Nest, check_nested_alike, key_of, mixed_entries
 from kmixup._networks import evaluating
 from kmixup.matching._assignment import Points
 from kmixup.matching._points import as_floats, as_rows, check_alike, check_dense, check_points
+from kmixup.targets import check_no_boxes, mixed_targets, types_of
 
 # given per sample, for both sides, by the key of an entry, or as a function of the inputs
 Features = Tensor | tuple[Tensor, Tensor] | str | int | Callable[[Any], Tensor]
@@ -40,6 +41,7 @@ class Batch:
     Attributes:
         x: inputs, a tensor `(n, ...)` or a nest.
         y: targets, a tensor `(n, ...)` or a nest of them; None if only inputs are mixed.
+        types: the `TargetType` of each target, nested like `y`; None where it does not matter.
         n: the number of samples to mix. Rows beyond them only serve as partners.
         other: the inputs and targets of a second batch that holds the partners, or None.
         features: what to match on, for both sides; None for everything that is mixed.
@@ -55,6 +57,7 @@ class Batch:
     other: tuple[Nest, Nest] | None = None
     features: tuple[Tensor, Tensor] | None = None
     importance: tuple[Tensor, Tensor] | None = None
+    types: Nest = None
 
     @classmethod
     def of(
@@ -65,6 +68,7 @@ class Batch:
         other: tuple[Nest, Nest] | None = None,
         features: Features | None = None,
         importance: Importance | None = None,
+        targets: Nest = None,
         mixes: Mixes = torch.is_tensor,
         matched: bool = True,
     ) -> Batch:
@@ -72,23 +76,27 @@ class Batch:
 
         Args:
             x, y, other, features, importance: those of `Mixing.mix`.
+            targets: types of targets, as in `Mixer`.
             mixes: whether an entry of `x` is mixed.
             matched: whether samples are going to be matched; otherwise features are left out.
         """
         if matched:
             check_not_exported()
-        n = _check_side(x, y, "x", "y", mixes)
-        if y is None and not isinstance(x, Tensor):
+        entries = _check_inputs(x, "x", mixes)
+        n, types = len(entries[0]), None
+        if y is not None:
+            types = types_of(y, targets, entries)
+            _check_rows(y, types, n, "y", "x")
+        elif not isinstance(x, Tensor):
             _check_unpacked(x, mixes)
         if other is not None:
-            _check_other(x, y, other, mixes)
-            other = other[0], other[1]
+            other = _check_other(x, y, types, other, mixes)
         points = pixels = None
         if matched and features is not None:
             points = _features_of_both(features, x, other, n)
         if importance is not None:
             pixels = _importance_of_both(importance, n, paired=other is not None)
-        return cls(x, y, n, other, points, pixels)
+        return cls(x, y, n, other, points, pixels, types)
 
     def points(self, mixes: Mixes) -> tuple[Points, Points]:
         """Return what to match on for both sides, given whether an entry of `x` `mixes`.
@@ -110,55 +118,58 @@ class Batch:
         return first, [as_floats(*pair) for pair in zip(others, entries, strict=True)]
 
 
-def _check_side(x: Nest, y: Nest, x_name: str, y_name: str, mixes: Mixes) -> int:
-    """Raise if a batch cannot be mixed, and return its length."""
+def _check_inputs(x: Nest, name: str, mixes: Mixes) -> list[Tensor]:
+    """Raise if inputs cannot be mixed, and return those that are."""
+    if not isinstance(x, Tensor):
+        check_no_boxes(x, name)
     entries = mixed_entries(x, mixes)
     if not entries:
         kinds = sorted({type(entry).__name__ for entry in pytree.tree_leaves(x)}) or ["nothing"]
         raise TypeError(
-            f"{x_name} must be a tensor or a nest of tensors, got {', '.join(kinds)}: use "
+            f"{name} must be a tensor or a nest of tensors, got {', '.join(kinds)}: use "
             "torch.as_tensor"
         )
     for entry in entries:
-        check_dense(entry, x_name)
+        check_dense(entry, name)
     n = entries[0].shape[0] if entries[0].dim() else 0
     for entry in entries:
         if not entry.is_floating_point() and not mixes(entry):
             raise TypeError(
-                f"{x_name} must be floating point, got {entry.dtype}: token ids and other integers "
+                f"{name} must be floating point, got {entry.dtype}: token ids and other integers "
                 "cannot be averaged (mix embeddings instead; images: x.float() / 255)"
             )
         if entry.dim() == 0 or entry.shape[0] != n:
             raise ValueError(
-                f"all tensors of {x_name} must share their first dimension, the batch, "
+                f"all tensors of {name} must share their first dimension, the batch, "
                 f"got shapes {[tuple(entry.shape) for entry in entries]}"
             )
-    targets = [y] if isinstance(y, Tensor) else [] if y is None else pytree.tree_leaves(y)
-    for target in targets:
-        if not isinstance(target, Tensor):
-            raise TypeError(
-                f"{y_name} must be a tensor, a nest of tensors, or None to mix inputs only, "
-                f"got {type(y).__name__} of {type(target).__name__}: use torch.as_tensor"
-            )
-        check_dense(target, y_name)
+        if entry.dtype.itemsize == 1:
+            _check_width(entry, name)
+    return entries
+
+
+def _check_rows(y: Nest, types: Nest, n: int, name: str, inputs: str) -> None:
+    """Raise if targets that are mixed are not one for each sample, or have an odd dtype."""
+    for target in mixed_targets(y, types):
+        check_dense(target, name)
         if target.dim() == 0 or target.shape[0] != n:
             raise ValueError(
-                f"{y_name} must have one target for each of the {n} samples of {x_name}, "
+                f"{name} must have one target for each of the {n} samples of {inputs}, "
                 f"got shape {tuple(target.shape)}"
             )
-    for tensor in targets:
-        if tensor.dtype in SIGNED:
+        if target.dtype in SIGNED:
             raise TypeError(
-                f"{y_name} must be uint8, signed integers or floats, got {tensor.dtype}: use "
-                ".long()"
+                f"{name} must be uint8, signed integers or floats, got {target.dtype}: use .long()"
             )
-    for name, tensors in ((x_name, entries), (y_name, targets)):
-        for tensor in tensors:
-            if tensor.dtype.itemsize == 1 and tensor.is_floating_point():
-                raise TypeError(
-                    f"{name} must be float16 or wider to be mixed, got {tensor.dtype}: use .float()"
-                )
-    return n
+        if target.dtype.itemsize == 1:
+            _check_width(target, name)
+
+
+def _check_width(tensor: Tensor, name: str) -> None:
+    if tensor.is_floating_point():
+        raise TypeError(
+            f"{name} must be float16 or wider to be mixed, got {tensor.dtype}: use .float()"
+        )
 
 
 def _check_unpacked(x: Nest, mixes: Mixes) -> None:
@@ -179,13 +190,18 @@ def _is_integer(entry: Tensor) -> bool:
     return not (entry.is_floating_point() or entry.is_complex() or entry.dtype == torch.bool)
 
 
-def _check_other(x: Nest, y: Nest, other: tuple[Nest, Nest], mixes: Mixes) -> None:
+def _check_other(
+    x: Nest, y: Nest, types: Nest, other: tuple[Nest, Nest], mixes: Mixes
+) -> tuple[Nest, Nest]:
     if not isinstance(other, (tuple, list)) or len(other) != 2:
         raise TypeError(f"other must be a pair (x2, y2), got {type(other).__name__}: add targets")
     names = "the inputs of other", "the targets of other"
-    _check_side(*other, *names, mixes)
+    n = len(_check_inputs(other[0], names[0], mixes)[0])
     check_nested_alike(x, other[0], "x", names[0], mixes)
     check_nested_alike(y, other[1], "y", names[1], torch.is_tensor)
+    if y is not None:
+        _check_rows(other[1], types, n, names[1], names[0])
+    return other[0], other[1]
 
 
 def _compute_features(features: Features, x: Nest, other: tuple[Nest, Nest] | None) -> Features:

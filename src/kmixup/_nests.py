@@ -26,18 +26,32 @@ def over(function: Callable[..., Any], *nests: Nest) -> Nest:
     return pytree.tree_map(function, *nests)
 
 
-def pairs_over(
-    function: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]], nest: Nest, other: Nest
-) -> tuple[Nest, Nest]:
-    """Apply `function`, which returns two values, to the entries of two nests; two nests out."""
-    if isinstance(nest, Tensor):
-        return function(nest, other)
-    if nest is None:
+def pairs_over(function: Callable[..., tuple[Any, Any]], *nests: Nest) -> tuple[Nest, Nest]:
+    """Apply `function`, which returns two values, to entries of equal nests; two nests out."""
+    if isinstance(nests[0], Tensor):
+        return function(*nests)
+    if nests[0] is None:
         return None, None
-    entries, structure = pytree.tree_flatten(nest)
-    pairs = [function(*pair) for pair in zip(entries, pytree.tree_leaves(other), strict=True)]
+    structure = pytree.tree_structure(nests[0])
+    pairs = [function(*each) for each in zip(*map(pytree.tree_leaves, nests), strict=True)]
     first = pytree.tree_unflatten([pair[0] for pair in pairs], structure)
     return first, pytree.tree_unflatten([pair[1] for pair in pairs], structure)
+
+
+def spread(function: Callable[[Any, Any], Nest], setting: Nest, nest: Nest, name: str) -> Nest:
+    """Apply `function` to each part of a nest and its setting, one for all or a nest like it."""
+    structure = pytree.tree_structure(setting)
+    try:
+        parts = structure.flatten_up_to(nest)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} must be one for all, or nested like y, a {type(nest).__name__}, got a "
+            f"{type(setting).__name__}: note that loaders turn tuples into lists"
+        ) from error
+    values = [function(*pair) for pair in zip(parts, pytree.tree_leaves(setting), strict=True)]
+    in_order = pytree.tree_structure(nest)  # entries of dicts
+    leaves = in_order.flatten_up_to(pytree.tree_unflatten(values, structure))
+    return pytree.tree_unflatten(leaves, in_order)
 
 
 def mixed_entries(x: Nest, mixes: Mixes) -> list[Tensor]:

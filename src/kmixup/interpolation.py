@@ -15,6 +15,7 @@ from torch import Generator, Tensor
 from kmixup._randomness import uniforms
 from kmixup.coefficient import per_sample
 from kmixup.matching._points import is_channels_last
+from kmixup.targets import TargetType
 
 GROUP = 1 << 18  # bytes of large inputs that are mixed at a time
 LARGE = 1 << 22  # bytes from which inputs count as large: huge pages pay for their output
@@ -92,7 +93,7 @@ class Interpolation(ABC):
     `settle`, which turns that into the region and its lam. `Cut` is an example.
 
     Attributes:
-        dense: whether targets may be one for each pixel.
+        dense: whether targets may be maps, laid out like the image.
     """
 
     dense: ClassVar[bool] = True
@@ -130,17 +131,30 @@ class Interpolation(ABC):
         return isinstance(entry, Tensor) and entry.is_floating_point()
 
     def targets(
-        self, y: Tensor, partner_y: Tensor, region: Region, samples: Sequence[Tensor]
+        self,
+        y: Tensor,
+        partner_y: Tensor,
+        kind: TargetType | None,
+        region: Region,
+        samples: Sequence[Tensor],
     ) -> tuple[Tensor, Tensor]:
         """Return the two targets of each mixed sample, from `y` and `partner_y`.
 
-        `region` is what `settle` returned, and `samples` are the inputs that are mixed.
+        `kind` is the type of the targets, `region` is what `settle` returned, and `samples` are the
+        inputs that are mixed.
         """
-        if not self.dense and y.dim() > 2 and y.shape[-2:] == samples[0].shape[-2:]:
+        if not self.dense and kind in ("map", "dense"):
             raise ValueError(
                 f"{type(self).__name__} weighs targets by one number for each image, got one "
                 f"target for each pixel, of the shape {tuple(y.shape)}: CutMix pastes them with "
                 "their image"
+            )
+        if kind is None and region is not None:
+            one, laid_out = ("regression", "dense") if y.is_floating_point() else ("classes", "map")
+            raise ValueError(
+                f"{type(self).__name__} pastes targets that are laid out like the image, and "
+                f"weighs others by area, got {tuple(y.shape)} for images of "
+                f"{tuple(samples[0].shape[-2:])}: give targets={laid_out!r} or targets={one!r}"
             )
         return y, partner_y
 
@@ -193,8 +207,8 @@ class Cut(Interpolation):
     """Paste a box of the partner into the image; lam is the area outside of it.
 
     For images `(n, channels, height, width)` and videos `(n, channels, time, height, width)` of any
-    dtype. All images of a nest, and dense targets, whose last two dimensions are those of the
-    images, share the box.
+    dtype. All images of a nest share the box. Targets that are maps are pasted with it, scaled to
+    their resolution.
 
     As in the code of CutMix (Yun et al. 2019) and in torchvision, the box reaches half a side,
     rounded down, to both sides of a random pixel. A side is √(1 - lam) times that of the image,
@@ -238,6 +252,8 @@ class Cut(Interpolation):
         partner = partner.to(other.device)
         for index, box in enumerate(region.view(-1, 4).tolist()):
             rows = index * each, each
+            if box[0] >= box[2] or box[1] >= box[3]:
+                continue
             patch = self.patch(other, partner.narrow(0, *rows), box)
             _inside_box(mixed.narrow(0, *rows), box).copy_(patch)
         return mixed
@@ -250,12 +266,19 @@ class Cut(Interpolation):
         return isinstance(entry, Tensor) and (entry.is_floating_point() or entry.dim() >= 4)
 
     def targets(
-        self, y: Tensor, partner_y: Tensor, region: Region, samples: Sequence[Tensor]
+        self,
+        y: Tensor,
+        partner_y: Tensor,
+        kind: TargetType | None,
+        region: Region,
+        samples: Sequence[Tensor],
     ) -> tuple[Tensor, Tensor]:
-        if y.dim() < 3 or y.shape[-2:] != samples[0].shape[-2:]:
-            return y, partner_y
+        if kind not in ("map", "dense"):
+            return super().targets(y, partner_y, kind, region, samples)
+        assert isinstance(region, Tensor)
         itself = torch.arange(len(y), device=y.device)
-        pasted = self(y, partner_y, itself, torch.ones(()), region)
+        scaled = scaled_boxes(region, samples[0].shape[-2:], y.shape[-2:])
+        pasted = self(y, partner_y, itself, torch.ones(()), scaled)
         return pasted, pasted
 
 
@@ -280,6 +303,20 @@ def joined(x: Tensor, below: Tensor) -> Tensor:
     if not is_channels_last(x):
         return torch.cat([x, below])
     return torch.cat([x.movedim(1, -1), below.movedim(1, -1)]).movedim(-1, 1)
+
+
+def scaled_boxes(boxes: Tensor, image: Size, size: Size) -> Tensor:
+    """Return boxes `(..., 4)` in images of one size as boxes in maps of another.
+
+    A scaled box has the pixels of the map whose centers lie in the box of the image.
+    """
+    if image == size:
+        return boxes
+    edges = [
+        -((old - 2 * edge * new) // (2 * old))  # ⌈edge · new / old - 1/2⌉
+        for edge, old, new in zip(boxes.unbind(-1), image * 2, size * 2, strict=True)
+    ]
+    return torch.stack(edges, -1)
 
 
 def _inside_box(x: Tensor, box: list[int]) -> Tensor:

@@ -12,7 +12,7 @@ from kmixup._nests import Nest, over
 from kmixup.interpolation import Region
 from kmixup.matching import Blocks
 from kmixup.matching._assignment import Points, pair_distances
-from kmixup.targets import Criterion, agreement, mix_targets, mixed_loss
+from kmixup.targets import Criterion, TargetType, agreement, classes_of, mix_targets, mixed_loss
 
 Kind = TypeVar("Kind", bound="Mixed")
 
@@ -84,14 +84,15 @@ class Mixed:
 
     Attributes:
         x: the mixed inputs.
-        targets: of every sample, and of its partner; nests like `y`. Where dense targets are
-            pasted with a box, both are the pasted ones.
+        targets: of every sample, and of its partner; nests like `y`. Maps that are pasted with a
+            box are the same in both, and so are targets that are passed through.
         partner: the row of every sample's partner, `(n,)`. With a `Memory`, row n + j is the j-th
             of the samples that it added to the batch.
         lam: the weight of the first sample, a scalar or `(n,)`.
         region: the box of a cut, `(4,)` or `(n, 4)`: top, left, bottom, right; a `Mask`; or None.
         num_classes: the number of classes of integer targets.
         ignore_index: the class that does not count; both targets have it where one of them has.
+        types: the type of each target, nested like `y`.
         points: what was matched, for both sides.
 
     >>> import torch
@@ -108,6 +109,7 @@ class Mixed:
     region: Region = field(default=None, repr=False)
     num_classes: Nest = None
     ignore_index: int | None = None
+    types: Nest = None
     points: tuple[Points, Points] = field(default=((), ()), repr=False)
 
     @cached_property
@@ -118,16 +120,17 @@ class Mixed:
         all classes where they are ignored. Targets of unmixed batches become one-hot as well.
         """
         own, partner = self.targets
-        classes = self.num_classes
-        if isinstance(own, Tensor):
-            return mix_targets(own, partner, self.lam, classes, self.ignore_index)
 
-        def mixed(a: Tensor, b: Tensor, number: int | None) -> Tensor:
+        def mixed(a: Any, b: Any, number: int | None, kind: TargetType | None) -> Any:
+            if kind == "pass":
+                return a
             return mix_targets(a, b, self.lam, number, self.ignore_index)
 
-        if classes is None or isinstance(classes, int):
-            classes = over(lambda _: self.num_classes, own)
-        return over(mixed, own, partner, classes)
+        if own is None:
+            return None
+        if isinstance(own, Tensor) and self.types != "pass":
+            return mix_targets(own, partner, self.lam, self.num_classes, self.ignore_index)
+        return over(mixed, own, partner, classes_of(own, self.num_classes), self.types)
 
     @cached_property
     def distance(self) -> Tensor:

@@ -11,6 +11,7 @@ from typing import Any, TypedDict, Unpack, get_args
 import numpy as np
 import torch
 from torch import Generator, Tensor, nn
+from torch.utils import _pytree as pytree
 
 from kmixup._batch import Batch, Extras, Features, Importance
 from kmixup._checks import check_choice, check_probability, check_whole
@@ -22,7 +23,7 @@ from kmixup.interpolation import Interpolation, Pair, Region
 from kmixup.matching import LamPer, Pairing, warn_short
 from kmixup.matching._assignment import pair_distances
 from kmixup.mixed import Draw, Mixed, PairDraw, Unmixed
-from kmixup.targets import check_targets, ignored_in_both
+from kmixup.targets import TargetType, check_targets, ignored_in_both
 
 FLAGS = ("needs_loss", "encodes_clean", "has_memory", "learns")  # which wrappers take over
 
@@ -52,6 +53,7 @@ class Mixing(Resumable, ABC):
         encodes_clean: whether clean inputs must pass through `encode_clean` for the network.
         has_memory: whether a `Memory` inside keeps batches.
         learns: whether it is trained with the network, on the network's inputs.
+        targets: the types of targets that were given, see `Mixer`.
 
     >>> from kmixup import Choice, CutMix, KMixup
     >>> mix: Mixing = Choice([KMixup(k=4), CutMix(k=4)])
@@ -62,6 +64,7 @@ class Mixing(Resumable, ABC):
     encodes_clean: bool = False
     has_memory: bool = False
     learns: bool = False
+    targets: Nest = None
 
     def forward(
         self, x: Nest, y: Nest = None, *, keys: Keys | None = None, **extras: Unpack[Extras]
@@ -113,8 +116,8 @@ class Mixing(Resumable, ABC):
             x: floating-point inputs `(n, ...)`, a tensor or a nest of tensors. Other entries
                 of a nest, such as integers and strings, are passed through. `Cut` also takes
                 integer images, and matches them as if they were floats.
-            y: targets `(n, ...)`; integers are classes, floats are interpolated. A nest of
-                targets is mixed tensor by tensor; with None only inputs are mixed.
+            y: targets `(n, ...)` of the types in `Mixer`, or a nest of them; with None only
+                inputs are mixed.
             draw: the random draws, from this mixer's `draw(n)`; made here by default.
             other: a second, independent batch `(x2, y2)` to take the partners from,
                 as in the paper; without it partners come from the same batch.
@@ -131,7 +134,7 @@ class Mixing(Resumable, ABC):
             TypeError, ValueError: if the batch has a dtype, shape or value that cannot be mixed.
         """
         batch = Batch.of(
-            x, y, other=other, features=features, importance=importance,
+            x, y, other=other, features=features, importance=importance, targets=self.targets,
             mixes=self.mixes, matched=self.training,
         )  # fmt: skip
         if draw is None:
@@ -222,6 +225,10 @@ class Mixer(Mixing):
         interpolation: how pairs are combined, e.g. `Linear()` or `Cut()`.
         num_classes: needed to mix integer targets, which become one-hot. For a nest of targets,
             one number for all of them, or a nest of numbers like it.
+        targets: the types of targets, one for all or a nest like `y`: "classes" (integers),
+            "soft" (one-hot or multi-label rows), "regression", "map" and "dense" (classes and
+            floats laid out like the image, pasted with a region) or "pass" (unmixed). Types that
+            are not given follow from dtype and shape, as in [Targets](../guide/targets.md).
         ignore_index: the class index of what does not count, such as 255 in segmentation masks.
             What is ignored in a sample or in its partner is ignored in the mixed one.
         lam_per: one lam for each "batch", "block" of k, or "sample".
@@ -241,6 +248,7 @@ class Mixer(Mixing):
         interpolation: Interpolation,
         *,
         num_classes: Nest = None,
+        targets: Nest = None,
         ignore_index: int | None = None,
         lam_per: LamPer = "batch",
         prob: float = 1.0,
@@ -263,7 +271,11 @@ class Mixer(Mixing):
         self.pairing = pairing
         self.coefficient = coefficient
         self.interpolation = interpolation
+        for given in pytree.tree_leaves(targets):
+            if given is not None:
+                check_choice("targets", given, get_args(TargetType))
         self.num_classes = num_classes
+        self.targets = targets
         self.ignore_index = ignore_index
         self.lam_per = lam_per
         self.prob = prob
@@ -316,9 +328,9 @@ class Mixer(Mixing):
         return self.pairing.k
 
     def mix_batch(self, batch: Batch, draw: Draw) -> Mixed:
-        check_targets(batch.y, self.num_classes, self.ignore_index)
-        if batch.other is not None:
-            check_targets(batch.other[1], self.num_classes, self.ignore_index)
+        for y in (batch.y,) if batch.other is None else (batch.y, batch.other[1]):
+            given = self.targets is not None
+            check_targets(y, batch.types, self.num_classes, self.ignore_index, numbers=given)
         pairs = PairDraw.of(draw)
         if pairs is None or not self.training or not self.coefficient.mixes:
             return self.unmixed(batch)
@@ -360,18 +372,22 @@ class Mixer(Mixing):
             own = entry if whole else entry.narrow(0, 0, n)
             return interpolation(own, counterpart, partner, lam, region)
 
-        def both(own: Tensor, their: Tensor) -> tuple[Tensor, Tensor]:
+        def both(own: Tensor, their: Tensor, kind: TargetType | None) -> tuple[Tensor, Tensor]:
+            if kind == "pass":
+                return own, own
             their = their.index_select(0, partner.to(their.device))
             own = own if whole else own.narrow(0, 0, n)
-            sides = interpolation.targets(own, their, region, samples)
+            sides = interpolation.targets(own, their, kind, region, samples)
             if self.ignore_index is None:
                 return sides
             return ignored_in_both(*sides, self.ignore_index)
 
         return Mixed(
             mixed(x, other_x) if isinstance(x, Tensor) else over(mixed, x, other_x),
-            both(y, other_y) if isinstance(y, Tensor) else pairs_over(both, y, other_y),
-            partner, lam, region, self.num_classes, self.ignore_index, points,
+            both(y, other_y, batch.types)
+            if isinstance(y, Tensor)
+            else pairs_over(both, y, other_y, batch.types),
+            partner, lam, region, self.num_classes, self.ignore_index, batch.types, points,
         )  # fmt: skip
 
     def unmixed(self, batch: Batch) -> Unmixed:
@@ -380,7 +396,7 @@ class Mixer(Mixing):
         samples = mixed_entries(x, self.mixes)
         if len(samples[0]) > n:
             x = over(lambda entry: entry[:n] if entry is x or self.mixes(entry) else entry, x)
-            y = over(lambda entry: entry[:n], y)
+            y = over(lambda own, kind: own if kind == "pass" else own[:n], y, batch.types)
         dtype = torch.promote_types(samples[0].dtype, torch.float32)
         lam = torch.ones((), dtype=dtype, device="cpu")
         if self.lam_per != "batch":
@@ -389,7 +405,7 @@ class Mixer(Mixing):
         itself = torch.arange(n, device=points[0].device)
         return Unmixed(
             self.encode_clean(x), (y, y), itself, lam, None,
-            self.num_classes, self.ignore_index, (points, points),
+            self.num_classes, self.ignore_index, batch.types, (points, points),
         )  # fmt: skip
 
     def _settle(self, draw: PairDraw, pair: Pair, distance: Tensor | None) -> tuple[Tensor, Region]:

@@ -1,44 +1,176 @@
-"""Stage 4: mixed targets, losses and accuracies."""
+"""Stage 4: types of targets, mixed targets, losses and accuracies."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from kmixup._nests import Nest, over, spread
 from kmixup.coefficient import per_sample
+from kmixup.matching._points import check_dense
 
+# classes; soft or multi-label rows; numbers; classes and numbers laid out like the image; unmixed
+TargetType = Literal["classes", "soft", "regression", "map", "dense", "pass"]
 Criterion = Callable[[Any, Any], Tensor]  # of logits and targets, both may be nests
 
 
-def check_targets(
-    y: object, num_classes: object, ignore_index: int | None = None, *, numbers: bool = False
-) -> None:
-    """Raise if mixing would misread targets: numbers as classes, one-hot integers, unknown classes.
+def type_of(y: Tensor, inputs: Sequence[Tensor] = ()) -> TargetType | None:
+    """Return the type of targets `y`; the first of `inputs` with three dimensions is the image.
 
-    `y` and `num_classes` may be nests. `numbers` allows floats of any shape, as in a nest that
-    shares one `num_classes`.
+    Integers `(n,)` are classes, and integers laid out like the image a map of classes. Floats
+    `(n,)` are a regression, floats `(n, c)` soft labels, and floats laid out like the image a dense
+    map. The last two dimensions of targets laid out like the image have its proportions; for floats
+    of three dimensions they must equal those of the image. None stands for other targets of three
+    or more dimensions: with an interpolation that mixes regions, their type must be given.
+
+    Raises:
+        TypeError: on booleans and complex numbers.
+        ValueError: on integers of two dimensions, which are ambiguous.
     """
-    if not isinstance(y, Tensor):
-        if isinstance(num_classes, int):
-            for entry in pytree.tree_leaves(y):
-                if isinstance(entry, Tensor):
-                    check_targets(entry, num_classes, ignore_index, numbers=True)
-        elif y is not None and num_classes is not None:
-            try:
-                pytree.tree_structure(y).flatten_up_to(num_classes)
-            except ValueError as error:
-                raise ValueError(
-                    f"num_classes must be one number, or nested like y, a {type(y).__name__}, got "
-                    f"a {type(num_classes).__name__}: note that loaders turn tuples into lists"
-                ) from error
-            pytree.tree_map(lambda a, b: check_targets(a, b, ignore_index), y, num_classes)
+    if y.is_floating_point():
+        if y.dim() < 3:
+            return "regression" if y.dim() == 1 else "soft"
+        return "dense" if _laid_out_like(inputs, y, exactly=y.dim() == 3) else None
+    if y.dtype == torch.bool or y.is_complex():
+        raise TypeError(
+            f"targets must be floats or class indices, got {y.dtype}: use y.float() for labels of "
+            "0 and 1, or y.long() for classes"
+        )
+    if y.dim() == 2:
+        shape, n = tuple(y.shape), len(y)
+        if shape[1] == 1:
+            raise ValueError(f"class indices must have the shape ({n},), got {shape}: use y[:, 0]")
+        raise ValueError(
+            f"integer targets of shape {shape} are ambiguous: use y.float() for one-hot or "
+            'multi-label rows, or targets="classes" for several classes in each sample'
+        )
+    if y.dim() < 2:
+        return "classes"
+    return "map" if _laid_out_like(inputs, y) else None
+
+
+def _laid_out_like(inputs: Sequence[Tensor], y: Tensor, *, exactly: bool = False) -> bool:
+    """Return whether the last two dimensions of `y` have the proportions, or size, of the image."""
+    check_dense(y, "y")
+    height, width = y.shape[-2:]
+    image = next((tuple(x.shape[-2:]) for x in inputs if x.dim() > 2), (0, 0))
+    if exactly:
+        return image == (height, width)
+    return image != (0, 0) and height * image[1] == width * image[0]
+
+
+def check_type(y: Tensor, given: TargetType) -> TargetType:
+    """Return the type `given` for targets `y`, or raise if they cannot have it."""
+    whole = not (y.is_floating_point() or y.is_complex() or y.dtype == torch.bool)
+    fits = whole if given in ("classes", "map") else y.is_floating_point()
+    if given != "pass" and not fits:
+        remedy = "y.float()" if given in ("soft", "regression", "dense") else "y.long()"
+        raise TypeError(f"targets={given!r} cannot be {y.dtype}: use {remedy}")
+    if (given in ("map", "dense") and y.dim() < 3) or (given == "soft" and y.dim() != 2):
+        shape = "(n, classes)" if given == "soft" else "(n, …, height, width)"
+        raise ValueError(f"targets={given!r} must have the shape {shape}, got {tuple(y.shape)}")
+    return given
+
+
+def types_of(y: Nest, given: Nest, inputs: Sequence[Tensor] = ()) -> Nest:
+    """Return the type of each target in a nest like `y`.
+
+    `given` is a type for all targets or a nest of types and None; those that are None follow from
+    `type_of`. Boxes and lists of dicts raise unless their type is given.
+    """
+    if given is None and type(y) is Tensor:
+        return type_of(y, inputs)
+
+    def typed(part: Nest, given: TargetType | None) -> Nest:
+        if given is None:
+            check_no_boxes(part, "y")
+        return pytree.tree_map(lambda entry: _type_of_entry(entry, given, inputs), part)
+
+    return spread(typed, given, y, "targets")
+
+
+def mixed_targets(y: Nest, types: Nest) -> list[Tensor]:
+    """Return the tensors of `y` that are mixed, given its types."""
+    if isinstance(y, Tensor):
+        return [] if types == "pass" else [y]
+    leaves = zip(pytree.tree_leaves(y), pytree.tree_leaves(types), strict=True)
+    return [target for target, kind in leaves if kind != "pass"]
+
+
+def classes_of(y: Nest, num_classes: Nest) -> Nest:
+    """Return the number of classes of each target in a nest like `y`."""
+    return spread(lambda part, number: over(lambda _: number, part), num_classes, y, "num_classes")
+
+
+def _type_of_entry(
+    entry: object, given: TargetType | None, inputs: Sequence[Tensor]
+) -> TargetType | None:
+    if given == "pass":
+        return given
+    if not isinstance(entry, Tensor):
+        raise TypeError(
+            "y must be a tensor, a nest of tensors, or None to mix inputs only, got "
+            f'{type(entry).__name__}: use torch.as_tensor, or targets="pass" for this entry'
+        )
+    return type_of(entry, inputs) if given is None else check_type(entry, given)
+
+
+def check_no_boxes(nest: Nest, name: str) -> None:
+    """Raise on bounding boxes and on lists of dicts, the targets of detection."""
+    instead = (
+        'pass them through with targets="pass" for their entry, or mix images only'
+        if name == "y"
+        else "leave them out, or name inputs and targets of the whole batch with keys="
+    )
+    if _is_boxes(nest) or (isinstance(nest, dict) and "boxes" in nest):
+        raise TypeError(f"{name} has bounding boxes, which cannot be mixed: {instead}")
+    if isinstance(nest, list) and nest and all(isinstance(entry, dict) for entry in nest):
+        raise TypeError(
+            f"{name} has a list of dicts, as in object detection, which cannot be mixed: {instead}"
+        )
+    if isinstance(nest, (dict, list, tuple)):
+        for entry in nest.values() if isinstance(nest, dict) else nest:
+            check_no_boxes(entry, name)
+
+
+def _is_boxes(entry: object) -> bool:
+    """Return whether an entry is a `BoundingBoxes` of torchvision, which need not be installed."""
+    return type(entry) is not Tensor and any(
+        kind.__name__ == "BoundingBoxes" and kind.__module__.startswith("torchvision.")
+        for kind in type(entry).__mro__
+    )
+
+
+def check_targets(
+    y: Nest,
+    types: Nest,
+    num_classes: Nest,
+    ignore_index: int | None = None,
+    *,
+    numbers: bool = False,
+) -> None:
+    """Raise if targets of known types do not fit `num_classes`, one number or a nest like `y`.
+
+    `numbers` allows floats of any shape, as in a nest that shares one `num_classes`.
+    """
+    if y is None or num_classes is None:
         return
-    if not isinstance(num_classes, int):
+    if isinstance(y, Tensor) and isinstance(num_classes, int):
+        if types != "pass":
+            _check_target(y, num_classes, ignore_index, numbers=numbers)
         return
+    numbers = numbers or isinstance(num_classes, int)
+    nests = y, types, classes_of(y, num_classes)
+    for entry, kind, number in zip(*map(pytree.tree_leaves, nests), strict=True):
+        if kind != "pass" and number is not None:
+            _check_target(entry, number, ignore_index, numbers=numbers)
+
+
+def _check_target(y: Tensor, num_classes: int, ignore_index: int | None, *, numbers: bool) -> None:
     if y.is_floating_point():
         if not numbers and (y.dim() < 2 or y.shape[1] != num_classes):
             raise ValueError(
@@ -47,13 +179,8 @@ def check_targets(
                 "leave out num_classes to interpolate numbers"
             )
         return
-    if y.dim() == 2 and y.shape[1] == num_classes:
-        raise ValueError(
-            f"integer targets must be class indices, got {y.dtype} of shape {tuple(y.shape)}, as "
-            f"wide as num_classes={num_classes}: one-hot labels are y.float()"
-        )
     # Reading a value from a device would wait for all of its work; `scatter_` checks there itself.
-    if y.device.type != "cpu" or y.dtype == torch.bool or y.is_complex() or not y.numel():
+    if y.device.type != "cpu" or not y.numel():
         return
     if ignore_index is not None and _can_hold(y.dtype, ignore_index):
         y = y.masked_fill(y == ignore_index, 0)
@@ -96,9 +223,6 @@ def mix_targets(
     if y_a.is_floating_point():
         weight = per_sample(lam, y_a).to(y_a.device)
         return (weight * y_a + (1 - weight) * y_b).to(y_a.dtype)
-    if y_a.dtype == torch.bool or y_a.is_complex():
-        remedy = "y.float()" if num_classes is None else "y.long()"
-        raise TypeError(f"targets must be floats or class indices, got {y_a.dtype}: use {remedy}")
     if ignore_index is not None and not _can_hold(y_a.dtype, ignore_index):
         ignore_index = None
     if num_classes is None:

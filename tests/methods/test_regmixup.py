@@ -59,7 +59,7 @@ def test_dicts_are_doubled_entry_by_entry_and_regression_too():
     assert torch.equal(m.x["ids"], torch.arange(8).repeat(2))
     assert m.y.dtype == torch.bfloat16
     assert m.y.shape == (16,)
-    assert RegMixup(2).mix(x, None).y is None
+    assert RegMixup(2).mix(x["a"], None).y is None
 
 
 @pytest.mark.parametrize(

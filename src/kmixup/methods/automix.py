@@ -104,7 +104,7 @@ class AutoMix(PairMixer):
         alpha: lam is drawn from Beta(alpha, alpha).
         num_classes: the number of classes of integer targets, which become one-hot.
         criterion: the loss of the copy, of outputs and mixed targets.
-        options: `PairOptions`: metric, ignore_index, lam_per, prob and generator.
+        options: `PairOptions`: metric, targets, ignore_index, lam_per, prob, generator.
 
     >>> layers = nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()
     >>> net = nn.Sequential(*layers, nn.Linear(8, 5))

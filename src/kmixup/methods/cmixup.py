@@ -88,7 +88,7 @@ class CMixup(Mixer):
         k: the number of samples in a block.
         alpha: lam is drawn from Beta(alpha, alpha); 2 in most of the published experiments.
         sigma: the width of the kernel, in the unit of the targets; 0.05 to 1.75 in the paper.
-        options: `MixerOptions`: ignore_index, lam_per, prob and generator.
+        options: `MixerOptions`: targets, ignore_index, lam_per, prob and generator.
 
     >>> mix = CMixup(sigma=0.5)
     >>> x, y = mix(torch.randn(128, 8), torch.randn(128))

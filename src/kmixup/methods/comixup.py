@@ -23,7 +23,7 @@ from kmixup.matching._assignment import Floats, Indices, solve
 from kmixup.methods._masks import importances_of_images
 from kmixup.methods.kmixup import PairMixer
 from kmixup.mixed import Mixed, PairDraw
-from kmixup.targets import Criterion
+from kmixup.targets import Criterion, TargetType
 
 LABELS = 8  # images among which an output is sought; few more, if any, could be in the best one
 
@@ -45,15 +45,18 @@ class SharedMixed(Mixed):
     @cached_property
     def y(self) -> Nest:
         own, one = (self.targets[0], self.targets[0]), torch.ones((), dtype=self.lam.dtype)
-        clean = Mixed(None, own, self.partner, one, num_classes=self.num_classes)
+        classes, types = self.num_classes, self.types
+        clean = Mixed(None, own, self.partner, one, num_classes=classes, types=types)
 
-        def shared(soft: Tensor) -> Tensor:
+        def shared(soft: Any, kind: TargetType | None) -> Any:
             """Σ_j shares[i, j] · soft[j] in row i."""
+            if kind == "pass":
+                return soft
             dtype = torch.promote_types(soft.dtype, torch.float32)
             mixed: Tensor = torch.tensordot(self.shares.to(soft.device, dtype), soft.to(dtype), 1)
             return mixed.to(soft.dtype)
 
-        return over(shared, clean.y)
+        return over(shared, clean.y, types)
 
     def loss(self, criterion: Criterion, logits: Any) -> Tensor:
         """Return Σ share · criterion(logits, target) over the samples that each row shows.
@@ -65,8 +68,7 @@ class SharedMixed(Mixed):
         share, index = self.shares.sort(1, descending=True)
         losses = []
         for part in range(int((share > 0).sum(1).max())):  # as many as the fullest row has
-            rows = index[:, part]
-            loss = criterion(logits, over(lambda y: y[rows.to(y.device)], self.targets[0]))  # noqa: B023
+            loss = criterion(logits, self._targets_of(index[:, part]))
             if loss.dim() == 0 or len(loss) != len(share):
                 raise ValueError(
                     "the shares of targets differ between the samples of this batch, so the "
@@ -75,6 +77,14 @@ class SharedMixed(Mixed):
                 )
             losses.append(per_sample(share[:, part], loss).to(loss.device) * loss)
         return torch.stack(losses).sum(0)
+
+    def _targets_of(self, rows: Tensor) -> Nest:
+        """Return the targets of other samples, those that are mixed."""
+
+        def rows_of(y: Any, kind: TargetType | None) -> Any:
+            return y if kind == "pass" else y[rows.to(y.device)]
+
+        return over(rows_of, self.targets[0], self.types)
 
     def agreement(self, logits: Tensor) -> Tensor:
         y = self.targets[0]
@@ -344,6 +354,7 @@ class CoMixup(PairMixer):
         alpha: parameter of the Dirichlet prior over the images of a group.
         num_classes: the number of classes of integer targets, which become one-hot.
         metric: the cost of a pair, "sqeuclidean", "euclidean" or "cosine".
+        targets: the types of targets where dtype and shape do not tell, see `Mixer`.
         prob: the probability that a batch is mixed at all.
         generator: source of all randomness, torch's global one by default.
 
@@ -362,12 +373,13 @@ class CoMixup(PairMixer):
         num_classes: Nest = None,
         *,
         metric: Metric = "sqeuclidean",
+        targets: Nest = None,
         prob: float = 1.0,
         generator: Generator | None = None,
     ) -> None:
         super().__init__(
             k, Gamma(alpha), num_classes,
-            metric=metric, lam_per="sample", prob=prob, generator=generator,
+            metric=metric, targets=targets, lam_per="sample", prob=prob, generator=generator,
         )  # fmt: skip
 
     def mix_pairs(self, batch: Batch, draw: PairDraw) -> Mixed:

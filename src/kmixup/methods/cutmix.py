@@ -14,7 +14,7 @@ class CutMix(PairMixer):
         k: the number of samples in a block.
         alpha: 1 - lam, the share of the box, is drawn from Beta(alpha, alpha); 0 pastes nothing.
         num_classes: the number of classes of integer targets, which become one-hot.
-        options: `PairOptions`: metric, ignore_index, lam_per, prob and generator.
+        options: `PairOptions`: metric, targets, ignore_index, lam_per, prob, generator.
 
     >>> import torch
     >>> mix = CutMix(k=16, alpha=1.0, num_classes=10)

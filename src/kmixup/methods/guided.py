@@ -50,7 +50,7 @@ class GuidedMixup(Mixer):
         k: the number of samples in a block.
         alpha: 0 disables mixing; other values have no effect, because saliency determines lam.
         num_classes: the number of classes of integer targets, which become one-hot.
-        options: `MixerOptions`: ignore_index, lam_per, prob and generator.
+        options: `MixerOptions`: targets, ignore_index, lam_per, prob and generator.
 
     >>> import torch
     >>> mix = GuidedMixup(k=16, num_classes=10)

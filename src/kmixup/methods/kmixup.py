@@ -19,6 +19,7 @@ class MixerOptions(TypedDict, total=False):
     """Keyword arguments that every method takes.
 
     Attributes:
+        targets: the types of targets, see `Mixer`.
         ignore_index: the class index of targets that do not count, such as 255 in masks.
         lam_per: one lam for each "batch", "block" of k, or "sample"; "batch" by default.
         prob: the probability that a batch is mixed at all, 1 by default.
@@ -29,6 +30,7 @@ class MixerOptions(TypedDict, total=False):
     >>> mix = GuidedMixup(k=16, num_classes=10, **options)
     """
 
+    targets: Nest
     ignore_index: int | None
     lam_per: LamPer
     prob: float
@@ -40,7 +42,7 @@ class PairOptions(MixerOptions, total=False):
 
     Attributes:
         metric: the cost of a pair, "sqeuclidean" (the default), "euclidean" or "cosine".
-        ignore_index, lam_per, prob, generator: as in `MixerOptions`.
+        targets, ignore_index, lam_per, prob, generator: as in `MixerOptions`.
 
     >>> from kmixup import CutMix
     >>> options: PairOptions = {"metric": "euclidean", "prob": 0.5}
@@ -111,6 +113,7 @@ class KMixup(Mixer):
         num_classes: the number of classes of integer targets, which become one-hot.
         metric: the cost of a pair, "sqeuclidean", "euclidean" or "cosine".
         labels: the extra cost of pairing different classes, see `Optimal`; 0 ignores classes.
+        targets: the types of targets where dtype and shape do not tell, see `Mixer`.
         ignore_index: the class index of targets that do not count, such as 255 in masks.
         lam_per: one lam for each "batch", "block" of k, or "sample".
         prob: the probability that a batch is mixed at all.
@@ -131,6 +134,7 @@ class KMixup(Mixer):
         *,
         metric: Metric = "sqeuclidean",
         labels: float = 0.0,
+        targets: Nest = None,
         ignore_index: int | None = None,
         lam_per: LamPer = "batch",
         prob: float = 1.0,
@@ -141,6 +145,7 @@ class KMixup(Mixer):
             Beta(alpha),
             Linear(),
             num_classes=num_classes,
+            targets=targets,
             ignore_index=ignore_index,
             lam_per=lam_per,
             prob=prob,

@@ -35,7 +35,7 @@ class LatentMixup(PairMixer):
         k: the number of samples in a block.
         alpha: lam is drawn from Beta(alpha, alpha); 0 mixes nothing.
         num_classes: the number of classes of integer targets, which become one-hot.
-        options: `PairOptions`: metric, ignore_index, lam_per, prob and generator.
+        options: `PairOptions`: metric, targets, ignore_index, lam_per, prob, generator.
 
     >>> mix = LatentMixup(lambda x: x.sqrt(), lambda z: z.square(), k=4, num_classes=3)
     >>> x, y = mix(torch.rand(32, 5), torch.randint(3, (32,)))

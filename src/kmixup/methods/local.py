@@ -47,7 +47,7 @@ class LocalMixup(PairMixer):
         scale: the loss of a pair at Euclidean distance d has the weight exp(-d / scale); by
             default the mean distance of the pairs of each batch.
         num_classes: the number of classes of integer targets, which become one-hot.
-        options: `PairOptions`: metric, ignore_index, lam_per, prob and generator.
+        options: `PairOptions`: metric, targets, ignore_index, lam_per, prob, generator.
 
     >>> mix = LocalMixup(k=1, alpha=1.0, scale=20.0)
     >>> m = mix.mix(torch.randn(128, 784), torch.randint(10, (128,)))

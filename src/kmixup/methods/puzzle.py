@@ -236,7 +236,7 @@ class PuzzleMix(PairMixer):
         k: the number of samples in a block.
         alpha: lam is drawn from Beta(alpha, alpha).
         num_classes: the number of classes of integer targets, which become one-hot.
-        options: `PairOptions`: metric, ignore_index, lam_per, prob and generator.
+        options: `PairOptions`: metric, targets, ignore_index, lam_per, prob, generator.
 
     >>> mix = PuzzleMix(k=1, alpha=1.0, num_classes=10)
     >>> x, y = torch.rand(16, 3, 32, 32), torch.randint(10, (16,))

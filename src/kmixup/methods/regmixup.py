@@ -24,7 +24,7 @@ class RegMixup(PairMixer):
         alpha: lam is drawn from Beta(alpha, alpha); 20 for CIFAR-10 and 10 for CIFAR-100 in the
             paper.
         num_classes: the number of classes of integer targets, which become one-hot.
-        options: `PairOptions`: metric, ignore_index, lam_per, prob and generator.
+        options: `PairOptions`: metric, targets, ignore_index, lam_per, prob, generator.
 
     >>> import torch
     >>> mix = RegMixup(k=16, num_classes=10)

@@ -69,7 +69,7 @@ class ResizeMix(PairMixer):
         k: the number of samples in a block.
         scale: the sides of the box are uniform between these two fractions of the image's.
         num_classes: the number of classes of integer targets, which become one-hot.
-        options: `PairOptions`: metric, ignore_index, lam_per, prob and generator.
+        options: `PairOptions`: metric, targets, ignore_index, lam_per, prob, generator.
 
     >>> mix = ResizeMix(k=16, num_classes=10)
     >>> x, y = mix(torch.randn(128, 3, 32, 32), torch.randint(10, (128,)))

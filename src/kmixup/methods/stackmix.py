@@ -56,7 +56,7 @@ class StackMix(PairMixer):
         axis: the dimension of the inputs that becomes twice as long: -2 is the height of images,
             -1 the width of images and the features of tables.
         num_classes: the number of classes of integer targets, which become one-hot.
-        options: `PairOptions`: metric, ignore_index, lam_per, prob and generator.
+        options: `PairOptions`: metric, targets, ignore_index, lam_per, prob, generator.
 
     >>> mix = StackMix(k=1, num_classes=10)
     >>> x, y = mix(torch.randn(128, 3, 32, 32), torch.randint(10, (128,)))

@@ -62,9 +62,18 @@ class Choice(SettingsInside, Mixing):
         self.odds = tuple(weight / total for weight in weights)
         for name in FLAGS:
             setattr(self, name, any(getattr(mixer, name) for mixer in mixers))
+        if any(mixer.targets != mixers[0].targets for mixer in mixers):
+            raise ValueError(
+                "the mixers of a Choice must have the same targets, got "
+                f"{' and '.join(str(mixer.targets) for mixer in mixers)}"
+            )
         for mixer in mixers_in(self):
             if mixer.generator is None:
                 mixer._source = self._source
+
+    @property
+    def targets(self) -> Nest:
+        return self._mixers[0].targets
 
     @property
     def generator(self) -> Generator | None:

@@ -55,29 +55,32 @@ def beside_clean(mixed: Mixed, clean: Mixed, penalty: Tensor | None = None) -> B
     """Return a mixed batch with the clean batch below it."""
     n, device = len(mixed.partner), mixed.partner.device
 
-    def inputs(entry: object, below: object) -> Tensor:
+    def rows(entry: object, below: object) -> Tensor:
         if not isinstance(entry, Tensor) or not isinstance(below, Tensor) or len(below) != n:
             what = tuple(below.shape) if isinstance(below, Tensor) else type(below).__name__
             raise TypeError(
                 "clean rows below mixed rows need tensors with one row for each of the "
-                f"{n} samples in all entries of x, got {what}: leave that entry out"
+                f"{n} samples in all entries of x and y, got {what}: leave that entry out"
             )
         return joined(entry, below)
 
     y, itself, second = clean.targets[0], torch.arange(n, device=device), len(mixed.points[1][0])
-    own, their = (over(joined, side, y) for side in mixed.targets)
+    own, their = (over(rows, side, y) for side in mixed.targets)
     lam = mixed.lam.to(device).expand(n)
     one = torch.ones((), dtype=lam.dtype)  # one lam for all of them, so that any criterion will do
     return BesideClean(
-        x=over(inputs, mixed.x, clean.x),
+        x=over(rows, mixed.x, clean.x),
         targets=(own, their),
         partner=torch.cat([mixed.partner, second + itself]),
         lam=torch.cat([lam, torch.ones_like(lam)]),
         region=mixed.region,
         num_classes=mixed.num_classes,
         ignore_index=mixed.ignore_index,
+        types=mixed.types,
         mixed=mixed,
-        clean=Mixed(None, (y, y), itself, one, None, mixed.num_classes, mixed.ignore_index),
+        clean=Mixed(
+            None, (y, y), itself, one, None, mixed.num_classes, mixed.ignore_index, mixed.types
+        ),
         penalty=penalty,
     )
 

@@ -195,9 +195,11 @@ def _rows_of(batch: Batch, side: int, mixes: Mixes) -> Rows:
     """Return everything that partners need of one side of a batch, by its path."""
     x, y = (batch.x, batch.y) if side == 0 or batch.other is None else batch.other
     rows = {}
+    kinds = dict(pytree.tree_flatten_with_path(batch.types)[0])
     for name, nest in (("x", x), ("y", y)):
         for path, entry in pytree.tree_flatten_with_path(nest)[0]:
-            if isinstance(entry, Tensor) and (nest is y or entry is x or mixes(entry)):
+            mixed = kinds[path] != "pass" if name == "y" else entry is x or mixes(entry)
+            if isinstance(entry, Tensor) and mixed:
                 rows[f"{name}{pytree.keystr(path)}"] = entry
     if batch.features is not None:
         rows["features"] = batch.features[side]

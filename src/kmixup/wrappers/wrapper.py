@@ -96,6 +96,10 @@ class Wrapper(SettingsInside, Mixing):
     def _source(self, source: Source) -> None:
         self.mixer._source = source
 
+    @property
+    def targets(self) -> Nest:
+        return self.mixer.targets
+
     def get_extra_state(self) -> Any:
         return None  # the mixer inside saves its generator
 
