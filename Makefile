@@ -40,10 +40,10 @@ docs: $(VENV)/docs  ## the site, strictly, into out/site: open index.html there
 browser: docs  ## the site's figures and search in Chromium; skipped without it
 	$(BIN)/python -m pytest -m browser -rs tests/test_browser.py
 
-dist: $(VENV)/ready  ## wheel and source archive, and the wheel tried in an empty environment
+dist: $(VENV)/ready  ## wheel and source archive; both and the clone tried in empty environments
 	rm -rf dist
 	$(BIN)/python -m hatchling build
-	$(BIN)/python tests/empty_environment.py dist/*.whl
+	$(BIN)/python tests/empty_environment.py dist/*.whl dist/*.tar.gz .
 
 clean:
 	rm -rf .venv .venv-newest

@@ -1,8 +1,9 @@
-"""Install a wheel into an empty environment, away from the repository, and use it there.
+"""Install kmixup into an empty environment, away from the repository, and use it there.
 
-    python tests/empty_environment.py dist/*.whl
+    python tests/empty_environment.py dist/*.whl dist/*.tar.gz .
 
-`make dist` calls it. Every command is printed with its output; the first that fails ends it.
+installs a wheel, a source archive and a clone, each into its own environment, and the extra `lab`
+from the first. `make dist` calls it. Every command is printed with its output; the first that fails ends it.
 """
 
 import os
@@ -24,8 +25,9 @@ def quick_start() -> str:
     return first
 
 
-def try_wheel(wheel: Path, folder: Path) -> None:
-    """Install `wheel` into `folder`, first alone and then with the lab, and use both."""
+def try_install(source: Path, folder: Path, *, lab: bool) -> None:
+    """Install `source` into `folder` and use it, also with the lab if `lab` is true."""
+    folder.mkdir()
     venv.create(folder / "venv", with_pip=True)
     programs = folder / "venv" / ("Scripts" if os.name == "nt" else "bin")
     outside = {
@@ -48,13 +50,15 @@ def try_wheel(wheel: Path, folder: Path) -> None:
         constraints = ROOT / "constraints.txt"
         run("python", "-m", "pip", "install", "--quiet", "--constraint", constraints, what)
 
-    install(str(wheel))
+    install(str(source))
     where = "import kmixup; print(kmixup.__version__, kmixup.__file__)"
     run("python", "-c", where, expect=str(folder))
     (folder / "quick_start.py").write_text(quick_start())
     run("python", "quick_start.py")
     run("kmixup", "--help", code=2, expect='pip install "kmixup[lab]"')
-    install(f"{wheel}[lab]")
+    if not lab:
+        return
+    install(f"{source}[lab]")
     run("kmixup", "--help", expect="kmixup train")
     run("python", "-m", "kmixup", "--version", expect="kmixup")
     shutil.copy(ROOT / "examples/quickstart.py", folder)
@@ -63,6 +67,8 @@ def try_wheel(wheel: Path, folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    sources = [Path(argument).resolve() for argument in sys.argv[1:]]
     with TemporaryDirectory() as temporary:
-        try_wheel(Path(sys.argv[1]).resolve(), Path(temporary).resolve())
-    print("the wheel works without the repository")
+        for number, source in enumerate(sources):
+            try_install(source, Path(temporary).resolve() / str(number), lab=number == 0)
+            print(f"{source.name or source} works without the repository", flush=True)
