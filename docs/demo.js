@@ -5,10 +5,9 @@
   const { steps, edge, alphas, points, classes, lams, partners, errors, surfaces } = kmixupDemo;
   const ks = Object.keys(partners).map(Number);
   const COLORS = {
-    default: { surface: [[247, 220, 166], [255, 255, 255], [166, 207, 232]], line: "#000" },
-    slate: { surface: [[104, 74, 12], [30, 33, 41], [10, 70, 106]], line: "#fff" },
+    default: { surface: [[247, 220, 166], [255, 255, 255], [166, 207, 232]], points: [[230, 159, 0], [153, 153, 153], [0, 114, 178]] },
+    slate: { surface: [[104, 74, 12], [30, 33, 41], [10, 70, 106]], points: [[255, 190, 60], [190, 190, 190], [110, 195, 245]] },
   };
-  const POINTS = [[230, 159, 0], [153, 153, 153], [0, 114, 178]];
 
   const blend = (scale, t) => { // t from 0 to 1 along three colors
     const [from, to] = t < 0.5 ? [scale[0], scale[1]] : [scale[1], scale[2]];
@@ -43,13 +42,13 @@
     small.getContext("2d").putImageData(image, 0, 0);
     canvas.getContext("2d").drawImage(small, 0, 0, canvas.width, canvas.height);
   };
-  const dots = (canvas, k, lam) => {
+  const dots = (canvas, k, lam, colors) => {
     const context = canvas.getContext("2d"), scale = canvas.width / (2 * edge);
     points.forEach((point, i) => {
       const other = k ? partners[k][i] : i, weight = k ? lam[i] : 1;
       const [x, y] = point.map((value, axis) => weight * value + (1 - weight) * points[other][axis]);
       const soft = weight * classes[i] + (1 - weight) * classes[other];
-      context.fillStyle = `rgb(${blend(POINTS, soft)})`;
+      context.fillStyle = `rgb(${blend(colors.points, soft)})`;
       context.beginPath();
       context.arc((x + edge) * scale, (edge - y) * scale, 2.6, 0, 2 * Math.PI);
       context.fill();
@@ -64,7 +63,7 @@
       const error = errors[k][k ? at : 0].toFixed(1);
       const name = ["no mixup", "mixup", `k-mixup, k = ${k}`][i];
       surface(canvas, surfaces[k][k ? at : 0], colors);
-      dots(canvas, k, lams[at]);
+      dots(canvas, k, lams[at], colors);
       panel.querySelector("b").textContent = name;
       panel.querySelector("span").textContent = `test error ${error} %`;
       canvas.setAttribute("aria-label", `Decision surface with ${name}, test error ${error} %`);

@@ -46,8 +46,41 @@ PURPOSES = {
 INTEGRATIONS = "kmixup.integrations"
 # parts of the integrations that nobody imports have no place on their pages
 INNER = "    options:\n      filters: ['!^_[^_]', '!^(TimmCut|HalvedCut|draw_batch)$']\n"
-# a report is long and full of common words: without this the search shows it before the guide
-LAST_IN_SEARCH = "---\nsearch:\n  boost: 0.0001\n---\n\n"
+# weights of pages in the search, by the beginning of their address: a report is long and full of
+# common words, and the API names everything
+BOOSTS = {
+    "results/": 1e-4, "examples/": 0.1, "contributing/": 0.2, "reference/cli": 0.2, "evidence/": 0.5,
+    "api/kmixup.theory": 0.1, "api/kmixup.lab": 0.3, "api/": 0.5, "lab.md": 0.5, "sweeps.md": 0.5,
+}  # fmt: skip
+# what people search for, and the page that answers it
+KEYWORDS = {
+    "changelog.md": ("changelog", "what is new"),
+    "frameworks/fastai.md": ("fastai",),
+    "frameworks/keras.md": ("keras", "tensorflow", "jax"),
+    "frameworks/lightning.md": ("lightning",),
+    "frameworks/timm.md": ("timm",),
+    "frameworks/torchvision.md": ("torchvision",),
+    "frameworks/transformers.md": ("transformers", "hugging face"),
+    "frameworks/scikit-learn.md": ("scikit-learn", "sklearn"),
+    "guide/batchnorm.md": ("batch norm", "batchnorm"),
+    "guide/choosing.md": ("alpha", "what is alpha", "choose k", "default alpha"),
+    "guide/cutmix.md": ("cutmix",),
+    "guide/devices.md": ("ddp", "distributed", "multi-gpu", "amp", "bf16", "mixed precision", "gpu"),
+    "guide/faq.md": (
+        "cite", "citation", "license", "licence", "object detection", "boxes", "class imbalance",
+        "label smoothing", "bert",
+    ),
+    "guide/loop.md": ("resume", "checkpoint"),
+    "guide/regression.md": ("regression",),
+    "guide/segmentation.md": ("segmentation", "masks"),
+    "guide/small-batches.md": ("k larger than batch size", "memory"),
+    "guide/targets.md": ("multi-label", "targets"),
+    "guide/text.md": ("text", "tokens", "bert"),
+    "index.md": ("install", "cpu install", "wheel", "how to cite"),
+    "methods.md": ("puzzlemix", "cutmix", "methods"),
+    "own-data.md": ("csv", "excel", "tables"),
+    "reference/glossary.md": ("alpha", "what is alpha"),
+}  # fmt: skip
 PICTURE = re.compile(r'<p>(<img [^>]*src="([^"]+\.(?:png|svg))"[^>]*>)</p>')
 CELL = re.compile(r"<(t[dh])\b([^>]*)>([^<]*)</\1>")
 WORDS = re.compile(r"[a-z]{2,} [a-z]{2,}")
@@ -183,10 +216,7 @@ def report_pages() -> Iterator[tuple[str, str, str]]:
         address = page_of(source)
         text = rebased((ROOT / source).read_text(), source, address)
         name = Path(source).parent.name
-        if source == "results/README.md":
-            yield address, "All reports", text
-        else:
-            yield address, name, LAST_IN_SEARCH + text
+        yield address, "All reports" if source == "results/README.md" else name, text
 
 
 def root_pages() -> Iterator[tuple[str, str, str]]:
@@ -283,6 +313,9 @@ def tabs(region: re.Match[str]) -> str:
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Links to pages, tabs, and figures that react in place of images."""
     address = page.file.src_uri
+    boosts = (boost for start, boost in BOOSTS.items() if address.startswith(start))
+    page.meta["search"] = {"boost": next(boosts, 2)}
+    page.meta["tags"] = KEYWORDS.get(address, ())
     up = "../" * address.count("/")
     markdown = TABS.sub(tabs, markdown)
     if "matching.svg" in markdown:

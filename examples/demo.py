@@ -4,8 +4,7 @@
 
 Trains small networks on two spiral arms for every alpha and k below, and writes
 
-- `demo.webp`, a looping film: the surfaces of no mixup, mixup and k = 16 while alpha rises,
-- `demo.png`, its last picture, and
+- `demo.webp`, a looping film: the surfaces of no mixup, mixup and k = 16 while alpha rises, and
 - `demo.js`, the data of the interactive figure on the start page of the documentation.
 
 Errors are means over the seeds on 2,048 fresh points; surfaces are those of the first seed.
@@ -176,7 +175,6 @@ def main() -> None:
     results = trained(options.seeds)
     options.out.mkdir(parents=True, exist_ok=True)
     pictures = film(*results)
-    (options.out / "demo.png").write_bytes(pictures[-1])
     frames = [Image.open(io.BytesIO(picture)).convert("RGB") for picture in pictures]
     frames[0].save(
         options.out / "demo.webp", save_all=True, append_images=frames[1:], duration=PAUSES, loop=0,

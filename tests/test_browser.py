@@ -159,5 +159,5 @@ def test_search_finds_the_page_first_or_second(browser, query):
         return [link.get_attribute("href") for link in find(browser, ".md-search-result__item > a")]
 
     found = WebDriverWait(browser, 20).until(results)
-    first = [href.partition("site/")[2].partition(".html")[0] for href in found[:2]]
+    first = [*dict.fromkeys(found)][:2]
     assert set(first) & set(SEARCHES[query]), first
