@@ -49,8 +49,9 @@ INNER = "    options:\n      filters: ['!^_[^_]', '!^(TimmCut|HalvedCut|draw_bat
 # weights of pages in the search, by the beginning of their address: a report is long and full of
 # common words, and the API names everything
 BOOSTS = {
-    "results/": 1e-4, "examples/": 0.1, "contributing/": 0.2, "reference/cli": 0.2, "evidence/": 0.5,
-    "api/kmixup.theory": 0.1, "api/kmixup.lab": 0.3, "api/": 0.5, "lab.md": 0.5, "sweeps.md": 0.5,
+    "results/": 1e-4, "examples/": 0.1, "contributing/": 0.2, "reference/cli": 0.2,
+    "evidence/": 0.5, "api/kmixup.theory": 0.1, "api/kmixup.lab": 0.3, "api/": 0.5, "lab.md": 0.5,
+    "sweeps.md": 0.5,
 }  # fmt: skip
 # what people search for, and the page that answers it
 KEYWORDS = {
@@ -65,7 +66,9 @@ KEYWORDS = {
     "guide/batchnorm.md": ("batch norm", "batchnorm"),
     "guide/choosing.md": ("alpha", "what is alpha", "choose k", "default alpha"),
     "guide/cutmix.md": ("cutmix",),
-    "guide/devices.md": ("ddp", "distributed", "multi-gpu", "amp", "bf16", "mixed precision", "gpu"),
+    "guide/devices.md": (
+        "ddp", "distributed", "multi-gpu", "amp", "bf16", "mixed precision", "gpu",
+    ),
     "guide/faq.md": (
         "cite", "citation", "license", "licence", "object detection", "boxes", "class imbalance",
         "label smoothing", "bert",
@@ -81,7 +84,7 @@ KEYWORDS = {
     "own-data.md": ("csv", "excel", "tables"),
     "reference/glossary.md": ("alpha", "what is alpha"),
 }  # fmt: skip
-PICTURE = re.compile(r'<p>(<img [^>]*src="([^"]+\.(?:png|svg))"[^>]*>)</p>')
+PICTURE = re.compile(r'<p>(<img [^>]*src="([^"]+\.(?:png|svg|webp))"[^>]*>)</p>')
 CELL = re.compile(r"<(t[dh])\b([^>]*)>([^<]*)</\1>")
 WORDS = re.compile(r"[a-z]{2,} [a-z]{2,}")
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.S)
@@ -315,7 +318,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     address = page.file.src_uri
     boosts = (boost for start, boost in BOOSTS.items() if address.startswith(start))
     page.meta["search"] = {"boost": next(boosts, 2)}
-    page.meta["tags"] = KEYWORDS.get(address, ())
+    page.meta["tags"] = list(KEYWORDS.get(address, ()))
     up = "../" * address.count("/")
     markdown = TABS.sub(tabs, markdown)
     if "matching.svg" in markdown:

@@ -1,20 +1,21 @@
-"""Every mixing method in one picture: partners, mixed samples and weights.
+"""A picture of every mixing method: partners, mixed samples and weights.
 
-    python examples/methods.py [--out out/methods.png]
+    python examples/methods.py [--out out/methods]
 
 Points: four bars of two alternating classes. A line joins a point with its partner; the dot on it
 is the mixed sample, in the colour of its soft label. For local mixup, opacity shows weights.
 AdaMixup's lam is learned. Manifold mixup is shown in the first hidden layer of a trained network,
 along its two principal directions. Latent mixup mixes the radius and angle of one ring, C-Mixup a
-regression curve. Images: small digits, with masks from the saliency of a trained network. A name
-that ends in .svg gives that format.
+regression curve. Images: small digits, with masks from the saliency of a trained network.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import torch
@@ -41,24 +42,20 @@ def seeded() -> torch.Generator:
     return torch.Generator().manual_seed(4)
 
 
-def draw_points(axes: Axes, title: str, x: Tensor, y: Tensor, *, alpha: float = 0.35) -> None:
+def draw_points(axes: Axes, x: Tensor, y: Tensor, *, alpha: float = 0.35) -> None:
     """Plot the data, round for one class and square for the other."""
     for label, marker in ((0, "o"), (1, "s")):
         points, colour = x[y == label], COLOURS(float(label))
         axes.scatter(
             points[:, 0], points[:, 1], s=9, marker=marker, color=colour, alpha=alpha, linewidths=0
         )
-    axes.set_title(title, fontsize=10)
-    axes.set(xticks=[], yticks=[])
     axes.margins(0.06)
 
 
-def draw_pairs(
-    axes: Axes, title: str, x: Tensor, mixed: kmixup.Mixed, at: Tensor | None = None
-) -> None:
+def draw_pairs(axes: Axes, x: Tensor, mixed: kmixup.Mixed, at: Tensor | None = None) -> None:
     """Plot lines between partners, and the mixed samples at `at`."""
     at = mixed.x if at is None else at
-    draw_points(axes, title, x, mixed.targets[0])
+    draw_points(axes, x, mixed.targets[0])
     weight = torch.ones(len(x)) if mixed.weight is None else mixed.weight
     strength = (weight / weight.max()).square().numpy()  # squared, to make differences visible
     lines = torch.stack([x, x[mixed.partner]], 1).numpy()
@@ -103,7 +100,7 @@ def convolutional() -> nn.Sequential:
     )  # fmt: skip
 
 
-def draw_hidden(axes: Axes, title: str, x: Tensor, y: Tensor) -> None:
+def draw_hidden(axes: Axes, x: Tensor, y: Tensor) -> None:
     """Plot manifold mixup after the first activation, along its two principal directions."""
     net = plain()
     fitted(net, x, y)
@@ -113,16 +110,16 @@ def draw_hidden(axes: Axes, title: str, x: Tensor, y: Tensor) -> None:
         _, mixed = hidden.mix(x, y)
         inside = net[:2](x)
         *_, directions = torch.linalg.svd(inside - inside.mean(0), full_matrices=False)
-        draw_pairs(axes, title, inside @ directions[:2].T, mixed, mixed.x @ directions[:2].T)
+        draw_pairs(axes, inside @ directions[:2].T, mixed, mixed.x @ directions[:2].T)
 
 
-def draw_adapted(axes: Axes, title: str, x: Tensor, y: Tensor) -> None:
+def draw_adapted(axes: Axes, x: Tensor, y: Tensor) -> None:
     """Plot AdaMixup with its learned lam, after some steps."""
     net = plain()
     mix = kmixup.AdaMixup(net, (2,), 1, 2, joint=False, generator=seeded())
     fitted(net, x, y, mix)
     with torch.no_grad():
-        draw_pairs(axes, title, x, first_half(mix.mix(x, y)))
+        draw_pairs(axes, x, first_half(mix.mix(x, y)))
 
 
 def first_half(mixed: kmixup.Mixed) -> kmixup.Mixed:
@@ -131,7 +128,7 @@ def first_half(mixed: kmixup.Mixed) -> kmixup.Mixed:
     return replace(mixed.mixed, x=mixed.x[: len(mixed.mixed.partner)])
 
 
-def draw_latent(axes: Axes, title: str) -> None:
+def draw_latent(axes: Axes) -> None:
     """Plot samples of one ring, mixed by radius and angle."""
     data = load("one-ring", size=128, seed=1)
     x, y = data.x_train.float(), data.y_train
@@ -143,10 +140,10 @@ def draw_latent(axes: Axes, title: str) -> None:
         return code[:, :1] * torch.stack([code[:, 1].cos(), code[:, 1].sin()], 1)
 
     mix = kmixup.LatentMixup(encode, decode, K, 1.0, 2, lam_per="sample", generator=seeded())
-    draw_pairs(axes, title, x, mix.mix(x, y))
+    draw_pairs(axes, x, mix.mix(x, y))
 
 
-def draw_regression(axes: Axes, title: str) -> None:
+def draw_regression(axes: Axes) -> None:
     """Plot points on a curve, mixed with points of similar target."""
     x = torch.rand(96, 1, generator=seeded())
     y = torch.sin(7 * x[:, 0])
@@ -156,11 +153,9 @@ def draw_regression(axes: Axes, title: str) -> None:
     axes.scatter(points[:, 0], points[:, 1], s=9, color=BLUE, alpha=0.35, linewidths=0)
     axes.add_collection(LineCollection(list(lines), colors="black", linewidths=0.5, alpha=0.45))
     axes.scatter(mixed.x[:, 0], mixed.y, s=16, color=GREY, edgecolors="black", linewidths=0.4)
-    axes.set_title(title, fontsize=10)
-    axes.set(xticks=[], yticks=[])
 
 
-def draw_digits(axes: Axes, title: str, mixed: kmixup.Mixed, x: Tensor) -> None:
+def draw_digits(axes: Axes, mixed: kmixup.Mixed, x: Tensor) -> None:
     """Show four digits, their partners (if one each) and the mixed images."""
     rows = [x[:4], mixed.x[:4]] if isinstance(mixed, SharedMixed) else [
         x[:4], x[mixed.partner[:4]], mixed.x[:4]
@@ -174,11 +169,9 @@ def draw_digits(axes: Axes, title: str, mixed: kmixup.Mixed, x: Tensor) -> None:
             corner = (10 * i + 1 + left - 0.5, 20 + 1 + top - 0.5)
             size = right - left, bottom - top
             axes.add_patch(Rectangle(corner, *size, fill=False, edgecolor=ORANGE, linewidth=1.5))
-    axes.set_title(title, fontsize=10)
-    axes.set(xticks=[], yticks=[])
 
 
-def draw_images(panels: Sequence[Axes]) -> None:
+def image_methods() -> Iterator[tuple[str, Figure]]:
     digits = load_digits()
     x = torch.tensor(digits.images[:128, None], dtype=torch.float32)
     y = torch.tensor(digits.target[:128])
@@ -188,57 +181,69 @@ def draw_images(panels: Sequence[Axes]) -> None:
     importance = kmixup.saliency(net, x, y)
     place = torch.Generator().manual_seed(5)  # gives a box of medium size
     mixers = {
-        "CutMix": kmixup.CutMix(1, 1.0, 10, generator=place),
-        f"CutMix, k = {K}": kmixup.CutMix(K, 1.0, 10, generator=place.clone_state()),
-        "ResizeMix": kmixup.ResizeMix(1, 10, scale=(0.6, 0.8), generator=seeded()),
-        "FMix": kmixup.FMix(1, 1.0, 10, generator=seeded()),
-        "SaliencyMix": kmixup.SaliencyMix(1, 1.0, 10, generator=place.clone_state()),
-        "StackMix": kmixup.StackMix(1, 10, generator=seeded()),
-        "GuidedMixup": kmixup.GuidedMixup(K, 1.0, 10, generator=seeded()),
-        "PuzzleMix": kmixup.PuzzleMix(1, 1.0, 10, lam_per="sample", generator=seeded()),
-        "Co-Mixup": kmixup.CoMixup(1, 2.0, 10, generator=seeded()),
-        "AutoMix": automix,
+        "cutmix": kmixup.CutMix(1, 1.0, 10, generator=place),
+        "resizemix": kmixup.ResizeMix(1, 10, scale=(0.6, 0.8), generator=seeded()),
+        "fmix": kmixup.FMix(1, 1.0, 10, generator=seeded()),
+        "saliencymix": kmixup.SaliencyMix(1, 1.0, 10, generator=place.clone_state()),
+        "stackmix": kmixup.StackMix(1, 10, generator=seeded()),
+        "guided": kmixup.GuidedMixup(K, 1.0, 10, generator=seeded()),
+        "puzzlemix": kmixup.PuzzleMix(1, 1.0, 10, lam_per="sample", generator=seeded()),
+        "comixup": kmixup.CoMixup(1, 2.0, 10, generator=seeded()),
+        "automix": automix,
     }
-    for axes, (title, mix) in zip(panels, mixers.items(), strict=True):
-        draw_digits(axes, title, mix.mix(x, y, importance=importance), x)
+    for name, mix in mixers.items():
+        figure, axes = panel()
+        draw_digits(axes, mix.mix(x, y, importance=importance), x)
+        yield name, figure
 
 
-def picture() -> Figure:
+def point_methods() -> Iterator[tuple[str, Figure]]:
     data = load("four-bars", size=128, seed=1)
     x, y = data.x_train.float(), data.y_train
     stages = kmixup.Beta(1.0), kmixup.Linear()
     mixers = {
         "mixup": kmixup.KMixup(1, 1.0, 2, lam_per="sample"),
-        f"k-mixup, k = {K}": kmixup.KMixup(K, 1.0, 2, lam_per="sample"),
-        f"nearest of {K}": kmixup.Mixer(
-            kmixup.Nearest(K), *stages, num_classes=2, lam_per="sample"
-        ),
-        "local mixup": kmixup.LocalMixup(1, 1.0, 2, lam_per="sample"),
-        "similarity mixup": kmixup.SimilarMixup(1, 1.0, 2),
+        "kmixup": kmixup.KMixup(K, 1.0, 2, lam_per="sample"),
+        "nearest": kmixup.Mixer(kmixup.Nearest(K), *stages, num_classes=2, lam_per="sample"),
+        "local": kmixup.LocalMixup(1, 1.0, 2, lam_per="sample"),
+        "similar": kmixup.SimilarMixup(1, 1.0, 2),
     }
-    figure = Figure(figsize=(18, 8.2), layout="constrained")
-    first, *panels = figure.subplots(3, 7).flat
-    draw_points(first, "ERM", x, y, alpha=1.0)
-    for axes, (title, mix) in zip(panels[:5], mixers.items(), strict=True):
+    for name, mix in mixers.items():
+        figure, axes = panel()
         mix.generator = seeded()
-        draw_pairs(axes, title, x, mix.mix(x, y))
-    beside = kmixup.RegMixup(1, 10.0, 2, lam_per="sample", generator=seeded()).mix(x, y)
-    draw_pairs(panels[5], "", x, first_half(beside))
-    draw_points(panels[5], "RegMixup: alpha = 10, and clean", x, y, alpha=1.0)
-    draw_adapted(panels[6], "AdaMixup, learned", x, y)
-    draw_hidden(panels[7], f"manifold mixup, k = {K}: inside", x, y)
-    draw_latent(panels[8], f"latent mixup, k = {K}: polar codes")
-    draw_regression(panels[9], "C-Mixup: numbers")
-    draw_images(panels[10:])
-    return figure
+        draw_pairs(axes, x, mix.mix(x, y))
+        yield name, figure
+    figure, axes = panel()
+    clean = kmixup.RegMixup(1, 10.0, 2, lam_per="sample", generator=seeded()).mix(x, y)
+    draw_pairs(axes, x, first_half(clean))
+    draw_points(axes, x, y, alpha=1.0)
+    yield "regmixup", figure
+    for name, draw in (
+        ("adamixup", partial(draw_adapted, x=x, y=y)),
+        ("manifold", partial(draw_hidden, x=x, y=y)),
+        ("latent", draw_latent),
+        ("cmixup", draw_regression),
+    ):
+        figure, axes = panel()
+        draw(axes)
+        yield name, figure
+
+
+def panel() -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(4.2, 4.2), layout="constrained")
+    axes = figure.subplots()
+    axes.set(xticks=[], yticks=[])
+    axes.spines[:].set_visible(False)
+    return figure, axes
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Every mixing method in one picture.")
-    parser.add_argument("--out", type=Path, default=Path("out/methods.png"), help="picture file")
+    parser = argparse.ArgumentParser(description="A picture of every mixing method.")
+    parser.add_argument("--out", type=Path, default=Path("out/methods"), help="folder")
     out = parser.parse_args().out
-    out.parent.mkdir(parents=True, exist_ok=True)
-    picture().savefig(out, dpi=85)
+    out.mkdir(parents=True, exist_ok=True)
+    for name, figure in chain(point_methods(), image_methods()):
+        figure.savefig(out / f"{name}.webp", dpi=100)
     print(f"methods: {out.resolve()}")
 
 

@@ -3,7 +3,8 @@
     python tests/empty_environment.py dist/*.whl dist/*.tar.gz .
 
 installs a wheel, a source archive and a clone, each into its own environment, and the extra `lab`
-from the first. `make dist` calls it. Every command is printed with its output; the first that fails ends it.
+from the first. `make dist` calls it. Every command is printed with its output; the first that
+fails ends it.
 """
 
 import os
