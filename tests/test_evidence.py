@@ -38,7 +38,7 @@ def test_every_picture_is_on_a_page_and_none_is_left_over():
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     text = "".join(path.read_text() for path in pages)
     for path in (ROOT / "docs/img").iterdir():
-        assert path.stem.startswith("figure-") or f"img/{path.name}" in text, path.name
+        assert path.stem.startswith("figure-") or f"img/{path.stem}" in text, path.name
     assert {f"{name}.svg" for name in evidence.PICTURES} <= {
         path.name for path in (ROOT / "docs/img").iterdir()
     }
