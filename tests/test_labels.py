@@ -138,7 +138,9 @@ def test_what_cannot_be_compared_is_refused():
         KMixup(4, labels=1.0)(x, None)
     numbers = torch.arange(8.0)
     for second in (numbers[:5], numbers.long(), numbers[:, None]):
-        with pytest.raises(ValueError, match="targets must be two tensors alike .* 8 samples, got"):
+        with pytest.raises(
+            ValueError, match="targets must be two tensors of the same dtype .* 8 samples, got"
+        ):
             Optimal(4, labels=1.0)(x, x, targets=(numbers, second))
     for value in (torch.nan, torch.inf):
         y = numbers.index_fill(0, torch.tensor(3), value)

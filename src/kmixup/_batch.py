@@ -36,7 +36,7 @@ class Extras(TypedDict, total=False):
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """A batch that has been checked, for `Mixing.mix_batch`, which trusts it.
+    """A checked batch. Create it with `Batch.of`; `Mixing.mix_batch` does not validate it again.
 
     Attributes:
         x: inputs, a tensor `(n, ...)` or a nest.

@@ -71,7 +71,7 @@ def matched_blocks(
     """Draw pairs of k-subsets and match them, at most `most` pairs at a time.
 
     After `blocks` pairs, more are drawn until the standard error of the mean squared distance is
-    below `relative_error`, as a share of it.
+    below `relative_error` times that mean.
     """
     means: list[Floats] = []
     while blocks:

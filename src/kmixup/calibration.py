@@ -98,11 +98,11 @@ def calibrate(
         x: the data, a tensor or an array `(n, ...)`, or a data set whose items are
             samples or tuples that start with one. It is read in chunks.
         k: of the mixer to calibrate.
-        alpha: that of the mixup (k = 1) whose strength to match.
+        alpha: parameter of the mixup (k = 1) whose strength to match.
         disjoint: sample partners as inside one batch, from two disjoint subsets. By
             default the two subsets are independent, as those of two loaders are.
         metric: the cost of a pair, "sqeuclidean" or "euclidean". xi has squared distances.
-        relative_error: standard error to reach for the mean squared distance, as a share of it.
+        relative_error: relative standard error to reach for the mean squared distance.
         generator: source of all draws.
 
     Returns:

@@ -22,7 +22,7 @@ LEAST, MOST = 1e-100, 1e100
 class Coefficient(ABC):
     """Base class of the distributions of lam: turn uniform numbers into lam.
 
-    A distribution of your own is a subclass with one method, `lam`:
+    Your own distribution is a subclass with one method, `lam`:
 
     >>> class UpperHalf(Coefficient):
     ...     def lam(self, u, distance=None):

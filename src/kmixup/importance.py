@@ -17,8 +17,8 @@ def saliency(
 ) -> Tensor:
     """Return the saliency of every pixel: √ of the mean over channels of (∂loss/∂x)².
 
-    This costs one forward and one backward pass in `.eval()` mode. Modes of modules and `.grad` of
-    parameters stay as they are.
+    This costs one forward and one backward pass in `.eval()` mode. Module modes and
+    gradients are left unchanged.
 
     Args:
         net: the network.

@@ -79,7 +79,7 @@ Region = Tensor | Mask | None  # a box, a mask, or all of the sample
 class Interpolation(ABC):
     """Base class of interpolations: combine samples with their partners.
 
-    An interpolation of your own is a subclass with one method, `__call__`:
+    Your own interpolation is a subclass with one method, `__call__`:
 
     >>> class Darker(Interpolation):
     ...     def __call__(self, x, other, partner, lam, region=None):
@@ -145,7 +145,7 @@ class Interpolation(ABC):
         """
         if not self.dense and kind in ("map", "dense"):
             raise ValueError(
-                f"{type(self).__name__} weighs targets by one number for each image, got one "
+                f"{type(self).__name__} weights targets by one number for each image, got one "
                 f"target for each pixel, of the shape {tuple(y.shape)}: CutMix pastes them with "
                 "their image"
             )

@@ -43,7 +43,7 @@ class Mixing(Resumable, ABC):
     depends only on the batch, the draw and the memory of a `Memory`; without a draw it makes one. A
     call returns mixed inputs and soft targets, unchanged ones in `.eval()` mode.
 
-    A mixer of your own implements `draw_batch` and `mix_batch`, or extends `Mixer` or `Wrapper`.
+    Your own mixer implements `draw_batch` and `mix_batch`, or extends `Mixer` or `Wrapper`.
 
     Attributes:
         generator: source of all randomness, torch's global one if None. Its state is part of

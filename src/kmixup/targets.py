@@ -189,7 +189,8 @@ def _check_target(y: Tensor, num_classes: int, ignore_index: int | None, *, numb
     if low < 0 or high >= num_classes:
         raise ValueError(
             f"class indices must lie in 0 … {num_classes - 1} with num_classes={num_classes}, "
-            f"got {low if low < 0 else high}: correct it, or name it ignore_index"
+            f"got {(wrong := low if low < 0 else high)}: fix the label or num_classes, or pass "
+            f"ignore_index={wrong}"
         )
 
 
@@ -228,8 +229,8 @@ def mix_targets(
     if num_classes is None:
         number = int(y_a.max()) + 1 if y_a.numel() else 10
         raise ValueError(
-            f"integer targets need num_classes, e.g. KMixup(num_classes={number}); targets to be "
-            "interpolated as they are must be floats"
+            f"integer targets need num_classes, e.g. KMixup(num_classes={number}); to interpolate "
+            "targets (regression), pass floats"
         )
     own, partner = y_a.long().unsqueeze(1), y_b.long().unsqueeze(1)
     shape = len(own), num_classes, *own.shape[2:]

@@ -39,7 +39,7 @@ def vicinal_dataset(
         alpha: lam is drawn from Beta(alpha, alpha).
         size: number of mixed points, by default as many as there are samples.
         hard: whether to return hard labels with weights instead of soft labels.
-        lam_per: "block" or "sample": what has a lam of its own.
+        lam_per: whether each "block" or each "sample" has its own lam.
         metric: cost of the match.
         seed: of all draws.
 

@@ -58,7 +58,7 @@ def test_tables_are_stacked_along_their_features():
 def test_mixers_that_show_samples_differently_are_no_choice():
     x = torch.randn(4, 1, 2, 2)
     for other in (CutMix(1, 1.0, 3), Choice([StackMix(1, 3, axis=-1)])):
-        with pytest.raises(ValueError, match="must encode clean inputs alike, got inputs of the"):
+        with pytest.raises(ValueError, match="must encode clean inputs in the same way, got"):
             Choice([StackMix(1, 3), other]).encode_clean(x)
     choice = Choice([StackMix(1, 3), StackMix(2, 3)])
     assert torch.equal(choice.eval()(x, None)[0], torch.cat([x, x], 2))

@@ -144,7 +144,7 @@ def test_a_mixer_without_a_generator_is_refused():
         partial(KMixup(), keys=(0, 1)),
         HiddenMixup(torch.nn.Sequential(torch.nn.Linear(5, 3)), ["0"], k=4),
     ):
-        with pytest.raises(ValueError, match="generator of its own"):
+        with pytest.raises(ValueError, match="mix must have its own generator"):
             Prefetch(batches(), mix)
     with pytest.raises(TypeError, match="mix must be a mixer or a function, got int"):
         Prefetch(batches(), 3)

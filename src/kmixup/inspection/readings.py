@@ -1,6 +1,6 @@
 """`inspect`: measure how near partners are at each k, and which labels they have.
 
-Two sets of k samples are drawn many times and matched. Points half-way between partners should be
+Two sets of k samples are drawn many times and matched. Midpoints between partners should be
 plausible samples: far from all data they are not, and among samples of a third class they teach a
 wrong label (manifold intrusion).
 """
@@ -34,22 +34,22 @@ LABEL_MATCHES, AT_ONCE = 2048, 1 << 22  # of each weight: matches, and numbers i
 LABELS_K = 16  # the k of readings by labels, if there are enough samples
 CAP = 1e3  # an alpha at which lam is practically one half
 FIRST_IN_FIT = 4  # a smaller k shows no rate
-HALFWAY, FROM_BLOCK = 512, 32  # half-way points to look at, and at most so many of one block
+HALFWAY, FROM_BLOCK = 512, 32  # midpoints to look at, and at most so many of one block
 CELLS = 1 << 23  # distances held in memory at a time
 
 
 @dataclass(frozen=True)
 class Halfway:
-    """Points half-way between partners, compared with the partners. Returned by `inspect`.
+    """Midpoints between partners, compared with the partners. Returned by `inspect`.
 
     The nearest sample is always one outside of the two matched sets.
 
     Attributes:
-        distance: mean distance from half-way points to their nearest sample, divided by that
+        distance: mean distance from midpoints to their nearest sample, divided by that
             from partners to theirs.
-        contradiction: share of half-way points whose nearest sample is of neither partner's
+        contradiction: fraction of midpoints whose nearest sample is of neither partner's
             class; None without labels.
-        disagreement: share of partners whose nearest sample is not of their own class; None
+        disagreement: fraction of partners whose nearest sample is not of their own class; None
             without labels.
     """
 
@@ -61,7 +61,7 @@ class Halfway:
     def of(
         cls, points: Tensor, labels: Indices | None, firsts: Indices, seconds: Indices
     ) -> Halfway | None:
-        """Measure half-way points of the partners `firsts` and `seconds`, `(blocks, k)`.
+        """Measure midpoints of the partners `firsts` and `seconds`, `(blocks, k)`.
 
         Returns None if fewer than 2k samples are outside of the sets, or if samples coincide.
         """
@@ -70,7 +70,7 @@ class Halfway:
             return None
         few = min(k, FROM_BLOCK)
         blocks = min(len(firsts), HALFWAY // few)
-        rows = []  # of each block: distances of half-way points and samples, other classes beside
+        rows = []  # of each block: distances of midpoints and samples, other classes beside
         for part in np.array_split(np.arange(blocks), math.ceil(blocks * few * n / CELLS)):
             first, second = firsts[part, :few], seconds[part, :few]
             taken = torch.from_numpy(np.concatenate([firsts[part], seconds[part]], 1))
@@ -108,11 +108,11 @@ class Reading:
     Attributes:
         k: size of the matched sets.
         square_distance: mean squared distance of partners.
-        ratio: `square_distance` as a share of that of random pairs.
+        ratio: `square_distance` as a fraction of that of random pairs.
         alpha: the alpha that perturbs as much as the reference does at k = 1, or the cap.
         reachable: whether `alpha` does perturb as much.
-        crossing: share of partners of another class; None without labels.
-        least: the least such share of any matching of the same sets, as for classes far apart.
+        crossing: fraction of partners of another class; None without labels.
+        least: lower bound on that fraction, given the class counts of the two sets.
         halfway: where the points between partners lie; None if too few samples are left.
     """
 
@@ -214,13 +214,13 @@ def decay_of(distances: Mapping[int, Measured]) -> DistanceDecay | None:
 
 @dataclass(frozen=True)
 class LabelReading:
-    """What matching with one weight of labels does, `Optimal(k, labels=c)`. Returned by `inspect`.
+    """Effect of one label weight on the matching, `Optimal(k, labels=c)`. Returned by `inspect`.
 
     Attributes:
         k: size of the matched sets.
         labels: the cost c of a pair of different classes, in mean distances of a block.
-        crossing: share of partners of another class.
-        ratio: mean squared distance of partners, as a share of that of random pairs.
+        crossing: fraction of partners of another class.
+        ratio: mean squared distance of partners, divided by that of random pairs.
     """
 
     k: int

@@ -65,7 +65,7 @@ class Batches:
 class KMixupEstimator(BaseEstimator):
     """Base class of both estimators; `KMixupClassifier` documents the parameters.
 
-    `mixer__k` and the like are parameters of their own, so that a grid finds them although `mixer`
+    `mixer__k` and the like are separate parameters, so that a grid finds them although `mixer`
     is a class and not an estimator.
     """
 
@@ -231,7 +231,7 @@ class KMixupClassifier(ClassifierMixin, KMixupEstimator):
         max_iter: the number of epochs, at most. "auto" is 200, or as many as 1,000 steps need.
         early_stopping: hold out samples, stop when their loss does not improve, and keep the best
             weights.
-        validation_fraction: share of the samples that early stopping holds out.
+        validation_fraction: fraction of the samples that early stopping holds out.
         n_iter_no_change: number of epochs without improvement before early stopping.
         device: where to train, e.g. "cuda".
         random_state: seed of the weights, the batches, the mixing and the split.

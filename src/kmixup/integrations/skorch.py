@@ -37,7 +37,7 @@ class MixedTraining:
         super().__init__(*args, **options)
 
     def initialize_module(self) -> Any:
-        """Initialise the module, and the mixer beside it."""
+        """Initialise the module and the mixer."""
         super().initialize_module()  # type: ignore[misc]
         net: Any = self
         self.mixer_ = net.initialized_instance(self.mixer, net.get_params_for("mixer"))

@@ -88,7 +88,7 @@ class Blocks:
 class Pairing(ABC):
     """Base class of pairings: choose a partner for each sample inside blocks of `k`.
 
-    A pairing of your own is a subclass with one method, `choose`:
+    Your own pairing is a subclass with one method, `choose`:
 
     >>> class Farthest(Pairing):
     ...     def choose(self, distances, differ=None):
@@ -100,7 +100,7 @@ class Pairing(ABC):
 
     Attributes:
         k: the number of samples in a block.
-        one_to_one: whether the choice is a matching of least cost, that uses each sample once.
+        one_to_one: whether the choice is a minimum-cost matching that uses each sample once.
     """
 
     one_to_one: ClassVar[bool] = False
@@ -251,7 +251,8 @@ class Pairing(ABC):
         own, facing = (side.detach().cpu() for side in sides)
         if len(own) != n or own.shape != facing.shape or own.dtype != facing.dtype:
             raise ValueError(
-                f"targets must be two tensors alike with a row for each of the {n} samples, got "
+                "targets must be two tensors of the same dtype and shape with a row for each of "
+                f"the {n} samples, got "
                 f"{own.dtype} of shape {tuple(own.shape)} and {facing.dtype} of shape "
                 f"{tuple(facing.shape)}"
             )
@@ -342,7 +343,7 @@ class Optimal(Pairing):
 class Nearest(Pairing):
     """Pair every sample with its nearest in the other block; partners may repeat.
 
-    The counterexample of the k-mixup paper: few mixed points fall between clusters.
+    The paper's nearest-neighbour baseline: few mixed points fall between clusters.
 
     Attributes:
         k: the number of samples in a block.

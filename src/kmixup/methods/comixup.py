@@ -35,7 +35,7 @@ class Collage(Mask):
 
 @dataclass(frozen=True, eq=False)
 class SharedMixed(Mixed):
-    """Images that are collages of more than two samples; lam is the share of the sample itself."""
+    """Collages of more than two samples; lam is the fraction of the sample itself."""
 
     @cached_property
     def shares(self) -> Tensor:
@@ -335,16 +335,16 @@ def groups_of(partner: Indices, most: int) -> list[Indices]:
 
 
 class CoMixup(PairMixer):
-    """Co-Mixup: all images of a group are mixed at once, so that what is salient is shown once.
+    """Co-Mixup: mix all images of a group at once, so that each salient region is shown once.
 
     A batch is split into groups of at most 20 images, and each group makes as many collages of its
     images, in 4 x 4 cells. `k=1` is Co-Mixup as published (Kim et al. 2021, "Co-Mixup: Saliency
     Guided Joint Mixup with Supermodular Diversity"), with random groups. With a larger `k` partners
-    are matched by optimal transport in blocks of k, and groups follow the way from partner to
-    partner, so that images of a group are alike.
+    are matched by optimal transport in blocks of k, and groups follow the chain of partners, so
+    images of a group are similar.
 
     The target of an output is the mean of the targets of its cells. `SharedMixed.shares` has the
-    share of every sample, `lam` that of the sample itself. Importance must be given, and 4 must
+    fraction of every sample, `lam` that of the sample itself. Importance must be given, and 4 must
     divide the height and the width of the images. Partners come from the batch: there is no
     `other`. The published recipe adds the clean loss, which is `WithClean(CoMixup(...))`; without
     it the authors lower alpha.

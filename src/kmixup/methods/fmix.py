@@ -16,7 +16,7 @@ from kmixup.methods.kmixup import PairMixer
 
 @dataclass(frozen=True)
 class LowFrequency(Masked):
-    """A mask of 0 and 1: the brightest pixels of a random image, a share lam of them, rounded.
+    """A mask of 0 and 1: the brightest pixels of a random image, a fraction lam, rounded.
 
     Frequency f of the random image has the amplitude f^-decay times a normal number.
     """
@@ -52,8 +52,8 @@ class FMix(PairMixer):
 
     `k=1` is FMix as published (Harris et al. 2020, "FMix: Enhancing Mixed Sample Data
     Augmentation"), with random partners; with a larger `k` the partners are matched by optimal
-    transport. The region is where a random image of low frequencies is dark, and lam is the share
-    of the image outside of it.
+    transport. The region is where a random image of low frequencies is dark, and lam is the
+    fraction of the image outside of it.
 
     Args:
         k: the number of samples in a block.

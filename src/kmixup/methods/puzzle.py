@@ -224,7 +224,7 @@ def least_masks(unary: Floats, down: Floats, right: Floats) -> Floats:
 
 
 class PuzzleMix(PairMixer):
-    """PuzzleMix: a mask that keeps what matters of both images, and moves it into view.
+    """PuzzleMix: a mask that keeps the salient regions of both images, and moves them into view.
 
     `k=1` is PuzzleMix as published (Kim, Choo and Song 2020), with random partners, except
     that mask and moves are the exact minima of their energies where the publication has

@@ -1,4 +1,4 @@
-"""RegMixup: the clean batch below the mixed one."""
+"""RegMixup: the clean batch in addition to the mixed one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kmixup.wrappers.clean import beside_clean
 
 
 class RegMixup(PairMixer):
-    """RegMixup: the loss of the clean batch beside that of the mixed one, in one forward pass.
+    """RegMixup: add the loss of the clean batch to the mixed loss, in one forward pass.
 
     `k=1` is RegMixup as published (Pinto et al. 2022, "RegMixup: Mixup as a Regularizer Can
     Surprisingly Improve Accuracy and Out Distribution Robustness"), with random partners; with a

@@ -36,7 +36,7 @@ class SaliencyMix(PairMixer):
 
     Args:
         k: the number of samples in a block.
-        alpha: 1 - lam, the share of the box, is drawn from Beta(alpha, alpha).
+        alpha: 1 - lam, the fraction of the box, is drawn from Beta(alpha, alpha).
         num_classes: the number of classes of integer targets, which become one-hot.
         options: `PairOptions`: metric, targets, ignore_index, lam_per, prob, generator.
 

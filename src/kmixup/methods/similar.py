@@ -14,7 +14,7 @@ class SimilarMixup(PairMixer):
 
     `k=1` is the method as published (Bouniot et al. 2023, "Tailoring Mixup to Data using Kernel
     Warping functions"), with random partners; with a larger `k` they are matched by optimal
-    transport. Every pair has a lam of its own, from Beta(tau, tau) with
+    transport. Every pair has its own lam, from Beta(tau, tau) with
     tau = alpha · exp(-(d² / mean d² - 1) / (2 tau_std²)). d is the distance of the pair, and the
     mean is over the batch. Distances are between inputs, or between `features` if given: the
     authors use the network's embeddings for classification and the targets for regression.

@@ -37,7 +37,7 @@ class CrossMatches:
 
     @property
     def fraction(self) -> Measured:
-        """Mean share of cross-cluster matches."""
+        """Mean fraction of cross-cluster matches."""
         return Measured.of(self.cross) / int(self.first[0].sum())
 
 
@@ -232,7 +232,7 @@ def _squared_distances(centres: ArrayLike) -> Array:
 
 @dataclass(frozen=True)
 class ExpectedFraction:
-    """Expected share of cross-cluster matches. Returned by `expected_fraction`.
+    """Expected fraction of cross-cluster matches. Returned by `expected_fraction`.
 
     `fewest` and `most` are for optimal flows that cross as rarely and as often as they can. `error`
     is the standard error of both, 0 if no counts had to be sampled.
@@ -251,9 +251,9 @@ def expected_fraction(
     samples: int = 10_000,
     generator: Generator | None = None,
 ) -> ExpectedFraction:
-    """Return the expected share of cross-cluster matches for clusters far apart.
+    """Return the expected fraction of cross-cluster matches for clusters far apart.
 
-    Where the lemma's count is right, the share is a finite sum; else counts are drawn.
+    Where the lemma's count is right, the fraction is a finite sum; else counts are drawn.
 
     Args:
         weights: masses of the clusters, `(m,)`; they are scaled to add up to 1.
@@ -262,7 +262,7 @@ def expected_fraction(
         samples, generator: number and source of the draws, where counts are drawn.
 
     Returns:
-        The fewest and the most cross matches that are expected, as shares of a batch.
+        The fewest and the most cross matches that are expected, as fractions of a batch.
 
     >>> expected_fraction([0.5, 0.5], 1).most
     0.5
@@ -293,7 +293,7 @@ def fraction_bound(weights: ArrayLike, k: int) -> float:
         k: size of a batch.
 
     Returns:
-        The bound, a share of the matches.
+        The bound, a fraction of the matches.
 
     >>> fraction_bound([0.5, 0.5], k=8)    # of two equal clusters
     0.25
@@ -371,10 +371,10 @@ class CrossEndpoints:
         gap: D, the distance of the two clusters.
         radius: the larger of R_A and R_B.
         epsilon: of A_ε, the part of A less than (1 + ε) D from B, and of B_ε.
-        share: of A that is in A_ε, and of B that is in B_ε.
+        share: the fraction of A that is in A_ε, and of B that is in B_ε.
         distance: from each match's end in A to B and from its end in B to A, `(matches, 2)`.
         length: of each match, `(matches,)`.
-        held: share of the batches in which all cross-cluster matches run from A_ε to B_ε.
+        held: fraction of the batches in which all cross-cluster matches run from A_ε to B_ε.
     """
 
     gap: float

@@ -1,6 +1,6 @@
 """How many mixed points stay near the data manifold, and how fast they get there (Prop. 3.2).
 
-If k is large enough, any share 1 - δ of the mixed points lies within ε of the manifold in X × Y,
+If k is large enough, any fraction 1 - δ of the mixed points lies within ε of the manifold in X × Y,
 features with targets. But the match uses only the features, so both X and X × Y are measured.
 """
 
@@ -36,7 +36,7 @@ Distance = Callable[[Array], ArrayLike]
 class ManifoldFraction:
     """Share of mixed points near the manifold. Returned by `manifold_fraction`.
 
-    `features` is the share in X, and `joint` that in X × Y, None without targets.
+    `features` is the fraction in X, and `joint` that in X × Y, None without targets.
     """
 
     features: Measured
@@ -68,7 +68,7 @@ def manifold_fraction(
         generator: source of all draws.
 
     Returns:
-        The share of mixed points near the manifold, in X and in X × Y.
+        The fraction of mixed points near the manifold, in X and in X × Y.
 
     >>> X = np.linspace(0, 1, 50)[:, None]
     >>> manifold_fraction(X, k=8, eps=0.02, samples=10).features.value

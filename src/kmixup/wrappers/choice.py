@@ -27,12 +27,12 @@ class ChoiceDraw(WrapperDraw):
 class Choice(SettingsInside, Mixing):
     """Choose one of several mixers at random, for every batch.
 
-    Settings such as alpha and prob are those of the mixers.
+    Set alpha, prob and other settings on the mixers inside.
 
     Args:
         mixers: to choose among.
-        weights: how likely each of them is, relative to the others; equal by default.
-        generator: source of the choice, and of the mixers that have no generator of their own.
+        weights: relative probabilities of the mixers, equal by default.
+        generator: source of the choice, and of mixers without a generator.
 
     >>> from kmixup import CutMix, KMixup
     >>> mix = Choice([KMixup(16, 1.0, 10), CutMix(16, 1.0, 10)], weights=[1, 3])
@@ -91,7 +91,7 @@ class Choice(SettingsInside, Mixing):
         shapes = [over(lambda entry: getattr(entry, "shape", None), each) for each in encoded]
         if any(shape != shapes[0] for shape in shapes):
             raise ValueError(
-                "the mixers of a Choice must encode clean inputs alike, got inputs of the shapes "
+                "the mixers of a Choice must encode clean inputs in the same way, got the shapes "
                 f"{' and '.join(map(str, shapes))}: choose among mixers that agree"
             )
         return encoded[0]

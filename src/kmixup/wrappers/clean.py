@@ -1,4 +1,4 @@
-"""Clean samples below the mixed ones, as in RegMixup."""
+"""Clean samples appended to the mixed ones, as in RegMixup."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class BesideClean(Mixed):
 
 
 def beside_clean(mixed: Mixed, clean: Mixed, penalty: Tensor | None = None) -> BesideClean:
-    """Return a mixed batch with the clean batch below it."""
+    """Return a mixed batch with the clean batch appended."""
     n, device = len(mixed.partner), mixed.partner.device
 
     def rows(entry: object, below: object) -> Tensor:
@@ -86,7 +86,7 @@ def beside_clean(mixed: Mixed, clean: Mixed, penalty: Tensor | None = None) -> B
 
 
 class WithClean(Wrapper):
-    """Put the clean batch below the mixed one, so that n samples become 2n.
+    """Append the clean batch to the mixed batch, so that n samples become 2n.
 
     The mean loss over both halves is half the sum of the clean loss and the mixed loss. A batch
     that is not mixed, or has clean rows already, is not doubled. `RegMixup` is `KMixup` with clean

@@ -37,7 +37,7 @@ class HiddenMixup(SettingsInside):
 
     The layer's output may be a tensor, or a tuple or dict of which all floating-point
     tensors `(n, ...)` are mixed. Only the first call of a layer is mixed. In `.eval()` mode network
-    and targets are unchanged: `logits, _ = hidden(x)`; `hidden.mixer.eval()` ends only the mixing.
+    and targets are unchanged: `logits, _ = hidden(x)`; `hidden.mixer.eval()` disables mixing only.
 
     The network is a submodule (`net.`), and DistributedDataParallel may wrap it or this module.
     Compile the network, not this module, and call it only through this module: the compiler ignores

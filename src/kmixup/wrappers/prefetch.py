@@ -1,4 +1,4 @@
-"""Mixing beside the training step: the next batches are mixed while the current one trains."""
+"""Mix the next batches in a thread while the network trains on the current one."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from kmixup.mixer import mixers_in
 class Prefetch:
     """Iterate over a loader and mix the next batches in a thread.
 
-    Matching releases Python's lock, so it runs beside the training step where a core is free. The
-    draws are those of the same loop without it, in the same order. Errors of the thread are raised
-    in the loop. Leaving the loop ends the thread and resets the generator of the mixer to where it
-    would be without it.
+    Matching releases the GIL, so it runs in parallel with the training step if a core is free.
+    Draws are the same as without it, in the same order. Exceptions in the thread are re-raised in
+    the loop. Breaking out of the loop stops the thread and rewinds the mixer's generator to the
+    state it would have had without prefetching.
 
-    The thread is up to two batches ahead, so save the state of a mixer between epochs. If the loop
-    is left early, these batches are lost, but stay in a `Memory`. Transforms of a loader without
-    workers should draw from a generator of their own. A function `mix` must not use the network
-    that the loop trains, as `features=net.embed` would.
+    The thread is up to two batches ahead, so save the state of a mixer between epochs. After a
+    `break` these batches are lost, but stay in a `Memory`. Transforms of a loader without workers
+    should draw from a separate generator. A function `mix` must not use the network that the loop
+    trains, as `features=net.embed` would.
 
     Args:
         loader: gives tuples `(x, y, ...)`, or anything else that `mix` takes as it is.
-        mix: a mixer with a generator of its own, or any function. It is called with the entries
+        mix: a mixer with its own generator, or any function. It is called with the entries
             of a tuple, or with the batch itself.
 
     >>> import torch
@@ -43,7 +43,7 @@ class Prefetch:
             raise TypeError(f"mix must be a mixer or a function, got {type(mix).__name__}")
         if any(mixer.generator is None for mixer in mixers_in(mix)):
             raise ValueError(
-                "mix must have a generator of its own, since the training loop may draw from "
+                "mix must have its own generator, because the training loop may draw from "
                 "torch's global one at the same time: use "
                 "generator=torch.Generator().manual_seed(0)"
             )

@@ -50,10 +50,10 @@ class WrapperDraw(Draw):
 
 
 class Wrapper(SettingsInside, Mixing):
-    """Base class of mixers around another mixer; unchanged, it does what that mixer does.
+    """Base class of mixers around another mixer; by default, it delegates to that mixer.
 
-    A wrapper of your own overrides `draw_batch`, `mix_batch`, or both. A draw of its own is a
-    `WrapperDraw`, which holds the draw of the mixer inside, from the same source.
+    Your own wrapper overrides `draw_batch`, `mix_batch`, or both. Its draw is a `WrapperDraw`,
+    which holds the inner mixer's draw, made from the same source.
 
     >>> from kmixup import KMixup
     >>> import torch
