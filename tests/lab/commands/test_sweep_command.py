@@ -158,6 +158,36 @@ def test_a_network_that_diverges_or_raises_stops_no_other(kmixup, grid, here):
     sys.modules.pop("bad_nets")
 
 
+OWN_ENGINE = """
+from contextlib import nullcontext
+from kmixup.lab.experiments.units import run
+
+class Here:
+    workers = 1
+    def __init__(self, execution):
+        self.execution = execution
+    def kept(self):
+        return nullcontext(self)
+    def rows(self, units, *, device, running):
+        for unit in units:
+            yield run(unit, device=device, running=running)
+
+def none(execution):
+    return None
+"""
+
+
+def test_an_engine_of_your_own_runs_the_trials(kmixup, here, monkeypatch):
+    (here / "grid.toml").write_text('data = "iris"\nmethod = "erm"\nprotocol.epochs = 1\n')
+    (here / "own_engine.py").write_text(OWN_ENGINE)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    code, out, _ = kmixup("sweep", "grid.toml", "--engine", "own_engine:Here")
+    assert (code, ending(out)) == (0, "1 trial, 1 of them run now: out/grid\n")
+    code, _, err = kmixup("sweep", "grid.toml", "--engine", "own_engine:none")
+    assert code == 2
+    assert "engine 'own_engine:none' must return an engine with workers, rows and kept" in err
+
+
 # mistakes
 
 
@@ -177,6 +207,11 @@ def test_a_network_that_diverges_or_raises_stops_no_other(kmixup, grid, here):
             GRID,
             "grid.toml --engine ray --workers 2",
             "--workers is not an option of the ray engine",
+        ),
+        (
+            GRID,
+            "grid.toml --engine dask",
+            "--engine must be a known name or package.module:name, got 'dask'",
         ),
         (GRID, "grid.toml --engine ray --num-cpus -1", "--num-cpus must be 0 or more, got -1.0"),
         (GRID, "grid.toml --out grid.toml", "out must be a folder, grid.toml is a file"),

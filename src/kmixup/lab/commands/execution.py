@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kmixup.lab.checks import SettingError
-from kmixup.lab.commands.options import print_document, print_status, spinner, typed
+from kmixup.lab.commands.options import (
+    import_from_here,
+    print_document,
+    print_status,
+    spinner,
+    typed,
+)
 from kmixup.lab.data import ENTRIES, at_hand, load
 from kmixup.lab.experiments import engines
 from kmixup.lab.experiments.driver import SweepOutcome, Watch, sweep
@@ -27,9 +33,8 @@ STARTUP = 5.0  # seconds for a worker to import torch and to start
 
 def make_engine(execution: Execution) -> Engine:
     """Return the engine with its options."""
-    if execution.engine == "ray":
-        return engines.Ray(execution.address, execution.num_cpus, execution.num_gpus)
-    return engines.Local() if execution.workers is None else engines.Local(execution.workers)
+    import_from_here(execution.engine)
+    return engines.make_engine(execution)
 
 
 class TrialRunner:

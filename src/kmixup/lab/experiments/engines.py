@@ -17,19 +17,21 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
-from kmixup.lab.checks import SettingError
+from kmixup.lab.checks import SettingError, did_you_mean
 from kmixup.lab.experiments.rows import Row
 from kmixup.lab.experiments.units import Unit, failed, run
 from kmixup.lab.formatting import duration, ending
+from kmixup.lab.imports import import_callable, is_import_path
+from kmixup.lab.train.config import Execution
 
 SPAWN = multiprocessing.get_context("spawn")
 Rows = Generator[list[Row], None, None]
@@ -45,6 +47,7 @@ LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # "0" makes a cluster of one mac
 CLIENT_PORT = 10001  # of a ray:// address that names none
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Runs units in parallel.
 
@@ -324,6 +327,41 @@ class Ray:
             reason = str(error).strip().partition("\n")[0]
             return lost(unit, f"task was lost ({reason})", self.retries + 1)
         return rows
+
+
+def _local(execution: Execution) -> Engine:
+    return Local() if execution.workers is None else Local(execution.workers)
+
+
+def _ray(execution: Execution) -> Engine:
+    return Ray(execution.address, execution.num_cpus, execution.num_gpus)
+
+
+ENGINES: Mapping[str, Callable[[Execution], Engine]] = {"local": _local, "ray": _ray}
+
+
+def make_engine(execution: Execution) -> Engine:
+    """Return the engine of that name, or your own, with the options of an `Execution`.
+
+    `package.module:name` is a class or function that is called with `execution` and returns an
+    `Engine`.
+    """
+    name = execution.engine
+    if is_import_path(name):
+        engine = import_callable(name, "engine", execution=execution)(execution=execution)
+        if not isinstance(engine, Engine):
+            raise ValueError(
+                f"engine {name!r} must return an engine with workers, rows and kept, got "
+                f"{type(engine).__name__}"
+            )
+        return engine
+    if name not in ENGINES:
+        raise SettingError(
+            "engine",
+            f"must be a known name or package.module:name, got {name!r}: "
+            f"{did_you_mean(name, ENGINES)}",
+        )
+    return ENGINES[name](execution)
 
 
 def _remote(unit: Unit, device: str, running: Path, folder: Path) -> list[Row]:

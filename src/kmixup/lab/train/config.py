@@ -41,7 +41,6 @@ Precision = Literal["fp32", "bf16"]
 Layout = Literal["channels_last"]
 Schedule = Literal["step", "cosine"]
 CleanPass = Literal["matched"]
-EngineName = Literal["local", "ray"]
 Device = Literal["auto", "cpu", "cuda"]
 Shifts = tuple[tuple[str, tuple[float, ...]], ...]  # names of SHIFTS, each with its levels
 Flag = Annotated[bool, Parameter(negative=(), show_default=False)]  # an option without a value
@@ -641,7 +640,8 @@ class Execution:
     """Where and how trials run, which does not change their results.
 
     Attributes:
-        engine: Run trials in local processes, or on a Ray cluster.
+        engine: Run trials in "local" processes, on a "ray" cluster, or with package.module:name of
+            your own.
         workers: Processes of the local engine. By default one per core.
         address: Address of a Ray cluster. By default one is started on this machine.
         num_cpus: CPU cores that a Ray task reserves.
@@ -651,7 +651,7 @@ class Execution:
         quiet: Show no progress.
     """
 
-    engine: EngineName = "local"
+    engine: str = "local"
     workers: int | None = None
     address: str | None = None
     num_cpus: float = 1
@@ -661,8 +661,8 @@ class Execution:
     quiet: Flag = False
 
     def __post_init__(self) -> None:
-        of_ray = ("address", "num_cpus", "num_gpus")
-        for name in of_ray if self.engine == "local" else ("workers",):
+        other = {"local": ("address", "num_cpus", "num_gpus"), "ray": ("workers",)}
+        for name in other.get(self.engine, ()):
             if (value := getattr(self, name)) != getattr(Execution, name):
                 raise SettingError(
                     name, f"is not an option of the {self.engine} engine, got {value}: leave it out"
