@@ -24,7 +24,7 @@ from default_setting import regrets
 from published import ROOT, mnist_headline, results, rows
 
 from kmixup.lab._files import replace_content
-from kmixup.lab.experiments.league import Result, make_contests, result_of
+from kmixup.lab.experiments.compare import Compared, compared_in, make_contests
 from kmixup.lab.experiments.rows import Done
 from kmixup.lab.figures import NAMES
 from kmixup.lab.formatting import signed
@@ -600,11 +600,11 @@ def labels(statistics: str, than: str) -> str:
 
 
 @cache
-def league_results() -> tuple[Result, ...]:
+def league_results() -> tuple[Compared, ...]:
     by_id = {row.id: row for row in rows("league")}
     methods = ["erm", "mixup", "kmixup"]
     contests = make_contests(LEAGUE, methods=methods, experiments=small_experiments())
-    return tuple(result_of(contest, by_id) for contest in contests)
+    return tuple(compared_in(contest, by_id) for contest in contests)
 
 
 @block
@@ -615,7 +615,7 @@ def league() -> Lines:
 
 
 def ranking() -> Ranking:
-    titles = [score.entrant.title for score in league_results()[0].scores]
+    titles = [score.title for score in league_results()[0].scores]
     means = [[fmean(score.errors.values()) for score in r.scores] for r in league_results()]
     return rank(titles, means)
 
@@ -637,7 +637,7 @@ def friedman() -> str:
 def league_change(data: str, new: str, old: str) -> str:
     """The error of one method of the league minus that of another."""
     (result,) = (result for result in league_results() if result.contest.name == data)
-    errors = {score.entrant.title: score.errors for score in result.scores}
+    errors = {score.title: score.errors for score in result.scores}
     return _paired(errors[new], errors[old]).text
 
 

@@ -3,7 +3,7 @@
 Name each as package.module:name. From this folder:
 
     kmixup train own_lab:moons --method own_lab:FarMixup --model own_lab:small --k 4
-    kmixup league own_lab:moons --methods erm,mixup,own_lab:FarMixup --settings 2 --trials 4
+    kmixup compare own_lab:moons --methods erm,mixup,own_lab:FarMixup --settings 2 --trials 4
 """
 
 from typing import Any

@@ -22,7 +22,7 @@ COMMANDS = {
     "predict": ("RUN new.csv", "predict new samples, or score labelled ones"),
     "tune": ("iris", "choose k and alpha for your data"),
     "inspect": ("table.csv", "see what k and alpha do to your data"),
-    "league": ("iris cancer", "compare methods at an equal budget"),
+    "compare": ("iris cancer", "test whether methods differ, each tuned alike"),
     "sweep": ("grid.toml", "train a grid of your own"),
     "repair": ("out/grid", "check and repair the rows of a sweep"),
     "reproduce": ("toy", "re-run an experiment of the paper"),
@@ -36,6 +36,7 @@ RENAMED = {
     "bench": "reproduce cost",
     "calibrate": "inspect",
     "evaluate": "predict --score",
+    "league": "compare",
 }
 
 # optional dependencies: modules of each extra

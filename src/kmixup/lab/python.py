@@ -129,28 +129,28 @@ def tune_data(
     device: str = "auto",
     **settings: Any,
 ) -> Tuned:
-    """Search k and alpha for your own data, then test the winner, as `kmixup tune` does.
+    """Choose k and alpha for your own data on validation samples, as `kmixup tune` does.
 
     Args:
         data, y: as in `fit`.
         out: folder for the rows of all trials, where an interrupted search resumes; arrays are
             stored there too. Without it all trials run in this process.
-        budget: the most trials of each search, e.g. 60.
+        budget: the most trials, e.g. 60.
         workers: number of processes, only with `out`; a program that uses them must start under
             `if __name__ == "__main__":`.
         device: "auto", "cpu" or "cuda".
         settings: options of `kmixup tune` by name, such as `strategy`, `k`, `alpha`, `trials`,
-            `validation`, `tests`, `target` and `class_weights`; `protocol` as in `fit`.
+            `validation`, `metric`, `target` and `class_weights`; `protocol` as in `fit`.
 
     Returns:
-        The searches of k-mixup and of mixup, and the test of their winners and ERM.
+        The search with its winner, and the trial that trains with it.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(60, 4))
-    >>> few = {"strategy": "simple", "k": [1, 2], "trials": 1, "tests": 2}
+    >>> few = {"strategy": "simple", "k": [1, 2], "trials": 1}
     >>> tuned = tune_data(x, x[:, 0] > 0, **few, protocol={"epochs": 1, "batch_size": 16})
-    >>> [tested.name for tested in tuned.tests]
-    ['k-mixup', 'mixup', 'ERM']
+    >>> [tried.setting.label for tried in tuned.search.table]
+    ['ERM', 'mixup alpha=1', 'k=2 alpha=1']
     """
     if workers is not None and out is None:
         raise ValueError(f"workers need a folder for their rows, got workers={workers}: pass out=…")

@@ -102,6 +102,7 @@ def test_train_imports_little_more_than_it_runs(here):
         ("trian", "unknown command 'trian': did you mean train?"),
         ("xyzzy", f"unknown command 'xyzzy': choose from {', '.join(kmixup_command.COMMANDS)}"),
         ("evaluate", "'evaluate' is now kmixup predict --score"),
+        ("league", "'league' is now kmixup compare"),
         ("calibrate", "'calibrate' is now kmixup inspect"),
         ("bench", "'bench' is now kmixup reproduce cost"),
     ],
@@ -305,13 +306,15 @@ def test_a_reader_that_leaves_a_pipe_is_no_traceback():
         ("inspect iris --out file", "--out must be a folder, file is a file"),
         ("reproduce uic", "experiment must be one of toy, uci, "),
         ("reproduce uci --data mnist", "--data must be one of abalone, "),
-        ("tune iris --quiet --budget 9", "budget must be at least 10 trials for one"),
+        ("tune iris --quiet --budget 9", "budget must be at least 11 trials for one"),
         ("tune iris --k 90", "--k must be at most 80, the training samples that validation leaves"),
-        ("tune iris --tests 0", "--tests must be a whole number, at least 1, got 0"),
         ("tune iris --workers 0", "--workers must be at least 1, got 0"),
-        ("league iris --methods erm,cutmix", "--methods must apply to every data set, cutmix does"),
-        ("league iris --settings 5", "--settings must be 2, 4, 6, got 5"),
-        ("league iris --samples 9", "iris must leave 16 training samples for kmixup k=16"),
+        (
+            "compare iris --methods erm,cutmix",
+            "--methods must apply to every data set, cutmix ",
+        ),
+        ("compare iris --settings 5", "--settings must be 2, 4, 6, got 5"),
+        ("compare iris --samples 9", "iris must leave 16 training samples for kmixup k=16"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(kmixup, here, words, message):
@@ -357,7 +360,7 @@ def test_the_example_of_your_own_data_network_and_method_runs(kmixup, here, monk
     commands = [
         line.split()[1:] for line in example.read_text().splitlines() if "    kmixup " in line
     ]
-    assert [words[0] for words in commands] == ["train", "league"]
+    assert [words[0] for words in commands] == ["train", "compare"]
     for words in commands:
         code, out, err = kmixup(*words, "--epochs", 2, "--out", here / words[0], "--quiet")
         assert code == 0, err

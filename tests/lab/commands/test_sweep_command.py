@@ -90,10 +90,10 @@ def test_without_any_row_there_is_nothing_to_report_so_far(kmixup, grid):
     ("words", "total"),
     [
         ("sweep grid.toml", "12 trials"),
-        ("league iris --methods erm,mixup,kmixup --epochs 1 --trials 2", "up to 30 networks"),
+        ("compare iris --epochs 1 --trials 2", "up to 30 networks"),
         (
-            "tune iris --k 1 --k 2 --k 4 --budget 29 --tests 3 --epochs 2",
-            "about 49 trials, depending on the search",
+            "tune iris --k 1 --k 2 --k 4 --budget 29 --epochs 2",
+            "about 24 trials, depending on the search",
         ),
     ],
 )

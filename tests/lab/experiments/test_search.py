@@ -6,7 +6,7 @@ import subprocess
 import sys
 import zlib
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 
 import numpy as np
 import optuna
@@ -17,17 +17,19 @@ from hypothesis import strategies as st
 import kmixup.lab
 from kmixup.lab.experiments.search import (
     ALPHAS,
+    ERM,
     KS,
     STRATEGIES,
     AllFailedError,
     Config,
     Setting,
+    Tried,
+    choose,
     make_strategy,
     search,
     tune,
     url_of,
 )
-from kmixup.lab.experiments.selection import choose
 
 ks = st.lists(st.sampled_from(KS), min_size=1, max_size=6, unique=True)
 alphas = st.lists(st.sampled_from(ALPHAS), min_size=1, max_size=5, unique=True)
@@ -59,14 +61,31 @@ def run(strategy, error, **more):
     return search(strategy, train, **more), asked
 
 
+def scores(setting, error, seeds):
+    return [
+        error(Config(setting.k, setting.alpha, setting.alpha_rule, seed)) for seed in range(seeds)
+    ]
+
+
 def least(settings, error, seeds):
-    """The winner by brute force, with the rule for ties."""
+    """The lowest mean by brute force, with the rule for ties."""
 
     def rank(setting):
-        configs = [Config(setting.k, setting.alpha, setting.alpha_rule, i) for i in range(seeds)]
-        return round(fmean(map(error, configs)), 12), setting.k, setting.alpha
+        return round(fmean(scores(setting, error, seeds)), 12), setting.k, setting.alpha
 
     return min(settings, key=rank)
+
+
+def smallest(settings, error, seeds):
+    """The choice by brute force: the first setting within a standard error of the best."""
+    best = least(settings, error, seeds)
+    for setting in sorted(settings, key=lambda one: (one.k, one.alpha)):
+        pairs = zip(scores(setting, error, seeds), scores(best, error, seeds), strict=True)
+        differences = [one - other for one, other in pairs]
+        noise = stdev(differences) / seeds**0.5 if seeds > 1 else 0.0
+        if fmean(differences) <= noise + 1e-12:
+            return setting
+    raise AssertionError
 
 
 # what wins
@@ -74,22 +93,39 @@ def least(settings, error, seeds):
 
 @given(surfaces(), ks, alphas, st.integers(1, 4))
 @FEW
-def test_a_grid_finds_the_lowest_mean_error(error, ks, alphas, trials):
+def test_a_grid_finds_the_lowest_mean_and_the_smallest_setting_near_it(error, ks, alphas, trials):
     strategy = make_strategy("grid", k=ks, alpha=alphas, trials=trials)
     outcome, asked = run(strategy, error)
-    assert outcome.winner == least(strategy.settings, error, trials)
-    assert len(asked) == len(set(asked)) == len(ks) * len(alphas) * trials == outcome.trials
+    tried = [ERM, *strategy.settings]
+    assert outcome.best.setting == least(tried, error, trials)
+    assert outcome.winner == smallest(tried, error, trials)
+    assert len(asked) == len(set(asked)) == (len(ks) * len(alphas) + 1) * trials == outcome.trials
 
 
 def test_the_simple_recipe_is_a_grid_at_one_alpha():
     assert make_strategy("simple").settings == tuple(Setting(k, 1.0) for k in KS)
 
 
+def test_a_setting_is_chosen_only_if_it_is_a_standard_error_better_than_all_smaller_ones():
+    """Differences of 1 and 3 have the mean 2 and the standard error 1."""
+
+    def chosen(*gains):
+        far, near = (0.5, 0.5), tuple(0.3 - gain / 100 for gain in gains)
+        table = [Tried(ERM, (0.3, 0.3)), Tried(Setting(1, 1.0), far), Tried(Setting(4, 1.0), near)]
+        return choose(table)
+
+    assert chosen(1, 3) == Setting(4, 1.0)
+    assert chosen(-1, 3) == ERM  # a mean of 1 with the standard error 2
+    assert choose([Tried(ERM, (0.3,)), Tried(Setting(1, 1.0), (0.29,))]) == Setting(1, 1.0)
+
+
 @given(surfaces(), ks, alphas, st.integers(1, 4))
 @FEW
 def test_two_steps_take_k_above_1_only_at_the_best_alpha_of_mixup(error, ks, alphas, trials):
     outcome, asked = run(make_strategy("two-step", k=ks, alpha=alphas, trials=trials), error)
-    first, second = asked[: len(alphas) * trials], asked[len(alphas) * trials :]
+    begun = (1 + len(alphas)) * trials
+    assert {config.alpha for config in asked[:trials]} == {0.0}
+    first, second = asked[trials:begun], asked[begun:]
     mixup = least([Setting(1, alpha) for alpha in alphas], error, trials)
     assert all(config.k == 1 for config in first)
     assert len(second) == sum(k > 1 for k in ks) * trials
@@ -98,18 +134,19 @@ def test_two_steps_take_k_above_1_only_at_the_best_alpha_of_mixup(error, ks, alp
         for config in second
     )
     at_xi = [Setting(k, mixup.alpha, "xi") for k in ks if k > 1]
-    assert outcome.winner == least([mixup, *at_xi], error, trials)
+    first = [Setting(1, alpha) for alpha in alphas]
+    assert outcome.winner == smallest([ERM, *first, *at_xi], error, trials)
 
 
 def test_tpe_comes_near_the_best_setting_between_the_alphas():
     def error(config):
-        return abs(math.log(config.alpha / 0.5)) + abs(math.log2(config.k) - 3)
+        return abs(math.log(max(config.alpha, 1e-3) / 0.5)) + abs(math.log2(config.k) - 3)
 
     outcome, asked = run(make_strategy("tpe", trials=1), error)
-    assert [config.k for config in asked[:6]] == list(KS)
-    assert len(asked) == outcome.trials == 30
-    assert all(0.1 <= config.alpha <= 16 for config in asked)
-    assert outcome.best.mean < 0.3 < min(error(config) for config in asked[:6])
+    assert [config.k for config in asked[1:7]] == list(KS)
+    assert len(asked) == outcome.trials == 31
+    assert all(0.1 <= config.alpha <= 16 for config in asked[1:])
+    assert outcome.best.mean < 0.3 < min(error(config) for config in asked[1:7])
 
 
 @given(names, surfaces(), ks, several_alphas, st.integers(1, 3))
@@ -119,14 +156,13 @@ def test_a_search_is_repeated_exactly(name, error, ks, alphas, trials):
     assert run(strategy, error, seed=3) == run(strategy, error, seed=3)
 
 
-def test_of_equal_settings_the_smaller_k_wins_then_the_smaller_alpha():
-    for name in ("simple", "two-step", "grid", "tpe"):
-        winner = run(make_strategy(name), lambda config: 0.1 + 0.2)[0].winner
-        assert winner.k == 1
-        assert winner.alpha == 1.0 if name == "simple" else winner.alpha < 0.2
+def test_of_equal_settings_erm_wins_then_the_smaller_k_then_the_smaller_alpha():
+    for name in STRATEGIES:
+        assert run(make_strategy(name), lambda config: 0.1 + 0.2)[0].winner == ERM
     # 0.1 + 0.2 and 0.3 + 0.0 differ in their last bit, and tie all the same
-    errors = {Setting(4, 1.0): (0.3, 0.0), Setting(2, 1.0): (0.1, 0.2)}
-    assert choose(errors) == Setting(2, 1.0)
+    table = [Tried(Setting(4, 1.0), (0.3, 0.0)), Tried(Setting(2, 1.0), (0.1, 0.2))]
+    assert choose(table) == Setting(2, 1.0)
+    assert choose([table[1], Tried(Setting(2, 0.5), (0.1, 0.2))]) == Setting(2, 0.5)
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
@@ -171,23 +207,10 @@ def test_a_budget_is_never_exceeded(name, error, ks, alphas, trials, budget):
         assert outcome == whole
 
 
-@given(names, surfaces(), ks, several_alphas, st.integers(1, 4), st.integers(30, 200))
-@FEW
-def test_mixup_is_searched_with_as_many_trials(name, error, ks, alphas, trials, budget):
-    strategy = make_strategy(name, k=ks, alpha=alphas, trials=trials)
-    outcome, asked = run(strategy, error, budget=budget)
-    rival, tried = run(strategy.for_mixup(len(outcome.table), outcome.seeds), error)
-    assert len(set(tried)) == len(tried) == rival.trials == outcome.trials
-    assert {config.k for config in tried} == {1}
-    if name != "tpe":  # what both ask for is trained once
-        first = {config.alpha for config in asked if config.seed == 0}
-        assert first <= {config.alpha for config in tried}
-
-
 def test_default_searches_have_the_documented_sizes():
     by_k = {name: run(make_strategy(name), lambda c: c.k + c.alpha)[0] for name in STRATEGIES}
     trials = {name: outcome.trials for name, outcome in by_k.items()}
-    assert trials == {"simple": 30, "two-step": 50, "grid": 150, "tpe": 150}
+    assert trials == {"simple": 35, "two-step": 55, "grid": 155, "tpe": 155}
 
 
 @pytest.mark.parametrize(
@@ -195,7 +218,7 @@ def test_default_searches_have_the_documented_sizes():
     [
         ("grid", {"k": [0]}, "k must be a whole number, at least 1, got 0"),
         ("grid", {"alpha": [-1]}, "alpha must be"),
-        ("grid", {"alpha": [0]}, "alpha must be above 0 in a search, got 0: that is ERM"),
+        ("grid", {"alpha": [0]}, "alpha must be above 0 in a search, got 0: ERM is always tried"),
         ("random", {}, "strategy must be one of simple, two-step, grid, tpe, got 'random'"),
         ("tpe", {"alpha": [1]}, "tpe searches between .* alpha, got one: give two, or use"),
     ],
@@ -218,12 +241,12 @@ def test_a_file_has_every_setting_with_its_error(name, tmp_path):
     assert (outcome, asked) == run(strategy, error)
     study = optuna.load_study(study_name="k-mixup", storage=url_of(file))
     stored = {(trial.params["k"], trial.params["alpha"]): trial for trial in study.trials}
-    assert len(stored) == len(outcome.table)
-    for tried in outcome.table:
+    assert len(stored) == len(outcome.table) - 1  # without ERM
+    for tried in outcome.table[1:]:
         trial = stored[tried.setting.k, tried.setting.alpha]
         assert trial.state.is_finished()
         assert trial.value == (None if tried.failed else pytest.approx(tried.mean))
-    assert study.best_value == outcome.best.mean
+    assert study.best_value == min(tried.mean for tried in outcome.table[1:] if tried.ended)
 
 
 # your own training function
@@ -242,19 +265,20 @@ def test_tune_searches_over_your_own_function():
 
     tuned = kmixup.lab.tune(train, strategy="grid", k=[1, 4], alpha=[0.5, 1], trials=2, seed=7)
     assert tuned.winner == Setting(4, 1.0)
-    assert given[:2] == [Config(1, 0.5, seed=7), Config(1, 1.0, seed=7)]
-    assert tuned.trials == len(given) == 8
+    erm = [Config(1, 0.0, seed=7), Config(1, 0.0, seed=8)]
+    assert given[:4] == [*erm, Config(1, 0.5, seed=7), Config(1, 1.0, seed=7)]
+    assert tuned.trials == len(given) == 10
     assert {config.seed for config in given} == {7, 8}
     best = tuned.best
     assert best.mean == pytest.approx(0.2 + 0.0075)
     assert best.standard_error == pytest.approx(0.0005)
-    assert [len(tried.errors) for tried in tuned.table] == [2] * 4
+    assert [len(tried.errors) for tried in tuned.table] == [2] * 5
 
 
 def test_two_steps_are_the_default_and_a_budget_ends_them():
     tuned = tune(error, budget=23)
     assert tuned.winner == Setting(4, 1.0, "xi")
-    assert (tuned.seeds, tuned.trials) == (2, 20)
+    assert (tuned.seeds, tuned.trials) == (2, 22)
 
 
 def test_a_function_that_raises_or_gives_no_number_cannot_win():
@@ -273,7 +297,7 @@ def test_a_function_that_raises_or_gives_no_number_cannot_win():
     ]
     failed = {tried.setting.k: tried.failed for tried in tuned.table}
     assert failed == {1: 0, 2: 0, 4: 1, 8: 1, 16: 0, 32: 0}
-    assert math.isnan(tuned.table[2].mean)
+    assert math.isnan(tuned.table[3].mean)
 
 
 def test_a_keyboard_interrupt_is_no_failure():
@@ -305,12 +329,12 @@ def test_the_code_on_the_page_of_tuning_runs(capsys):
     page = (
         (Path(__file__).parents[3] / "docs/tuning.md")
         .read_text()
-        .partition("## Search k and alpha")[2]
+        .partition("## Choose k and alpha")[2]
     )
     (block,) = re.findall(r"```python\n(.*?)```", page, re.S)
     names = {}
     exec(compile(block, "docs/tuning.md", "exec"), names)
-    assert len(capsys.readouterr().out.splitlines()) == 9
+    assert len(capsys.readouterr().out.splitlines()) == 10
     assert names["search"].winner in [tried.setting for tried in names["search"].table]
 
 

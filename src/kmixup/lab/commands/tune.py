@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,10 @@ from kmixup.lab.data import ENTRIES
 from kmixup.lab.evaluate.scores import Scores
 from kmixup.lab.experiments.rows import DataUsed, Done, Row, TrainingCurve
 from kmixup.lab.experiments.search import AllFailedError, StrategyName
-from kmixup.lab.experiments.tuning import STUDY, Plan, make_plan, tune_plan
+from kmixup.lab.experiments.tuning import STUDY, Plan, ScoreName, make_plan, tune_plan
 from kmixup.lab.formatting import count
-from kmixup.lab.train.config import Execution, Flag, ProtocolChanges, Trial, TrialData
+from kmixup.lab.train.config import Execution, Flag, Protocol, ProtocolChanges, Trial, TrialData
+from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.setup import load_data
 
 
@@ -30,7 +31,7 @@ def tune(
     trials: int | None = None,
     budget: int | None = None,
     validation: float = 0.2,
-    tests: int = 10,
+    metric: ScoreName = "error",
     seed: int = 0,
     protocol: ProtocolChanges = ProtocolChanges(),
     reading: TrialData = TrialData(),
@@ -38,12 +39,12 @@ def tune(
     dry_run: Flag = False,
     execution: Execution = Execution(),
 ) -> int:
-    """Search k and alpha on validation samples, then test the winner once.
+    """Choose k and alpha on validation samples.
 
-    ERM and mixup are always included as baselines: mixup's alpha is searched with as many
-    trials. No trial of a search sees the test part. The headline names the best of the three,
-    with a command to copy. The same command resumes an interrupted search, and ends with the
-    same winner.
+    ERM is always included as a baseline. The smallest setting within one standard error of the
+    best is chosen: ERM before mixup before k-mixup. The command that is printed trains exactly
+    that setting. No trial sees the test set, so this does not show that mixing helps: test that
+    with kmixup compare. The same command resumes an interrupted search, and chooses the same.
 
     Strategies, the first three from the paper:
 
@@ -55,7 +56,7 @@ def tune(
     ```
     # without any download, in a minute or two
     kmixup tune iris
-    # your own data and network, within a budget of trials; mixup gets an equal budget
+    # your own data and network, within a budget of trials
     kmixup tune table.csv --target species --model my_package.nets:small --budget 60
     # your own grid
     kmixup tune iris --strategy grid --k 4 --k 16 --alpha 0.5 --alpha 1 --trials 10
@@ -65,58 +66,87 @@ def tune(
 
     Args:
         strategy: Search strategy, see above.
-        k: Values of k, in place of 1, 2, 4 … 32 as far as the data allow. May be repeated.
+        k: Values of k to search. Default: 1, 2, 4 … 32, limited by the data. May be repeated.
         alpha: Values of alpha, in place of 0.1, 0.25, 1, 4, 16 (simple: 1). May be repeated.
         trials: Seeds of a setting. By default 5.
         budget: Budget of the search in trials, e.g. 60.
-        validation: Share of the training samples to choose on.
-        tests: Seeds of the final test.
+        validation: Fraction of training samples used for validation.
+        metric: Score to choose by.
         seed: Seed of the split, and the first seed of the trials.
         dry_run: Print the number of trials and the expected time, and train nothing.
     """
     options.import_from_here(data, model)
     plan = make_plan(
         data, strategy=strategy, model=model, k=k, alpha=alpha, trials=trials,
-        validation=validation, tests=tests, seed=seed, protocol=protocol.given, **vars(reading),
+        validation=validation, metric=metric, seed=seed, protocol=protocol.given, **vars(reading),
     )  # fmt: skip
     if data not in ENTRIES:
         options.print_columns(load_data(plan.base))
     if dry_run:
         _preview(plan, budget, execution)
         return 0
-    folder = out or Path("out") / f"tune-{Path(data).name}-{strategy}"
-    given = {"model": model, "seed": seed or None, **protocol.given, **vars(reading)}
-    same_data = [data, *_option_words(given)]  # another seed would test on samples of the search
-    return _search(plan, budget, execution, folder.expanduser(), same_data)
+    folder = (out or Path("out") / f"tune-{Path(data).name}-{strategy}").expanduser()
+    return _search(plan, budget, execution, folder)
 
 
-def _search(
-    plan: Plan, budget: int | None, execution: Execution, folder: Path, same_data: Sequence[str]
-) -> int:
-    """Search and test, and report the results; `same_data` are arguments of `kmixup train`."""
-    from kmixup.lab.report.tune import best_of, method_words, tune_document, write_tune
+def _search(plan: Plan, budget: int | None, execution: Execution, folder: Path) -> int:
+    """Search and report the results."""
+    from kmixup.lab.report.tune import tune_document, write_tune
 
     page = None
     with make_engine(execution).kept() as engine:
         run = TrialRunner(folder, execution, engine=engine)
         try:
-            tuned = tune_plan(
-                plan,
-                run,
-                budget=budget,
-                study=folder / STUDY,
-                on_status=lambda text: None if execution.quiet else options.print_status(text),
-            )
+            tuned = tune_plan(plan, run, budget=budget, study=folder / STUDY)
         except AllFailedError as error:
             options.print_status(str(error))
         else:
-            document = tune_document(tuned, options.typed())
+            again = [train_command(tuned.trial), compare_command(plan)]
+            document = tune_document(tuned, options.typed(), again)
             options.print_document(document, page=not execution.quiet)
-            if (best := best_of(tuned)) is not None:
-                words = ["kmixup", "train", *same_data, *method_words(best)]
-                print(f"To train a network with it:\n  {shlex.join(words)}\n")
+            print(f"To train a network with it:\n  {again[0]}\n")
+            print(f"To test whether mixing helps:\n  {again[1]}\n")
             page = write_tune(document, folder)
     return finish(run.outcome, folder, page)
+
+
+def train_command(trial: Trial) -> str:
+    """Return the command that trains exactly a trial.
+
+    >>> from kmixup.lab.train.config import Method
+    >>> train_command(Trial("iris", "mlp-iris", Method("kmixup", 4, 0.5), Protocol(epochs=50)))
+    'kmixup train iris --epochs 50 --rate 0.1 --batch-size 128 --k 4 --alpha 0.5'
+    """
+    method = trial.method
+    mixing: dict[str, Any] = {"method": "erm"}
+    if method.entry.mixes:
+        mixing = {"k": method.k, "alpha": method.alpha}
+        mixing |= {"alpha_rule": "xi"} if method.alpha_rule == "xi" else {}
+    settings = {**_subject(trial), "seed": trial.seed or None, **mixing}
+    return shlex.join(["kmixup", "train", trial.data, *_option_words(settings)])
+
+
+def compare_command(plan: Plan) -> str:
+    """Return the command that judges what a plan chooses among."""
+    base = plan.base
+    settings = {**_subject(base), "metric": None if plan.metric == "error" else plan.metric}
+    return shlex.join(["kmixup", "compare", base.data, *_option_words(settings)])
+
+
+def _subject(trial: Trial) -> dict[str, Any]:
+    """The settings of a trial that are not the defaults of its data."""
+    named = trial.data in ENTRIES
+    usual = vars(defaults_for(trial.data).protocol if named else Protocol())
+    # the defaults of your own table depend on how many samples are held out
+    own = () if named else ("epochs", "rate", "batch_size", "weight_decay")
+    protocol = {
+        name: value
+        for name, value in vars(trial.protocol).items()
+        if name in own or value != usual[name]
+    }
+    model = trial.model if not named or trial.model != defaults_for(trial.data).model else None
+    reading = {field.name: getattr(trial, field.name) for field in fields(TrialData)}
+    return {"model": model, **protocol, **reading}
 
 
 def _option_words(settings: Mapping[str, Any]) -> list[str]:
@@ -149,14 +179,13 @@ def _preview(plan: Plan, budget: int | None, execution: Execution) -> None:
         return [_made_up(trial) for trial in trials]
 
     tune_plan(plan, rehearse, budget=budget)
-    trials = [replace(trial, validation=plan.validation) for trial in asked]
-    preview(f"about {count(len(asked), 'trial')}, depending on the search", trials, execution)
+    preview(f"about {count(len(asked), 'trial')}, depending on the search", list(asked), execution)
 
 
 def _made_up(trial: Trial) -> Done:
-    """Return a row for a trial that is not run: a search reads only its error."""
+    """Return a row for a trial that is not run: a search reads only its score."""
     return Done(
         trial=trial, alpha=trial.method.alpha, xi=None, seconds=0,
-        data=DataUsed(trial.data, None, 0, 0, 0, (), ""), scores=Scores(1 / trial.method.k, 0, 0),
+        data=DataUsed(trial.data, None, 0, 0, 0, (), ""), scores=Scores(*[1 / trial.method.k] * 3),
         curve=TrainingCurve((), (), ()), versions={}, machine={}, finished="",
     )  # fmt: skip

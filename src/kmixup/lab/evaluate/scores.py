@@ -46,6 +46,7 @@ class Measure:
 
 
 PERCENT = Measure("error", 100, "in per cent", "points")
+LOG_LOSS = Measure("log-loss", 1, "in nats", "nats")
 RMSE = Measure("RMSE", 1, "in the unit of the target", "in the unit of the target")
 
 

@@ -1,1 +1,1 @@
-"""Grids of trials run by engines and stored as rows, the search for k and alpha, the league."""
+"""Grids of trials run by engines and stored as rows, tuning and comparisons."""

@@ -1,9 +1,9 @@
-"""Search k and alpha as an Optuna study.
+"""Search k and alpha as an Optuna study, and choose a setting.
 
-A trial of the study is a setting, k and alpha, and its value is the mean validation error over
+A trial of the study is a setting, k and alpha, and its value is the mean validation score over
 seeds. A strategy says which settings are tried: the paper's recipes enqueue theirs, and Optuna's
-TPE proposes others. The study draws from its own seed only, so a search that was stopped is
-resumed by running it again over stored rows.
+TPE proposes others. ERM is always tried, before the study. The study draws from its own seed only,
+so a search that was stopped is resumed by running it again over stored rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from urllib.parse import quote
 from kmixup._measured import Measured
 from kmixup.coefficient import Beta
 from kmixup.lab.checks import SettingError, check_choice, check_whole
-from kmixup.lab.experiments.selection import choose
 from kmixup.lab.train.config import AlphaRule
 
 if TYPE_CHECKING:
@@ -34,7 +33,9 @@ ALPHAS = (0.1, 0.25, 1.0, 4.0, 16.0)
 SEEDS = 5  # of every setting
 SAMPLED = 30  # settings of a search with TPE, as many as the grid has
 BATCH = 10  # settings that TPE proposes at a time, to be trained in parallel
+STUDY_NAME = "k-mixup"
 STARTUP = 5  # settings with a result before TPE stops proposing at random
+DIGITS = 12  # mean scores that agree to this many decimals are equal
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Setting:
 
     Attributes:
         k: block size; 1 is mixup.
-        alpha: parameter of the Beta distribution.
+        alpha: parameter of the Beta distribution; 0 is ERM, training without mixup.
         alpha_rule: the meaning of alpha. "same" trains with alpha as it is, "xi", in the second
             of two steps, with the alpha that perturbs at k as much as this one does at k = 1.
 
@@ -61,8 +62,18 @@ class Setting:
 
     @property
     def label(self) -> str:
-        words = f"k={self.k} alpha={self.alpha:g}"
+        if self.alpha == 0:
+            return "ERM"
+        words = f"k={self.k} alpha={self.alpha:g}" if self.k > 1 else f"mixup alpha={self.alpha:g}"
         return f"{words} at equal xi" if self.alpha_rule == "xi" else words
+
+    @property
+    def size(self) -> tuple[int, float]:
+        """Sorts ERM before mixup before k-mixup, and smaller settings first."""
+        return self.k, self.alpha
+
+
+ERM = Setting(1, 0.0)
 
 
 @dataclass(frozen=True)
@@ -91,21 +102,9 @@ class Strategy:
 
     @property
     def size(self) -> int:
-        """How many settings a budget must allow one seed of."""
+        """How many settings a budget must allow one seed of, with ERM."""
         second = [k for k in self.ks if k > 1] if self.name == "two-step" else []
-        return len(self.settings) + len(second)
-
-    def for_mixup(self, settings: int, seeds: int) -> Strategy:
-        """Return the search over the alpha of mixup with as many settings and seeds.
-
-        It tries the same alphas, or the default ones if there is only one, and then alphas that
-        TPE proposes.
-        """
-        alphas = self.alphas
-        if len(alphas) == 1:
-            alphas = tuple(dict.fromkeys((*alphas, *ALPHAS)))
-        first = tuple(Setting(1, alpha) for alpha in alphas[:settings])
-        return Strategy("tpe", "alpha of mixup", first, (1,), alphas, seeds, settings)
+        return 1 + len(self.settings) + len(second)
 
 
 def make_strategy(
@@ -123,7 +122,7 @@ def make_strategy(
     for value in alphas:
         Beta(value)  # raises on an invalid alpha
         if value == 0:
-            raise ValueError("alpha must be above 0 in a search, got 0: that is ERM")
+            raise ValueError("alpha must be above 0 in a search, got 0: ERM is always tried")
     seeds = SEEDS if trials is None else check_whole("trials", trials)
     if name == "two-step":
         mixup = tuple(Setting(1, value) for value in alphas)
@@ -150,7 +149,7 @@ class Tried:
     """A setting with its results."""
 
     setting: Setting
-    errors: tuple[float, ...]  # validation error of each seed, NaN for a trial that failed
+    errors: tuple[float, ...]  # validation score of each seed, NaN for a trial that failed
 
     @property
     def ended(self) -> tuple[float, ...]:
@@ -184,7 +183,7 @@ class Searched:
     """Result of a search, returned by `tune`.
 
     Attributes:
-        winner: the setting with the lowest validation error.
+        winner: the chosen setting, see `choose`.
         rounds: the trials, in the order in which they were run.
         seeds: of every setting.
     """
@@ -208,8 +207,41 @@ class Searched:
 
     @property
     def best(self) -> Tried:
-        """The winner with its errors."""
-        return next(tried for tried in self.table if tried.setting == self.winner)
+        """The setting with the lowest mean error."""
+        return lowest(self.table)
+
+
+def lowest(table: Sequence[Tried]) -> Tried:
+    """Return the setting with the lowest mean error, the smallest of equal ones.
+
+    A setting with a failed trial cannot win.
+    """
+    whole = [tried for tried in table if not tried.failed]
+    if not whole:
+        raise AllFailedError("no setting can win: every one had a trial that failed")
+    return min(whole, key=lambda tried: (round(tried.mean, DIGITS), tried.setting.size))
+
+
+def choose(table: Sequence[Tried]) -> Setting:
+    """Return the smallest setting that is within one standard error of the lowest mean.
+
+    The standard error is that of the paired differences of the two settings' trials. ERM comes
+    before mixup, mixup before k-mixup, and smaller k and alpha before larger.
+
+    >>> best, worse = Tried(Setting(4, 1.0), (0.1, 0.3)), Tried(Setting(1, 1.0), (0.2, 0.35))
+    >>> choose([best, worse]).label, choose([best, Tried(ERM, (0.05, 0.4))]).label
+    ('k=4 alpha=1', 'ERM')
+    """
+    best = lowest(table)
+
+    def is_close(tried: Tried) -> bool:
+        pairs = zip(tried.errors, best.errors, strict=True)
+        found = Measured.of([error - least for error, least in pairs])
+        noise = found.error if len(tried.errors) > 1 else 0.0
+        return round(found.value - noise, DIGITS) <= 0
+
+    close = (tried for tried in table if not tried.failed and is_close(tried))
+    return min((tried.setting for tried in close), key=lambda setting: setting.size)
 
 
 # trains with each of many configs; returns their errors, NaN for a trial that failed
@@ -222,14 +254,13 @@ def search(
     *,
     budget: int | None = None,
     seed: int = 0,
-    name: str = "k-mixup",
     storage: Path | None = None,
 ) -> Searched:
     """Run a search.
 
     If it does not fit into the budget, a number of trials, it has fewer seeds; with TPE it also
-    has fewer settings. `seed` is the first of the trials and that of the study. The study is
-    written to `storage`, an SQLite file for `optuna-dashboard`.
+    has fewer settings. ERM counts as a setting. `seed` is the first of the trials and that of the
+    study. The study is written to `storage`, an SQLite file for `optuna-dashboard`.
     """
     import optuna
 
@@ -243,27 +274,29 @@ def search(
                 f"{budget}: raise it, or name fewer k",
             )
         seeds = min(seeds, budget // strategy.size)
-        most = min(most, budget // seeds)
+        most = min(most, budget // seeds - 1)
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
         tpe = optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP, constant_liar=True)
         study = optuna.create_study(sampler=tpe)
         rounds = _Rounds(strategy, train, range(seed, seed + seeds), study)
+        rounds.train("ERM", [ERM])
         rounds.run(strategy.title, strategy.settings)
         if strategy.name == "two-step":
-            alpha = rounds.winner().alpha
+            alpha = lowest(rounds.ended[-1].tried).setting.alpha
             if larger := [Setting(k, alpha, "xi") for k in strategy.ks if k > 1]:
                 rounds.run("k at that xi", larger)
         elif strategy.name == "tpe":
             for tried in range(len(strategy.settings), most, BATCH):
                 rounds.ask("proposed by TPE", min(BATCH, most - tried))
         if storage is not None:  # at once, for every access to the file takes long
-            stored = optuna.create_study(storage=url_of(storage), study_name=name)
+            stored = optuna.create_study(storage=url_of(storage), study_name=STUDY_NAME)
             stored.add_trials(study.get_trials(deepcopy=False))
     finally:
         optuna.logging.set_verbosity(verbosity)
-    return Searched(rounds.winner(), tuple(rounds.ended), seeds)
+    ended = tuple(rounds.ended)
+    return Searched(choose([tried for part in ended for tried in part.tried]), ended, seeds)
 
 
 def url_of(storage: Path) -> str:
@@ -276,7 +309,7 @@ class _Rounds:
     """The rounds of a search, whose settings are the trials of an Optuna study."""
 
     strategy: Strategy
-    train: Train
+    function: Train
     seeds: range
     study: optuna.Study
     ended: list[Round] = field(default_factory=list)
@@ -300,21 +333,20 @@ class _Rounds:
         rule: AlphaRule = "xi" if self.strategy.name == "two-step" else "same"
         trials = [self.study.ask(space) for _ in range(number)]
         settings = [Setting(trial.params["k"], trial.params["alpha"], rule) for trial in trials]
-        errors = self.train([Config(**vars(one), seed=i) for i in self.seeds for one in settings])
-        tried = [Tried(one, tuple(errors[i::number])) for i, one in enumerate(settings)]
-        self.ended.append(Round(title, tuple(tried)))
-        for trial, one in zip(trials, tried, strict=True):
+        for trial, one in zip(trials, self.train(title, settings), strict=True):
             if one.failed:
                 self.study.tell(trial, state=TrialState.FAIL)
             else:
                 self.study.tell(trial, one.mean)
 
-    def winner(self) -> Setting:
-        tried = [one for part in self.ended for one in part.tried]
-        best = choose({one.setting: one.errors for one in tried})
-        if best is None:
-            raise AllFailedError("no setting can win: every one had a trial that failed")
-        return best
+    def train(self, title: str, settings: Sequence[Setting]) -> tuple[Tried, ...]:
+        """Train with settings that need not be in the study."""
+        configs = [Config(**vars(one), seed=i) for i in self.seeds for one in settings]
+        errors = self.function(configs)
+        number = len(settings)
+        tried = tuple(Tried(one, tuple(errors[i::number])) for i, one in enumerate(settings))
+        self.ended.append(Round(title, tried))
+        return tried
 
 
 def tune(
@@ -343,8 +375,8 @@ def tune(
         seed: the first seed.
 
     Returns:
-        The winner, and a table of all settings with their errors. Of equal settings the
-        smaller k wins, then the smaller alpha.
+        The winner, and a table of all settings with their errors. ERM, with alpha = 0, is always
+        tried. The winner is the smallest setting within one standard error of the lowest mean.
 
     Raises:
         AllFailedError: if every setting had a failed trial.
@@ -353,8 +385,8 @@ def tune(
     >>> search = tune(lambda config: 0.1 + abs(log2(config.k) - 3) / 100, strategy="simple")
     >>> search.winner
     Setting(k=8, alpha=1.0, alpha_rule='same')
-    >>> [(tried.setting.k, round(tried.mean, 2)) for tried in search.table]
-    [(1, 0.13), (2, 0.12), (4, 0.11), (8, 0.1), (16, 0.11), (32, 0.12)]
+    >>> [(tried.setting.label, round(tried.mean, 2)) for tried in search.table[:4]]
+    [('ERM', 0.13), ('mixup alpha=1', 0.13), ('k=2 alpha=1', 0.12), ('k=4 alpha=1', 0.11)]
     """
     seed = check_whole("seed", seed, least=0)
     chosen = make_strategy(strategy, k=k, alpha=alpha, trials=trials)

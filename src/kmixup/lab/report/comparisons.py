@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from kmixup.lab.evaluate.baseline import all_constant
-from kmixup.lab.experiments.selection import FinalTest
 from kmixup.lab.formatting import NOTHING, number, signed
 from kmixup.lab.paper.tables import Claim
 from kmixup.lab.report import stats
@@ -23,6 +22,9 @@ from kmixup.lab.report.document import ReportTable
 from kmixup.lab.report.frame import Cell, Grid, TableResult, partition_of
 from kmixup.lab.report.stats import Comparison
 from kmixup.lab.train.config import AlphaRule
+
+if TYPE_CHECKING:
+    from kmixup.lab.experiments.compare import Score
 
 HEURISTIC = 16  # the k that the paper recommends without a search
 RULE: dict[AlphaRule, str] = {
@@ -182,9 +184,7 @@ def printed_difference(
 Key = TypeVar("Key")
 
 
-def compare_trials(
-    new: str, tested: Cell | FinalTest, old: str, base: Cell | FinalTest
-) -> Comparison:
+def compare_trials(new: str, tested: Cell | Score, old: str, base: Cell | Score) -> Comparison:
     """Compare two methods in pairs of trials."""
     return Comparison(
         new=new,
@@ -215,8 +215,8 @@ def column_tests(grid: Grid) -> dict[tuple[int, float, float | None], Comparison
 # The table
 
 HEADER = (
-    "verdict", "difference [95 %]", "for new data [95 %]", "p (Holm)", "chosen on the test error",
-    "the paper",
+    "verdict", "difference [95 %]", "largest gain not excluded", "for new data [95 %]",
+    "p (Holm)", "chosen on the test error", "the paper",
 )  # fmt: skip
 
 
@@ -248,6 +248,8 @@ def _cells(found: Sequence[Comparison], *, chosen: bool) -> dict[str, str]:
         cells["difference [95 %]"] = difference.text
         if difference.new_data_text is not None:
             cells["for new data [95 %]"] = difference.new_data_text
+        if not comparison.side and not comparison.constant:
+            cells["largest gain not excluded"] = comparison.largest_gain_text
         if comparison.p is not None:
             cells["p (Holm)"] = stats.p_text(comparison.p)
     if chosen and isinstance(comparison, CellComparison) and comparison.chosen is not None:

@@ -1,6 +1,6 @@
 """One document model for all reports: what they say, without how it is written.
 
-`sweep`, `tune`, `league` and `inspect` build a `Document`; `render_text` and `render_html` write
+`sweep`, `tune`, `compare` and `inspect` build a `Document`; `render_text` and `render_html` write
 it. The terminal leaves out details, figures, facts and fine print; Markdown leaves out figures and
 facts.
 """

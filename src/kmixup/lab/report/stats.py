@@ -67,6 +67,11 @@ class PairedDifference:
         return with_interval(self.mean, self.low, self.high)
 
     @property
+    def largest_gain_text(self) -> str:
+        """The largest improvement that the interval does not exclude."""
+        return with_interval(max(0.0, -self.low), self.low, self.high).partition(" ")[0].lstrip("+")
+
+    @property
     def new_data_text(self) -> str | None:
         """The interval for other data of the same kind."""
         return self.new_data and "[{}, {}]".format(*map(signed, self.new_data))
@@ -256,6 +261,11 @@ class Comparison:
         if self.paper is None or self.difference.is_compatible_with(self.paper, self.noise or 0.0):
             return Outcome.NOT_SIGNIFICANT
         return Outcome.SIZE_RULED_OUT
+
+    @property
+    def largest_gain_text(self) -> str:
+        """The largest improvement that the interval does not exclude; empty without one."""
+        return "" if self.difference is None else self.difference.largest_gain_text
 
     @property
     def verdict(self) -> str:

@@ -6,16 +6,16 @@ from dataclasses import replace
 import pytest
 from sweeping import Fake, done_row, failed_row
 
-from kmixup.lab.experiments.driver import sweep
-from kmixup.lab.experiments.league import (
+from kmixup.lab.experiments.compare import (
     ALPHAS,
     BUDGETS,
     KS,
+    compare,
+    compared_in,
     make_contests,
-    play,
-    result_of,
     settings_of,
 )
+from kmixup.lab.experiments.driver import sweep
 from kmixup.lab.experiments.rows import NAME, read
 from kmixup.lab.paper.presets import PRESETS, SMALL, small_experiments
 from kmixup.lab.train.config import Method
@@ -38,7 +38,7 @@ def rows_with(contest, error):
             for trial in trials
         ]
 
-    return play(contest, run)
+    return compare(contest, run)
 
 
 # settings
@@ -83,7 +83,7 @@ def test_methods_share_the_trials_and_each_trial_is_tuned_by_itself():
 
     result = rows_with(contest, error)
     for score in result.scores[1:]:
-        assert [score.chosen[number].alpha for number in (0, 1)] == [0.2, 1.0]
+        assert [score.chosen[t].rpartition("α ")[2] for t in (0, 1)] == ["0.2", "1"]
         assert score.complete
     for row in result.tested:
         assert row.trial == replace(contest.base, method=row.trial.method, seed=row.trial.seed)
@@ -97,8 +97,8 @@ def test_failed_settings_cannot_win_and_a_method_without_any_is_incomplete():
             return None
         return 0.1
 
-    scores = {score.entrant.name: score for score in rows_with(contest, error).scores}
-    assert scores["mixup"].chosen[0].alpha == 1.0
+    scores = {score.name: score for score in rows_with(contest, error).scores}
+    assert scores["mixup"].chosen[0] == "α 1"
     assert scores["mixup"].complete
     assert not scores["regmixup"].complete
     assert (scores["regmixup"].chosen, scores["regmixup"].mean) == ({}, None)
@@ -107,7 +107,7 @@ def test_failed_settings_cannot_win_and_a_method_without_any_is_incomplete():
 
 def test_no_setting_wins_before_all_have_ended():
     contest = contest_of(settings=4)
-    (mixup,) = (entrant for entrant in contest.entrants if entrant.name == "mixup")
+    (mixup,) = (contender for contender in contest.contenders if contender.name == "mixup")
     rows = {trial.id: done_row(trial, 0.1) for trial in contest.tuning(mixup, 0)}
     assert contest.chosen(mixup, rows) == {0: mixup.settings[0]}
     for trial in contest.tuning(mixup, 0):
@@ -125,8 +125,8 @@ def test_data_and_protocol_are_those_of_the_published_tables():
 
 def test_methods_that_need_images_take_part_where_there_are_any():
     def names(data):
-        (contest,) = make_contests([data], experiments=small_experiments())
-        return {entrant.name for entrant in contest.entrants}
+        (contest,) = make_contests([data], methods=None, experiments=small_experiments())
+        return {contender.name for contender in contest.contenders}
 
     on_images = {name for name, entry in METHODS.items() if entry.needs_images}
     assert {"cutmix", "puzzlemix"} < on_images
@@ -134,7 +134,7 @@ def test_methods_that_need_images_take_part_where_there_are_any():
     assert "cmixup" not in names("mnist-1000")
 
 
-def test_an_invalid_league_raises():
+def test_an_invalid_comparison_raises():
     with pytest.raises(ValueError, match="trials must be a whole number, at least 1, got 0"):
         contest_of(trials=0)
 
@@ -146,7 +146,7 @@ def run_on(folder, engine):
     return lambda trials: sweep(trials, folder, engine=engine).rows
 
 
-def test_a_stopped_league_resumes(tmp_path):
+def test_a_stopped_comparison_resumes(tmp_path):
     contest, engine = contest_of(), Fake()
 
     class Stopping(Fake):
@@ -155,13 +155,13 @@ def test_a_stopped_league_resumes(tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        play(contest, run_on(tmp_path, Stopping()))
+        compare(contest, run_on(tmp_path, Stopping()))
     before = {row.id for row in read(tmp_path)}
     assert before
-    resumed = play(contest, run_on(tmp_path, engine))
+    resumed = compare(contest, run_on(tmp_path, engine))
     assert before.isdisjoint(engine.ran)
-    assert resumed == play(contest, run_on(tmp_path, Fake()))
-    assert result_of(contest, {row.id: row for row in read(tmp_path)}) == resumed
+    assert resumed == compare(contest, run_on(tmp_path, Fake()))
+    assert compared_in(contest, {row.id: row for row in read(tmp_path)}) == resumed
     lines = (tmp_path / NAME).read_text().splitlines()[1:]
     assert len({json.loads(line)["id"] for line in lines}) == len(lines)
 
@@ -169,7 +169,7 @@ def test_a_stopped_league_resumes(tmp_path):
 def test_more_methods_train_what_is_new(tmp_path):
     first, second = Fake(), Fake()
 
-    play(contest_of(methods=["erm", "mixup"]), run_on(tmp_path, first))
-    play(contest_of(), run_on(tmp_path, second))
+    compare(contest_of(methods=["erm", "mixup"]), run_on(tmp_path, first))
+    compare(contest_of(), run_on(tmp_path, second))
     names = {row.id: row.trial.method.name for row in read(tmp_path)}
     assert {names[ran] for ran in second.ran} == {"kmixup", "regmixup"}
