@@ -144,13 +144,13 @@ def _retrieve(remote: Remote, folder: Path) -> Path:
     elsewhere = "or get the file elsewhere and set KMIXUP_DATA to its folder"
     # the bar returns to the start of its line, which the filter of standard error would leave out
     terminal = getattr(sys.stderr, "rich_proxied_file", sys.stderr)
-    bar = tqdm(file=terminal, ncols=79, unit="B", unit_scale=True)
-    downloader = pooch.HTTPDownloader(progressbar=bar, timeout=SILENCE, chunk_size=1 << 16)
     checksum = f"sha256:{remote.sha256}"
     try:
-        return Path(
-            pooch.retrieve(remote.url, checksum, remote.name, folder, downloader=downloader)
-        )
+        with tqdm(total=remote.size, file=terminal, ncols=79, unit="B", unit_scale=True) as bar:
+            downloader = pooch.HTTPDownloader(progressbar=bar, timeout=SILENCE, chunk_size=1 << 16)
+            return Path(
+                pooch.retrieve(remote.url, checksum, remote.name, folder, downloader=downloader)
+            )
     except OSError as error:
         raise ConnectionError(
             f"{remote.url} could not be downloaded ({error}): try again, {elsewhere}"
