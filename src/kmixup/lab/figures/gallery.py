@@ -15,7 +15,7 @@ from kmixup.lab.data import ENTRIES, Dataset, at_hand, load
 from kmixup.lab.data.toy import DRAW as TOYS
 from kmixup.lab.figures import OF_DATA, clouds, convergence, couplings, surfaces, theory
 from kmixup.lab.train.config import Flag, Protocol, Trial
-from kmixup.lab.train.defaults import TOY, defaults_for
+from kmixup.lab.train.defaults import defaults_for
 from kmixup.matching import Nearest, Optimal, Pairing
 
 T = TypeVar("T")
@@ -72,7 +72,7 @@ def _with_classes(data: Dataset) -> Dataset:
 
 
 def _surfaces(s: Settings) -> Figure:
-    protocol, size = s.pick((TOY, None), (QUICK, QUICK_SIZE))
+    protocol, size = s.pick((defaults_for("one-ring").protocol, None), (QUICK, QUICK_SIZE))
     if s.epochs is not None:
         protocol = replace(protocol, epochs=s.epochs)
     return surfaces.surfaces(

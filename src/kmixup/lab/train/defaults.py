@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kmixup.lab.data import ENTRIES, Dataset
-from kmixup.lab.models.mlp import HIDDEN as PUBLISHED
+from kmixup.lab.data.catalogue import SPEECH
 from kmixup.lab.train.config import Protocol
 from kmixup.table_defaults import HIDDEN, TableRule
-
-SPEECH = Protocol(epochs=30, rate=3e-3, milestones=(1 / 3, 2 / 3))
-# Batch sizes are nowhere in the paper. Those of the UCI tables are the ones, of 16, 32, 64 and
-# 128, at which the error of ERM comes nearest to the paper's (results/settings).
-UCI = Protocol(rate=0.005)
-# The largest learning rate, of 0.1, 0.05 and 0.02, at which ERM learns all three toys with
-# every batch size tried (results/settings).
-TOY = Protocol(rate=0.02)
-# LeNet on digits in [0, 1] did not always start to learn at the learning rate 0.1
-# (results/settings/mnist).
-DIGITS = Protocol(rate=0.05)
-BY_KIND = {"toy": TOY, "table": UCI, "image": Protocol(), "speech": SPEECH}
-BY_NAME = {
-    "mnist": DIGITS,
-    "fashion-mnist": DIGITS,
-    "iris": replace(UCI, batch_size=32),
-    "abalone": replace(UCI, batch_size=64),
-}
-CROPPED = ("cifar10", "cifar100")  # data sets of small photographs, cropped and flipped
 
 
 @dataclass(frozen=True)
@@ -54,24 +35,17 @@ def defaults_for(name: str, data: Dataset | None = None) -> Defaults:
     >>> defaults_for("cifar10").model, defaults_for("cifar10").protocol.augment
     ('preact-resnet18', True)
     """
-    if name in ENTRIES:
-        kind, shape = ENTRIES[name].kind, ENTRIES[name].shape
-    elif data is None:
+    entry = ENTRIES.get(name)
+    if entry is not None and entry.model is not None:
+        return Defaults(entry.kind, entry.model, Protocol(**entry.protocol))
+    if data is None and entry is None:
         raise ValueError(f"data {name!r} have no name of their own: load them first")
-    else:
-        shape = data.shape
-        kind = "table" if len(shape) == 1 else "speech" if data.pixel_range is None else "image"
-    if len(shape) > 1:
-        model = "lenet" if shape[0] == 1 else "preact-resnet18"
-    elif kind == "toy" and name in ENTRIES:
-        model = "mlp-toy"
-    elif name in PUBLISHED:
-        model = f"mlp-{name}"
-    else:
-        model = f"mlp-{'-'.join(map(str, HIDDEN))}"
-        n = ENTRIES[name].train if data is None else len(data.x_train)
-        balance = 1.0 if data is None else balance_of(data)
-        settings = TableRule().settings(n, balance=balance)
-        return Defaults(kind, model, Protocol(**settings._asdict()))
-    protocol = replace(BY_NAME.get(name, BY_KIND[kind]), augment=name in CROPPED)
-    return Defaults(kind, model, protocol)
+    if data is not None and len(data.shape) > 1:
+        model = "lenet" if data.shape[0] == 1 else "preact-resnet18"
+        if data.pixel_range is None:
+            return Defaults("speech", model, Protocol(**SPEECH))
+        return Defaults("image", model, Protocol())
+    n = ENTRIES[name].train if data is None else len(data.x_train)
+    balance = 1.0 if data is None else balance_of(data)
+    settings = TableRule().settings(n, balance=balance)
+    return Defaults("table", f"mlp-{'-'.join(map(str, HIDDEN))}", Protocol(**settings._asdict()))
