@@ -3,38 +3,50 @@
 The cost of a pair is |a|² + |b|² - 2 a·b, so the costs of all blocks come from one batched matrix
 product where the points are, followed by one call of a Jonker-Volgenant solver on the CPU. Points
 are gathered a few features at a time: fresh memory of a megabyte or more costs more than the
-arithmetic on it. Where points are close together relative to their norms, the product loses digits.
-Such blocks are matched again, from centred points in float64, and then from differences.
+arithmetic on it.
+
+Products lose the digits that a common offset takes, so it is subtracted first. If chosen pairs are
+still close together relative to their norms, the choice is proved to be independent of rounding.
+Blocks without a proof are matched again, from centered points in float64, and then from
+differences.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
+from dataclasses import dataclass
+from functools import partial, reduce
 from threading import local
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-Floats = NDArray[np.floating]
-Indices = NDArray[np.int64]
+from kmixup.matching._proof import Floats as Floats
+from kmixup.matching._proof import Indices as Indices
+from kmixup.matching._proof import prove, rounding
+
+Mask = NDArray[np.bool_]
 Points = Sequence[Tensor]  # rows (n, d); several tensors are parts of the same points
 # picks columns (blocks, k), given squared distances and perhaps more, (blocks, k, k) each
 Choose = Callable[[Floats, Floats | None], Indices]
 
+NONE = np.empty(0, np.int64)
+
 CHUNK = 1 << 21  # bytes of points that are gathered at a time
 SMALL = 1 << 16  # bytes of points up to which NumPy takes less time, since its calls are shorter
 WIDE = 512  # least features to gather at a time; with less room, fewer blocks are gathered
+WIDEST = 4096  # features at most: rounding errors grow with their number
 
 # Squared norms between which products neither overflow nor underflow.
 ORDINARY = {torch.float32: (2.0**-80, 2.0**120), torch.float64: (2.0**-400, 2.0**400)}
 
-# A squared distance is trusted if it is above this share of the squared norms it comes from: then
-# their rounding changes it by at most four millionths.
-TRUSTED = {dtype: torch.finfo(dtype).eps / 4e-6 for dtype in ORDINARY}
+# Blocks are trusted if all squared distances of chosen pairs are above this share of the squared
+# norms that they come from: errors of 12 eps, the most seen on images, raise the cost by 1e-4.
+TRUSTED = {dtype: 2 * 12 * torch.finfo(dtype).eps / 1e-4 for dtype in ORDINARY}
+OFFSET = 0.92  # points are centered if sums of two of them agree by this share of squared norms
 
 
 def solve(cost: Floats) -> Indices:
@@ -71,46 +83,156 @@ def match_blocks(
     differ: Floats | None = None,
     *,
     dtype: torch.dtype = torch.float64,
-    zero_is_best: bool = True,
+    least_cost: bool = False,
+    distances: bool = True,
 ) -> tuple[Indices, Floats]:
     """Choose a partner for every point among the points that its block faces.
 
     `own` are the rows of `first` in each block and `facing` the rows of `second` that they face,
     `(blocks, k)` each. `choose` picks partners from squared distances and `differ`, how much the
-    targets of all pairs differ. `dtype` is the precision of the first attempt. If `zero_is_best`,
-    chosen pairs of equal points are kept as they are.
+    targets of all pairs differ. `dtype` is the precision of the first attempt. `least_cost` says
+    that the choice minimizes a total of costs that grow with the distances, so that it can be
+    proved.
 
-    Returns the chosen columns `(blocks, k)`, and the squared distances of the pairs. A point with a
-    NaN or an infinity raises a FloatingPointError.
+    Returns the chosen columns `(blocks, k)`, and the squared distances of the pairs, which keep
+    their digits only if `distances`. A point with a NaN or an infinity raises a FloatingPointError.
     """
-    cost, a, b = _squared_distances(first, second, own, facing, dtype)
-    low, high = ORDINARY[dtype]
-    largest = a.max() + b.max()
-    ordinary = bool(a.min() > low and largest < high)  # false for NaN
-    extreme = False
-    if not ordinary:
-        sizes = np.maximum(a.max(1), b.max(1))
-        extreme = ~((sizes > low) & (sizes < high))[:, None]
-        if not np.isfinite(sizes).all() and not _all_finite(first, second, own, facing):
-            raise FloatingPointError("the points have a NaN or an infinity")
-        cost[extreme[:, 0]] = 0  # infinities would stop the solver
-    columns = choose(cost, differ)
-    distance = take_columns(cost, columns[:, :, None])[:, :, 0].astype(np.float64)
-    if ordinary and distance.min() > TRUSTED[dtype] * largest:
-        return columns, distance
-    lost = (distance <= TRUSTED[dtype] * (a + take_columns(b, columns))) | extreme
-    if zero_is_best and lost.any():
-        partner = take_columns(facing, columns)
-        apart = _differ(first, second, own[lost], partner[lost])
-        distance[lost] *= apart
-        lost[lost] = apart
-    again = lost.any(1)
-    if again.any():
+    matching = _Matching(first, second, choose, least_cost, distances)
+    attempts: list[Callable[[Indices, Indices, Floats | None], _Attempt]] = []
+    if second is not first and _in_order(first, second, own, facing, dtype):
+        attempts = [partial(matching.from_products, dtype=dtype, gather=False)]
+    attempts += [partial(matching.from_products, dtype=dtype), matching.precisely]
+    columns, distance, again = attempts[0](own, facing, differ)
+    for attempt in attempts[1:]:
+        if not len(again):
+            break
         part = None if differ is None else differ[again]
-        columns[again], distance[again] = _match_precisely(
-            first, second, own[again], facing[again], choose, part
-        )
+        columns[again], distance[again], still = attempt(own[again], facing[again], part)
+        again = again[still]
     return columns, distance
+
+
+class _Attempt(NamedTuple):
+    columns: Indices  # (blocks, k)
+    distance: Floats  # squared, of the pairs, (blocks, k)
+    again: Indices  # the blocks that must be matched again
+
+
+class _Costs(NamedTuple):
+    """Squared distances of blocks, and the squared norms that they come from."""
+
+    own: Indices
+    facing: Indices
+    squares: Floats  # (blocks, k, k)
+    a: Floats  # (blocks, k)
+    b: Floats
+    dtype: torch.dtype  # of the products
+    chunks: bool = True  # whether features were multiplied in chunks
+    exponent: Indices | None = None  # of the powers of two that the points were divided by
+
+
+@dataclass(frozen=True, eq=False)
+class _Matching:
+    """Points and how to match them."""
+
+    first: Points
+    second: Points
+    choose: Choose
+    least_cost: bool
+    distances: bool
+
+    def from_products(
+        self,
+        own: Indices,
+        facing: Indices,
+        differ: Floats | None,
+        *,
+        dtype: torch.dtype,
+        gather: bool = True,
+    ) -> _Attempt:
+        """Match blocks whose squared norms are ordinary numbers in `dtype`."""
+        sides = self.first, self.second
+        if gather:
+            squares, a, b = _squared_distances(*sides, own, facing, dtype)
+        else:
+            squares, a, b = _squared_distances_in_order(*sides, own.shape)
+        low, high = ORDINARY[dtype]
+        largest = a.max() + b.max()
+        ordinary = bool(a.min() > low and largest < high)  # false for NaN
+        if not ordinary:
+            sizes = np.maximum(a.max(1), b.max(1))
+            extreme = ~((sizes > low) & (sizes < high))
+            if not np.isfinite(sizes).all() and not _all_finite(*sides, own, facing):
+                raise FloatingPointError("the points have a NaN or an infinity")
+            squares[extreme] = 0  # infinities would stop the solver
+        columns = self.choose(squares, differ)
+        distance = take_columns(squares, columns[:, :, None])[:, :, 0].astype(np.float64)
+        if ordinary and distance.min() > TRUSTED[dtype] * largest:
+            return _Attempt(columns, distance, NONE)
+        costs = _Costs(own, facing, squares, a, b, dtype, gather)
+        usable = np.ones(len(own), bool) if ordinary else ~extreme
+        again = self._correct(costs, columns, distance, usable) | ~usable
+        return _Attempt(columns, distance, again.nonzero()[0])
+
+    def precisely(self, own: Indices, facing: Indices, differ: Floats | None) -> _Attempt:
+        """Match blocks of any scale and offset in float64."""
+        sides, dtype = (self.first, self.second), torch.float64
+        exponent = _exponents(*sides, own, facing)
+        squares, a, b = _squared_distances(*sides, own, facing, dtype, exponent)
+        columns = self.choose(squares, differ)
+        distance = take_columns(squares, columns[:, :, None])[:, :, 0]
+        costs = _Costs(own, facing, squares, a, b, dtype, exponent=exponent)
+        again = self._correct(costs, columns, distance, np.ones(len(own), bool))
+        if again.any():
+            exact = _from_differences(*sides, own[again], facing[again], exponent[again])
+            columns[again] = self.choose(exact, None if differ is None else differ[again])
+            distance[again] = take_columns(exact, columns[again][:, :, None])[:, :, 0]
+        if exponent.any():
+            with np.errstate(over="ignore", under="ignore"):
+                distance = np.ldexp(distance, 2 * exponent[:, None])
+        return _Attempt(columns, distance, NONE)
+
+    def _correct(self, costs: _Costs, columns: Indices, distance: Floats, usable: Mask) -> Mask:
+        """Correct choices in place; return which usable blocks may still be wrong, `(blocks,)`."""
+        norms = costs.a + take_columns(costs.b, columns)
+        lost: Mask = (distance <= TRUSTED[costs.dtype] * norms) & usable[:, None]
+        if not self.least_cost:
+            return np.asarray(lost.any(1))
+        features = sum(part.shape[1] for part in self.first)
+        if costs.chunks and self.first[0].device.type == "cpu":
+            features = min(features, WIDEST)
+        share = rounding(features, costs.dtype)
+        lost &= ~self._equal(costs, columns, lost & (distance <= share * norms))
+        doubtful = np.asarray(lost.any(1))
+        block = doubtful.nonzero()[0]
+        if not len(block):
+            return doubtful
+        found, proved = prove(
+            costs.squares[block],
+            share * (costs.a[block, :, None] + costs.b[block, None, :]),
+            columns[block],
+            lambda squares: self.choose(squares, None),
+            lambda part, row, column: self._exact(costs, block[part], row, column),
+        )
+        lost[block] |= found != columns[block]
+        columns[block], doubtful[block] = found, ~proved
+        if self.distances:
+            where, row = lost.nonzero()
+            distance[lost] = self._exact(costs, where, row, columns[lost])
+        return doubtful
+
+    def _equal(self, costs: _Costs, columns: Indices, among: Mask) -> Mask:
+        """Return which of some pairs are equal points, `(blocks, k)`."""
+        if among.any():
+            partner = take_columns(costs.facing, columns)[among]
+            among[among] = ~_differ(self.first, self.second, costs.own[among], partner)
+        return among
+
+    def _exact(self, costs: _Costs, block: Indices, row: Indices, column: Indices) -> Floats:
+        """Return squared distances of pairs from differences, `(pairs,)`."""
+        pairs = costs.own[block, row][:, None], costs.facing[block, column][:, None]
+        exponent = np.zeros_like(block) if costs.exponent is None else costs.exponent[block]
+        return _from_differences(self.first, self.second, *pairs, exponent)[:, 0, 0]
 
 
 def pair_distances(first: Points, second: Points, partner: Tensor) -> Tensor:
@@ -136,30 +258,6 @@ def squared_distances(a: Tensor, b: Tensor) -> Floats:
     return _squared_distances(*points, rows, rows, torch.float64, exponent)[0]
 
 
-def _match_precisely(
-    first: Points,
-    second: Points,
-    own: Indices,
-    facing: Indices,
-    choose: Choose,
-    differ: Floats | None,
-) -> tuple[Indices, Floats]:
-    """Match blocks of any scale and offset in float64."""
-    exponent = _exponents(first, second, own, facing)
-    cost, a, b = _squared_distances(first, second, own, facing, torch.float64, exponent)
-    columns = choose(cost, differ)
-    distance = take_columns(cost, columns[:, :, None])[:, :, 0]
-    lost = (distance <= TRUSTED[torch.float64] * (a + take_columns(b, columns))).any(1)
-    if lost.any():
-        exact = _from_differences(first, second, own[lost], facing[lost], exponent[lost])
-        columns[lost] = choose(exact, None if differ is None else differ[lost])
-        distance[lost] = take_columns(exact, columns[lost][:, :, None])[:, :, 0]
-    if exponent.any():
-        with np.errstate(over="ignore", under="ignore"):
-            distance = np.ldexp(distance, 2 * exponent[:, None])
-    return columns, distance
-
-
 def _squared_distances(
     first: Points,
     second: Points,
@@ -167,47 +265,71 @@ def _squared_distances(
     facing: Indices,
     dtype: torch.dtype,
     exponent: Indices | None = None,
-) -> Sequence[Floats]:
+) -> tuple[Floats, Floats, Floats]:
     """Return squared distances `(blocks, k, k)`, and squared norms of both sides, `(blocks, k)`.
 
     Given powers of two `(blocks,)`, the points of each block are divided by it and centred.
     """
-    x, small = first[0], len(first) == 1 and first[0].nbytes <= SMALL
-    if small and x.device.type == "cpu" and x.dtype in ORDINARY and exponent is None:
-        return _small_squared_distances(x.numpy(), second[0].numpy(), own, facing)
-    if (
-        second is not first
-        and exponent is None
-        and _in_order((*first, *second), own, facing, dtype)
-    ):
-        return _squared_distances_in_order(first, second, own.shape)
-    totals: dict[int, tuple[Tensor, Tensor]] = {}  # products and norms of each group of blocks
-    for start, points, x, y in _chunks(first, second, own, facing, dtype):
-        if exponent is not None:
-            scale = _scale(exponent[start : start + len(x)], points)
-            centre = (y * scale).mean(1, keepdim=True)
-            points = torch.cat([x * scale - centre, y * scale - centre])
-            x, y = points.chunk(2)
-        squares = torch.linalg.vector_norm(points, dim=2).square_()
-        if start in totals:
-            products, norms = totals[start]
-            products.baddbmm_(x, y.mT)
-            norms += squares
+    if dtype == torch.float64 and is_small(first) and exponent is None:
+        return _small_squared_distances(first[0].numpy(), second[0].numpy(), own, facing)
+    groups: dict[int, list[Tensor]] = {}  # squares and norms of several blocks, by the first one
+    for start, points, blocks in _chunks(first, second, own, facing, dtype):
+        if exponent is None:
+            points = _centered(points, dtype)
+            x, y = _both_sides(points, blocks)
         else:
-            totals[start] = torch.bmm(x, y.mT), squares
-    groups = []
-    for products, norms in totals.values():
-        blocks = len(products)
-        a, b = norms.narrow(0, 0, blocks), norms.narrow(0, len(norms) - blocks, blocks)
-        groups.append((products.mul_(-2).add_(a.unsqueeze(2)).add_(b.unsqueeze(1)), a, b))
-    tensors: Sequence[Tensor] = groups[0]
+            x, y = _both_sides(points.to(dtype), blocks)
+            scale = _scale(exponent[start : start + blocks], x)
+            center = (y * scale).mean(1, keepdim=True)
+            points = torch.cat([x * scale - center, y * scale - center])
+            x, y = points.chunk(2)
+        a, b = _both_sides(torch.linalg.vector_norm(points, dim=2).square_(), blocks)
+        parts = [torch.baddbmm(a.unsqueeze(2) + b.unsqueeze(1), x, y.mT, alpha=-2), a, b]
+        if start in groups:  # float64, so that errors do not grow with the number of chunks
+            parts = [x.double().add_(y) for x, y in zip(groups[start], parts, strict=True)]
+        groups[start] = parts
+    tensors = next(iter(groups.values()))
     if len(groups) > 1:
-        tensors = [torch.cat(parts) for parts in zip(*groups, strict=True)]
-    if tensors[0].device.type == "cpu":
-        return list(map(Tensor.numpy, tensors))
-    whole = torch.cat([tensor.flatten() for tensor in tensors]).cpu()  # one transfer
-    arrays = whole.split([tensor.numel() for tensor in tensors])
-    return [array.view(t.shape).numpy() for array, t in zip(arrays, tensors, strict=True)]
+        tensors = [torch.cat(parts) for parts in zip(*groups.values(), strict=True)]
+    if tensors[0].device.type != "cpu":
+        whole = torch.cat([tensor.flatten() for tensor in tensors]).cpu()  # one transfer
+        split = whole.split([tensor.numel() for tensor in tensors])
+        tensors = [part.view(tensor.shape) for part, tensor in zip(split, tensors, strict=True)]
+    squares, a, b = tensors
+    return squares.numpy(), a.numpy(), b.numpy()
+
+
+def _centered(points: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return gathered points `(blocks, k, features)` in `dtype`, less a common offset.
+
+    The offset is the mean of about eight rows. It is subtracted in the wider of both dtypes, which
+    may change `points`, and only if sums of some rows agree: an outlier would offset all others.
+    """
+    if points.dtype.itemsize < dtype.itemsize:
+        points = points.to(dtype)
+    rows = points.view(-1, points.shape[2])
+    step = max(1, len(rows) // 8)
+    if points.device.type == "cpu":
+        sample = rows.numpy()[::step]  # the small calls of NumPy are shorter
+        quarter = len(sample) // 4
+        with np.errstate(over="ignore", invalid="ignore"):
+            x, y = sample[0] + sample[quarter], sample[2 * quarter] + sample[3 * quarter]
+            if 2 * (x @ y) > OFFSET * (x @ x + y @ y):
+                points.sub_(torch.from_numpy(sample.mean(0)))
+    else:  # the same without waiting for the device
+        many = len(rows) // step // 2 * 2
+        halves = rows.narrow(0, 0, many * step).view(2, many // 2, step, -1).select(2, 0)
+        x, y = halves.sum(1).unbind()
+        large = 2 * torch.dot(x, y) > OFFSET * (torch.dot(x, x) + torch.dot(y, y))
+        points.sub_((x + y).mul_(large / many))
+    return points.to(dtype)
+
+
+def is_small(points: Points) -> bool:
+    """Return whether points are so few that float64 in NumPy takes the least time."""
+    x = points[0]
+    few = len(points) == 1 and x.nbytes <= SMALL
+    return few and x.device.type == "cpu" and x.dtype in ORDINARY
 
 
 def _small_squared_distances(
@@ -215,8 +337,11 @@ def _small_squared_distances(
 ) -> tuple[Floats, Floats, Floats]:
     """Return what `_squared_distances` does, for few points in float64."""
     with np.errstate(over="ignore", invalid="ignore"):
-        x, y = first.astype(np.float64)[own], second.astype(np.float64)[facing]
-        a, b = np.einsum("bkd,bkd->bk", x, x), np.einsum("bkd,bkd->bk", y, y)
+        x = first.astype(np.float64)
+        y = x if second is first else second.astype(np.float64)
+        a = np.einsum("nd,nd->n", x, x)
+        b = a if second is first else np.einsum("nd,nd->n", y, y)
+        x, y, a, b = x.take(own, 0), y.take(facing, 0), a.take(own), b.take(facing)
         cost = np.matmul(x, y.swapaxes(1, 2))
         cost *= -2
         cost += a[:, :, None]
@@ -224,9 +349,13 @@ def _small_squared_distances(
     return cost, a, b
 
 
-def _in_order(points: Points, own: Indices, facing: Indices, dtype: torch.dtype) -> bool:
-    """Whether blocks follow one another in memory, as those of two batches on the CPU do."""
-    rows = np.arange(own.size).reshape(own.shape)
+def _in_order(
+    first: Points, second: Points, own: Indices, facing: Indices, dtype: torch.dtype
+) -> bool:
+    """Return whether blocks follow one another in memory, as those of two batches on the CPU do."""
+    if dtype == torch.float64 and is_small(first):
+        return False
+    rows, points = np.arange(own.size).reshape(own.shape), (*first, *second)
     return (
         np.array_equal(own, rows)
         and np.array_equal(facing, rows)
@@ -254,34 +383,34 @@ def _from_differences(
     """Return squared distances `(blocks, k, k)` in float64 with all of their digits; slow."""
     squares = np.zeros((*own.shape, own.shape[1]))
     mode = "donot_use_mm_for_euclid_dist"
-    for start, points, x, y in _chunks(first, second, own, facing, torch.float64):
-        part = slice(start, start + len(x))
-        scale = _scale(exponent[part], points)
+    for start, points, blocks in _chunks(first, second, own, facing):
+        x, y = _both_sides(points.double(), blocks)
+        part = slice(start, start + blocks)
+        scale = _scale(exponent[part], x)
         distances = torch.cdist(x * scale, y * scale, compute_mode=mode)
         squares[part] += distances.square_().cpu().numpy()
     return squares
 
 
 def _chunks(
-    first: Points, second: Points, own: Indices, facing: Indices, dtype: torch.dtype
-) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
-    """Yield the number of a block, and points `(rows, k, features)` of it and the following ones.
+    first: Points, second: Points, own: Indices, facing: Indices, dtype: torch.dtype = torch.float64
+) -> Iterator[tuple[int, Tensor, int]]:
+    """Yield the number of a block, points `(rows, k, features)` from it on, and how many blocks.
 
-    Then come views of the blocks' own points, the first rows, and of the points that they face, the
-    last rows. Where every block faces the next one, these overlap: each point is gathered once.
+    The blocks' own points are the first rows, and the points that they face the last ones, see
+    `_both_sides`. If every block faces the next one, these overlap: each is gathered once.
 
-    On the CPU a chunk has as many blocks and features as fit into `CHUNK`, in memory that is kept
-    for the next chunk and the next call. Chunks of the same blocks follow one another.
+    On the CPU a chunk has as many blocks and features as fit into `CHUNK` in `dtype`, in memory
+    that is kept for the next chunk and the next call. Chunks of the same blocks follow one another.
     """
     device, k, within = first[0].device, own.shape[1], second is first
     chained = within and own[1:].tobytes() == facing[:-1].tobytes()
     group, largest = len(own), max(first, key=Tensor.numel)
     width = largest.shape[1]
     if device.type == "cpu":
-        size = max(largest.element_size(), dtype.itemsize)
-        room = CHUNK // (k * size)  # features of k points
+        room = CHUNK // (k * max(largest.element_size(), dtype.itemsize))  # features of k points
         group = min(group, max(1, room // min(width, WIDE) // 2))
-        width = min(width, max(1, room // (group + 1 if chained else 2 * group)))
+        width = min(width, WIDEST, max(1, room // (group + 1 if chained else 2 * group)))
     for start in range(0, len(own), group):
         part = slice(start, start + group)
         faced = facing[part][-1:] if chained else facing[part]
@@ -296,10 +425,12 @@ def _chunks(
                     sides = list(zip((x, y), index.chunk(2), points.chunk(2), strict=True))
                 for side, rows, out in sides:
                     torch.index_select(side.narrow(1, *features), 0, rows, out=out)
-                points = points.to(dtype).view(-1, k, features[1])
-                blocks = len(own[part])
-                faced_points = points.narrow(0, len(points) - blocks, blocks)
-                yield start, points, points.narrow(0, 0, blocks), faced_points
+                yield start, points.view(-1, k, features[1]), len(own[part])
+
+
+def _both_sides(points: Tensor, blocks: int) -> tuple[Tensor, Tensor]:
+    """Return the own points of blocks, and the points that they face."""
+    return points.narrow(0, 0, blocks), points.narrow(0, len(points) - blocks, blocks)
 
 
 _kept = local()  # memory that each thread keeps: fresh memory costs more than what is done with it
@@ -324,24 +455,24 @@ def _scale(exponent: Indices, points: Tensor) -> Tensor:
 def _exponents(first: Points, second: Points, own: Indices, facing: Indices) -> Indices:
     """Return powers of two for blocks whose squares could overflow or underflow, `(blocks,)`."""
     largest = np.zeros(len(own))
-    for start, _, *sides in _chunks(first, second, own, facing, torch.float64):
-        part = slice(start, start + len(sides[0]))
-        sizes = [side.abs().amax((1, 2)).cpu().numpy() for side in sides]
-        largest[part] = np.maximum.reduce([largest[part], *sizes])
+    for start, points, blocks in _chunks(first, second, own, facing):
+        part = slice(start, start + blocks)
+        sides = _both_sides(points.double().abs().amax((1, 2)), blocks)
+        largest[part] = np.maximum.reduce([largest[part], *(side.cpu().numpy() for side in sides)])
     exponent = np.frexp(largest)[1].clip(-1000, 1000)
     exponent[np.abs(exponent) < 400] = 0
     return np.asarray(exponent, dtype=np.int64)
 
 
-def _differ(first: Points, second: Points, own: Indices, partner: Indices) -> NDArray[np.bool_]:
+def _differ(first: Points, second: Points, own: Indices, partner: Indices) -> Mask:
     """Return whether the two rows of a pair differ at all, `(m,)`."""
     differ = np.zeros(len(own), dtype=bool)
-    sides = own[:, None], partner[:, None]
-    for start, _, x, y in _chunks(first, second, *sides, torch.float64):
-        differ[start : start + len(x)] |= (x != y).any(2).squeeze(1).cpu().numpy()
+    for start, points, pairs in _chunks(first, second, own[:, None], partner[:, None]):
+        x, y = _both_sides(points, pairs)
+        differ[start : start + pairs] |= (x != y).any(2).squeeze(1).cpu().numpy()
     return differ
 
 
 def _all_finite(first: Points, second: Points, own: Indices, facing: Indices) -> bool:
-    chunks = _chunks(first, second, own, facing, torch.float64)
-    return all(bool(points.isfinite().all()) for _, points, _, _ in chunks)
+    chunks = _chunks(first, second, own, facing)
+    return all(bool(points.isfinite().all()) for _, points, _ in chunks)

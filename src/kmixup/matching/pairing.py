@@ -17,7 +17,15 @@ from torch import Generator, Tensor
 from kmixup._checks import check_choice, check_number, check_whole
 from kmixup._compiling import eager, warn_user
 from kmixup._randomness import Source
-from kmixup.matching._assignment import Floats, Indices, Points, match_blocks, solve, take_columns
+from kmixup.matching._assignment import (
+    Floats,
+    Indices,
+    Points,
+    is_small,
+    match_blocks,
+    solve,
+    take_columns,
+)
 from kmixup.matching._points import as_rows, check_points, raise_non_finite
 
 LARGEST = 1e300  # of the costs that the solver can add up
@@ -127,8 +135,11 @@ class Pairing(ABC):
         return False
 
     @property
-    def zero_is_best(self) -> bool:
-        """Whether a partner at distance 0 is always a best one."""
+    def least_cost(self) -> bool:
+        """Whether `choose` minimizes a total of costs that grow with the distances.
+
+        Then choices are proved to be optimal, which is faster than exact distances.
+        """
         return False
 
     @property
@@ -221,7 +232,7 @@ class Pairing(ABC):
             )
         # float32 products keep as few as 8 bits where the user has allowed faster ones
         exact32 = torch.get_float32_matmul_precision() == "highest"
-        double = d <= FEW or not exact32 or first[0].dtype == torch.float64
+        double = d <= FEW or not exact32 or is_small(first)
         dtype = torch.float64 if double else self.precision
         device = first[0].device.type
         autocast = torch.is_autocast_enabled(device)  # would keep as few as 8 bits, too
@@ -229,7 +240,7 @@ class Pairing(ABC):
             with torch.autocast(device, enabled=False) if autocast else nullcontext():
                 columns, _ = match_blocks(
                     first, second, own, facing, self.choose, differ,
-                    dtype=dtype, zero_is_best=self.zero_is_best,
+                    dtype=dtype, least_cost=self.least_cost, distances=False,
                 )  # fmt: skip
         except FloatingPointError:
             sides = [("x", first)] if second is first else [("x1", first), ("x2", second)]
@@ -308,12 +319,12 @@ class Optimal(Pairing):
         return self.labels != 0
 
     @cached_property
-    def zero_is_best(self) -> bool:
+    def least_cost(self) -> bool:
         return not self.farthest and not self.labels
 
     @cached_property
     def precision(self) -> torch.dtype:
-        squared = self.metric == "sqeuclidean" and self.zero_is_best
+        squared = self.metric == "sqeuclidean" and self.least_cost
         return torch.float32 if squared else torch.float64
 
     def choose(self, distances: Floats, differ: Floats | None = None) -> Indices:
@@ -353,7 +364,7 @@ class Nearest(Pairing):
     """
 
     @property
-    def zero_is_best(self) -> bool:
+    def least_cost(self) -> bool:
         return True
 
     def choose(self, distances: Floats, differ: Floats | None = None) -> Indices:
