@@ -44,8 +44,8 @@ WIDEST = 4096  # features at most: rounding errors grow with their number
 ORDINARY = {torch.float32: (2.0**-80, 2.0**120), torch.float64: (2.0**-400, 2.0**400)}
 
 # Blocks are trusted if all squared distances of chosen pairs are above this share of the squared
-# norms that they come from: errors of 12 eps, the most seen on images, raise the cost by 1e-4.
-TRUSTED = {dtype: 2 * 12 * torch.finfo(dtype).eps / 1e-4 for dtype in ORDINARY}
+# norms that they come from: errors of 6 eps, the most seen on images, raise the cost by 5e-5.
+TRUSTED = {dtype: 2 * 6 * torch.finfo(dtype).eps / 5e-5 for dtype in ORDINARY}
 OFFSET = 0.92  # points are centered if sums of two of them agree by this share of squared norms
 
 
@@ -127,7 +127,6 @@ class _Costs(NamedTuple):
     a: Floats  # (blocks, k)
     b: Floats
     dtype: torch.dtype  # of the products
-    chunks: bool = True  # whether features were multiplied in chunks
     exponent: Indices | None = None  # of the powers of two that the points were divided by
 
 
@@ -169,7 +168,7 @@ class _Matching:
         distance = take_columns(squares, columns[:, :, None])[:, :, 0].astype(np.float64)
         if ordinary and distance.min() > TRUSTED[dtype] * largest:
             return _Attempt(columns, distance, NONE)
-        costs = _Costs(own, facing, squares, a, b, dtype, gather)
+        costs = _Costs(own, facing, squares, a, b, dtype)
         usable = np.ones(len(own), bool) if ordinary else ~extreme
         again = self._correct(costs, columns, distance, usable) | ~usable
         return _Attempt(columns, distance, again.nonzero()[0])
@@ -199,10 +198,12 @@ class _Matching:
         if not self.least_cost:
             return np.asarray(lost.any(1))
         features = sum(part.shape[1] for part in self.first)
-        if costs.chunks and self.first[0].device.type == "cpu":
+        if self.first[0].device.type == "cpu":
             features = min(features, WIDEST)
         share = rounding(features, costs.dtype)
-        lost &= ~self._equal(costs, columns, lost & (distance <= share * norms))
+        equal = self._equal(costs, columns, lost & (distance <= share * norms))
+        distance[equal] = 0
+        lost &= ~equal
         doubtful = np.asarray(lost.any(1))
         block = doubtful.nonzero()[0]
         if not len(block):
@@ -284,10 +285,7 @@ def _squared_distances(
             points = torch.cat([x * scale - center, y * scale - center])
             x, y = points.chunk(2)
         a, b = _both_sides(torch.linalg.vector_norm(points, dim=2).square_(), blocks)
-        parts = [torch.baddbmm(a.unsqueeze(2) + b.unsqueeze(1), x, y.mT, alpha=-2), a, b]
-        if start in groups:  # float64, so that errors do not grow with the number of chunks
-            parts = [x.double().add_(y) for x, y in zip(groups[start], parts, strict=True)]
-        groups[start] = parts
+        groups[start] = _added(groups.get(start, []), [_squares(x, y, a, b), a, b])
     tensors = next(iter(groups.values()))
     if len(groups) > 1:
         tensors = [torch.cat(parts) for parts in zip(*groups.values(), strict=True)]
@@ -367,14 +365,26 @@ def _squared_distances_in_order(
     first: Points, second: Points, shape: tuple[int, ...]
 ) -> tuple[Floats, Floats, Floats]:
     """Return what `_squared_distances` does, without gathering."""
-    cost, a, b = (torch.zeros((), device="cpu") for _ in range(3))
+    totals: list[Tensor] = []
     for sides in zip(first, second, strict=True):
-        x, y = (side.narrow(0, 0, shape[0] * shape[1]).view(*shape, -1) for side in sides)
-        cost = cost + torch.bmm(x, y.mT)
-        a = a + torch.linalg.vector_norm(x, dim=2).square_()
-        b = b + torch.linalg.vector_norm(y, dim=2).square_()
-    cost.mul_(-2).add_(a.unsqueeze(2)).add_(b.unsqueeze(1))
-    return cost.numpy(), a.numpy(), b.numpy()
+        whole = [side.narrow(0, 0, shape[0] * shape[1]).view(*shape, -1) for side in sides]
+        for x, y in zip(*(side.split(WIDEST, 2) for side in whole), strict=True):
+            a, b = (torch.linalg.vector_norm(side, dim=2).square_() for side in (x, y))
+            totals = _added(totals, [_squares(x, y, a, b), a, b])
+    squares, a, b = totals
+    return squares.numpy(), a.numpy(), b.numpy()
+
+
+def _squares(x: Tensor, y: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """Return squared distances of points `(blocks, k, features)` with squared norms `a` and `b`."""
+    return torch.baddbmm(a.unsqueeze(2) + b.unsqueeze(1), x, y.mT, alpha=-2)
+
+
+def _added(totals: list[Tensor], parts: list[Tensor]) -> list[Tensor]:
+    """Return sums in float64, so that errors do not grow with the number of chunks."""
+    if not totals:
+        return parts
+    return [total.double().add_(part) for total, part in zip(totals, parts, strict=True)]
 
 
 def _from_differences(
