@@ -285,7 +285,8 @@ def _squared_distances(
             points = torch.cat([x * scale - center, y * scale - center])
             x, y = points.chunk(2)
         a, b = _both_sides(torch.linalg.vector_norm(points, dim=2).square_(), blocks)
-        groups[start] = _added(groups.get(start, []), [_squares(x, y, a, b), a, b])
+        parts = [torch.baddbmm(a.unsqueeze(2) + b.unsqueeze(1), x, y.mT, alpha=-2), a, b]
+        groups[start] = _added(groups[start], parts) if start in groups else parts
     tensors = next(iter(groups.values()))
     if len(groups) > 1:
         tensors = [torch.cat(parts) for parts in zip(*groups.values(), strict=True)]
@@ -370,20 +371,14 @@ def _squared_distances_in_order(
         whole = [side.narrow(0, 0, shape[0] * shape[1]).view(*shape, -1) for side in sides]
         for x, y in zip(*(side.split(WIDEST, 2) for side in whole), strict=True):
             a, b = (torch.linalg.vector_norm(side, dim=2).square_() for side in (x, y))
-            totals = _added(totals, [_squares(x, y, a, b), a, b])
+            parts = [torch.baddbmm(a.unsqueeze(2) + b.unsqueeze(1), x, y.mT, alpha=-2), a, b]
+            totals = _added(totals, parts) if totals else parts
     squares, a, b = totals
     return squares.numpy(), a.numpy(), b.numpy()
 
 
-def _squares(x: Tensor, y: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """Return squared distances of points `(blocks, k, features)` with squared norms `a` and `b`."""
-    return torch.baddbmm(a.unsqueeze(2) + b.unsqueeze(1), x, y.mT, alpha=-2)
-
-
 def _added(totals: list[Tensor], parts: list[Tensor]) -> list[Tensor]:
     """Return sums in float64, so that errors do not grow with the number of chunks."""
-    if not totals:
-        return parts
     return [total.double().add_(part) for total, part in zip(totals, parts, strict=True)]
 
 
