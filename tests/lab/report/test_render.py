@@ -2,7 +2,9 @@
 
 import io
 import re
+from dataclasses import dataclass
 
+import pytest
 from page_checker import Checker
 from report_rows import check_self_contained
 from rich.console import Console
@@ -51,6 +53,18 @@ def test_every_block_is_escaped_in_every_form():
     assert page.count("&lt;script&gt;") > 20
     assert "<script" not in re.sub(r"```.*?```", "", text, flags=re.S)
     assert "[red]x[/]" in terminal(everything(EVIL))
+
+
+@dataclass
+class Unknown:
+    text: str
+
+
+@pytest.mark.parametrize("write", [html, markdown, terminal])
+def test_a_block_that_a_writer_does_not_know_raises(write):
+    for blocks in ([Unknown("a")], [doc.Section("b", [Unknown("a")])]):
+        with pytest.raises(AssertionError, match="Unknown"):
+            write(doc.Document("report", blocks))
 
 
 def test_a_page_lists_its_sections_and_every_link_has_a_target():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import count, groupby
+from typing import assert_never
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -29,7 +30,7 @@ def html(document: Document) -> str:
     )
     environment.filters |= {
         "anchor": anchor, "runs": runs, "svg": svg,
-        "source": lambda image: data_uri(image.png()),
+        "source": lambda image: data_uri(image.png()), "unknown": assert_never,
     }  # fmt: skip
     sections = [block for block in document.blocks if isinstance(block, Section)]
     template = environment.get_template("report.html")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 from rich.box import SIMPLE
 from rich.console import Console, RenderableType
@@ -48,21 +48,28 @@ def _parts(blocks: Iterable[doc.Block]) -> Iterator[str]:
                 yield escaped(block.text)
             case doc.Bullets():
                 yield "\n".join(f"- {escaped(item)}" for item in block.items)
-            case doc.ReportTable() if block.rows:
-                yield f"**{escaped(block.title)}**" if block.title else ""
-                yield TextTable(block.header, block.rows).markdown()
+            case doc.ReportTable():
+                if block.rows:
+                    yield f"**{escaped(block.title)}**" if block.title else ""
+                    yield TextTable(block.header, block.rows).markdown()
             case doc.HeatMap():
                 yield f"**{escaped(block.title)}**"
                 yield heat_table(block, between=" ").markdown()
                 yield escaped(block.caption)
             case doc.Code():
                 yield f"```\n{block.text}\n```"
-            case doc.Details() if inner := list(_parts(block.blocks)):
-                yield f"**{escaped(block.summary)}**"
-                yield from inner
-            case doc.Section() if inner := list(_parts(block.blocks)):
-                yield f"## {escaped(block.title)}"
-                yield from inner
+            case doc.Details():
+                if inner := list(_parts(block.blocks)):
+                    yield f"**{escaped(block.summary)}**"
+                    yield from inner
+            case doc.Section():
+                if inner := list(_parts(block.blocks)):
+                    yield f"## {escaped(block.title)}"
+                    yield from inner
+            case doc.Figure() | doc.Images() | doc.Facts():
+                pass  # on pages only
+            case _:
+                assert_never(block)
 
 
 def show(document: doc.Document, console: Console) -> None:
@@ -81,26 +88,40 @@ def show(document: doc.Document, console: Console) -> None:
 def _shown(blocks: Iterable[doc.Block]) -> Iterator[RenderableType]:
     for block in blocks:
         match block:
-            case doc.Paragraph() if not block.style:
-                yield Text(block.text)
+            case doc.Paragraph():
+                if not block.style:
+                    yield Text(block.text)
             case doc.Bullets():
                 yield from map(Text, block.items)
-            case doc.ReportTable() if block.rows:
-                if block.title:
-                    yield Text(f"\n{block.title}")
-                header = block.header
-                if block.numeric:
-                    header = [text.replace(" ", "\n") for text in header]
-                styles = [STYLES[mood] for mood in block.moods or [""] * len(block.rows)]
-                yield _table(TextTable(header, block.rows), styles, numeric=block.numeric)
+            case doc.ReportTable():
+                yield from _stacked(block)
             case doc.HeatMap():
                 yield Text(f"\n{block.title}")
                 yield _table(heat_table(block, between="\n"), [""] * len(block.rows), numeric=True)
                 if block.caption:
                     yield Text(block.caption, style="dim")
-            case doc.Section() if inner := list(_shown(block.blocks)):
-                yield Text(f"\n{block.title}", style="bold")
-                yield from inner
+            case doc.Section():
+                if inner := list(_shown(block.blocks)):
+                    yield Text(f"\n{block.title}", style="bold")
+                    yield from inner
+            case doc.Headline() | doc.Code() | doc.Details() | doc.Figure() | doc.Images():
+                pass  # the headline comes last, the others are on the page
+            case doc.Facts():
+                pass
+            case _:
+                assert_never(block)
+
+
+def _stacked(block: doc.ReportTable) -> Iterator[RenderableType]:
+    if not block.rows:
+        return
+    if block.title:
+        yield Text(f"\n{block.title}")
+    header = block.header
+    if block.numeric:
+        header = [text.replace(" ", "\n") for text in header]
+    styles = [STYLES[mood] for mood in block.moods or [""] * len(block.rows)]
+    yield _table(TextTable(header, block.rows), styles, numeric=block.numeric)
 
 
 def _table(text: TextTable, styles: Iterable[str], *, numeric: bool) -> RichTable:
