@@ -42,7 +42,7 @@ from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.fleet import train_fleet
 from kmixup.lab.train.loop import Trained
 from kmixup.lab.train.setup import computing_on, load_data
-from kmixup.table_defaults import HIDDEN
+from kmixup.tables.defaults import HIDDEN
 from tests.lab.own_tables import imbalanced, mixed, regression, wide
 
 SEEDS = range(100, 105)  # of the splits; the lab's defaults were first chosen on seeds 0 to 4

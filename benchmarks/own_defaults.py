@@ -1,6 +1,6 @@
 """Choose the training defaults for your own tables by validation error.
 
-`python -m benchmarks.own_defaults` compares candidates for `kmixup.table_defaults.TableRule` and
+`python -m benchmarks.own_defaults` compares candidates for `kmixup.tables.defaults.TableRule` and
 prints them, the best first. It tries every learning rate with every weight decay, then changes one
 other setting of the best at a time.
 
@@ -41,7 +41,7 @@ from kmixup.lab.train.defaults import balance_of
 from kmixup.lab.train.fleet import train_fleet
 from kmixup.lab.train.loop import Trained
 from kmixup.lab.train.setup import computing_on, load_data
-from kmixup.table_defaults import HIDDEN, TableRule
+from kmixup.tables.defaults import HIDDEN, TableRule
 
 METHODS = (Method("erm"), Method("mixup", alpha=1.0), Method("kmixup", 16, alpha=1.0))
 SEEDS = (0, 1)

@@ -24,7 +24,7 @@ def test_inspect_says_what_became_of_every_column(kmixup, clients):
     assert (code, out.startswith("clients.csv: 60 training samples of 14 numbers")) == (0, True)
     assert "the target is the column 'churn': --target names another" in err
     for line in (
-        "customer | text | left out |",
+        "customer | ignore | left out |",
         "row | number | number | looks like an id: --drop row",
         "city | category of 4 | 4 columns of 0 and 1, blank |",
         "since | date like YYYY-MM-DD | days, month, weekday |",

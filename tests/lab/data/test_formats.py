@@ -272,7 +272,8 @@ def test_a_keel_table_has_numbers_and_words_and_its_class_comes_last(tmp_path):
     table = read_keel(write(tmp_path, "1.5, red, t, yes\n-2, blue, f, no\n3, red, f, yes\n"))
     assert table.classes == ("no", "yes")
     assert table.y.tolist() == [1, 0, 1]
-    assert [column.kind for column in table.encoder.columns] == ["number", "category", "boolean"]
+    kinds = [column.kind for column in table.schema.inputs]
+    assert kinds == ["number", "category", "boolean"]
 
 
 @pytest.mark.parametrize("text", ["", "1\n2\n", "1,2,3\n1,2,3,4\n"])

@@ -64,7 +64,9 @@ def test_targets_are_read_from_tables_arrays_and_folders(tmp_path):
 def test_a_mixed_table_reads_alike_before_and_after_it_is_written(tmp_path):
     path = mixed(tmp_path / "own.csv", rows=60)
     inputs = InputPipeline.of(load(str(path)))
-    again = InputPipeline.from_dict(inputs.to_dict())
+    again = InputPipeline.from_dict(inputs.to_dict(), inputs.encoder.schema)
     assert inputs.read(path).x.equal(again.read(path).x)
     with pytest.raises(ValueError, match="mean and std must be finite"):
-        InputPipeline.from_dict(inputs.to_dict() | {"std": [float("nan")] * 5})
+        InputPipeline.from_dict(
+            inputs.to_dict() | {"std": [float("nan")] * 5}, inputs.encoder.schema
+        )

@@ -21,8 +21,7 @@ def write(tmp_path, content, name="own.csv"):
 
 
 def samples(path, target=None, **options):
-    table = read_table(path, as_text=None if target is None else [target])
-    return samples_of(table, OwnOptions(target, **options))
+    return samples_of(read_table(path), OwnOptions(target, **options))
 
 
 def values(own):
@@ -266,9 +265,8 @@ def test_a_first_line_of_values_is_said_to_be_taken_for_names(tmp_path):
 @pytest.mark.parametrize(
     ("cells", "numbers", "form"),
     [
-        (['"1,234"', '"2,345"', "999"], [1234, 2345, 999], "1,234.5"),
         (['"1,234.50"', '"2,345.25"', "999"], [1234.5, 2345.25, 999], "1,234.5"),
-        (['"12,5"', '"1,25"', "3"], [12.5, 1.25, 3], "1.234,5"),
+        (['"12,5"', '"1,25"', "3"], [12.5, 1.25, 3], "1234,5"),
     ],
 )
 def test_commas_in_quotes_mean_the_same_in_the_target_as_in_other_columns(
@@ -277,7 +275,7 @@ def test_commas_in_quotes_mean_the_same_in_the_target_as_in_other_columns(
     lines = [f"{cell},{cell}" for cell in cells]
     own = samples(write(tmp_path, "\n".join(["size,price", *lines])), task="regression")
     assert own.y.tolist() == values(own)["size"].tolist() == numbers
-    assert f"the numbers of the target 'price' are read like {form}" in own.notes
+    assert f"numbers are read like {form}" in own.notes
 
 
 def test_rows_without_a_target_are_left_out_and_counted(tmp_path):
@@ -293,11 +291,11 @@ def test_rows_without_a_target_are_left_out_and_counted(tmp_path):
 # cells
 
 
-@pytest.mark.parametrize(("cell", "shown"), [("inf", "inf"), ("1e39", "1e[+]39"), ("1e999", "inf")])
-def test_a_cell_that_is_no_finite_number_is_named(tmp_path, cell, shown):
+@pytest.mark.parametrize("cell", ["inf", "1e39", "1e999"])
+def test_a_cell_that_is_no_finite_number_is_named(tmp_path, cell):
     with pytest.raises(
         ValueError,
-        match=rf"own\.csv: the column 'a b' must hold finite numbers, row 2 has '{shown}': correct "
+        match=rf"own\.csv: the column 'a b' must hold finite numbers, row 2 has '{cell}': correct "
         r"it or leave it blank, or leave the column out \(--drop\)",
     ):
         samples(write(tmp_path, f"a b,target\n1,x\n{cell},y\n"))
@@ -308,8 +306,8 @@ def test_a_word_among_numbers_is_a_mistake_and_words_are_categories(tmp_path):
     with pytest.raises(ValueError, match="'a' must hold finite numbers, row 21 has 'red'"):
         samples(write(tmp_path, "\n".join(["a,target", *lines, "red,x"])))
     own = samples(write(tmp_path, "a,target\nred,x\n007,y\nblue,x\n,y\nred,y\n"))
-    assert own.encoder.columns[0].kind == "category"
-    assert values(own)["a"].fillna("-").tolist() == ["red", "007", "blue", "-", "red"]
+    assert own.schema["a"].kind == "category"
+    assert values(own)["a"].tolist() == ["red", "007", "blue", np.nan, "red"]
 
 
 # data sets
@@ -324,7 +322,8 @@ def test_a_mixed_table_loads_with_a_report_on_every_column(tmp_path):
     )  # fmt: skip
     assert data.shape == (14,)
     rows = {row[0]: row[1:] for row in report_rows(data)}
-    assert rows["customer"][:2] == ("text", "left out")
+    assert rows["customer"][:2] == ("ignore", "left out")
+    assert "left out, as nearly all cells differ or are blank: 'customer'" in data.notes
     assert rows["row"][2] == "looks like an id: --drop row leaves it out"
     assert rows["city"][:2] == ("category of 4", "4 columns of 0 and 1, blank")
     assert rows["since"][:2] == ("date like YYYY-MM-DD", "days, month, weekday")
@@ -398,9 +397,9 @@ def test_columns_are_scaled_before_they_are_rounded(tmp_path, source, numbers):
 def test_targets_of_a_regression_are_standardised_and_can_be_unscaled(tmp_path):
     path = regression(tmp_path / "rent.csv")
     data = load(str(path))
-    kinds = [(column.kind, column.form) for column in data.encoder.columns]
-    assert kinds[:2] == [("number", "1.234,5"), ("number", "1234.5")]
-    assert kinds[3] == ("date", "DD.MM.YYYY")
+    kinds = [str(column) for column in data.encoder.schema.columns]
+    assert data.encoder.schema.form.example == "1234,5"
+    assert (kinds[:2], kinds[3]) == (["number", "number"], "date: DD.MM.YYYY")
     assert data.encoder.columns[2].categories == ("Altstadt", "Süd", "West")
     assert (data.task, data.outputs, data.classes) == ("regression", 1, ())
     assert data.y_train.dtype == torch.float32

@@ -64,6 +64,7 @@ def test_a_model_that_was_read_back_predicts_to_the_last_bit_alike(tmp_path, cli
     assert {path.name for path in (tmp_path / "run").iterdir()} == {
         "model.json",
         "model.safetensors",
+        "schema.json",
     }
 
 
@@ -115,7 +116,7 @@ def test_damaged_settings_and_records_are_refused(iris, name, contents):
 
 def test_a_model_of_another_version_is_refused(iris):
     forge(iris, format=1)
-    with pytest.raises(ValueError, match="format 1, not 4"):
+    with pytest.raises(ValueError, match="format 1, not 5"):
         load(iris)
 
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from kmixup._checks import CONTROLS
 from kmixup.lab.checks import SettingError
+from kmixup.tables.targets import Task
 
 if TYPE_CHECKING:  # pandas loads slowly, and only your own tables need it
-    from kmixup.columns import TableEncoder
+    from kmixup.tables.encoder import TableEncoder
+    from kmixup.tables.schema import Schema
 
-Task = Literal["classes", "regression"]
 EMPTY = torch.empty(0)
 
 
@@ -34,8 +35,8 @@ def check_class_names(names: Iterable[str]) -> None:
 class Samples:
     """Raw inputs and targets, as a reader returns them.
 
-    Without a test part of their own, `x_test` is empty until `split`. With an `encoder`, for
-    your own tables, inputs are the numbers of rows in `frame`.
+    Without a test part of their own, `x_test` is empty until `split`. With a `schema`, for your
+    own tables, inputs are the numbers of rows in `frame`.
     """
 
     x: Tensor  # (n, ...)
@@ -45,10 +46,8 @@ class Samples:
     y_test: Tensor = EMPTY
     x_final: Tensor = EMPTY  # the test part, where `Holdout` keeps it beside validation samples
     y_final: Tensor = EMPTY
-    encoder: TableEncoder | None = None  # fitted to the training rows in `prepare`
-    target: str | None = None  # the column of a table that is learnt
-    target_form: str = ""  # how the numbers of a table's target are written
-    frame: Any = None  # a data frame of values, as the encoder reads them
+    schema: Schema | None = None  # how a table is read; `prepare` fits an encoder to it
+    frame: Any = None  # a data frame of values, as the schema reads them
     notes: tuple[str, ...] = ()  # what a user should know about the reading
     columns: tuple[str, ...] = ()  # names of the inputs of a published table
     split_by_seed: bool = False
@@ -158,8 +157,6 @@ class Dataset:
     encoder: TableEncoder | None = None  # how the cells of your own table became `x_train`
     target_mean: float = 0.0  # of the training targets of a regression
     target_std: float = 1.0
-    target: str | None = None  # the column of a table that is learnt
-    target_form: str = ""  # how a table writes them
     notes: tuple[str, ...] = ()  # what a user should know about the reading
     split_by_seed: bool = False  # whether another seed gives other samples to train and test on
     digest: str | None = None  # SHA-256 of your own files' contents; None for data with a name

@@ -132,7 +132,8 @@ def read_keel(path: Path) -> Samples:
     import pandas as pd  # on first use: it loads slowly
 
     from kmixup.lab.data.own import OwnOptions
-    from kmixup.lab.data.tables import samples_of, table_of
+    from kmixup.lab.data.tables import samples_of
+    from kmixup.tables.reading import table_of
 
     with parsing(path, "KEEL table, without a header, of at least two columns"):
         frame = pd.read_csv(path, header=None, skipinitialspace=True)

@@ -21,7 +21,8 @@ from kmixup.lab.data.own import TABLES, array, array_in, class_name, read_npz, t
 if TYPE_CHECKING:  # pandas loads slowly, and only tables need it
     import pandas as pd
 
-    from kmixup.columns import TableEncoder
+    from kmixup.tables.encoder import TableEncoder
+    from kmixup.tables.schema import Schema
 
 
 class NewSamples(NamedTuple):
@@ -71,10 +72,9 @@ class InputPipeline:
         if kind == ".npz":
             return self._of_array(array_in(read_npz(path), "x", path), str(path))
         if kind in TABLES:
-            from kmixup.lab.data.tables import read_table, text_columns
+            from kmixup.lab.data.tables import read_table
 
-            texts = text_columns(self.encoder) if self.encoder else []
-            return self._of_rows(read_table(path, as_text=texts).frame, str(path), target)
+            return self._of_rows(read_table(path).frame, str(path), target)
         raise ValueError(
             f"{path} must be a table ({', '.join(TABLES)}), an .npz or a folder of images, is a "
             f"{path.suffix or 'nameless'} file"
@@ -83,7 +83,8 @@ class InputPipeline:
     def _of_rows(self, rows: Any, source: str, target: str | None = None) -> NewSamples:
         import pandas as pd
 
-        from kmixup.lab.data.tables import named, table_of
+        from kmixup.lab.data.tables import named
+        from kmixup.tables.reading import table_of
 
         if (encoder := self.encoder) is None:
             raise self._mismatch(source, "a table")
@@ -91,14 +92,9 @@ class InputPipeline:
         with named(source):
             values = encoder.read(frame)
         known = {target, *(column.name for column in encoder.columns)}
-        notes = []
+        notes = encoder.notes(values, source)
         if extra := [str(name) for name in frame.columns if name not in known]:
             notes.append(f"{source} has columns that the network ignores: {', '.join(extra)}")
-        notes += [
-            f"{count:,} rows of {source} have a category of {name!r} that has no input (new, or "
-            "rare in training): its one-hot inputs are all 0"
-            for name, count in encoder.unseen(values).items()
-        ]
         x = torch.from_numpy(encoder.encode(values))
         return self._scaled(x, sample_ids(frame, encoder), notes)
 
@@ -156,13 +152,13 @@ class InputPipeline:
         }
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> InputPipeline:
-        """Return the pipeline that `to_dict` wrote."""
+    def from_dict(cls, plain: Mapping[str, Any], schema: Schema | None = None) -> InputPipeline:
+        """Return the pipeline that `to_dict` wrote; a table's `schema` is stored beside it."""
         encoder, resize = None, plain["resize"]
-        if plain["table"] is not None:
-            from kmixup.columns import TableEncoder
+        if schema is not None:
+            from kmixup.tables.encoder import TableEncoder
 
-            encoder = TableEncoder.from_dict(plain["table"])
+            encoder = TableEncoder.from_dict(schema, plain["table"])
         precision = torch.float64 if plain["double"] else torch.float32
         mean, std = (torch.tensor(plain[name], dtype=precision) for name in ("mean", "std"))
         if not torch.cat([mean.flatten(), std.flatten()]).isfinite().all():
@@ -182,25 +178,29 @@ def target_in(path: Path, target: str | None) -> str | None:
 
 
 def read_targets(
-    path: Path, names: Sequence[str], classes: tuple[str, ...], target: str | None, form: str = ""
+    path: Path,
+    names: Sequence[str],
+    classes: tuple[str, ...],
+    target: str | None,
+    schema: Schema | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Return the numbers of the labelled samples in a file or folder, and their targets.
 
     `path` is a table with the column `target`, an `.npz` with an array y, or a folder of images
     in a sub-folder for each class; `names` are those of all samples, as `InputPipeline.read`
-    returns them. A regression has no `classes`, and its table writes numbers in this `form`.
+    returns them. A regression has no `classes`; its table writes numbers as the `schema` says.
     """
     if target is not None:
-        from kmixup.columns import Column
-        from kmixup.lab.data.tables import read_table, read_target, target_name
+        from kmixup.lab.data.tables import read_table
+        from kmixup.tables.schema import Column, Schema
+        from kmixup.tables.targets import read_target, target_name
 
-        table = read_table(path, as_text=[target])
-        cells = table.frame[target_name(table, target, [])]
-        column = Column(target, "category", "", classes)
-        if not classes:
-            column = Column(target, "number", form)
-        with_target, targets = read_target(column, cells, str(path))
-        return with_target.numpy(), targets.numpy()
+        schema = schema or Schema(())
+        frame = read_table(path).frame
+        target_name(list(frame.columns), target, str(path), [])
+        known = {column.name: column for column in schema.columns}
+        column = known.get(target, Column(target))
+        return read_target(frame[target], column, classes, schema.form, str(path))
     rows = np.arange(len(names), dtype=np.int64)
     if path.is_dir():
         labels = [Path(name).parent.name for name in names]
@@ -226,10 +226,10 @@ def sample_ids(frame: pd.DataFrame, encoder: TableEncoder) -> list[str] | None:
     Ids are in a column that is no input, is called like an id or holds only different texts,
     and names each row once.
     """
-    from kmixup.columns import is_called_id, label
+    from kmixup.tables.schema import is_called_id, label
 
     used = {column.name for column in encoder.columns if column.used}
-    texts = {column.name for column in encoder.columns if column.kind == "category"}
+    texts = {c.name for c in encoder.columns if c.column.kind == "ignore"}
     for name in frame.columns:
         is_id = name not in used and (name in texts or is_called_id(str(name)))
         if is_id and frame[name].is_unique:

@@ -14,7 +14,7 @@ from kmixup.lab._files import digest_of, replace_file
 from kmixup.lab.checks import SettingError, check_choice, did_you_mean
 from kmixup.lab.data import download as files
 from kmixup.lab.data.catalogue import ENTRIES, Entry, Request
-from kmixup.lab.data.dataset import Dataset, Holdout, Samples, Task, split
+from kmixup.lab.data.dataset import Dataset, Holdout, Samples, split
 from kmixup.lab.data.own import (
     OwnOptions,
     arrays_of,
@@ -27,6 +27,7 @@ from kmixup.lab.data.own import (
 )
 from kmixup.lab.data.preparation import SCALINGS, Scaling, prepare
 from kmixup.lab.imports import import_callable, is_import_path
+from kmixup.tables.targets import Task
 
 Extent = tuple[int, int, int]  # numbers of training samples, test samples and classes
 
@@ -45,6 +46,11 @@ def load(
     resize: tuple[int, int] | None = None,
     test: str | None = None,
     test_size: float | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    dayfirst: bool | None = None,
+    missing: Sequence[str] | None = None,
+    schema: str | None = None,
     holdout: Holdout | None = None,
     label_noise: float | None = None,
 ) -> Dataset:
@@ -69,6 +75,11 @@ def load(
         resize: height and width that your images are stretched to.
         test: path of the test part of your table, in a file of its own.
         test_size: share of your samples to test on; by default a third.
+        decimal: decimal separator of your table; by default inferred from all columns together.
+        thousands: separator of groups of three digits; likewise.
+        dayfirst: whether 03/04/2021 is in April; likewise.
+        missing: further texts that stand for a missing value, such as "-999".
+        schema: path of a `schema.json`, as a model has one, in place of inference.
         holdout: replace the test part by a random share of the training samples.
         label_noise: fraction of the training labels to redraw at random, also those held out.
 
@@ -97,7 +108,10 @@ def load(
     if rule is None:
         known = ", ".join(SCALINGS[1:])
         raise ValueError(f"the paper's scaling of {name} is not known: use one of {known}")
-    options = OwnOptions(target, tuple(drop or ()), task, resize, test, test_size)
+    options = OwnOptions(
+        target, tuple(drop or ()), task, resize, test, test_size, decimal, thousands, dayfirst,
+        tuple(missing or ()), schema,
+    )  # fmt: skip
     label, contents = name, None
     if entry is not None:
         options.only(f"{name}, which is prepared already")

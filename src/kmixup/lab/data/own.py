@@ -18,16 +18,17 @@ from torch import Tensor
 
 from kmixup.lab._files import check_ratio, check_regular, open_regular, parsing, replace_file
 from kmixup.lab.checks import SettingError, check_choice
-from kmixup.lab.data.dataset import Dataset, Samples, Task
+from kmixup.lab.data.dataset import Dataset, Samples
 from kmixup.lab.data.folders import Size, read_label_folders
+from kmixup.tables.targets import Task, decide
 
 TABLES = (".csv", ".tsv", ".xlsx", ".parquet")
+OF_TABLES = (
+    "target", "drop", "task", "test", "test_size", "decimal", "thousands", "dayfirst", "missing",
+    "schema",
+)  # fmt: skip
 NAMES = ("x", "y", "x_test", "y_test")  # arrays of an .npz
 LARGEST = torch.finfo(torch.float32).max  # networks compute in float32
-
-# Integers are classes unless many are distinct, in total and relative to the rows.
-MANY, MANY_SHARE = 50, 0.05
-FEW = 10  # with this few distinct values, the inferred task may be wrong
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -42,6 +43,11 @@ class OwnOptions:
     resize: Size | None = None
     test: str | None = None
     test_size: float | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    dayfirst: bool | None = None
+    missing: tuple[str, ...] = ()
+    schema: str | None = None
 
     def __post_init__(self) -> None:
         if self.task is not None:
@@ -57,7 +63,7 @@ class OwnOptions:
         """Raise if an option other than `names`, which has no meaning for `what`, is given."""
         for field in fields(self):
             value = getattr(self, field.name)
-            if value and field.name not in names:
+            if value not in (None, ()) and field.name not in names:
                 raise SettingError(field.name, f"must not be given for {what}, got {value}")
 
 
@@ -80,9 +86,8 @@ def read_own(path: Path, options: OwnOptions) -> Samples:
     if kind in TABLES:
         from kmixup.lab.data import tables  # on first use: pandas loads slowly
 
-        options.only(f"a {kind}", "target", "drop", "task", "test", "test_size")
-        as_text = None if options.target is None else [options.target]
-        return tables.samples_of(tables.read_table(path, as_text=as_text), options)
+        options.only(f"a {kind}", *OF_TABLES)
+        return tables.samples_of(tables.read_table(path), options)
     raise ValueError(
         f"{path} must be an .npz, a table ({', '.join(TABLES)}) or a folder of images, is a "
         f"{path.suffix or 'nameless'} file"
@@ -94,9 +99,10 @@ def samples_in_memory(data: Any, y: Any, source: str, options: OwnOptions) -> Sa
     data, y = plain(data, y)
     if is_frame(data):
         from kmixup.lab.data import tables
+        from kmixup.tables.reading import table_of
 
-        options.only("a data frame", "target", "drop", "task", "test", "test_size")
-        return tables.samples_of(tables.table_of(data, source), options, y)
+        options.only("a data frame", *OF_TABLES)
+        return tables.samples_of(table_of(data, source), options, y)
     options.only("arrays", "task", "test_size")
     return samples_of(data, source, task=options.task)
 
@@ -158,49 +164,6 @@ def samples_of(arrays: Arrays, source: str, *, task: Task | None = None) -> Samp
             f"has {x_test.dtype} {tuple(x_test.shape[1:])}"
         )
     return replace(samples, x_test=x_test, y_test=encoded(y_test))
-
-
-def decide(
-    values: NDArray[Any], *, rows: int, task: Task | None, name: str, notes: list[str]
-) -> Task:
-    """Decide whether a target is classes or a regression, with a note where that is a guess.
-
-    The target called `name` has the distinct `values`, numbers or texts, in `rows` rows; `task` is
-    what the user says.
-
-    >>> decide(np.array([0.5, 1.25]), rows=100, task=None, name="y", notes=[])
-    'regression'
-    """
-    distinct, words = len(values), values.dtype.kind == "U"
-    if distinct == 1:
-        raise ValueError(
-            f"the target {name!r} must have two different values or more, all {rows:,} rows have "
-            "the same: there is nothing to learn, name another target"
-        )
-    if words and task == "regression":
-        raise SettingError(
-            "task",
-            f"must be classes for the target {name!r}, got regression: its values are no numbers",
-        )
-    if task is not None:
-        return task
-    if words:
-        if distinct > MANY and 2 * distinct > rows:
-            raise ValueError(
-                f"the target {name!r} must have fewer classes, has {distinct:,} different values "
-                f"in {rows:,} rows: name another column (--target), or insist on --task classes"
-            )
-        return "classes"
-    whole = bool((values == np.rint(values)).all())
-    many = distinct > MANY and distinct > MANY_SHARE * rows
-    task, other = ("classes", "regression") if whole and not many else ("regression", "classes")
-    is_clear = distinct <= FEW if whole else distinct > FEW
-    if not is_clear:
-        notes.append(
-            f"the target {name!r} has {distinct:,} distinct numbers and is treated as {task}: "
-            f"use --task {other} to change that"
-        )
-    return task
 
 
 def arrays_of(data: Any, y: Any = None) -> dict[str, NDArray[Any]]:

@@ -23,12 +23,17 @@ def prepare(
     name: str, samples: Samples, scaling: str, rule: str, part: str | None = None
 ) -> Dataset:
     """Encode and scale samples; `rule` is what the scaling "paper" means for them."""
-    encoder = samples.encoder
-    if encoder is not None:
+    encoder, notes = None, list(samples.notes)
+    if samples.schema is not None:
+        from kmixup.tables.encoder import TableEncoder  # here, because pandas loads slowly
+        from kmixup.tables.look import across
+
         frame, rows = samples.frame, (samples.x, samples.x_test, samples.x_final)
         train, *others = (frame.iloc[part.long().numpy()] for part in rows)
-        encoder = encoder.fit(train)
-        x, x_test, x_final = (torch.from_numpy(encoder.encode(f)) for f in (train, *others))
+        encoder, inputs = TableEncoder.fit(samples.schema, train, samples.y.numpy())
+        x_test, x_final = (torch.from_numpy(encoder.encode(part)) for part in others)
+        notes += across(train, others[0])
+        x = torch.from_numpy(inputs)
         samples = replace(samples, x=x, x_test=x_test, x_final=x_final, columns=encoder.names)
     elif samples.x.is_floating_point() and samples.x.dim() == 2:
         samples = impute(samples)
@@ -46,9 +51,8 @@ def prepare(
     return Dataset(
         name, samples.x, y, samples.x_test, y_test, samples.classes, mean=mean, std=std,
         x_final=samples.x_final, y_final=samples.y_final, scaling=scaling,
-        pixel_range=pixel_range, part=part, columns=samples.columns,
-        encoder=encoder, target_mean=target_mean, target_std=target_std,
-        target=samples.target, target_form=samples.target_form, notes=samples.notes,
+        pixel_range=pixel_range, part=part, columns=samples.columns, encoder=encoder,
+        target_mean=target_mean, target_std=target_std, notes=tuple(notes),
         split_by_seed=samples.split_by_seed,
     )  # fmt: skip
 

@@ -389,6 +389,11 @@ class DataOptions:
         resize: Stretch the images of a folder, e.g. to 64 48.
         test: Test part of a table, in a file of its own.
         test_size: Share of your own samples to test on. By default a third.
+        decimal: Decimal separator of a table. By default inferred from all columns together.
+        thousands: Separator of thousands in a table. By default inferred likewise.
+        dayfirst: Whether 03/04/2021 is in April. By default inferred from all dates together.
+        missing: Further text that stands for a missing value, e.g. -999. May be repeated.
+        schema: A schema.json to read a table by, e.g. an edited one of another run.
     """
 
     limit: int | None = None
@@ -399,6 +404,11 @@ class DataOptions:
     resize: Annotated[tuple[int, int] | None, Parameter(metavar="HEIGHT WIDTH")] = None
     test: str | None = None
     test_size: float | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    dayfirst: bool | None = None
+    missing: tuple[str, ...] | None = None
+    schema: str | None = None
 
     def __post_init__(self) -> None:
         _take_numbers(self)
@@ -407,6 +417,7 @@ class DataOptions:
         # lists where they come from JSON; empty is the default
         resize = tuple(map(int, self.resize or ()))
         _set(self, drop=tuple(self.drop or ()) or None, resize=resize or None)
+        _set(self, missing=tuple(map(str, self.missing or ())) or None)
 
 
 @dataclass(frozen=True, kw_only=True)

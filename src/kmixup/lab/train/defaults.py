@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kmixup.lab.data import ENTRIES, Dataset
 from kmixup.lab.data.catalogue import SPEECH
 from kmixup.lab.train.config import Protocol
-from kmixup.table_defaults import HIDDEN, TableRule
+from kmixup.tables.defaults import HIDDEN, TableRule
 
 
 @dataclass(frozen=True)

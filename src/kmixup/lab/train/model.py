@@ -1,6 +1,7 @@
-"""A trained network for prediction, saved as two plain files.
+"""A trained network for prediction, saved as plain files.
 
-`model.safetensors` holds the weights and `model.json` the rest, with a checksum of both. Loading
+`model.safetensors` holds the weights, `schema.json` how a table is read, and `model.json` the rest,
+with a checksum of all. Loading
 runs no code but the lab's own; a network of your own, `package.module:name`, is loaded only on
 request.
 """
@@ -35,9 +36,10 @@ from kmixup.lab.train.setup import CleanEncoder
 
 if TYPE_CHECKING:
     from kmixup.lab.evaluate.labelled import Evaluation
+    from kmixup.tables.schema import Schema
 
-WEIGHTS, SETTINGS = "model.safetensors", "model.json"
-FORMAT = 4
+WEIGHTS, SETTINGS, SCHEMA = "model.safetensors", "model.json", "schema.json"
+FORMAT = 5
 BATCH = 512
 # what reading JSON of another kind, or nested too deeply (a RuntimeError), can raise
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
@@ -73,8 +75,6 @@ class Model:
         target_std: their standard deviation.
         record: of the run: `record["result"]` has the test error and other scores,
             `record["training"]` the training error. Empty if it was not kept.
-        target_form: how a table writes the numbers of its target.
-        target: the column of a table that the network was trained for.
         encoded_by: the method that re-encodes clean samples for the network; None for the others.
     """
 
@@ -86,16 +86,19 @@ class Model:
     target_std: float
     record: Mapping[str, Any]
     encoded_by: str | None = None
-    target_form: str = ""
-    target: str | None = None
 
     @classmethod
     def of(cls, net: nn.Module, trial: Trial, data: Dataset, written: Mapping[str, Any]) -> Model:
         """Return the model of a finished trial, with its record."""
         inputs = InputPipeline.of(data, trial.resize)
         method = trial.method.name if trial.method.entry.encoding else None
-        moments, target = (data.target_mean, data.target_std), (data.target_form, data.target)
-        return cls(net, trial.model, inputs, data.classes, *moments, written, method, *target)
+        moments = data.target_mean, data.target_std
+        return cls(net, trial.model, inputs, data.classes, *moments, written, method)
+
+    @property
+    def schema(self) -> Schema | None:
+        """How a table is read; None for other data."""
+        return None if self.inputs.encoder is None else self.inputs.encoder.schema
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return class names, or numbers in the target's own unit, `(n,)`.
@@ -154,10 +157,10 @@ class Model:
         from kmixup.lab.evaluate.labelled import evaluate_classes, evaluate_numbers
 
         path = Path(samples).expanduser()
-        target = target_in(path, target or self.target)
+        schema = self.schema
+        target = target_in(path, target or (None if schema is None else schema.target))
         predictions = self.predictions(path, target=target)
-        names, form = predictions.names, self.target_form
-        rows, y = read_targets(path, names, self.classes, target, form)
+        rows, y = read_targets(path, predictions.names, self.classes, target, schema)
         if predictions.probabilities is not None:
             scored = evaluate_classes(predictions.probabilities[rows], y, self.classes)
         else:
@@ -166,7 +169,7 @@ class Model:
         return predictions, replace(scored, notes=predictions.notes)
 
     def save(self, folder: str | Path) -> None:
-        """Write both files into a folder, each whole or not at all."""
+        """Write the files into a folder, each whole or not at all."""
         from safetensors.torch import save
 
         folder = Path(folder).expanduser()
@@ -176,16 +179,15 @@ class Model:
             "format": FORMAT,
             "model": self.name,
             "classes": list(self.classes),
-            "target": {
-                "name": self.target,
-                "mean": self.target_mean,
-                "std": self.target_std,
-                "form": self.target_form,
-            },
+            "target": {"mean": self.target_mean, "std": self.target_std},
             "inputs": self.inputs.to_dict(),
             "encoded_by": self.encoded_by,
             "weights": hashlib.sha256(weights).hexdigest(),
+            "schema": None,
         }
+        if (schema := self.schema) is not None:
+            replace_content(folder / SCHEMA, text := schema.to_json())
+            plain["schema"] = hashlib.sha256(text.encode()).hexdigest()
         plain["checksum"] = _checksum(plain)
         replace_content(folder / WEIGHTS, weights)
         replace_content(folder / SETTINGS, json.dumps(plain, indent=2) + "\n")
@@ -219,11 +221,11 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
     folder = Path(run).expanduser()
     plain = _settings(folder)
     with _reading(folder):
-        inputs, target = InputPipeline.from_dict(plain["inputs"]), plain["target"]
+        schema = _schema(folder, plain["schema"])
+        inputs, target = InputPipeline.from_dict(plain["inputs"], schema), plain["target"]
         name, classes = str(plain["model"]), tuple(map(str, plain["classes"]))
         check_class_names(classes)
-        mean, std, form = float(target["mean"]), float(target["std"]), str(target["form"])
-        column = target.get("name")
+        mean, std = float(target["mean"]), float(target["std"])
         method = plain["encoded_by"]
         entry = METHODS["erm" if method is None else method]
         written = {}
@@ -250,7 +252,21 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
             f"{folder / WEIGHTS} must fit the network {name!r} for inputs of the shape "
             f"{inputs.shape}: {error}"
         ) from error
-    return Model(net, name, inputs, classes, mean, std, written, method, form, column)
+    return Model(net, name, inputs, classes, mean, std, written, method)
+
+
+def _schema(folder: Path, digest: str | None) -> Schema | None:
+    """Return the schema beside a model, which must be the one that it was trained with."""
+    if digest is None:
+        return None
+    from kmixup.tables.schema import Schema  # here, because pandas loads slowly
+
+    content = read_bytes(folder / SCHEMA, most=1 << 24)
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise ValueError(
+            f"{SCHEMA} was edited after training: pass it to kmixup train --schema, or restore it"
+        )
+    return Schema.from_json(content.decode(), str(folder / SCHEMA))
 
 
 def network_of(run: str | Path) -> str:
