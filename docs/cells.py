@@ -1,11 +1,15 @@
-"""The tutorial's cells; `python docs/cells.py` writes them as a notebook beside it."""
+"""Notebooks of the examples: `python docs/cells.py` writes them next to the scripts.
 
+The tutorial becomes a notebook of its cells, and examples.ipynb runs every other example.
+"""
+
+import ast
 import json
 import re
 from pathlib import Path
 
 TUTORIAL = Path(__file__).parents[1] / "examples/tutorial.py"
-NOTEBOOK = TUTORIAL.with_suffix(".ipynb")
+EXAMPLES = TUTORIAL.parent / "examples.ipynb"
 
 
 def cells_of(source: str) -> list[tuple[str, str]]:
@@ -20,23 +24,42 @@ def cells_of(source: str) -> list[tuple[str, str]]:
     return cells
 
 
-def notebook(source: str) -> str:
-    """The cells as a Jupyter notebook without output."""
-    cells = [{"cell_type": "code", "source": "%matplotlib inline"}]
-    for kind, body in cells_of(source):
+def tutorial() -> str:
+    """The tutorial's cells as a notebook without output."""
+    cells = [("code", "%matplotlib inline")]
+    for kind, body in cells_of(TUTORIAL.read_text()):
         if kind == "text":
-            # pages of the site are not beside the notebook
-            cells.append({"cell_type": "markdown", "source": body.replace("](", "](../docs/")})
+            cells.append((kind, body.replace("](", "](../docs/")))  # pages are in another folder
         else:
-            shows = "\nfigure" if "figure = " in body else ""
-            cells.append({"cell_type": "code", "source": body + shows})
-    for cell in cells:
-        cell["metadata"] = {}
-        if cell["cell_type"] == "code":
-            cell |= {"execution_count": None, "outputs": []}
+            cells.append((kind, body + ("\nfigure" if "figure = " in body else "")))
+    return notebook(cells)
+
+
+def examples() -> str:
+    """A notebook with a cell for every example, to be opened in the folder of the examples."""
+    cells = [("text", "# Examples\n\nEach runs in under two minutes on two cores.")]
+    for path in sorted(TUTORIAL.parent.glob("*.py")):
+        about = (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n")[0]
+        if path.name == "with_torchrun.py":
+            command = f"!torchrun --nproc-per-node 2 {path.name}"
+        else:
+            command = f"%run {path.name}"
+        cells += [("text", f"## {path.name}\n\n{about}"), ("code", command)]
+    return notebook(cells)
+
+
+def notebook(cells: list[tuple[str, str]]) -> str:
+    """Cells, each "text" or "code", as a Jupyter notebook."""
+    written = []
+    for kind, body in cells:
+        if kind == "text":
+            cell: dict[str, object] = {"cell_type": "markdown", "source": body}
+        else:
+            cell = {"cell_type": "code", "source": body, "execution_count": None, "outputs": []}
+        written.append({**cell, "metadata": {}})
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     content = {
-        "cells": cells,
+        "cells": written,
         "metadata": {"kernelspec": kernel},
         "nbformat": 4,
         "nbformat_minor": 4,
@@ -45,4 +68,5 @@ def notebook(source: str) -> str:
 
 
 if __name__ == "__main__":
-    NOTEBOOK.write_text(notebook(TUTORIAL.read_text()))
+    TUTORIAL.with_suffix(".ipynb").write_text(tutorial())
+    EXAMPLES.write_text(examples())

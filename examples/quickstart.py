@@ -1,6 +1,6 @@
 """ERM, mixup and k-mixup on two interleaved spirals: decision surfaces.
 
-    python examples/quickstart.py [--alpha 1] [--epochs 200] [--out out/quickstart.png]
+    python examples/quickstart.py [--alpha 1] [--epochs 100] [--out out/quickstart.png]
 
 Trains a small network three times, with the same initial weights and batch order, and plots
 the probability of the blue arm. Mixup averages points across the arms and blurs them;
@@ -81,7 +81,7 @@ def draw(panels: list[tuple[str, nn.Module]], x: Tensor, y: Tensor, out: Path) -
 def main() -> None:
     parser = argparse.ArgumentParser(description="ERM, mixup and k-mixup on two spirals.")
     parser.add_argument("--out", type=Path, default=Path("out/quickstart.png"), help="picture file")
-    parser.add_argument("--epochs", type=int, default=200, help="training epochs per network")
+    parser.add_argument("--epochs", type=int, default=100, help="training epochs per network")
     parser.add_argument("--alpha", type=float, default=1.0, help="alpha of mixup and k-mixup")
     arguments = parser.parse_args()
     if arguments.epochs < 1 or not arguments.alpha > 0:
@@ -92,7 +92,7 @@ def main() -> None:
     x_test, y_test = spirals(10_000, torch.Generator().manual_seed(1))
     panels = []
     alpha = arguments.alpha
-    for name, k, strength in (("ERM", 1, 0.0), ("mixup", 1, alpha), ("k-mixup, k = 32", 32, alpha)):
+    for name, k, strength in (("ERM", 1, 0.0), ("mixup", 1, alpha), ("k-mixup, k = 16", 16, alpha)):
         generator = torch.Generator().manual_seed(2)
         mix = kmixup.KMixup(k=k, alpha=strength, num_classes=2, generator=generator)
         net = train(mix, x, y, arguments.epochs)

@@ -160,10 +160,10 @@ def test_the_tutorial_finds_what_its_text_says(capsys):
     assert (connected["mixup"] > connected["ERM"])[strong].all()
 
 
-def test_the_notebook_has_the_cells_of_the_tutorial():
+def test_the_notebooks_have_the_cells_of_the_tutorial_and_all_examples():
     cells = loaded("cells")
-    written = cells.notebook(cells.TUTORIAL.read_text())
-    assert cells.NOTEBOOK.read_text() == written, "run python docs/cells.py"
+    written = cells.TUTORIAL.with_suffix(".ipynb").read_text(), cells.EXAMPLES.read_text()
+    assert written == (cells.tutorial(), cells.examples()), "run python docs/cells.py"
 
 
 def test_the_figure_of_matching_is_small_and_shows_what_kmixup_pairs():
