@@ -39,6 +39,8 @@ def examples() -> str:
     """A notebook with a cell for every example, to be opened in the folder of the examples."""
     cells = [("text", "# Examples\n\nEach runs in under two minutes on two cores.")]
     for path in sorted(TUTORIAL.parent.glob("*.py")):
+        if path.name == "own_lab.py":  # a module for the command line
+            continue
         about = (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n")[0]
         if path.name == "with_torchrun.py":
             command = f"!torchrun --nproc-per-node 2 {path.name}"
