@@ -55,6 +55,7 @@ BOOSTS = {
 }  # fmt: skip
 # what people search for, and the page that answers it
 KEYWORDS = {
+    "api/kmixup.KMixup.md": ("lam_per", "one lam per sample"),
     "changelog.md": ("changelog", "what is new"),
     "frameworks/fastai.md": ("fastai",),
     "frameworks/keras.md": ("keras", "tensorflow", "jax"),
