@@ -203,3 +203,32 @@ def test_a_learned_lam_of_a_batch_has_a_gradient():
         (z := w.sigmoid() * x + (1 - w.sigmoid()) * x[partner]).sum() + z.square().sum(), w
     )
     assert torch.allclose(gradient, expected, rtol=1e-5)
+
+
+def test_a_range_of_sides_gives_boxes_inside_the_image_with_lam_their_outside():
+    cut, n = Cut(sides=(0.25, 0.5)), 2000
+    spot = cut.draw(n, generator=torch.Generator().manual_seed(0))
+    assert spot.shape == (n, 4)
+    lam, box = cut.settle(torch.zeros(n), spot, Pair.of([torch.empty(1, 3, 16, 32)]))
+    top, left, bottom, right = box.unbind(1)
+    height, width = bottom - top, right - left
+    assert set(height.tolist()) == set(range(4, 8))
+    assert set(width.tolist()) == set(range(8, 16))
+    assert (box >= 0).all()
+    assert (bottom <= 16).all()
+    assert (right <= 32).all()
+    assert {0, 9} <= set(top[height == 7].tolist())
+    torch.testing.assert_close(lam, 1 - (height * width).double() / (16 * 32))
+    with pytest.raises(ValueError, match=r"sides must be two rising fractions .*\(0.5, 0.2\)"):
+        Cut(sides=(0.5, 0.2))
+
+
+def test_cutmix_takes_a_range_of_sides():
+    x, y = torch.rand(12, 3, 16, 16), torch.arange(12)
+    for lam_per in ("batch", "sample"):
+        m = CutMix(4, 1.0, 12, sides=(0.25, 0.5), lam_per=lam_per).mix(x, y)
+        boxes = m.region.view(-1, 4)
+        assert ((boxes[:, 2:] - boxes[:, :2]) >= 4).all()
+        assert ((boxes[:, 2:] - boxes[:, :2]) < 8).all()
+        taken = (m.x == x[m.partner]).all(1).float().mean((1, 2))
+        torch.testing.assert_close(taken, 1 - m.lam.expand(12).float(), atol=1e-2, rtol=0)

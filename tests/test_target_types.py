@@ -31,6 +31,9 @@ WRAPPERS = {
     "memory": lambda mixer: Memory(mixer, 32),
     "sometimes": lambda mixer: Sometimes(mixer, 1.0),
     "choice": lambda mixer: Choice([mixer, KMixup(4, targets=mixer.targets)], [1, 0]),
+    "choice per sample": lambda mixer: Choice(
+        [mixer, KMixup(4, targets=mixer.targets)], [1, 0], per="sample"
+    ),
     "clean": WithClean,
 }
 
@@ -42,6 +45,7 @@ def soft_of(y):
 
 def pasted(m, y):
     """Maps with the box of CutMix: each pixel is the partner's if its center is in the box."""
+    (m,) = getattr(m, "parts", [m])  # of a choice
     inside = torch.zeros(N, 1, SIDE, SIDE)
     for row, (top, left, bottom, right) in enumerate(m.region.expand(N, 4).tolist()):
         inside[row, :, top:bottom, left:right] = 1
@@ -75,6 +79,10 @@ def test_targets_of_every_type_are_mixed_as_their_type_says(name, kind):
         unfit = name in WHOLE and kind in ("map", "dense")
         if unfit or (name == "CMixup" and kind in ("classes", "map")):
             with pytest.raises((TypeError, ValueError), match="by one number|by their targets"):
+                mix.mix(x, y, importance=importance)
+            continue
+        if wrapper == "choice per sample" and name in {"CoMixup", "LocalMixup"} | DOUBLE:
+            with pytest.raises(TypeError, match="mixers that give each sample one partner"):
                 mix.mix(x, y, importance=importance)
             continue
         m = mix.mix(x, y, importance=importance)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypedDict
 
@@ -15,6 +15,7 @@ from torch.utils import _pytree as pytree
 from kmixup._compiling import check_not_exported
 from kmixup._nests import Mixes, Nest, check_nested_alike, key_of, mixed_entries
 from kmixup._networks import evaluating
+from kmixup.matching import Blocks, Pairing
 from kmixup.matching._assignment import Points
 from kmixup.matching._points import as_floats, as_rows, check_alike, check_dense, check_points
 from kmixup.targets import check_no_boxes, mixed_targets, types_of
@@ -58,6 +59,10 @@ class Batch:
     features: tuple[Tensor, Tensor] | None = None
     importance: tuple[Tensor, Tensor] | None = None
     types: Nest = None
+    # by pairing and blocks, for mixers that share both
+    _partners: dict[tuple[Pairing, Blocks], Tensor] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     @classmethod
     def of(
@@ -97,6 +102,13 @@ class Batch:
         if importance is not None:
             pixels = _importance_of_both(importance, n, paired=other is not None)
         return cls(x, y, n, other, points, pixels, types)
+
+    def partners(self, pairing: Pairing, blocks: Blocks, points: tuple[Points, Points]) -> Tensor:
+        """Return the partners that a pairing finds between `points`, and keep them."""
+        if (pairing, blocks) not in self._partners:
+            targets = self.y, self.y if self.other is None else self.other[1]
+            self._partners[pairing, blocks] = pairing.partners(*points, blocks, targets)
+        return self._partners[pairing, blocks]
 
     def points(self, mixes: Mixes) -> tuple[Points, Points]:
         """Return what to match on for both sides, given whether an entry of `x` `mixes`.

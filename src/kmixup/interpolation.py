@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
@@ -214,20 +214,40 @@ class Cut(Interpolation):
     rounded down, to both sides of a random pixel. A side is √(1 - lam) times that of the image,
     rounded down. The box is clipped at the border, and lam is adjusted to 1 minus its true area.
 
+    Attributes:
+        sides: the range of height and width of the box, as fractions of the image's. They are drawn
+            separately and uniformly, the box lies inside the image, and the lam that was drawn has
+            no effect. By default the box follows lam.
+
     >>> from kmixup import Beta, Mixer, Optimal
     >>> mix = Mixer(Optimal(k=4), Beta(1.0), Cut(), num_classes=10)
     >>> x, y = mix(torch.rand(16, 3, 8, 8), torch.randint(10, (16,)))
     """
 
+    sides: tuple[float, float] | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.sides is not None:
+            low, high = self.sides
+            if not 0 <= low <= high <= 1:
+                raise ValueError(
+                    f"sides must be two rising fractions in [0, 1], got {self.sides}: use e.g. "
+                    "(0.2, 0.8)"
+                )
+
     def draw(self, n: int, shape: Size = (), generator: Generator | None = None) -> Tensor:
-        """Draw centers of the boxes `(n, 2)`, as fractions of height and width."""
-        return uniforms((n, 2), generator)
+        """Draw centers of the boxes `(n, 2)`, as fractions; with `sides`, sides and places."""
+        return uniforms((n, 2 if self.sides is None else 4), generator)
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Tensor]:
         """Return the adjusted lam, and boxes `(..., 4)`: top, left, bottom, right."""
         assert spot is not None
         image = torch.tensor(pair.image_size, device="cpu")
-        return self.box((image * spot).long(), (image * (1 - lam).sqrt()[..., None]).long(), image)
+        if self.sides is None:
+            side = (image * (1 - lam).sqrt()[..., None]).long()
+            return self.box((image * spot).long(), side, image)
+        least, most = ((image * bound).long() for bound in self.sides)
+        return box_inside(least + (spot[..., :2] * (most - least)).long(), spot[..., 2:], image)
 
     def box(self, centre: Tensor, side: Tensor, image: Tensor) -> tuple[Tensor, Tensor]:
         """Return lam and the box `(..., 4)` with a centre and sides `(..., 2)`, in pixels."""
@@ -280,6 +300,12 @@ class Cut(Interpolation):
         scaled = scaled_boxes(region, samples[0].shape[-2:], y.shape[-2:])
         pasted = self(y, partner_y, itself, torch.ones(()), scaled)
         return pasted, pasted
+
+
+def box_inside(side: Tensor, place: Tensor, image: Tensor) -> tuple[Tensor, Tensor]:
+    """Return lam and the box `(..., 4)` with given sides at a place in [0, 1) inside an image."""
+    start = (place * (image - side + 1)).long()
+    return 1 - side.prod(-1) / image.prod().double(), torch.cat([start, start + side], -1)
 
 
 def _large_like(x: Tensor) -> Tensor:

@@ -1,7 +1,10 @@
 """CutMix: a box of one image in another."""
 
+from typing import Unpack
+
+from kmixup._nests import Nest
 from kmixup.interpolation import Cut
-from kmixup.methods.kmixup import PairMixer
+from kmixup.methods.kmixup import PairMixer, PairOptions
 
 
 class CutMix(PairMixer):
@@ -14,6 +17,7 @@ class CutMix(PairMixer):
         k: the number of samples in a block.
         alpha: 1 - lam, the fraction of the box, is drawn from Beta(alpha, alpha); 0 pastes nothing.
         num_classes: the number of classes of integer targets, which become one-hot.
+        sides: the range of height and width of the box, see `Cut`; alpha then only matters if 0.
         options: `PairOptions`: metric, targets, ignore_index, lam_per, prob, generator.
 
     >>> import torch
@@ -21,4 +25,14 @@ class CutMix(PairMixer):
     >>> x, y = mix(torch.randn(128, 3, 32, 32), torch.randint(10, (128,)))
     """
 
-    interpolation = Cut()
+    def __init__(
+        self,
+        k: int = 1,
+        alpha: float = 1.0,
+        num_classes: Nest = None,
+        *,
+        sides: tuple[float, float] | None = None,
+        **options: Unpack[PairOptions],
+    ) -> None:
+        self.interpolation = Cut(sides=sides)
+        super().__init__(k, alpha, num_classes, **options)

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from kmixup._nests import Nest
 from kmixup.coefficient import Uniform
-from kmixup.interpolation import Cut, Pair, Region
+from kmixup.interpolation import Cut, Pair, Region, box_inside
 from kmixup.methods.kmixup import PairMixer, PairOptions, check_options
 
 
@@ -35,8 +35,7 @@ class Shrink(Cut):
         low, high = self.scale
         image = torch.tensor(pair.image_size, device="cpu")
         side = (image * (low + (high - low) * lam)[..., None]).long().clamp(min=1)
-        start = (spot * (image - side + 1)).long()
-        return 1 - side.prod(-1) / image.prod().double(), torch.cat([start, start + side], -1)
+        return box_inside(side, spot, image)
 
     def __call__(
         self, x: Tensor, other: Tensor, partner: Tensor, lam: Tensor, region: Region = None
