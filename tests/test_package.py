@@ -34,12 +34,13 @@ INSPECTION = [{"readings"}]
 # folders and modules of the lab
 LAB = [
     {"checks", "formatting", "imports", "_terminal"},
-    {"_files"},
+    {"_files", "_provenance"},
     {"plotting"},
     {"data", "models"},
     {"evaluate"},
     {"train"},
     {"experiments"},
+    {"results"},
     {"paper"},
     {"figures"},
     {"inspection"},

@@ -1,8 +1,8 @@
 """The lab: data sets, networks, training and evaluation to re-run the paper with.
 
 Needs the extra `kmixup[lab]`; nothing in the library imports it. Names are imported on first use:
-`fit` and `tune_data` train on your own data, `load` reads a trained model, and `tune` searches k
-and alpha for your own training function.
+`fit` and `tune_data` train on your own data, `load` reads a trained model, `read` the results of a
+sweep, and `tune` searches k and alpha for your own training function.
 """
 
 from importlib import import_module
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kmixup.lab.experiments.search import AllFailedError, Config, Searched, Setting, tune
     from kmixup.lab.python import Model, Tuned, fit, load, tune_data
+    from kmixup.lab.results import read
 
 __all__ = [
     "AllFailedError",
@@ -21,6 +22,7 @@ __all__ = [
     "Tuned",
     "fit",
     "load",
+    "read",
     "tune",
     "tune_data",
 ]
@@ -28,6 +30,7 @@ __all__ = [
 _HOMES = {
     "experiments.search": ("AllFailedError", "Config", "Searched", "Setting", "tune"),
     "python": ("Model", "Tuned", "fit", "load", "tune_data"),
+    "results": ("read",),
 }
 
 

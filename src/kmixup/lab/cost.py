@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
+from kmixup.lab._provenance import machine, versions
 from kmixup.lab.checks import SettingError, check_whole
 from kmixup.lab.data import ENTRIES, Dataset, at_hand, load
 from kmixup.lab.data.toy import noise
@@ -18,7 +19,6 @@ from kmixup.lab.report import document as doc
 from kmixup.lab.timing import interleaved
 from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.defaults import defaults_for
-from kmixup.lab.train.record import machine, versions
 from kmixup.lab.train.setup import check_data, computing_on, network, optimiser_of
 from kmixup.lab.train.step import Step
 from kmixup.lab.train.streams import Streams, epoch

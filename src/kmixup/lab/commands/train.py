@@ -17,6 +17,7 @@ from kmixup.lab.experiments.rows import read_scores
 from kmixup.lab.formatting import count
 from kmixup.lab.train import checkpoint, record
 from kmixup.lab.train.config import (
+    CLEAN,
     Device,
     ExtraTests,
     Flag,
@@ -27,7 +28,7 @@ from kmixup.lab.train.config import (
     code_of,
 )
 from kmixup.lab.train.defaults import defaults_for
-from kmixup.lab.train.record import CLEAN, training_note
+from kmixup.lab.train.record import training_note
 from kmixup_command import INTERRUPTED
 
 

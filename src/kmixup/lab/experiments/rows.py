@@ -44,8 +44,7 @@ from kmixup.lab.evaluate.scores import (
     metrics_of,
 )
 from kmixup.lab.evaluate.shifts import SHIFTS
-from kmixup.lab.train.config import Trial
-from kmixup.lab.train.record import CLEAN, SCALED, TEST, TRAINING
+from kmixup.lab.train.config import CLEAN, SCALED, TEST, TRAINING, Trial
 
 NAME, PUBLISHED, DAMAGED, LOCK = "rows.jsonl", "rows.jsonl.gz", "rows.damaged", ".lock"
 VERSION = 1

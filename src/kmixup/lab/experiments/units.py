@@ -19,8 +19,9 @@ from typing import Any
 
 import torch
 
+from kmixup.lab import _provenance
 from kmixup.lab.experiments.rows import Done, Failed, Row
-from kmixup.lab.train import checkpoint, record
+from kmixup.lab.train import checkpoint
 from kmixup.lab.train.config import Method, Trial
 from kmixup.lab.train.fleet import fits_fleet, train_fleet
 from kmixup.lab.train.loop import Trained, train
@@ -124,8 +125,8 @@ def failed(trial: Trial, error: BaseException | str) -> Failed:
         trial=trial,
         reason=error,
         traceback=trace,
-        versions=record.versions(),
-        machine=record.machine(),
+        versions=_provenance.versions(),
+        machine=_provenance.machine(),
         finished=_now(),
     )
 

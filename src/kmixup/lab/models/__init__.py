@@ -23,8 +23,7 @@ from kmixup.lab.models.convolutional import DenseNetBC, PreActResNet, WideBottle
 from kmixup.lab.models.mlp import HIDDEN, mlp
 
 OWN = ":"  # between module and function in the name of your own model
-MANIFOLD_LAYERS = "input+first-block"  # the paper's
-SETS = (MANIFOLD_LAYERS, "all-blocks", "deep-blocks")
+SETS = ("input+first-block", "all-blocks", "deep-blocks")
 
 
 @dataclass(frozen=True)

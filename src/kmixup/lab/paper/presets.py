@@ -12,17 +12,15 @@ from typing import Any
 from kmixup.lab.checks import SettingError
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.evaluate.shifts import SHIFTS
-from kmixup.lab.models import MANIFOLD_LAYERS
 from kmixup.lab.paper.tables import (
     BEST_CELLS,
-    CLEAN,
     ERROR,
     Claim,
     PaperColumn,
     PaperTable,
     Summary,
 )
-from kmixup.lab.train.config import AlphaRule, Protocol, Trial, shifts_from
+from kmixup.lab.train.config import CLEAN, AlphaRule, Protocol, Trial, shifts_from
 from kmixup.lab.train.methods import METHODS
 
 Entry = dict[str, Any]  # settings of a table or a preset, as in the file
@@ -70,7 +68,7 @@ def _expanded(for_each: str | None, entry: Entry) -> Iterator[tuple[str, str, En
             ):
                 # a method without an alpha is trained once, and shown in the first column
                 alphas = entry["alphas"] if method.has_alpha else entry["alphas"][:1]
-                layers = MANIFOLD_LAYERS if method.hidden else None
+                layers = method.layers
                 yield name, method.title, {"method": name, "alphas": alphas, "layers": layers}
     else:  # "variant"
         for variant in DATA["variants"]:

@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from kmixup.lab.evaluate.shifts import SHIFTS
-from kmixup.lab.train.config import Method, PairedWith, Protocol, Shifts, variant_words
+from kmixup.lab.train.config import CLEAN, Method, PairedWith, Protocol, Shifts, variant_words
 from kmixup.lab.train.methods import VARIANTS, baseline_of, method_entry
 
 ERROR = "error"  # the test error
-CLEAN = "clean"  # the test error with recomputed (clean) batch-norm statistics
 MEASURES = (ERROR, CLEAN, *SHIFTS)
 PrintedErrors = tuple[tuple[float, ...], ...]
 

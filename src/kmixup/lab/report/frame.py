@@ -22,9 +22,9 @@ from kmixup.lab.evaluate.baseline import all_constant
 from kmixup.lab.evaluate.scores import PERCENT, AnyScores, Measure, Metric, Scores, metrics_of
 from kmixup.lab.experiments.rows import Done, Row, done_of, measure_of
 from kmixup.lab.formatting import count, number
-from kmixup.lab.paper.tables import CLEAN, ERROR, MEASURES, PaperColumn, PaperTable
+from kmixup.lab.paper.tables import ERROR, MEASURES, PaperColumn, PaperTable
 from kmixup.lab.report.stats import Partition
-from kmixup.lab.train.config import AlphaRule, Method, Trial, variant_words
+from kmixup.lab.train.config import CLEAN, AlphaRule, Method, Trial, variant_words
 from kmixup.lab.train.methods import METHODS, VARIANTS, baseline_of, method_entry
 
 RULES: tuple[AlphaRule, ...] = get_args(AlphaRule)

@@ -19,6 +19,7 @@ from torch import Tensor
 from kmixup.coefficient import Beta
 from kmixup.inspection import Inspection, Measured, Reading
 from kmixup.lab._files import replace_content
+from kmixup.lab._provenance import versions
 from kmixup.lab.figures.clouds import SIZE, Cloud, class_handles
 from kmixup.lab.figures.couplings import PAIRS, coupling, vicinal
 from kmixup.lab.formatting import count, measured, percent
@@ -26,7 +27,6 @@ from kmixup.lab.inspection import DataInspection
 from kmixup.lab.plotting import BLACK, BLUE, FAINT, ORANGE, k_axis, panels, png, styled
 from kmixup.lab.report import document as doc
 from kmixup.lab.report.render_html import html
-from kmixup.lab.train.record import versions
 from kmixup.matching import match
 
 LISTED, NAMED = 12, 20  # at most so many classes in the text, and in a legend

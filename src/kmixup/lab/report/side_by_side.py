@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterable, Sequence
 
 from kmixup.lab.formatting import NOTHING
-from kmixup.lab.models import MANIFOLD_LAYERS
-from kmixup.lab.paper.tables import CLEAN, ERROR
+from kmixup.lab.paper.tables import ERROR
 from kmixup.lab.report.comparisons import RULE, compare_trials, holm_corrected
 from kmixup.lab.report.document import Box, HeatMap
 from kmixup.lab.report.frame import Cell, TableResult
 from kmixup.lab.report.stats import Comparison
-from kmixup.lab.train.config import variant_words
+from kmixup.lab.train.config import CLEAN, variant_words
+from kmixup.lab.train.methods import MANIFOLD_LAYERS
 
 MIXUP = "mixup"
 NOT_IN_HEAD = ("pairing", "layers", "test_every")  # settings of the method, or without effect

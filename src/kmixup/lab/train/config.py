@@ -24,9 +24,9 @@ from kmixup.lab.data import Scaling, Task
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.evaluate.tasks import ClassWeights
 from kmixup.lab.imports import is_import_path, source_digest
-from kmixup.lab.models import MANIFOLD_LAYERS, check_model
 from kmixup.lab.train.match_on import MatchOn
 from kmixup.lab.train.methods import (
+    MANIFOLD_LAYERS,
     METHODS,
     VARIANTS,
     MethodEntry,
@@ -43,6 +43,10 @@ Schedule = Literal["step", "cosine"]
 CleanPass = Literal["matched"]
 Device = Literal["auto", "cpu", "cuda"]
 Shifts = tuple[tuple[str, tuple[float, ...]], ...]  # names of SHIFTS, each with its levels
+# names of scores in records and rows, beside those under SHIFTS
+CLEAN = "clean"  # with clean batch-norm statistics
+TEST, SCALED = "test", "scaled"  # on the test part beside validation scores, and scaled
+TRAINING = "training"  # how well the network fits the training data
 Flag = Annotated[bool, Parameter(negative=(), show_default=False)]  # an option without a value
 
 
@@ -279,7 +283,7 @@ class Method:
         self._check_variant()
         calibrated = self.alpha_rule == "same" or self.has_xi
         _require(calibrated, "alpha_rule", self.alpha_rule, f'be "same" for the method {self.name}')
-        layers = (self.layers or MANIFOLD_LAYERS) if self.entry.hidden else None
+        layers = (self.layers or self.entry.layers) if self.entry.hidden else None
         _set(self, alpha=float(self.alpha), layers=layers)
 
     def _check_variant(self) -> None:
@@ -605,6 +609,8 @@ class Trial(TrialData):
 
 def code_of(data: str, model: str, method: str) -> tuple[tuple[str, str], ...]:
     """Return the `code` of trials; raise if the network or the method does not exist."""
+    from kmixup.lab.models import check_model  # reading results needs no networks
+
     check_model(model)
     own = {"data": data, "method": method, "model": model}
     if is_import_path(method):

@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.func import stack_module_state
 
 from kmixup.coefficient import PerBatch
+from kmixup.lab import _provenance
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.tasks import objective_of, smoothed
 from kmixup.lab.models import network
@@ -116,7 +117,7 @@ def _train(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Trained | s
 
     on_training = _logits(layers, members.x[:, record.training_rows(members.n)])
     on_final = None if members.x_final is None else _logits(layers, members.x_final)
-    machine = record.machine()
+    machine = _provenance.machine()
     ended: list[Trained | setup.DivergedError] = []
     for i, (trial, net, dataset) in enumerate(zip(trials, nets, data, strict=True)):
         if i in failures:

@@ -21,13 +21,14 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from kmixup.batchnorm import clean_batchnorm, has_batchnorm
+from kmixup.lab import _provenance
 from kmixup.lab._files import check_folder
 from kmixup.lab._terminal import SafeConsole
 from kmixup.lab.checks import SettingError, check_choice
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.shifts import SHIFTS, score_test_under
 from kmixup.lab.train import checkpoint, record, setup
-from kmixup.lab.train.config import Device, Trial
+from kmixup.lab.train.config import CLEAN, Device, Trial
 from kmixup.lab.train.model import SETTINGS, WEIGHTS, Model
 from kmixup.lab.train.step import Step, gather
 from kmixup.lab.train.streams import BatchRows, Streams, batch_lengths, drawing_from, epoch
@@ -208,7 +209,7 @@ def _results(
     on_final = _logits(model, data, data.x_final) if len(data.x_final) else None
     outputs = on_test, on_training, on_final
     written = record.describe(
-        trial, data, history, objective, *outputs, strength, record.machine(device)
+        trial, data, history, objective, *outputs, strength, _provenance.machine(device)
     )
     for shift in SHIFTS if trial.shifts else ():
         written[shift] = []
@@ -219,7 +220,7 @@ def _results(
     if trial.clean_statistics and has_batchnorm(step.net):
         clean_batchnorm(step.net, _clean_batches(data, trial))
         logits = _logits(model, data, data.x_test)
-        written[record.CLEAN] = asdict(objective.scores(logits, data.y_test))
+        written[CLEAN] = asdict(objective.scores(logits, data.y_test))
     return written
 
 

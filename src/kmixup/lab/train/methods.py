@@ -55,7 +55,7 @@ class MethodEntry:
     has_xi: bool = False  # the strength xi is known: inputs, mixed linearly in optimal pairs
     plain: bool = False  # mixes rows of numbers before the network, every row weighing 1
     needs_images: str | None = None  # what for
-    hidden: bool = False  # mixes in a layer of the network
+    layers: str | None = None  # of the network at which it mixes by default, if at any
     by_saliency: bool = False  # of pixels, by one more forward and backward pass in every step
     needs_numbers: str | None = None  # what it needs targets for that are numbers
     # makes the interpolation that encodes clean samples of a shape for the network
@@ -64,6 +64,11 @@ class MethodEntry:
     at_one: str | None = None  # its name at k = 1, where that is another
     alpha: float = 1.0  # its default
     baseline: str | None = None  # the method that it is compared with; itself at k = 1 by default
+
+    @property
+    def hidden(self) -> bool:
+        """Whether it mixes in a layer of the network."""
+        return self.layers is not None
 
     @property
     def has_k(self) -> bool:
@@ -118,6 +123,7 @@ def _automix(at: Ingredients) -> Mixer:
     )
 
 
+MANIFOLD_LAYERS = "input+first-block"  # the paper's
 DEFAULT_ALPHA = 0.2  # of mixup and k-mixup; docs/evidence/default.md has the reason
 SALIENT = "with salient parts"
 # groups and saliency are those of one batch
@@ -160,7 +166,9 @@ METHODS: Mapping[str, MethodEntry] = MappingProxyType(
             baseline="mixup",
         ),
         # inside a network there is only one batch
-        "manifold": MethodEntry("manifold mixup", _of("KMixup"), {"pairing": "batch"}, hidden=True),
+        "manifold": MethodEntry(
+            "manifold mixup", _of("KMixup"), {"pairing": "batch"}, layers=MANIFOLD_LAYERS
+        ),
         "cutmix": MethodEntry("CutMix", _of("CutMix"), needs_images="to cut boxes from"),
         "local": MethodEntry("local mixup", _of("LocalMixup")),
         "puzzlemix": BY_SALIENCY("PuzzleMix", _of("PuzzleMix")),

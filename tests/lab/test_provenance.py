@@ -1,6 +1,6 @@
 """What is written down of the machine."""
 
-from kmixup.lab.train.record import commit, cpu_model, machine
+from kmixup.lab._provenance import commit, cpu_model, machine
 
 
 def test_the_make_of_the_cpu_is_told_with_its_family_and_model(tmp_path):
