@@ -1,0 +1,81 @@
+"""The recipes of the page on adding things: each is applied to a copy of the package, and checked.
+
+A block titled by a path is a new file, or a change to a file as a diff; one titled "check" runs.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BLOCK = re.compile(r'^```(python|diff) title="([^"]+)"\n(.*?)^```', re.S | re.M)
+SECTION = re.compile(r"^## Add (.+?)\n(.*?)(?=^## |\Z)", re.S | re.M)
+ROW = re.compile(r"^\| (an? [^|]+) \| .* \| ([^|]+) \|$", re.M)
+
+Block = tuple[str, str, str]  # language, title and text
+
+
+def recipes() -> Iterator[tuple[str, list[Block]]]:
+    page = (ROOT / "docs/contributing/adding.md").read_text()
+    for thing, text in SECTION.findall(page):
+        if blocks := BLOCK.findall(text):
+            yield thing, blocks
+
+
+RECIPES = dict(recipes())
+
+
+def changed(blocks: list[Block]) -> set[str]:
+    return {title for _, title, _ in blocks if title != "check"}
+
+
+def apply(diff: str, path: Path) -> None:
+    lines = [(line[:1], line[1:]) for line in diff.splitlines(keepends=True)]
+    before = "".join(text for mark, text in lines if mark != "+")
+    after = "".join(text for mark, text in lines if mark != "-")
+    text = path.read_text()
+    assert text.count(before) == 1, f"{path.name} must have these lines once:\n{before}"
+    path.write_text(text.replace(before, after))
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package to which all recipes are applied, in a folder with data."""
+    folder = tmp_path_factory.mktemp("recipes")
+    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "data").mkdir()
+    for blocks in RECIPES.values():
+        for language, title, text in blocks:
+            if language == "diff":
+                apply(text, folder / title)
+            elif title != "check":
+                (folder / title).write_text(text)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("thing", RECIPES)
+def test_a_recipe_works_as_it_stands(thing: str, copy: Path) -> None:
+    (check,) = (text for _, title, text in RECIPES[thing] if title == "check")
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(copy / "src"), str(copy)]),
+        "KMIXUP_DATA": str(copy / "data"),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", check], cwd=copy, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("thing", RECIPES)
+def test_a_recipe_touches_as_many_files_as_contributing_says(thing: str) -> None:
+    files = dict(ROW.findall((ROOT / "CONTRIBUTING.md").read_text()))
+    count = len(changed(RECIPES[thing]))
+    assert count <= 3
+    assert str(count) in files[thing].split(" or ")
