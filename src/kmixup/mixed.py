@@ -124,12 +124,12 @@ class Mixed:
         def mixed(a: Any, b: Any, number: int | None, kind: TargetType | None) -> Any:
             if kind == "pass":
                 return a
-            return mix_targets(a, b, self.lam, number, self.ignore_index)
+            return mix_targets(a, b, self.lam, number, self.ignore_index, kind)
 
         if own is None:
             return None
-        if isinstance(own, Tensor) and self.types != "pass":
-            return mix_targets(own, partner, self.lam, self.num_classes, self.ignore_index)
+        if isinstance(own, Tensor):
+            return mixed(own, partner, self.num_classes, self.types)
         return over(mixed, own, partner, classes_of(own, self.num_classes), self.types)
 
     @cached_property

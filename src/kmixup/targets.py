@@ -68,7 +68,7 @@ def check_type(y: Tensor, given: TargetType) -> TargetType:
     whole = not (y.is_floating_point() or y.is_complex() or y.dtype == torch.bool)
     fits = whole if given in ("classes", "map") else y.is_floating_point()
     if given != "pass" and not fits:
-        remedy = "y.float()" if given in ("soft", "regression", "dense") else "y.long()"
+        remedy = "y.long()" if given in ("classes", "map") else "y.float()"
         raise TypeError(f"targets={given!r} cannot be {y.dtype}: use {remedy}")
     if (given in ("map", "dense") and y.dim() < 3) or (given == "soft" and y.dim() != 2):
         shape = "(n, classes)" if given == "soft" else "(n, …, height, width)"
@@ -215,8 +215,9 @@ def mix_targets(
     lam: Tensor,
     num_classes: int | None = None,
     ignore_index: int | None = None,
+    kind: TargetType | None = None,
 ) -> Tensor:
-    """Return lam · y_a + (1 - lam) · y_b, where integers are classes.
+    """Return lam · y_a + (1 - lam) · y_b, where integers are classes, for targets of a `kind`.
 
     Classes become one-hot along a new dimension 1, in the precision of `lam`. Where one of them is
     `ignore_index`, all classes have 0.
