@@ -1,0 +1,276 @@
+"""Write docs/evidence/keel.md and its picture from the published rows; `--check` only compares.
+
+python results/keel/page.py
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from analysis import (
+    CLUSTERS,
+    DEFAULT,
+    DEFAULT_SMOOTH,
+    ERM,
+    MORE_DECAY,
+    SMOOTH,
+    Effect,
+    Study,
+    matched,
+    mixup,
+    read,
+)
+from grid import BATCH, DECAY, MOST_ROWS, RATE, STEPS, TABLES
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from kmixup.lab.formatting import signed
+from kmixup.lab.plotting import BLACK, BLUE, ORANGE, styled
+from kmixup.lab.report.stats import holm, p_text, rank
+
+HERE = Path(__file__).parent
+TEMPLATE = HERE / "page.txt"
+ROOT = HERE.parents[1]
+sys.path.append(str(ROOT / "docs"))
+from evidence import themed  # noqa: E402
+
+SPLITS, ENOUGH = 10, 5
+ARMS = {
+    ERM: "ERM",
+    SMOOTH: "ERM, label smoothing 0.1",
+    MORE_DECAY: "ERM, 10 × weight decay",
+    mixup(0.2): "mixup, alpha = 0.2",
+    DEFAULT: "**k = 16, alpha = 0.2 (default)**",
+    DEFAULT_SMOOTH: "default, label smoothing 0.1",
+    mixup(1): "mixup, alpha = 1",
+    matched(1): "k = 16, alpha = 1",
+}
+FOREST = {
+    "default against ERM": (DEFAULT, ERM),
+    "default against\nmixup at alpha = 0.2": (DEFAULT, mixup(0.2)),
+}
+
+
+def per_cent(value: float) -> str:
+    return signed(100 * float(np.expm1(value)), 1)
+
+
+def verdict(effect: Effect, p: float) -> str:
+    """Say what a comparison shows, with its p-value after Holm's correction."""
+    pooled = effect.pooled
+    if p <= 0.05:
+        return "lower" if pooled.mean < 0 else "higher"
+    if pooled.equivalence() <= 0.05:
+        return "equivalent within 2 %"
+    return f"not significant; a gain of {100 * pooled.largest_gain:.0f} % is not excluded"
+
+
+def table(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *body]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def family(effects: Sequence[Effect]) -> str:
+    """Return a table of comparisons that are corrected together."""
+    corrected = holm([effect.pooled.p for effect in effects])
+    body = []
+    for effect, p in zip(effects, corrected, strict=True):
+        low, high = effect.pooled.prediction or (np.nan, np.nan)
+        body.append(
+            [
+                effect.name,
+                effect.pooled.text,
+                p_text(p),
+                verdict(effect, p),
+                f"[{per_cent(low)}, {per_cent(high)}]",
+                f"{effect.better} / {effect.worse}",
+            ]
+        )
+    head = ("", "change, 95 % interval", "p (Holm)", "verdict", "another table", "lower / higher")
+    return table(head, body)
+
+
+def arms(study: Study) -> str:
+    """Return every arm's scores relative to ERM's, and its calibration error in per cent."""
+    body = []
+    relative = {
+        "error": (study.whole, "error"),
+        "log-loss": (study.whole, "log-loss"),
+        "log-loss, scaled": (study.part, "scaled nll"),
+        "Brier score": (study.whole, "brier"),
+        "Brier score, scaled": (study.part, "scaled brier"),
+    }
+    calibration = [study.wide(study.whole, "ece"), study.wide(study.part, "scaled ece")]
+    for arm, name in ARMS.items():
+        cells = [name]
+        for score, (rows, column) in relative.items():
+            if arm == ERM:
+                cells.append("")
+                continue
+            wide = study.wide(rows, column)
+            effect = study.compare("", wide[arm], wide[ERM], errors=score == "error")
+            cells.append(effect.pooled.text)
+        means = (100 * wide[arm].groupby("table").mean().mean() for wide in calibration)
+        body.append([*cells, *(f"{mean:.1f}" for mean in means)])
+    head = ("", *relative, "calibration error, %", "scaled, %")
+    return table(head, body)
+
+
+def alphas(study: Study) -> str:
+    """Return k = 16 against mixup at every alpha, and both against ERM."""
+    body = []
+    for effect in study.by_alpha():
+        alpha = float(effect.name.rpartition(" ")[2])
+        against = [study.arms("", arm, ERM) for arm in (mixup(alpha), matched(alpha))]
+        texts = [effect.pooled.text, *(other.pooled.text for other in against)]
+        body.append([f"{alpha:g}", *texts, f"{effect.better} / {effect.worse}"])
+    head = ("alpha", "k = 16 − mixup", "mixup − ERM", "k = 16 − ERM", "lower / higher than mixup")
+    return table(head, body)
+
+
+def shown(study: Study) -> dict[str, object]:
+    """Return the numbers of the picture."""
+    effects = {title: study.arms(title, *pair) for title, pair in FOREST.items()}
+    forest = {
+        title: {
+            name: [round(float(value), 4) for value in (line.effect, line.low, line.high)]
+            for name, line in effect.tables.iterrows()
+        }
+        | {
+            "all": [
+                round(x, 4) for x in (effect.pooled.mean, effect.pooled.low, effect.pooled.high)
+            ]
+        }
+        for title, effect in effects.items()
+    }
+    best = study.best()
+    errors = study.wide(study.whole, "error")[list(ARMS)]
+    errors = errors.rename(columns={arm: name.replace("*", "") for arm, name in ARMS.items()})
+    errors = errors.assign(
+        **{"mixup, tuned alpha": best.mixup, "k = 16, tuned alpha": best.matched}
+    )
+    means = errors.dropna().groupby("table").mean()
+    ranked = rank(list(means.columns), means.to_numpy())
+    ranks = dict(zip(ranked.names, (round(value, 3) for value in ranked.ranks), strict=True))
+    return {
+        "forest": forest, "ranks": ranks, "critical": round(ranked.critical or 0, 3),
+        "tables": len(means),
+    }  # fmt: skip
+
+
+@styled
+def draw(numbers: dict) -> Figure:
+    """A forest plot for each comparison, above the mean ranks with the critical difference."""
+    figure = Figure(figsize=(7.6, 10.6), layout="constrained")
+    grid = figure.add_gridspec(2, len(FOREST), height_ratios=(4.4, 1))
+    for i, (title, lines) in enumerate(numbers["forest"].items()):
+        panel = figure.add_subplot(grid[0, i])
+        _forest(panel, title, lines)
+    _ranks(figure.add_subplot(grid[1, :]), numbers)
+    return figure
+
+
+def _forest(panel: Axes, title: str, lines: dict[str, list[float]]) -> None:
+    order = sorted((name for name in lines if name != "all"), key=lambda name: lines[name][0])
+    order = ["all", *order]
+    for place, name in enumerate(reversed(order)):
+        mean, low, high = lines[name]
+        colour = ORANGE if name == "all" else BLUE
+        panel.plot([low, high], [place, place], color=colour, linewidth=1.2, clip_on=True)
+        panel.plot(mean, place, "D" if name == "all" else "o", color=colour, markersize=3.6)
+    panel.axvline(0, color=BLACK, linewidth=0.8)
+    panel.set_yticks(range(len(order)), list(reversed(order)), fontsize=6.5)
+    panel.set_ylim(-0.7, len(order) - 0.3)
+    ticks = (-50, -20, 0, 20, 50)
+    panel.set_xticks([np.log1p(tick / 100) for tick in ticks], [f"{tick:+d}" for tick in ticks])
+    panel.set_xlim(np.log(0.4), np.log(1.8))
+    panel.set_title(title)
+    panel.set_xlabel("← lower    test error, %    higher →")
+
+
+def _ranks(panel: Axes, numbers: dict) -> None:
+    ranks, critical = numbers["ranks"], numbers["critical"]
+    names = list(reversed(ranks))
+    first = min(ranks.values())
+    panel.axvspan(first, first + critical, color=ORANGE, alpha=0.2, linewidth=0)
+    panel.plot(list(reversed(ranks.values())), range(len(names)), "o", color=BLUE)
+    panel.set_yticks(range(len(names)), names, fontsize=8)
+    panel.set_xlabel(
+        f"mean rank of the test error on {numbers['tables']} tables; methods in the shaded range "
+        "do not\ndiffer significantly from the first (Nemenyi's critical difference, 95 %)"
+    )
+
+
+def headline(effects: Sequence[Effect], splits: pd.Series) -> str:
+    corrected = holm([effect.pooled.p for effect in effects])
+    said = []
+    for effect, p in zip(effects, corrected, strict=True):
+        said.append(f"{effect.name} {effect.pooled.text}, {verdict(effect, p)}")
+    about = f"{splits.min()} to {splits.max()}" if splits.min() < splits.max() else splits.min()
+    if len(splits) < len(TABLES) or splits.min() < ENOUGH:
+        return (
+            f"**Preliminary: {about} of {SPLITS} splits of {len(splits)} of {len(TABLES)} tables, "
+            f"clean labels.** No verdict is drawn from fewer than {ENOUGH} splits of all tables. "
+            f"So far, the default's error against ERM (training without mixup): "
+            f"{effects[0].pooled.text}; against ERM with label smoothing: "
+            f"{effects[1].pooled.text}; against mixup at the same alpha: {effects[2].pooled.text}. "
+            "These intervals are from what has run, and will change."
+        )
+    return "**" + "; ".join(said[:3]) + ".**"
+
+
+def page(rows: pd.DataFrame) -> tuple[str, dict]:
+    """Return the page, and the numbers of its picture."""
+    study = Study(rows, "clean")
+    splits = study.n.groupby("table").size()
+    primary = study.primary()
+    numbers = shown(study)
+    sloped = study.slope()
+    text = TEMPLATE.read_text(encoding="utf-8").format(
+        headline=headline(primary, splits),
+        units=len({CLUSTERS.get(name, name) for name in TABLES}),
+        primary=family(primary),
+        arms=arms(study),
+        alphas=alphas(study),
+        slope=signed(sloped.mean, 3),
+        low=signed(sloped.low, 3),
+        high=signed(sloped.high, 3),
+        secondary=table(
+            ("", "change, 95 % interval"),
+            [[effect.name, effect.pooled.text] for effect in study.secondary()],
+        ),
+        most_rows=f"{MOST_ROWS:,}",
+        batch=BATCH,
+        rate=f"{RATE:g}",
+        decay=f"{DECAY:g}",
+        steps=f"{STEPS:,}",
+        networks=f"{len(rows):,}",
+        diverged=int((~rows.done).sum()),
+        hours=f"{rows.seconds.sum() / 3600:.1f}",
+    )
+    return text, numbers
+
+
+def main() -> int:
+    text, numbers = page(read(HERE))
+    picture = themed(draw(numbers), "keel", json.dumps(numbers))
+    stale = 0
+    for path, content in (
+        (ROOT / "docs/evidence/keel.md", text),
+        (ROOT / "docs/img/keel.svg", picture),
+    ):
+        if "--check" not in sys.argv:
+            path.write_text(content, encoding="utf-8")
+        elif path.read_text(encoding="utf-8") != content:
+            print(f"{path.relative_to(ROOT)} is not what the rows say")
+            stale = 1
+    return stale
+
+
+if __name__ == "__main__":
+    sys.exit(main())
