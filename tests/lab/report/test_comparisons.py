@@ -10,12 +10,17 @@ from scipy import stats
 from sweeping import done_row
 
 from kmixup.lab.paper.tables import Claim, PaperColumn
-from kmixup.lab.report.comparisons import claimed, column_tests, compare, comparisons
+from kmixup.lab.report.comparisons import best_of, claimed, column_tests, compare, comparisons
 from kmixup.lab.report.frame import Cell, results_of
 from kmixup.lab.train.config import Method
 
 
-def cell(errors, *, k=16, alpha=1.0, paper=None, broken=()):
+def done(trial, error, tested):
+    made = done_row(trial, error)
+    return replace(made, data=replace(made.data, test=tested))
+
+
+def cell(errors, *, k=16, alpha=1.0, paper=None, broken=(), tested=50):
     """A cell with the errors of seeds 0, 1, …"""
     return Cell(
         method="kmixup",
@@ -28,7 +33,7 @@ def cell(errors, *, k=16, alpha=1.0, paper=None, broken=()):
         confidence=None,
         trials=pd.DataFrame(
             {
-                "row": [done_row(replace(BASE, seed=s), e / 100) for s, e in enumerate(errors)]
+                "row": [done(replace(BASE, seed=s), e / 100, tested) for s, e in enumerate(errors)]
                 + [failed(Method("erm"), seed) for seed in broken],
                 "seed": [*range(len(errors)), *broken],
                 "error": [*errors, *(np.nan for _ in broken)],
@@ -42,6 +47,19 @@ def test_the_noise_of_the_paper_is_that_of_both_figures():
     new, old = cell([1.0, 2.0, 3.0], paper=3.0), cell([4.0, 4.5, 5.0], k=1, paper=4.0)
     noise = compare([new], [old], new="new", old="old").noise
     assert noise == pytest.approx(np.hypot(stats.sem([1, 2, 3]), stats.sem([4, 4.5, 5])))
+
+
+def test_of_cells_with_as_many_wrong_answers_the_first_is_best():
+    answers = 150  # that a network is tested on
+    for a, b, c in np.ndindex(6, 6, 6):
+        if (d := a + b - c) >= 0:
+            tied = [
+                cell([100 * (wrong / answers) for wrong in pair], tested=answers)
+                for pair in ((a, b), (c, d))
+            ]
+            assert best_of(tied) is tied[0]
+            assert best_of(tied, [1, 0]) is tied[0]
+    assert best_of([cell([2.0, 4.0]), better := cell([2.0, 2.0])]) is better
 
 
 def test_a_real_difference_is_reproduced_and_its_opposite_is_not():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from statistics import fmean
 from typing import TYPE_CHECKING, TypeVar
@@ -156,11 +157,20 @@ def chosen_by(
 
 
 def best_of(cells: Sequence[Cell], seeds: Sequence[int] | None = None) -> Cell:
-    """The cell with the lowest mean error over `seeds` or all; the first of equal ones."""
-    return min(
-        cells,
-        key=lambda cell: fmean(cell.errors[s] for s in (cell.errors if seeds is None else seeds)),
-    )
+    """The cell with the lowest mean error over `seeds` or all; the first of equal ones.
+
+    Error rates are compared as counts of wrong answers: equal means may round differently.
+    """
+
+    def mean(cell: Cell) -> float | Fraction:
+        errors = [cell.errors[s] for s in (cell.errors if seeds is None else seeds)]
+        if answer := cell.partition.resolution:
+            wrong = math.fsum(errors) / answer
+            if abs(wrong - round(wrong)) < stats.ROUNDING:
+                return Fraction(round(wrong), len(errors)) * Fraction(answer)
+        return fmean(errors)
+
+    return min(cells, key=mean)
 
 
 def printed_difference(
