@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import kmixup
+from kmixup import MixerOptions, PairOptions
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("kmixup", "kmixup.inspection", "kmixup.theory", "kmixup.lab")
@@ -62,6 +63,17 @@ def test_a_public_class_lists_its_fields_and_arguments(name):
     if ELSEWHERE.search(said):
         missing = set()
     assert not missing, f"{name} does not say what {sorted(missing)} are"
+
+
+OPTIONS = re.compile(r"    options: `(\w+Options)`: (.*(?:\n {8}.*)*)")
+KINDS = {"MixerOptions": MixerOptions, "PairOptions": PairOptions}
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLIC if OPTIONS.search(PUBLIC[name].__doc__)])
+def test_a_public_class_names_all_of_its_options(name):
+    kind, listed = OPTIONS.search(inspect.getdoc(PUBLIC[name])).groups()
+    named = re.findall(r"\w+", re.sub(r"\(.*?\)", "", listed))
+    assert set(named) - {"and"} == set(KINDS[kind].__annotations__)
 
 
 FUNCTIONS = [name for name in kmixup.__all__ if not inspect.isclass(getattr(kmixup, name))]

@@ -95,8 +95,8 @@ class AdaMixup(PairMixer):
         k: the number of samples in a block.
         num_classes: the number of classes of integer targets, which become one-hot.
         joint: whether the policy also minimises the loss of the mixed samples, as published.
-        options: `PairOptions`: metric, ignore_index, lam_per (of u, "sample" by default), prob and
-            generator.
+        options: `PairOptions`: targets, metric, ignore_index, lam_per (of u, "sample" by default),
+            prob and generator.
 
     >>> net = nn.Sequential(nn.Linear(2, 32), nn.ReLU(), nn.Linear(32, 3))
     >>> mix = AdaMixup(net, shape=(2,), num_classes=3)

@@ -24,8 +24,8 @@ class SimilarMixup(PairMixer):
         alpha: tau of a pair at the mean squared distance; 0 mixes nothing.
         tau_std: how slowly tau falls with the distance; `math.inf` is mixup.
         num_classes: the number of classes of integer targets, which become one-hot.
-        options: `PairOptions`: metric, ignore_index, lam_per ("sample" by default), prob and
-            generator.
+        options: `PairOptions`: targets, metric, ignore_index, lam_per ("sample" by default), prob
+            and generator.
 
     >>> import torch
     >>> mix = SimilarMixup(k=1, alpha=1.0, num_classes=10)
