@@ -43,7 +43,7 @@ def test_mixing_adds_the_difference_to_an_unmixed_batch_over_an_epoch(monkeypatc
 
 def test_the_conclusion_and_the_table_are_what_was_measured():
     costs = Cost("mnist", "lenet", 60000, 128, 20, 5, 10.0, {1: 0.1, 32: 0.5, 64: 0.6})
-    headline, methods, *_ = cost_document(costs, "kmixup reproduce cost").blocks
+    headline, _, methods, *_ = cost_document(costs, "kmixup reproduce cost").blocks
     assert headline.text == "k-mixup at k = 32 adds 5.0% to an epoch of ERM, mixup adds 1.0%."
     assert "Matching at k = 32 takes 0.40 s of an epoch of 10.5 s." in headline.sentences[0]
     assert [line[0] for line in methods.rows] == ["ERM", "mixup", "k = 32", "k = 64"]

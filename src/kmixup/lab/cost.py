@@ -16,6 +16,7 @@ from kmixup.lab.data import ENTRIES, Dataset, at_hand, load
 from kmixup.lab.data.toy import noise
 from kmixup.lab.formatting import count, stopwatch
 from kmixup.lab.report import document as doc
+from kmixup.lab.report.plots import curves
 from kmixup.lab.timing import interleaved
 from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.defaults import defaults_for
@@ -150,6 +151,12 @@ def cost_document(cost: Cost, command: str) -> doc.Document:
                     f"Matching at k = {k} takes {stopwatch(cost.matching(k))} of an epoch of "
                     f"{stopwatch(cost.erm + cost.added[k])}. {PAPER}"
                 ],
+            ),
+            curves(
+                "Added to an epoch of ERM, in per cent",
+                "k",
+                None,
+                {"added": {k: (100 * added / cost.erm, None) for k, added in cost.added.items()}},
             ),
             doc.ReportTable(("method", "epoch", "added", "by matching"), rows, numeric=True),
             doc.Paragraph(

@@ -43,8 +43,8 @@ def test_the_page_is_self_contained_with_the_verdict_first_and_every_part(writte
     assert re.match(r" ?At k = 16, partners have \d+ % of the squared distance", body)
     parts = [
         "kmixup tune.",
-        "Readings by k",
         "Distance of partners",
+        "Readings by k",
         "The alpha that keeps the strength",
         "Partners of another class",
         "Distance of mixed points from the data",

@@ -43,7 +43,7 @@ def beyond():
 
 
 def of(rows, tables):
-    shown, _ = side_by_side(results_of(rows, tables))
+    shown, _, _ = side_by_side(results_of(rows, tables))
     return shown
 
 
@@ -83,7 +83,8 @@ def test_a_cell_has_the_mean_and_the_paired_difference_from_mixup(family):
 def test_the_headline_counts_the_comparisons_of_the_map(family):
     assert side_by_side(results_of(sweep(lambda *_: 5.0), [table()])) is None  # one method
     results = results_of(family, FAMILY.tables)
-    shown, compared = side_by_side(results)
+    shown, figures, compared = side_by_side(results)
+    assert len(figures) == len(shown.head)
     document = sweep_document(family, results, Preface("", ""))
     assert document.blocks[0].text.startswith(f"All methods against mixup, {len(compared)} comp")
     worse = sum(box.side == 1 for _, boxes in shown.rows for box in boxes)
@@ -119,7 +120,7 @@ def test_methods_are_compared_with_mixup_of_their_pairing():
         for name, k, error in (("mixup", 1, 5.0), ("cutmix", 16, 4.0 - better))
         for seed in range(4)
     ]
-    _, compared = side_by_side(results_of(rows, tables_of(rows)))
+    _, _, compared = side_by_side(results_of(rows, tables_of(rows)))
     found = {c.new: round(c.difference.mean, 6) for c in compared if c.new != "ERM"}
     assert found == {
         "CutMix, k = 16, pairing loaders": -1.0,
@@ -137,7 +138,7 @@ def test_a_limit_replaces_the_subset_of_small_training_sets():
     rows = [row(trial.method, error_of(trial), trial.seed, base=trial) for trial in trials]
     results = results_of(rows, BEYOND.tables)
     assert unplaced(rows, results) == ()
-    assert side_by_side(results)[1]
+    assert side_by_side(results)[2]
 
 
 def test_mixup_has_a_place_beside_methods_of_their_own_at_k_1():

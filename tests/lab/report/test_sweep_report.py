@@ -3,6 +3,7 @@
 import csv
 import io
 import random
+import re
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
@@ -149,8 +150,19 @@ def test_a_table_with_several_levels_is_reported(tmp_path):
 def test_an_unfinished_sweep_is_reported(tmp_path, rows):
     page, text, _ = write(tmp_path, rows, [table()])
     Checker(page)
-    assert "not run" in page
     assert "too few trials" in text
+    ks = {trial.method.k for trial in (done.trial for done in rows) if trial.method.name != "erm"}
+    assert {int(k) for k in re.findall(r'<th scope="row">k = (\d+)</th>', page)} == ks
+
+
+def test_what_was_reduced_is_on_top_of_the_page_and_erm_next_to_mixup(tmp_path):
+    page, text, _ = write(tmp_path, sweep(errors), [table()], extent="Reduced to 3 trials.")
+    headline = page.partition('class="answer')[2].partition("</div>")[0]
+    assert "<p>Reduced to 3 trials.</p>" in headline
+    assert "against mixup" in headline
+    assert re.search(r"Against ERM: k-mixup: .*, mixup: ", headline)
+    assert "Against ERM: " in text
+    assert page.index("<svg") < page.index("<h2>")
 
 
 def test_rows_that_are_in_no_table_are_mentioned(tmp_path):
@@ -179,15 +191,15 @@ def test_networks_that_all_predict_a_constant_are_no_tie(tmp_path):
 
 def test_a_new_metric_is_on_the_page_in_cells_and_in_the_frame(tmp_path):
     @dataclass(frozen=True)
-    class WithBrier(ClassScores):
-        brier: float = metric("Brier score", lambda of: None)
+    class WithSharpness(ClassScores):
+        sharpness: float = metric("sharpness", lambda of: None)
 
-    scored = WithBrier(0.02, 0.1, 0.1, 0.5, 0.5, None, 2, 0.25)
+    scored = WithSharpness(0.02, 0.1, 0.1, 0.5, 0.5, None, 2, sharpness=0.25)
     rows = [replace(done, scores=scored) for done in sweep(errors, rules=("same",))]
     _, text, cells = write(tmp_path, rows, tables_of(rows))
-    assert "Brier score" in text
-    assert {line["brier"] for line in csv.DictReader(io.StringIO(cells))} == {"0.25"}
-    assert "Brier score 0.2500" in figures(scored)
+    assert "sharpness" in text
+    assert {line["sharpness"] for line in csv.DictReader(io.StringIO(cells))} == {"0.25"}
+    assert "sharpness 0.2500" in figures(scored)
 
 
 def test_the_page_says_if_rows_are_of_several_versions_of_kmixup():

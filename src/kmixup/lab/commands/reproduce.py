@@ -100,7 +100,7 @@ def experiment(
         outcome.rows, preset.tables, folder, quiet=execution.quiet,
         name=f"Reproduction of the paper's experiment {name}" if preset.printed else name,
         claim=preset.claim, comparison=preset.comparison,
-        notes=[extent, *deviations(preset.tables)],
+        extent=extent, notes=deviations(preset.tables),
     )  # fmt: skip
     if preset.summaries:
         _print_master(preset, outcome.rows)

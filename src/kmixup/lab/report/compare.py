@@ -16,12 +16,13 @@ from kmixup.lab.evaluate.scores import PERCENT
 from kmixup.lab.experiments.compare import BASELINES, Compared, Score
 from kmixup.lab.experiments.rows import done_of, failed_of, unfitted_sentence
 from kmixup.lab.formatting import NOTHING, count, joined, number, with_error
-from kmixup.lab.plotting import BLUE, FAINT
+from kmixup.lab.plotting import BLUE
 from kmixup.lab.report import document as doc
 from kmixup.lab.report import stats
 from kmixup.lab.report.comparisons import compare_trials, comparison_table, holm_corrected
 from kmixup.lab.report.frame import partition_of
 from kmixup.lab.report.meta_analysis import Pooled, log_ratios, pool
+from kmixup.lab.report.plots import dots
 from kmixup.lab.report.render_html import html
 from kmixup.lab.report.render_text import markdown
 from kmixup.lab.report.stats import Comparison, Outcome, Ranking
@@ -223,20 +224,13 @@ def _plot(standings: Standings, result: Compared) -> doc.Figure:
     """Mean and standard error of every method and reference on one data set."""
     name = result.contest.name
     places = [(name, title) for title in (*standings.titles, *standings.references)]
-    shown = [standings.scores[at] for at in places if at in standings.scores]
-
-    def draw(axes: Axes) -> None:
-        for at, score in enumerate(shown):
-            if score.mean is None:
-                continue
-            colour = BLUE if score.name else FAINT
-            axes.errorbar(score.mean, at, xerr=score.standard_error, fmt="o", color=colour,
-                          capsize=3)  # fmt: skip
-        axes.set_yticks(range(len(shown)), [score.title for score in shown])
-        axes.invert_yaxis()
-        axes.set_xlabel(f"test {result.measure.name} {result.measure.unit}")
-
-    return doc.Figure(name, draw, size=(4.6, 1.2 + 0.3 * len(shown)))
+    means = {
+        title: (score.mean, score.standard_error)
+        for _, title in places
+        if (score := standings.scores.get((name, title))) and score.mean is not None
+    }
+    label = f"test {result.measure.name} {result.measure.unit}"
+    return dots(name, label, means, standings.references)
 
 
 def _mean_ranks(ranking: Ranking) -> doc.Figure:

@@ -100,11 +100,13 @@ PLOTS = {
 def inspect_document(data: DataInspection, command: str) -> doc.Document:
     """The report of an inspection."""
     inspection = data.inspection
+    figures = list(_figures(inspection))
     blocks: list[doc.Block] = [
         doc.Headline(_summary(data), [equal_strength(inspection), ADVICE]),
+        *figures[:1],
         doc.Paragraph(_extent(data)),
         doc.Section("Readings by k", list(_readings(inspection, labelled=data.labelled))),
-        doc.Section("Plots", list(_figures(inspection))),
+        doc.Section("Plots", figures[1:]),
         doc.Section("Matched pairs and mixed points", list(_couplings(data))),
     ]
     if shown := examples(data):

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from kmixup.lab.formatting import NOTHING
 from kmixup.lab.paper.tables import ERROR
 from kmixup.lab.report.comparisons import RULE, compare_trials, holm_corrected
-from kmixup.lab.report.document import Box, HeatMap
+from kmixup.lab.report.document import Box, Figure, HeatMap
 from kmixup.lab.report.frame import Cell, TableResult
+from kmixup.lab.report.plots import dots
 from kmixup.lab.report.stats import Comparison
 from kmixup.lab.train.config import CLEAN, variant_words
 from kmixup.lab.train.methods import MANIFOLD_LAYERS
@@ -25,8 +26,10 @@ CAPTION = (
 )
 
 
-def side_by_side(results: Iterable[TableResult]) -> tuple[HeatMap, Sequence[Comparison]] | None:
-    """A map of all methods, and its comparisons; None with one method only."""
+def side_by_side(
+    results: Iterable[TableResult],
+) -> tuple[HeatMap, Sequence[Figure], Sequence[Comparison]] | None:
+    """A map of all methods, a plot of each column, and the comparisons; None with one method."""
     results = [r for r in results if r.rows and r.table.measure in (ERROR, CLEAN)]
     if len({(result.table.method_title, result.setting.get("layers")) for result in results}) < 2:
         return None
@@ -78,7 +81,16 @@ def side_by_side(results: Iterable[TableResult]) -> tuple[HeatMap, Sequence[Comp
 
     shown = [(label, [box(label, place) for place in places]) for label in cells]
     title = "Mean test error in per cent, and difference from mixup [95 %]"
-    return HeatMap(title, _heads(places), shown, CAPTION), list(compared.values())
+    heads = _heads(places)
+    figures = []
+    for place, head in zip(places, heads, strict=True):
+        found = {
+            label: (row[place].mean or 0.0, row[place].standard_error)
+            for label, row in cells.items()
+            if place in row and row[place].mean is not None
+        }
+        figures.append(dots(", ".join(head), "test error in per cent", found))
+    return HeatMap(title, heads, shown, CAPTION), figures, list(compared.values())
 
 
 def _setting(result: TableResult) -> str:

@@ -28,6 +28,7 @@ from kmixup.lab.report.comparisons import (
     comparisons,
 )
 from kmixup.lab.report.frame import Cell, Grid, TableResult, cells_csv, results_of, unplaced
+from kmixup.lab.report.plots import Mean, curves
 from kmixup.lab.report.render_html import html
 from kmixup.lab.report.render_text import markdown
 from kmixup.lab.report.side_by_side import side_by_side
@@ -47,6 +48,7 @@ class Preface:
 
     name: str  # the title of the report
     command: str  # repeats it
+    extent: str = ""  # what was reduced against the paper, in a sentence
     claim: str | None = None  # the paper's, in a sentence
     comparison: Claim = BEST_CELLS  # the claim in a form that grids can answer
     notes: Sequence[str] = ()  # how the run differs from the paper, a sentence each
@@ -70,9 +72,13 @@ def sweep_document(
     if preface.notes:
         notes = doc.Bullets(preface.notes)
         blocks.append(doc.Details("Differences from the paper's protocol", [notes]))
-    sections = [(result.title, list(_section(result))) for result in results]
+    shown = [result for result in results if result.rows]
+    sections = [(result.title, list(_section(result))) for result in shown]
+    figures: Sequence[doc.Figure] = [
+        _plot(result, grid) for result in shown for grid in result.grids[:1]
+    ]
     if (beside := side_by_side(results)) is not None:
-        methods, headline = beside
+        methods, figures, headline = beside
         folded = [doc.Details(title, section) for title, section in sections]
         blocks += [doc.Section("All methods", [methods]), doc.Section("Tables", folded)]
     else:
@@ -80,7 +86,8 @@ def sweep_document(
         reading = doc.Paragraph(READING, style="fine")
         blocks.append(doc.Section("Verdicts", [verdicts, reading]))
         blocks += [doc.Section(title, section) for title, section in sections]
-    blocks = [_headline(rows, results, headline), *blocks, *provenance(rows, preface.command)]
+    found = _headline(rows, results, headline, preface.extent)
+    blocks = [found, *figures, *blocks, *provenance(rows, preface.command)]
     return doc.Document(preface.name, blocks)
 
 
@@ -114,7 +121,10 @@ def provenance(rows: Sequence[Row], command: str) -> Iterator[doc.Section]:
 
 
 def _headline(
-    rows: Sequence[Row], results: Sequence[TableResult], judged: Sequence[stats.Comparison]
+    rows: Sequence[Row],
+    results: Sequence[TableResult],
+    judged: Sequence[stats.Comparison],
+    reduced: str,
 ) -> doc.Headline:
     """The verdict if there is one comparison, else how many have each outcome."""
     text = "Nothing to compare"
@@ -135,7 +145,21 @@ def _headline(
     )
     if left := unplaced(rows, results):
         extent += f" {count(len(left), 'more row')} of the sweep fit no cell of these tables."
-    return doc.Headline(f"{text}.", [extent], mood=stats.mood_of(judged))
+    sentences = filter(None, [reduced, _against_erm(results, judged), extent])
+    return doc.Headline(f"{text}.", list(sentences), mood=stats.mood_of(judged))
+
+
+def _against_erm(results: Sequence[TableResult], judged: Sequence[stats.Comparison]) -> str:
+    """What a headline that compares with mixup says about ERM."""
+    if not judged or all(comparison.old == "ERM" for comparison in judged):
+        return ""
+    against: dict[str, list[stats.Comparison]] = {}
+    for comparison in (c for result in results for c in comparisons(result)):
+        if comparison.old == "ERM" and comparison.chosen is not None:
+            against.setdefault(comparison.new, []).append(comparison)
+    if not against:
+        return ""
+    return f"Against ERM: {', '.join(f'{n}: {stats.tally(c)}' for n, c in against.items())}."
 
 
 # One table
@@ -167,6 +191,25 @@ def _section(result: TableResult) -> Iterator[doc.Block]:
     yield doc.Details("Settings", [_settings(result)])
 
 
+def _plot(result: TableResult, grid: Grid) -> doc.Figure:
+    """The error over alpha, or the level of a shift, or k if both have a single value."""
+    levels, alphas = ({getattr(c, name) for c in result.columns} for name in ("eps", "alpha"))
+    axis = "level" if len(levels) > 1 else "alpha" if len(alphas) > 1 else "k"
+    lines: dict[str, dict[float, Mean]] = {}
+    for cell in (cell for cell in grid if cell.mean is not None):
+        names = [f"k = {cell.k}" if cell.k > 1 else result.baseline] if axis != "k" else []
+        names += [f"α = {cell.alpha:g}"] if axis == "level" and len(alphas) > 1 else []
+        at = {"level": cell.eps or 0.0, "alpha": cell.alpha, "k": float(cell.k)}[axis]
+        mean = cell.mean or 0.0, cell.standard_error
+        lines.setdefault(", ".join(names) or result.table.method_title, {})[at] = mean
+    erm = result.erm[0]
+    if axis == "level":
+        known = {c.eps or 0.0: (c.mean, c.standard_error) for c in result.erm if c.mean is not None}
+        lines |= {"ERM": known} if known else {}
+    base = None if erm.mean is None or axis == "level" else (erm.mean, erm.standard_error)
+    return curves(f"{result.title}: {result.unit.name} {result.unit.unit}", axis, base, lines)
+
+
 def _errors(result: TableResult, grid: Grid) -> doc.HeatMap:
     tests = column_tests(grid)
     sides = Counter(test.side for test in tests.values())
@@ -190,7 +233,11 @@ def _errors(result: TableResult, grid: Grid) -> doc.HeatMap:
     if len(erm) > 1:
         erm = [cell for column in result.columns for cell in erm if cell.eps == column.eps]
     rows = [("ERM", [*map(box, erm)])]
-    rows += [(f"k = {k}", [*map(box, row)]) for k, row in zip(result.ks, grid.cells, strict=True)]
+    rows += [
+        (f"k = {k}", [*map(box, row)])
+        for k, row in zip(result.ks, grid.cells, strict=True)
+        if any(len(cell.trials) for cell in row)
+    ]
     caption = "The lowest error is framed (*)."
     if tests:
         caption = (
@@ -205,7 +252,7 @@ def _errors(result: TableResult, grid: Grid) -> doc.HeatMap:
 
 def _metrics(result: TableResult) -> doc.ReportTable:
     rows = []
-    for cell in result.cells:
+    for cell in (cell for cell in result.cells if cell.errors):
         level = "" if cell.eps is None else f", ε = {cell.eps:g}"
         rule = f", {RULE[cell.rule]}" if len(result.grids) > 1 and cell.k > 1 else ""
         texts = [

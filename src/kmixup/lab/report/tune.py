@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from matplotlib.axes import Axes
-
 from kmixup.lab._files import replace_content
 from kmixup.lab.evaluate.baseline import constant_sentence
 from kmixup.lab.experiments.rows import done_of, failed_of, unfitted_sentence
 from kmixup.lab.experiments.search import ERM, Tried
 from kmixup.lab.experiments.tuning import Tuned
 from kmixup.lab.formatting import count, number
-from kmixup.lab.plotting import BLACK, shade
 from kmixup.lab.report import document as doc
+from kmixup.lab.report.plots import curves
 from kmixup.lab.report.render_html import html
 from kmixup.lab.report.sweep import provenance, settings_of
 
@@ -95,22 +93,25 @@ def _plot(tuned: Tuned) -> doc.Figure:
     ks = sorted({k for k, _ in places})
     (erm,) = (tried for tried in tuned.search.table if tried.setting == ERM)
 
-    def draw(axes: Axes) -> None:
-        if erm.ended:
-            axes.axhline(measure.factor * erm.mean, color=BLACK, ls="dashed", label="ERM")
-        for i, k in enumerate(ks):
-            line = [(a, t) for (size, a), t in sorted(places.items()) if size == k and t.ended]
-            axes.errorbar(
-                [alpha for alpha, _ in line],
-                [measure.factor * tried.mean for _, tried in line],
-                yerr=[measure.factor * tried.standard_error for _, tried in line],
-                label=f"k = {k}" if k > 1 else "mixup", color=shade(i, len(ks)), marker="o", ms=4.5,
-                lw=1.4, capsize=2.5,
-            )  # fmt: skip
-        axes.set_xscale("log")
-        axes.set_xlabel("alpha")
+    def mean(tried: Tried) -> tuple[float, float | None]:
+        error = tried.standard_error if len(tried.ended) > 1 else 0.0
+        return measure.factor * tried.mean, measure.factor * error
 
-    return doc.Figure(f"Validation {measure.name} {measure.unit}", draw, legend=3)
+    lines = {
+        f"k = {k}" if k > 1 else "mixup": {
+            alpha: mean(tried)
+            for (size, alpha), tried in sorted(places.items())
+            if size == k and tried.ended
+        }
+        for k in ks
+    }
+    title = f"Validation {measure.name} {measure.unit}"
+    return curves(
+        title,
+        "alpha",
+        mean(erm) if erm.ended else None,
+        {n: line for n, line in lines.items() if line},
+    )
 
 
 def surface(tuned: Tuned) -> doc.HeatMap:
