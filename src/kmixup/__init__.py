@@ -15,7 +15,7 @@ from kmixup.coefficient import Beta, Coefficient
 from kmixup.collate import MixCollate
 from kmixup.importance import saliency, spectral_residual
 from kmixup.interpolation import Cut, Interpolation, Linear
-from kmixup.matching import Nearest, Optimal, Pairing, match
+from kmixup.matching import Nearest, Optimal, Pairing, check_solver, match
 from kmixup.methods.adamixup import AdaMixup
 from kmixup.methods.automix import AutoMix
 from kmixup.methods.cmixup import CMixup
@@ -92,6 +92,7 @@ __all__ = [
     "Wrapper",
     "WrapperDraw",
     "calibrate",
+    "check_solver",
     "clean_batchnorm",
     "inspect",
     "match",

@@ -93,7 +93,9 @@ def match_rows(a: Tensor, b: Tensor, metric: Metric = "sqeuclidean") -> tuple[In
     """
     rows = np.arange(a.shape[0] * a.shape[1]).reshape(a.shape[:2])
     points = [a.flatten(0, 1)], [b.flatten(0, 1)]
-    return match_blocks(*points, rows, rows, Optimal(a.shape[1], metric).choose, least_cost=True)
+    return match_blocks(
+        *points, rows, rows, Optimal(a.shape[1], metric).choose_arrays, least_cost=True
+    )
 
 
 def _blocks_missing(means: Floats, relative_error: float) -> int:

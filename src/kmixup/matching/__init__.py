@@ -10,5 +10,18 @@ from kmixup.matching.pairing import (
     match,
     warn_short,
 )
+from kmixup.matching.solver import Solver, check_solver, lapx
 
-__all__ = ["Blocks", "LamPer", "Metric", "Nearest", "Optimal", "Pairing", "match", "warn_short"]
+__all__ = [
+    "Blocks",
+    "LamPer",
+    "Metric",
+    "Nearest",
+    "Optimal",
+    "Pairing",
+    "Solver",
+    "check_solver",
+    "lapx",
+    "match",
+    "warn_short",
+]

@@ -259,6 +259,23 @@ def squared_distances(a: Tensor, b: Tensor) -> Floats:
     return _squared_distances(*points, rows, rows, torch.float64, exponent)[0]
 
 
+def square_differences(first: Points, second: Points, own: Tensor, facing: Tensor) -> Tensor:
+    """Return squared distances inside blocks `(blocks, k, k)` on the points' device.
+
+    They come from differences, in the dtype of the points, at least in float32, and keep all their
+    digits without a look at the values. `own` and `facing` are rows on the device, `(blocks, k)`.
+    """
+    parts, mode = [], "donot_use_mm_for_euclid_dist"
+    for x, y in zip(first, second, strict=True):
+        dtype = torch.promote_types(x.dtype, torch.float32)
+        a, b = (
+            side.index_select(0, rows.flatten()).to(dtype).view(*rows.shape, -1)
+            for side, rows in ((x, own), (y, facing))
+        )
+        parts.append(torch.cdist(a, b, compute_mode=mode).square_())
+    return sum(parts[1:], parts[0])
+
+
 def _squared_distances(
     first: Points,
     second: Points,

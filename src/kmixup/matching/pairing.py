@@ -24,9 +24,11 @@ from kmixup.matching._assignment import (
     is_small,
     match_blocks,
     solve,
+    square_differences,
     take_columns,
 )
 from kmixup.matching._points import as_rows, check_points, raise_non_finite
+from kmixup.matching.solver import Solver, solved
 
 LARGEST = 1e300  # of the costs that the solver can add up
 FEW = 64  # features that are multiplied in float64 at once, which costs little
@@ -119,12 +121,12 @@ class Pairing(ABC):
         object.__setattr__(self, "k", check_whole("k", self.k))
 
     @abstractmethod
-    def choose(self, distances: Floats, differ: Floats | None = None) -> Indices:
+    def choose(self, distances: Tensor, differ: Tensor | None = None) -> Tensor:
         """Return the partner of every sample as its column, `(blocks, k)`.
 
         Args:
             distances: squared Euclidean distances between the samples of a block (rows) and the
-                samples they face (columns), `(blocks, k, k)`.
+                samples they face (columns), `(blocks, k, k)`; on the CPU unless `on_device`.
             differ: how much the targets differ, `(blocks, k, k)`: 0 or 1 for classes, half the
                 squared distance for floats. Only pairings with `by_targets` get it.
         """
@@ -132,6 +134,11 @@ class Pairing(ABC):
     @property
     def by_targets(self) -> bool:
         """Whether the choice also depends on the targets."""
+        return False
+
+    @property
+    def on_device(self) -> bool:
+        """Whether `choose` takes distances on the samples' device; else they come to the CPU."""
         return False
 
     @property
@@ -197,20 +204,55 @@ class Pairing(ABC):
         `first` and `second` are rows `(n, d)`, the same object within one batch; `targets` are
         those of both sides. Override this for pairings that need more than `choose`.
         """
-        n, k = blocks.n, blocks.k
+        n, k, device = blocks.n, blocks.k, first[0].device
+        if k > 1 and not sum(map(Tensor.numel, first)):
+            raise ValueError(
+                "x must have at least one feature to be matched, got none: pass features to match "
+                "on, or use k=1"
+            )
         compared = self._comparable(targets, n) if self.by_targets and k > 1 else None
         # the second matching of two blocks is the inverse of the first
         inverse = second is first and n == 2 * k and self.one_to_one
+        pairs = blocks.pairs()
+        if inverse:
+            pairs = [(own[:1], facing[:1]) for own, facing in pairs]
+        if device.type != "cpu" and k > 1 and self.on_device:
+            return self._partners_on_device(first, second, pairs, compared, n, inverse=inverse)
         partner = np.empty(n, np.int64)
-        for own, facing in blocks.pairs():
-            if inverse:
-                own, facing = own[:1], facing[:1]
+        for own, facing in pairs:
             if k > 1:
                 facing = self._chosen(first, second, own, facing, compared)
             partner[own] = facing
             if inverse:
                 partner[facing] = own
-        return torch.from_numpy(partner).to(first[0].device)
+        return torch.from_numpy(partner).to(device, non_blocking=True)
+
+    def _partners_on_device(
+        self,
+        first: Points,
+        second: Points,
+        pairs: Sequence[tuple[Indices, Indices]],
+        targets: tuple[Tensor, Tensor] | None,
+        n: int,
+        *,
+        inverse: bool,
+    ) -> Tensor:
+        """Return partners without waiting for the device: distances come from differences."""
+        device = first[0].device
+        partner = torch.empty(n, dtype=torch.long, device=device)
+        for own, facing in pairs:
+            differ = None
+            if targets is not None:
+                differ = _differences(targets[0][own], targets[1][facing]).to(device)
+            rows = torch.from_numpy(own).to(device, non_blocking=True)
+            faced = torch.from_numpy(facing).to(device, non_blocking=True)
+            with torch.autocast(device.type, enabled=False):
+                columns = self.choose(square_differences(first, second, rows, faced), differ)
+            chosen = faced.gather(1, columns).flatten()
+            partner.scatter_(0, rows.flatten(), chosen)
+            if inverse:
+                partner.scatter_(0, chosen, rows.flatten())
+        return partner
 
     def _chosen(
         self,
@@ -223,13 +265,8 @@ class Pairing(ABC):
         """Return the partners of the samples `own` among those in `facing`, `(blocks, k)`."""
         differ = None
         if targets is not None:
-            differ = _differences(targets[0][own], targets[1][facing])
+            differ = _differences(targets[0][own], targets[1][facing]).numpy()
         d = sum(map(Tensor.numel, first)) // len(first[0])
-        if d == 0:
-            raise ValueError(
-                "x must have at least one feature to be matched, got none: pass features to match "
-                "on, or use k=1"
-            )
         # float32 products keep as few as 8 bits where the user has allowed faster ones
         exact32 = torch.get_float32_matmul_precision() == "highest"
         double = d <= FEW or not exact32 or is_small(first)
@@ -239,7 +276,7 @@ class Pairing(ABC):
         try:
             with torch.autocast(device, enabled=False) if autocast else nullcontext():
                 columns, _ = match_blocks(
-                    first, second, own, facing, self.choose, differ,
+                    first, second, own, facing, self.choose_arrays, differ,
                     dtype=dtype, least_cost=self.least_cost, distances=False,
                 )  # fmt: skip
         except FloatingPointError:
@@ -249,6 +286,11 @@ class Pairing(ABC):
                     raise_non_finite(part, name)
             raise
         return take_columns(facing, columns)
+
+    def choose_arrays(self, distances: Floats, differ: Floats | None = None) -> Indices:
+        """Return what `choose` does, for NumPy arrays."""
+        more = None if differ is None else torch.from_numpy(differ)
+        return np.asarray(self.choose(torch.from_numpy(distances), more))
 
     def _comparable(self, targets: Targets | None, n: int) -> tuple[Tensor, Tensor]:
         """Return targets on the CPU, or raise if they cannot be compared."""
@@ -293,6 +335,10 @@ class Optimal(Pairing):
             the block. 0 depends on inputs only, a large value pairs different classes only as often
             as their counts require, a negative value favours such pairs. For float targets, half
             the squared distance replaces "different": it is 1 between two one-hot classes.
+        solver: a function from costs `(blocks, k, k)`, on the samples' device, to the columns of
+            least total cost `(blocks, k)`. By default lapx solves on the CPU. A solver on the
+            device leaves nothing for the host to wait for; `check_solver` tests one.
+        debug: whether to validate costs and columns on a device too, which waits for them.
 
     >>> Optimal(k=2)(torch.tensor([[0.], [9.]]), torch.tensor([[8.], [1.]]))
     tensor([1, 0])
@@ -303,20 +349,33 @@ class Optimal(Pairing):
     metric: Metric = "sqeuclidean"
     farthest: bool = False
     labels: float = 0.0
+    solver: Solver | None = None
+    debug: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.solver is not None and not callable(self.solver):
+            raise TypeError(
+                "solver must be a function from costs (blocks, k, k) to columns (blocks, k), got "
+                f"{self.solver!r}: leave it out to use lapx"
+            )
         object.__setattr__(self, "labels", check_number("labels", self.labels))
         check_choice("metric", self.metric, get_args(Metric))
 
     def __repr__(self) -> str:
         more = ", farthest=True" if self.farthest else ""
         more += f", labels={self.labels:g}" if self.labels else ""
+        if self.solver is not None:
+            more += f", solver={getattr(self.solver, '__name__', self.solver)}"
         return f"Optimal(k={self.k}, metric={self.metric!r}{more})"
 
     @property
     def by_targets(self) -> bool:
         return self.labels != 0
+
+    @property
+    def on_device(self) -> bool:
+        return self.solver is not None
 
     @cached_property
     def least_cost(self) -> bool:
@@ -327,19 +386,22 @@ class Optimal(Pairing):
         squared = self.metric == "sqeuclidean" and self.least_cost
         return torch.float32 if squared else torch.float64
 
-    def choose(self, distances: Floats, differ: Floats | None = None) -> Indices:
+    def choose(self, distances: Tensor, differ: Tensor | None = None) -> Tensor:
         cost = distances
         if self.metric == "euclidean":
-            cost = np.sqrt(distances.clip(min=0))
+            cost = distances.clamp(min=0).sqrt_()
         if differ is not None:
-            with np.errstate(over="ignore", invalid="ignore"):
-                cost = cost + self.labels * cost.mean((1, 2), keepdims=True) * differ
-            if not np.abs(cost).max() < LARGEST:
+            cost = cost + self.labels * cost.mean((1, 2), keepdim=True) * differ
+            if cost.device.type == "cpu" and not cost.abs().max() < LARGEST:
                 raise ValueError(
                     f"labels={self.labels:g} makes the cost of different targets overflow, which "
                     f"lie up to {float(differ.max()):.3g} apart: lower labels, or scale the targets"
                 )
-        return solve(-cost if self.farthest else cost)
+        if self.farthest:
+            cost = -cost
+        if self.solver is None:
+            return torch.from_numpy(solve(cost.numpy()))
+        return solved(self.solver, cost, debug=self.debug)
 
     def partners(
         self, first: Points, second: Points, blocks: Blocks, targets: Targets | None = None
@@ -367,8 +429,8 @@ class Nearest(Pairing):
     def least_cost(self) -> bool:
         return True
 
-    def choose(self, distances: Floats, differ: Floats | None = None) -> Indices:
-        return np.asarray(distances.argmin(2))
+    def choose(self, distances: Tensor, differ: Tensor | None = None) -> Tensor:
+        return distances.argmin(2)
 
 
 def match(
@@ -409,13 +471,13 @@ def _directions(points: Points) -> Sequence[Tensor]:
     return [torch.nn.functional.normalize(rows, dim=1, eps=2.0**-1000)]
 
 
-def _differences(own: Tensor, facing: Tensor) -> Floats:
+def _differences(own: Tensor, facing: Tensor) -> Tensor:
     """Return how much all targets `(blocks, k, ...)` of blocks differ, `(blocks, k, k)`."""
     if not own.is_floating_point():
-        return (own[:, :, None] != facing[:, None, :]).numpy()
+        return own[:, :, None] != facing[:, None, :]
     a, b = (side.reshape(*side.shape[:2], -1).double() for side in (own, facing))
     mode = "donot_use_mm_for_euclid_dist"
-    return np.asarray(torch.cdist(a, b, compute_mode=mode).square_().numpy() / 2)
+    return torch.cdist(a, b, compute_mode=mode).square_() / 2
 
 
 def warn_short(n: int, k: int, *, within: bool = True) -> None:
