@@ -83,14 +83,14 @@ def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Suggest known names like a name, in any case of letters, or else list the first ones.
+    """Suggest known names like a name, whatever its case and dashes, or else list the first ones.
 
     >>> did_you_mean("KMixUp", ["mixup", "kmixup"]), did_you_mean("x", ["mixup", "kmixup"])
     ("did you mean 'kmixup' or 'mixup'?", 'there are mixup, kmixup')
     """
     names = list(known)
-    lower = {each.lower(): each for each in reversed(names)}
-    if close := get_close_matches(name.lower(), lower, n=3):
+    lower = {each.lower().replace("_", "-"): each for each in reversed(names)}
+    if close := get_close_matches(name.lower().replace("_", "-"), lower, n=3):
         return f"did you mean {' or '.join(repr(lower[each]) for each in close)}?"
     more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
     return f"there are {', '.join(names[:LISTED])}{more}" if names else "there are none"

@@ -155,9 +155,9 @@ def test_a_net_trains_on_the_loss_of_both_targets_and_validates_on_clean_batches
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
-        ({"max_iter": 0}, "max_iter must be at least 1"),
-        ({"n_iter_no_change": 0}, "n_iter_no_change must be at least 1"),
+        ({"batch_size": 0}, "batch_size must be a whole number, at least 1, got 0"),
+        ({"max_iter": 0}, "max_iter must be a whole number, at least 1"),
+        ({"n_iter_no_change": 0}, "n_iter_no_change must be a whole number, at least 1"),
         ({"hidden_layer_sizes": (0,)}, "hidden_layer_sizes must be widths of at least 1"),
         ({"mixer__k": 0}, "k must be"),
         ({"mixer__alpha": -1.0}, "alpha must be"),

@@ -124,7 +124,7 @@ def test_the_measured_share_is_the_expected_one():
 @pytest.mark.parametrize(
     ("weights", "k", "message"),
     [
-        ([0.5, 0.5], 0, "k must be at least 1, got 0"),
+        ([0.5, 0.5], 0, "k must be a whole number, at least 1, got 0"),
         ([-1, 2], 2, "none below 0"),
         ([], 2, "must be a list of masses"),
     ],

@@ -117,7 +117,10 @@ def test_matched_subsets_are_subsets_and_as_many_as_asked():
         (lambda x: matching_distribution(x, 6, 2), "i must be the index of a point, from 0 to 5"),
         (lambda x: matching_distribution(x, 0, 7), "k must be from 1 to 6 for 6 samples, got 7"),
         (lambda x: matched_subsets(x, 4, 1, disjoint=True), "from 1 to 3 for 6 .* disjoint"),
-        (lambda x: matching_distributions(x, 2, 0), "samples must be at least 1, got 0"),
+        (
+            lambda x: matching_distributions(x, 2, 0),
+            "samples must be a whole number, at least 1, got 0",
+        ),
         (lambda x: matching_distributions(x[:0], 2), "X must hold at least one sample"),
     ],
 )

@@ -70,7 +70,7 @@ def test_rates_by_dimension_and_number_of_clusters():
     assert expected_rate(k, 6, clusters=2) == pytest.approx(k ** (-1 / 3))
     for d in (1, 2, 3, 4):
         assert expected_rate(k, d, clusters=2) == pytest.approx(k**-0.5)
-    with pytest.raises(ValueError, match="must be at least 1, got 0 and 1"):
+    with pytest.raises(ValueError, match="dimension must be a whole number, at least 1, got 0"):
         expected_rate(k, 0)
 
 

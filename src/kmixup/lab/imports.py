@@ -7,14 +7,14 @@ import hashlib
 import importlib
 import inspect
 import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from kmixup._checks import did_you_mean
+from kmixup._checks import SettingError, did_you_mean
 
 INSTALLED = {Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")}
 
@@ -28,6 +28,14 @@ def is_import_path(name: str) -> bool:
     module, colon, attribute = name.partition(":")
     dotted = all(part.isidentifier() for part in module.split("."))
     return bool(colon) and dotted and attribute.isidentifier() and not Path(name).exists()
+
+
+def unknown_name(setting: str, name: str, known: Iterable[str]) -> SettingError:
+    """Return the error for a name that is neither known nor `package.module:name`."""
+    return SettingError(
+        setting,
+        f"must be a known name or package.module:name, got {name!r}: {did_you_mean(name, known)}",
+    )
 
 
 def import_callable(name: str, what: str, **arguments: Any) -> Callable[..., Any]:

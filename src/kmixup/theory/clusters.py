@@ -16,6 +16,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Generator
 
+from kmixup._checks import check_whole
 from kmixup._measured import Measured
 from kmixup.theory.matching import Array, Data, Indices, as_array, check_length, matched_subsets
 
@@ -328,8 +329,7 @@ def draw_counts(
 
 def _masses(weights: ArrayLike, k: int) -> Array:
     w = np.asarray(weights, dtype=np.float64)
-    if k < 1:
-        raise ValueError(f"k must be at least 1, got {k}")
+    check_whole("k", k)
     if w.ndim != 1 or (w < 0).any() or not w.any():
         raise ValueError(f"weights must be a list of masses, none below 0, got {weights!r}")
     return np.asarray(w / w.sum())

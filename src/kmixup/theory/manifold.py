@@ -14,6 +14,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Generator, Tensor
 
+from kmixup._checks import check_whole
 from kmixup._measured import Measured
 from kmixup._subsets import match_rows
 from kmixup.coefficient import Beta
@@ -171,10 +172,8 @@ def expected_rate(k: ArrayLike, dimension: int, clusters: int = 1) -> Array:
     >>> expected_rate(16, 2, clusters=3)
     array(0.25)
     """
-    if dimension < 1 or clusters < 1:
-        raise ValueError(
-            f"dimension and clusters must be at least 1, got {dimension} and {clusters}"
-        )
+    check_whole("dimension", dimension)
+    check_whole("clusters", clusters)
     size = np.asarray(k, dtype=np.float64)
     if clusters > 1 and dimension <= 4:
         return np.asarray(size**-0.5)

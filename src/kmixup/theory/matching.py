@@ -16,6 +16,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Generator, Tensor
 
+from kmixup._checks import check_whole
 from kmixup._subsets import MatchedBlocks, matched_blocks, subsets
 from kmixup.calibration import CHUNK
 from kmixup.matching import Optimal, Pairing
@@ -237,6 +238,5 @@ def _blocks_at_once(points: Tensor, k: int, samples: int, *, disjoint: bool = Fa
     if not 1 <= k <= most:
         where = " in disjoint subsets" if disjoint else ""
         raise ValueError(f"k must be from 1 to {most} for {n} samples{where}, got {k}")
-    if samples < 1:
-        raise ValueError(f"samples must be at least 1, got {samples}")
+    check_whole("samples", samples)
     return max(1, CHUNK // (2 * k * d + k * k + n))

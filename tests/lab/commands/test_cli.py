@@ -308,7 +308,7 @@ def test_a_reader_that_leaves_a_pipe_is_no_traceback():
         ("reproduce uci --data mnist", "--data must be one of abalone, "),
         ("tune iris --quiet --budget 9", "budget must be at least 11 trials for one"),
         ("tune iris --k 90", "--k must be at most 80, the training samples that validation leaves"),
-        ("tune iris --workers 0", "--workers must be at least 1, got 0"),
+        ("tune iris --workers 0", "--workers must be a whole number, at least 1, got 0"),
         (
             "compare iris --methods erm,cutmix",
             "--methods must apply to every data set, cutmix ",

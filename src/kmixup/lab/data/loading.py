@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from kmixup.lab._files import digest_of, replace_file
-from kmixup.lab.checks import SettingError, check_choice, did_you_mean
+from kmixup.lab.checks import SettingError, check_choice, check_whole, did_you_mean
 from kmixup.lab.data import download as files
 from kmixup.lab.data.catalogue import ENTRIES, Entry, Request
 from kmixup.lab.data.dataset import Dataset, Holdout, Samples, split
@@ -89,8 +89,8 @@ def load(
     """
     if not 0 <= seed < 1 << 63:
         raise SettingError("seed", f"must be from 0 to 2**63 - 1, got {seed}")
-    if limit is not None and limit < 1:
-        raise SettingError("limit", f"must be at least 1, got {limit}")
+    if limit is not None:
+        check_whole("limit", limit)
     if samples is not None and limit is not None:
         raise ValueError(
             f"samples and limit must not be given both, got {samples} and {limit}: samples draws "

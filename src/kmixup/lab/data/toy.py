@@ -13,6 +13,7 @@ from collections.abc import Callable
 import torch
 from torch import Generator, Tensor
 
+from kmixup.lab.checks import check_whole
 from kmixup.lab.data.dataset import Dataset, Samples
 
 SIZE = {"one-ring": 1024, "four-bars": 1024, "swiss-roll": 2048}
@@ -63,9 +64,8 @@ DRAW: dict[str, Callable[[int, Generator], Points]] = {
 
 def draw(name: str, *, size: int | None = None, seed: int = 0) -> Samples:
     """Draw `size` training points of a toy, and as many to test on."""
-    size = SIZE[name] if size is None else size
-    if size < 4:
-        raise ValueError(f"size must be at least 4, one point of every bar, got {size}")
+    # one point of every bar
+    size = SIZE[name] if size is None else check_whole("size", size, least=4)
     generator = torch.Generator().manual_seed(seed)
     (x, y), (x_test, y_test) = (DRAW[name](size, generator) for _ in range(2))
     return Samples(x.float(), y, ("0", "1"), x_test.float(), y_test)

@@ -26,11 +26,11 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
-from kmixup.lab.checks import SettingError, did_you_mean
+from kmixup.lab.checks import SettingError, check_whole
 from kmixup.lab.experiments.rows import Row
 from kmixup.lab.experiments.units import Unit, failed, run
 from kmixup.lab.formatting import duration, ending
-from kmixup.lab.imports import import_callable, is_import_path
+from kmixup.lab.imports import import_callable, is_import_path, unknown_name
 from kmixup.lab.train.config import Execution
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -82,8 +82,7 @@ class Local:
     resting: list[_Worker] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.workers < 1:
-            raise SettingError("workers", f"must be at least 1, got {self.workers}")
+        check_whole("workers", self.workers)
 
     @contextmanager
     def kept(self) -> Iterator[Local]:
@@ -356,11 +355,7 @@ def make_engine(execution: Execution) -> Engine:
             )
         return engine
     if name not in ENGINES:
-        raise SettingError(
-            "engine",
-            f"must be a known name or package.module:name, got {name!r}: "
-            f"{did_you_mean(name, ENGINES)}",
-        )
+        raise unknown_name("engine", name, ENGINES)
     return ENGINES[name](execution)
 
 

@@ -17,8 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from kmixup._networks import evaluating
-from kmixup.lab.checks import SettingError, did_you_mean
-from kmixup.lab.imports import import_callable
+from kmixup.lab.imports import import_callable, unknown_name
 from kmixup.lab.models.convolutional import DenseNetBC, PreActResNet, WideBottleneckResNet, lenet
 from kmixup.lab.models.mlp import HIDDEN, mlp
 
@@ -120,11 +119,7 @@ def check_model(name: str) -> Callable[..., nn.Module]:
         return import_callable(name, "model", in_shape=(1,), num_classes=1)
     known = network(name)
     if known is None:
-        raise SettingError(
-            "model",
-            f"must be a known name or package.module:name, got {name!r}: "
-            f"{did_you_mean(name.replace('_', '-'), MODELS)}",
-        )
+        raise unknown_name("model", name, MODELS)
     return known.build
 
 

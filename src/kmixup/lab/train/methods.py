@@ -18,8 +18,7 @@ from torch.nn import functional as F
 import kmixup
 from kmixup.coefficient import Beta
 from kmixup.interpolation import Linear
-from kmixup.lab.checks import SettingError, did_you_mean
-from kmixup.lab.imports import import_callable, is_import_path
+from kmixup.lab.imports import import_callable, is_import_path, unknown_name
 from kmixup.matching import Nearest
 from kmixup.mixer import Mixer, Mixing
 from kmixup.wrappers.memory import Memory
@@ -218,10 +217,7 @@ def method_entry(name: str) -> MethodEntry:
         return METHODS[name]
     if is_import_path(name):
         return _own_entry(name)
-    raise SettingError(
-        "method",
-        f"must be a known name or package.module:name, got {name!r}: {did_you_mean(name, METHODS)}",
-    )
+    raise unknown_name("method", name, METHODS)
 
 
 def import_method(name: str) -> Callable[..., Any]:
