@@ -11,6 +11,11 @@ import struct
 import sys
 import zipfile
 import zlib
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import replace
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -26,10 +31,24 @@ from kmixup.lab._terminal import SafeConsole
 from kmixup.lab.data import load as load_data
 from kmixup.lab.data.folders import read_images
 from kmixup.lab.data.own import read_npz
+from kmixup.lab.evaluate.scores import Scores
+from kmixup.lab.experiments import rows as rows_module
 from kmixup.lab.experiments.grid import read_config
-from kmixup.lab.experiments.rows import DAMAGED, HEADER, LOCK, NAME, PUBLISHED, Store, read
+from kmixup.lab.experiments.rows import (
+    DAMAGED,
+    HEADER,
+    LOCK,
+    NAME,
+    PUBLISHED,
+    Store,
+    read,
+)
 from kmixup.lab.experiments.search import url_of
 from kmixup.lab.models import build
+from kmixup.lab.report.frame import results_of, tables_of
+from kmixup.lab.report.render_text import markdown
+from kmixup.lab.report.sweep import Preface, sweep_document
+from kmixup.lab.train import record
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.model import Model, _checksum, load
 
@@ -140,6 +159,43 @@ def test_a_row_with_a_number_that_is_none_is_trained_again(rows, value):
     with pytest.warns(UserWarning, match="is damaged and moved to"), Store(rows) as store:
         store.append([done_row(TRIAL)])
     assert read(rows) == [done_row(TRIAL)]
+
+
+WRONG = [None, "x", -1, 10**400, [[1]], {"a": 1}]
+
+
+def places(value, place=()):
+    """The places of all entries of a JSON value."""
+    entries = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, entry in entries:
+        yield (*place, key)
+        if isinstance(entry, dict | list):
+            yield from places(entry, (*place, key))
+
+
+def test_a_forged_row_is_read_and_reported_or_one_sentence(tmp_path):
+    row = replace(
+        done_row(replace(TRIAL, shifts=(("noise", (8.0,)),))),
+        shifts={"noise": {8.0: Scores(0.2, 1.0, 0.1)}},
+        versions=record.versions(),
+        machine=record.machine(),
+        training={"error": 0.1, "linear": 0.1, "fitted": True},
+    )
+    plain = row.to_dict()
+    del plain["checksum"]
+    shown = []
+    for place in places(plain):
+        for wrong in WRONG:
+            forged = deepcopy(plain)
+            inner = reduce(getitem, place[:-1], forged)
+            inner[place[-1]] = wrong
+            forged["checksum"] = rows_module._checksum(forged)
+            (tmp_path / NAME).write_text(HEAD + json.dumps(forged) + "\n")
+            with suppress(ValueError):  # a sentence; other errors are none
+                shown += read(tmp_path)
+    assert 100 < len(shown) < 300
+    about = Preface(name="forged", command="")
+    markdown(sweep_document(shown, results_of(shown, tables_of(shown)), about))
 
 
 def test_published_rows_that_are_a_bomb_are_not_unpacked(rows, monkeypatch):
@@ -300,6 +356,10 @@ def test_data_that_are_no_ordinary_files_are_one_sentence(tmp_path, name, kind):
         ("resize = [[[1, 2], 3]]", "grid.toml has a value of the wrong kind"),
         ("noise = [[1]]", "grid.toml has a value of the wrong kind"),
         ("alpha = 1" + "0" * 400, "grid.toml has a value of the wrong kind"),
+        ("[protocol]\nnesterov = 'no'", "nesterov must be bool | None, got 'no'"),
+        ("[protocol]\ndrop_last = 1979-05-27", "drop_last must be bool | None, got"),
+        ("target = 5", "target must be str | None, got 5"),
+        ("scaling = true", "scaling must be "),
         ("#" * 200_000, "grid.toml must have at most 100,000 bytes"),
     ],
 )

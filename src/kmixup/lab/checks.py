@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any
+from dataclasses import fields, is_dataclass
+from functools import cache
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from kmixup._checks import SettingError, check_choice, check_number, check_whole, did_you_mean
 
@@ -12,6 +14,7 @@ __all__ = [
     "SettingError",
     "check_choice",
     "check_number",
+    "check_types",
     "check_whole",
     "did_you_mean",
     "known_settings",
@@ -27,3 +30,49 @@ def known_settings(kind: type, settings: Mapping[str, Any], prefix: str = "") ->
                 f"{prefix}{key} is not a setting: those of a {kind.__name__} are {', '.join(names)}"
             )
     return dict(settings)
+
+
+def check_types(settings: Any) -> None:
+    """Raise unless all fields of a dataclass, and of those inside, have the types they declare.
+
+    Settings that come from a file may have any. A whole number may stand for a float.
+    """
+    kind: type = type(settings)
+    for name, hint in _hints(kind):
+        if not _fits(value := getattr(settings, name), hint):
+            words = hint.__name__ if isinstance(hint, type) else str(hint)
+            raise SettingError(name, f"must be {words}, got {value!r}")
+
+
+@cache
+def _hints(kind: type) -> tuple[tuple[str, Any], ...]:
+    hints = get_type_hints(kind)
+    return tuple((field.name, hints[field.name]) for field in fields(kind))
+
+
+@cache
+def _parts(hint: Any) -> tuple[Any, tuple[Any, ...], bool]:
+    return get_origin(hint), get_args(hint), is_dataclass(hint)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin, inside, nested = _parts(hint)
+    if nested and isinstance(value, hint):
+        check_types(value)
+        return True
+    if origin in (Union, UnionType):
+        return any(_fits(value, each) for each in inside)
+    if origin is Literal:
+        return any(type(value) is type(each) and value == each for each in inside)
+    if origin is tuple:
+        kinds = inside[:1] * len(value) if isinstance(value, tuple) and ... in inside else inside
+        same = isinstance(value, tuple) and len(value) == len(kinds)
+        return same and all(map(_fits, value, kinds))
+    if origin is Mapping:
+        key, entry = inside
+        return isinstance(value, Mapping) and all(
+            _fits(name, key) and _fits(each, entry) for name, each in value.items()
+        )
+    if hint in (int, float) and type(value) is int:
+        return abs(value) < 1 << 63  # larger ones overflow arrays and floats
+    return hint is Any or type(value) is hint

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from kmixup.lab._files import read_toml
-from kmixup.lab.checks import SettingError, check_whole, known_settings
+from kmixup.lab.checks import SettingError, check_types, check_whole, known_settings
 from kmixup.lab.data import ENTRIES, digest
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.train.config import Method, Protocol, Trial, code_of, shifts_from
@@ -67,6 +67,10 @@ def expand(
     methods = dict.fromkeys(Method(chosen.pop("method"), **chosen) for chosen in _choices(mixing))
     options = list(_choices({name: settings[name] for name in TRIAL if name in settings}))
     changes = list(_choices(known_settings(Protocol, protocol or {}, "protocol.")))
+    for chosen in options:
+        check_types(Trial("", "", **chosen))
+    for part in (*methods, *(replace(Protocol(), **change) for change in changes)):
+        check_types(part)
     grid = []
     for name in _values("data", data):
         own = None if name in ENTRIES else load_data(Trial(name, "", **options[0]))

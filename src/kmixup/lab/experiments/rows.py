@@ -34,6 +34,7 @@ from kmixup.lab._files import (
     read_gzip,
     replace_content,
 )
+from kmixup.lab.checks import check_types, check_whole
 from kmixup.lab.evaluate.scores import (
     PERCENT,
     AnyScores,
@@ -129,17 +130,25 @@ class Done(TrialRow):
             for name in SHIFTS
             if name in record
         }
+        for name, levels in trial.shifts:
+            if missing := set(levels) - shifts.get(name, {}).keys():
+                raise ValueError(f"{name} must have scores at {min(missing):g}")
+        data = DataUsed(**record["data"] | {"shape": tuple(record["data"]["shape"])})
+        check_whole("train", data.train)
+        training = record.get(TRAINING)
+        if training is not None and not {"error", "fitted"} <= {*training}:
+            raise ValueError(f"{TRAINING} must have error and fitted")
         curves: Plain = {
             name: tuple(map(_number, values)) for name, values in record["curves"].items()
         }
         return cls(
             trial=trial,
             alpha=_number(record["alpha"]),
-            data=DataUsed(**record["data"] | {"shape": tuple(record["data"]["shape"])}),
+            data=data,
             scores=read_scores(record["result"]),
             shifts=shifts,
             clean=read_scores(record[CLEAN]) if CLEAN in record else None,
-            training=record.get(TRAINING),
+            training=training,
             temperature=record.get("temperature"),
             test=read_scores(record[TEST]) if TEST in record else None,
             scaled=read_scores(record[SCALED]) if SCALED in record else None,
@@ -248,12 +257,16 @@ def read_row(plain: Plain) -> Row:
     if not whole:
         raise DamagedError("its checksum is wrong")
     trial = Trial.from_dict(plain["trial"])
+    if plain["status"] not in ("done", "failed"):
+        raise ValueError(f"status must be done or failed, got {plain['status']!r}")
+    row: Row
     if plain["status"] == "done":
-        return Done.of(trial, plain)
-    if plain["status"] == "failed":
+        row = Done.of(trial, plain)
+    else:
         common = {name: plain[name] for name in COMMON}
-        return Failed(trial=trial, reason=plain["error"], traceback=plain["traceback"], **common)
-    raise ValueError(f"status must be done or failed, got {plain['status']!r}")
+        row = Failed(trial=trial, reason=plain["error"], traceback=plain["traceback"], **common)
+    check_types(row)
+    return row
 
 
 def read_scores(plain: Mapping[str, Any]) -> AnyScores:
@@ -458,7 +471,7 @@ class _Contents:
             except DamagedError:
                 if line == _ended(line):
                     self.damaged[number] = line
-            except (AttributeError, KeyError, TypeError, ValueError) as error:
+            except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
                 raise ValueError(
                     f"line {number} of {path} must be a row that this version can read, {error}: "
                     "use the kmixup that wrote it, or delete that line"
