@@ -288,7 +288,7 @@ class Pairing(ABC):
         return take_columns(facing, columns)
 
     def choose_arrays(self, distances: Floats, differ: Floats | None = None) -> Indices:
-        """Return what `choose` does, for NumPy arrays."""
+        """Return what `choose` does, for NumPy arrays `distances` and `differ`."""
         more = None if differ is None else torch.from_numpy(differ)
         return np.asarray(self.choose(torch.from_numpy(distances), more))
 
