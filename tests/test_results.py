@@ -60,3 +60,10 @@ def test_tables_and_numbers_on_the_pages_follow_from_the_rows():
     command = [sys.executable, "docs/tables.py", "--check"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, f"run python docs/tables.py: {done.stdout}{done.stderr}"
+
+
+@pytest.mark.skipif(not (RESULTS / "keel" / PUBLISHED).is_file(), reason="no rows yet")
+def test_the_page_of_43_tables_follows_from_the_rows():
+    command = [sys.executable, "results/keel/page.py", "--check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, f"run python results/keel/page.py: {done.stdout}{done.stderr}"
