@@ -19,13 +19,13 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import torch
-from default_setting import ERM, errors, regrets
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
-from published import DATA, ROOT, mnist_headline, results
+from published import DATA, ERM, ROOT, mnist_headline, regrets_of, results
 from torch import Tensor
 
 from kmixup import KMixup
@@ -114,7 +114,7 @@ def gains(shown: Mapping[str, Mapping[str, tuple[float, float, float]]]) -> Figu
 
 def regret_figures() -> dict[str, Any]:
     """The regret of each setting by data set, the best on average first."""
-    found = regrets(errors()).rename(index={ERM: "ERM (no mixup)"})
+    found = regrets_of().rename(index={ERM: "ERM (no mixup)"})
     ordered = found.loc[found.mean(axis=1).sort_values().index]
     return {REGRET: {name: line.round(3).to_dict() for name, line in ordered.iterrows()}}
 
@@ -177,8 +177,10 @@ def _draw_pairs(panel: Axes, points: Tensor, classes: Tensor, partner: Tensor) -
     ends = torch.stack([points, points[partner]], 1)
     panel.add_collection(LineCollection(list(ends.numpy()), colors=GREY, linewidths=0.5))
     for label, colour in enumerate((RED, BLUE)):
-        panel.scatter(*points[classes == label].T.numpy(), s=12, color=colour)
-    panel.scatter(*ends.mean(1).T.numpy(), s=5, color=BLACK)
+        x, y = points[classes == label].T.numpy()
+        panel.scatter(x, y, s=12, color=colour)
+    x, y = ends.mean(1).T.numpy()
+    panel.scatter(x, y, s=5, color=BLACK)
     panel.set_aspect("equal")
     panel.set_axis_off()
 
@@ -216,9 +218,9 @@ def _against_alpha(panel: Axes, lines: Mapping[str, Mapping[str, tuple[float, fl
     ((mean, error),) = ks.pop("ERM").values()
     panel.axhspan(mean - error, mean + error, color=GREY, alpha=0.3, linewidth=0)
     panel.axhline(mean, color=BLACK, ls="dashed", linewidth=1.2)
-    ends = [(mean, "ERM", BLACK)]
+    ends: list[tuple[float, str, Any]] = [(mean, "ERM", BLACK)]
     for i, (label, points) in enumerate(ks.items()):
-        means, errors = zip(*points.values(), strict=True)
+        means, errors = np.array([*points.values()]).T
         colour = shade(i, len(ks))
         panel.errorbar(
             list(map(float, points)), means, yerr=errors, color=colour, marker="osD^"[i],
@@ -226,7 +228,8 @@ def _against_alpha(panel: Axes, lines: Mapping[str, Mapping[str, tuple[float, fl
         )  # fmt: skip
         ends.append((means[-1], label, colour))
     panel.set_xscale("log")
-    panel.set_xticks(list(map(float, points)), list(points))
+    alphas = list(next(iter(ks.values())))
+    panel.set_xticks(list(map(float, alphas)), alphas)
     panel.xaxis.set_minor_locator(NullLocator())
     panel.set_xlabel("alpha")
     low, high = panel.get_ylim()

@@ -217,7 +217,8 @@ def tutorial(config: MkDocsConfig) -> Iterator[File]:
 
 def report_pages() -> Iterator[tuple[str, str, str]]:
     for source in ("results/README.md", *(f"results/{name}/report.md" for name in reports())):
-        address = page_of(source)
+        if (address := page_of(source)) is None:
+            raise ValueError(f"{source} must have a page: add it to PAGES")
         text = rebased((ROOT / source).read_text(), source, address)
         name = Path(source).parent.name
         yield address, "All reports" if source == "results/README.md" else name, text

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+
+import pandas as pd
 
 from kmixup.lab.experiments.rows import Done, done_of, read
 from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.report.frame import Cell, TableResult, results_of
+from kmixup.lab.report.meta_analysis import regrets
 
 ROOT = Path(__file__).parents[1]
 # tables by the names that their data have in pictures
@@ -18,6 +21,11 @@ DATA = {
     "MNIST, 5,000": ("mnist-5000", "mnist-5000"),
     "CIFAR-10, 5,000": ("cifar10-fitted", "cifar10-fitted-clean"),
 }
+
+# UCI at alpha = 0.2 is in a folder of its own
+FOLDERS = {"uci": ("default", "uci")}
+KS, ALPHAS = (1, 16), (0.2, 1.0)  # settings that all data sets have
+ERM, HELD_OUT = "ERM", "chosen on the other data sets"
 
 
 @cache
@@ -46,3 +54,22 @@ def mnist_headline(eps: float | None = None) -> Mapping[str, Cell]:
         for cell in results(name, "mnist-200")[name].cells
         if cell.errors and cell.eps == eps
     }
+
+
+def regrets_of(alphas: Sequence[float] = ALPHAS) -> pd.DataFrame:
+    """The regret of each setting, a line for each, on the data sets that have all settings."""
+    errors = {}
+    for name, (preset, table) in DATA.items():
+        result = results(preset, *FOLDERS.get(preset, ()))[table]
+        (grid,) = (grid for grid in result.grids if grid.rule == "same")
+        mixed = [cell for cell in grid if cell.k in KS and cell.alpha in alphas]
+        errors[name] = {
+            ERM if cell.k == 0 else f"{_name(cell)}, alpha = {cell.alpha:g}": cell.mean
+            for cell in (result.erm[0], *mixed)
+            if cell.mean is not None
+        }
+    return regrets(pd.DataFrame(errors).dropna(axis="columns"), ERM, HELD_OUT)
+
+
+def _name(cell: Cell) -> str:
+    return "mixup" if cell.k == 1 else f"k = {cell.k}"

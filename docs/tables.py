@@ -19,10 +19,7 @@ from typing import TypeVar
 
 import numpy as np
 import pandas as pd
-from analyses import agreement, recipes
-from default_setting import errors as default_errors
-from default_setting import regrets
-from published import ROOT, mnist_headline, results, rows
+from published import ROOT, mnist_headline, regrets_of, results, rows
 
 from kmixup.lab._files import replace_content
 from kmixup.lab.experiments.compare import Compared, compared_in, make_contests
@@ -30,6 +27,7 @@ from kmixup.lab.experiments.rows import Done
 from kmixup.lab.figures import NAMES
 from kmixup.lab.formatting import signed
 from kmixup.lab.paper.presets import PRESETS, small_experiments
+from kmixup.lab.report.appendix import agreement, recipes
 from kmixup.lab.report.comparisons import (
     best_against_best,
     compare_trials,
@@ -513,7 +511,7 @@ def clean_statistics() -> Lines:
 
 @cache
 def default_regrets(*alphas: float) -> pd.DataFrame:
-    return regrets(default_errors(alphas))
+    return regrets_of(alphas)
 
 
 @block

@@ -6,9 +6,7 @@ from html import unescape
 from pathlib import Path
 
 import evidence
-import pandas as pd
 import pytest
-from default_setting import regrets
 
 from kmixup.lab.formatting import with_interval
 
@@ -57,14 +55,3 @@ def test_names_of_lines_that_end_close_together_are_moved_apart():
     assert evidence._apart([0.1, 0.5, 0.9]) == pytest.approx([0.1, 0.5, 0.9])
     moved = evidence._apart([0.5, 0.5, 0.9])
     assert moved == pytest.approx([0.46, 0.54, 0.9])
-
-
-def test_a_default_is_tested_on_data_that_did_not_choose_it():
-    errors = pd.DataFrame(
-        {"a": [10.0, 9.0, 8.0], "b": [5.0, 4.0, 5.0], "c": [2.0, 1.0, 3.0]},
-        index=["ERM", "mild", "strong"],
-    )
-    found = regrets(errors)
-    assert found.loc["strong"].tolist() == pytest.approx([0, 20, 100])
-    # mild is the best on b and c, on a and c, and on a and b
-    assert found.iloc[-1].tolist() == found.loc["mild"].tolist() == pytest.approx([10, 0, 0])

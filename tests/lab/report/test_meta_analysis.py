@@ -16,6 +16,7 @@ from kmixup.lab.report.meta_analysis import (
     nested_choice,
     pool,
     regression,
+    regrets,
     slope,
 )
 
@@ -244,3 +245,14 @@ def test_nested_choices_among_equal_settings_are_not_biased():
     best = nested_best(validation, test, {"all": columns})["all"]
     assert best.mean() == pytest.approx(0.0, abs=0.05)
     assert test.min(axis=1).mean() < -1
+
+
+def test_a_default_is_tested_on_data_that_did_not_choose_it():
+    errors = pd.DataFrame(
+        {"a": [10.0, 9.0, 8.0], "b": [5.0, 4.0, 5.0], "c": [2.0, 1.0, 3.0]},
+        index=["ERM", "mild", "strong"],
+    )
+    found = regrets(errors, "ERM", "chosen elsewhere")
+    assert found.loc["strong"].tolist() == pytest.approx([0, 20, 100])
+    # mild is the best on b and c, on a and c, and on a and b
+    assert found.iloc[-1].tolist() == found.loc["mild"].tolist() == pytest.approx([10, 0, 0])

@@ -224,6 +224,27 @@ def regression(
     return pd.DataFrame(table, index=["intercept", *regressors.columns]).drop("intercept")
 
 
+def regrets(errors: pd.DataFrame, base: str, held_out: str) -> pd.DataFrame:
+    """Return each setting's error minus the lowest of its data set, in per cent of the base's.
+
+    Args:
+        errors: Mean errors, a line for each setting and a column for each data set.
+        base: The setting whose error is 100 per cent.
+        held_out: Name of one more line: the regret on each data set of the setting with the least
+            mean regret on the others.
+
+    >>> errors = pd.DataFrame({"a": [4.0, 3.0], "b": [5.0, 6.0]}, index=["ERM", "mixup"])
+    >>> regrets(errors, "ERM", "chosen elsewhere").loc["chosen elsewhere"].tolist()
+    [25.0, 20.0]
+    """
+    regret = 100 * (errors - errors.min()) / errors.loc[base]
+    others = [regret.drop(columns=name).mean(axis=1).to_numpy() for name in regret]
+    of_chosen = [
+        regret[name].iloc[means.argmin()] for name, means in zip(regret, others, strict=True)
+    ]
+    return pd.concat([regret, pd.DataFrame([of_chosen], [held_out], regret.columns)])
+
+
 def nested_choice(validation: pd.DataFrame, families: Mapping[str, Sequence[str]]) -> pd.DataFrame:
     """Return the setting that each family chooses in each trial, by its validation score.
 

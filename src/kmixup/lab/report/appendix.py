@@ -1,4 +1,4 @@
-"""Analyses of published rows that only these pages show.
+"""Analyses of the paper's claims that the documentation shows.
 
 `recipes` tests what the paper's appendix says about choosing k and alpha. `agreement` asks which
 meaning of alpha at k > 1 the paper's numbers agree with: its text raises alpha with k to keep xi,
@@ -24,6 +24,7 @@ from kmixup.lab.report.comparisons import (
 )
 from kmixup.lab.report.frame import Cell, Grid, TableResult
 from kmixup.lab.report.stats import Errors, shared_seeds
+from kmixup.lab.train.config import AlphaRule
 
 DECIDED = 2.0  # standard errors
 Array = NDArray[np.float64]
@@ -62,11 +63,11 @@ class Agreement:
         gap: the mean square difference of the first rule − that of the second, in standard errors.
     """
 
-    distances: dict[str, float]
+    distances: dict[AlphaRule, float]
     gap: float
 
     @property
-    def nearer(self) -> str | None:
+    def nearer(self) -> AlphaRule | None:
         """The rule whose cells are significantly closer, if any."""
         if abs(self.gap) < DECIDED:
             return None
@@ -87,7 +88,7 @@ def agreement(result: TableResult, *, shape: bool = False) -> Agreement:
     if shape:
         same = np.equal.outer(ks, ks).astype(float)
         view = view - same / same.sum(1, keepdims=True)
-    distances = {}
+    distances: dict[AlphaRule, float] = {}
     for grid, cells in zip(result.grids, several, strict=True):
         gaps = view @ (np.array([fmean(cell.errors.values()) for cell in cells]) - printed)
         distances[grid.rule] = float(np.sqrt(np.mean(gaps**2)))
