@@ -27,6 +27,7 @@ from rich.text import Text
 from sweeping import done_row, failed_row
 
 from kmixup.lab import _files
+from kmixup.lab._provenance import machine, versions
 from kmixup.lab._terminal import SafeConsole
 from kmixup.lab.data import load as load_data
 from kmixup.lab.data.folders import read_images
@@ -48,7 +49,6 @@ from kmixup.lab.models import build
 from kmixup.lab.report.frame import results_of, tables_of
 from kmixup.lab.report.render_text import markdown
 from kmixup.lab.report.sweep import Preface, sweep_document
-from kmixup.lab.train import record
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.model import Model, _checksum, load
 
@@ -177,8 +177,8 @@ def test_a_forged_row_is_read_and_reported_or_one_sentence(tmp_path):
     row = replace(
         done_row(replace(TRIAL, shifts=(("noise", (8.0,)),))),
         shifts={"noise": {8.0: Scores(0.2, 1.0, 0.1)}},
-        versions=record.versions(),
-        machine=record.machine(),
+        versions=versions(),
+        machine=machine(),
         training={"error": 0.1, "linear": 0.1, "fitted": True},
     )
     plain = row.to_dict()
