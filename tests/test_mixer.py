@@ -25,13 +25,11 @@ from kmixup import (
     Memory,
     Mixer,
     Nearest,
-    PairDraw,
     Pairing,
     Sometimes,
     WithClean,
     match,
 )
-from kmixup.matching import Blocks
 from oracles import seeded
 
 
@@ -504,25 +502,6 @@ def test_the_draw_of_a_mixer_of_another_kind_raises():
     ):  # fmt: skip
         with pytest.raises(TypeError, match=r"draw must be a .*Draw, got .*: use the draw\(n\) of"):
             mixer.mix(x, y, draw)
-
-
-def test_several_batches_are_mixed_at_once_as_they_would_be_alone():
-    """What fleets of small networks are made of."""
-    mix = KMixup(4, 1.0, 3)
-    x, x2 = torch.randn(2, 5, 10, 3)
-    y, y2 = torch.randint(3, (2, 5, 10))
-    u = torch.rand(5, dtype=torch.float64)
-    together = mix.mix(
-        x.flatten(0, 1),
-        y.flatten(),
-        PairDraw(Blocks(50, 4, batches=5), u),
-        other=(x2.flatten(0, 1), y2.flatten()),
-    )
-    for i in range(5):
-        draw = PairDraw(Blocks(10, 4), u[i])
-        alone = mix.mix(x[i], y[i], draw, other=(x2[i], y2[i]))
-        assert torch.equal(together.x.view(5, 10, 3)[i], alone.x)
-        assert torch.equal(together.y.view(5, 10, 3)[i], alone.y)
 
 
 def test_a_common_call_runs_few_functions():

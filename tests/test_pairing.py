@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from kmixup import KMixup, Nearest, Optimal, match
-from kmixup.matching import Blocks
 from kmixup.matching._points import as_rows
 from kmixup.matching.pairing import _warned
 from oracles import exact_costs, scipy_optimum, squared_differences
@@ -287,25 +286,6 @@ def test_samples_without_features_are_refused():
     ):
         match(torch.empty(8, 0, 4), k=2)
     assert sorted(match(torch.empty(8, 0), k=1).tolist()) == list(range(8))
-
-
-@pytest.mark.parametrize("pairing", [Optimal(4), Nearest(4), Optimal(1)])
-@pytest.mark.parametrize("n", [3, 8, 10])
-def test_batches_matched_together_are_matched_as_alone(pairing, n):
-    x, x2 = torch.randn(5, n, 3), torch.randn(5, n, 3)
-    blocks = Blocks(5 * n, pairing.k, batches=5)
-    together = pairing.partners([x.flatten(0, 1)], [x2.flatten(0, 1)], blocks).view(5, n)
-    for i, (row, a, b) in enumerate(zip(together, x, x2, strict=True)):
-        assert torch.equal(row - i * n, pairing.partners([a], [b], Blocks(n, pairing.k)))
-
-
-@pytest.mark.parametrize(("length", "k"), [(8, 4), (10, 4), (3, 4), (5, 1)])
-def test_blocks_of_several_batches_are_numbered_batch_by_batch(length, k):
-    blocks = Blocks(3 * length, k, batches=3)
-    alone = Blocks(length, k)
-    expected = [i * alone.count + number for i in range(3) for number in alone.index()]
-    assert blocks.index().tolist() == expected
-    assert blocks.count == 3 * alone.count
 
 
 @pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean", "cosine"])

@@ -92,7 +92,7 @@ class Beta(_WithAlpha):
     def lam(self, u: Tensor, distance: Tensor | None = None) -> Tensor:
         if self.alpha == 0:
             return torch.ones_like(u)
-        return _beta_quantiles(min(max(self.alpha, LEAST), MOST), u)
+        return beta_quantiles(min(max(self.alpha, LEAST), MOST), u)
 
     @property
     def mean_square_step(self) -> float:
@@ -165,7 +165,7 @@ class Similarity(_WithAlpha):
     def lam(self, u: Tensor, distance: Tensor | None = None) -> Tensor:
         if distance is None:
             raise ValueError("Similarity needs the distances of the pairs: lam(u, distance)")
-        return _beta_quantiles(self.tau(distance).cpu().numpy().clip(LEAST, MOST), u)
+        return beta_quantiles(self.tau(distance).cpu().numpy().clip(LEAST, MOST), u)
 
 
 @dataclass(frozen=True)
@@ -200,30 +200,7 @@ class Half(Coefficient):
         return torch.full_like(u, 0.5)
 
 
-@dataclass(frozen=True)
-class PerBatch(Coefficient):
-    """One distribution for each of several batches that are mixed in one call.
-
-    Attributes:
-        batches: the distributions; all mix, or none does.
-    """
-
-    batches: tuple[Coefficient, ...]
-
-    @property
-    def mixes(self) -> bool:
-        return self.batches[0].mixes
-
-    def lam(self, u: Tensor, distance: Tensor | None = None) -> Tensor:
-        quantiles = u.reshape(-1)
-        alphas = [one.alpha for one in self.batches if isinstance(one, Beta)]
-        if self.mixes and len(alphas) == len(self.batches):  # all quantiles in one call
-            return _beta_quantiles(np.array(alphas).clip(LEAST, MOST), quantiles).reshape(u.shape)
-        each = zip(self.batches, quantiles, strict=True)
-        return torch.stack([one.lam(quantile) for one, quantile in each]).reshape(u.shape)
-
-
-def _beta_quantiles(alpha: float | NDArray[np.float64], u: Tensor) -> Tensor:
+def beta_quantiles(alpha: float | NDArray[np.float64], u: Tensor) -> Tensor:
     """Return the quantiles `u` of Beta(alpha, alpha), in float64 on the device of `u`."""
     from scipy.special import betaincinv  # on first use: scipy.special loads slowly
 

@@ -32,7 +32,6 @@ class DrawOptions(TypedDict, total=False):
     """The optional arguments of `Mixing.draw`, which wrappers hand on."""
 
     within: bool
-    batches: int
     source: Source | None
 
 
@@ -155,7 +154,6 @@ class Mixing(Resumable, ABC):
         shape: tuple[int, ...] = (),
         *,
         within: bool = True,
-        batches: int = 1,
         source: Source | None = None,
     ) -> Draw:
         """Return all random draws for a batch, to pass to `mix`.
@@ -166,7 +164,6 @@ class Mixing(Resumable, ABC):
             n: the number of samples.
             shape: the shape of one input, for interpolations that need it.
             within: whether partners come from the same batch, or from a second one.
-            batches: the number of batches of `n`, end to end; only across two batches.
             source: of the draws, in place of the mixer's own.
         """
         given: object = n
@@ -178,7 +175,7 @@ class Mixing(Resumable, ABC):
         if not self.training:
             return Draw()
         source = self._source.of_rank() if source is None else source
-        return self.draw_batch(int(n), shape, within=within, batches=batches, source=source)
+        return self.draw_batch(int(n), shape, within=within, source=source)
 
     @abstractmethod
     def draw_batch(self, n: int, shape: tuple[int, ...], **options: Unpack[DrawOptions]) -> Draw:

@@ -50,48 +50,35 @@ class Blocks:
     n: int  # samples on each side
     k: int  # samples in a block; the last block of a batch may be smaller
     order: Indices | None = None
-    batches: int = 1  # equally long ones end to end; no block crosses from one into the next
-
-    @property
-    def length(self) -> int:
-        """The number of samples in each batch."""
-        return self.n // self.batches
 
     @property
     def count(self) -> int:
         """The number of blocks."""
-        return self.batches * -(-self.length // self.k)
+        return -(-self.n // self.k)
 
     def pairs(self) -> list[tuple[Indices, Indices]]:
         """Return the samples of each block and those they face, `(blocks, size)` by block size."""
         rows = np.arange(self.n) if self.order is None else self.order
         facing = rows if self.order is None else np.concatenate([rows[self.k :], rows[: self.k]])
-        length = self.n // self.batches
-        full = length - length % self.k
-        if full == length:
-            return [(rows.reshape(-1, self.k), facing.reshape(-1, self.k))]
-        sides = [side.reshape(self.batches, -1) for side in (rows, facing)]
-        last = sides[0][:, full:], sides[1][:, full:]
-        own, faced = (side[:, :full].reshape(-1, self.k) for side in sides)
-        return [(own, faced), last] if full else [last]
+        full = self.n - self.n % self.k
+        whole = rows[:full].reshape(-1, self.k), facing[:full].reshape(-1, self.k)
+        last = rows[None, full:], facing[None, full:]
+        return [sides for sides in (whole, last) if sides[0].size]
 
     def index(self) -> Indices:
         """Return the block number of every sample, `(n,)`."""
-        batch, position = np.divmod(np.arange(self.n), self.length)
-        number: Indices = batch * (self.count // self.batches) + position // self.k
+        number: Indices = np.arange(self.n) // self.k
         return number if self.order is None else number[self.order.argsort()]
 
     def lam_shape(self, per: LamPer) -> tuple[int, ...]:
-        """Return the shape of lam: `()` for one per batch, unless there are several batches."""
-        if per == "batch":
-            return () if self.batches == 1 else (self.batches,)
-        return (self.count if per == "block" else self.n,)
+        """Return the shape of lam: `()` for one per batch."""
+        return {"batch": (), "block": (self.count,), "sample": (self.n,)}[per]
 
     def lam_index(self, per: LamPer) -> Tensor:
         """Return which entry of lam each sample has, `(n,)`."""
         if per == "block":
             return torch.from_numpy(self.index())
-        return torch.from_numpy(np.arange(self.n) // (1 if per == "sample" else self.length))
+        return torch.from_numpy(np.arange(self.n) // (1 if per == "sample" else max(1, self.n)))
 
 
 @dataclass(frozen=True)
@@ -182,17 +169,15 @@ class Pairing(ABC):
         second = first if x2 is None else [as_rows(x2, x1)]
         return self.partners(first, second, blocks, targets)
 
-    def draw(
-        self, n: int, *, within: bool = True, batches: int = 1, source: Source | None = None
-    ) -> Blocks:
+    def draw(self, n: int, *, within: bool = True, source: Source | None = None) -> Blocks:
         """Return which samples may become partners.
 
         Within a batch there are no self-pairs, every sample is used once on each side, and each
         full block faces a uniformly random disjoint k-subset. Fewer than 2k samples reduce k to
-        n // 2. `n`, `within`, `batches` and `source` are those of `Mixing.draw`.
+        n // 2. `n`, `within` and `source` are those of `Mixing.draw`.
         """
         if not within:
-            return Blocks(n * batches, min(self.k, max(1, n)), batches=batches)
+            return Blocks(n, min(self.k, max(1, n)))
         order = (Source() if source is None else source).order(n)
         return Blocks(n, max(1, min(self.k, n // 2)), order)
 

@@ -43,11 +43,9 @@ class Kernel(Optimal):
         super().__post_init__()
         check_number("sigma", self.sigma, "a positive number", lambda number: number > 0)
 
-    def draw(
-        self, n: int, *, within: bool = True, batches: int = 1, source: Source | None = None
-    ) -> Blocks:
+    def draw(self, n: int, *, within: bool = True, source: Source | None = None) -> Blocks:
         source = Source() if source is None else source
-        blocks = super().draw(n, within=within, batches=batches, source=source)
+        blocks = super().draw(n, within=within, source=source)
         if self.k > 1:
             return blocks
         return KernelBlocks(**vars(blocks), u=uniforms((n,), source.here()))

@@ -7,10 +7,12 @@ import torch
 from own_tables import regression
 from training import own_network, run, same
 
+from kmixup import KMixup, Nearest, Optimal, PairDraw
 from kmixup.lab.data import load
 from kmixup.lab.train.config import Method, Protocol, Trial
-from kmixup.lab.train.fleet import train_fleet
+from kmixup.lab.train.fleet import FleetBlocks, train_fleet
 from kmixup.lab.train.setup import DivergedError
+from kmixup.matching import Blocks
 
 METHODS = [
     Method("erm"),
@@ -159,3 +161,31 @@ def test_a_network_that_is_no_mlp_is_refused(tmp_path, monkeypatch):
     model = own_network(tmp_path, monkeypatch, "nn.Linear(in_shape[0], num_classes)")
     with pytest.raises(ValueError, match="a fleet cannot train"):
         train_fleet([replace(SINGLE, model=model)])
+
+
+# the blocks of a fleet
+
+
+@pytest.mark.parametrize("pairing", [Optimal(4), Nearest(4), Optimal(1)])
+@pytest.mark.parametrize("n", [3, 8, 10])
+def test_batches_matched_together_are_matched_as_alone(pairing, n):
+    x, x2 = torch.randn(5, n, 3), torch.randn(5, n, 3)
+    k = min(pairing.k, n)
+    blocks = FleetBlocks(5 * n, k, batches=5)
+    together = pairing.partners([x.flatten(0, 1)], [x2.flatten(0, 1)], blocks).view(5, n)
+    for i, (row, a, b) in enumerate(zip(together, x, x2, strict=True)):
+        assert torch.equal(row - i * n, pairing.partners([a], [b], Blocks(n, k)))
+
+
+def test_several_batches_are_mixed_at_once_as_they_would_be_alone():
+    mix = KMixup(4, 1.0, 3)
+    x, x2 = torch.randn(2, 5, 10, 3)
+    y, y2 = torch.randint(3, (2, 5, 10))
+    u = torch.rand(5, dtype=torch.float64)
+    draw = PairDraw(FleetBlocks(50, 4, batches=5), u)
+    other = x2.flatten(0, 1), y2.flatten()
+    together = mix.mix(x.flatten(0, 1), y.flatten(), draw, other=other)
+    for i in range(5):
+        alone = mix.mix(x[i], y[i], PairDraw(Blocks(10, 4), u[i]), other=(x2[i], y2[i]))
+        assert torch.equal(together.x.view(5, 10, 3)[i], alone.x)
+        assert torch.equal(together.y.view(5, 10, 3)[i], alone.y)

@@ -12,14 +12,15 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import cast
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.func import stack_module_state
 
-from kmixup.coefficient import PerBatch
+from kmixup.coefficient import LEAST, MOST, Beta, Coefficient, beta_quantiles
 from kmixup.lab import _provenance
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.tasks import objective_of, smoothed
@@ -28,9 +29,55 @@ from kmixup.lab.models.mlp import affine
 from kmixup.lab.train import record, setup
 from kmixup.lab.train.config import Trial, variant_words
 from kmixup.lab.train.loop import TEST_BATCH, Trained
-from kmixup.lab.train.step import StreamSource, mixer_of
+from kmixup.lab.train.step import mixer_of
 from kmixup.lab.train.streams import BatchRows, Streams, epoch
+from kmixup.matching import Blocks, LamPer
+from kmixup.matching._assignment import Indices
+from kmixup.mixed import PairDraw
 from kmixup.mixer import Mixer
+
+
+@dataclass(frozen=True, eq=False)
+class FleetBlocks(Blocks):
+    """Blocks of equally long batches, end to end; no block crosses from one into the next."""
+
+    batches: int = field(kw_only=True)
+
+    @property
+    def length(self) -> int:
+        """The number of samples in each batch."""
+        return self.n // self.batches
+
+    def pairs(self) -> list[tuple[Indices, Indices]]:
+        starts = self.length * np.arange(self.batches)[:, None, None]
+
+        def in_all(rows: Indices) -> Indices:
+            return (rows + starts).reshape(-1, rows.shape[1])
+
+        alone = Blocks(self.length, self.k).pairs()
+        return [(in_all(own), in_all(facing)) for own, facing in alone]
+
+    def lam_shape(self, per: LamPer) -> tuple[int, ...]:
+        return (self.batches,)
+
+    def lam_index(self, per: LamPer) -> Tensor:
+        return torch.arange(self.n) // self.length
+
+
+@dataclass(frozen=True)
+class PerBatch(Coefficient):
+    """One distribution of lam for each batch; all mix, or none does."""
+
+    batches: tuple[Beta, ...]
+
+    @property
+    def mixes(self) -> bool:
+        return self.batches[0].mixes
+
+    def lam(self, u: Tensor, distance: Tensor | None = None) -> Tensor:
+        alphas = np.array([one.alpha for one in self.batches])
+        return beta_quantiles(alphas.clip(LEAST, MOST), u)
+
 
 Layers = list[tuple[Tensor, Tensor]]  # weights (m, out, in) and biases (m, out)
 
@@ -184,7 +231,7 @@ class _Members:
             alike[mixer.pairing if mixer.coefficient.mixes else None].append(i)
         for numbers in alike.values():
             mixer = copy(mixers[numbers[0]])
-            mixer.coefficient = PerBatch(tuple(mixers[i].coefficient for i in numbers))
+            mixer.coefficient = PerBatch(tuple(cast(Beta, mixers[i].coefficient) for i in numbers))
             self.groups.append((torch.tensor(numbers), mixer))
 
     def mix(self, steps: Sequence[BatchRows]) -> tuple[Tensor, Tensor]:
@@ -208,8 +255,8 @@ class _Members:
         g, b = first.shape
         second = [step.second for step in mine if step.second is not None]  # none if nothing mixes
         other = self._rows(members, torch.stack(second)) if second else None
-        source = StreamSource(torch.stack([step.u for step in mine]))
-        draw = mixer.draw(b, within=False, batches=g, source=source)
+        blocks = FleetBlocks(g * b, min(mixer.k, b), batches=g)
+        draw = PairDraw(blocks, torch.stack([step.u for step in mine]))
         mixed = mixer.mix(*self._rows(members, first), draw, other=other)
         return mixed.x.view(g, b, -1), mixed.y.view(g, b, -1)
 
