@@ -193,7 +193,7 @@ def best(preset: str, table: str, new: str, old: str) -> str:
 def span(preset: str, table: str, k: str) -> str:
     """The lowest and the highest mean error over the alphas."""
     means = [cell(preset, table, int(k), alpha).mean or 0.0 for alpha in alphas(preset, table)]
-    return f"{min(means):.2f} to {max(means):.2f}"
+    return f"{min(means):.2f}–{max(means):.2f}"
 
 
 @inline
