@@ -61,9 +61,10 @@ class Blocks:
         rows = np.arange(self.n) if self.order is None else self.order
         facing = rows if self.order is None else np.concatenate([rows[self.k :], rows[: self.k]])
         full = self.n - self.n % self.k
-        whole = rows[:full].reshape(-1, self.k), facing[:full].reshape(-1, self.k)
-        last = rows[None, full:], facing[None, full:]
-        return [sides for sides in (whole, last) if sides[0].size]
+        blocks = [(rows[:full].reshape(-1, self.k), facing[:full].reshape(-1, self.k))]
+        if full < self.n:
+            blocks.append((rows[None, full:], facing[None, full:]))
+        return blocks
 
     def index(self) -> Indices:
         """Return the block number of every sample, `(n,)`."""
@@ -72,7 +73,9 @@ class Blocks:
 
     def lam_shape(self, per: LamPer) -> tuple[int, ...]:
         """Return the shape of lam: `()` for one per batch."""
-        return {"batch": (), "block": (self.count,), "sample": (self.n,)}[per]
+        if per == "batch":
+            return ()
+        return (self.count if per == "block" else self.n,)
 
     def lam_index(self, per: LamPer) -> Tensor:
         """Return which entry of lam each sample has, `(n,)`."""
