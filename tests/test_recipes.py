@@ -81,11 +81,12 @@ def test_a_recipe_touches_as_many_files_as_contributing_says(thing: str) -> None
     assert str(count) in files[thing].split(" or ")
 
 
-def test_your_own_stage_method_and_wrapper_take_one_file_each() -> None:
+def test_your_own_stage_solver_method_and_wrapper_take_one_file_each() -> None:
     """Another test runs the code of the guide, which changes nothing of the package."""
     guide = (ROOT / "docs/guide/extending.md").read_text()
     sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", guide, re.S | re.M))
     for task in ("Pairing", "Coefficient", "Interpolation", "Method", "Wrapper"):
         assert re.search(r"^class \w+\(kmixup\.\w+\):", sections[task], re.M), task
+    assert "solver=scipy_solver" in sections["Solver"]
     assert "src/kmixup" not in guide
     assert len(changed(RECIPES["a target type"])) == 1
