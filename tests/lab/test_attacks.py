@@ -33,6 +33,7 @@ from kmixup.lab.data import load as load_data
 from kmixup.lab.data.folders import read_images
 from kmixup.lab.data.own import read_npz
 from kmixup.lab.evaluate.scores import Scores
+from kmixup.lab.experiments import references
 from kmixup.lab.experiments import rows as rows_module
 from kmixup.lab.experiments.grid import read_config
 from kmixup.lab.experiments.rows import (
@@ -203,6 +204,13 @@ def test_published_rows_that_are_a_bomb_are_not_unpacked(rows, monkeypatch):
     monkeypatch.setattr(_files, "ROOM", 1 << 10)
     with pytest.raises(ValueError, match="must not unpack to more than 100 times its size"):
         read(rows)
+
+
+@pytest.mark.parametrize("text", ["[]", '{"a": 1}', '{"a": ["x", "y"]}', "[" * 100_000, '"'])
+def test_damaged_scores_of_reference_models_are_one_sentence(tmp_path, text):
+    (tmp_path / references.NAME).write_text(text)
+    with pytest.raises(ValueError, match=r"references\.json must (hold scores|be JSON)"):
+        references._stored(tmp_path / references.NAME)
 
 
 # bombs: small files of huge contents

@@ -16,10 +16,11 @@ import json
 import os
 import secrets
 import stat
+import time
 import tomllib
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -31,6 +32,7 @@ ROOM = 1 << 30  # bytes: an archive that unpacks to less is harmless, however sm
 RATIO = 100  # measured arrays compress to no less than a hundredth
 JSON_BYTES, JSON_VALUES = 1 << 26, 4_000_000  # a value takes up to a hundred bytes of memory
 TOML_BYTES = 100_000
+ABANDONED = 3600  # seconds without a byte written to a new file
 
 # flags that only some systems have: do not follow links, do not wait, keep line ends
 NOFOLLOW, NONBLOCK, BINARY = (
@@ -73,6 +75,14 @@ def replace_content(path: Path, content: str | bytes) -> None:
     """Write text or bytes to `path`, whole or not at all."""
     data = content.encode() if isinstance(content, str) else content
     replace_file(path, lambda stream: stream.write(data))
+
+
+def remove_partial(folder: Path) -> None:
+    """Delete what killed writers have left in a folder, unless it may still be written to."""
+    for partial in folder.glob(".*.partial"):
+        with suppress(FileNotFoundError):
+            if time.time() - partial.lstat().st_mtime > ABANDONED:
+                partial.unlink()
 
 
 def sync_folder(folder: Path) -> None:

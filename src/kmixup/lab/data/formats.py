@@ -136,7 +136,8 @@ def read_keel(path: Path) -> Samples:
     from kmixup.tables.reading import table_of
 
     with parsing(path, "KEEL table, without a header, of at least two columns"):
-        frame = pd.read_csv(path, header=None, skipinitialspace=True)
+        content = io.BytesIO(read_bytes(path))
+        frame = pd.read_csv(content, header=None, skipinitialspace=True)
         frame.columns = [*(f"x{i}" for i in range(1, frame.shape[1])), "class"]
         return samples_of(table_of(frame, str(path)), OwnOptions(target="class", task="classes"))
 

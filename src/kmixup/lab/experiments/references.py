@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kmixup.lab._files import replace_content
+from kmixup.lab._files import read_json, replace_content
 from kmixup.lab.data import Dataset
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.setup import load_data
@@ -59,7 +60,7 @@ def references(
     if not contest.is_table:
         return ()
     path = folder / NAME
-    stored: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
+    stored = _stored(path)
     found = []
     budget = max(len(contender.settings) for contender in contest.contenders)
     for title, every in MODELS.items():
@@ -75,6 +76,17 @@ def references(
             scores[seed], chosen[seed] = stored[key]
         found.append(Reference(title, scores, chosen, len(settings)))
     return tuple(found)
+
+
+def _stored(path: Path) -> dict[str, tuple[float, str]]:
+    """Return the scores and settings in a file, which need not exist."""
+    if not os.path.lexists(path):
+        return {}
+    stored = read_json(path)
+    try:
+        return {key: (float(score), str(setting)) for key, (score, setting) in stored.items()}
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} must hold scores of reference models: delete it") from error
 
 
 def _tuned(

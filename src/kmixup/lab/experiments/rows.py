@@ -32,6 +32,7 @@ from kmixup.lab._files import (
     locked,
     read_bytes,
     read_gzip,
+    remove_partial,
     replace_content,
 )
 from kmixup.lab.checks import check_types, check_whole
@@ -379,6 +380,7 @@ class Store:
                 opened.enter_context(filelock.FileLock(self.folder / LOCK).acquire(timeout=0))
                 # the rows themselves are locked too: a lock file can be removed
                 self._file = opened.enter_context(locked(self.path))
+                remove_partial(self.folder)
                 self._repair()
                 if not in_place(self._file, self.path):
                     self._file = opened.enter_context(locked(self.path))

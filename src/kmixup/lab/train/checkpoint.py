@@ -16,7 +16,7 @@ from typing import Any
 import filelock
 import torch
 
-from kmixup.lab._files import read_bytes, replace_content
+from kmixup.lab._files import read_bytes, remove_partial, replace_content
 from kmixup.lab.checks import SettingError
 from kmixup.lab.formatting import count
 
@@ -42,6 +42,7 @@ def locked(folder: Path) -> Iterator[None]:
             "until it ends, or choose another folder",
         ) from None
     with lock:
+        remove_partial(folder)
         yield
 
 
