@@ -45,7 +45,9 @@ PURPOSES = {
 }
 INTEGRATIONS = "kmixup.integrations"
 # parts of the integrations that nobody imports have no place on their pages
-INNER = "    options:\n      filters: ['!^_[^_]', '!^(TimmCut|HalvedCut|draw_batch)$']\n"
+INNER = (
+    "    options:\n      filters: ['!^_[^_]', '!^(Mutual|Box|Blend|Switch|of_pair|draw_batch)$']\n"
+)
 # weights of pages in the search, by the beginning of their address: a report is long and full of
 # common words, and the API names everything
 BOOSTS = {

@@ -84,6 +84,9 @@ def mixers(k):
         "StackMix": StackMix(k, CLASSES),
         "LatentMixup": LatentMixup(identity, identity, k, 1.0, CLASSES),
         "Choice": Choice([KMixup(k, 1.0, CLASSES), CutMix(k, 1.0, CLASSES)]),
+        "Choice per sample": Choice(
+            [KMixup(k, 1.0, CLASSES), CutMix(k, 1.0, CLASSES)], per="sample"
+        ),
         "Memory": Memory(KMixup(k, 1.0, CLASSES), 64),
         "WithClean": WithClean(CutMix(k, 1.0, CLASSES)),
         "Sometimes": Sometimes(KMixup(k, 1.0, CLASSES), 1.0),

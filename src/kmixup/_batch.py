@@ -104,7 +104,7 @@ class Batch:
         return cls(x, y, n, other, points, pixels, types)
 
     def partners(self, pairing: Pairing, blocks: Blocks, points: tuple[Points, Points]) -> Tensor:
-        """Return the partners that a pairing finds between `points`, and keep them."""
+        """Return the partners that `pairing` finds in `blocks` of `points`, and keep them."""
         if (pairing, blocks) not in self._partners:
             targets = self.y, self.y if self.other is None else self.other[1]
             self._partners[pairing, blocks] = pairing.partners(*points, blocks, targets)

@@ -192,7 +192,7 @@ class Linear(Interpolation):
         if learns or x.device.type != "cpu" or x.nbytes < LARGE:
             return other.index_select(0, partner).lerp_(x, weight)
         # a few rows at a time, so that the second pass over them finds them in the cache
-        mixed = _large_like(x)
+        mixed = large_like(x)
         step = max(1, GROUP // x[:1].nbytes)
         for start in range(0, len(x), step):
             rows = slice(start, start + step)
@@ -266,21 +266,24 @@ class Cut(Interpolation):
 
     def paste(self, x: Tensor, other: Tensor, partner: Tensor, region: Tensor) -> Tensor:
         """Return a copy of `x` with the patch of each box, one for all samples or for each."""
-        large = x.device.type == "cpu" and x.is_contiguous() and x.nbytes >= LARGE
-        mixed = _large_like(x).copy_(x) if large else x.clone()
-        each = len(x) if region.dim() == 1 else 1
-        partner = partner.to(other.device)
-        for index, box in enumerate(region.view(-1, 4).tolist()):
-            rows = index * each, each
+        mixed = large_like(x).copy_(x) if is_large(x) else x.clone()
+        boxes = [region.tolist()] if region.dim() == 1 else region.tolist()
+        rows = [None] if region.dim() == 1 else partner.tolist()
+        for index, (box, row) in enumerate(zip(boxes, rows, strict=True)):
             if box[0] >= box[2] or box[1] >= box[3]:
                 continue
-            patch = self.patch(other, partner.narrow(0, *rows), box)
-            _inside_box(mixed.narrow(0, *rows), box).copy_(patch)
+            if row is None:
+                patch = self.patch(other, partner.to(other.device), box)
+                _inside_box(mixed, box).copy_(patch)
+            else:  # a view of one partner
+                patch = self.patch(other.narrow(0, row, 1), None, box)
+                _inside_box(mixed.narrow(0, index, 1), box).copy_(patch)
         return mixed
 
-    def patch(self, other: Tensor, partner: Tensor, box: list[int]) -> Tensor:
-        """Return what partners have in a box."""
-        return _inside_box(other, box).index_select(0, partner)
+    def patch(self, other: Tensor, partner: Tensor | None, box: list[int]) -> Tensor:
+        """Return what partners have in a box: the rows `partner` of `other`, or all of them."""
+        inside = _inside_box(other, box)
+        return inside if partner is None else inside.index_select(0, partner)
 
     def mixes(self, entry: object) -> bool:
         return isinstance(entry, Tensor) and (entry.is_floating_point() or entry.dim() >= 4)
@@ -308,7 +311,12 @@ def box_inside(side: Tensor, place: Tensor, image: Tensor) -> tuple[Tensor, Tens
     return 1 - side.prod(-1) / image.prod().double(), torch.cat([start, start + side], -1)
 
 
-def _large_like(x: Tensor) -> Tensor:
+def is_large(x: Tensor) -> bool:
+    """Return whether copies of `x` should be in the memory of `large_like`."""
+    return x.device.type == "cpu" and x.is_contiguous() and x.nbytes >= LARGE
+
+
+def large_like(x: Tensor) -> Tensor:
     """Return new memory like the contiguous `x` on the CPU.
 
     NumPy asks the kernel for huge pages and torch does not, so the first write is 5 times faster.

@@ -10,6 +10,7 @@ from scipy import stats
 from timm import data
 
 from kmixup.integrations.timm import FastCollateMixup, Mixup, NaFlexMixup
+from tests.test_devices import FakeDevice
 
 MODES = ["batch", "pair", "elem"]
 # as timm's training script puts them together
@@ -332,3 +333,15 @@ def test_the_naflex_loader_takes_the_class():
     batch, soft = next(iter(loader))
     assert soft.shape == (len(batch["patches"]), 32)
     assert float(soft.max()) < 0.91
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("k", [1, 4])
+def test_on_a_device_the_host_waits_only_for_the_matching(mode, k):
+    mix = Mixup(**{**ARGUMENTS, "mode": mode}, k=k)
+    for _ in range(3):  # in mode "batch" mixup or CutMix
+        with FakeDevice() as device:
+            x = torch.empty(32, 3, 8, 8, device="cuda")
+            mixed, soft = mix(x, torch.empty(32, dtype=torch.long, device="cuda"))
+        assert {mixed.device.type, soft.device.type} == {"cuda"}
+        assert device.copies == (k > 1)

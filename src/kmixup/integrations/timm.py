@@ -8,23 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Literal, cast
 
 import torch
 from timm import data
 from timm.data.naflex_mixup import mix_batch_variable_size, pairwise_mixup_target
-from torch import Generator, Tensor
+from torch import Tensor
 from torch.nn import functional as F
 from torchvision.transforms.functional import center_crop
 
 from kmixup._checks import check_choice
-from kmixup._randomness import uniforms
-from kmixup.coefficient import Beta, Uniform, per_sample
-from kmixup.interpolation import GROUP, Cut, Linear, Pair, Region, Size
+from kmixup.coefficient import Beta, per_sample
+from kmixup.interpolation import GROUP, Cut, Linear, Pair, Region
 from kmixup.matching import Blocks, Optimal
 from kmixup.matching._assignment import Points
 from kmixup.matching.pairing import Targets
 from kmixup.mixer import Mixer
+from kmixup.wrappers.choice import Choice
 
 Images = tuple[Tensor, Tensor]  # mixed images and soft targets
 Samples = Sequence[tuple[Any, int]]  # images of bytes and their classes
@@ -39,51 +40,25 @@ class Mutual(Optimal):
     ) -> Tensor:
         a, b = torch.as_tensor(blocks.order, device=first[0].device).chunk(2)
         own, their = ([part.index_select(0, half) for part in first] for half in (a, b))
-        b = b[super().partners(own, their, Blocks(len(a), min(self.k, len(a))))]
-        partner = torch.empty_like(torch.cat([a, b]))
-        partner[a], partner[b] = b, a
-        return partner
+        found = super().partners(own, their, Blocks(len(a), min(self.k, len(a))))
+        b = b.index_select(0, found.to(b.device))
+        both, facing = torch.cat([a, b]), torch.cat([b, a])
+        return torch.empty_like(both).index_copy_(0, both, facing)
 
 
 @dataclass(frozen=True)
-class MixupOrCutMix(Cut):
-    """Mixup or CutMix, chosen at random for each lam."""
+class Box(Cut):
+    """The box of timm's CutMix."""
 
-    options: data.Mixup  # whose attributes are read for every batch
-
-    def draw(self, n: int, shape: Size = (), generator: Generator | None = None) -> Tensor:
-        """Draw for each lam whether to mix, whether to cut, and the box, `(n, 6)`."""
-        return uniforms((n, 6), generator)
+    options: data.Mixup
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Tensor]:
-        """Return lam for the quantiles `lam`, and boxes `(..., 4)`, -1 where none is cut."""
-        options = self.options
-        assert spot is not None
-        if options.mode == "pair":
-            partner = pair.partner.cpu()
-            one = torch.minimum(partner, torch.arange(len(partner)))  # one draw for both samples
-            lam, spot = lam[one], spot[one]
-        both = options.mixup_alpha > 0 and options.cutmix_alpha > 0
-        share = options.switch_prob if both else float(options.cutmix_alpha > 0)
-        # the mixer itself leaves whole batches unmixed, before they are matched
-        mixes = (spot[..., 0] < options.mix_prob) | (options.mode == "batch")
-        cut = spot[..., 1] < share
-        cutmix, mixup = (
-            Beta(max(alpha, 0.0)).lam(lam) for alpha in (options.cutmix_alpha, options.mixup_alpha)
-        )
-        lam, cut = torch.where(mixes, torch.where(cut, cutmix, mixup), 1.0), cut & mixes
-        outside, box = self._box(lam, spot[..., 2:], pair)
-        return torch.where(cut, outside, lam), torch.where(cut[..., None], box, -1)
-
-    def _box(self, lam: Tensor, spot: Tensor, pair: Pair) -> tuple[Tensor, Tensor]:
-        if self.options.cutmix_minmax is None:
-            outside, box = super().settle(lam, spot[..., :2], pair)
-            return (outside if self.options.correct_lam else lam), box
-        image = torch.tensor(pair.samples[0].shape[-2:])
-        least, most = ((image * bound).long() for bound in self.options.cutmix_minmax)
-        side = least + (spot[..., :2] * (most - least)).long()
-        start = (spot[..., 2:] * (image - side + 1)).long()
-        return 1 - side.prod(-1) / image.prod().double(), torch.cat([start, start + side], -1)
+        outside, box = super().settle(lam, spot, pair)
+        if self.options.correct_lam or self.sides is not None:
+            lam = outside
+        if self.options.mode == "pair":
+            return of_pair(lam, pair.partner), of_pair(box, pair.partner)
+        return lam, box
 
     def box(self, centre: Tensor, side: Tensor, image: Tensor) -> tuple[Tensor, Tensor]:
         """Return lam and the box; in timm odd sides are rounded up, not down."""
@@ -92,29 +67,65 @@ class MixupOrCutMix(Cut):
         share = (stop - start).prod(-1) / image.prod().double()
         return 1 - share, torch.cat([start, stop], -1)
 
+
+@dataclass(frozen=True)
+class Blend(Linear):
+    """`Linear`, also for bytes: a few images at a time, which stay in the cache, and rounded."""
+
+    options: data.Mixup
+
+    def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Region]:
+        return of_pair(lam, pair.partner) if self.options.mode == "pair" else lam, None
+
     def __call__(
         self, x: Tensor, other: Tensor, partner: Tensor, lam: Tensor, region: Region = None
     ) -> Tensor:
-        assert isinstance(region, Tensor)
-        cut = region[..., 0] >= 0
-        weight = torch.where(cut, 1.0, lam)
-        if (weight < 1).any():
-            x = _blend(x, other, partner, weight)
-        return super().__call__(x, other, partner, lam, region) if cut.any() else x
+        if x.is_floating_point():
+            return super().__call__(x, other, partner, lam)
+        mixed = torch.empty_like(x)
+        step = max(1, GROUP // x[:1].nbytes)
+        for start in range(0, len(x), step):
+            rows = slice(start, start + step)
+            own, their = x[rows].float(), other.index_select(0, partner[rows]).float()
+            weight = per_sample(lam if lam.dim() == 0 else lam[rows], own)
+            mixed[rows] = their.lerp_(own, weight).round_()
+        return mixed
+
+    def mixes(self, entry: object) -> bool:
+        return Cut().mixes(entry)
 
 
-def _blend(x: Tensor, other: Tensor, partner: Tensor, lam: Tensor) -> Tensor:
-    """Mix images linearly; bytes a few images at a time, which stay in the cache, and rounded."""
-    if x.is_floating_point():
-        return Linear()(x, other, partner, lam)
-    mixed = torch.empty_like(x)
-    step = max(1, GROUP // x[:1].nbytes)
-    for start in range(0, len(x), step):
-        rows = slice(start, start + step)
-        own, their = x[rows].float(), other.index_select(0, partner[rows]).float()
-        weight = per_sample(lam if lam.dim() == 0 else lam[rows], own)
-        mixed[rows] = their.lerp_(own, weight).round_()
-    return mixed
+class Switch(Choice):
+    """CutMix, mixup or nothing, for a batch, a sample or a pair of samples."""
+
+    def __init__(self, options: data.Mixup, k: int) -> None:
+        pairing = (Mutual if options.mode == "pair" else Optimal)(k)
+        lam_per: Literal["batch", "sample"] = "batch" if options.mode == "batch" else "sample"
+        stages = Box(options), Blend(options), Blend(options)  # the last with alpha = 0
+        make = partial(Mixer, pairing, Beta(0), num_classes=options.num_classes, lam_per=lam_per)
+        super().__init__([make(stage) for stage in stages], per=lam_per)
+        self._options = options
+
+    def read(self) -> None:
+        """Take the options as they are now."""
+        options = self._options
+        cutmix, mixup = max(options.cutmix_alpha, 0.0), max(options.mixup_alpha, 0.0)
+        cut, blend = (cast(Mixer, mixer) for mixer in self.mixers[:2])
+        cut.interpolation = Box(options, sides=options.cutmix_minmax)
+        cut.alpha, blend.alpha = cutmix, mixup
+        share = options.switch_prob if cutmix and mixup else float(cutmix > 0)
+        mixed = options.mix_prob
+        self.odds = mixed * share, mixed * (1 - share), 1 - mixed
+        self.train(options.mixup_enabled)
+
+    def choose(self, chosen: Tensor, partner: Tensor) -> Tensor:
+        return of_pair(chosen, partner) if self._options.mode == "pair" else chosen
+
+
+def of_pair(values: Tensor, partner: Tensor) -> Tensor:
+    """Return the value of the first sample of each pair for both, `(n, ...)`."""
+    first = torch.minimum(partner, torch.arange(len(partner), device=partner.device))
+    return values.to(partner.device, non_blocking=True).index_select(0, first)
 
 
 class Mixup(data.Mixup):
@@ -130,7 +141,7 @@ class Mixup(data.Mixup):
 
     Attributes:
         mixup_enabled: False returns unmixed images and smoothed one-hot targets.
-        mixer: the `kmixup.Mixer` that draws and mixes; its `generator` can be set.
+        mixer: the `kmixup.Choice` that draws and mixes; its `generator` can be set.
 
     >>> import torch
     >>> mixup = Mixup(mixup_alpha=0.8, cutmix_alpha=1.0, num_classes=10, k=4)
@@ -149,13 +160,7 @@ class Mixup(data.Mixup):
                 "mixup_alpha or cutmix_alpha must be above 0, got "
                 f"{self.mixup_alpha} and {self.cutmix_alpha}: set mixup_alpha=0.8, or mix nothing"
             )
-        self.mixer = Mixer(
-            (Mutual if self.mode == "pair" else Optimal)(k),
-            Uniform(),  # the quantile, which the interpolation turns into lam
-            MixupOrCutMix(self),
-            num_classes=self.num_classes,
-            lam_per="batch" if self.mode == "batch" else "sample",
-        )
+        self.mixer = Switch(self, k)
 
     def __call__(self, x: Tensor, target: Tensor) -> Images:
         """Return mixed images `(n, channels, height, width)` and targets `(n, num_classes)`."""
@@ -167,8 +172,7 @@ class Mixup(data.Mixup):
         other = None
         if self.mode == "half":
             (x, target), other = zip(x.chunk(2), target.chunk(2), strict=True)
-        self.mixer.train(self.mixup_enabled)
-        self.mixer.prob = self.mix_prob if self.mode == "batch" else 1.0
+        self.mixer.read()
         mixed = self.mixer.mix(x, target, other=other)
         smooth = self.label_smoothing
         return mixed.x, (mixed.y * (1 - smooth) + smooth / self.num_classes).float()

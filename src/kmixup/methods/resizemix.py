@@ -43,10 +43,10 @@ class Shrink(Cut):
         assert isinstance(region, Tensor)
         return self.paste(x, other, partner, region)
 
-    def patch(self, other: Tensor, partner: Tensor, box: list[int]) -> Tensor:
+    def patch(self, other: Tensor, partner: Tensor | None, box: list[int]) -> Tensor:
         """Return whole partners at the size of a box."""
         top, left, bottom, right = box
-        whole = other.index_select(0, partner)
+        whole = other if partner is None else other.index_select(0, partner)
         flat = whole.reshape(len(whole), -1, *whole.shape[-2:])
         size = bottom - top, right - left
         if whole.is_floating_point():

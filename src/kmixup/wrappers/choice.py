@@ -14,6 +14,7 @@ from kmixup._batch import Batch
 from kmixup._checks import check_choice
 from kmixup._nests import Nest, over
 from kmixup._randomness import Source, device_of
+from kmixup.interpolation import is_large, large_like
 from kmixup.matching import Blocks, Pairing
 from kmixup.mixed import Draw, Mixed, PairDraw, Unmixed
 from kmixup.mixer import FLAGS, DrawOptions, Mixer, Mixing, mixers_in
@@ -92,9 +93,19 @@ def _picked(chosen: Tensor, *entries: Any) -> Any:
             f"{' and '.join(str(tuple(entry.shape)) for entry in entries)}: choose among mixers "
             'that agree, or use per="batch"'
         )
-    row = chosen.to(picked.device, non_blocking=True).view(-1, *[1] * (picked.dim() - 1))
-    for number, entry in enumerate(entries[1:], 1):
-        picked = torch.where(row == number, entry, picked)
+    if picked.device.type != "cpu":
+        number = chosen.to(picked.device, non_blocking=True).view(-1, *[1] * (picked.dim() - 1))
+        for at, entry in enumerate(entries[1:], 1):
+            picked = torch.where(number == at, entry, picked)
+        return picked
+    if is_large(picked) and not any(entry.requires_grad for entry in entries):
+        picked = large_like(picked)
+        for row, at in enumerate(chosen.tolist()):
+            picked[row] = entries[at][row]
+        return picked
+    for at, entry in enumerate(entries[1:], 1):
+        rows = (chosen == at).nonzero()[:, 0]
+        picked = picked.index_copy(0, rows, entry.index_select(0, rows))
     return picked
 
 
@@ -218,7 +229,7 @@ class Choice(SettingsInside, Mixing):
         return self._mixers[choice.chosen].mix_batch(batch, choice.inner)
 
     def choose(self, chosen: Tensor, partner: Tensor) -> Tensor:
-        """Return the number of each sample's mixer, given what was drawn and its partner."""
+        """Return the number of each sample's mixer: `chosen`, whatever its `partner` has."""
         return chosen
 
     @property
