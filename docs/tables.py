@@ -46,11 +46,13 @@ from kmixup.lab.report.stats import (
     paired,
     rank,
 )
+from kmixup.lab.train.config import Method
 from kmixup.lab.train.methods import METHODS
 
 Key = TypeVar("Key")
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 MARKED = re.compile(r"<!-- numbers (.+?) -->(.*?)<!-- /numbers -->", re.S)
+DEFAULT = "k = 16, alpha = 0.2"
 FITTED = ("cifar10-fitted", "cifar10-fitted-clean")  # as trained, with recomputed statistics
 LEAGUE = ("iris", "cancer", "arrhythmia", "abalone", "phishing", "mnist-1000")
 
@@ -534,8 +536,8 @@ def mean_regret(*words: str) -> str:
 def regret_change(*words: str) -> str:
     """The mean regret of the default minus that of a setting, over data sets."""
     found = default_regrets(0.2, 1.0)
-    differences = found.loc["k = 16, alpha = 0.2"] - found.loc[" ".join(words)]
-    return interval(differences.tolist()).text
+    default, other = (found.loc[name].to_numpy(float) for name in (DEFAULT, " ".join(words)))
+    return interval((default - other).tolist()).text
 
 
 @inline
@@ -633,7 +635,7 @@ def league_k16(data: str) -> Trials:
         for row in rows("league")
         if (row.trial.data, row.trial.samples, row.trial.method.k) == (name, samples, 16)
     ]
-    chosen = {}  # the smaller of equally good alphas
+    chosen: dict[int, Method] = {}  # the smaller of equally good alphas
     for row in sorted(mine, key=lambda row: (row.error, row.trial.method.alpha)):
         if row.trial.validation is not None:
             chosen.setdefault(row.trial.seed, row.trial.method)
@@ -686,6 +688,13 @@ def league_change(data: str, new: str, old: str) -> str:
     (result,) = (result for result in league_results() if result.contest.name == data)
     errors = {score.title: score.errors for score in result.scores}
     return _paired(errors[new], errors[old]).text
+
+
+@inline
+def false_positives() -> str:
+    """The lowest and the highest rate of false positives of comparisons."""
+    rates = 100 * pd.read_csv(ROOT / "results/false-positives/rates.csv")["rate"]
+    return f"{rates.min():.1f}–{rates.max():.1f} %"
 
 
 # benchmarks
