@@ -14,7 +14,6 @@ from kmixup.coefficient import Beta
 from kmixup.interpolation import Cut, Interpolation, Linear
 from kmixup.matching import Optimal
 from kmixup.mixer import Mixer
-from kmixup.targets import mix_targets
 
 
 class _Matched(v2.Transform):
@@ -43,17 +42,16 @@ class _Matched(v2.Transform):
         return {"images": [entry for entry in flat_inputs if isinstance(entry, Tensor)]}
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        images = params["images"]
+        images, labels = params["images"], params["labels"]
         if "mixed" not in params:  # at the first entry, when the number of labels is known
             for image in images:
                 self._check_image_or_video(image, batch_size=params["batch_size"])
-            params["mixed"] = self.mixer.mix([x.as_subclass(Tensor) for x in images])
-        mixed = params["mixed"]
-        if inpt is params["labels"]:
-            soft = F.one_hot(inpt, self.num_classes or -1) if inpt.ndim == 1 else inpt
+            soft = F.one_hot(labels, self.num_classes or -1) if labels.ndim == 1 else labels
             soft = soft if soft.is_floating_point() else soft.float()
-            partner = mixed.partner.to(soft.device)
-            return mix_targets(soft, soft.index_select(0, partner), mixed.lam)
+            params["mixed"] = self.mixer.mix([x.as_subclass(Tensor) for x in images], soft)
+        mixed = params["mixed"]
+        if inpt is labels:
+            return mixed.y
         output = mixed.x[next(i for i, image in enumerate(images) if image is inpt)]
         if isinstance(inpt, (tv_tensors.Image, tv_tensors.Video)):
             return tv_tensors.wrap(output, like=inpt)
