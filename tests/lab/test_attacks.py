@@ -257,7 +257,7 @@ def test_a_folder_of_image_bombs_is_rejected_before_it_is_decoded(tmp_path):
 
 
 @pytest.mark.usefixtures("little_memory")
-def test_images_that_are_stretched_to_a_huge_size_are_rejected(tmp_path):
+def test_image_bombs_by_stretching_are_rejected(tmp_path):
     with pytest.raises(ValueError, match="must not unpack to more than 100 times its size"):
         read_images([png(tmp_path / "a.png", 8, 8)], resize=(50_000, 50_000))
 
@@ -429,7 +429,7 @@ def test_names_of_images_do_not_command_the_terminal(kmixup, here):
     check_plain(err)
 
 
-def test_the_consoles_of_reports_and_progress_leave_out_control_characters():
+def test_reports_and_progress_do_not_command_the_terminal():
     stream = io.StringIO()
     console = SafeConsole(file=stream, force_terminal=True, color_system="standard", width=60)
     table = Table("name")
@@ -468,7 +468,7 @@ def test_a_study_of_another_program_is_never_deleted(kmixup, here, engine, conte
     assert os.listdir(here / "out") == ["study.db"]
 
 
-def test_the_study_of_an_earlier_search_is_replaced(kmixup, here, engine):
+def test_a_study_of_another_program_is_known_from_that_of_an_earlier_search(kmixup, here, engine):
     for _ in range(2):
         code, _, err = kmixup("tune", "iris", *FEW, "--out", "out", "--quiet")
         assert code == 0, err
@@ -506,7 +506,7 @@ def test_a_model_that_names_no_code_is_loaded_without_the_current_folder(kmixup,
 # errors of the system
 
 
-def test_an_error_of_the_system_is_a_sentence_with_its_file(kmixup, here, model):
+def test_an_error_of_the_system_names_the_file(kmixup, here, model):
     np.savez(here / "new.npz", x=np.ones((2, 4), np.float32))
     (here / "file").touch()
     code, out, err = kmixup("predict", model(), "new.npz", "--out", "file/below/out.csv")
@@ -523,3 +523,49 @@ def test_too_little_memory_names_the_file(kmixup, here, monkeypatch):
     code, _, err = kmixup("train", "a.npz")
     assert code == 1
     assert "out of memory (a.npz takes more memory than there is): use fewer samples" in err
+
+
+# outputs
+
+
+@pytest.mark.parametrize("name", [".out.csv.partial", "out.csv"])
+def test_predictions_are_not_written_through_a_link(kmixup, here, model, name):
+    np.savez(here / "new.npz", x=np.ones((2, 4), np.float32))
+    (here / "victim").write_text("mine")
+    (here / name).symlink_to("victim")
+    code, _, err = kmixup("predict", model(), "new.npz", "--out", "out.csv")
+    assert code == 0, err
+    assert (here / "victim").read_text() == "mine"
+    assert (here / "out.csv").read_text().count("\n") == 3
+
+
+@pytest.mark.parametrize("end", ["", ".partial"])
+def test_a_run_is_not_written_through_links(kmixup, here, end):
+    names = ("record.json", "model.json", "model.safetensors", "checkpoint.pt")
+    (here / "run").mkdir()
+    (here / "victim").write_text("mine")
+    for name in names:
+        (here / "run" / (f".{name}{end}" if end else name)).symlink_to("../victim")
+    words = ("--epochs", 1, "--out", "run", "--overwrite", "--quiet")
+    code, _, err = kmixup("train", "iris", *words)
+    assert code == 0, err
+    assert (here / "victim").read_text() == "mine"
+    assert not any((here / "run" / name).is_symlink() for name in names)
+
+
+# the page about all of them
+
+
+def test_the_table_of_attacks_names_each_test_and_how_many_there_are(request):
+    page = Path(__file__).parents[2] / "docs" / "reliability.md"
+    section = page.read_text().partition("## Hostile files")[2].partition("\n## ")[0]
+    table = re.findall(r"^\| .* \| (\d+) \| 0 \| `(\w+)` \|$", section, re.MULTILINE)
+    here = [item.name for item in request.session.items if item.path == Path(__file__)]
+    if "test_too_little_memory_names_the_file" not in here or len(here) < 20:
+        pytest.skip("counts the tests of a run of the whole file")
+    left = [name for name in here if name != request.node.name]
+    for number, words in table:
+        found = [name for name in here if words in name]
+        assert len(found) == int(number), words
+        left = [name for name in left if name not in found]
+    assert left == []
