@@ -75,7 +75,13 @@ def table(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def family(effects: Sequence[Effect]) -> str:
+def enough(study: Study) -> bool:
+    """Return whether all tables have the splits that a verdict takes."""
+    splits = study.n.groupby("table").size()
+    return len(splits) == len(TABLES) and bool(splits.min() >= ENOUGH)
+
+
+def family(effects: Sequence[Effect], *, judged: bool) -> str:
     """Return a table of comparisons that are corrected together."""
     corrected = holm([effect.pooled.p for effect in effects])
     body = []
@@ -86,7 +92,7 @@ def family(effects: Sequence[Effect]) -> str:
                 effect.name,
                 effect.pooled.text,
                 p_text(p),
-                verdict(effect, p),
+                verdict(effect, p) if judged else "none yet",
                 f"[{per_cent(low)}, {per_cent(high)}]",
                 f"{effect.better} / {effect.worse}",
             ]
@@ -134,11 +140,12 @@ def alphas(study: Study) -> str:
 
 
 def shown(study: Study) -> dict[str, object]:
-    """Return the numbers of the picture."""
+    """Return the numbers of the picture; two splits give tables no interval."""
     effects = {title: study.arms(title, *pair) for title, pair in FOREST.items()}
+    known = ("effect", "low", "high") if enough(study) else ("effect",)
     forest = {
         title: {
-            name: [round(float(value), 4) for value in (line.effect, line.low, line.high)]
+            name: [round(float(line[end]), 4) for end in known]
             for name, line in effect.tables.iterrows()
         }
         | {
@@ -179,9 +186,9 @@ def _forest(panel: Axes, title: str, lines: dict[str, list[float]]) -> None:
     order = sorted((name for name in lines if name != "all"), key=lambda name: lines[name][0])
     order = ["all", *order]
     for place, name in enumerate(reversed(order)):
-        mean, low, high = lines[name]
+        mean, *ends = lines[name]
         colour = ORANGE if name == "all" else BLUE
-        panel.plot([low, high], [place, place], color=colour, linewidth=1.2, clip_on=True)
+        panel.plot(ends, [place] * len(ends), color=colour, linewidth=1.2)
         panel.plot(mean, place, "D" if name == "all" else "o", color=colour, markersize=3.6)
     panel.axvline(0, color=BLACK, linewidth=0.8)
     panel.set_yticks(range(len(order)), list(reversed(order)), fontsize=6.5)
@@ -206,13 +213,13 @@ def _ranks(panel: Axes, numbers: dict) -> None:
     )
 
 
-def headline(effects: Sequence[Effect], splits: pd.Series) -> str:
+def headline(effects: Sequence[Effect], splits: pd.Series, *, judged: bool) -> str:
     corrected = holm([effect.pooled.p for effect in effects])
     said = []
     for effect, p in zip(effects, corrected, strict=True):
         said.append(f"{effect.name} {effect.pooled.text}, {verdict(effect, p)}")
     about = f"{splits.min()} to {splits.max()}" if splits.min() < splits.max() else splits.min()
-    if len(splits) < len(TABLES) or splits.min() < ENOUGH:
+    if not judged:
         return (
             f"**Preliminary: {about} of {SPLITS} splits of {len(splits)} of {len(TABLES)} tables, "
             f"clean labels.** No verdict is drawn from fewer than {ENOUGH} splits of all tables. "
@@ -232,9 +239,9 @@ def page(rows: pd.DataFrame) -> tuple[str, dict]:
     numbers = shown(study)
     sloped = study.slope()
     text = TEMPLATE.read_text(encoding="utf-8").format(
-        headline=headline(primary, splits),
+        headline=headline(primary, splits, judged=enough(study)),
         units=len({CLUSTERS.get(name, name) for name in TABLES}),
-        primary=family(primary),
+        primary=family(primary, judged=enough(study)),
         arms=arms(study),
         alphas=alphas(study),
         slope=signed(sloped.mean, 3),
