@@ -432,6 +432,20 @@ def best_under(preset: str, *tests: str) -> Lines:
         yield [f"{new} − {old}", *(best(preset, table, new, old) for table in tables)]
 
 
+@block
+def probabilities(preset: str, alpha: str, *tables: str) -> Lines:
+    """Log-loss and calibration error (in per cent) as trained, at one alpha and at 1."""
+    columns = ((0, 0.0), (1, float(alpha)), (16, float(alpha)), (1, 1.0), (16, 1.0))
+    mild = f", α = {alpha}"
+    yield ["", "ERM", f"mixup{mild}", f"k = 16{mild}", "mixup, α = 1", "k = 16, α = 1"]
+    for name in tables:
+        title = f"{results(preset)[name].title}: " if len(tables) > 1 else ""
+        cells = [cell(preset, name, *column) for column in columns]
+        yield [f"{title}log-loss", *(f"{each.mean_of('nll'):.3f}" for each in cells)]
+        calibration = (f"{100 * each.mean_of('ece'):.1f}" for each in cells)
+        yield [f"{title}calibration error, %", *calibration]
+
+
 # CIFAR-10 with a network that fits its images
 
 
