@@ -98,16 +98,16 @@ def match_blocks(
     their digits only if `distances`. A point with a NaN or an infinity raises a FloatingPointError.
     """
     matching = _Matching(first, second, choose, least_cost, distances)
-    attempts: list[Callable[[Indices, Indices, Floats | None], _Attempt]] = []
-    if second is not first and _in_order(first, second, own, facing, dtype):
-        attempts = [partial(matching.from_products, dtype=dtype, gather=False)]
-    attempts += [partial(matching.from_products, dtype=dtype), matching.precisely]
-    columns, distance, again = attempts[0](own, facing, differ)
-    for attempt in attempts[1:]:
+    gather = second is first or not _in_order(first, second, own, facing, dtype)
+    columns, distance, again = matching.from_products(own, facing, differ, dtype, gather=gather)
+    retries: list[Callable[[Indices, Indices, Floats | None], _Attempt]] = [matching.precisely]
+    if not gather:  # points that are gathered are centered as well
+        retries = [partial(matching.from_products, dtype=dtype), *retries]
+    for retry in retries:
         if not len(again):
             break
         part = None if differ is None else differ[again]
-        columns[again], distance[again], still = attempt(own[again], facing[again], part)
+        columns[again], distance[again], still = retry(own[again], facing[again], part)
         again = again[still]
     return columns, distance
 
@@ -145,8 +145,8 @@ class _Matching:
         own: Indices,
         facing: Indices,
         differ: Floats | None,
-        *,
         dtype: torch.dtype,
+        *,
         gather: bool = True,
     ) -> _Attempt:
         """Match blocks whose squared norms are ordinary numbers in `dtype`."""
@@ -165,7 +165,9 @@ class _Matching:
                 raise FloatingPointError("the points have a NaN or an infinity")
             squares[extreme] = 0  # infinities would stop the solver
         columns = self.choose(squares, differ)
-        distance = take_columns(squares, columns[:, :, None])[:, :, 0].astype(np.float64)
+        distance = take_columns(squares, columns[:, :, None])[:, :, 0].astype(
+            np.float64, copy=False
+        )
         if ordinary and distance.min() > TRUSTED[dtype] * largest:
             return _Attempt(columns, distance, NONE)
         costs = _Costs(own, facing, squares, a, b, dtype)
@@ -324,12 +326,12 @@ def _centered(points: Tensor, dtype: torch.dtype) -> Tensor:
     if points.dtype.itemsize < dtype.itemsize:
         points = points.to(dtype)
     rows = points.view(-1, points.shape[2])
-    step = max(1, len(rows) // 8)
+    step, few = max(1, len(rows) // 8), 1 + points.shape[2] // WIDE
     if points.device.type == "cpu":
         sample = rows.numpy()[::step]  # the small calls of NumPy are shorter
-        quarter = len(sample) // 4
+        i = len(sample) // 4
         with np.errstate(over="ignore", invalid="ignore"):
-            x, y = sample[0] + sample[quarter], sample[2 * quarter] + sample[3 * quarter]
+            x, y = sample[0, ::few] + sample[i, ::few], sample[2 * i, ::few] + sample[3 * i, ::few]
             if 2 * (x @ y) > OFFSET * (x @ x + y @ y):
                 points.sub_(torch.from_numpy(sample.mean(0)))
     else:  # the same without waiting for the device

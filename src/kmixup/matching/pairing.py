@@ -213,7 +213,8 @@ class Pairing(ABC):
             partner[own] = facing
             if inverse:
                 partner[facing] = own
-        return torch.from_numpy(partner).to(device, non_blocking=True)
+        found = torch.from_numpy(partner)
+        return found if device.type == "cpu" else found.to(device, non_blocking=True)
 
     def _partners_on_device(
         self,
@@ -390,6 +391,11 @@ class Optimal(Pairing):
         if self.solver is None:
             return torch.from_numpy(solve(cost.numpy()))
         return solved(self.solver, cost, debug=self.debug)
+
+    def choose_arrays(self, distances: Floats, differ: Floats | None = None) -> Indices:
+        if self.solver is None and self.precision == torch.float32:  # the distances are the costs
+            return solve(distances)
+        return super().choose_arrays(distances, differ)
 
     def partners(
         self, first: Points, second: Points, blocks: Blocks, targets: Targets | None = None
