@@ -22,7 +22,7 @@ DATA = {
     "CIFAR-10, 5,000": ("cifar10-fitted", "cifar10-fitted-clean"),
 }
 
-# UCI at alpha = 0.2 is in a folder of its own
+# UCI at alpha = 0.2 is in its own folder
 FOLDERS = {"uci": ("default", "uci")}
 KS, ALPHAS = (1, 16), (0.2, 1.0)  # settings that all data sets have
 ERM, HELD_OUT = "ERM", "chosen on the other data sets"

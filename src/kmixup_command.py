@@ -23,7 +23,7 @@ COMMANDS = {
     "tune": ("iris", "choose k and alpha for your data"),
     "inspect": ("table.csv", "see what k and alpha do to your data"),
     "compare": ("iris cancer", "test whether methods differ, each tuned alike"),
-    "sweep": ("grid.toml", "train a grid of your own"),
+    "sweep": ("grid.toml", "train your own grid"),
     "repair": ("out/grid", "check and repair the rows of a sweep"),
     "reproduce": ("toy", "re-run an experiment of the paper"),
     "figures": ("couplings", "draw the paper's figures, or yours"),

@@ -1,4 +1,4 @@
-"""Half-way points against a search written out in full."""
+"""Midpoints against a search written out in full."""
 
 import math
 
@@ -22,7 +22,7 @@ def pairs_of(points, k, blocks, seed=0):
 
 
 def written_out(points, labels, left, right):
-    """Per block: distances of half-way points and of samples, and how often classes differ."""
+    """Per block: distances of midpoints and of samples, and how often classes differ."""
     x = points.numpy()
     rows = []
     for first, second in zip(left, right, strict=True):

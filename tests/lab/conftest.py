@@ -1,4 +1,4 @@
-"""The command in an empty folder, engines without processes, and data with a sealed test part."""
+"""The command in an empty folder, engines without processes, and data with a sealed test set."""
 
 import sys
 
@@ -40,7 +40,7 @@ def kmixup(here, monkeypatch, capsys):
 
 @pytest.fixture
 def sealed(tmp_path, monkeypatch):
-    """A data set of one's own with a sealed test part."""
+    """A data set of one's own with a sealed test set."""
     path = tmp_path / "own.npz"
     x, y = torch.randn(60, 3), torch.arange(60) % 2
     own(path, shift=0.0)

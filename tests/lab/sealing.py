@@ -1,11 +1,11 @@
-"""Data whose test part must not be looked at too early."""
+"""Data whose test set must not be looked at too early."""
 
 import numpy as np
 import torch
 
 
 def own(path, *, shift):
-    """A table of two clouds with a fixed test part, which `shift` moves and relabels."""
+    """A table of two clouds with a fixed test set, which `shift` moves and relabels."""
     random = np.random.default_rng(0)
     x = random.normal(size=(60, 3)) + np.arange(60)[:, None] % 2
     test = random.normal(size=(20, 3)) + shift

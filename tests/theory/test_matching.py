@@ -14,7 +14,7 @@ N, K = 6, 2
 
 
 def enumerated(x: np.ndarray, k: int) -> np.ndarray:
-    """Every D_i exactly: row i has the share of all pairs of subsets in which j is its partner."""
+    """Every D_i exactly: row i has the fraction of pairs of subsets in which j is its partner."""
     n = len(x)
     count = np.zeros((n, n))
     for first in combinations(range(n), k):

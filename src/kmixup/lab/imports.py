@@ -1,4 +1,4 @@
-"""Models, methods and data of your own, named by `package.module:name`."""
+"""Your own models, methods and data, named by `package.module:name`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def import_callable(name: str, what: str, **arguments: Any) -> Callable[..., Any
     """
     path, _, attribute = name.partition(":")
     if not path or not attribute.isidentifier():
-        raise ValueError(f"a {what} of your own is written package.module:name, got {name!r}")
+        raise ValueError(f"your own {what} is written package.module:name, got {name!r}")
     try:
         module = importlib.import_module(path)
     except ModuleNotFoundError as error:

@@ -62,7 +62,7 @@ def inspect_data(
     seed: int = 0,
     watch: Callable[[int], object] = lambda k: None,
 ) -> DataInspection:
-    """Inspect the training part of a data set; the arguments are those of `kmixup.inspect`.
+    """Inspect the training set of a data set; the arguments are those of `kmixup.inspect`.
 
     Partners are drawn as `kmixup train` does with this `pairing`. The samples are those that
     `kmixup.inspect` would draw with a generator of this seed; only these are turned into floats.

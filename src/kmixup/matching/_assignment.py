@@ -43,7 +43,7 @@ WIDEST = 4096  # features at most: rounding errors grow with their number
 # Squared norms between which products neither overflow nor underflow.
 ORDINARY = {torch.float32: (2.0**-80, 2.0**120), torch.float64: (2.0**-400, 2.0**400)}
 
-# Blocks are trusted if all squared distances of chosen pairs are above this share of the squared
+# Blocks are trusted if all squared distances of chosen pairs are above this fraction of the squared
 # norms that they come from: errors of 6 eps, the most seen on images, raise the cost by 5e-5.
 TRUSTED = {dtype: 2 * 6 * torch.finfo(dtype).eps / 5e-5 for dtype in ORDINARY}
 OFFSET = 0.92  # points are centered if sums of two of them agree by this share of squared norms

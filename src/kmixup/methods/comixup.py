@@ -118,7 +118,7 @@ class CoMix(Interpolation):
     the second.
 
     Row i of the result is the output for sample i: outputs are ordered one-to-one so that samples
-    have the greatest total share of their own.
+    have the greatest total fraction of their own.
     """
 
     dense: ClassVar[bool] = False

@@ -18,7 +18,7 @@ from kmixup.methods._masks import Masked, importances_of_images
 from kmixup.methods.kmixup import PairMixer
 
 LEAST_PROBABILITY = 1e-8  # of a level of the mask, so that its logarithm is finite
-# capacities are whole numbers: multiples of this share of the largest cost of a problem
+# capacities are whole numbers: multiples of this fraction of the largest cost of a problem
 RESOLUTION = 2.0**-26
 UNCUTTABLE = np.iinfo(np.int32).max
 
@@ -40,7 +40,7 @@ class Puzzle(Masked):
     distribution Binomial(2, lam) / 2.
 
     Then every image moves its patches by the permutation that minimises
-    Σ ε |way|² - (saliency of the patch)·(share of its new place that is seen), where the side of
+    Σ ε |way|² - (saliency of the patch)·(fraction of its new place that is seen), where the side of
     the image is 1. Both minima are exact.
     """
 

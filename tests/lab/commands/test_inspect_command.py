@@ -38,7 +38,7 @@ def lines(text):
 
 
 def inspected(name, *, seed=0, **settings):
-    """What the library says about the training part of a data set."""
+    """What the library says about the training set of a data set."""
     data, generator = load(name, seed=seed), torch.Generator().manual_seed(seed)
     x = data.normalise(data.x_train)
     return library.inspect(x, data.y_train, disjoint=False, generator=generator, **settings)

@@ -137,7 +137,7 @@ def test_the_scaling_is_fitted_to_what_is_left(tmp_path):
     data = load(str(tmp_path / "own.npz"), holdout=Holdout(0.5))
     assert data.mean == pytest.approx(data.x_train.mean(0), abs=1e-6)
     assert data.part == (
-        "20 of 40 training samples, and 20 others of them in the place of the test part"
+        "20 of 40 training samples, and 20 others of them in the place of the test set"
     )
 
 

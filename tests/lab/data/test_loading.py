@@ -276,7 +276,7 @@ def test_a_pipe_is_rejected_and_not_waited_for(tmp_path):
         ("own.pkl", {}, r"must be an \.npz, a table .* is a \.pkl file"),
         ("iris", {"drop": ["a"]}, "drop must not be given for iris, which is prepared already"),
         ("iris", {"task": "sorting"}, "task must be one of classes, regression, got 'sorting'"),
-        ("iris", {"size": 9}, "size is for toys, iris has a size of its own: use limit"),
+        ("iris", {"size": 9}, "size is for toys, iris has its own size: use limit"),
         ("iris", {"limit": 0}, "limit must be a whole number, at least 1, got 0"),
         ("iris", {"scaling": "robust"}, "scaling must be one of paper, .*, got 'robust'"),
         ("cifar10", {"scaling": "paper"}, "paper's scaling of cifar10 is not known: use one of st"),

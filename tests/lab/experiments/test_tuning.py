@@ -1,4 +1,4 @@
-"""Searches on data sets of the lab: nothing of the test part is seen before their end."""
+"""Searches on data sets of the lab: nothing of the test set is seen before their end."""
 
 import json
 import os

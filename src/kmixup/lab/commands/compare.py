@@ -63,7 +63,7 @@ def compare(
     kmixup compare table.csv --target species
     # two tables without any download, all methods that apply
     kmixup compare iris cancer --methods all
-    # a method of your own
+    # your own method
     kmixup compare table.csv --methods erm,mixup,kmixup,my_package.mixers:MyMixer --trials 5
     # small training sets of images: number of networks and expected time
     kmixup compare mnist-1000 mnist-5000 cifar10-5000 --dry-run

@@ -22,7 +22,7 @@ DataName = Annotated[
     str,
     Parameter(
         help="A name from `kmixup data list`, the path of a table, an .npz or a folder of images, "
-        "or package.module:name of your own."
+        "or your own package.module:name."
     ),
 ]
 ModelName = Annotated[
@@ -59,7 +59,7 @@ def spinner(text: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]
 
 
 def print_columns(data: Dataset) -> None:
-    """Report how the columns of your own table were read, where that is not obvious."""
+    """Report how the columns of your table were read, where that is not obvious."""
     if data.notes or data.encoder is not None:
         from kmixup.lab.data.tables import column_report  # imports pandas
 

@@ -54,7 +54,7 @@ def predict(
         score: Score the predictions: needs the table's target, y of an .npz, or a folder per class.
         target: Column of a table with the true values. By default that of the training.
         scores: File for the scores, in place of standard error.
-        allow_code: Import the package.module:name of your own network that the run names. Use it
+        allow_code: Import the package.module:name of your network that the run names. Use it
             only for runs that you trust.
     """
     score = score or scores is not None

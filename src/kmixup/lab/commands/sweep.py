@@ -1,4 +1,4 @@
-"""`kmixup sweep` and `kmixup repair`: a grid of your own, and its rows."""
+"""`kmixup sweep` and `kmixup repair`: your own grid, and its rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def sweep(
     draw: Annotated[bool, Parameter(name="--report", show_default=False)] = True,
     execution: Execution = Execution(),
 ) -> int:
-    """Train a grid of your own, with one row for every trial.
+    """Train your own grid, with one row for every trial.
 
     A grid is a TOML file. Lists are swept, everything else is one value:
 

@@ -106,7 +106,7 @@ def train(
 
 
 def folder_name(trial: Trial) -> str:
-    """Return a name of the main settings; a run with other settings needs a folder of its own.
+    """Return a name of the main settings; a run with other settings needs its own folder.
 
     >>> from kmixup.lab.train.config import Method
     >>> folder_name(Trial("own/table.csv", "mlp-iris", Method("kmixup", k=16)))

@@ -35,7 +35,7 @@ def check_class_names(names: Iterable[str]) -> None:
 class Samples:
     """Raw inputs and targets, as a reader returns them.
 
-    Without a test part of their own, `x_test` is empty until `split`. With a `schema`, for your
+    Without their own test set, `x_test` is empty until `split`. With a `schema`, for your
     own tables, inputs are the numbers of rows in `frame`.
     """
 
@@ -44,7 +44,7 @@ class Samples:
     classes: tuple[str, ...]  # empty for a regression
     x_test: Tensor = EMPTY
     y_test: Tensor = EMPTY
-    x_final: Tensor = EMPTY  # the test part, where `Holdout` keeps it beside validation samples
+    x_final: Tensor = EMPTY  # the test set, where `Holdout` keeps it beside validation samples
     y_final: Tensor = EMPTY
     schema: Schema | None = None  # how a table is read; `prepare` fits an encoder to it
     frame: Any = None  # a data frame of values, as the schema reads them
@@ -61,7 +61,7 @@ class Samples:
             )
 
     def divided(self, train: Tensor, test: Tensor, *, by_seed: bool) -> Samples:
-        """Return the samples with these indices as training and test part."""
+        """Return the samples with these indices as training and test set."""
         train_part = replace(self, x=self.x[train], y=self.y[train], split_by_seed=by_seed)
         return replace(train_part, x_test=self.x[test], y_test=self.y[test])
 
@@ -71,7 +71,7 @@ class Samples:
         return replace(self, **{name: getattr(self, name)[:limit] for name in names})
 
     def drawn(self, samples: int, seed: int) -> Samples:
-        """Draw training samples, as equally many of each class as there are; keep the test part."""
+        """Draw training samples, as equally many of each class as there are; keep the test set."""
         n = len(self.y)
         if not 1 <= samples <= n:
             raise SettingError(
@@ -105,11 +105,11 @@ class Samples:
 
 @dataclass(frozen=True)
 class Holdout:
-    """Validation samples, drawn at random from the training part, in place of the test part."""
+    """Validation samples, drawn at random from the training set, in place of the test set."""
 
     share: float  # of the training samples, between 0 and 1
     seed: int = 0
-    keep_test: bool = False  # whether the test part is kept, to be scored after training
+    keep_test: bool = False  # whether the test set is kept, to be scored after training
 
     def __post_init__(self) -> None:
         if not 0 < self.share < 1:
@@ -160,7 +160,7 @@ class Dataset:
     notes: tuple[str, ...] = ()  # what a user should know about the reading
     split_by_seed: bool = False  # whether another seed gives other samples to train and test on
     digest: str | None = None  # SHA-256 of your own files' contents; None for data with a name
-    x_final: Tensor = EMPTY  # the test part, where `x_test` has validation samples; else empty
+    x_final: Tensor = EMPTY  # the test set, where `x_test` has validation samples; else empty
     y_final: Tensor = EMPTY
 
     @property
@@ -214,7 +214,7 @@ def split(
 ) -> Samples:
     """Split at random, by default with a third (rounded up) for testing: 100 / 50 of Iris's 150.
 
-    Samples with a test part of their own are returned as they are. Only `seed` decides, so trial
+    Samples with their own test set are returned as they are. Only `seed` decides, so trial
     t of any experiment uses the split of seed t. With `stratify`, all classes are tested on in the
     same proportion, and one sample of each is left to train on.
     """
@@ -222,7 +222,7 @@ def split(
         if test_size is not None:
             raise SettingError(
                 "test_size",
-                f"must not be given for data with a test part of their own, got {test_size}",
+                f"must not be given for data with their own test set, got {test_size}",
             )
         return samples
     n = len(samples.x)

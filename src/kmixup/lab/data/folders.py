@@ -30,7 +30,7 @@ Labelled = list[tuple[Path, int]]
 
 
 def read_tiny_imagenet(folder: Path, limit: int | None = None) -> Samples:
-    """Read Tiny ImageNet; its validation images are the test part: its test images have no labels.
+    """Read Tiny ImageNet; its validation images are the test set: its test images have no labels.
 
     The classes are those of `wnids.txt`, in its order, by their first name in `words.txt`.
     """

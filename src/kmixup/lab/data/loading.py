@@ -57,12 +57,12 @@ def load(
     """Load a data set into memory.
 
     Args:
-        name: one of `ENTRIES`; the path of your own table, `.npz` or folder of images;
+        name: one of `ENTRIES`; the path of your table, `.npz` or folder of images;
             or `package.module:name`, a function without arguments that returns `(x, y)`, a torch
             data set, a data frame, or a dict of the arrays of an `.npz`.
         limit: use only the first samples of each part, and the files that hold them. Without it
             the data must be whole.
-        samples: draw so many training samples, with all classes alike; keep the whole test part.
+        samples: draw so many training samples, with all classes alike; keep the whole test set.
         scaling: "paper" (where the paper's xi imply one), "standard", "minmax", "symmetric",
             "global", "cifar" or "none", as in `preparation.fit`; by default that of the entry,
             else "standard".
@@ -73,14 +73,14 @@ def load(
         drop: columns of your table to leave out.
         task: "classes" or "regression"; by default decided by the values of the target.
         resize: height and width that your images are stretched to.
-        test: path of the test part of your table, in a file of its own.
-        test_size: share of your samples to test on; by default a third.
+        test: path of the separate file with the test set of your table.
+        test_size: fraction of your samples to test on; by default a third.
         decimal: decimal separator of your table; by default inferred from all columns together.
         thousands: separator of groups of three digits; likewise.
         dayfirst: whether 03/04/2021 is in April; likewise.
         missing: further texts that stand for a missing value, such as "-999".
         schema: path of a `schema.json`, as a model has one, in place of inference.
-        holdout: replace the test part by a random share of the training samples.
+        holdout: replace the test set by a random fraction of the training samples.
         label_noise: fraction of the training labels to redraw at random, also those held out.
 
     >>> iris = load("iris", seed=3)
@@ -94,14 +94,14 @@ def load(
     if samples is not None and limit is not None:
         raise ValueError(
             f"samples and limit must not be given both, got {samples} and {limit}: samples draws "
-            "training samples and keeps the test part, limit takes the first of both"
+            "training samples and keeps the test set, limit takes the first of both"
         )
     if scaling is not None:
         check_choice("scaling", scaling, SCALINGS)
     entry = ENTRIES.get(name)
     if size is not None and (entry is None or entry.kind != "toy"):
         raise SettingError(
-            "size", f"is for toys, {name} has a size of its own: use limit (--limit) instead"
+            "size", f"is for toys, {name} has its own size: use limit (--limit) instead"
         )
     scaling_name = scaling or (entry.default_scaling if entry else "standard")
     rule = (entry.paper if entry else None) if scaling_name == "paper" else scaling_name
@@ -144,7 +144,7 @@ def load(
 
 
 def digest(name: str, *, test: str | None = None) -> str | None:
-    """Return a SHA-256 of the contents of your own files; None for names and functions.
+    """Return a SHA-256 of the contents of your files; None for names and functions.
 
     Ids and checkpoints include it, so that an edited file is not taken for the old one.
     """
@@ -291,7 +291,7 @@ def _part(extent: Extent, whole: Extent, *, drawn: bool, held_out: bool) -> str 
     (train, test, classes), (all_train, all_test, all_classes) = extent, whole
     some = f"{train:,} of {all_train:,} training"
     if held_out:
-        return f"{some} samples, and {test:,} others of them in the place of the test part"
+        return f"{some} samples, and {test:,} others of them in the place of the test set"
     if drawn:
         return f"{some} samples, drawn at random"
     text = f"the first {some} and {test:,} of {all_test:,} test samples"

@@ -133,7 +133,7 @@ def is_frame(data: Any) -> bool:
 
 
 def samples_of(arrays: Arrays, source: str, *, task: Task | None = None) -> Samples:
-    """Return arrays x `(n, ...)` and y `(n,)` as samples; x_test and y_test are a test part.
+    """Return arrays x `(n, ...)` and y `(n,)` as samples; x_test and y_test are a test set.
 
     uint8 inputs are images, `(n, channels, height, width)` or grey `(n, height, width)`. Targets
     are classes (whole numbers or strings) or numbers, as `decide` infers or as `task` says. The

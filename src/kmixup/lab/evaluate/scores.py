@@ -245,8 +245,8 @@ def calibration_error(confidence: Tensor, correct: Tensor, *, bins: int = 15) ->
     """Return the expected calibration error: the mean of |accuracy - confidence| over bins.
 
     Samples `(n,)` are binned by the confidence in their predicted class into intervals (a, b] of
-    equal width, and bins weighted by their share of the samples (Guo et al. 2017, "On Calibration
-    of Modern Neural Networks").
+    equal width, and bins weighted by their fraction of the samples (Guo et al. 2017, "On
+    Calibration of Modern Neural Networks").
 
     >>> calibration_error(torch.tensor([0.75] * 4), torch.tensor([True, True, True, False]))
     0.0

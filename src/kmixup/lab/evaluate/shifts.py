@@ -124,7 +124,7 @@ class Shift:
 
     title: str  # in reports, as in "under Gaussian noise"
     summary: str  # what it does at the level EPS, for the help of commands
-    # from the network, its `normalise`, the level as a share of the pixel range, and a generator
+    # from the network, its `normalise`, the level as a fraction of the pixel range, and a generator
     perturb: Callable[[nn.Module, Transform, float, Generator], Perturbation]
 
 

@@ -47,7 +47,7 @@ class Classes:
     measure: ClassVar[Measure] = PERCENT
 
     num_classes: int
-    majority: int  # the most frequent class of the training part
+    majority: int  # the most frequent class of the training set
     class_weights: Tensor | None = None  # factors of the losses, (classes,)
 
     def targets(self, y: Tensor) -> Tensor:
@@ -70,7 +70,7 @@ class Classes:
     def fit(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """Return two sums over the samples, `(...)` each, whose ratio is the accuracy.
 
-        For numbers the ratio is the explained share of their squares.
+        For numbers the ratio is the explained fraction of their squares.
         """
         predicted = outputs.detach().argmax(-1, keepdim=True)
         return targets.gather(-1, predicted).sum((-2, -1)), targets.sum((-2, -1))
@@ -132,7 +132,7 @@ Objective = Classes | Regression
 def objective_of(data: Dataset, weighting: ClassWeights | None = None) -> Objective:
     """Return what a network learns from a data set.
 
-    "balanced" weighs the loss of a class by the inverse of its frequency in the training part, so
+    "balanced" weighs the loss of a class by the inverse of its frequency in the training set, so
     that all classes together weigh as much as all samples.
     """
     if data.task == "regression":

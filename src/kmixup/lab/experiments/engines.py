@@ -38,7 +38,7 @@ Rows = Generator[list[Row], None, None]
 
 GRACE = 10.0  # seconds for a process that has closed its connection to end
 BEAT = 5.0  # seconds between two heartbeats of a worker, at most
-IDLE = 0.01  # share of the time that a process which computes nothing may use
+IDLE = 0.01  # fraction of the time that a process which computes nothing may use
 PATIENCE = 1800.0  # seconds: a worker may wait for shared data
 SUBMITTED = 100  # tasks that Ray is given ahead of their turn
 REACH = 5.0  # seconds for a Ray cluster to answer

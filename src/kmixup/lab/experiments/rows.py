@@ -116,7 +116,7 @@ class Done(TrialRow):
     clean: AnyScores | None = None
     # the training error, and whether the network has fitted the training data; None in older rows
     training: Mapping[str, Any] | None = None
-    # with a temperature, `scores` are of the validation samples, and these of the test part
+    # with a temperature, `scores` are of the validation samples, and these of the test set
     temperature: float | None = None
     test: AnyScores | None = None  # as trained
     scaled: AnyScores | None = None  # with the temperature

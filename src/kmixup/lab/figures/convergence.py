@@ -1,4 +1,4 @@
-"""How accuracy grows in training and on the test part, for small and large k."""
+"""How accuracy grows in training and on the test set, for small and large k."""
 
 from __future__ import annotations
 

@@ -210,9 +210,9 @@ def cross_fraction(
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axes.yaxis.set_minor_locator(NullLocator())
     figure.set_label(
-        f"Share of matches between distant clusters of {IN_CLUSTER:,} points, in {samples} pairs "
-        "of k-subsets (± two standard errors), beside the expected share and the bound of Theorem "
-        "3.4. In a row the share exceeds the paper's bound; the corrected bound is its double. The "
+        f"Fraction of matches between distant clusters of {IN_CLUSTER:,} points, in {samples} "
+        "pairs of k-subsets (± two standard errors), with the expected fraction and the bound of Theorem "
+        "3.4. In a row the fraction exceeds the paper's bound; the corrected bound is its double. The "
         f"share falls like k^(-1/2), their number (right) grows. Slopes are for k ≥ {ks[upper][0]}."
     )
     return figure

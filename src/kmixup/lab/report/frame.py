@@ -138,7 +138,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class TableResult:
-    """A table of the paper or of your own sweep, and what was measured for it."""
+    """A table of the paper or of your sweep, and what was measured for it."""
 
     table: PaperTable
     ks: tuple[int, ...]  # of the table, and any others that were run

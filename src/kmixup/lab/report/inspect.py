@@ -72,15 +72,15 @@ LEAST = ReadingColumn(
     "the least that any matching can have, as for classes far apart",
 )
 HALFWAY = ReadingColumn(
-    "half-way",
+    "midpoint",
     lambda reading: reading.halfway.distance if reading.halfway else None,
-    "distance from half-way between partners to other samples, relative to that of samples",
+    "distance from midpoints of partners to other samples, relative to that of samples",
     labelled=False,
 )
 INTRUSION = ReadingColumn(
     "third class %",
     lambda reading: reading.halfway.contradiction if reading.halfway else None,
-    "half-way points next to a class of neither partner (manifold intrusion)",
+    "midpoints next to a class of neither partner (manifold intrusion)",
 )
 DISAGREEMENT = ReadingColumn(
     "samples %",
@@ -261,7 +261,7 @@ def examples(data: DataInspection) -> list[doc.Images]:
         for k, seconds in partners.items():
             partner = pixels[data.drawn[seconds[row]]]
             images.append(image(f"k = {k}: {data.class_name(seconds[row])}", partner))
-            images.append(image("half-way", (sample.double() + partner.double()) / 2))
+            images.append(image("midpoint", (sample.double() + partner.double()) / 2))
         shown.append(doc.Images(images))
     return shown
 

@@ -167,7 +167,7 @@ def slope(
 ) -> PairedDifference:
     """Return the mean slope of y over x within data sets, e.g. of log ratios over log alpha.
 
-    Every data set has a line of its own, fitted by least squares. Slopes are averaged within
+    Every data set has its own line, fitted by least squares. Slopes are averaged within
     clusters, and Student's interval is that of the clusters' means.
 
     >>> slope([0, 1, 0, 1, 0, 1], [0, 1, 5, 7, 2, 5], list("aabbcc")).mean

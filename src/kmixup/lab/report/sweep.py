@@ -37,7 +37,7 @@ from kmixup.lab.train.config import Trial
 XI = "Xi (ξ) is the strength of mixing: the root mean square distance that mixing moves a sample."
 READING = (
     "The best cells are chosen on half of the trials and compared on the other half, in pairs of "
-    "trials; then the halves swap. Differences are in points of test error; below 0 is better. "
+    "trials; then the halves swap. Differences are in percentage points; below 0 is better. "
     f"A comparison takes {stats.LEAST_TRIALS} trials."
 )
 

@@ -45,13 +45,13 @@ Device = Literal["auto", "cpu", "cuda"]
 Shifts = tuple[tuple[str, tuple[float, ...]], ...]  # names of SHIFTS, each with its levels
 # names of scores in records and rows, beside those under SHIFTS
 CLEAN = "clean"  # with clean batch-norm statistics
-TEST, SCALED = "test", "scaled"  # on the test part beside validation scores, and scaled
+TEST, SCALED = "test", "scaled"  # on the test set beside validation scores, and scaled
 TRAINING = "training"  # how well the network fits the training data
 Flag = Annotated[bool, Parameter(negative=(), show_default=False)]  # an option without a value
 
 
 def _options(title: str, order: int, **more: Any) -> Parameter:
-    """Make every field of a dataclass an option of its own, below a title in the help."""
+    """Make every field of a dataclass a separate option, below a title in the help."""
     return Parameter(name="*", group=Group(title, sort_key=order), **more)
 
 
@@ -111,7 +111,7 @@ class Protocol:
         batch_size: Samples per step.
         augment: Random crops (after padding by 4) and random flips of images.
         precision: "bf16" trains in mixed precision.
-        warmup: Share of the epochs, or number of steps if it is 1 or more, in which the learning
+        warmup: Fraction of the epochs, or number of steps if it is 1 or more, in which the learning
             rate rises linearly to its initial value.
         test_every: Epochs between tests, each with a checkpoint. The last epoch is always tested.
         layout: "channels_last" is faster for images on most CPUs. Results round differently.
@@ -169,7 +169,7 @@ class Protocol:
             0 <= warmup < 1 or (warmup > 0 and warmup.is_integer()),
             "warmup",
             self.warmup,
-            "be a share of the epochs in [0, 1) or a whole number of steps",
+            "be a fraction of the epochs in [0, 1) or a whole number of steps",
         )
         smoothing = float(self.label_smoothing or 0)
         _require(0 <= smoothing < 1, "label_smoothing", self.label_smoothing, "lie in [0, 1)")
@@ -219,7 +219,7 @@ class ProtocolChanges(Given, Protocol):
 @_options("Method options", 1)
 @dataclass(frozen=True)
 class Method:
-    """What training mixes: an entry of `METHODS` or a mixer of your own, and its settings.
+    """What training mixes: an entry of `METHODS` or your own mixer, and its settings.
 
     Fields that a method fixes are overwritten, so that equal methods compare equal:
 
@@ -231,7 +231,7 @@ class Method:
     ('batch', 'input+first-block')
 
     Attributes:
-        name: Mixing method, an entry of `METHODS` or package.module:name of your own.
+        name: Mixing method, an entry of `METHODS` or your own package.module:name.
         k: Samples in a block. At k = 1 a method is as published, k > 1 adds optimal pairs.
         alpha: lam ~ Beta(alpha, alpha). 0 mixes nothing. By default 0.2 for mixup and kmixup, 1 for
             other methods.
@@ -256,7 +256,7 @@ class Method:
         str,
         Parameter(
             name="--method",
-            help=f"One of {', '.join(METHODS)}, or package.module:name of your own.",
+            help=f"One of {', '.join(METHODS)}, or your own package.module:name.",
         ),
     ] = "kmixup"
     k: int = 16
@@ -391,8 +391,8 @@ class DataOptions:
         drop: Column of a table to leave out. May be repeated.
         task: Classification or regression. By default inferred from the target's values.
         resize: Stretch the images of a folder, e.g. to 64 48.
-        test: Test part of a table, in a file of its own.
-        test_size: Share of your own samples to test on. By default a third.
+        test: Separate file with the test set.
+        test_size: Fraction of your own samples to test on. By default a third.
         decimal: Decimal separator of a table. By default inferred from all columns together.
         thousands: Separator of thousands in a table. By default inferred likewise.
         dayfirst: Whether 03/04/2021 is in April. By default inferred from all dates together.
@@ -429,12 +429,12 @@ class TrialData(DataOptions):
     """How a trial reads and weighs its data.
 
     Attributes:
-        samples: Use only so many training samples, drawn at random. The test part stays whole.
+        samples: Use only so many training samples, drawn at random. The test set stays whole.
         label_noise: Fraction of the training labels to redraw at random, also those of validation
             samples. Test labels stay as they are.
         size: Number of points of a toy data set.
         class_weights: "balanced" weighs the loss of a class by the inverse of its frequency in
-            the training part.
+            the training set.
     """
 
     samples: int | None = None
@@ -499,16 +499,16 @@ class Trial(TrialData):
         seed: of all random streams.
         shifts: tests under distribution shift: names of `SHIFTS`, each with its levels, as
             `shifts_from` makes them.
-        validation: the share of the training samples to test on in place of the test part,
+        validation: the fraction of the training samples to test on in place of the test set,
             drawn by the seed, to choose among methods.
-        temperature: also fit a temperature to the validation samples, and score the test part
+        temperature: also fit a temperature to the validation samples, and score the test set
             as trained and with that temperature.
-        split: a seed for the division into training and test part, and for the points of a
+        split: a seed for the division into training and test set, and for the points of a
             toy, that many trials share. By default the trial's own, so that a sample may be a
             test sample of one seed and a training sample of another.
         clean_statistics: also test the network with batch-norm statistics recomputed on clean
             training samples, and keep them.
-        digest: SHA-256 of your own data's contents, so that an edited file gives another id; None
+        digest: SHA-256 of your data's contents, so that an edited file gives another id; None
             for data with a name.
         code: SHA-256 of the source of your own data function, method and model, by these names,
             as `code_of` returns them. So edited code gives another id.
@@ -657,14 +657,14 @@ class Execution:
     """Where and how trials run, which does not change their results.
 
     Attributes:
-        engine: Run trials in "local" processes, on a "ray" cluster, or with package.module:name of
-            your own.
+        engine: Run trials in "local" processes, on a "ray" cluster, or with your own
+            package.module:name.
         workers: Processes of the local engine. By default one per core.
         address: Address of a Ray cluster. By default one is started on this machine.
         num_cpus: CPU cores that a Ray task reserves.
         num_gpus: GPUs that a Ray task reserves, e.g. 0.25.
         device: Device of each worker. Batched ensembles of small networks always train on the CPU.
-        accept_edited: Keep rows of your own code from before it was edited, as another version.
+        accept_edited: Keep rows of your code from before it was edited, as another version.
         quiet: Show no progress.
     """
 

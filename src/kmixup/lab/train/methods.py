@@ -205,7 +205,7 @@ METHODS: Mapping[str, MethodEntry] = MappingProxyType(
 
 
 def method_entry(name: str) -> MethodEntry:
-    """Return the entry of a method of `METHODS`, or of a mixer of your own.
+    """Return the entry of a method of `METHODS`, or of your own mixer.
 
     `package.module:name` is a class or function that is called with `k`, `alpha` and
     `num_classes` (None for a regression) and returns a mixer.
@@ -221,13 +221,13 @@ def method_entry(name: str) -> MethodEntry:
 
 
 def import_method(name: str) -> Callable[..., Any]:
-    """Import the class or function that makes a mixer of your own; raise if there is none."""
+    """Import the class or function that makes your own mixer; raise if there is none."""
     return import_callable(name, "method", k=1, alpha=1.0, num_classes=None)
 
 
 @cache
 def _own_entry(name: str) -> MethodEntry:
-    """Make the entry of a mixer of your own, which is imported only when it is built."""
+    """Make the entry of your own mixer, which is imported only when it is built."""
 
     def build(at: Ingredients) -> Mixer:
         settings = {"k": at.method.k, "alpha": at.alpha, "num_classes": at.classes}

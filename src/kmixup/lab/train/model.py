@@ -2,7 +2,7 @@
 
 `model.safetensors` holds the weights, `schema.json` how a table is read, and `model.json` the rest,
 with a checksum of all. Loading
-runs no code but the lab's own; a network of your own, `package.module:name`, is loaded only on
+runs no code but the lab's own; your own network, `package.module:name`, is loaded only on
 request.
 """
 
@@ -198,7 +198,7 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
 
     Args:
         run: the folder.
-        allow_code: load a network of your own as well, `package.module:name`. This imports the
+        allow_code: load your own network as well, `package.module:name`. This imports the
             module that the folder names, so set it only for folders that you trust.
 
     Returns:

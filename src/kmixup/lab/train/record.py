@@ -33,7 +33,7 @@ def entry(
 ) -> dict[str, Any]:
     """Return the entry of an epoch in the history.
 
-    `loss` and `accuracy` (in a regression, the explained share of squares) are of mixed training
+    `loss` and `accuracy` (in a regression, the explained fraction of squares) are of mixed training
     batches, while the weights move; `error` is of the test samples, None if they were not tested.
     """
     names = ("epoch", "rate", "loss", "accuracy", "error", "seconds")
