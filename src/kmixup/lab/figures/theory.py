@@ -211,9 +211,10 @@ def cross_fraction(
         axes.yaxis.set_minor_locator(NullLocator())
     figure.set_label(
         f"Fraction of matches between distant clusters of {IN_CLUSTER:,} points, in {samples} "
-        "pairs of k-subsets (± two standard errors), with the expected fraction and the bound of Theorem "
-        "3.4. In a row the fraction exceeds the paper's bound; the corrected bound is its double. The "
-        f"share falls like k^(-1/2), their number (right) grows. Slopes are for k ≥ {ks[upper][0]}."
+        "pairs of k-subsets (± two standard errors), with the expected fraction and the bound of "
+        "Theorem 3.4. In a row the fraction exceeds the paper's bound; the corrected bound is its "
+        "double. The fraction falls like k^(-1/2), their number (right) grows. Slopes are for "
+        f"k ≥ {ks[upper][0]}."
     )
     return figure
 

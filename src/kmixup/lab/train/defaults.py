@@ -39,7 +39,7 @@ def defaults_for(name: str, data: Dataset | None = None) -> Defaults:
     if entry is not None and entry.model is not None:
         return Defaults(entry.kind, entry.model, Protocol(**entry.protocol))
     if data is None and entry is None:
-        raise ValueError(f"data {name!r} have no name of their own: load them first")
+        raise ValueError(f"data {name!r} have no name: load them first")
     if data is not None and len(data.shape) > 1:
         model = "lenet" if data.shape[0] == 1 else "preact-resnet18"
         if data.pixel_range is None:
