@@ -174,6 +174,11 @@ def _explain(error: Exception) -> tuple[str, int]:
             command = " ".join(["kmixup", *(error.command_chain or ())])
             return f"{error} See {command} --help.", BAD_INPUT
         error = error.__cause__  # a converter has raised it
+    return _problem(error), BAD_INPUT
+
+
+def _problem(error: Exception) -> str:
+    """Return the message for a mistake that the lab has found; raise on what is a bug."""
     from kmixup.lab.checks import SettingError
     from kmixup.lab.train.setup import DivergedError
 
@@ -181,12 +186,12 @@ def _explain(error: Exception) -> tuple[str, int]:
         _, apps, _ = make_app().parse_commands(sys.argv[1:])
         arguments = apps[-1].assemble_argument_collection()
         names = {name for argument in arguments for name in argument.names}
-        return error.as_option(names), BAD_INPUT
+        return error.as_option(names)
     if isinstance(error, OSError) and error.filename is not None:
         place = f"{error.filename} cannot be used ({error.strerror})"
-        return f"{place}: check the path and its rights, or name another", BAD_INPUT
+        return f"{place}: check the path and its rights, or name another"
     if isinstance(error, (ValueError, OSError, DivergedError)):
-        return str(error), BAD_INPUT
+        return str(error)
     raise error
 
 

@@ -12,7 +12,7 @@ from kmixup.lab._files import csv_text, replace_content
 from kmixup.lab.checks import SettingError
 from kmixup.lab.commands.options import import_from_here, print_status
 from kmixup.lab.train.config import Flag
-from kmixup.lab.train.model import load, network_of
+from kmixup.lab.train.model import Model, Predictions, load, network_of
 
 
 def predict(
@@ -75,17 +75,23 @@ def predict(
         predictions = model.predictions(samples)
     for note in predictions.notes:
         print_status(note)
-    rows = [["sample", "prediction", *(f"probability of {name}" for name in model.classes)]]
-    for i, (name, value) in enumerate(zip(predictions.names, predictions.values, strict=True)):
-        rows.append([name, str(value) if model.classes else f"{value:.7g}"])
-        if predictions.probabilities is not None:
-            rows[-1] += [f"{share:.6g}" for share in predictions.probabilities[i]]
+    text = _csv(model, predictions)
     if out is None:
-        print(csv_text(rows), end="")
+        print(text, end="")
     else:
-        replace_content(out, csv_text(rows))
+        replace_content(out, text)
         print(f"{len(predictions.names):,} predictions: {out}")
     if evaluation is not None and scores is not None:
         replace_content(scores, json.dumps(evaluation.to_dict(), indent=2) + "\n")
     elif evaluation is not None:
         print_status(str(evaluation))
+
+
+def _csv(model: Model, predictions: Predictions) -> str:
+    """Return a line for each sample."""
+    rows = [["sample", "prediction", *(f"probability of {name}" for name in model.classes)]]
+    for i, (name, value) in enumerate(zip(predictions.names, predictions.values, strict=True)):
+        rows.append([name, str(value) if model.classes else f"{value:.7g}"])
+        if predictions.probabilities is not None:
+            rows[-1] += [f"{share:.6g}" for share in predictions.probabilities[i]]
+    return csv_text(rows)

@@ -20,7 +20,7 @@ from kmixup.lab.data import ENTRIES
 from kmixup.lab.evaluate.scores import Measure
 from kmixup.lab.experiments.rows import Done, Row, done_of
 from kmixup.lab.experiments.search import DIGITS
-from kmixup.lab.experiments.tuning import Run, ScoreName, make_subject, measure, score_of
+from kmixup.lab.experiments.tuning import Run, ScoreName, Subject, make_subject, measure, score_of
 from kmixup.lab.train.config import Method, Trial
 from kmixup.lab.train.methods import METHODS, method_entry
 
@@ -256,36 +256,50 @@ def make_contests(
     contenders = [Contender(name, titles[name], settings_of(name, settings)) for name in titles]
     made = []
     for name in dict.fromkeys(data):
-        given = dict(subject)
-        experiment = (experiments or {}).get(name)
-        where = name if experiment is None else experiment.data
-        if experiment is not None:
-            for key in ("model", "samples", "scaling"):
-                given[key] = given.get(key) or getattr(experiment, key)
-            given["protocol"] = vars(experiment.protocol) | dict(given.get("protocol") or {})
-        elif where in ENTRIES and ENTRIES[where].paper is not None and not given.get("scaling"):
-            given["scaling"] = "paper"
-        found = make_subject(where, validation=validation, metric=metric, **given)
-        base = found.base
-        if experiment is not None:
-            base = replace(base, clean_statistics=experiment.clean_statistics)
+        found = _subject(name, (experiments or {}).get(name), validation, metric, subject)
         fitting = tuple(
             one for one in contenders if one.settings[0].entry.suits(found.shape, found.task)
         )
-        for asked in methods or ():
-            if asked not in [one.name for one in fitting]:
-                raise SettingError(
-                    "methods",
-                    f"must apply to every data set, {asked} does not apply to {name}: "
-                    "leave it out, or run that data set apart",
-                )
-        contest = Contest(name, base, fitting, trials, validation, metric, len(found.shape) == 1)
-        for method in (trial.method for trial in contest.tuning_trials):
-            if method.smallest > found.left:
-                raise ValueError(
-                    f"{name} must leave {method.smallest} training samples for {method.label}, "
-                    f"beside those held out it has {found.left}: take a larger data set, or leave "
-                    "the method out"
-                )
+        if lost := sorted(set(methods or ()) - {one.name for one in fitting}):
+            raise SettingError(
+                "methods",
+                f"must apply to every data set, {lost[0]} does not apply to {name}: "
+                "leave it out, or run that data set apart",
+            )
+        is_table = len(found.shape) == 1
+        contest = Contest(name, found.base, fitting, trials, validation, metric, is_table)
+        _check_size(contest, found.left)
         made.append(contest)
     return tuple(made)
+
+
+def _check_size(contest: Contest, left: int) -> None:
+    """Raise if a method needs more training samples than validation leaves."""
+    for method in (trial.method for trial in contest.tuning_trials):
+        if method.smallest > left:
+            raise ValueError(
+                f"{contest.name} must leave {method.smallest} training samples for {method.label}, "
+                f"beside those held out it has {left}: take a larger data set, or leave the method "
+                "out"
+            )
+
+
+def _subject(
+    name: str,
+    experiment: Trial | None,
+    validation: float,
+    metric: ScoreName,
+    given: Mapping[str, Any],
+) -> Subject:
+    """Return the subject of a data set, or of an experiment with its network and protocol."""
+    options = dict(given)
+    if experiment is None:
+        if name in ENTRIES and ENTRIES[name].paper is not None:
+            options["scaling"] = options.get("scaling") or "paper"
+        return make_subject(name, validation=validation, metric=metric, **options)
+    for key in ("model", "samples", "scaling"):
+        options[key] = options.get(key) or getattr(experiment, key)
+    options["protocol"] = vars(experiment.protocol) | dict(options.get("protocol") or {})
+    found = make_subject(experiment.data, validation=validation, metric=metric, **options)
+    base = replace(found.base, clean_statistics=experiment.clean_statistics)
+    return replace(found, base=base)

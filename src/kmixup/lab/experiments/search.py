@@ -117,12 +117,7 @@ def make_strategy(
     """Return a strategy by its name; the arguments are those of `kmixup.lab.tune`."""
     check_choice("strategy", name, STRATEGIES)
     ks = tuple(sorted({check_whole("k", size) for size in (() if k is None else k)})) or KS
-    usual = (1.0,) if name == "simple" else ALPHAS
-    alphas = tuple(sorted(set(map(float, () if alpha is None else alpha)))) or usual
-    for value in alphas:
-        Beta(value)  # raises on an invalid alpha
-        if value == 0:
-            raise ValueError("alpha must be above 0 in a search, got 0: ERM is always tried")
+    alphas = _alphas(() if alpha is None else alpha) or ((1.0,) if name == "simple" else ALPHAS)
     seeds = SEEDS if trials is None else check_whole("trials", trials)
     if name == "two-step":
         mixup = tuple(Setting(1, value) for value in alphas)
@@ -138,6 +133,14 @@ def make_strategy(
         return Strategy(name, f"k at alpha = {middle:g}", first, ks, alphas, seeds)
     settings = tuple(Setting(size, value) for size, value in product(ks, alphas))
     return Strategy(name, "every setting", settings, ks, alphas, seeds)
+
+
+def _alphas(given: Sequence[float]) -> tuple[float, ...]:
+    """Return every alpha once, in order."""
+    for value in given:
+        if Beta(float(value)).alpha == 0:  # raises on an invalid alpha
+            raise ValueError("alpha must be above 0 in a search, got 0: ERM is always tried")
+    return tuple(sorted(set(map(float, given))))
 
 
 class AllFailedError(RuntimeError):

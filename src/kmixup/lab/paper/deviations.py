@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.paper.tables import PaperTable
@@ -57,29 +58,37 @@ def _is_of(trial: Trial, table: PaperTable) -> bool:
 def _shrunk(table: PaperTable, trials: Sequence[Trial]) -> list[str]:
     if not trials:
         return ["not run"]
-    words = []
-    mixed = [trial.method for trial in trials if trial.method.entry.mixes]
-    ks = tuple(k for k in table.ks if any(method.k == k for method in mixed))
-    alphas = tuple(a for a in table.alphas if any(method.alpha == a for method in mixed))
-    cells = Counter(
-        trial.method
-        for trial in trials
-        if not trial.method.entry.mixes or (trial.method.k in ks and trial.method.alpha in alphas)
-    )
-    if (fewest := min(cells.values(), default=0)) < table.trials:
-        words.append(f"{fewest} of {table.trials} trials")
-    full = table.protocol or defaults_for(table.data).protocol
+    values = {"k": _run("k", table.ks, trials), "alpha": _run("alpha", table.alphas, trials)}
+    full = (table.protocol or defaults_for(table.data).protocol).epochs
     epochs = min(trial.protocol.epochs for trial in trials)
-    if epochs < full.epochs:
-        words.append(f"{epochs} of {full.epochs} epochs")
-    for name, some, all_ in (("k", ks, table.ks), ("alpha", alphas, table.alphas)):
-        if some != all_:
+    fewest = _fewest(trials, values)
+    words = [f"{fewest} of {table.trials} trials"] if fewest < table.trials else []
+    words += [f"{epochs} of {full} epochs"] if epochs < full else []
+    for (name, some), wanted in zip(values.items(), (table.ks, table.alphas), strict=True):
+        if len(some) < len(wanted):
             listed = ", ".join(f"{value:g}" for value in some)
             words.append(f"{name} = {listed} only" if some else f"no {name} from the paper")
-    limits = [trial.limit for trial in trials if trial.limit is not None]
-    if limits and min(limits) < ENTRIES[table.data].train:
-        words.append(f"the first {min(limits):,} samples only")
+    limit = min((trial.limit for trial in trials if trial.limit is not None), default=math.inf)
+    if limit < ENTRIES[table.data].train:
+        words.append(f"the first {limit:,} samples only")
     return words
+
+
+def _run(name: str, wanted: Sequence[float], trials: Sequence[Trial]) -> list[float]:
+    """The values of k or alpha that were run, of those that are wanted."""
+    run = {getattr(trial.method, name) for trial in trials if trial.method.entry.mixes}
+    return [value for value in wanted if value in run]
+
+
+def _fewest(trials: Sequence[Trial], values: Mapping[str, Sequence[float]]) -> int:
+    """The trials of the cell that has the fewest, of those with these k and alpha."""
+    cells = Counter(trial.method for trial in trials)
+    of_table = (
+        n
+        for method, n in cells.items()
+        if not method.entry.mixes or all(getattr(method, name) in values[name] for name in values)
+    )
+    return min(of_table, default=0)
 
 
 def _chosen(table: PaperTable) -> list[str]:

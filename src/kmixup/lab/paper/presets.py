@@ -156,56 +156,63 @@ class Preset:
         What is None is as in each table, or with `quick` as in the smallest version; `limit` uses
         only the first samples of each part. The paper has no numbers for other k and alpha.
         """
-        # imported here because it imports all training code, which reports don't need
-        from kmixup.lab.experiments.grid import expand
-
         if alpha_rule is not None and not set(alpha_rule) & set(self.rules):
             known = " or ".join(self.rules)
             raise SettingError(
                 "alpha_rule", f"must be {known} for {self.name}, got {alpha_rule[0]}: leave it out"
             )
+        given = {"trials": trials, "epochs": epochs, "k": k, "alpha": alpha, "limit": limit}
+        changes = {name: value for name, value in given.items() if value is not None}
         if quick:
-            trials = self.quick.trials if trials is None else trials
-            epochs = self.quick.epochs if epochs is None else epochs
-            k = self.quick.k if k is None else k
-            alpha = self.quick.alpha if alpha is None else alpha
-            limit = self.quick.limit if limit is None else limit
+            changes = {n: v for n, v in vars(self.quick).items() if v is not None} | changes
         with_clean = {(t.data, t.model) for t in self.tables if t.measure == CLEAN}
         chosen: list[Trial] = []
         for table in self.tables:
-            ks = table.ks if k is None else tuple(k)
-            has_xi = METHODS[table.method].has_xi and not table.labels and not table.match_on
-            rules = self.rules if has_xi else ("same",)
-            if alpha_rule is not None:
-                rules = tuple(rule for rule in alpha_rule if rule in rules) or ("same",)
-            protocol = {} if table.protocol is None else dict(vars(table.protocol))
-            if epochs is not None:
-                protocol["epochs"] = epochs
-            common: dict[str, Any] = {
-                "data": table.data,
-                "model": table.model,
-                "alpha": table.alphas if alpha is None else tuple(alpha),
-                "layers": table.layers,
-                "trials": table.trials if trials is None else trials,
-                "pairing": table.pairing,
-                "limit": limit,
-                "samples": table.samples if limit is None else None,
-                "scaling": table.scaling,
-                "clean_statistics": (table.data, table.model) in with_clean or None,
-                "protocol": protocol,
-                **dict(table.shifts),
-            }
-            baselines = ("erm", table.baseline) if 1 in ks else ("erm",)
-            chosen += expand(method=baselines, k=(1,), alpha_rule=("same",), **common)
-            if rows := tuple(k for k in ks if k != 1):
-                chosen += expand(
-                    method=(table.method,),
-                    k=rows,
-                    alpha_rule=rules,
-                    **table.variant,
-                    **common,
-                )
+            clean = (table.data, table.model) in with_clean or None
+            chosen += self._of_table(table, alpha_rule, clean_statistics=clean, **changes)
         return list(dict.fromkeys(chosen))
+
+    def _of_table(
+        self,
+        table: PaperTable,
+        alpha_rule: Sequence[AlphaRule] | None,
+        *,
+        clean_statistics: bool | None,
+        **changes: Any,
+    ) -> list[Trial]:
+        """Return the trials of a table; `changes` are arguments of `trials`."""
+        # imported here because it imports all training code, which reports don't need
+        from kmixup.lab.experiments.grid import expand
+
+        has_xi = METHODS[table.method].has_xi and not table.labels and not table.match_on
+        rules = self.rules if has_xi else ("same",)
+        if alpha_rule is not None:
+            rules = tuple(rule for rule in alpha_rule if rule in rules) or ("same",)
+        protocol = {} if table.protocol is None else dict(vars(table.protocol))
+        if "epochs" in changes:
+            protocol["epochs"] = changes["epochs"]
+        ks, limit = tuple(changes.get("k", table.ks)), changes.get("limit")
+        common: dict[str, Any] = {
+            "data": table.data,
+            "model": table.model,
+            "alpha": tuple(changes.get("alpha", table.alphas)),
+            "layers": table.layers,
+            "trials": changes.get("trials", table.trials),
+            "pairing": table.pairing,
+            "limit": limit,
+            "samples": table.samples if limit is None else None,
+            "scaling": table.scaling,
+            "clean_statistics": clean_statistics,
+            "protocol": protocol,
+            **dict(table.shifts),
+        }
+        baselines = ("erm", table.baseline) if 1 in ks else ("erm",)
+        chosen = expand(method=baselines, k=(1,), alpha_rule=("same",), **common)
+        if several := tuple(k for k in ks if k != 1):
+            chosen += expand(
+                method=(table.method,), k=several, alpha_rule=rules, **table.variant, **common
+            )
+        return chosen
 
 
 def _preset(name: str, entry: Entry) -> Preset:

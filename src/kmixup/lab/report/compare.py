@@ -66,22 +66,27 @@ def standings_of(results: Sequence[Compared]) -> Standings:
     """Rank the methods, and compare them with mixup and ERM, or with the first if neither is in."""
     scores = {(r.contest.name, s.title): s for r in results for s in (*r.scores, *r.references)}
     named = {s.name: s.title for result in results for s in result.scores}
-    entrants = list(named.values())
-    baselines = tuple(named[name] for name in BASELINES if name in named) or tuple(entrants[:1])
-    data = [result.contest.name for result in results]
-    complete = {place: score for place, score in scores.items() if score.complete}
-    whole = [title for title in entrants if all((name, title) in complete for name in data)]
-    ranking = None
-    if len(whole) > 1:
-        errors = [[fmean(complete[name, t].errors.values()) for t in whole] for name in data]
-        ranking = stats.rank(whole, errors)
-        whole = list(ranking.names)
-    titles = (*whole, *(title for title in entrants if title not in whole))
+    baselines = tuple(named[name] for name in BASELINES if name in named)
+    baselines = baselines or tuple(named.values())[:1]
+    ranking = _ranking(list(named.values()), results)
+    ranked = () if ranking is None else ranking.names
+    titles = (*ranked, *(title for title in named.values() if title not in ranked))
     tests = {pair: test for result in results for pair, test in _tests(result, titles, baselines)}
     references = tuple(dict.fromkeys(s.title for result in results for s in result.references))
     return Standings(
         tuple(results), scores, titles, references, ranking, baselines, holm_corrected(tests)
     )
+
+
+def _ranking(titles: Sequence[str], results: Sequence[Compared]) -> Ranking | None:
+    """Rank the methods that have all trials on all data; None with fewer than two."""
+    means: dict[str, list[float]] = {}
+    for title in titles:
+        scores = [result.score(title) for result in results]
+        whole = [fmean(score.errors.values()) for score in scores if score is not None]
+        if len(whole) == len(results):
+            means[title] = whole
+    return stats.rank([*means], list(zip(*means.values(), strict=True))) if len(means) > 1 else None
 
 
 def _tests(

@@ -84,7 +84,7 @@ def best_against_best(result: TableResult, rule: AlphaRule) -> tuple[CellCompari
 
 def claimed(result: TableResult, grid: Grid, claim: Claim) -> tuple[CellComparison, ...]:
     """The comparisons that a claim of the paper is about: one, or one for each column or eps."""
-    several, single = any(k > 1 for k in result.ks), 1 in result.ks
+    several, single = max(result.ks) > 1, 1 in result.ks
     if not result.printed and several != single:  # your own sweep without k = 1, or without k > 1
         new, rule = (result.table.method_title, grid.rule) if several else (result.baseline, None)
         return tuple(
@@ -93,8 +93,7 @@ def claimed(result: TableResult, grid: Grid, claim: Claim) -> tuple[CellComparis
         )
     groups: dict[object, list[Cell]] = {}
     for cell in grid:
-        column = (cell.eps, cell.alpha) if claim.each == "column" else cell.eps
-        groups.setdefault(column, []).append(cell)
+        groups.setdefault((cell.eps, claim.each == "column" and cell.alpha), []).append(cell)
     against = partial(
         compare, new=result.table.method_title, old=result.baseline, rule=grid.rule, k=claim.k
     )

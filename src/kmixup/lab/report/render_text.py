@@ -59,17 +59,20 @@ def _parts(blocks: Iterable[doc.Block]) -> Iterator[str]:
             case doc.Code():
                 yield f"```\n{block.text}\n```"
             case doc.Details():
-                if inner := list(_parts(block.blocks)):
-                    yield f"**{escaped(block.summary)}**"
-                    yield from inner
+                yield from _titled(f"**{escaped(block.summary)}**", block.blocks)
             case doc.Section():
-                if inner := list(_parts(block.blocks)):
-                    yield f"## {escaped(block.title)}"
-                    yield from inner
+                yield from _titled(f"## {escaped(block.title)}", block.blocks)
             case doc.Figure() | doc.Images() | doc.Facts():
                 pass  # on pages only
             case _:
                 assert_never(block)
+
+
+def _titled(title: str, blocks: Iterable[doc.Block]) -> Iterator[str]:
+    """Blocks below their title; nothing if all are on pages only."""
+    if inner := list(_parts(blocks)):
+        yield title
+        yield from inner
 
 
 def show(document: doc.Document, console: Console) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from kmixup.lab.formatting import NOTHING
 from kmixup.lab.paper.tables import ERROR
@@ -26,6 +27,60 @@ CAPTION = (
 )
 
 
+@dataclass
+class _Methods:
+    """The cells of all methods, and those that they are compared with."""
+
+    cells: dict[str, dict[Place, Cell]] = field(default_factory=dict)  # by the label of the row
+    plain: dict[Place, dict[int, Cell]] = field(default_factory=dict)  # k-mixup by k
+    mixup: dict[Place, dict[str | None, Cell]] = field(default_factory=dict)  # by pairing
+    pairings: dict[tuple[str, Place], str | None] = field(default_factory=dict)
+    variants: set[str] = field(default_factory=set)  # labels of k-mixup with a variant
+
+    def add(self, result: TableResult) -> None:
+        varied, pairing = bool(variant_words(result.table)), result.setting["pairing"]
+        for cell in result.cells:
+            label = _label(result, cell)
+            if cell.k > 1 and varied:
+                self.variants.add(label)
+            # ERM is in every column
+            for alpha in [cell.alpha] if cell.k else [column.alpha for column in result.columns]:
+                place = (result.table.data, result.table.model, _setting(result), alpha)
+                self.cells.setdefault(label, {})[place] = cell
+                self.pairings[label, place] = pairing
+                if cell.method == MIXUP:
+                    self.mixup.setdefault(place, {})[pairing] = cell
+                if not varied and (cell.k > 1, cell.method, cell.rule) == (True, "kmixup", "same"):
+                    self.plain.setdefault(place, {})[cell.k] = cell
+
+    def base(self, label: str, place: Place) -> tuple[str, Cell | None]:
+        """What a cell is compared with: mixup of its pairing, or k-mixup without its variant."""
+        if label in self.variants:
+            ks = self.plain.get(place, {})
+            plain = ks.get(self.cells[label][place].k) or ks.get(max(ks, default=0))
+            return "" if plain is None else f"k = {plain.k}", plain
+        alike = self.mixup.get(place, {})
+        return MIXUP, alike.get(self.pairings[label, place]) or next(iter(alike.values()), None)
+
+    def tests(self) -> dict[tuple[str, Place], Comparison]:
+        compared = {}
+        for label, row in self.cells.items():
+            for place, cell in row.items():
+                name, base = self.base(label, place)
+                if base is not None and cell.method != MIXUP:
+                    compared[label, place] = compare_trials(label, cell, name, base)
+        return holm_corrected({at: c for at, c in compared.items() if c.difference is not None})
+
+    def column(self, place: Place) -> dict[str, tuple[float, float | None]]:
+        """Mean errors of a column, with their standard errors, by the label of the row."""
+        cells = {label: row[place] for label, row in self.cells.items() if place in row}
+        return {
+            label: (cell.mean, cell.standard_error)
+            for label, cell in cells.items()
+            if cell.mean is not None
+        }
+
+
 def side_by_side(
     results: Iterable[TableResult],
 ) -> tuple[HeatMap, Sequence[Figure], Sequence[Comparison]] | None:
@@ -33,63 +88,30 @@ def side_by_side(
     results = [r for r in results if r.rows and r.table.measure in (ERROR, CLEAN)]
     if len({(result.table.method_title, result.setting.get("layers")) for result in results}) < 2:
         return None
-    cells: dict[str, dict[Place, Cell]] = {}  # by the label of the row
-    plain: dict[Place, dict[int, Cell]] = {}  # k-mixup without variants by k
-    mixup: dict[Place, dict[str | None, Cell]] = {}  # mixup by pairing
-    pairings: dict[tuple[str, Place], str | None] = {}
-    variants: set[str] = set()
+    methods = _Methods()
     for result in results:
-        varied = bool(variant_words(result.table))
-        alphas = [column.alpha for column in result.columns]
-        for cell in result.cells:
-            label = _label(result, cell)
-            for alpha in [cell.alpha] if cell.k else alphas:  # ERM is in every column
-                place = (result.table.data, result.table.model, _setting(result), alpha)
-                cells.setdefault(label, {})[place] = cell
-                pairings[label, place] = pairing = result.setting["pairing"]
-                if cell.method == MIXUP:
-                    mixup.setdefault(place, {})[pairing] = cell
-                if cell.k > 1 and varied:
-                    variants.add(label)
-                elif cell.k > 1 and cell.method == "kmixup" and cell.rule == "same":
-                    plain.setdefault(place, {})[cell.k] = cell
-    compared: dict[tuple[str, Place], Comparison] = {}
-    for label, row in cells.items():
-        for place, cell in row.items():
-            alike, name = mixup.get(place, {}), MIXUP
-            base = alike.get(pairings[label, place]) or next(iter(alike.values()), None)
-            if label in variants:
-                ks = plain.get(place, {})
-                base = ks.get(cell.k) or ks.get(max(ks, default=0))
-                name = "" if base is None else f"k = {base.k}"
-            if base is not None and cell.method != MIXUP:
-                compared[label, place] = compare_trials(label, cell, name, base)
-    compared = holm_corrected({at: c for at, c in compared.items() if c.difference is not None})
-    places = list(cells["ERM"])
-    means = {place: [row[place].mean for row in cells.values() if place in row] for place in places}
+        methods.add(result)
+    compared, places = methods.tests(), list(methods.cells["ERM"])
+    columns = {place: methods.column(place) for place in places}
 
     def box(label: str, place: Place) -> Box:
-        if (cell := cells[label].get(place)) is None:
+        if (cell := methods.cells[label].get(place)) is None:
             return Box(NOTHING)
         text, side = "", 0
         if (comparison := compared.get((label, place))) and comparison.difference is not None:
             base = "" if comparison.old == MIXUP else f" from {comparison.old}"
             text, side = f"{comparison.difference.text}{base}", comparison.side
-        known = [mean for mean in means[place] if mean is not None]
+        known = [mean for mean, _ in columns[place].values()]
         best = cell.mean is not None and cell.mean == min(known) < max(known)
         return Box(cell.text, list(filter(None, (cell.spread, text, cell.gaps))), side, best)
 
-    shown = [(label, [box(label, place) for place in places]) for label in cells]
+    shown = [(label, [box(label, place) for place in places]) for label in methods.cells]
     title = "Mean test error in per cent, and difference from mixup [95 %]"
     heads = _heads(places)
-    figures = []
-    for place, head in zip(places, heads, strict=True):
-        found = {
-            label: (row[place].mean or 0.0, row[place].standard_error)
-            for label, row in cells.items()
-            if place in row and row[place].mean is not None
-        }
-        figures.append(dots(", ".join(head), "test error in per cent", found))
+    figures = [
+        dots(", ".join(head), "test error in per cent", columns[place])
+        for place, head in zip(places, heads, strict=True)
+    ]
     return HeatMap(title, heads, shown, CAPTION), figures, list(compared.values())
 
 

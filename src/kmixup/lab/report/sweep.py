@@ -59,12 +59,7 @@ def sweep_document(
 ) -> doc.Document:
     """The report of a sweep with its `results_of(rows, tables)`."""
     rows = sorted(rows, key=lambda row: row.id)
-    judged = []
-    for result in results:
-        for grid in result.grids:
-            rule = f", {RULE[grid.rule]}" if len(result.grids) > 1 else ""
-            compared = claimed(result, grid, preface.comparison)
-            judged.append((f"{result.title}{rule}", compared))
+    judged = [judgement for result in results for judgement in _judged(result, preface.comparison)]
     headline: Sequence[stats.Comparison] = [c for _, found in judged for c in found]
     blocks: list[doc.Block] = []
     if preface.claim:
@@ -89,6 +84,13 @@ def sweep_document(
     found = _headline(rows, results, headline, preface.extent)
     blocks = [found, *figures, *blocks, *provenance(rows, preface.command)]
     return doc.Document(preface.name, blocks)
+
+
+def _judged(result: TableResult, claim: Claim) -> Iterator[tuple[str, Sequence[stats.Comparison]]]:
+    """The comparisons of a table that the claim is about, under a title for each alpha rule."""
+    for grid in result.grids:
+        rule = f", {RULE[grid.rule]}" if len(result.grids) > 1 else ""
+        yield f"{result.title}{rule}", claimed(result, grid, claim)
 
 
 def write_sweep(document: doc.Document, results: Sequence[TableResult], folder: Path) -> Path:
@@ -196,17 +198,22 @@ def _plot(result: TableResult, grid: Grid) -> doc.Figure:
     levels, alphas = ({getattr(c, name) for c in result.columns} for name in ("eps", "alpha"))
     axis = "level" if len(levels) > 1 else "alpha" if len(alphas) > 1 else "k"
     lines: dict[str, dict[float, Mean]] = {}
-    for cell in (cell for cell in grid if cell.mean is not None):
-        names = [f"k = {cell.k}" if cell.k > 1 else result.baseline] if axis != "k" else []
-        names += [f"α = {cell.alpha:g}"] if axis == "level" and len(alphas) > 1 else []
-        at = {"level": cell.eps or 0.0, "alpha": cell.alpha, "k": float(cell.k)}[axis]
-        mean = cell.mean or 0.0, cell.standard_error
-        lines.setdefault(", ".join(names) or result.table.method_title, {})[at] = mean
-    erm = result.erm[0]
+
+    def add(cell: Cell, name: str) -> None:
+        if cell.mean is not None:
+            at = {"level": cell.eps or 0.0, "alpha": cell.alpha, "k": float(cell.k)}[axis]
+            lines.setdefault(name, {})[at] = cell.mean, cell.standard_error
+
+    for cell in grid:
+        name = f"k = {cell.k}" if cell.k > 1 else result.baseline
+        name += f", α = {cell.alpha:g}" if axis == "level" and len(alphas) > 1 else ""
+        add(cell, result.table.method_title if axis == "k" else name)
+    base = None
     if axis == "level":
-        known = {c.eps or 0.0: (c.mean, c.standard_error) for c in result.erm if c.mean is not None}
-        lines |= {"ERM": known} if known else {}
-    base = None if erm.mean is None or axis == "level" else (erm.mean, erm.standard_error)
+        for cell in result.erm:
+            add(cell, "ERM")
+    elif (mean := result.erm[0].mean) is not None:
+        base = mean, result.erm[0].standard_error
     return curves(f"{result.title}: {result.unit.name} {result.unit.unit}", axis, base, lines)
 
 
