@@ -38,6 +38,7 @@ PURPOSES = {
     "Coefficient and interpolation": ("coefficient", "interpolation"),
     "Wrappers": ("wrappers",),
     "Calibration and inspection": ("calibration", "inspection", "_measured"),
+    "Errors": ("_checks",),
     "Batch norm": ("batchnorm",),
     "Theory": ("theory",),
     "Integrations": ("integrations",),

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kmixup._batch import Batch
+from kmixup._checks import SettingError
 from kmixup.batchnorm import clean_batchnorm
 from kmixup.calibration import Calibration, calibrate
 from kmixup.coefficient import Beta, Coefficient
@@ -85,6 +86,7 @@ __all__ = [
     "RegMixup",
     "ResizeMix",
     "SaliencyMix",
+    "SettingError",
     "SimilarMixup",
     "Sometimes",
     "StackMix",

@@ -39,7 +39,7 @@ class SettingError(ValueError):
         return f"{self.setting} {self.problem}"
 
     def as_option(self, options: Collection[str]) -> str:
-        """Return the sentence with the command-line option in place of the argument."""
+        """Return the sentence with the argument as a command-line option, if it is in `options`."""
         option = f"--{self.setting.replace('_', '-')}"
         return f"{option if option in options else self.setting} {self.problem}"
 
