@@ -168,7 +168,7 @@ def test_defaults_follow_the_data():
     assert usual_for("iris") == ("table", "mlp-iris")
     assert usual_for("own", iris) == ("table", "mlp-120-120-84")
     assert usual_for("one-ring") == ("toy", "mlp-toy")
-    with pytest.raises(ValueError, match="data 'own' have no name of their own: load them first"):
+    with pytest.raises(ValueError, match="data 'own' have no name: load them first"):
         usual_for("own")
     photos = replace(iris, x_train=torch.zeros(2, 3, 32, 32), pixel_range=(0.0, 255.0))
     assert usual_for("cifar10") == usual_for("own", photos) == ("image", "preact-resnet18")

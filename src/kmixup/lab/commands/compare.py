@@ -33,8 +33,8 @@ def compare(
     methods: Annotated[
         str,
         Parameter(
-            help=f"Comma-separated methods: {', '.join(METHODS)}, or package.module:name of your "
-            "own; all for all that apply to the data."
+            help=f"Comma-separated methods: {', '.join(METHODS)}, or your own "
+            "package.module:name; all for all that apply to the data."
         ),
     ] = ",".join(DEFAULT),
     model: options.ModelName = None,
