@@ -203,11 +203,13 @@ class _Matching:
         if self.first[0].device.type == "cpu":
             features = min(features, WIDEST)
         share = rounding(features, costs.dtype)
-        equal = self._equal(costs, columns, lost & (distance <= share * norms))
+        unknown = lost & (distance <= share * norms)  # perhaps 0
+        equal = self._equal(costs, columns, unknown)
         distance[equal] = 0
         lost &= ~equal
         doubtful = np.asarray(lost.any(1))
-        block = doubtful.nonzero()[0]
+        # there is no proof if most distances are unknown, as in clusters far apart
+        block = (doubtful & ((unknown & lost).sum(1) <= lost.shape[1] // 2)).nonzero()[0]
         if not len(block):
             return doubtful
         found, proved = prove(
@@ -226,10 +228,11 @@ class _Matching:
 
     def _equal(self, costs: _Costs, columns: Indices, among: Mask) -> Mask:
         """Return which of some pairs are equal points, `(blocks, k)`."""
+        equal = among.copy()
         if among.any():
             partner = take_columns(costs.facing, columns)[among]
-            among[among] = ~_differ(self.first, self.second, costs.own[among], partner)
-        return among
+            equal[among] = ~_differ(self.first, self.second, costs.own[among], partner)
+        return equal
 
     def _exact(self, costs: _Costs, block: Indices, row: Indices, column: Indices) -> Floats:
         """Return squared distances of pairs from differences, `(pairs,)`."""
@@ -438,18 +441,21 @@ def _chunks(
     for start in range(0, len(own), group):
         part = slice(start, start + group)
         faced = facing[part][-1:] if chained else facing[part]
-        index = torch.from_numpy(np.concatenate([own[part], faced])).view(-1).to(device)
+        index = torch.from_numpy(np.concatenate([own[part], faced]).ravel())
+        if device.type != "cpu":
+            index = index.to(device, non_blocking=True)
         for x, y in zip(first, second, strict=True):
-            memory = _memory(x, len(index) * min(width, x.shape[1]))
             for column in range(0, x.shape[1], width):
-                features = column, min(width, x.shape[1] - column)
-                points = memory.narrow(0, 0, len(index) * features[1]).view(len(index), -1)
+                features = min(width, x.shape[1] - column)
+                points = _memory(x, len(index), features)
                 sides = [(x, index, points)]
                 if not within:
                     sides = list(zip((x, y), index.chunk(2), points.chunk(2), strict=True))
                 for side, rows, out in sides:
-                    torch.index_select(side.narrow(1, *features), 0, rows, out=out)
-                yield start, points.view(-1, k, features[1]), len(own[part])
+                    if features < side.shape[1]:
+                        side = side.narrow(1, column, features)
+                    torch.index_select(side, 0, rows, out=out)
+                yield start, points.view(-1, k, features), len(own[part])
 
 
 def _both_sides(points: Tensor, blocks: int) -> tuple[Tensor, Tensor]:
@@ -460,15 +466,15 @@ def _both_sides(points: Tensor, blocks: int) -> tuple[Tensor, Tensor]:
 _kept = local()  # memory that each thread keeps: fresh memory costs more than what is done with it
 
 
-def _memory(like: Tensor, size: int) -> Tensor:
-    """Return memory for `size` numbers, to be used before the next call."""
-    needed = size * like.element_size()
+def _memory(like: Tensor, rows: int, features: int) -> Tensor:
+    """Return memory for points `(rows, features)`, to be used before the next call."""
+    needed = rows * features * like.element_size()
     if like.device.type != "cpu" or needed > CHUNK:
-        return like.new_empty(size)
+        return like.new_empty(rows, features)
     if not hasattr(_kept, "bytes"):
         _kept.bytes = torch.empty(CHUNK, dtype=torch.uint8, device="cpu")
     kept: Tensor = _kept.bytes
-    return kept.narrow(0, 0, needed).view(like.dtype)
+    return kept.narrow(0, 0, needed).view(like.dtype).view(rows, features)
 
 
 def _scale(exponent: Indices, points: Tensor) -> Tensor:
