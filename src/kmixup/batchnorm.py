@@ -55,12 +55,7 @@ def clean_batchnorm(net: Net, loader: Iterable[Any]) -> Net:
             f"net must have batch norm with running statistics, {type(net).__name__} has none: "
             "there is nothing to do, so leave clean_batchnorm out"
         )
-    for mixer in mixers_in(loader):
-        if mixer.training:
-            raise ValueError(
-                f"loader must yield clean batches, {type(mixer).__name__} mixes them: use a loader "
-                "without it, or call its .eval() first"
-            )
+    _check_clean(loader)
     batches = iter(loader)
     if (first := next(batches, None)) is None:
         raise ValueError("loader must have at least one batch, it had none")
@@ -87,6 +82,15 @@ def clean_batchnorm(net: Net, loader: Iterable[Any]) -> Net:
             for layer, momentum in zip(layers, momenta, strict=True):
                 layer.momentum = momentum
     return net
+
+
+def _check_clean(loader: Iterable[Any]) -> None:
+    for mixer in mixers_in(loader):
+        if mixer.training:
+            raise ValueError(
+                f"loader must yield clean batches, {type(mixer).__name__} mixes them: use a loader "
+                "without it, or call its .eval() first"
+            )
 
 
 def _layers(net: nn.Module) -> list[_BatchNorm]:

@@ -187,19 +187,11 @@ class Linear(Interpolation):
         if not x.is_contiguous():
             return rows_of(other, partner).lerp_(x, weight)
         partner = partner.to(other.device)  # features to match on may be on another one
-        learns = torch.is_grad_enabled() and (x.requires_grad or other.requires_grad)
-        learns = learns or (isinstance(weight, Tensor) and weight.requires_grad)
+        learns = any((x.requires_grad, other.requires_grad, lam.requires_grad))
+        learns = learns and torch.is_grad_enabled()
         if learns or x.device.type != "cpu" or x.nbytes < LARGE:
             return other.index_select(0, partner).lerp_(x, weight)
-        # a few rows at a time, so that the second pass over them finds them in the cache
-        mixed = large_like(x)
-        step = max(1, GROUP // x[:1].nbytes)
-        for start in range(0, len(x), step):
-            rows = slice(start, start + step)
-            group = mixed[rows]
-            torch.index_select(other, 0, partner[rows], out=group)
-            group.lerp_(x[rows], weight if isinstance(weight, float) else weight[rows])
-        return mixed
+        return _mixed_in_groups(x, other, partner, weight)
 
 
 @dataclass(frozen=True)
@@ -322,6 +314,18 @@ def large_like(x: Tensor) -> Tensor:
     NumPy asks the kernel for huge pages and torch does not, so the first write is 5 times faster.
     """
     return torch.from_numpy(np.empty(x.nbytes, np.uint8)).view(x.dtype).view(x.shape)
+
+
+def _mixed_in_groups(x: Tensor, other: Tensor, partner: Tensor, weight: Tensor | float) -> Tensor:
+    """Mix a few rows at a time, so that the second pass over them finds them in the cache."""
+    mixed = large_like(x)
+    step = max(1, GROUP // x[:1].nbytes)
+    for start in range(0, len(x), step):
+        rows = slice(start, start + step)
+        group = mixed[rows]
+        torch.index_select(other, 0, partner[rows], out=group)
+        group.lerp_(x[rows], weight if isinstance(weight, float) else weight[rows])
+    return mixed
 
 
 def rows_of(x: Tensor, index: Tensor) -> Tensor:

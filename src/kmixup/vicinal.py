@@ -54,18 +54,8 @@ def vicinal_dataset(
     >>> points.shape, labels.shape, weight.shape
     ((12, 1), (12,), (12,))
     """
-    inputs, targets = np.asarray(X), np.asarray(y)
+    inputs, targets, classes = _checked(np.asarray(X), np.asarray(y))
     n = len(inputs)
-    if len(targets) != n:
-        raise ValueError(f"X and y must have the same length, got {n} and {len(targets)}")
-    if not np.issubdtype(inputs.dtype, np.number):
-        raise TypeError(f"X must be numeric, got {inputs.dtype}: encode its columns first")
-    classes = not np.issubdtype(targets.dtype, np.floating)
-    if classes and targets.ndim != 1:
-        raise ValueError(
-            f"y must have one class for each sample, got {targets.dtype} of shape {targets.shape}: "
-            "one-hot labels are y.astype(float)"
-        )
     size = n if size is None else check_whole("size", size)
     if lam_per == "batch":
         raise ValueError('lam_per must be "block" or "sample": a data set has no batches')
@@ -102,3 +92,18 @@ def vicinal_dataset(
         targets = (targets[:, None] == np.unique(targets)).astype(np.float64)
     weight = lam.reshape(-1, *[1] * (targets.ndim - 1))
     return x, weight * targets[own] + (1 - weight) * targets[partner]
+
+
+def _checked(inputs: Array, targets: Array) -> tuple[Array, Array, bool]:
+    """Return inputs and targets that can be mixed, and whether the targets are classes."""
+    if len(targets) != len(inputs):
+        raise ValueError(f"X and y must have the same length, got {len(inputs)} and {len(targets)}")
+    if not np.issubdtype(inputs.dtype, np.number):
+        raise TypeError(f"X must be numeric, got {inputs.dtype}: encode its columns first")
+    classes = not np.issubdtype(targets.dtype, np.floating)
+    if classes and targets.ndim != 1:
+        raise ValueError(
+            f"y must have one class for each sample, got {targets.dtype} of shape {targets.shape}: "
+            "one-hot labels are y.astype(float)"
+        )
+    return inputs, targets, classes
