@@ -34,8 +34,9 @@ networks trained on 80 % of them, whose temperature was fitted to the rest.
 5. error, the best of mixing against ERM: the best of k = 16 and mixup, nested as above
 6. log-loss as trained, the default against ERM
 
-**Noise** (20 % random labels, alpha = 8 as well) and **a tenth** of the rows, Holm over five each:
-primary 1, 2, 3, 5 and secondary 5. Other numbers are printed without p-values.
+**Noise** (20 % random labels, alpha = 8 as well), **a tenth** of the rows, and **long** (three times
+the steps; added before its first row, when half of the clean splits 0 and 1 had been trained), Holm
+over five each: primary 1, 2, 3, 5 and secondary 5. Other numbers are printed without p-values.
 
 **Verdicts in the README**, at most five, only from at least five splits of all tables. A primary
 comparison gives one if it is still significant after Holm (its direction, effect and interval), or
@@ -60,7 +61,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from grid import ALPHAS, DECAY, REGIMES, K
+from grid import ALPHAS, BATCH, DECAY, REGIMES, K, arms, protocol, rows_of
 
 from kmixup.lab.report.meta_analysis import (
     Pooled,
@@ -87,6 +88,7 @@ CLUSTERS = {
     "vowel": "speech",
     "phoneme": "speech",
 }
+NOT_RUN = Pooled(np.nan, np.nan, np.nan, p=1.0, tau=np.nan, prediction=None, clusters=0)
 RATIO = 0.5  # test samples per training sample of a split
 DEFAULT, ERM = f"k={K} alpha=0.2", "erm"
 SMOOTH, DEFAULT_SMOOTH, MORE_DECAY = "erm smoothing", "default smoothing", "erm decay"
@@ -120,15 +122,24 @@ def arm_of(trial: dict[str, Any]) -> str:
     return ERM if method["name"] == "erm" else f"k={method['k']} alpha={method['alpha']:g}"
 
 
+def regime_of(trial: dict[str, Any], table: str) -> str:
+    if trial["label_noise"]:
+        return "noise"
+    if trial["samples"]:
+        return "tenth"
+    usual = protocol(rows_of(table, "clean")).epochs
+    return "clean" if trial["protocol"]["epochs"] == usual else "long"
+
+
 def read(folder: Path = HERE) -> pd.DataFrame:
     """Return a line for each network: regime, table, split, arm, whether it held samples out."""
     found = {}
     for row in lines(folder):
         trial = row["trial"]
-        regime = "noise" if trial.get("label_noise") else "tenth" if trial["samples"] else "clean"
+        table = trial["data"].removeprefix("keel-")
         line = {
-            "regime": regime,
-            "table": trial["data"].removeprefix("keel-"),
+            "regime": regime_of(trial, table),
+            "table": table,
             "split": trial["seed"],
             "arm": arm_of(trial),
             "held": trial["validation"] is not None,
@@ -152,7 +163,7 @@ class Effect:
     """One comparison: its pooled effect, and that of each table."""
 
     name: str
-    pooled: Pooled
+    pooled: Pooled  # not a number if too few networks have been trained
     tables: pd.DataFrame  # as `log_ratios` returns it
     better: int  # tables with a lower score
     worse: int
@@ -169,7 +180,9 @@ class Study:
         self.n = self.whole.groupby(["table", "split"]).n.max()
 
     def wide(self, rows: pd.DataFrame, score: str) -> pd.DataFrame:
-        return rows.pivot(index=["table", "split"], columns="arm", values=score)
+        """Return a column for every arm, without a number where it has not been run."""
+        wide = rows.pivot(index=["table", "split"], columns="arm", values=score)
+        return wide.reindex(columns=list(arms(self.regime, protocol(BATCH))))
 
     def compare(self, name: str, new: pd.Series, old: pd.Series, *, errors: bool = True) -> Effect:
         """Compare two methods' scores, by table and split; tables with one split are left out."""
@@ -179,6 +192,8 @@ class Study:
         tables = log_ratios(pairs.new, pairs.old, n, ratio=RATIO)
         differing = tables[tables.variance > 0]
         clusters = [CLUSTERS.get(table, table) for table in differing.index]
+        if len(set(clusters)) < 2:
+            return Effect(name, NOT_RUN, tables, 0, 0)
         pooled = pool(differing.effect, differing.variance, clusters)
         better, worse = int((tables.effect < 0).sum()), int((tables.effect > 0).sum())
         return Effect(name, pooled, tables, better, worse)

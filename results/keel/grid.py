@@ -5,7 +5,8 @@ redrawn at random, and a tenth of the rows. In each, a table is split at random 
 train on and a third to test on, anew for every split, and every arm is trained twice: on all
 training rows, and on 80 % of them, with the rest as validation samples, which also fit a
 temperature. All networks are the same MLP, trained by one protocol, which `protocol.py` chose with
-ERM on other splits.
+ERM on other splits. A fourth regime, "long", repeats the first with three times the steps: mixed
+samples take longer to fit than others.
 
     KMIXUP_DATA=… python results/keel/grid.py clean 0 10    # the splits 0 to 9, two by two
 
@@ -38,8 +39,8 @@ K = 16
 BATCH, STEPS, RATE, DECAY = 64, 1000, 0.1, 1e-3
 SMOOTHING, MORE_DECAY = 0.1, 10.0
 
-REGIMES = {"clean": ALPHAS, "noise": (*ALPHAS, 8.0), "tenth": ALPHAS}
-LABEL_NOISE = 0.2
+REGIMES = {"clean": ALPHAS, "noise": (*ALPHAS, 8.0), "tenth": ALPHAS, "long": ALPHAS}
+LABEL_NOISE, LONGER = 0.2, 3
 LEAST = 48  # training rows of a tenth: k = 16 needs some blocks even in 80 % of them
 
 
@@ -91,12 +92,13 @@ def trials(regime: str, table: str, split: int) -> list[Trial]:
         return []
     part = {"samples": rows} if regime == "tenth" else {"limit": MOST_ROWS}
     noise = LABEL_NOISE if regime == "noise" else None
+    usual = protocol(rows, steps=STEPS * LONGER if regime == "long" else STEPS)
     return [
         Trial(
             f"keel-{table}", MODEL, method, trained, seed=split, label_noise=noise, **part, **held
         )
         for held in ({"validation": VALIDATION, "temperature": True}, {})
-        for method, trained in arms(regime, protocol(rows)).values()
+        for method, trained in arms(regime, usual).values()
     ]
 
 

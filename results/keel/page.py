@@ -60,6 +60,10 @@ def per_cent(value: float) -> str:
     return signed(100 * float(np.expm1(value)), 1)
 
 
+def change(effect: Effect) -> str:
+    return "not trained yet" if np.isnan(effect.pooled.mean) else effect.pooled.text
+
+
 def verdict(effect: Effect, p: float) -> str:
     """Say what a comparison shows, with its p-value after Holm's correction."""
     pooled = effect.pooled
@@ -90,14 +94,15 @@ def family(effects: Sequence[Effect], *, judged: bool) -> str:
         body.append(
             [
                 effect.name,
-                effect.pooled.text,
+                change(effect),
                 p_text(p),
                 verdict(effect, p) if judged else "none yet",
-                f"[{per_cent(low)}, {per_cent(high)}]",
-                f"{effect.better} / {effect.worse}",
+                f"[{per_cent(low)}, {per_cent(high)}]" if effect.pooled.prediction else "",
+                f"{effect.better} / {effect.worse} of {len(effect.tables)}",
             ]
         )
-    head = ("", "change, 95 % interval", "p (Holm)", "verdict", "another table", "lower / higher")
+    tables = "tables, lower / higher"
+    head = ("", "change, 95 % interval", "p (Holm)", "verdict", "another table", tables)
     return table(head, body)
 
 
@@ -120,9 +125,9 @@ def arms(study: Study) -> str:
                 continue
             wide = study.wide(rows, column)
             effect = study.compare("", wide[arm], wide[ERM], errors=score == "error")
-            cells.append(effect.pooled.text)
-        means = (100 * wide[arm].groupby("table").mean().mean() for wide in calibration)
-        body.append([*cells, *(f"{mean:.1f}" for mean in means)])
+            cells.append(change(effect))
+        means = [100 * wide[arm].groupby("table").mean().mean() for wide in calibration]
+        body.append([*cells, *("" if np.isnan(mean) else f"{mean:.1f}" for mean in means)])
     head = ("", *relative, "calibration error, %", "scaled, %")
     return table(head, body)
 
@@ -133,7 +138,7 @@ def alphas(study: Study) -> str:
     for effect in study.by_alpha():
         alpha = float(effect.name.rpartition(" ")[2])
         against = [study.arms("", arm, ERM) for arm in (mixup(alpha), matched(alpha))]
-        texts = [effect.pooled.text, *(other.pooled.text for other in against)]
+        texts = [change(effect), *map(change, against)]
         body.append([f"{alpha:g}", *texts, f"{effect.better} / {effect.worse}"])
     head = ("alpha", "k = 16 − mixup", "mixup − ERM", "k = 16 − ERM", "lower / higher than mixup")
     return table(head, body)
@@ -161,7 +166,8 @@ def shown(study: Study) -> dict[str, object]:
     errors = errors.assign(
         **{"mixup, tuned alpha": best.mixup, "k = 16, tuned alpha": best.matched}
     )
-    means = errors.dropna().groupby("table").mean()
+    # arms that some tables lack are not ranked
+    means = errors.groupby("table").mean().dropna(axis="columns")
     ranked = rank(list(means.columns), means.to_numpy())
     ranks = dict(zip(ranked.names, (round(value, 3) for value in ranked.ranks), strict=True))
     return {
@@ -217,15 +223,15 @@ def headline(effects: Sequence[Effect], splits: pd.Series, *, judged: bool) -> s
     corrected = holm([effect.pooled.p for effect in effects])
     said = []
     for effect, p in zip(effects, corrected, strict=True):
-        said.append(f"{effect.name} {effect.pooled.text}, {verdict(effect, p)}")
+        said.append(f"{effect.name} {change(effect)}, {verdict(effect, p)}")
     about = f"{splits.min()} to {splits.max()}" if splits.min() < splits.max() else splits.min()
     if not judged:
         return (
             f"**Preliminary: {about} of {SPLITS} splits of {len(splits)} of {len(TABLES)} tables, "
             f"clean labels.** No verdict is drawn from fewer than {ENOUGH} splits of all tables. "
             f"So far, the default's error against ERM (training without mixup): "
-            f"{effects[0].pooled.text}; against ERM with label smoothing: "
-            f"{effects[1].pooled.text}; against mixup at the same alpha: {effects[2].pooled.text}. "
+            f"{change(effects[0])}; against ERM with label smoothing: "
+            f"{change(effects[1])}; against mixup at the same alpha: {change(effects[2])}. "
             "These intervals are from what has run, and will change."
         )
     return "**" + "; ".join(said[:3]) + ".**"
@@ -249,7 +255,7 @@ def page(rows: pd.DataFrame) -> tuple[str, dict]:
         high=signed(sloped.high, 3),
         secondary=table(
             ("", "change, 95 % interval"),
-            [[effect.name, effect.pooled.text] for effect in study.secondary()],
+            [[effect.name, change(effect)] for effect in study.secondary()],
         ),
         most_rows=f"{MOST_ROWS:,}",
         batch=BATCH,
