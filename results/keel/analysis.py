@@ -34,9 +34,10 @@ networks trained on 80 % of them, whose temperature was fitted to the rest.
 5. error, the best of mixing against ERM: the best of k = 16 and mixup, nested as above
 6. log-loss as trained, the default against ERM
 
-**Noise** (20 % random labels, alpha = 8 as well), **a tenth** of the rows, and **long** (three times
-the steps; added before its first row, when half of the clean splits 0 and 1 had been trained), Holm
-over five each: primary 1, 2, 3, 5 and secondary 5. Other numbers are printed without p-values.
+**Noise** (20 % random labels, alpha = 8 as well), **a tenth** of the rows, and **long** (three
+times the steps; added before its first row, when half of the clean splits 0 and 1 had been
+trained), Holm over five each: primary 1, 2, 3, 5 and secondary 5. Other numbers are printed without
+p-values.
 
 **Verdicts in the README**, at most five, only from at least five splits of all tables. A primary
 comparison gives one if it is still significant after Holm (its direction, effect and interval), or
