@@ -442,7 +442,7 @@ def probabilities(preset: str, alpha: str, *tables: str) -> Lines:
         title = f"{results(preset)[name].title}: " if len(tables) > 1 else ""
         cells = [cell(preset, name, *column) for column in columns]
         yield [f"{title}log-loss", *(f"{each.mean_of('nll'):.3f}" for each in cells)]
-        calibration = (f"{100 * each.mean_of('ece'):.1f}" for each in cells)
+        calibration = (f"{100 * (each.mean_of('ece') or 0.0):.1f}" for each in cells)
         yield [f"{title}calibration error, %", *calibration]
 
 

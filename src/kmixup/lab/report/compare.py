@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -348,4 +349,6 @@ def _relative(standings: Standings) -> Iterator[doc.Block]:
 
 def _chosen_text(score: Score) -> str:
     """How often each setting won, e.g. "k = 4, α 1 (7); k = 16, α 0.2 (3)"."""
-    return "; ".join(f"{text} ({n})" for text, n in sorted(Counter(score.chosen.values()).items()))
+    times = Counter(score.chosen.values())
+    numbers = {text: [float(value) for value in re.findall(r"[\d.]+", text)] for text in times}
+    return "; ".join(f"{text} ({times[text]})" for text in sorted(times, key=numbers.__getitem__))

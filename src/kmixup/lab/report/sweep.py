@@ -236,15 +236,15 @@ def _errors(result: TableResult, grid: Grid) -> doc.HeatMap:
         names = [f"ε = {eps or 0:g}"] if len(levels) > 1 else []
         return ", ".join(names + ([f"α = {alpha:g}"] if len(alphas) > 1 or not names else []))
 
+    run = [row for row in grid.cells if any(len(cell.trials) for cell in row)]
+    shown = [i for i in range(len(result.columns)) if any(len(row[i].trials) for row in run)]
+    shown = shown or [0]  # for ERM alone
+    columns = [result.columns[i] for i in shown]
     erm = [*result.erm]  # one box for all columns, or one for each
     if len(erm) > 1:
-        erm = [cell for column in result.columns for cell in erm if cell.eps == column.eps]
+        erm = [cell for column in columns for cell in erm if cell.eps == column.eps]
     rows = [("ERM", [*map(box, erm)])]
-    rows += [
-        (f"k = {k}", [*map(box, row)])
-        for k, row in zip(result.ks, grid.cells, strict=True)
-        if any(len(cell.trials) for cell in row)
-    ]
+    rows += [(f"k = {row[0].k}", [box(row[i]) for i in shown]) for row in run]
     caption = "The lowest error is framed (*)."
     if tests:
         caption = (
@@ -253,22 +253,27 @@ def _errors(result: TableResult, grid: Grid) -> doc.HeatMap:
             f"correction. {caption}"
         )
     title = f"{'Ours, ' if result.printed else ''}{RULE[grid.rule]}"
-    heads = [(head(column.alpha, column.eps), "") for column in result.columns]
+    heads = [(head(column.alpha, column.eps), "") for column in columns]
     return doc.HeatMap(title, heads, rows, caption)
 
 
 def _metrics(result: TableResult) -> doc.ReportTable:
-    rows = []
-    for cell in (cell for cell in result.cells if cell.errors):
+    rows, cells = [], [cell for cell in result.cells if cell.errors]
+    metrics = {
+        name: metric
+        for name, metric in result.metrics.items()
+        if any(cell.mean_of(name) is not None for cell in cells)
+    }
+    for cell in cells:
         level = "" if cell.eps is None else f", ε = {cell.eps:g}"
         rule = f", {RULE[cell.rule]}" if len(result.grids) > 1 and cell.k > 1 else ""
         texts = [
             NOTHING if (value := cell.mean_of(name)) is None else format(value, metric.form)
-            for name, metric in result.metrics.items()
+            for name, metric in metrics.items()
         ]
         strengths = [strength(cell.mean_of(name)) for name in ("alpha", "xi")]
         rows.append([f"{cell.name}{level}{rule}", cell.text, *texts, *strengths])
-    titles = [metric.title for metric in result.metrics.values()]
+    titles = [metric.title for metric in metrics.values()]
     header = ["cell", result.unit.name, *titles, "alpha as trained", "ξ"]
     return doc.ReportTable(header, rows, numeric=True)
 
