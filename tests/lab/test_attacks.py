@@ -50,7 +50,9 @@ from kmixup.lab.models import build
 from kmixup.lab.report.frame import results_of, tables_of
 from kmixup.lab.report.render_text import markdown
 from kmixup.lab.report.sweep import Preface, sweep_document
-from kmixup.lab.train.config import Trial
+from kmixup.lab.train import checkpoint
+from kmixup.lab.train.config import Protocol, Trial
+from kmixup.lab.train.loop import train
 from kmixup.lab.train.model import Model, _checksum, load
 
 TRIAL = Trial("iris", "mlp-iris")
@@ -146,6 +148,22 @@ def test_a_writer_whose_rows_were_replaced_stops(rows):
             with pytest.raises(OSError, match="could not be written to .* removed or replaced"):
                 first.append([done_row(TRIAL)])
     assert [row.trial.data for row in read(rows)] == ["cancer"]
+
+
+def test_a_run_whose_lock_was_removed_stops(tmp_path, monkeypatch):
+    save = checkpoint.save
+
+    def save_and_unlock(path, state):
+        save(path, state)
+        (path.parent / checkpoint.LOCK).unlink()
+        with checkpoint.locked(path.parent):  # another run begins
+            pass
+
+    monkeypatch.setattr(checkpoint, "save", save_and_unlock)
+    with pytest.raises(OSError, match="lock was removed, another run may be training in"):
+        train(replace(TRIAL, protocol=Protocol(epochs=3)), out=tmp_path)
+    assert checkpoint.completed_epochs(tmp_path / checkpoint.NAME) == 1
+    assert not (tmp_path / "record.json").exists()
 
 
 # damaged rows

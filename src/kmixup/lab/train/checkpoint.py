@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,14 @@ class UnusableError(ValueError):
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Within this context no other run can use the folder."""
+def locked(folder: Path | None) -> Iterator[Callable[[], None]]:
+    """Within this context no other run can use the folder.
+
+    Yields a function that raises if somebody has removed the lock, so that another run can.
+    """
+    if folder is None:
+        yield lambda: None
+        return
     folder.mkdir(parents=True, exist_ok=True)
     try:
         lock = filelock.FileLock(folder / LOCK).acquire(timeout=0)
@@ -43,7 +50,18 @@ def locked(folder: Path) -> Iterator[None]:
         ) from None
     with lock:
         remove_partial(folder)
-        yield
+        made = os.stat(folder / LOCK)
+
+        def check_lock() -> None:
+            with suppress(FileNotFoundError):
+                if os.path.samestat(made, os.stat(folder / LOCK)):
+                    return
+            raise OSError(
+                f"{folder / LOCK} was removed, another run may be training in {folder}: choose "
+                "another folder"
+            )
+
+        yield check_lock
 
 
 def check(folder: Path, config: Mapping[str, Any], *, resume: bool) -> None:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -81,7 +80,7 @@ def train(
     streams = Streams(trial.seed)
     net = setup.network(trial, data, streams)
     config = trial.to_dict() | {checkpoint.DIGEST: data.digest}
-    with nullcontext() if folder is None else checkpoint.locked(folder):
+    with checkpoint.locked(folder) as check_lock:
         if folder is not None and overwrite:
             _clear(folder)
         elif folder is not None:
@@ -93,17 +92,23 @@ def train(
         with setup.computing_on(threads):
             moved = _moved(data, setup.device_of(device))
             step = Step(net.to(moved.x_train.device), trial, moved, streams, strength.alpha)
-            history = _fit(trial, step, folder, config, progress)
+            history = _fit(trial, step, folder, config, check_lock, progress)
             written = _results(trial, step, history, strength)
         net.cpu()
         if folder is not None:
+            check_lock()
             record.write(written, folder)
             Model.of(net, trial, data, written).save(folder)
     return Trained(net, written)
 
 
 def _fit(
-    trial: Trial, step: Step, out: Path | None, config: Mapping[str, Any], shown: bool | None
+    trial: Trial,
+    step: Step,
+    out: Path | None,
+    config: Mapping[str, Any],
+    check_lock: Callable[[], None],
+    shown: bool | None,
 ) -> record.History:
     """Train to the last epoch, from the checkpoint in `out` if there is one."""
     protocol, data = trial.protocol, step.data
@@ -137,6 +142,7 @@ def _fit(
                 bar.update(task, error=f"{measure.name} {measure.text(error)}")
             if error is not None and path is not None:
                 states = {name: part.state_dict() for name, part in parts.items()}
+                check_lock()
                 checkpoint.save(path, {"config": config, "history": history, **states})
     return history
 
