@@ -197,3 +197,12 @@ def test_at_k_1_lam_and_box_have_the_law_of_torchvision(name, alpha):
             assert same_counts(theirs[:, side], ours[:, side]) > 1e-3
         area = [(rows[:, 3] - rows[:, 1]) * (rows[:, 4] - rows[:, 2]) for rows in (theirs, ours)]
         assert stats.ks_2samp(*area).pvalue > 1e-3
+
+
+def test_mixers_recognize_the_boxes_of_torchvision():
+    x = torch.rand(4, 3, 8, 8)
+    boxes = tv_tensors.BoundingBoxes(torch.rand(4, 4), format="XYXY", canvas_size=(8, 8))
+    for y in (boxes, {"where": boxes}):
+        with pytest.raises(TypeError, match="y has bounding boxes, which cannot be mixed"):
+            kmixup.KMixup(2)(x, y)
+        assert kmixup.KMixup(2, targets="pass")(x, y)[1] is not None

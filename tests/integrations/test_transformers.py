@@ -346,6 +346,29 @@ def test_a_resumed_run_goes_on_as_it_would_have(tmp_path):
     assert torch.equal(weights(resumed.model), weights(whole.model))
 
 
+class Watched(MixTrainer):
+    def training_step(self, model, inputs, num_items_in_batch=None):
+        self.seen.append(inputs["pixel_values"])
+        return super().training_step(model, inputs, num_items_in_batch)
+
+    def _mixed(self, model, inputs):
+        mixed = super()._mixed(model, inputs)
+        self.seen.append(mixed["pixel_values"])
+        return mixed
+
+
+def test_a_run_resumed_within_an_epoch_mixes_the_same_images(tmp_path):
+    """Its weights may differ, as they do with the plain Trainer."""
+    settings = {"max_steps": 5, "save_strategy": "steps", "save_steps": 2}
+    whole, resumed = (trainer(tmp_path, vision(), images(), Watched, **settings) for _ in range(2))
+    whole.seen, resumed.seen = [], []
+    whole.train()
+    resumed.train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
+    assert len(resumed.seen) == 6
+    for mixed, again in zip(whole.seen[4:], resumed.seen, strict=True):
+        assert torch.equal(mixed, again)
+
+
 def test_a_mixer_in_eval_mode_ends_the_mixing(tmp_path):
     mixer = Choice([KMixup(4), CutMix(4)])
     training = trainer(tmp_path, vision(), images(), mixer=mixer)
