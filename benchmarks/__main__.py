@@ -21,9 +21,11 @@ from threadpoolctl import threadpool_limits
 from benchmarks.beyond import labels, memory, prefetch
 from benchmarks.calls import calls, growth
 from benchmarks.integrations import integrations
+from benchmarks.kinds import kinds
 from benchmarks.lab import fleets
 from benchmarks.matching import dimensions, matching, mixing
 from benchmarks.methods import methods
+from benchmarks.peers import peers
 from benchmarks.puzzle import puzzle
 from benchmarks.sinkhorn import sinkhorn_times
 from benchmarks.tables import table
@@ -75,6 +77,8 @@ def imports(seconds: float) -> None:
 
 
 SECTIONS: dict[str, Callable[[float], None]] = {
+    "peers": peers,
+    "kinds": kinds,
     "calls": calls,
     "growth": growth,
     "matching": matching,

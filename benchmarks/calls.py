@@ -114,8 +114,8 @@ def calls(seconds: float) -> None:
     for shape, k in CALLS:
         row = [str(shape), str(k)]
         for settings in HEAPS.values():
-            row += _measured(f"ratios({shape}, {k}, {seconds / 2})", settings).split()
-        memory = float(_measured(f"peak({shape}, {k})", HEAPS["reused heap"]))
+            row += measured("calls", f"ratios({shape}, {k}, {seconds / 2})", settings)
+        memory = float(measured("calls", f"peak({shape}, {k})", HEAPS["reused heap"])[0])
         rows.append([*row, f"{memory:.1f} MB"])
     name = "torchvision" if mixup() is not mixup_by_roll else "roll"
     peers = ("by hand", "bare", f"mixup by {name}")
@@ -139,7 +139,8 @@ def ratios(shape: tuple[int, ...], k: int, seconds: float) -> None:
         "mixup": partial(mixup(), x, y),
     }
     timed = interleaved(contenders, seconds=seconds, clock=time.process_time)
-    print(*(f"{timed.ratio('kmixup', peer):.2f}" for peer in ("hand", "bare", "mixup")))
+    names = ("hand", "bare", "mixup")
+    print(*(f"{timed.ratio('kmixup', peer):.2f}" for peer in names), sep="\n")
 
 
 def growth(seconds: float) -> None:
@@ -166,14 +167,14 @@ def growth(seconds: float) -> None:
     )
 
 
-def _measured(call: str, settings: dict[str, str]) -> str:
-    """What a function of this module prints, in a process of its own with a given heap."""
-    code = f"from benchmarks.calls import peak, ratios; {call}"
+def measured(module: str, call: str, settings: dict[str, str]) -> list[str]:
+    """Return the lines that a call prints in a process of its own with a given heap."""
+    code = f"from benchmarks.{module} import *; {call}"
     environment = {**os.environ, **settings}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
-    return done.stdout
+    return done.stdout.splitlines()
 
 
 def peak(shape: tuple[int, ...], k: int) -> None:

@@ -6,6 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kmixup import KMixup
 from kmixup.matching import _assignment
 from kmixup.matching._assignment import WIDEST, match_blocks, solve
 from kmixup.matching._proof import prove, rounding
@@ -176,3 +177,15 @@ def test_points_are_not_changed_by_centering():
         before = x.clone()
         solutions(x)
         assert torch.equal(x, before)
+
+
+def test_no_output_shares_memory_with_another_one():
+    mix = KMixup(8, 1.0, 10)
+    x, y = torch.rand(64, 3, 20, 20), torch.randint(10, (64,))
+    first = mix.mix(x, y)
+    outputs = [first.x, first.y, first.partner, first.distance, first.lam]
+    before = [output.clone() for output in outputs]
+    second = mix.mix(x, y)
+    outputs += [second.x, second.y, second.partner, second.distance, second.lam]
+    assert len({output.untyped_storage().data_ptr() for output in (*outputs, x, y)}) == 12
+    assert all(map(torch.equal, outputs, before))

@@ -203,13 +203,17 @@ class _Matching:
         if self.first[0].device.type == "cpu":
             features = min(features, WIDEST)
         share = rounding(features, costs.dtype)
+        doubtful = provable = np.asarray(lost.any(1))
         unknown = lost & (distance <= share * norms)  # perhaps 0
-        equal = self._equal(costs, columns, unknown)
-        distance[equal] = 0
-        lost &= ~equal
-        doubtful = np.asarray(lost.any(1))
-        # there is no proof if most distances are unknown, as in clusters far apart
-        block = (doubtful & ((unknown & lost).sum(1) <= lost.shape[1] // 2)).nonzero()[0]
+        if unknown.any():
+            partner = take_columns(costs.facing, columns)[unknown]
+            apart = _differ(self.first, self.second, costs.own[unknown], partner)
+            distance[unknown] *= apart
+            lost[unknown] = unknown[unknown] = apart
+            doubtful = np.asarray(lost.any(1))
+            # there is no proof if many distances are unknown, as in clusters far apart
+            provable = doubtful & (unknown.sum(1) <= lost.shape[1] // 4)
+        block = provable.nonzero()[0]
         if not len(block):
             return doubtful
         found, proved = prove(
@@ -225,14 +229,6 @@ class _Matching:
             where, row = lost.nonzero()
             distance[lost] = self._exact(costs, where, row, columns[lost])
         return doubtful
-
-    def _equal(self, costs: _Costs, columns: Indices, among: Mask) -> Mask:
-        """Return which of some pairs are equal points, `(blocks, k)`."""
-        equal = among.copy()
-        if among.any():
-            partner = take_columns(costs.facing, columns)[among]
-            equal[among] = ~_differ(self.first, self.second, costs.own[among], partner)
-        return equal
 
     def _exact(self, costs: _Costs, block: Indices, row: Indices, column: Indices) -> Floats:
         """Return squared distances of pairs from differences, `(pairs,)`."""

@@ -46,28 +46,37 @@ def prove(
     Returns:
         The columns, and which blocks are proved; the others have too many contested pairs.
     """
-    squares, columns = squares.astype(np.float64), columns.copy()
-    proved, k = np.ones(len(columns), bool), columns.shape[1]
-    todo, rows = np.arange(len(columns)), np.arange(k)
-    for _ in range(ROUNDS):
+    squares, proved = squares.astype(np.float64), np.ones(len(columns), bool)
+    rival = _rival(squares, error, columns, choose)
+    if (rival == columns).all():
+        return columns, proved
+    columns, todo, k = columns.copy(), np.arange(len(columns)), columns.shape[1]
+    for turn in range(ROUNDS):
         own = columns[todo]
-        part = np.arange(len(todo))[:, None], rows, own
-        shifted = squares[todo] - error[todo]
-        shifted[part] = squares[todo][part] + error[todo][part]
-        rival = choose(shifted.clip(min=0))
         changed = rival != own
         few = changed.sum(1) <= max(4, k // 2)
         proved[todo[~few]] = False
         changed &= few[:, None]
         place, row = changed.nonzero()
-        block = np.concatenate([todo[place], todo[place]])
-        row, column = np.concatenate([row, row]), np.concatenate([own[changed], rival[changed]])
+        block, row = np.tile(todo[place], 2), np.tile(row, 2)
+        column = np.concatenate([own[changed], rival[changed]])
         unknown = error[block, row, column] > 0  # what else differs is a tie
         pairs = block[unknown], row[unknown], column[unknown]
         todo = np.unique(pairs[0])
-        if not len(todo):
-            return columns, proved
+        if turn == ROUNDS - 1 or not len(todo):
+            break
         squares[pairs], error[pairs] = exact(*pairs), 0
         columns[todo] = choose(squares[todo])
+        rival = _rival(squares[todo], error[todo], columns[todo], choose)
     proved[todo] = False
     return columns, proved
+
+
+def _rival(
+    squares: Floats, error: Floats, columns: Indices, choose: Callable[[Floats], Indices]
+) -> Indices:
+    """Return the choice if the chosen squared distances rise and all others fall by the error."""
+    chosen = np.arange(len(columns))[:, None], np.arange(columns.shape[1]), columns
+    shifted = squares - error
+    shifted[chosen] += 2 * error[chosen]
+    return choose(np.maximum(shifted, 0, out=shifted))
