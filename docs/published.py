@@ -12,6 +12,7 @@ from kmixup.lab.experiments.rows import Done, done_of, read
 from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.report.frame import Cell, TableResult, results_of
 from kmixup.lab.report.meta_analysis import regrets
+from kmixup.lab.results import frame_of
 
 ROOT = Path(__file__).parents[1]
 # tables by the names that their data have in pictures
@@ -38,7 +39,7 @@ def rows(folder: str) -> list[Done]:
 def results(preset: str, *folders: str) -> Mapping[str, TableResult]:
     """The results of every table of an experiment, from its own folder unless others are named."""
     trials = {row.id: row for folder in folders or (preset,) for row in rows(folder)}
-    found = results_of(trials.values(), PRESETS[preset].tables)
+    found = results_of(frame_of(trials.values()), PRESETS[preset].tables)
     return {result.table.name: result for result in found}
 
 

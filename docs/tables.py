@@ -30,7 +30,7 @@ from kmixup.lab.paper.presets import PRESETS, small_experiments
 from kmixup.lab.report.appendix import agreement, recipes
 from kmixup.lab.report.comparisons import (
     best_against_best,
-    compare_trials,
+    compare_cells,
     comparisons,
     holm_corrected,
     printed_difference,
@@ -335,7 +335,7 @@ def mnist_200_range(*words: str) -> str:
 def mnist_200_training(*words: str) -> str:
     """The mean training error of a setting, in per cent."""
     done = mnist_headline()[" ".join(words)].done
-    return f"{100 * fmean((row.training or {})['error'] for row in done):.2f}"
+    return f"{100 * fmean(done.training_error):.2f}"
 
 
 @inline
@@ -350,7 +350,7 @@ def mnist_200_tests() -> Lines:
     tests = {}
     for (old, base), (new, tested) in combinations(mnist_headline().items(), 2):
         paper, noise = printed_difference([tested], [base])
-        test = compare_trials(new, tested, old, base)
+        test = compare_cells(new, tested, old, base)
         tests[f"{new} − {old}"] = replace(test, paper=paper, noise=noise)
     yield ["", "ours", "p (Holm)", "the paper", "verdict"]
     for name, test in holm_corrected(tests).items():

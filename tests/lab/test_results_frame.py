@@ -59,7 +59,7 @@ def test_all_settings_of_a_trial_are_columns():
     line = frame.query("test == 'validation' and metric == 'error'").iloc[0]
     expected = {
         "id": trial.id, "data": "a.csv", "model": "nets:small", "seed": 3, "drop": "x y",
-        "held_out": 0.2, "method": "kmixup", "k": 4, "alpha": 0.5, "alpha_rule": "same",
+        "validation": 0.2, "method": "kmixup", "k": 4, "alpha": 0.5, "alpha_rule": "same",
         "memory": 64, "labels": 0.5, "cost": "euclidean", "epochs": 7, "milestones": "0.25 0.5",
         "trained_alpha": 0.9, "train_samples": 100, "version_kmixup": "1", "value": 0.25,
     }  # fmt: skip
@@ -113,7 +113,9 @@ def test_the_code_on_the_page_of_results_draws_its_plot(tmp_path, monkeypatch, c
     table = page.partition("## Columns")[2].partition("Options at")[0]
     listed = {name for line in table.splitlines() for name in re.findall(r"`(\w+)`", line)}
     frame = names["read"]("results/uci")
-    assert {"cost", "held_out", "trained_alpha", "level", "failure"} <= listed & set(frame.columns)
+    assert {"cost", "validation", "trained_alpha", "level", "failure"} <= listed & set(
+        frame.columns
+    )
 
 
 def test_reading_and_reporting_import_neither_networks_nor_training():

@@ -7,21 +7,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from kmixup.lab.evaluate.scores import AnyScores, metrics_of
+from kmixup.lab.evaluate.baseline import is_constant
+from kmixup.lab.evaluate.scores import AnyScores, NumberScores, metrics_of
 from kmixup.lab.experiments import rows as store
 from kmixup.lab.experiments.rows import Done, Row
-from kmixup.lab.train.config import CLEAN, SCALED, TEST, Trial
+from kmixup.lab.train.config import CLEAN, SCALED, TEST, Method, Protocol, Trial
 
 VALIDATION = "validation"  # the test of trials that choose among settings
 SCORE = ("test", "level", "metric", "value")  # the last columns
-# fields of a trial that are columns under another name, or are tests
-RENAMED = {"name": "method", "metric": "cost", "test": "test_file", "validation": "held_out"}
-LEFT_OUT = ("shifts", "code", "temperature", "method", "protocol")
+RENAMED = {"name": "method", "metric": "cost", "test": "test_file"}  # fields, as columns
+LEFT_OUT = ("shifts", "code", "temperature", "method", "protocol")  # fields that are no columns
+OUTCOME = (
+    "part", "train_samples", "test_samples", "classes", "shape", "scaled_by", "split_by_seed",
+    "regression", "constant", "trained_alpha", "xi", "temperature", "training_error",
+    "linear_error", "fitted", "failure", "seconds",
+)  # fmt: skip
+PROTOCOL = tuple(field.name for field in fields(Protocol))
+METHOD = [RENAMED.get(field.name, field.name) for field in fields(Method)]
 
 
 def read(folder: str | Path) -> pd.DataFrame:
@@ -61,8 +69,50 @@ def frame_of(rows: Iterable[Row]) -> pd.DataFrame:
     rows = list(rows)
     scores = [(number, *score) for number, row in enumerate(rows) for score in _scores(row)]
     lines = pd.DataFrame(scores, columns=["row", *SCORE])
-    trials = pd.DataFrame([_trial(row) for row in rows], columns=None if rows else ["id"])
+    columns = None if rows else [*settings_of(Trial("", "")), "id", *OUTCOME]
+    trials = pd.DataFrame([_trial(row) for row in rows], columns=columns, dtype=object)
+    trials = trials.apply(_typed)
     return pd.concat([trials.loc[lines.pop("row")].reset_index(drop=True), lines], axis=1)
+
+
+def _typed(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column of objects as one of numbers or texts; whole numbers stay so with blanks."""
+    kinds = {type(value) for value in column.dropna()}
+    if kinds == {int}:
+        return column.astype("Int64" if column.isna().any() else int)
+    return column.astype(float) if kinds and kinds <= {int, float} else column.infer_objects()
+
+
+def lines_of(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a line for each trial and test, with a column for each metric, sorted by trial."""
+    test = frame.groupby(["id", "test", "level"], dropna=False, sort=False).ngroup()
+    metrics = frame.assign(line=test).pivot(index="line", columns="metric", values="value")
+    first = frame[~test.duplicated()].drop(columns=["metric", "value"])
+    lines = first.set_index(test[first.index]).join(metrics)
+    lines = lines if "error" in lines else lines.assign(error=math.nan)  # if there is no trial
+    return lines.sort_values("id", kind="stable", ignore_index=True)
+
+
+def settings_of(trial: Trial) -> dict[str, Any]:
+    """Return the settings of a trial as columns."""
+    columns: dict[str, Any] = {}
+    for part in (trial, trial.method, trial.protocol):
+        for name, value in vars(part).items():
+            if part is not trial or name not in LEFT_OUT:
+                columns[RENAMED.get(name, name)] = scalar(value)
+    return columns | {f"code_{part}": digest for part, digest in trial.code}
+
+
+def methods_of(lines: pd.DataFrame) -> pd.Series[Any]:
+    """Return the method of each line."""
+    known: dict[tuple[Any, ...], Method] = {}
+    methods = []
+    for values in lines[METHOD].astype(object).itertuples(index=False, name=None):
+        if values not in known:
+            given: list[Any] = [None if pd.isna(value) else value for value in values]
+            known[values] = Method(*given)
+        methods.append(known[values])
+    return pd.Series(methods, lines.index, dtype=object)
 
 
 def tests_of(trial: Trial) -> list[tuple[str, float | None]]:
@@ -101,44 +151,28 @@ def _scores(row: Row) -> Iterator[tuple[str, float, str, float]]:
 
 def _trial(row: Row) -> dict[str, Any]:
     """Return all columns of a row but those of `SCORE`."""
-    trial = row.trial
-    line: dict[str, Any] = {"id": row.id}
-    for part in (trial, trial.method, trial.protocol):
-        for name, value in vars(part).items():
-            if part is not trial or name not in LEFT_OUT:
-                line[RENAMED.get(name, name)] = _scalar(value)
-    line |= {f"code_{part}": digest for part, digest in trial.code}
+    line = {"id": row.id} | settings_of(row.trial)
     if isinstance(row, Done):
         line |= _outcome(row)
     else:
-        line["failure"] = row.reason
+        line |= dict.fromkeys(OUTCOME) | {"failure": row.reason}
     line["finished"] = row.finished
     line |= {f"version_{name}": value for name, value in row.versions.items()}
-    return line | {f"machine_{name}": _scalar(value) for name, value in row.machine.items()}
+    return line | {f"machine_{name}": scalar(value) for name, value in row.machine.items()}
 
 
 def _outcome(row: Done) -> dict[str, Any]:
     data, training = row.data, row.training or {}
-    return {
-        "part": data.part,
-        "train_samples": data.train,
-        "test_samples": data.test,
-        "classes": data.classes,
-        "shape": _scalar(data.shape),
-        "scaled_by": data.scaling,
-        "split_by_seed": data.split_by_seed,
-        "trained_alpha": row.alpha,
-        "xi": row.xi,
-        "temperature": row.temperature,
-        "training_error": training.get("error"),
-        "linear_error": training.get("linear"),
-        "fitted": training.get("fitted"),
-        "failure": None,
-        "seconds": row.seconds,
-    }
+    values = (
+        data.part, data.train, data.test, data.classes, scalar(data.shape), data.scaling,
+        data.split_by_seed, isinstance(row.scores, NumberScores), is_constant(row.scores),
+        row.alpha, row.xi, row.temperature, training.get("error"), training.get("linear"),
+        training.get("fitted"), None, row.seconds,
+    )  # fmt: skip
+    return dict(zip(OUTCOME, values, strict=True))
 
 
-def _scalar(value: Any) -> Any:
+def scalar(value: Any) -> Any:
     """Return a number or a text; the entries of a list become one text."""
     if isinstance(value, list | tuple):
         return " ".join(map(str, value))

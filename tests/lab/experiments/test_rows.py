@@ -15,7 +15,6 @@ from kmixup.lab.evaluate.scores import Scores
 from kmixup.lab.experiments.rows import (
     PUBLISHED,
     read_row,
-    unfitted_sentence,
 )
 from kmixup.lab.train.config import Method, Protocol, Trial
 
@@ -62,15 +61,10 @@ def test_a_row_comes_back_with_every_figure(alpha, xi, scores, shifts):
     assert again(row) == row
 
 
-def test_a_row_has_the_training_error_and_networks_that_have_not_fitted_are_counted():
+def test_a_row_has_the_training_error():
     fits = [{"error": error, "linear": 0.0, "fitted": error < 0.1} for error in (0.02, 0.4)]
     rows = [done_row(TRIAL, training=fit) for fit in (*fits, None)]
     assert [again(row).training for row in rows] == [*fits, None]
-    assert unfitted_sentence(rows).startswith("1 of 2 networks have not fitted their training data")
-    assert unfitted_sentence([rows[0], rows[2]]) == ""
-    assert "a higher learning rate" in unfitted_sentence(rows)
-    diverged = failed_row(TRIAL, "DivergedError: the loss became NaN")
-    assert unfitted_sentence([*rows, diverged]).endswith("use a lower learning rate.")
 
 
 def test_the_keys_of_a_row_are_those_of_published_rows():

@@ -8,6 +8,9 @@ from sweeping import done_row, failed_row
 
 from kmixup.lab.evaluate.scores import Scores
 from kmixup.lab.paper.tables import PaperColumn, PaperTable
+from kmixup.lab.report import frame
+from kmixup.lab.report import sweep as report
+from kmixup.lab.results import frame_of, lines_of
 from kmixup.lab.train.config import Method, Protocol, Trial, shifts_from
 
 PROTOCOL = Protocol(epochs=3, rate=0.05)
@@ -91,3 +94,26 @@ def check_self_contained(page):
 def text_of(page):
     """The text of a page, without its tags."""
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page))
+
+
+# what reports do with the frame of some rows
+
+
+def results_of(rows, tables):
+    return frame.results_of(frame_of(rows), tables)
+
+
+def tables_of(rows):
+    return frame.tables_of(frame_of(rows))
+
+
+def unplaced(rows, results):
+    return frame.unplaced(frame_of(rows), results)
+
+
+def partition_of(rows):
+    return frame.partition_of(lines_of(frame_of(rows)))
+
+
+def sweep_document(rows, results, preface):
+    return report.sweep_document(frame_of(rows), results, preface)

@@ -5,11 +5,10 @@ from functools import cache
 
 import numpy as np
 import pytest
-from report_rows import sweep, table
+from report_rows import results_of, sweep, table
 
 from kmixup.lab.paper.tables import PaperColumn
 from kmixup.lab.report.appendix import agreement, recipes
-from kmixup.lab.report.frame import results_of
 
 ALPHAS = (0.1, 0.5, 1.0, 4.0)
 PAPER = {16: (3.0, 4.0, 4.5, 6.0), 4: (3.5, 4.2, 5.5, 7.0), 1: (6.0, 7.0, 8.0, 9.0)}

@@ -3,25 +3,23 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
-from report_rows import BASE, failed, method, row, sweep, table
+from report_rows import BASE, failed, method, results_of, row, sweep, table
 from scipy import stats
 from sweeping import done_row
 
 from kmixup.lab.paper.tables import Claim, PaperColumn
 from kmixup.lab.report.comparisons import best_of, claimed, column_tests, compare, comparisons
-from kmixup.lab.report.frame import Cell, results_of
+from kmixup.lab.report.frame import Cell
+from kmixup.lab.results import frame_of, lines_of
 from kmixup.lab.train.config import Method
-
-
-def done(trial, error, tested):
-    made = done_row(trial, error)
-    return replace(made, data=replace(made.data, test=tested))
 
 
 def cell(errors, *, k=16, alpha=1.0, paper=None, broken=(), tested=50):
     """A cell with the errors of seeds 0, 1, …"""
+    rows = [done_row(replace(BASE, seed=s), e / 100) for s, e in enumerate(errors)]
+    rows = [replace(made, data=replace(made.data, test=tested)) for made in rows]
+    rows += [failed(Method("erm"), seed) for seed in broken]
     return Cell(
         method="kmixup",
         k=k,
@@ -31,15 +29,7 @@ def cell(errors, *, k=16, alpha=1.0, paper=None, broken=(), tested=50):
         expected=len(errors),
         paper=paper,
         confidence=None,
-        trials=pd.DataFrame(
-            {
-                "row": [done(replace(BASE, seed=s), e / 100, tested) for s, e in enumerate(errors)]
-                + [failed(Method("erm"), seed) for seed in broken],
-                "seed": [*range(len(errors)), *broken],
-                "error": [*errors, *(np.nan for _ in broken)],
-                "done": [*(True for _ in errors), *(False for _ in broken)],
-            }
-        ),
+        trials=lines_of(frame_of(rows)).sort_values("seed"),
     )
 
 

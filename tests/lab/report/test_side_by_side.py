@@ -4,14 +4,23 @@ from dataclasses import replace
 from statistics import fmean
 
 import pytest
-from report_rows import method, row, sweep, table
+from report_rows import (
+    method,
+    partition_of,
+    results_of,
+    row,
+    sweep,
+    sweep_document,
+    table,
+    tables_of,
+    unplaced,
+)
 
 from kmixup.lab.evaluate.scores import Scores
 from kmixup.lab.paper.presets import PRESETS
-from kmixup.lab.report.frame import partition_of, results_of, tables_of, unplaced
 from kmixup.lab.report.side_by_side import side_by_side
 from kmixup.lab.report.stats import interval
-from kmixup.lab.report.sweep import Preface, sweep_document
+from kmixup.lab.report.sweep import Preface
 from kmixup.lab.train.config import Method
 
 FAMILY, BEYOND = PRESETS["family"], PRESETS["beyond-mnist-1000"]
@@ -137,13 +146,13 @@ def test_a_limit_replaces_the_subset_of_small_training_sets():
     trials = BEYOND.trials(quick=True)
     rows = [row(trial.method, error_of(trial), trial.seed, base=trial) for trial in trials]
     results = results_of(rows, BEYOND.tables)
-    assert unplaced(rows, results) == ()
+    assert unplaced(rows, results) == set()
     assert side_by_side(results)[2]
 
 
 def test_mixup_has_a_place_beside_methods_of_their_own_at_k_1():
     rows = [row(Method(name, 1, 1.0), error) for name, error in (("mixup", 5.0), ("cutmix", 4.0))]
-    assert unplaced(rows, results_of(rows, tables_of(rows))) == ()
+    assert unplaced(rows, results_of(rows, tables_of(rows))) == set()
     texts = {label: boxes[0].text for label, boxes in of(rows, tables_of(rows)).rows}
     assert texts == {"ERM": "not run", "CutMix, k = 1": "4.00", "mixup": "5.00"}
 

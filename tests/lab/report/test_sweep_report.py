@@ -9,16 +9,27 @@ from statistics import fmean, stdev
 
 import pytest
 from page_checker import Checker
-from report_rows import check_self_contained, failed, method, row, sweep, table
+from report_rows import (
+    check_self_contained,
+    failed,
+    method,
+    results_of,
+    row,
+    sweep,
+    sweep_document,
+    table,
+    tables_of,
+)
 from rich.console import Console
 
 from kmixup.lab.evaluate.baseline import figures
 from kmixup.lab.evaluate.scores import ClassScores, metric
 from kmixup.lab.paper.tables import PaperColumn
-from kmixup.lab.report.frame import results_of, tables_of
+from kmixup.lab.report import frame
 from kmixup.lab.report.render_html import html
 from kmixup.lab.report.render_text import show
-from kmixup.lab.report.sweep import Preface, sweep_document, write_sweep
+from kmixup.lab.report.sweep import Preface, unfitted_sentence, write_sweep
+from kmixup.lab.results import frame_of
 from kmixup.lab.train.config import Method
 
 COMMAND = "kmixup reproduce uci --trials 6"
@@ -189,17 +200,21 @@ def test_networks_that_all_predict_a_constant_are_no_tie(tmp_path):
     assert "networks are stuck on a single class. Try more epochs" in text
 
 
-def test_a_new_metric_is_on_the_page_in_cells_and_in_the_frame(tmp_path):
+def test_a_new_metric_is_on_the_page_in_cells_and_in_the_frame(tmp_path, monkeypatch):
     @dataclass(frozen=True)
     class WithSharpness(ClassScores):
         sharpness: float = metric("sharpness", lambda of: None)
 
+    monkeypatch.setattr(frame, "ClassScores", WithSharpness)
     scored = WithSharpness(0.02, 0.1, 0.1, 0.5, 0.5, None, 2, sharpness=0.25)
     rows = [replace(done, scores=scored) for done in sweep(errors, rules=("same",))]
     _, text, cells = write(tmp_path, rows, tables_of(rows))
     assert "sharpness" in text
     assert {line["sharpness"] for line in csv.DictReader(io.StringIO(cells))} == {"0.25"}
     assert "sharpness 0.2500" in figures(scored)
+    lines = frame_of(rows).query("metric == 'sharpness'")
+    assert len(lines) == len(rows)
+    assert set(lines.value) == {0.25}
 
 
 def test_the_page_says_if_rows_are_of_several_versions_of_kmixup():
@@ -211,3 +226,17 @@ def test_the_page_says_if_rows_are_of_several_versions_of_kmixup():
     assert "versions of kmixup" not in page()
     rows[0] = replace(rows[0], versions={"kmixup": "0", "commit": "3a74176"})
     assert "Versions and machines: rows are of 2 versions of kmixup" in page()
+
+
+def test_networks_that_have_not_fitted_their_training_data_are_counted():
+    fits = [{"error": error, "linear": 0.0, "fitted": error < 0.1} for error in (0.02, 0.4)]
+    rows = [
+        replace(row(Method("erm"), 5.0, seed), training=fit)
+        for seed, fit in enumerate([*fits, None])
+    ]
+    said = unfitted_sentence(frame_of(rows))
+    assert said.startswith("1 of 2 networks have not fitted their training data")
+    assert "a higher learning rate" in said
+    assert unfitted_sentence(frame_of([rows[0], rows[2]])) == ""
+    rows.append(failed(Method("erm"), 3))
+    assert unfitted_sentence(frame_of(rows)).endswith("use a lower learning rate.")

@@ -112,10 +112,12 @@ def report(
     """Print the tables, or those that the rows define, and write the page."""
     from kmixup.lab.report.frame import results_of, tables_of
     from kmixup.lab.report.sweep import Preface, sweep_document, write_sweep
+    from kmixup.lab.results import frame_of
 
-    results = results_of(rows, tables_of(rows) if tables is None else tables)
+    frame = frame_of(rows)
+    results = results_of(frame, tables_of(frame) if tables is None else tables)
     about = Preface(command=typed("--so-far"), **preface)
-    document = sweep_document(rows, results, about)
+    document = sweep_document(frame, results, about)
     print_document(document, page=not quiet)
     return write_sweep(document, results, folder.expanduser())
 

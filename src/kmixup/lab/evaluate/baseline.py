@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 
-from kmixup.lab.evaluate.scores import AnyScores, ClassScores, NumberScores, metrics_of
+from kmixup.lab.evaluate.scores import (
+    RMSE,
+    AnyScores,
+    ClassScores,
+    Measure,
+    NumberScores,
+    metrics_of,
+)
 
 
 def is_constant(scores: AnyScores) -> bool:
@@ -30,16 +37,23 @@ def constant_sentence(scores: Iterable[AnyScores]) -> str:
     known = [score for score in scores if isinstance(score, ClassScores | NumberScores)]
     if not known:
         return ""
-    measure, regression = known[0].measure, isinstance(known[0], NumberScores)
-    error = measure.text(fmean(score.baseline for score in known))
+    baselines, stuck = [score.baseline for score in known], sum(map(is_constant, known))
+    return baseline_sentence(known[0].measure, baselines, stuck)
+
+
+def baseline_sentence(measure: Measure, baselines: Sequence[float], stuck: int) -> str:
+    """Return the mean error of the constant prediction, and how many networks are stuck on one."""
+    if not baselines:
+        return ""
+    regression = measure is RMSE
     constant = "mean" if regression else "majority class"
+    error = measure.text(fmean(baselines))
     text = f"Always predicting the {constant} has the {measure.name} {error}"
-    stuck = sum(map(is_constant, known))
     if not stuck:
         return f"{text}."
-    who = "the network is" if len(known) == 1 else f"{stuck} of {len(known)} networks are"
+    who = "the network is" if len(baselines) == 1 else f"{stuck} of {len(baselines)} networks are"
     text = f"{text}; {who} {'no better' if regression else 'stuck on a single class'}."
-    if stuck < len(known):
+    if stuck < len(baselines):
         return text
     more = "" if regression else ", or balanced class weights"
     return f"{text} Try more epochs or another learning rate{more}."

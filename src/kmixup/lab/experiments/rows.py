@@ -210,25 +210,6 @@ Row = Done | Failed
 COMMON = ("versions", "machine", "finished")
 
 
-def unfitted_sentence(rows: Iterable[Row]) -> str:
-    """Say how many networks have not fitted their training data; empty if all have."""
-    rows = list(rows)
-    known = [row.training for row in done_of(rows) if row.training is not None]
-    unfitted = sum(not training["fitted"] for training in known)
-    if not unfitted:
-        return ""
-    ways = "a lower" if any_diverged(rows) else "smaller batches, more epochs or a higher"
-    return (
-        f"{unfitted} of {len(known)} networks have not fitted their training data, so differences "
-        f"may only show how fast methods train: use {ways} learning rate."
-    )
-
-
-def any_diverged(rows: Iterable[Row]) -> bool:
-    """Return whether the training of some trial diverged."""
-    return any("DivergedError" in row.reason for row in failed_of(rows))
-
-
 def done_of(rows: Iterable[Row]) -> list[Done]:
     """Return the rows of trials that succeeded."""
     return [row for row in rows if isinstance(row, Done)]

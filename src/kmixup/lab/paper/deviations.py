@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.paper.tables import PaperTable
+from kmixup.lab.results import settings_of
 from kmixup.lab.train.config import Protocol, Trial
 from kmixup.lab.train.defaults import defaults_for
 
@@ -49,7 +50,7 @@ def _is_of(trial: Trial, table: PaperTable) -> bool:
         return False
     if trial.limit is None and trial.samples != table.samples:  # a limit replaces the subset
         return False
-    if not table.trains_as(trial.protocol):
+    if not table.trains_as(settings_of(trial)):
         return False
     method = trial.method
     return not method.entry.mixes or (table.mixes_as(method) and method.layers == table.layers)

@@ -6,10 +6,12 @@ classes, without printed errors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from kmixup.lab.evaluate.shifts import SHIFTS
+from kmixup.lab.results import scalar
 from kmixup.lab.train.config import CLEAN, Method, PairedWith, Protocol, Shifts, variant_words
 from kmixup.lab.train.methods import VARIANTS, baseline_of, method_entry
 
@@ -85,12 +87,17 @@ class PaperTable:
         own = self.method == method.name and method.k > 1
         return not own or self.variant == {name: getattr(method, name) for name in VARIANTS}
 
-    def trains_as(self, protocol: Protocol) -> bool:
-        """Whether a protocol agrees with the table's own, if any, apart from the epochs."""
-        if self.protocol is None:
-            return True
-        length: dict[str, Any] = {"epochs": 1, "test_every": None}
-        return replace(protocol, **length) == replace(self.protocol, **length)
+    def trains_as(self, settings: Mapping[str, Any]) -> bool:
+        """Whether settings of a trial, by column, agree with the table's protocol, if it has one.
+
+        Epochs may differ.
+        """
+        own = {} if self.protocol is None else vars(self.protocol)
+        return all(
+            settings[name] == scalar(value)
+            for name, value in own.items()
+            if name not in ("epochs", "test_every")
+        )
 
     @property
     def alphas(self) -> tuple[float, ...]:

@@ -13,9 +13,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from kmixup.lab._files import replace_content
+from kmixup.lab.evaluate.baseline import is_constant
 from kmixup.lab.evaluate.scores import PERCENT
 from kmixup.lab.experiments.compare import BASELINES, Compared, Score
-from kmixup.lab.experiments.rows import done_of, failed_of, unfitted_sentence
+from kmixup.lab.experiments.rows import done_of, failed_of
 from kmixup.lab.formatting import NOTHING, count, joined, number, with_error
 from kmixup.lab.plotting import BLUE
 from kmixup.lab.report import document as doc
@@ -27,7 +28,8 @@ from kmixup.lab.report.plots import dots
 from kmixup.lab.report.render_html import html
 from kmixup.lab.report.render_text import markdown
 from kmixup.lab.report.stats import Comparison, Outcome, Ranking
-from kmixup.lab.report.sweep import provenance, settings_of
+from kmixup.lab.report.sweep import provenance, settings_of, unfitted_sentence
+from kmixup.lab.results import frame_of, lines_of
 
 RULES = (
     "All methods share the split, initial weights and sample order of a trial, and try equally "
@@ -100,7 +102,11 @@ def _tests(
             score = result.score(title)
             if score is None or base is None or title in baselines[i:]:
                 continue
-            found = compare_trials(title, score, old, base)
+            partition = partition_of(lines_of(frame_of(score.rows)))
+            constant = all(is_constant(row.scores) for row in (*score.done, *base.done))
+            found = compare_trials(
+                title, score.errors, old, base.errors, partition, constant=constant
+            )
             if found.difference is not None:
                 yield (result.contest.name, title, old), found
 
@@ -115,7 +121,8 @@ def compare_document(standings: Standings, command: str) -> doc.Document:
         f"{' or '.join(map(str, trials))} paired trials each; {count(len(rows), 'network')} "
         f"trained, {len(failed_of(rows))} failed. "
     )
-    extent += unfitted_sentence(row for result in results for row in result.tested)
+    tested = frame_of(row for result in results for row in result.tested)
+    extent += unfitted_sentence(tested)
     blocks: list[doc.Block] = [
         _headline(standings),
         *(_plot(standings, result) for result in results),
@@ -144,8 +151,7 @@ def compare_document(standings: Standings, command: str) -> doc.Document:
         doc.Details("Settings that won on validation samples", [doc.ReportTable(header, won)]),
         doc.Details("All settings", settings),
     ]
-    ordered = sorted(rows, key=lambda row: row.id)
-    blocks += [doc.Section("Protocol", protocol), *provenance(ordered, command)]
+    blocks += [doc.Section("Protocol", protocol), *provenance(frame_of(rows), command)]
     return doc.Document("Methods compared, each tuned alike", blocks)
 
 
@@ -327,7 +333,7 @@ def pooled(standings: Standings) -> dict[Place, Pooled]:
                 if one is not None
             ]
             n = done_of(result.tested)[0].data.test if measure is PERCENT else None
-            ratio = partition_of(result.tested).ratio or 0.0
+            ratio = partition_of(lines_of(frame_of(result.tested))).ratio or 0.0
             found = log_ratios(series[0], series[1], n, ratio=ratio)
             if float(found["variance"].iloc[0]) > 0:
                 lines.append(found)

@@ -15,17 +15,16 @@ from functools import partial
 from statistics import fmean
 from typing import TYPE_CHECKING, TypeVar
 
-from kmixup.lab.evaluate.baseline import all_constant
 from kmixup.lab.formatting import NOTHING, number, signed
 from kmixup.lab.paper.tables import Claim
 from kmixup.lab.report import stats
 from kmixup.lab.report.document import ReportTable
-from kmixup.lab.report.frame import Cell, Grid, TableResult, partition_of
+from kmixup.lab.report.frame import Cell, Grid, TableResult
 from kmixup.lab.report.stats import Comparison
 from kmixup.lab.train.config import AlphaRule
 
 if TYPE_CHECKING:
-    from kmixup.lab.experiments.compare import Score
+    pass
 
 HEURISTIC = 16  # the k that the paper recommends without a search
 RULE: dict[AlphaRule, str] = {
@@ -193,14 +192,24 @@ def printed_difference(
 Key = TypeVar("Key")
 
 
-def compare_trials(new: str, tested: Cell | Score, old: str, base: Cell | Score) -> Comparison:
-    """Compare two methods in pairs of trials."""
-    return Comparison(
-        new=new,
-        old=old,
-        difference=stats.paired(tested.errors, base.errors, partition_of(tested.done)),
-        constant=all_constant(row.scores for row in (*tested.done, *base.done)),
-    )
+def compare_trials(
+    new: str,
+    tested: stats.Errors,
+    old: str,
+    base: stats.Errors,
+    partition: stats.Partition,
+    *,
+    constant: bool = False,
+) -> Comparison:
+    """Compare the errors of two methods in pairs of trials."""
+    difference = stats.paired(tested, base, partition)
+    return Comparison(new=new, old=old, difference=difference, constant=constant)
+
+
+def compare_cells(new: str, tested: Cell, old: str, base: Cell) -> Comparison:
+    """Compare two cells in pairs of trials."""
+    constant = tested.constant and base.constant
+    return compare_trials(new, tested.errors, old, base.errors, tested.partition, constant=constant)
 
 
 def holm_corrected(compared: Mapping[Key, Comparison]) -> dict[Key, Comparison]:
@@ -213,7 +222,7 @@ def column_tests(grid: Grid) -> dict[tuple[int, float, float | None], Comparison
     """k > 1 against k = 1 at the same alpha, by k, alpha and eps, with Holm correction for all."""
     base = {(cell.alpha, cell.eps): cell for cell in grid if cell.k == 1}
     tests = {
-        (cell.k, cell.alpha, cell.eps): compare_trials(cell.name, cell, old.name, old)
+        (cell.k, cell.alpha, cell.eps): compare_cells(cell.name, cell, old.name, old)
         for cell in grid
         if cell.k > 1 and (old := base.get((cell.alpha, cell.eps))) is not None
     }

@@ -1,42 +1,52 @@
-"""From rows to a pandas DataFrame, and from the frame to the cells of tables.
+"""From the tidy frame of results to the cells of tables.
 
-`frame_of` has one line for each trial and test. `results_of` puts the lines into the cells of
-tables: of the paper's, or of tables that the rows themselves define (`tables_of`).
+`results_of` puts results into the cells of tables: of the paper's, or of tables that the results
+themselves define (`tables_of`).
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
+from operator import itemgetter
 from statistics import fmean
 from typing import Any, get_args
 
-import numpy as np
 import pandas as pd
 
 from kmixup._measured import Measured
-from kmixup.lab.evaluate.baseline import all_constant
-from kmixup.lab.evaluate.scores import PERCENT, AnyScores, Measure, Metric, Scores, metrics_of
-from kmixup.lab.experiments.rows import Done, Row, done_of, measure_of
+from kmixup.lab.evaluate.scores import (
+    PERCENT,
+    RMSE,
+    AnyScores,
+    ClassScores,
+    Measure,
+    Metric,
+    NumberScores,
+    Scores,
+    metrics_of,
+)
 from kmixup.lab.formatting import count, number
 from kmixup.lab.paper.tables import ERROR, MEASURES, PaperColumn, PaperTable
 from kmixup.lab.report.stats import Partition
-from kmixup.lab.train.config import CLEAN, AlphaRule, Method, Trial, variant_words
+from kmixup.lab.results import LEFT_OUT, PROTOCOL, RENAMED, VALIDATION, lines_of, methods_of
+from kmixup.lab.train.config import CLEAN, TEST, AlphaRule, Method, Trial, variant_words
 from kmixup.lab.train.methods import METHODS, VARIANTS, baseline_of, method_entry
 
 RULES: tuple[AlphaRule, ...] = get_args(AlphaRule)
 # fields of a trial that a table shows, rather than holds fixed
-SHOWN = ("data", "model", "method", "protocol", "seed", "shifts", "clean_statistics", "code")
+SHOWN = ("data", "model", "seed", "clean_statistics", *LEFT_OUT)
+HELD = [
+    *PROTOCOL,
+    *(RENAMED.get(name, name) for name in (f.name for f in fields(Trial)) if name not in SHOWN),
+]
+VERSIONS = {"code_data": "data code", "code_model": "model code"}  # of your own code, in titles
 DIGEST = 8  # digits of a digest in titles
 Key = tuple[str, int, float, AlphaRule]  # name, k, alpha and alpha rule of a method
+KEY = ["method", "k", "alpha", "alpha_rule"]
 ERM: Key = ("erm", 1, 0.0, "same")
-NO_LINES = pd.DataFrame(
-    columns=["id", "data", "model", "key", "seed", "setting", "mixing", "measure", "eps", "done",
-             "row", "error"]
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -51,11 +61,11 @@ class Cell:
     expected: int  # the number of trials in the fullest cell of the table
     paper: float | None  # the error that the paper prints
     confidence: float | None  # the standard error that the paper states
-    trials: pd.DataFrame = field(repr=False, compare=False)  # lines of the frame, one per seed
+    trials: pd.DataFrame = field(repr=False, compare=False)  # one of `lines_of` for each seed
 
     @cached_property
-    def done(self) -> tuple[Done, ...]:
-        return tuple(done_of(self.trials.row))
+    def done(self) -> pd.DataFrame:
+        return self.trials[self.trials.failure.isna()]
 
     @property
     def failed(self) -> int:
@@ -69,12 +79,12 @@ class Cell:
     @cached_property
     def errors(self) -> dict[int, float]:
         """The error of every finished trial by its seed, in table units."""
-        done = self.trials[self.trials.done.astype(bool)]
-        return dict(zip(done.seed.tolist(), done.error.tolist(), strict=True))
+        errors = self.unit.factor * self.done.error
+        return dict(zip(self.done.seed.tolist(), errors.tolist(), strict=True))
 
-    @property
+    @cached_property
     def unit(self) -> Measure:
-        return measure_of(self.done)
+        return unit_of(self.trials)
 
     @cached_property
     def mean(self) -> float | None:
@@ -108,16 +118,16 @@ class Cell:
         """The trials that the cell lacks, empty if it lacks none or has no mean."""
         failed = [f"{self.failed} failed"] if self.failed else []
         few = [f"{len(self.done)} of {count(self.expected, 'trial')}"] if self.missing else []
-        return ", ".join(failed + few) if self.done else ""
+        return ", ".join(failed + few) if len(self.done) else ""
 
-    @property
+    @cached_property
     def partition(self) -> Partition:
-        return partition_of(self.done)
+        return partition_of(self.trials)
 
     @property
     def constant(self) -> bool:
         """Whether every network predicts a constant."""
-        return all_constant(row.scores for row in self.done)
+        return len(self.done) > 0 and bool(self.done.constant.all())
 
     def mean_of(self, column: str) -> float | None:
         """The mean of a column of the frame, ignoring unknown values."""
@@ -154,18 +164,20 @@ class TableResult:
         return (*self.erm, *first, *(cell for grid in others for cell in grid if cell.k > 1))
 
     @cached_property
-    def rows(self) -> tuple[Row, ...]:
-        return tuple(row for cell in self.cells for row in cell.trials.row)
+    def lines(self) -> pd.DataFrame:
+        """The lines of all cells."""
+        return pd.concat([cell.trials for cell in self.cells], ignore_index=True)
 
     @cached_property
     def unit(self) -> Measure:
-        return measure_of(self.rows)
+        return unit_of(self.lines)
 
     @cached_property
     def metrics(self) -> dict[str, Metric]:
         """The metrics of the cells beside the error, by name."""
-        scores = [row.scores for row in done_of(self.rows)[:1]]
-        kind = type(scores[0]) if self.table.measure in (ERROR, CLEAN) and scores else Scores
+        kind: type[AnyScores] = NumberScores if self.unit is RMSE else Scores
+        if "balanced_accuracy" in self.lines and self.lines.balanced_accuracy.notna().any():
+            kind = ClassScores
         return {name: metric for name, metric in metrics_of(kind).items() if metric.shown}
 
     @property
@@ -186,122 +198,113 @@ class TableResult:
         return f"{self.table.title} ({settings})" if settings else self.table.title
 
 
-def partition_of(rows: Iterable[Row]) -> Partition:
+def unit_of(lines: pd.DataFrame) -> Measure:
+    """Name, unit and format of the test errors; per cent if no trial succeeded."""
+    return RMSE if lines.regression.eq(True).any() else PERCENT
+
+
+def partition_of(lines: pd.DataFrame) -> Partition:
     """What trials were tested on, by the first finished one."""
-    row = next(iter(done_of(rows)), None)
-    if row is None:
+    done = lines[lines.failure.isna()]
+    if done.empty:
         return Partition()
-    data, trial = row.data, row.trial
-    split_anew = data.split_by_seed and trial.split is None and trial.validation is None
+    first = done.iloc[0]
+    split_anew = first.split_by_seed and pd.isna(first.split) and pd.isna(first.validation)
+    train, test = int(first.train_samples), int(first.test_samples)
     return Partition(
-        resolution=PERCENT.factor / data.test if row.measure is PERCENT and data.test else 0.0,
-        ratio=data.test / data.train if split_anew else None,
+        resolution=PERCENT.factor / test if unit_of(lines) is PERCENT and test else 0.0,
+        ratio=test / train if split_anew else None,
     )
 
 
-def frame_of(rows: Iterable[Row]) -> pd.DataFrame:
-    """One line for each trial and test, sorted by trial id.
+def results_of(frame: pd.DataFrame, tables: Iterable[PaperTable]) -> tuple[TableResult, ...]:
+    """The results of each table, from a tidy frame in any order.
 
-    Columns are those of `NO_LINES`: `setting` is what trials of one table must share, `mixing` the
-    pairing and layers ("" without mixing), both as JSON. Finished trials also have `error` in table
-    units, `alpha` as trained, `xi`, and every further metric under its own name.
+    A table without results has one with empty cells, a table with results of several settings one
+    for each. If some trials fit no cell, the tables of their data and network are widened by the k
+    and alpha of these trials.
     """
-    ordered = sorted(rows, key=lambda row: row.id)
-    return pd.DataFrame([line for row in ordered for line in _lines(row)]) if ordered else NO_LINES
-
-
-def tests_of(trial: Trial) -> list[tuple[str, float | None]]:
-    """What a trained network is tested on: a measure, and the level of a shift."""
-    clean = [(CLEAN, None)] if trial.clean_statistics else []
-    return [(ERROR, None), *clean, *((name, e) for name, levels in trial.shifts for e in levels)]
-
-
-def _lines(row: Row) -> Iterator[dict[str, Any]]:
-    trial, method = row.trial, row.trial.method
-    setting = {name: value for name, value in vars(trial).items() if name not in SHOWN}
-    # versions of your own code never share a cell
-    code = {f"{part} code": digest[:DIGEST] for part, digest in trial.code}
-    of_method = {name: code.pop(name) for name in ("method code",) if name in code}
-    mixing = {"pairing": method.pairing, "layers": method.layers, **of_method}
-    common = {
-        "id": row.id,
-        "data": trial.data,
-        "model": trial.model,
-        "key": (method.name, method.k, method.alpha, method.alpha_rule),
-        "seed": trial.seed,
-        "setting": json.dumps(trial.to_dict()["protocol"] | setting | code, sort_keys=True),
-        "mixing": json.dumps(mixing) if method.entry.mixes else "",
-        "done": isinstance(row, Done),
-        "row": row,
-    }
-    for measure, eps in tests_of(trial):
-        line = {**common, "measure": measure, "eps": eps, "error": math.nan}
-        if isinstance(row, Done):
-            scores: AnyScores = row.scores
-            if eps is not None:
-                scores = row.shifts[measure][eps]
-            elif measure == CLEAN and row.clean is not None:  # None without batch norm
-                scores = row.clean
-            error = row.measure.factor * scores.error
-            line |= {"alpha": row.alpha, "xi": row.xi, **vars(scores), "error": error}
-        yield line
-
-
-def results_of(rows: Iterable[Row], tables: Iterable[PaperTable]) -> tuple[TableResult, ...]:
-    """The results of each table, from rows in any order.
-
-    A table without rows has one result with empty cells, a table with rows of several settings
-    one for each. If some rows fit no cell, the tables of their data and network are widened by
-    the k and alpha of these rows.
-    """
-    rows, tables = list(rows), tuple(tables)
-    frame = frame_of(rows)
-    placed = [result for table in tables for result in _of_table(frame, table, ())]
-    if not (left := unplaced(rows, placed)):
+    lines, tables = _by_measure(frame), tuple(tables)
+    placed = [result for table in tables for result in _of_table(lines, table, set())]
+    if not (left := unplaced(frame, placed)):
         return tuple(placed)
-    return tuple(result for table in tables for result in _of_table(frame, table, left))
+    return tuple(result for table in tables for result in _of_table(lines, table, left))
 
 
-def unplaced(rows: Iterable[Row], results: Iterable[TableResult]) -> tuple[Row, ...]:
-    """Rows that are in no cell of any result."""
-    ids = {row.id for result in results for row in result.rows}
-    return tuple(sorted((row for row in rows if row.id not in ids), key=lambda row: row.id))
+def unplaced(frame: pd.DataFrame, results: Iterable[TableResult]) -> set[str]:
+    """Ids of trials that are in no cell of any result."""
+    return set(frame.id).difference(*(result.lines.id for result in results))
 
 
-def _of_table(frame: pd.DataFrame, table: PaperTable, left: Sequence[Row]) -> list[TableResult]:
-    alike = (frame.data == table.data) & (frame.model == table.model)
-    mine = frame[alike & (frame.measure == table.measure)]
-    mine = mine[np.array([_fits(row.trial, table) for row in mine.row], dtype=bool)]
-    wider = [row.trial.method for row in mine[mine.id.isin([row.id for row in left])].row]
-    new = [method for method in wider if method.entry.mixes]
-    ks = tuple(sorted({*table.ks, *(method.k for method in new)}))
-    alphas = {method.alpha for method in new} - {*table.alphas}
+def _by_measure(frame: pd.DataFrame) -> pd.DataFrame:
+    """A line for each trial and test, with the measure of tables and the method."""
+    lines = lines_of(frame)
+    # trials that choose are tested on validation samples, in the place of the test set
+    measure = lines.test.mask(lines.test == VALIDATION, TEST).replace({TEST: ERROR})
+    return lines.assign(measure=measure, by=methods_of(lines))[measure.isin(MEASURES)]
+
+
+def _of_table(lines: pd.DataFrame, table: PaperTable, left: set[str]) -> list[TableResult]:
+    alike = (lines.data == table.data) & (lines.model == table.model)
+    mine = lines[alike & (lines.measure == table.measure)]
+    groups: list[tuple[dict[str, Any], pd.DataFrame]] = []
+    wider: list[Method] = []
+    for setting, same in _by_setting(mine, table):
+        some = same[[_fits(method, table) for method in same.by]]
+        wider += [method for method in some[some.id.isin(left)].by if method.entry.mixes]
+        mixing = some.apply(_mixing, axis=1) if len(some) else some.id
+        # ERM has no pairing: its lines go with every pairing, and alone only if nothing was mixed
+        for own in sorted(set(mixing) - {""}) or [""]:
+            mixed = {"pairing": None, "layers": None, **json.loads(own or "{}")}
+            if len(group := some[mixing.isin([own, ""])]):
+                groups.append(({**setting, **mixed}, group))
+    ks = tuple(sorted({*table.ks, *(method.k for method in wider)}))
+    alphas = {method.alpha for method in wider} - {*table.alphas}
     levels = dict.fromkeys(column.eps for column in table.columns)
     further = (PaperColumn(alpha, eps=eps) for alpha in alphas for eps in levels)
     columns = sorted((*table.columns, *further), key=lambda at: (at.eps or 0.0, at.alpha))
-    groups = []
-    for setting, lines in mine.groupby("setting", sort=True):
-        # ERM has no pairing: its rows go with every pairing, and alone only if nothing was mixed
-        for mixing in sorted(set(lines.mixing) - {""}) or [""]:
-            own = {"pairing": None, "layers": None, **json.loads(mixing or "{}")}
-            own = {**json.loads(str(setting)), **own}
-            groups.append((own, lines[lines.mixing.isin([mixing, ""])]))
-    settings = pd.DataFrame([setting for setting, _ in groups]).map(json.dumps)
-    differing = [str(name) for name in settings if settings[name].nunique() > 1]
+    names = dict.fromkeys(name for setting, _ in groups for name in setting)
+    differing = [name for name in names if len({setting.get(name) for setting, _ in groups}) > 1]
     return [
-        _result(lines, table, ks, columns, setting, {name: setting.get(name) for name in differing})
-        for setting, lines in groups or [({}, mine)]
+        _result(group, table, ks, columns, setting, {name: setting.get(name) for name in differing})
+        for setting, group in groups or [({}, mine[:0])]
     ]
 
 
-def _fits(trial: Trial, table: PaperTable) -> bool:
-    """Whether a trial of the table's data, network and measure fits, whatever its k and alpha."""
-    # a limit, as in `--quick`, replaces the random subset
-    subset = table.samples in (None, trial.samples) or trial.limit is not None
-    if not subset or not table.trains_as(trial.protocol):
-        return False
-    fits = table.layers in (None, trial.method.layers) and table.mixes_as(trial.method)
-    return fits or not trial.method.entry.mixes
+def _by_setting(
+    lines: pd.DataFrame, table: PaperTable
+) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """The settings that trials of a table share, apart from the method, and their lines."""
+    held = [*HELD, *(name for name in VERSIONS if name in lines)]
+    groups = []
+    for _, some in lines.groupby(held, dropna=False, sort=False):
+        first = some[held][:1].astype(object).iloc[0].items()
+        setting = {str(name): None if pd.isna(value) else value for name, value in first}
+        for name in ("digest", *VERSIONS):
+            if (digest := setting.pop(name, None)) is not None:
+                setting[VERSIONS.get(name, name)] = digest[:DIGEST]
+        # a limit, as in `--quick`, replaces the random subset
+        subset = table.samples in (None, setting["samples"]) or setting["limit"] is not None
+        if subset and table.trains_as(setting):
+            groups.append((json.dumps(setting, sort_keys=True), setting, some))
+    for _, setting, some in sorted(groups, key=itemgetter(0)):
+        yield setting, some
+
+
+def _fits(method: Method, table: PaperTable) -> bool:
+    """Whether a method is of a table, whatever its k and alpha."""
+    fits = table.layers in (None, method.layers) and table.mixes_as(method)
+    return fits or not method.entry.mixes
+
+
+def _mixing(line: pd.Series[Any]) -> str:
+    """What mixing trials of a result share besides k and alpha, as JSON; "" without mixing."""
+    method: Method = line.by
+    if not method.entry.mixes:
+        return ""
+    mixing = {"pairing": method.pairing, "layers": method.layers}
+    code = line.get("code_method")
+    return json.dumps(mixing if pd.isna(code) else {**mixing, "method code": code[:DIGEST]})
 
 
 def _result(
@@ -312,12 +315,12 @@ def _result(
     setting: Mapping[str, Any],
     distinct: Mapping[str, Any],
 ) -> TableResult:
-    by_key: dict[Any, pd.DataFrame] = dict(list(lines.groupby("key", sort=False)))
+    by_key: dict[Any, pd.DataFrame] = dict(list(lines.groupby(KEY, sort=False)))
     expected = max((group.seed.nunique() for group in by_key.values()), default=0)
 
     def cell(key: Key, eps: float | None, paper: float | None) -> Cell:
         name, k, alpha, rule = key
-        trials = _by_seed(by_key.get(key, NO_LINES), eps)
+        trials = _by_seed(by_key.get(key, lines[:0]), eps)
         k = 0 if key == ERM else k
         return Cell(name, k, alpha, rule, eps, expected, paper, table.confidence, trials)
 
@@ -340,9 +343,9 @@ def _by_seed(lines: pd.DataFrame, eps: float | None) -> pd.DataFrame:
 
     The same network may have been trained again for other tests: its rows agree.
     """
-    lines = lines[lines.eps.isna()] if eps is None else lines[lines.eps == eps]
-    ordered = lines.sort_values(["seed", "done"], ascending=[True, False], kind="stable")
-    return ordered.drop_duplicates("seed")
+    lines = lines[lines.level.isna()] if eps is None else lines[lines.level == eps]
+    ordered = lines.assign(failed=lines.failure.notna())
+    return ordered.sort_values(["seed", "failed"], kind="stable").drop_duplicates("seed")
 
 
 def cells_csv(results: Iterable[TableResult]) -> str:
@@ -370,7 +373,7 @@ def _csv_line(result: TableResult, cell: Cell) -> dict[str, object]:
         "unit": "%" if result.unit is PERCENT else result.unit.name,
         "error": cell.mean,
         "standard_error": cell.standard_error,
-        "trained_alpha": cell.mean_of("alpha"),
+        "trained_alpha": cell.mean_of("trained_alpha"),
         "xi": cell.mean_of("xi"),
         "paper": cell.paper,
         **{name: cell.mean_of(name) for name in result.metrics},
@@ -380,48 +383,57 @@ def _csv_line(result: TableResult, cell: Cell) -> dict[str, object]:
 # Tables of your own sweep
 
 
-def tables_of(rows: Iterable[Row]) -> tuple[PaperTable, ...]:
+def tables_of(frame: pd.DataFrame) -> tuple[PaperTable, ...]:
     """One table for each data set, network, method, measure and eps that was run.
 
-    Rows that differ in anything else, e.g. the protocol, are results of the same table.
+    Results that differ in anything else, e.g. the protocol, are results of the same table.
     """
-    places: dict[tuple[str, str, str, float | None], list[Trial]] = {}
-    for row in rows:
-        for test in tests_of(row.trial):
-            places.setdefault((row.trial.data, row.trial.model, *test), []).append(row.trial)
-    in_order = sorted(places, key=lambda at: (at[0], at[1], MEASURES.index(at[2]), at[3] or 0.0))
-    return tuple(
-        _table(*place, method, places[place])
-        for place in in_order
-        for method in _methods(places[place])
-    )
+    lines = _by_measure(frame)
+    tables: list[PaperTable] = []
+    for (data, model, measure), mine in lines.groupby(["data", "model", "measure"]):
+        for level in [None] if mine.level.isna().all() else sorted(mine.level.unique()):
+            some = mine if level is None else mine[mine.level == level]
+            place = (str(data), str(model), str(measure), level)
+            trials = some.seed.nunique()
+            tables += [_table(*place, method, some.by, trials) for method in _methods(some.by)]
+    return tuple(sorted(tables, key=lambda table: (table.data, table.model, _order(table))))
 
 
-def _methods(trials: Sequence[Trial]) -> Iterator[Method]:
+def _order(table: PaperTable) -> int:
+    return MEASURES.index(table.measure)
+
+
+def _methods(used: pd.Series[Any]) -> Iterator[Method]:
     """Methods with a table: those with a k, and those whose row k = 1 is in no other table.
 
     Each is returned with each of its variants. ERM is in every table. If nothing was mixed it is in
     that of the default method.
     """
-    names = {trial.method.name for trial in trials}
+    names = {method.name for method in used}
     tabled = {name for name in names if method_entry(name).has_k}
     homeless = names - {baseline_of(name) for name in tabled}
     tabled |= {name for name, entry in METHODS.items() if entry.at_one in homeless}
     for name in sorted(tabled or {Method().name}):
-        methods = [trial.method for trial in trials if trial.method.name == name] or [Method(name)]
+        methods = [method for method in used if method.name == name] or [Method(name)]
         variants = {tuple(variant_words(method)): method for method in methods}
         yield from (variants[words] for words in sorted(variants))
 
 
 def _table(
-    data: str, model: str, measure: str, eps: float | None, method: Method, trials: Sequence[Trial]
+    data: str,
+    model: str,
+    measure: str,
+    eps: float | None,
+    method: Method,
+    used: pd.Series[Any],
+    trials: int,
 ) -> PaperTable:
     words = variant_words(method)
     mixed = [
-        trial.method
-        for trial in trials
-        if baseline_of(method.name) == trial.method.name
-        or (method.name == trial.method.name and variant_words(trial.method) == words)
+        other
+        for other in used
+        if baseline_of(method.name) == other.name
+        or (method.name == other.name and variant_words(other) == words)
     ]
     alphas = sorted({mixing.alpha for mixing in mixed}) or [0.0]  # a column for ERM if alone
     level = "" if eps is None else f"{eps:g}"
@@ -440,7 +452,7 @@ def _table(
         errors=None,
         erm=None,
         confidence=None,
-        trials=len({trial.seed for trial in trials}),
+        trials=trials,
         measure=measure,
         method=method.name,
         **{name: getattr(method, name) for name in VARIANTS},

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from kmixup.lab.formatting import NOTHING
 from kmixup.lab.paper.tables import ERROR
-from kmixup.lab.report.comparisons import RULE, compare_trials, holm_corrected
+from kmixup.lab.report.comparisons import RULE, compare_cells, holm_corrected
 from kmixup.lab.report.document import Box, Figure, HeatMap
 from kmixup.lab.report.frame import Cell, TableResult
 from kmixup.lab.report.plots import dots
@@ -68,7 +68,7 @@ class _Methods:
             for place, cell in row.items():
                 name, base = self.base(label, place)
                 if base is not None and cell.method != MIXUP:
-                    compared[label, place] = compare_trials(label, cell, name, base)
+                    compared[label, place] = compare_cells(label, cell, name, base)
         return holm_corrected({at: c for at, c in compared.items() if c.difference is not None})
 
     def column(self, place: Place) -> dict[str, tuple[float, float | None]]:
@@ -85,7 +85,7 @@ def side_by_side(
     results: Iterable[TableResult],
 ) -> tuple[HeatMap, Sequence[Figure], Sequence[Comparison]] | None:
     """A map of all methods, a plot of each column, and the comparisons; None with one method."""
-    results = [r for r in results if r.rows and r.table.measure in (ERROR, CLEAN)]
+    results = [r for r in results if len(r.lines) and r.table.measure in (ERROR, CLEAN)]
     if len({(result.table.method_title, result.setting.get("layers")) for result in results}) < 2:
         return None
     methods = _Methods()

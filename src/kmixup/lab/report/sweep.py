@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from kmixup.lab._files import replace_content
-from kmixup.lab.evaluate.baseline import constant_sentence
-from kmixup.lab.experiments.rows import Row, done_of, failed_of, unfitted_sentence
+from kmixup.lab.evaluate.baseline import baseline_sentence
+from kmixup.lab.experiments.rows import Row
 from kmixup.lab.formatting import NOTHING, count, duration, number, strength
 from kmixup.lab.paper.deviations import shrinkage
 from kmixup.lab.paper.presets import preset_of
@@ -32,6 +34,7 @@ from kmixup.lab.report.plots import Mean, curves
 from kmixup.lab.report.render_html import html
 from kmixup.lab.report.render_text import markdown
 from kmixup.lab.report.side_by_side import side_by_side
+from kmixup.lab.results import frame_of, methods_of
 from kmixup.lab.train.config import Trial
 
 XI = "Xi (ξ) is the strength of mixing: the root mean square distance that mixing moves a sample."
@@ -55,10 +58,9 @@ class Preface:
 
 
 def sweep_document(
-    rows: Iterable[Row], results: Sequence[TableResult], preface: Preface
+    frame: pd.DataFrame, results: Sequence[TableResult], preface: Preface
 ) -> doc.Document:
-    """The report of a sweep with its `results_of(rows, tables)`."""
-    rows = sorted(rows, key=lambda row: row.id)
+    """The report of a sweep, a tidy frame, with its `results_of(frame, tables)`."""
     judged = [judgement for result in results for judgement in _judged(result, preface.comparison)]
     headline: Sequence[stats.Comparison] = [c for _, found in judged for c in found]
     blocks: list[doc.Block] = []
@@ -67,7 +69,7 @@ def sweep_document(
     if preface.notes:
         notes = doc.Bullets(preface.notes)
         blocks.append(doc.Details("Differences from the paper's protocol", [notes]))
-    shown = [result for result in results if result.rows]
+    shown = [result for result in results if len(result.lines)]
     sections = [(result.title, list(_section(result))) for result in shown]
     figures: Sequence[doc.Figure] = [
         _plot(result, grid) for result in shown for grid in result.grids[:1]
@@ -81,8 +83,8 @@ def sweep_document(
         reading = doc.Paragraph(READING, style="fine")
         blocks.append(doc.Section("Verdicts", [verdicts, reading]))
         blocks += [doc.Section(title, section) for title, section in sections]
-    found = _headline(rows, results, headline, preface.extent)
-    blocks = [found, *figures, *blocks, *provenance(rows, preface.command)]
+    found = _headline(frame, results, headline, preface.extent)
+    blocks = [found, *figures, *blocks, *provenance(frame, preface.command)]
     return doc.Document(preface.name, blocks)
 
 
@@ -101,29 +103,50 @@ def write_sweep(document: doc.Document, results: Sequence[TableResult], folder: 
     return folder / "report.html"
 
 
-def provenance(rows: Sequence[Row], command: str) -> Iterator[doc.Section]:
+def provenance(frame: pd.DataFrame, command: str) -> Iterator[doc.Section]:
     """Failed trials, versions and machines, and the command: the end of every report."""
-    labels = []
-    for row in failed_of(rows):
-        words = [row.trial.data, row.trial.model, row.trial.method.label, f"seed {row.trial.seed}"]
-        labels.append(f"{', '.join(words)}: {row.reason}")
+    trials = frame.drop_duplicates("id").sort_values("id")
+    failed = trials[trials.failure.notna()]
+    labels = [
+        f"{line.data}, {line.model}, {method.label}, seed {line.seed}: {line.failure}"
+        for line, method in zip(failed.itertuples(), methods_of(failed), strict=True)
+    ]
     if labels:
         details = doc.Details(count(len(labels), "trial"), [doc.Bullets(labels)])
         yield doc.Section("Failed trials", [details])
     facts: list[doc.Block] = []
-    for kind in ("versions", "machine"):
-        found = [dict(getattr(row, kind)) for row in rows]
-        tally = sorted(Counter(json.dumps(each, sort_keys=True) for each in found if each).items())
-        facts += [doc.Facts(json.loads(fact), f"{count(n, 'row')}:") for fact, n in tally]
+    for kind in ("version_", "machine_"):
+        columns = [str(name) for name in trials if str(name).startswith(kind)]
+        found = Counter(
+            json.dumps({str(at).removeprefix(kind): fact for at, fact in each.dropna().items()})
+            for _, each in trials[columns].astype(object).iterrows()
+        )
+        tally = [(json.loads(fact), n) for fact, n in sorted(found.items()) if fact != "{}"]
+        facts += [doc.Facts(fact, f"{count(n, 'row')}:") for fact, n in tally]
     title = "Versions and machines"
-    kmixups = {(row.versions.get("kmixup"), row.versions.get("commit")) for row in rows}
-    if len(kmixups) > 1:
+    own = [name for name in ("version_kmixup", "version_commit") if name in trials]
+    if len(kmixups := trials[own].drop_duplicates()) > 1:
         title += f": rows are of {len(kmixups)} versions of kmixup"
     yield doc.Section("Repeat it", [doc.Code(command), doc.Details(title, facts)])
 
 
+def unfitted_sentence(frame: pd.DataFrame) -> str:
+    """Say how many networks have not fitted their training data; empty if all have."""
+    trials = frame.drop_duplicates("id")
+    known = trials.fitted.dropna()
+    if known.empty or known.all():
+        return ""
+    diverged = trials.failure.str.contains("DivergedError", na=False).any()
+    ways = "a lower" if diverged else "smaller batches, more epochs or a higher"
+    unfitted = len(known) - int(known.sum())
+    return (
+        f"{unfitted} of {len(known)} networks have not fitted their training data, so differences "
+        f"may only show how fast methods train: use {ways} learning rate."
+    )
+
+
 def _headline(
-    rows: Sequence[Row],
+    frame: pd.DataFrame,
     results: Sequence[TableResult],
     judged: Sequence[stats.Comparison],
     reduced: str,
@@ -140,12 +163,13 @@ def _headline(
         who = news.pop() if len(news) == 1 else "All methods"
         whose = f"{who} against {olds.pop()}, " if len(olds) == 1 else ""
         text = f"{whose}{len(judged)} comparisons: {stats.tally(judged)}"
-    done, failed = done_of(rows), failed_of(rows)
+    trials = frame.drop_duplicates("id")
+    failed = trials.failure.notna()
     extent = (
-        f"{count(len(done), 'trial')} finished, {len(failed)} failed; "
-        f"{duration(math.fsum(row.seconds for row in done))} of training in total."
+        f"{count(int((~failed).sum()), 'trial')} finished, {failed.sum()} failed; "
+        f"{duration(math.fsum(trials.seconds.dropna()))} of training in total."
     )
-    if left := unplaced(rows, results):
+    if left := unplaced(frame, results):
         extent += f" {count(len(left), 'more row')} of the sweep fit no cell of these tables."
     sentences = filter(None, [reduced, _against_erm(results, judged), extent])
     return doc.Headline(f"{text}.", list(sentences), mood=stats.mood_of(judged))
@@ -178,9 +202,12 @@ def _section(result: TableResult) -> Iterator[doc.Block]:
         source = f"{table.label}, {count(table.trials, 'trial')}"
         texts.append(f"The paper's numbers are in brackets ({source}).")
     elif table.measure == ERROR:
-        scores = [row.scores for row in done_of(result.rows)]
-        texts.append(constant_sentence(scores))
-        texts.append(unfitted_sentence(result.rows))
+        known = result.lines
+        if "baseline" in known:
+            known = known[known.baseline.notna()]
+            stuck = int(known.constant.eq(True).sum())
+            texts.append(baseline_sentence(result.unit, known.baseline.tolist(), stuck))
+        texts.append(unfitted_sentence(result.lines))
     yield doc.Paragraph(" ".join(filter(None, texts)))
     yield from (doc.Paragraph(f"Note: {note}", style="fine") for note in table.notes)
     yield from (_errors(result, grid) for grid in result.grids)
@@ -271,7 +298,7 @@ def _metrics(result: TableResult) -> doc.ReportTable:
             NOTHING if (value := cell.mean_of(name)) is None else format(value, metric.form)
             for name, metric in metrics.items()
         ]
-        strengths = [strength(cell.mean_of(name)) for name in ("alpha", "xi")]
+        strengths = [strength(cell.mean_of(name)) for name in ("trained_alpha", "xi")]
         rows.append([f"{cell.name}{level}{rule}", cell.text, *texts, *strengths])
     titles = [metric.title for metric in metrics.values()]
     header = ["cell", result.unit.name, *titles, "alpha as trained", "ξ"]
@@ -287,17 +314,19 @@ def settings_of(trial: Trial) -> dict[str, Any]:
 
 def _settings(result: TableResult) -> doc.Facts:
     facts = {"network": result.table.model, **result.setting}
-    for row in done_of(result.rows)[:1]:
-        facts |= {"train samples": row.data.train, "test samples": row.data.test}
+    done = result.lines[result.lines.failure.isna()]
+    for name in ("train_samples", "test_samples"):
+        facts |= {name.replace("_", " "): int(number) for number in done[name][:1]}
     return doc.Facts(facts)
 
 
 # The paper's Table 1, which sums up seven other tables
 
 
-def master_document(summaries: Sequence[Summary], rows: Iterable[Row]) -> doc.Document:
+def master_document(summaries: Sequence[Summary], rows: Sequence[Row]) -> doc.Document:
     """The paper's summary table, our numbers below each line, and the commands for them."""
-    rows, lines, notes, commands = list(rows), [], [], []
+    trials, lines, notes, commands = {row.id: row.trial for row in rows}, [], [], []
+    frame = frame_of(rows)
     for summary in summaries:
         title, network = summary.table.title, summary.architecture
         name = title if network in title else f"{title}, {network}"
@@ -305,13 +334,13 @@ def master_document(summaries: Sequence[Summary], rows: Iterable[Row]) -> doc.Do
         lines.append([name, *map(number, (*errors, summary.confidence))])
         commands.append(f"kmixup reproduce {preset_of(summary.table).name:<15}{name}")
         notes += [f"{name}: {note}" for note in summary.notes]
-        for result in results_of(rows, [summary.table]):
+        for result in results_of(frame, [summary.table]):
             for grid in result.grids:
                 if all(cell.mean is None for cell in (*result.erm, *grid)):
                     continue
                 ours = "ours" if grid.rule == "same" else f"ours, {RULE[grid.rule]}"
                 lines.append([f"  {ours}", *_best_errors(result, grid), ""])
-                if short := shrinkage([summary.table], [row.trial for row in result.rows]):
+                if short := shrinkage([summary.table], [trials[name] for name in result.lines.id]):
                     notes.append(f"{name}, ours: reduced to {'; '.join(short)}.")
     header = ["test error in per cent", "ERM", "mixup", "k-mixup", f"{HEURISTIC}-mixup", "±"]
     caption = (

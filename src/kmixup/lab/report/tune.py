@@ -7,14 +7,15 @@ from pathlib import Path
 
 from kmixup.lab._files import replace_content
 from kmixup.lab.evaluate.baseline import constant_sentence
-from kmixup.lab.experiments.rows import done_of, failed_of, unfitted_sentence
+from kmixup.lab.experiments.rows import done_of, failed_of
 from kmixup.lab.experiments.search import ERM, Tried
 from kmixup.lab.experiments.tuning import Tuned
 from kmixup.lab.formatting import count, number
 from kmixup.lab.report import document as doc
 from kmixup.lab.report.plots import curves
 from kmixup.lab.report.render_html import html
-from kmixup.lab.report.sweep import provenance, settings_of
+from kmixup.lab.report.sweep import provenance, settings_of, unfitted_sentence
+from kmixup.lab.results import frame_of
 
 RULE = (
     "The chosen setting is the smallest within one standard error of the lowest mean: ERM before "
@@ -47,7 +48,7 @@ def tune_document(tuned: Tuned, command: str, again: Sequence[str] = ()) -> doc.
             "Protocol",
             [doc.Paragraph(protocol), doc.Details("All settings", [doc.Facts(_protocol(tuned))])],
         ),
-        *provenance(sorted(tuned.rows, key=lambda row: row.id), command),
+        *provenance(frame_of(tuned.rows), command),
     ]
     return doc.Document(f"k and alpha for {Path(plan.base.data).name}", blocks)
 
@@ -78,7 +79,7 @@ def headline(tuned: Tuned) -> doc.Headline:
         CHOOSING,
         f"{count(failed, 'trial')} failed." if failed else "",
         constant_sentence(scores),
-        unfitted_sentence(tuned.rows),
+        unfitted_sentence(frame_of(tuned.rows)),
     ]
     return doc.Headline(text, list(filter(None, sentences)))
 
