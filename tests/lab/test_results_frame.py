@@ -36,8 +36,8 @@ def test_every_published_score_is_a_line_of_the_frame(folder):
         plain = "test" if row.trial.validation is None else "validation"
         scored = {(plain, -1.0): row.scores}
         scored |= {(name, e): s for name, levels in row.shifts.items() for e, s in levels.items()}
-        if row.clean is not None:
-            scored["clean", -1.0] = row.clean
+        extra = {"clean": row.clean, "test": row.test, "scaled": row.scaled}
+        scored |= {(name, -1.0): scores for name, scores in extra.items() if scores is not None}
         for at, scores in scored.items():
             for metric, value in vars(scores).items():
                 if value is not None:
