@@ -26,7 +26,6 @@ from sklearn.datasets import (
     load_diabetes,
     load_digits,
     load_wine,
-    make_friedman1,
 )
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
@@ -38,12 +37,14 @@ from kmixup.lab.data.own import write_npz
 from kmixup.lab.evaluate.tasks import objective_of
 from kmixup.lab.formatting import TextTable, with_error
 from kmixup.lab.train.config import Method, Trial
-from kmixup.lab.train.defaults import defaults_for
+from kmixup.lab.train.defaults import capped, defaults_for
 from kmixup.lab.train.fleet import train_fleet
 from kmixup.lab.train.loop import Trained
 from kmixup.lab.train.setup import computing_on, load_data
+from kmixup.tables import encoder
 from kmixup.tables.defaults import HIDDEN
-from tests.lab.own_tables import imbalanced, mixed, regression, wide
+from kmixup.tables.encoder import MAX_CATEGORIES
+from tests.lab.own_tables import comments, imbalanced, mixed, regression, towns, twenty, wide
 
 SEEDS = range(100, 105)  # of the splits; the lab's defaults were first chosen on seeds 0 to 4
 PEERS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
@@ -78,6 +79,7 @@ class Case:
     write: Callable[[Path], Path]
     metrics: tuple[str, ...] = ("error in %", "log-loss")
     settings: dict[str, Any] = field(default_factory=dict)
+    one_hot: bool = False  # whether all categories are one-hot, also if there are many
 
 
 def _bundled(load: Callable[..., Any]) -> Callable[[Path], Path]:
@@ -86,11 +88,6 @@ def _bundled(load: Callable[..., Any]) -> Callable[[Path], Path]:
         return write_npz({"x": x, "y": y}, path.with_suffix(".npz"))
 
     return write
-
-
-def _friedman(return_X_y: bool) -> tuple[Any, Any]:
-    x, y = make_friedman1(n_samples=500, noise=1.0, random_state=0)
-    return x, y
 
 
 REGRESSION = ("RMSE", "R² in %")
@@ -107,9 +104,11 @@ CASES = {
     "genes": Case("genes: 400 columns, 32 rows", wide),
     "rents": Case("rents: a regression", regression, REGRESSION),
     "cancer": Case("breast cancer: 569 rows (held out)", _bundled(load_breast_cancer)),
-    "friedman": Case(
-        "friedman1: a regression, 500 rows (held out)", _bundled(_friedman), REGRESSION
-    ),
+    "comments": Case("comments: texts of words (held out)", comments),
+    "comments without": Case("comments, texts left out", comments, settings={"drop": ("comment",)}),
+    "towns": Case("towns: 90 categories (held out)", towns),
+    "towns one-hot": Case("towns, one-hot", towns, one_hot=True),
+    "twenty": Case("twenty: 20 rows (held out)", twenty),
 }
 
 
@@ -154,6 +153,7 @@ def constant(data: Dataset) -> Numbers:
 
 def measure(case: Case, folder: Path) -> list[list[str]]:
     """Return the table's lines for a case."""
+    encoder.MAX_CATEGORIES = 100 if case.one_hot else MAX_CATEGORIES
     path = case.write(folder / f"{case.write.__name__}.csv")
     first = Trial(str(path), "mlp-1", Method("erm"), **case.settings)
     usual = defaults_for(str(path), load_data(first))
@@ -166,7 +166,8 @@ def measure(case: Case, folder: Path) -> list[list[str]]:
         for name in PEERS:
             by_column[name].append(peer(name, data, seed, weights))
     for name, method in METHODS.items():
-        trials = [replace(first, seed=seed, method=method) for seed in SEEDS]
+        fitting, _ = capped(method, len(data.x_train))
+        trials = [replace(first, seed=seed, method=fitting) for seed in SEEDS]
         for trained in train_fleet(trials):
             assert isinstance(trained, Trained), trained
             by_column[name].append(numbers_of(trained.record["result"]))

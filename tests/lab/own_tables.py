@@ -82,3 +82,44 @@ def regression(path: Path, rows: int = 240, *, seed: int = 0) -> Path:
         ])  # fmt: skip
     header = ["area", "rooms", "district", "built", "balcony", "rent"]
     return write_csv(path, header, lines, delimiter=";", encoding="cp1252")
+
+
+GOOD, BAD = ("great", "solid", "quick", "lovely"), ("broken", "late", "dull", "cracked")
+PLAIN = ("the", "box", "came", "with", "it", "and", "we", "used", "this", "for", "a", "while")
+
+
+def comments(path: Path, rows: int = 450, *, seed: int = 0) -> Path:
+    """Orders with a comment of some words, which tell whether they are returned or kept."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for i in range(rows):
+        returned = bool(rng.random() < 0.35)
+        words = [str(word) for word in rng.choice(PLAIN, int(rng.integers(5, 12)))]
+        for place in rng.integers(0, len(words), 2):
+            words[place] = str(rng.choice(BAD if returned ^ (rng.random() < 0.15) else GOOD))
+        price = round(float(rng.lognormal(3, 0.5)), 2)
+        shop = str(rng.choice(["north", "south", "web"]))
+        state = "returned" if returned else "kept"
+        lines.append([f"O{5000 + 3 * i}", " ".join(words), price, shop, state])
+    return write_csv(path, ["order", "comment", "price", "shop", "state"], lines)
+
+
+def towns(path: Path, rows: int = 900, *, seed: int = 0) -> Path:
+    """Flats in 90 towns, each with a level of prices: whether the rent is high."""
+    rng = np.random.default_rng(seed)
+    level = rng.normal(size=90)
+    lines = []
+    for _ in range(rows):
+        town = int(rng.integers(90))
+        area, floor = float(rng.uniform(20, 140)), int(rng.integers(0, 9))
+        score = 1.5 * level[town] + (area - 80) / 40 + rng.normal(0, 0.5)
+        lines.append([f"town {town:02d}", f"{area:.1f}", floor, "high" if score > 0 else "low"])
+    return write_csv(path, ["town", "area", "floor", "rent"], lines)
+
+
+def twenty(path: Path, rows: int = 20, *, seed: int = 0) -> Path:
+    """Twenty measurements of two kinds."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(rows, 4)) + 1.2 * (np.arange(rows) % 2)[:, None]
+    lines = [[*np.round(x[i], 3), "ab"[i % 2]] for i in rng.permutation(rows)]
+    return write_csv(path, ["width", "height", "depth", "mass", "kind"], lines)

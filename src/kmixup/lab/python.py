@@ -21,7 +21,7 @@ from kmixup.lab.experiments.tuning import STUDY, Tuned, make_plan, tune_plan
 from kmixup.lab.experiments.units import run as run_unit
 from kmixup.lab.experiments.units import units
 from kmixup.lab.train.config import Method, Protocol, Trial, TrialData
-from kmixup.lab.train.defaults import defaults_for
+from kmixup.lab.train.defaults import capped, defaults_for
 from kmixup.lab.train.loop import train
 from kmixup.lab.train.model import Model, load
 from kmixup.lab.train.record import training_note
@@ -102,7 +102,15 @@ def fit(
         loaded = from_memory(data, y, seed=trial.seed, **settings)
     usual = defaults_for(name, loaded)
     changes = known_settings(Protocol, protocol or {}, "protocol.")
-    trial = replace(trial, model=model or usual.model, protocol=replace(usual.protocol, **changes))
+    mixing, notes = capped(trial.method, len(loaded.x_train))
+    for lowered in notes:
+        warnings.warn(lowered, stacklevel=2)
+    trial = replace(
+        trial,
+        method=mixing,
+        model=model or usual.model,
+        protocol=replace(usual.protocol, **changes),
+    )
     trained = train(
         trial, data=loaded, out=out, overwrite=overwrite, device=device, progress=progress
     )

@@ -4,7 +4,7 @@ import json
 import os
 
 import pytest
-from own_tables import mixed, regression, write_csv
+from own_tables import mixed, regression, twenty, write_csv
 from PIL import Image
 
 from kmixup.lab.experiments.grid import expand, read_config
@@ -105,3 +105,44 @@ def test_a_file_whose_name_looks_like_markup_is_a_file(kmixup, here, words):
     code, out, err = kmixup(*words)
     assert code == 0, err
     assert "b].csv" in out
+
+
+@pytest.mark.slow
+def test_twenty_rows_train_with_a_lower_k(kmixup, here):
+    twenty(here / "twenty.csv")
+    code, out, err = kmixup("train", "twenty.csv", *QUICK)
+    assert code == 0, err
+    assert "k = 16 needs 16 training samples, there are 13: k = 13 is used" in err
+    assert "k=13" in out
+
+
+def test_a_table_is_read_once_for_all_seeds_and_again_after_a_change(here, clients, monkeypatch):
+    from kmixup.lab.data import load, tables
+
+    read = []
+    original = tables.read_table
+    monkeypatch.setattr(tables, "read_table", lambda path: read.append(path) or original(path))
+    first, second = (load("clients.csv", seed=seed) for seed in (0, 1))
+    assert len(read) == 1
+    assert not first.x_train.equal(second.x_train)
+    mixed(here / "clients.csv", rows=60)
+    assert len(load("clients.csv").x_train) == 40
+    assert len(read) == 2
+
+
+def test_options_of_tables_reach_the_reader(kmixup, here):
+    rows = [
+        [f"0{i % 9 + 1}/05/2021", -999 if i % 7 == 0 else i % 5, "xy"[i % 2]] for i in range(60)
+    ]
+    write_csv(here / "own.csv", ["day", "a", "target"], rows)
+    words = ("inspect", "own.csv", "--largest-k", 1, "--no-page")
+    code, _, err = kmixup(*words)
+    assert (code, "--dayfirst must be given" in err) == (2, True), err
+    code, _, err = kmixup(*words, "--dayfirst")
+    assert (code, "use --missing -999" in err, "date like DD/MM/YYYY" in err) == (0, True, True), (
+        err
+    )
+    code, _, err = kmixup(*words, "--no-dayfirst", "--missing", "-999")
+    assert (code, "number, blank" in err) == (0, True), err
+    code, _, err = kmixup(*words, "--dayfirst", "--decimal", "x")
+    assert (code, err) == (2, "kmixup: --decimal must be . or , got 'x'\n")

@@ -116,7 +116,7 @@ def test_the_training_error_is_recorded_and_a_network_that_has_not_fitted_is_not
     assert training["linear"] < 0.1
     assert training["fitted"] is fitted
     note = record.training_note(trained.record)
-    assert (note is None) if fitted else ("a linear model's" in note)
+    assert (note is None) if fitted else ("has not fitted the training data, its" in note)
     (member,) = train_fleet([this], data=[linear_classes()])
     assert member.record["training"] == training
 

@@ -236,7 +236,8 @@ def test_texts_of_digits_stay_texts_in_new_files(tmp_path):
     new.write_text("zip\n007\n010\n")
     inputs = InputPipeline.of(load_data(str(path)))
     assert inputs.read(new).x.tolist() == [[1, 0, 0], [0, 1, 0]]
-    assert not inputs.read(new).notes
+    (note,) = inputs.read(new).notes
+    assert note.endswith("have the inputs of a training row")
 
 
 def test_a_decimal_comma_stays_one_in_new_files(tmp_path):
@@ -419,3 +420,68 @@ def test_images_in_colour_are_refused_by_a_network_of_grey_ones(tmp_path):
     assert tuple(inputs.read(np.zeros((2, 6, 8), np.uint8)).x.shape) == (2, 1, 6, 8)
     with pytest.raises(ValueError, match=r"X must hold bytes \(uint8\)"):
         inputs.read(np.zeros((2, 1, 6, 8)))
+
+
+# a loaded model is a fitted estimator
+
+
+def test_a_loaded_model_is_a_fitted_estimator_for_scikit_learn(tmp_path, clients):
+    from sklearn.base import is_classifier
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.frozen import FrozenEstimator
+    from sklearn.utils.validation import check_is_fitted
+
+    untrained(load_data(str(clients))).save(tmp_path / "run")
+    again = load(tmp_path / "run")
+    check_is_fitted(again)
+    assert is_classifier(again)
+    frame = pd.read_csv(clients)
+    labels = frame["churn"]
+    assert again.score(frame, labels) == pytest.approx((again.predict(frame) == labels).mean())
+    calibrated = CalibratedClassifierCV(FrozenEstimator(again)).fit(frame, labels)
+    assert calibrated.predict_proba(frame).shape == (60, 2)
+    with pytest.raises(ValueError, match="a loaded model is not trained again: use kmixup"):
+        again.fit(frame, labels)
+
+
+def test_a_regression_is_scored_by_r2(tmp_path):
+    path = regression(tmp_path / "rents.csv", rows=60)
+    saved = untrained(load_data(str(path)))
+    rents = [float(row["rent"].replace(",", ".")) for row in rows_of(path, ";", "cp1252")]
+    assert saved.score(path, rents) < 0.5
+
+
+def test_rows_that_were_in_the_training_set_are_counted(tmp_path, clients):
+    untrained(load_data(str(clients))).save(tmp_path / "run")
+    again = load(tmp_path / "run")
+    (note,) = [note for note in again.predictions(clients).notes if "training row" in note]
+    assert note.startswith("40 of 60 rows of ")
+    new = mixed(tmp_path / "new.csv", rows=30, seed=1)
+    assert not any("training row" in note for note in again.predictions(new).notes)
+
+
+def test_an_edited_schema_is_not_used_by_the_model_that_has_another(tmp_path, clients):
+    untrained(load_data(str(clients))).save(tmp_path / "run")
+    path = tmp_path / "run/schema.json"
+    path.write_text(path.read_text().replace('"city": "category"', '"city": "ignore"'))
+    with pytest.raises(ValueError, match="schema.json was edited after training: pass it to"):
+        load(tmp_path / "run")
+    data = load_data(str(clients), schema=str(path))
+    assert not any(name.startswith("city") for name in data.columns)
+    assert data.encoder.schema.target == "churn"
+
+
+@pytest.mark.parametrize(
+    ("entry", "value"),
+    [("fill", "x"), ("means", [[1]]), ("categories", {"a": 1}), ("kind", "none"), ("used", 3)],
+)
+def test_entries_of_other_kinds_with_a_right_checksum_are_refused(tmp_path, clients, entry, value):
+    untrained(load_data(str(clients))).save(tmp_path)
+    inputs = json.loads((tmp_path / "model.json").read_text())["inputs"]
+    inputs["table"][1][entry] = value
+    forge(tmp_path, inputs=inputs)
+    with pytest.raises(ValueError, match="must have entries as training wrote them"):
+        load(tmp_path)
+    forge(tmp_path, inputs=inputs | {"mean": [["x"]]})
+    with pytest.raises(ValueError, match="must hold a model and a record of this version"):
+        load(tmp_path)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +19,8 @@ from kmixup.lab.imports import is_import_path
 
 if TYPE_CHECKING:
     from kmixup.lab.report.document import Document
+
+PATIENCE = 2.0  # seconds without a word
 
 DataName = Annotated[
     str,
@@ -49,13 +53,33 @@ def print_document(document: Document, *, page: bool = False) -> None:
 
 @contextmanager
 def spinner(text: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
-    """Show on a terminal what the command is waiting for; yields a function that changes it."""
+    """Show what the command is waiting for; yields a function that changes it.
+
+    A file gets a line once the wait exceeds `PATIENCE` seconds, a terminal a spinner.
+    """
     from rich.text import Text
 
     from kmixup.lab._terminal import SafeConsole
 
-    with SafeConsole(stderr=True, quiet=quiet).status(Text(text)) as status:
-        yield lambda text: status.update(Text(text))
+    console = SafeConsole(stderr=True, quiet=quiet)
+    if quiet or console.is_terminal:
+        with console.status(Text(text)) as status:
+            yield lambda text: status.update(Text(text))
+        return
+    begin, said = time.monotonic(), threading.Timer(PATIENCE, print_status, [f"{text} …"])
+    said.daemon = True
+    said.start()
+
+    def say(text: str) -> None:
+        nonlocal begin
+        if time.monotonic() - begin > PATIENCE:
+            begin = time.monotonic()
+            print_status(f"{text} …")
+
+    try:
+        yield say
+    finally:
+        said.cancel()
 
 
 def print_columns(data: Dataset) -> None:

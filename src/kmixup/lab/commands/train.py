@@ -27,7 +27,7 @@ from kmixup.lab.train.config import (
     TrialData,
     code_of,
 )
-from kmixup.lab.train.defaults import defaults_for
+from kmixup.lab.train.defaults import capped, defaults_for
 from kmixup.lab.train.record import training_note
 from kmixup_command import INTERRUPTED
 
@@ -80,6 +80,9 @@ def train(
         loaded = load(data, seed=seed, **reading.data_options())
     options.print_columns(loaded)
     usual = defaults_for(data, loaded)
+    mixing, notes = capped(mixing, len(loaded.x_train))
+    for note in notes:
+        options.print_status(note)
     trained_with = replace(usual.protocol, **protocol.given)
     network = model or usual.model
     settings = {**vars(reading), **tests.for_trial()}

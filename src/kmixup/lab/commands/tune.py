@@ -76,12 +76,15 @@ def tune(
         dry_run: Print the number of trials and the expected time, and train nothing.
     """
     options.import_from_here(data, model)
-    plan = make_plan(
-        data, strategy=strategy, model=model, k=k, alpha=alpha, trials=trials,
-        validation=validation, metric=metric, seed=seed, protocol=protocol.given, **vars(reading),
-    )  # fmt: skip
-    if data not in ENTRIES:
-        options.print_columns(load_data(plan.base))
+    with options.spinner(f"reading {data}"):
+        plan = make_plan(
+            data, strategy=strategy, model=model, k=k, alpha=alpha, trials=trials,
+            validation=validation, metric=metric, seed=seed, protocol=protocol.given,
+            **vars(reading),
+        )  # fmt: skip
+        loaded = None if data in ENTRIES else load_data(plan.base)
+    if loaded is not None:
+        options.print_columns(loaded)
     if dry_run:
         _preview(plan, budget, execution)
         return 0

@@ -155,6 +155,7 @@ class Dataset:
     part: str | None = None  # which part of the whole data set this is; None for all of it
     columns: tuple[str, ...] = ()  # names of the inputs of a table, where they are known
     encoder: TableEncoder | None = None  # how the cells of your own table became `x_train`
+    rows: Any = None  # hashes of some of its training rows
     target_mean: float = 0.0  # of the training targets of a regression
     target_std: float = 1.0
     notes: tuple[str, ...] = ()  # what a user should know about the reading

@@ -43,12 +43,13 @@ class InputPipeline:
     pixels: bool = False  # whether raw inputs are images of bytes
     encoder: TableEncoder | None = None  # of a table's columns
     resize: Size | None = None  # height and width that images are stretched to
+    seen: NDArray[np.uint64] | None = None  # hashes of a table's training rows
 
     @classmethod
     def of(cls, data: Dataset, resize: Size | None = None) -> InputPipeline:
         """Return the pipeline of a data set."""
         pixels = data.x_train.dtype == torch.uint8
-        return cls(data.shape, data.mean, data.std, pixels, data.encoder, resize)
+        return cls(data.shape, data.mean, data.std, pixels, data.encoder, resize, data.rows)
 
     def read(self, samples: Any, *, target: str | None = None) -> NewSamples:
         """Return the inputs of new samples.
@@ -93,10 +94,22 @@ class InputPipeline:
             values = encoder.read(frame)
         known = {target, *(column.name for column in encoder.columns)}
         notes = encoder.notes(values, source)
+        notes += self._seen(values, source)
         if extra := [str(name) for name in frame.columns if name not in known]:
             notes.append(f"{source} has columns that the network ignores: {', '.join(extra)}")
         x = torch.from_numpy(encoder.encode(values))
         return self._scaled(x, sample_ids(frame, encoder), notes)
+
+    def _seen(self, values: pd.DataFrame, source: str) -> list[str]:
+        """Report rows that were in the training set: they say little about new ones."""
+        from kmixup.tables.look import row_hashes
+
+        if self.seen is None:
+            return []
+        count = int(np.isin(row_hashes(values), self.seen).sum())
+        if not count:
+            return []
+        return [f"{count:,} of {len(values):,} rows of {source} have the inputs of a training row"]
 
     def _of_images(self, folder: Path) -> NewSamples:
         if not self.pixels:

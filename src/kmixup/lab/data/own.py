@@ -7,6 +7,7 @@ import os
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, get_args
@@ -63,7 +64,8 @@ class OwnOptions:
         """Raise if an option other than `names`, which has no meaning for `what`, is given."""
         for field in fields(self):
             value = getattr(self, field.name)
-            if value not in (None, ()) and field.name not in names:
+            given = value is not None and not (isinstance(value, tuple) and not value)
+            if given and field.name not in names:
                 raise SettingError(field.name, f"must not be given for {what}, got {value}")
 
 
@@ -84,14 +86,28 @@ def read_own(path: Path, options: OwnOptions) -> Samples:
         options.only("an .npz", "task", "test_size")
         return samples_of(read_npz(path), str(path), task=options.task)
     if kind in TABLES:
-        from kmixup.lab.data import tables  # on first use: pandas loads slowly
-
         options.only(f"a {kind}", *OF_TABLES)
-        return tables.samples_of(tables.read_table(path), options)
+        others = (options.test, options.schema)
+        paths = [path, *(Path(other).expanduser() for other in others if other is not None)]
+        return _table_samples(path, options, tuple(map(_stamp, paths)))
     raise ValueError(
         f"{path} must be an .npz, a table ({', '.join(TABLES)}) or a folder of images, is a "
         f"{path.suffix or 'nameless'} file"
     )
+
+
+@lru_cache(maxsize=1)
+def _table_samples(path: Path, options: OwnOptions, stamps: tuple[tuple[int, int], ...]) -> Samples:
+    """Read a table once for all splits, until one of its files changes."""
+    from kmixup.lab.data import tables  # on first use: pandas loads slowly
+
+    return tables.samples_of(tables.read_table(path), options)
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """Return what tells a file from its earlier content: its size and its time of change."""
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
 
 
 def samples_in_memory(data: Any, y: Any, source: str, options: OwnOptions) -> Samples:

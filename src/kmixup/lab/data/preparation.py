@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal, get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,6 +17,7 @@ SCALINGS: tuple[str, ...] = get_args(Scaling)
 # Of CIFAR-10's channels, in [0, 1], as many public scripts have them. The deviations are means
 # over images of the deviation within an image, and so smaller than those over all pixels.
 CIFAR_MEAN, CIFAR_STD = (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)
+MOST_ROWS = 200_000  # hashes of training rows that a model keeps
 CHUNK = 4096  # samples turned into floats at a time
 
 
@@ -23,16 +25,18 @@ def prepare(
     name: str, samples: Samples, scaling: str, rule: str, part: str | None = None
 ) -> Dataset:
     """Encode and scale samples; `rule` is what the scaling "paper" means for them."""
-    encoder, notes = None, list(samples.notes)
+    encoder, hashes, notes = None, None, list(samples.notes)
     if samples.schema is not None:
         from kmixup.tables.encoder import TableEncoder  # here, because pandas loads slowly
-        from kmixup.tables.look import across
+        from kmixup.tables.look import across, row_hashes
 
         frame, rows = samples.frame, (samples.x, samples.x_test, samples.x_final)
         train, *others = (frame.iloc[part.long().numpy()] for part in rows)
         encoder, inputs = TableEncoder.fit(samples.schema, train, samples.y.numpy())
         x_test, x_final = (torch.from_numpy(encoder.encode(part)) for part in others)
         notes += across(train, others[0])
+        hashes = np.unique(row_hashes(train[[c.name for c in encoder.columns if c.used]]))
+        hashes = hashes[:: -(-len(hashes) // MOST_ROWS)]
         x = torch.from_numpy(inputs)
         samples = replace(samples, x=x, x_test=x_test, x_final=x_final, columns=encoder.names)
     elif samples.x.is_floating_point() and samples.x.dim() == 2:
@@ -51,7 +55,7 @@ def prepare(
     return Dataset(
         name, samples.x, y, samples.x_test, y_test, samples.classes, mean=mean, std=std,
         x_final=samples.x_final, y_final=samples.y_final, scaling=scaling,
-        pixel_range=pixel_range, part=part, columns=samples.columns, encoder=encoder,
+        pixel_range=pixel_range, part=part, columns=samples.columns, encoder=encoder, rows=hashes,
         target_mean=target_mean, target_std=target_std, notes=tuple(notes),
         split_by_seed=samples.split_by_seed,
     )  # fmt: skip

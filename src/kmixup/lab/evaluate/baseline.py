@@ -18,7 +18,7 @@ from kmixup.lab.evaluate.scores import (
 def is_constant(scores: AnyScores) -> bool:
     """Whether a network predicts a constant, or is no better than one."""
     if isinstance(scores, ClassScores):
-        return scores.answers == 1
+        return scores.answers == 1 or scores.error > scores.baseline
     return isinstance(scores, NumberScores) and scores.error >= scores.baseline
 
 
@@ -38,11 +38,17 @@ def constant_sentence(scores: Iterable[AnyScores]) -> str:
     if not known:
         return ""
     baselines, stuck = [score.baseline for score in known], sum(map(is_constant, known))
-    return baseline_sentence(known[0].measure, baselines, stuck)
+    single = all(getattr(score, "answers", 0) == 1 for score in known if is_constant(score))
+    return baseline_sentence(known[0].measure, baselines, stuck, single=single)
 
 
-def baseline_sentence(measure: Measure, baselines: Sequence[float], stuck: int) -> str:
-    """Return the mean error of the constant prediction, and how many networks are stuck on one."""
+def baseline_sentence(
+    measure: Measure, baselines: Sequence[float], stuck: int, *, single: bool = True
+) -> str:
+    """Return the mean error of the constant prediction, and how many networks are stuck on one.
+
+    They may also be worse, unless all predict a `single` class.
+    """
     if not baselines:
         return ""
     regression = measure is RMSE
@@ -52,7 +58,9 @@ def baseline_sentence(measure: Measure, baselines: Sequence[float], stuck: int) 
     if not stuck:
         return f"{text}."
     who = "the network is" if len(baselines) == 1 else f"{stuck} of {len(baselines)} networks are"
-    text = f"{text}; {who} {'no better' if regression else 'stuck on a single class'}."
+    text = (
+        f"{text}; {who} {'stuck on a single class' if single and not regression else 'no better'}."
+    )
     if stuck < len(baselines):
         return text
     more = "" if regression else ", or balanced class weights"

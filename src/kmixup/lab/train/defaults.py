@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kmixup.lab.data import ENTRIES, Dataset
 from kmixup.lab.data.catalogue import SPEECH
-from kmixup.lab.train.config import Protocol
+from kmixup.lab.train.config import Method, Protocol
 from kmixup.tables.defaults import HIDDEN, TableRule
 
 
@@ -25,6 +25,21 @@ def balance_of(data: Dataset) -> float:
         return 1.0
     counts = data.y_train.bincount(minlength=data.num_classes)
     return int(counts.min()) * data.num_classes / len(data.y_train)
+
+
+def capped(method: Method, n: int) -> tuple[Method, list[str]]:
+    """Return a method whose k suits `n` training samples, and a note if it was lowered.
+
+    >>> from kmixup.lab.train.config import Method
+    >>> method, notes = capped(Method("kmixup", k=16), 13)
+    >>> method.k, notes
+    (13, ['k = 16 needs 16 training samples, there are 13: k = 13 is used'])
+    """
+    if method.smallest <= max(2, n):
+        return method, []
+    lower = replace(method, k=max(1, n * method.k // method.smallest))
+    needed = f"k = {method.k} needs {method.smallest} training samples, there are {n}"
+    return lower, [f"{needed}: k = {lower.k} is used"]
 
 
 def defaults_for(name: str, data: Dataset | None = None) -> Defaults:

@@ -28,6 +28,7 @@ from kmixup.lab.checks import SettingError
 from kmixup.lab.data import Dataset
 from kmixup.lab.data.dataset import check_class_names
 from kmixup.lab.data.inputs import InputPipeline, read_targets, target_in
+from kmixup.lab.data.own import class_name
 from kmixup.lab.models import OWN, build
 from kmixup.lab.train import record
 from kmixup.lab.train.config import Trial
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from kmixup.lab.evaluate.labelled import Evaluation
     from kmixup.tables.schema import Schema
 
+SEEN = "hashes of training rows"
 WEIGHTS, SETTINGS, SCHEMA = "model.safetensors", "model.json", "schema.json"
 FORMAT = 5
 BATCH = 512
@@ -65,6 +67,9 @@ class Predictions:
 @dataclass(frozen=True, eq=False)
 class Model:
     """A trained network with everything that prediction needs; returned by `fit` and `load`.
+
+    It is a fitted estimator for scikit-learn: with `predict`, `predict_proba` and `score` it works
+    in `FrozenEstimator`, `CalibratedClassifierCV` and inspection tools.
 
     Attributes:
         net: the network, on the CPU.
@@ -114,6 +119,45 @@ class Model:
         if probabilities is None:
             raise ValueError("a regression has no probabilities: use predict")
         return probabilities
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Names of the classes, as scikit-learn's estimators have them."""
+        return np.array(self.classes)
+
+    def fit(self, X: Any, y: Any = None) -> Model:
+        """Raise: a loaded network is not trained again. scikit-learn asks for this method."""
+        raise ValueError(
+            "a loaded model is not trained again: use kmixup.lab.fit, or wrap it in "
+            "sklearn.frozen.FrozenEstimator"
+        )
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the accuracy on samples and their classes, or R² for a regression."""
+        from sklearn.metrics import accuracy_score, r2_score  # on first use: it loads slowly
+
+        predicted = self.predict(X)
+        if not self.classes:
+            return float(r2_score(np.asarray(y, np.float64), predicted))
+        return float(accuracy_score([class_name(label) for label in np.asarray(y)], predicted))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return no parameters: those of training are in `record["trial"]`."""
+        return {}
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, RegressorTags, Tags, TargetTags
+
+        classifies = bool(self.classes)
+        return Tags(
+            estimator_type="classifier" if classifies else "regressor",
+            target_tags=TargetTags(required=True),
+            classifier_tags=ClassifierTags() if classifies else None,
+            regressor_tags=None if classifies else RegressorTags(),
+        )
 
     def predictions(self, X: Any, *, target: str | None = None) -> Predictions:
         """Return predictions with names, probabilities and notes.
@@ -174,7 +218,10 @@ class Model:
 
         folder = Path(folder).expanduser()
         state = self.net.state_dict()
-        weights = save({name: value.contiguous().clone() for name, value in state.items()})
+        tensors = {name: value.contiguous().clone() for name, value in state.items()}
+        if self.inputs.seen is not None:
+            tensors[SEEN] = torch.from_numpy(self.inputs.seen.view(np.int64))
+        weights = save(tensors)
         plain = {
             "format": FORMAT,
             "model": self.name,
@@ -245,6 +292,8 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
         )
     with parsing(folder / WEIGHTS, "file of weights"):
         weights = read(contents)
+    if (seen := weights.pop(SEEN, None)) is not None:
+        inputs = replace(inputs, seen=seen.long().flatten().numpy().view(np.uint64))
     try:
         net = _network(name, inputs.shape, len(classes) or 1, entry, weights)
     except (RuntimeError, ValueError) as error:

@@ -18,6 +18,8 @@ from kmixup.lab.evaluate.scores import temperature_of
 from kmixup.lab.evaluate.tasks import Objective
 from kmixup.lab.train.config import SCALED, TEST, TRAINING, Trial
 from kmixup.lab.train.setup import Strength
+from kmixup.tables.defaults import HIDDEN
+from kmixup.tables.fitting import constant_error, problem, unmixed_error
 
 NAME = "record.json"
 
@@ -92,35 +94,51 @@ def training_rows(n: int) -> Tensor:
 
 
 def _training_fit(outputs: Tensor, data: Dataset, objective: Objective) -> dict[str, Any]:
-    """Return the `error` on clean training samples beside a `linear` model's.
+    """Return the `error` on clean training samples beside a `linear` model's, and a constant's.
 
-    The latter is None if there are too few samples or too many inputs, or if classes have weights.
-    The network has not `fitted` the data if its error is far above the linear model's.
+    The linear model's is None if there are too few samples or too many inputs, or if classes have
+    weights. The network has not `fitted` the data if its error is far above the linear model's,
+    not below the constant answer's, or, for a table, far above that of a network that is trained
+    for a few steps without mixing.
     """
     rows = training_rows(len(data.x_train)).to(outputs.device)
-    y = data.y_train[rows]
-    error, linear = float(objective.error(outputs, y)), None
-    inputs = 1 + data.x_train[0].numel()
-    if objective.class_weights is None and inputs <= MOST_INPUTS and len(rows) >= 2 * inputs:
-        x = data.normalise(data.x_train[rows]).flatten(1).cpu().double()
-        x = torch.cat([x, torch.ones(len(x), 1)], 1)
-        classes = objective.num_classes
-        targets = y[:, None] if classes is None else torch.nn.functional.one_hot(y, classes)
-        ridge = 1e-9 * len(x) * torch.eye(inputs, dtype=x.dtype)
-        weights = torch.linalg.solve(x.T @ x + ridge, x.T @ targets.cpu().double())
-        linear = float(objective.error(x @ weights, y.cpu()))
+    y = data.y_train[rows].cpu()
+    error, linear = float(objective.error(outputs.cpu(), y)), None
     scale = data.target_std if objective.num_classes is None else 1.0
-    fitted = linear is None or error <= linear + TOLERANCE * scale
-    return {"error": error, "linear": linear, "fitted": fitted}
+    constant = scale * constant_error(y)
+    known = {"error": error, "linear": linear, "constant": constant, "fitted": True}
+    inputs = 1 + data.x_train[0].numel()
+    if objective.class_weights is not None or inputs > MOST_INPUTS or len(rows) < 2 * inputs:
+        return known
+    x = data.normalise(data.x_train[rows.cpu()]).flatten(1).cpu()
+    linear = float(objective.error(_linear_outputs(x, y, objective), y))
+    found = None
+    if data.x_train.dim() == 2:
+        found = problem(error / scale, constant / scale, lambda: unmixed_error(x, y, HIDDEN))
+    fitted = found is None and error <= linear + TOLERANCE * scale
+    return known | {"linear": linear, "fitted": fitted}
+
+
+def _linear_outputs(x: Tensor, y: Tensor, objective: Objective) -> Tensor:
+    """Return the outputs of a linear model, fitted by least squares, for its training samples."""
+    x = torch.cat([x.double(), torch.ones(len(x), 1)], 1)
+    classes = objective.num_classes
+    targets = y[:, None] if classes is None else torch.nn.functional.one_hot(y, classes)
+    ridge = 1e-9 * len(x) * torch.eye(x.shape[1], dtype=x.dtype)
+    weights: Tensor = torch.linalg.solve(x.T @ x + ridge, x.T @ targets.double())
+    return x @ weights
 
 
 def training_note(record: Mapping[str, Any]) -> str | None:
     """Return a warning if the network of a record has not fitted its training data."""
-    if record[TRAINING]["fitted"]:
+    if (training := record[TRAINING])["fitted"]:
         return None
+    reason = "its training error is far above a linear model's or that without mixing"
+    if training["error"] >= training.get("constant", float("inf")):
+        reason = "its training error is that of a constant answer"
     return (
-        "the network has not fitted the training data, a linear model's training error is lower: "
-        "use smaller batches, more epochs or a higher learning rate"
+        f"the network has not fitted the training data, {reason}: use smaller batches, more epochs "
+        "or a higher learning rate"
     )
 
 
