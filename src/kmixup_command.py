@@ -197,13 +197,11 @@ def _problem(error: Exception) -> str:
 
 def _unknown_command(name: str) -> str:
     """Suggest the command that was probably meant."""
-    from difflib import get_close_matches
-
     if name in RENAMED:
         return f"{name!r} is now kmixup {RENAMED[name]}"
-    close = get_close_matches(name, COMMANDS, n=1)
-    meant = f"did you mean {close[0]}?" if close else f"choose from {', '.join(COMMANDS)}"
-    return f"unknown command {name!r}: {meant}"
+    from kmixup._checks import did_you_mean  # imports torch
+
+    return f"unknown command {name!r}: {did_you_mean(name, COMMANDS)}"
 
 
 def _missing_extra(error: ImportError) -> str:

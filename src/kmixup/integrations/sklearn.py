@@ -266,8 +266,8 @@ class KMixupEstimator(BaseEstimator):
         return train, valid
 
     def _widths(self) -> list[int]:
-        sizes = self.hidden_layer_sizes
-        return [sizes] if isinstance(sizes, int) else list(sizes)
+        widths: list[int] = np.atleast_1d(self.hidden_layer_sizes).tolist()
+        return widths
 
     def _forward(self, X: Any) -> Tensor:
         """Return the network's outputs for new samples, `(n, outputs)`."""
