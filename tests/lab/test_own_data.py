@@ -31,16 +31,16 @@ def test_a_table_is_inspected_searched_trained_and_predicted(
     reading = words if words[:1] == ("--drop",) else ()
     code, out, err = kmixup("inspect", "own.csv", *reading, "--largest-k", 4)
     assert code == 0, err
-    search = ("--strategy", "simple", "--k", 1, "--k", 4, "--trials", 1, "--tests", 2)
+    search = ("--strategy", "simple", "--k", 1, "--k", 4, "--trials", 1)
     code, out, err = kmixup(
         "tune", "--data", "own.csv", *words, *search, *QUICK, "--workers", 1, "--out", "search"
     )
     assert code == 0, err
     unit = "error in per cent" if classes else "RMSE in the unit of the target"
-    assert "Final test" in out
+    assert "Chosen: " in out
     assert ("RMSE" in out) != bool(classes)
     page = (here / "search/tune.html").read_text()
-    assert (f"test {unit}" in page, "per cent" in page) == (True, bool(classes))
+    assert (f"Validation {unit}" in page, "per cent" in page) == (True, bool(classes))
     code, out, err = kmixup("train", "--data", "own.csv", *words, "--k", 4, *QUICK, "--out", "run")
     assert code == 0, err
     assert re.search("test error .*%" if classes else r"test RMSE [\d.]+ on \d+ samples, R² ", out)
@@ -112,7 +112,7 @@ def test_the_commands_and_the_code_of_the_page_run(kmixup, here):
         exec(compile(block, "docs/own-data.md", "exec"), names)
     assert len(names["churn"]) == 9
     assert names["probabilities"].shape == (1, 2)
-    assert set(names["means"]) == {"k-mixup", "mixup", "ERM"}
+    assert set(names["means"]) == {"ERM", "mixup alpha=1", "k=8 alpha=1"}
     assert names["again"].shape == (5,)
     assert 0 < names["rmse"] < 1.5 * names["constant"]
 
