@@ -76,6 +76,11 @@ def test_a_public_class_names_all_of_its_options(name):
     assert set(named) - {"and"} == set(KINDS[kind].__annotations__)
 
 
+def test_no_class_is_documented_as_a_difference_to_another():
+    for path in (ROOT / "src/kmixup/methods").glob("*.py"):
+        assert not re.search(r"those of `\w+`, except|options: those of", path.read_text()), path
+
+
 FUNCTIONS = [name for name in kmixup.__all__ if not inspect.isclass(getattr(kmixup, name))]
 METHODS = {
     f"{name}.{method}": inspect.unwrap(getattr(function, "__func__", function))

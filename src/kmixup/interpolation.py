@@ -136,25 +136,25 @@ class Interpolation(ABC):
         partner_y: Tensor,
         kind: TargetType | None,
         region: Region,
-        samples: Sequence[Tensor],
+        pair: Pair,
     ) -> tuple[Tensor, Tensor]:
         """Return the two targets of each mixed sample, from `y` and `partner_y`.
 
-        `kind` is the type of the targets, `region` is what `settle` returned, and `samples` are the
-        inputs that are mixed.
+        `kind` is the type of the targets, `region` is what `settle` returned, and `pair` has the
+        samples and their partners.
         """
         if not self.dense and kind in ("map", "dense"):
             raise ValueError(
-                f"{type(self).__name__} weights targets by one number for each image, got one "
+                f"{pair.mixer} weights targets by one number for each image, got one "
                 f"target for each pixel, of the shape {tuple(y.shape)}: CutMix pastes them with "
                 "their image"
             )
         if kind is None and region is not None:
             one, laid_out = ("regression", "dense") if y.is_floating_point() else ("classes", "map")
             raise ValueError(
-                f"{type(self).__name__} pastes targets that are laid out like the image, and "
-                f"weighs others by area, got {tuple(y.shape)} for images of "
-                f"{tuple(samples[0].shape[-2:])}: give targets={laid_out!r} or targets={one!r}"
+                f"{pair.mixer} pastes targets that are laid out like the image, and weights others "
+                f"by area, got {tuple(y.shape)} for images of "
+                f"{tuple(pair.samples[0].shape[-2:])}: give targets={laid_out!r} or targets={one!r}"
             )
         return y, partner_y
 
@@ -286,13 +286,13 @@ class Cut(Interpolation):
         partner_y: Tensor,
         kind: TargetType | None,
         region: Region,
-        samples: Sequence[Tensor],
+        pair: Pair,
     ) -> tuple[Tensor, Tensor]:
         if kind not in ("map", "dense"):
-            return super().targets(y, partner_y, kind, region, samples)
+            return super().targets(y, partner_y, kind, region, pair)
         assert isinstance(region, Tensor)
         itself = torch.arange(len(y), device=y.device)
-        scaled = scaled_boxes(region, samples[0].shape[-2:], y.shape[-2:])
+        scaled = scaled_boxes(region, pair.samples[0].shape[-2:], y.shape[-2:])
         pasted = self(y, partner_y, itself, torch.ones(()), scaled)
         return pasted, pasted
 

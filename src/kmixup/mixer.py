@@ -374,7 +374,7 @@ class Mixer(Mixing):
                 return own, own
             their = their.index_select(0, partner.to(their.device))
             own = own if whole else own.narrow(0, 0, n)
-            sides = interpolation.targets(own, their, kind, region, samples)
+            sides = interpolation.targets(own, their, kind, region, pair)
             if self.ignore_index is None:
                 return sides
             return ignored_in_both(*sides, self.ignore_index)

@@ -201,7 +201,7 @@ def test_masks_and_stacks_refuse_a_target_for_every_pixel(name):
     x, _, importance = batch(name)
     dense = torch.randint(CLASSES, (len(x), *SHAPE[1:]))
     _, mixer = made(name)
-    with pytest.raises(ValueError, match="by one number for each image, got one target for each"):
+    with pytest.raises(ValueError, match=f"{name} weights targets by one number for each image"):
         mixer.mix(x, dense, importance=importance)
 
 
