@@ -4,8 +4,8 @@
 prints them, the best first. It tries every learning rate with every weight decay, then changes one
 other setting of the best at a time.
 
-None of its tables is in the documentation's comparisons (`benchmarks.own_data`,
-`benchmarks.estimators`). A third of each table is set aside as its test part and never read; errors
+None of its tables is in the documentation's comparison (`benchmarks.own_data`). A third of each
+table is set aside as its test part and never read; errors
 are those on a third of the rest. Regret is how far a candidate's validation error is above the
 table's best, in per cent of the constant prediction's error: RMSE for a regression, 1 - balanced
 accuracy for the rare class. It is the mean over ERM, mixup and k-mixup with k = 16, two splits and
