@@ -18,7 +18,7 @@ from kmixup.lab.timing import interleaved
 from tests.integrations.torchvision_operators import define_missing
 
 Call = Callable[[], object]
-BATCHES = [(128, 3, 32, 32), (128, 3, 224, 224)]
+BATCHES = [(128, 3, 32, 32), (64, 3, 224, 224)]
 K = 16
 OURS: dict[str, Callable[..., kmixup.Mixing]] = {
     "MixUp": kmixup.KMixup,
@@ -88,7 +88,7 @@ def ratios(shape: tuple[int, ...], method: str, seconds: float) -> None:
     """Print the times of a method, and their ratios to those of its peers, one to a line."""
     torch.set_num_threads(1)
     x, y = torch.rand(shape), torch.randint(CLASSES, shape[:1])
-    ours: dict[str, Call] = {str(k): partial(OURS[method](k, 1.0, CLASSES), x, y) for k in (1, K)}
+    ours: dict[str, Call] = {str(k): partial(OURS[method](k, num_classes=CLASSES), x, y) for k in (1, K)}
     theirs = {}
     for name, build in PEERS.items():
         try:
