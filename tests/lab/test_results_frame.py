@@ -10,11 +10,12 @@ import matplotlib.pyplot as plt
 import pytest
 from sweeping import Fake, done_row, failed_row
 
-from kmixup.lab import read
+from kmixup.lab import paper_numbers, read
 from kmixup.lab.evaluate.scores import ClassScores, NumberScores, Scores
 from kmixup.lab.experiments import rows as store
 from kmixup.lab.experiments.driver import sweep
 from kmixup.lab.experiments.rows import PUBLISHED
+from kmixup.lab.paper.presets import TABLES
 from kmixup.lab.results import frame_of
 from kmixup.lab.train.config import Method, Protocol, Trial
 
@@ -99,7 +100,7 @@ def test_the_code_on_the_page_of_results_draws_its_plot(tmp_path, monkeypatch, c
     (tmp_path / "results").symlink_to(ROOT / "results")
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs/guide/results.md").read_text()
-    plot, paired = re.findall(r"```python\n(.*?)```", page, re.S)
+    plot, paired, merged = re.findall(r"```python\n(.*?)```", page, re.S)
     names = {}
     with plt.rc_context():
         exec(compile(plot, "docs/guide/results.md", "exec"), names)
@@ -110,12 +111,34 @@ def test_the_code_on_the_page_of_results_draws_its_plot(tmp_path, monkeypatch, c
     )
     exec(compile(paired, "docs/guide/results.md", "exec"), names)
     assert "mean" in capsys.readouterr().out
+    exec(compile(merged, "docs/guide/results.md", "exec"), names)
+    assert "paper" in capsys.readouterr().out
     table = page.partition("## Columns")[2].partition("Options at")[0]
     listed = {name for line in table.splitlines() for name in re.findall(r"`(\w+)`", line)}
     frame = names["read"]("results/uci")
     assert {"cost", "validation", "trained_alpha", "level", "failure"} <= listed & set(
         frame.columns
     )
+
+
+@pytest.mark.parametrize("name", [name for name, of in TABLES.items() if of.errors is not None])
+def test_the_papers_numbers_are_lines_to_merge_by(name):
+    table, numbers = TABLES[name], paper_numbers(name)
+    keys = [column for column in numbers if not column.startswith("paper")]
+    assert not numbers.duplicated(keys).any()
+    printed = [error for row in table.errors for error in row]
+    erm = numbers[numbers.method == "erm"]
+    assert sorted(100 * numbers.drop(erm.index).paper) == pytest.approx(sorted(printed))
+    assert all(100 * error == pytest.approx(table.erm) for error in erm.paper)
+    trial = Trial(table.data, table.model, Method(table.method, table.ks[-1], table.alphas[0]))
+    assert set(keys) <= set(frame_of([done_row(trial)]))
+
+
+def test_a_table_that_the_paper_does_not_have_is_named():
+    with pytest.raises(ValueError, match="got 'irsi': did you mean 'iris'"):
+        paper_numbers("irsi")
+    with pytest.raises(ValueError, match="table must be a table of the paper, got 'mnist-1000'"):
+        paper_numbers("mnist-1000")
 
 
 def test_reading_and_reporting_import_neither_networks_nor_training():

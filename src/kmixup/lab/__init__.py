@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kmixup.lab.experiments.search import AllFailedError, Config, Searched, Setting, tune
+    from kmixup.lab.paper.numbers import paper_numbers
     from kmixup.lab.python import Model, Tuned, fit, load, tune_data
     from kmixup.lab.results import read
 
@@ -22,6 +23,7 @@ __all__ = [
     "Tuned",
     "fit",
     "load",
+    "paper_numbers",
     "read",
     "tune",
     "tune_data",
@@ -30,6 +32,7 @@ __all__ = [
 _HOMES = {
     "experiments.search": ("AllFailedError", "Config", "Searched", "Setting", "tune"),
     "python": ("Model", "Tuned", "fit", "load", "tune_data"),
+    "paper.numbers": ("paper_numbers",),
     "results": ("read",),
 }
 
