@@ -172,4 +172,4 @@ axes.legend()
 # - Mixing is no free lunch: compare with ERM on your own data, on validation samples.
 #
 # Next: [choose k and alpha](guide/choosing.md), [your training loop](guide/loop.md),
-# [your framework](frameworks.md), or a table on the command line, `kmixup tune table.csv`.
+# [your framework](frameworks/index.md), or a table on the command line, `kmixup tune table.csv`.

@@ -113,9 +113,9 @@ def test_a_public_method_says_what_it_takes_and_returns(name):
 
 
 def advertised():
-    """Names that the page of the frameworks imports from integrations, with their modules."""
-    page = (ROOT / "docs/frameworks.md").read_text()
-    lines = re.findall(r"^\+?from kmixup\.integrations\.(\w+) import (.+)$", page, re.M)
+    """Names that the pages of the frameworks import from integrations, with their modules."""
+    pages = "\n".join(path.read_text() for path in (ROOT / "docs/frameworks").glob("*.md"))
+    lines = re.findall(r"^\+?from kmixup\.integrations\.(\w+) import (.+)$", pages, re.M)
     return sorted({(module, name) for module, names in lines for name in names.split(", ")})
 
 
