@@ -237,27 +237,41 @@ class TableEncoder:
 
 
 def _checked(column: Column, plain: Any) -> Fitted:
+    if not _is_fitted(column, plain):
+        raise ValueError(f"the column {column.name!r} must have entries as training wrote them")
+    rest = {name: value for name, value in plain.items() if name != "name"}
+    texts = {name: tuple(rest[name]) for name in ("categories", "remarks")}
+    return Fitted(column, **(rest | texts | {"means": tuple(map(tuple, rest["means"]))}))
+
+
+def _is_fitted(column: Column, plain: Any) -> bool:
+    """Return whether plain values are what was fitted to a column."""
     kinds: dict[str, Any] = {
         "name": str, "fill": (int, float), "indicator": bool, "categories": list, "means": list,
         "used": bool, "remarks": list,
     }  # fmt: skip
-    rest = dict(plain) if isinstance(plain, dict) else {}
-    if rest.keys() != kinds.keys() or any(not isinstance(rest[k], kinds[k]) for k in kinds):
-        raise ValueError(f"the column {column.name!r} must have entries as training wrote them")
-    categories, means = rest["categories"], rest["means"]
-    widths = {len(row) if isinstance(row, list) else 0 for row in means}
-    numbers = [x for row in means if isinstance(row, list) for x in row] + [rest["fill"]]
-    fits = len(means) == len(categories) + 1 and len(widths) == 1 and 0 not in widths
-    if (
-        rest.pop("name") != column.name
-        or not all(isinstance(text, str) for text in [*categories, *rest["remarks"]])
-        or (means and not fits)
-        or ((means or categories) and column.kind != "category")
-        or not all(isinstance(x, int | float) and np.isfinite(x) for x in numbers)
-    ):
-        raise ValueError(f"the column {column.name!r} must have entries as training wrote them")
-    tuples = {"categories": tuple(categories), "remarks": tuple(rest["remarks"])}
-    return Fitted(column, **(rest | tuples | {"means": tuple(map(tuple, means))}))
+    if not isinstance(plain, dict) or plain.keys() != kinds.keys():
+        return False
+    if any(not isinstance(plain[name], kinds[name]) for name in kinds):
+        return False
+    categories, means = plain["categories"], plain["means"]
+    texts = [*categories, *plain["remarks"]]
+    if plain["name"] != column.name or not all(isinstance(text, str) for text in texts):
+        return False
+    if column.kind != "category" and (categories or means):
+        return False
+    return _is_number(plain["fill"]) and (not means or _are_means(means, len(categories)))
+
+
+def _are_means(means: list[Any], categories: int) -> bool:
+    """Return whether there is a row of means for each category and one for all rows."""
+    if len(means) != categories + 1 or not all(isinstance(row, list) and row for row in means):
+        return False
+    return len(set(map(len, means))) == 1 and all(_is_number(x) for row in means for x in row)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and bool(np.isfinite(value))
 
 
 def _fit(column: Column, values: Any, targets: Array | None) -> tuple[Fitted, Array]:

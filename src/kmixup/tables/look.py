@@ -40,17 +40,22 @@ def look(values: pd.DataFrame, y: NDArray[Any], schema: Schema) -> list[str]:
             f"the target is a copy of {_listed(copied)}: leave out (--drop) what is not known "
             "when predicting"
         )
-    for name in map(str, values):
-        if isinstance(values[name].dtype, pd.CategoricalDtype):
-            words = [str(word) for word in values[name].cat.categories]
-            if len({word.casefold() for word in words}) < len(words):
-                notes.append(f"{name!r} has categories that differ only in upper and lower case")
-        elif (found := _sentinel(values[name].to_numpy())) is not None:
-            notes.append(
-                f"{name!r} has {found[0]:g} in {found[1]:,} rows, far from all others: if it means "
-                f"a missing value, use --missing {found[0]:g}"
-            )
-    return notes
+    return notes + [note for name in map(str, values) for note in _column_notes(values[name])]
+
+
+def _column_notes(values: pd.Series) -> list[str]:
+    """Return notes on categories in several spellings and on numbers that may be missing ones."""
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        words = [str(word) for word in values.cat.categories]
+        if len({word.casefold() for word in words}) < len(words):
+            return [f"{values.name!r} has categories that differ only in upper and lower case"]
+    elif (found := _sentinel(values.to_numpy())) is not None:
+        number, times = found
+        return [
+            f"{values.name!r} has {number:g} in {times:,} rows, far from all others: if it means "
+            f"a missing value, use --missing {number:g}"
+        ]
+    return []
 
 
 def across(train: pd.DataFrame, test: pd.DataFrame) -> list[str]:

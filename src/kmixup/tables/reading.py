@@ -245,29 +245,34 @@ def _parquet(content: bytes, source: str) -> pd.DataFrame:
     import pyarrow.parquet as pq
 
     file = pq.ParquetFile(io.BytesIO(content))
+    _check_parquet(file, source)
+    schema = file.schema_arrow
+    kinds = pa.types
+    texts = [f.name for f in schema if kinds.is_string(f.type) or kinds.is_large_string(f.type)]
+    # each text once, until all of them are known to fit
+    table = pq.ParquetFile(io.BytesIO(content), read_dictionary=texts).read()
+    for name in texts:
+        column = table[name].combine_chunks()
+        lengths = np.array([len(word or "") for word in column.dictionary.to_pylist()] or [0])
+        if lengths[column.indices.drop_null().to_numpy()].sum() > MAX_TEXT:
+            raise BudgetError(f"{source} must hold less text, {name!r} has too much: shorten it")
+    frame: pd.DataFrame = table.cast(schema).to_pandas(ignore_metadata=True)
+    unnamed = [name for name in frame if re.fullmatch(r"__index_level_\d+__", str(name))]
+    return frame.drop(columns=unnamed)
+
+
+def _check_parquet(file: Any, source: str) -> None:
+    """Raise if the metadata of a Parquet file say that it would not fit, or is no table."""
+    import pyarrow as pa
+
     rows, schema = file.metadata.num_rows, file.schema_arrow
     if rows * len(schema) > MAX_CELLS or len(schema) > MAX_COLUMNS:
         raise BudgetError(
             f"{source} must have at most {MAX_COLUMNS:,} columns and {MAX_CELLS:,} cells, has "
             f"{len(schema):,} columns and {rows:,} rows: select some of them"
         )
-    nested = [f.name for f in schema if pa.types.is_nested(f.type) or pa.types.is_binary(f.type)]
-    if nested:
-        raise BudgetError(
-            f"{source} must hold numbers and text, {nested[0]!r} holds others: drop it"
-        )
-    texts = [
-        f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)
-    ]
-    file = pq.ParquetFile(io.BytesIO(content), read_dictionary=texts)  # each text once
-    table = file.read()
-    for name in texts:
-        column = table[name].combine_chunks()
-        lengths = np.array([len(word or "") for word in column.dictionary.to_pylist()] or [0])
-        used = column.indices.drop_null().to_numpy()
-        if lengths[used].sum() > MAX_TEXT:
-            raise BudgetError(f"{source} must hold less text, {name!r} has too much: shorten it")
-    table = table.cast(schema)
-    frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)
-    unnamed = [name for name in frame if re.fullmatch(r"__index_level_\d+__", str(name))]
-    return frame.drop(columns=unnamed)
+    for column in schema:
+        if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
+            raise BudgetError(
+                f"{source} must hold numbers and text, {column.name!r} holds others: drop it"
+            )

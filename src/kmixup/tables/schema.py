@@ -384,10 +384,12 @@ class _Cells:
         if not len(self.text):
             form_of_text = "YYYY-MM-DD" if self.typed == "date" else ""
             return Column(self.name, self.typed if self.rows else "ignore", form_of_text)
-        if self.plain and form.decimal == "." and not self.is_code:
+        return self.words() if self.is_code else self.parsed(form)
+
+    def parsed(self, form: Form) -> Column:
+        """Return a column of the first kind that most texts have."""
+        if self.plain and form.decimal == ".":
             return Column(self.name)
-        if self.is_code:
-            return self.words()
         text = self.text
         lower = text.str.lower()
         if self.fraction(lower.isin(list(BOOLEANS)).to_numpy(), "boolean") == 1:
@@ -396,10 +398,9 @@ class _Cells:
             return Column(self.name)
         if self.mostly(~np.isnan(parse_times(text)), "time"):
             return Column(self.name, "time")
-        for date in DATES:
-            if date != (MONTH_FIRST if form.dayfirst else DAY_FIRST) and self.mostly(
-                ~np.isnan(parse_dates(text, date)), "date"
-            ):
+        excluded = MONTH_FIRST if form.dayfirst else DAY_FIRST
+        for date in (name for name in DATES if name != excluded):
+            if self.mostly(~np.isnan(parse_dates(text, date)), "date"):
                 return Column(self.name, "date", date)
         numbers, units = split_unit(text)
         parsed = ~np.isnan(parse_numbers(numbers.astype("str"), form))
@@ -459,50 +460,65 @@ FORMS = [
 ]
 
 
-def _number_form(columns: list[_Cells], given: Form, delimiter: str, notes: list[str]) -> Form:
-    """Return the form in which all columns of numbers are written."""
+def _allowed(given: Form) -> list[tuple[str, str]]:
+    """Return the forms of numbers that agree with what the user states."""
     check_form(given.decimal, given.thousands, None)
-    forms = [
+    return [
         (decimal, thousands)
         for decimal, thousands in FORMS
         if given.decimal in (None, decimal) and given.thousands in (None, thousands)
     ]
+
+
+def _number_form(columns: list[_Cells], given: Form, delimiter: str, notes: list[str]) -> Form:
+    """Return the form in which all columns of numbers are written."""
+    forms = _allowed(given)
     evidence = [cells for cells in columns if _find_forms(cells)]
     possible = [form for form in forms if all(form in cells.forms for cells in evidence)]
     if not possible:
-        votes = {form: sum(form in cells.forms for cells in evidence) for form in forms}
-        best = max(forms, key=lambda form: votes[form])
-        agree = any(all(d in {f[0] for f in c.forms} for c in evidence) for d in DECIMALS)
-        setting = "thousands" if agree else "decimal"
-        if getattr(given, setting) is None:
-            first = next((c for c in evidence if best in c.forms), evidence[0])
-            other = next(c for c in evidence if best not in c.forms)
-            raise SettingError(
-                setting,
-                f"must be given, as columns disagree: {first.name!r} has {_telling(first)}, "
-                f"{other.name!r} has {_telling(other)}: pass the separator (columns in another "
-                "form are then read as text), or drop one of them (--drop)",
-            )
-        return Form(*best)
+        return _best_form(evidence, forms, given)
     if {decimal for decimal, _ in possible} < set(DECIMALS):
         return Form(*possible[0])
-    if separators := {mark for cells in evidence for mark in DECIMALS if _has(cells, mark)}:
-        cells = next(c for c in evidence if any(_has(c, mark) for mark in DECIMALS))
-        example = _telling(cells)
-        forms = [next(f for f in possible if f[0] == decimal) for decimal in DECIMALS]
-        first, second = (parse_numbers(pd.Series([example]), Form(*form))[0] for form in forms)
-        if separators == {"."} and delimiter != ";":
-            notes.append(
-                f"all numbers with a point are like {example} in {cells.name!r}, read as "
-                f"{first:g}: --decimal , reads {second:g}"
-            )
-            return Form(".", given.thousands or "")
-        raise SettingError(
-            "decimal",
-            f"must be given: {cells.name!r} has only numbers like {example}, which may be "
-            f"{first:g} or {second:g}: pass . or ,",
+    marked = [cells for cells in evidence if any(_has(cells, mark) for mark in DECIMALS)]
+    return _ambiguous(marked, possible, delimiter, notes) if marked else Form(*possible[0])
+
+
+def _ambiguous(
+    marked: list[_Cells], possible: list[tuple[str, str]], delimiter: str, notes: list[str]
+) -> Form:
+    """Return the usual form of numbers that have two meanings, with a note, or raise."""
+    name, example = marked[0].name, _telling(marked[0])
+    forms = [next(form for form in possible if form[0] == decimal) for decimal in DECIMALS]
+    first, second = (parse_numbers(pd.Series([example]), Form(*form))[0] for form in forms)
+    if delimiter != ";" and not any(_has(cells, ",") for cells in marked):
+        notes.append(
+            f"all numbers with a point are like {example} in {name!r}, read as {first:g}: "
+            f"--decimal , reads {second:g}"
         )
-    return Form(*possible[0])
+        return Form(*forms[0])
+    raise SettingError(
+        "decimal",
+        f"must be given: {name!r} has only numbers like {example}, which may be {first:g} or "
+        f"{second:g}: pass . or ,",
+    )
+
+
+def _best_form(evidence: list[_Cells], forms: list[tuple[str, str]], given: Form) -> Form:
+    """Return the form of most columns if the user has decided, or raise as they disagree."""
+    votes = {form: sum(form in cells.forms for cells in evidence) for form in forms}
+    best = max(forms, key=lambda form: votes[form])
+    agree = any(all(d in {form[0] for form in c.forms} for c in evidence) for d in DECIMALS)
+    setting = "thousands" if agree else "decimal"
+    if getattr(given, setting) is not None:
+        return Form(*best)
+    first = next((c for c in evidence if best in c.forms), evidence[0])
+    other = next(c for c in evidence if best not in c.forms)
+    raise SettingError(
+        setting,
+        f"must be given, as columns disagree: {first.name!r} has {_telling(first)}, "
+        f"{other.name!r} has {_telling(other)}: pass the separator (columns in another form are "
+        "then read as text), or drop one of them (--drop)",
+    )
 
 
 def _has(cells: _Cells, mark: str) -> bool:
@@ -511,30 +527,35 @@ def _has(cells: _Cells, mark: str) -> bool:
 
 def _telling(cells: _Cells) -> str:
     """Return a number with a separator."""
-    return str(cells.text[cells.text.str.contains(r"[.,' ]").to_numpy(bool)].iloc[0])
+    separated = cells.text[fits(cells.text, r".*[0-9][.,' \u00a0\u2009\u202f\u2019][0-9].*")]
+    return str(separated.iloc[0] if len(separated) else cells.text.iloc[0])
 
 
 def _find_forms(cells: _Cells) -> bool:
     """Store the forms of a column's numbers; return whether it is evidence for some of them."""
-    if not len(cells.text) or cells.is_code:
+    if not len(cells.text) or cells.is_code or not (cells.plain or _is_numeric(cells)):
+        return False
+    if cells.plain and not _has(cells, "."):
         return False
     text = cells.text
     if not cells.plain:
-        if cells.matching(number_pattern(".", "")) and not _has(cells, "."):
-            return False
         numbers, units = split_unit(text)
-        if numbers.eq("").any() and not cells.matching(r"[-+\u2212]?[0-9.,' \u00a0\u2009\u202f]+"):
-            return False
-        if units.nunique() == 1:
-            text = numbers.astype("str")
-    elif not text.str.contains(".", regex=False).any():
-        return False
+        text = numbers.astype("str") if units.nunique() == 1 else text
     tried = replace(cells, text=text)
     known = {form for form in FORMS if cells.plain and form[0] == "."}
     cells.forms = known | {
         form for form in FORMS if form not in known and tried.matching(number_pattern(*form))
     }
-    return bool(cells.forms) and len(cells.forms) < len(FORMS)
+    return 0 < len(cells.forms) < len(FORMS)
+
+
+def _is_numeric(cells: _Cells) -> bool:
+    """Return whether most texts are numbers in some form, with separators, maybe with a unit."""
+    if cells.matching(number_pattern(".", "")) and not _has(cells, "."):
+        return False
+    numbers, _ = split_unit(cells.text)
+    separated = r"[-+\u2212]?[0-9.,' \u00a0\u2009\u202f\u2019]+"
+    return not numbers.eq("").any() or cells.matching(separated)
 
 
 def _day_first(columns: list[_Cells], given: bool | None) -> bool | None:
