@@ -76,6 +76,12 @@ def check_probability(name: str, value: object) -> float:
     return check_number(name, value, "a probability in [0, 1]", lambda number: 0 <= number <= 1)
 
 
+def check_fraction(name: str, value: object) -> float:
+    """Return `value` as a float; raise if it is not between 0 and 1."""
+    rule = "a fraction between 0 and 1, e.g. 0.2"
+    return check_number(name, value, rule, lambda number: 0 < number < 1)
+
+
 def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
     """Raise unless `value` is one of the choices."""
     if value not in (known := tuple(choices)):

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from kmixup._checks import SettingError, check_whole
+from kmixup._checks import SettingError, check_fraction, check_whole
 from kmixup._compiling import warn_user
 from kmixup._measured import Measured
 from kmixup._subsets import matched_blocks
@@ -127,8 +127,7 @@ def calibrate(
         )
     if metric not in ("sqeuclidean", "euclidean"):
         raise ValueError(f'metric must be "sqeuclidean" or "euclidean" here, got {metric!r}')
-    if not 0 < relative_error < 1:
-        raise ValueError(f"relative_error must lie between 0 and 1, got {relative_error}")
+    check_fraction("relative_error", relative_error)
     _check_alpha(alpha)
     square_distance_1 = _random_square_distance(data, disjoint)
     matched, blocks = Measured(square_distance_1, 0.0), 0

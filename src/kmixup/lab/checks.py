@@ -8,11 +8,19 @@ from functools import cache
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from kmixup._checks import SettingError, check_choice, check_number, check_whole, did_you_mean
+from kmixup._checks import (
+    SettingError,
+    check_choice,
+    check_fraction,
+    check_number,
+    check_whole,
+    did_you_mean,
+)
 
 __all__ = [
     "SettingError",
     "check_choice",
+    "check_fraction",
     "check_number",
     "check_types",
     "check_whole",

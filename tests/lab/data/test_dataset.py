@@ -143,7 +143,7 @@ def test_the_scaling_is_fitted_to_what_is_left(tmp_path):
 
 @pytest.mark.parametrize("share", [0, 1, -0.2, 1.5, float("nan")])
 def test_a_share_lies_between_0_and_1_and_leaves_a_sample_to_train_on(share):
-    with pytest.raises(ValueError, match="validation must be a share between 0 and 1, e.g. 0.2"):
+    with pytest.raises(ValueError, match="validation must be a fraction between 0 and 1, e.g. 0.2"):
         Holdout(share)
     with pytest.raises(
         ValueError, match="validation must leave a sample to train on, 0.9 of 2 leaves none"

@@ -417,7 +417,7 @@ def test_a_table_is_split_by_class_and_the_test_part_has_the_share_that_is_asked
         data = load(str(path), seed=seed)
         assert data.y_test.bincount().tolist() == [7, 467]
         assert load(str(path), seed=seed, test_size=0.1).y_test.bincount().tolist() == [2, 140]
-    with pytest.raises(ValueError, match=r"test_size must be a share between 0 and 1, .* got 2"):
+    with pytest.raises(ValueError, match=r"test_size must be a fraction between 0 and 1, .* got 2"):
         load(str(path), test_size=2)
     with pytest.raises(ValueError, match="test_size must not be given for iris"):
         load("iris", test_size=0.5)

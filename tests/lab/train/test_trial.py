@@ -109,7 +109,10 @@ def test_a_trial_survives_json():
         (lambda: Protocol(milestones=(0.7, 0.5)), "milestones must be rising shares"),
         (lambda: Protocol(milestones=(100,)), "milestones must be rising shares"),
         (lambda: Protocol(precision="fp8"), "precision must be one of fp32, bf16, got 'fp8'"),
-        (lambda: Protocol(warmup=1.5), r"warmup must be a share .* or a whole number .*, got 1.5"),
+        (
+            lambda: Protocol(warmup=1.5),
+            r"warmup must be a fraction .* a whole number .*, got 1.5",
+        ),
         (lambda: Protocol(warmup=-1), r"warmup must be a fraction of the epochs in \[0, 1\) or"),
         (lambda: Protocol(schedule="sine"), "schedule must be one of step, cosine, got 'sine'"),
         (

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from kmixup._checks import CONTROLS
-from kmixup.lab.checks import SettingError
+from kmixup.lab.checks import SettingError, check_fraction
 from kmixup.tables.targets import Task
 
 if TYPE_CHECKING:  # pandas loads slowly, and only your own tables need it
@@ -112,10 +112,7 @@ class Holdout:
     keep_test: bool = False  # whether the test set is kept, to be scored after training
 
     def __post_init__(self) -> None:
-        if not 0 < self.share < 1:
-            raise SettingError(
-                "validation", f"must be a share between 0 and 1, e.g. 0.2, got {self.share}"
-            )
+        check_fraction("validation", self.share)
 
     def left(self, n: int) -> int:
         """Return how many of `n` training samples remain to train on."""

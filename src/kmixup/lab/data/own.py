@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from kmixup.lab._files import check_ratio, check_regular, open_regular, parsing, replace_file
-from kmixup.lab.checks import SettingError, check_choice
+from kmixup.lab.checks import SettingError, check_choice, check_fraction
 from kmixup.lab.data.dataset import Dataset, Samples
 from kmixup.lab.data.folders import Size, read_label_folders
 from kmixup.tables.targets import Task, decide
@@ -55,10 +55,8 @@ class OwnOptions:
             check_choice("task", self.task, get_args(Task))
         if self.test is not None and not Path(self.test).expanduser().exists():
             raise SettingError("test", f"must be a file, there is no {self.test!r}")
-        if self.test_size is not None and not 0 < self.test_size < 1:
-            raise SettingError(
-                "test_size", f"must be a share between 0 and 1, e.g. 0.25, got {self.test_size}"
-            )
+        if self.test_size is not None:
+            check_fraction("test_size", self.test_size)
 
     def only(self, what: str, *names: str) -> None:
         """Raise if an option other than `names`, which has no meaning for `what`, is given."""

@@ -19,7 +19,14 @@ import numpy as np
 from cyclopts import Group, Parameter
 
 from kmixup.coefficient import Beta
-from kmixup.lab.checks import SettingError, check_choice, check_number, check_whole, known_settings
+from kmixup.lab.checks import (
+    SettingError,
+    check_choice,
+    check_fraction,
+    check_number,
+    check_whole,
+    known_settings,
+)
 from kmixup.lab.data import Scaling, Task
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.evaluate.tasks import ClassWeights
@@ -535,8 +542,8 @@ class Trial(TrialData):
         shifts = shifts_from(dict(self.shifts))
         _set(self, shifts=shifts, clean_statistics=self.clean_statistics or None)
         _set(self, code=tuple(sorted(dict(self.code).items())))
-        inside = self.validation is None or 0 < self.validation < 1
-        _require(inside, "validation", self.validation, "be a share between 0 and 1, e.g. 0.2")
+        if self.validation is not None:
+            _set(self, validation=check_fraction("validation", self.validation))
         fitted_on = self.validation is not None or not self.temperature
         _require(fitted_on, "validation", self.validation, "be given for a temperature, e.g. 0.2")
         _set(self, temperature=self.temperature or None)
