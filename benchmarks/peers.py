@@ -88,7 +88,9 @@ def ratios(shape: tuple[int, ...], method: str, seconds: float) -> None:
     """Print the times of a method, and their ratios to those of its peers, one to a line."""
     torch.set_num_threads(1)
     x, y = torch.rand(shape), torch.randint(CLASSES, shape[:1])
-    ours: dict[str, Call] = {str(k): partial(OURS[method](k, num_classes=CLASSES), x, y) for k in (1, K)}
+    ours: dict[str, Call] = {
+        str(k): partial(OURS[method](k, num_classes=CLASSES), x, y) for k in (1, K)
+    }
     theirs = {}
     for name, build in PEERS.items():
         try:

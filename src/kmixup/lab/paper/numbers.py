@@ -40,7 +40,12 @@ def paper_numbers(table: str) -> pd.DataFrame:
 
 def _lines(table: PaperTable) -> pd.DataFrame:
     test = TEST if table.measure == ERROR else table.measure
-    same: dict[str, Any] = {"data": table.data, "model": table.model, "test": test, "metric": "error"}
+    same: dict[str, Any] = {
+        "data": table.data,
+        "model": table.model,
+        "test": test,
+        "metric": "error",
+    }
     lines = [
         same | {"level": level, "method": "erm", "k": 1, "alpha": 0.0, "paper": table.erm}
         for level in dict.fromkeys(column.eps for column in table.columns)
