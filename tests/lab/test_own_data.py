@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -96,10 +97,9 @@ def test_differences_on_ones_own_table_have_an_interval_for_new_data(kmixup, her
 
 @pytest.mark.slow
 def test_the_commands_and_the_code_of_the_page_run(kmixup, here):
-    mixed(here / "clients.csv", rows=90)
-    mixed(here / "new.csv", rows=9, seed=1)
-    mixed(here / "labelled.csv", rows=30, seed=2)
-    regression(here / "rents.csv", rows=60)
+    for name in ("wine.csv", "wine-new.csv"):
+        (here / "examples").mkdir(exist_ok=True)
+        shutil.copy(ROOT / "examples" / name, here / "examples")
     for block in re.findall(r"```sh\n(.*?)```", PAGE, re.S):
         for line in block.splitlines():
             _, *words = shlex.split(line)
@@ -110,8 +110,8 @@ def test_the_commands_and_the_code_of_the_page_run(kmixup, here):
     names = {}
     for block in re.findall(r"```python\n(.*?)```", PAGE, re.S):
         exec(compile(block, "docs/own-data.md", "exec"), names)
-    assert len(names["churn"]) == 9
-    assert names["probabilities"].shape == (1, 2)
+    assert len(names["cultivars"]) == 28
+    assert names["probabilities"].shape == (2, 3)
     assert set(names["means"]) == {"ERM", "mixup alpha=1", "k=8 alpha=1"}
     assert names["again"].shape == (5,)
     assert 0 < names["rmse"] < 1.5 * names["constant"]
