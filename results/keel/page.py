@@ -125,8 +125,9 @@ def arms(study: Study) -> str:
                 continue
             wide = study.wide(rows, column)
             effect = study.compare("", wide[arm], wide[ERM], errors=score == "error")
-            cells.append(change(effect))
-        means = [100 * wide[arm].groupby("table").mean().mean() for wide in calibration]
+            some = len(effect.tables) < len(rows.table.unique())
+            cells.append("being trained" if some else change(effect))
+        means = [100 * wide[arm].groupby("table").mean().mean(skipna=False) for wide in calibration]
         body.append([*cells, *("" if np.isnan(mean) else f"{mean:.1f}" for mean in means)])
     head = ("", *relative, "calibration error, %", "scaled, %")
     return table(head, body)
@@ -231,7 +232,7 @@ def headline(effects: Sequence[Effect], splits: pd.Series, *, judged: bool) -> s
             f"clean labels.** No verdict is drawn from fewer than {ENOUGH} splits of all tables. "
             f"So far, the default's error against ERM (training without mixup): "
             f"{change(effects[0])}; against ERM with label smoothing: "
-            f"{change(effects[1])}; against mixup at the same alpha: {change(effects[2])}. "
+            f"{change(effects[1])} ({len(effects[1].tables)} tables); against mixup at the same alpha: {change(effects[2])}. "
             "These intervals are from what has run, and will change."
         )
     return "**" + "; ".join(said[:3]) + ".**"
