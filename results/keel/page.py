@@ -201,7 +201,7 @@ def _forest(panel: Axes, title: str, lines: dict[str, list[float]]) -> None:
     panel.set_yticks(range(len(order)), list(reversed(order)), fontsize=6.5)
     panel.set_ylim(-0.7, len(order) - 0.3)
     ticks = (-50, -20, 0, 20, 50)
-    panel.set_xticks([np.log1p(tick / 100) for tick in ticks], [f"{tick:+d}" for tick in ticks])
+    panel.set_xticks([np.log1p(tick / 100) for tick in ticks], [signed(tick, 0) for tick in ticks])
     panel.set_xlim(np.log(0.4), np.log(1.8))
     panel.set_title(title)
     panel.set_xlabel("← lower    test error, %    higher →")
@@ -232,7 +232,8 @@ def headline(effects: Sequence[Effect], splits: pd.Series, *, judged: bool) -> s
             f"clean labels.** No verdict is drawn from fewer than {ENOUGH} splits of all tables. "
             f"So far, the default's error against ERM (training without mixup): "
             f"{change(effects[0])}; against ERM with label smoothing: "
-            f"{change(effects[1])} ({len(effects[1].tables)} tables); against mixup at the same alpha: {change(effects[2])}. "
+            f"{change(effects[1])} ({len(effects[1].tables)} tables); against mixup at the same "
+            f"alpha: {change(effects[2])}. "
             "These intervals are from what has run, and will change."
         )
     return "**" + "; ".join(said[:3]) + ".**"
