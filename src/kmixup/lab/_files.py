@@ -16,7 +16,6 @@ import json
 import os
 import secrets
 import stat
-import time
 import tomllib
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,7 +31,6 @@ ROOM = 1 << 30  # bytes: an archive that unpacks to less is harmless, however sm
 RATIO = 100  # measured arrays compress to no less than a hundredth
 JSON_BYTES, JSON_VALUES = 1 << 26, 4_000_000  # a value takes up to a hundred bytes of memory
 TOML_BYTES = 100_000
-ABANDONED = 3600  # seconds without a byte written to a new file
 
 # flags that only some systems have: do not follow links, do not wait, keep line ends
 NOFOLLOW, NONBLOCK, BINARY = (
@@ -61,6 +59,8 @@ def replace_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     file = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NOFOLLOW | BINARY, 0o666)
     try:
         with os.fdopen(file, "wb") as stream:
+            with suppress(OSError):  # a disk without locks
+                _lock(file)
             write(stream)
             stream.flush()
             os.fsync(stream.fileno())
@@ -78,11 +78,15 @@ def replace_content(path: Path, content: str | bytes) -> None:
 
 
 def remove_partial(folder: Path) -> None:
-    """Delete what killed writers have left in a folder, unless it may still be written to."""
+    """Delete what killed writers have left in a folder: nobody holds its lock."""
     for partial in folder.glob(".*.partial"):
-        with suppress(FileNotFoundError):
-            if time.time() - partial.lstat().st_mtime > ABANDONED:
+        with suppress(OSError, FileError):
+            file = _open(partial, os.O_RDWR, follow=False)
+            try:
+                _lock(file)
                 partial.unlink()
+            finally:
+                os.close(file)
 
 
 def sync_folder(folder: Path) -> None:
