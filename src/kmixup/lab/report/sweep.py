@@ -18,7 +18,7 @@ from kmixup.lab.experiments.rows import Row
 from kmixup.lab.formatting import NOTHING, count, duration, number, strength
 from kmixup.lab.paper.deviations import shrinkage
 from kmixup.lab.paper.presets import preset_of
-from kmixup.lab.paper.tables import BEST_CELLS, ERROR, Claim, Summary
+from kmixup.lab.paper.tables import BEST_CELLS, ERROR, Claim, PaperColumn, Summary
 from kmixup.lab.report import document as doc
 from kmixup.lab.report import stats
 from kmixup.lab.report.comparisons import (
@@ -246,8 +246,6 @@ def _plot(result: TableResult, grid: Grid) -> doc.Figure:
 
 def _errors(result: TableResult, grid: Grid) -> doc.HeatMap:
     tests = column_tests(grid)
-    sides = Counter(test.side for test in tests.values())
-    levels, alphas = ({getattr(c, name) for c in result.columns} for name in ("eps", "alpha"))
 
     def box(cell: Cell) -> doc.Box:
         paper = "" if cell.paper is None else f"({number(cell.paper)})"
@@ -259,29 +257,44 @@ def _errors(result: TableResult, grid: Grid) -> doc.HeatMap:
         )
         return doc.Box(cell.text, small, 0 if test is None else test.side, best)
 
-    def head(alpha: float, eps: float | None) -> str:
-        names = [f"ε = {eps or 0:g}"] if len(levels) > 1 else []
-        return ", ".join(names + ([f"α = {alpha:g}"] if len(alphas) > 1 or not names else []))
-
-    run = [row for row in grid.cells if any(len(cell.trials) for cell in row)]
-    shown = [i for i in range(len(result.columns)) if any(len(row[i].trials) for row in run)]
-    shown = shown or [0]  # for ERM alone
+    run = [row for row in grid.cells if _is_run(row)]
+    # the first column for ERM alone
+    shown = [i for i, column in enumerate(zip(*run, strict=True)) if _is_run(column)] or [0]
     columns = [result.columns[i] for i in shown]
     erm = [*result.erm]  # one box for all columns, or one for each
     if len(erm) > 1:
         erm = [cell for column in columns for cell in erm if cell.eps == column.eps]
     rows = [("ERM", [*map(box, erm)])]
     rows += [(f"k = {row[0].k}", [box(row[i]) for i in shown]) for row in run]
-    caption = "The lowest error is framed (*)."
-    if tests:
-        caption = (
-            f"Of {count(len(tests), 'cell')} with k > 1, {sides[-1]} are significantly lower than "
-            f"k = 1 at the same alpha (↓, blue) and {sides[1]} higher (↑, orange) after Holm "
-            f"correction. {caption}"
-        )
     title = f"{'Ours, ' if result.printed else ''}{RULE[grid.rule]}"
-    heads = [(head(column.alpha, column.eps), "") for column in columns]
-    return doc.HeatMap(title, heads, rows, caption)
+    return doc.HeatMap(title, _heads(result, columns), rows, _caption([*tests.values()]))
+
+
+def _caption(tests: Sequence[stats.Comparison]) -> str:
+    caption = "The lowest error is framed (*)."
+    sides = Counter(test.side for test in tests)
+    if not tests:
+        return caption
+    return (
+        f"Of {count(len(tests), 'cell')} with k > 1, {sides[-1]} are significantly lower than "
+        f"k = 1 at the same alpha (↓, blue) and {sides[1]} higher (↑, orange) after Holm "
+        f"correction. {caption}"
+    )
+
+
+def _heads(result: TableResult, columns: Sequence[PaperColumn]) -> list[tuple[str, str]]:
+    """The level of each column if there are several, and its alpha likewise or alone."""
+    levels, alphas = ({getattr(c, name) for c in result.columns} for name in ("eps", "alpha"))
+    heads = []
+    for column in columns:
+        names = [f"ε = {column.eps or 0:g}"] if len(levels) > 1 else []
+        names += [f"α = {column.alpha:g}"] if len(alphas) > 1 or not names else []
+        heads.append((", ".join(names), ""))
+    return heads
+
+
+def _is_run(cells: Sequence[Cell]) -> bool:
+    return any(len(cell.trials) for cell in cells)
 
 
 def _metrics(result: TableResult) -> doc.ReportTable:
