@@ -193,11 +193,8 @@ class Pairing(ABC):
         those of both sides. Override this for pairings that need more than `choose`.
         """
         n, k, device = blocks.n, blocks.k, first[0].device
-        if k > 1 and not sum(map(Tensor.numel, first)):
-            raise ValueError(
-                "x must have at least one feature to be matched, got none: pass features to match "
-                "on, or use k=1"
-            )
+        if k > 1:
+            _check_width(first)
         compared = self._comparable(targets, n) if self.by_targets and k > 1 else None
         # the second matching of two blocks is the inverse of the first
         inverse = second is first and n == 2 * k and self.one_to_one
@@ -455,6 +452,14 @@ def match(
     tensor([1, 0])
     """
     return Optimal(k, metric)(x1, x2, generator=generator)
+
+
+def _check_width(points: Points) -> None:
+    if not sum(map(Tensor.numel, points)):
+        raise ValueError(
+            "x must have at least one feature to be matched, got none: pass features to match "
+            "on, or use k=1"
+        )
 
 
 def _directions(points: Points) -> Sequence[Tensor]:
