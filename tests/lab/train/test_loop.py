@@ -90,7 +90,7 @@ def test_the_record_says_what_was_run_and_its_result_is_the_last_epochs(tmp_path
         "name": "iris", "part": None, "train": 100, "test": 50, "classes": 3,
         "shape": [4], "scaling": "symmetric", "split_by_seed": True,
     }  # fmt: skip
-    assert written["versions"]["torch"] == torch.__version__
+    assert torch.__version__.startswith(written["versions"]["torch"].partition("+")[0])
     assert written["machine"]["device"] == "cpu"
 
 
