@@ -16,7 +16,7 @@ from kmixup.tables.schema import MIN_ROWS, TEXTS, Column, Schema, is_called_id
 Array = NDArray[Any]
 Rows = pd.DataFrame | Iterable[Mapping[str, Any]]  # a data frame, or rows by column name
 
-MAX_CATEGORIES = 30  # with more, a category becomes what its rows' targets are on average
+MAX_CATEGORIES = 100  # with more, a category becomes what its rows' targets are on average
 MAX_CLASSES = 20  # with more, only the most frequent categories have an input each
 MAX_ONE_HOT = 100
 WORDS = 256  # inputs that the words of a text are hashed into
@@ -121,7 +121,8 @@ def _hashed(values: Any) -> Array:
     hashing = HashingVectorizer(n_features=WORDS, ngram_range=(1, 2), alternate_sign=True)
     texts = pd.Categorical(values)
     distinct = hashing.transform([*map(str, texts.categories), ""]).toarray()
-    return np.asarray(distinct[texts.codes])
+    # of mean square 1, as standardised inputs: the network would not see smaller ones
+    return np.asarray(np.sqrt(WORDS) * distinct[texts.codes])
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,7 @@ class TableEncoder:
 
     @property
     def binary(self) -> tuple[bool, ...]:
-        """Which inputs are at most 1 by construction, and are not to be scaled."""
+        """Which inputs are 0 or 1, or hashed words, and are not to be scaled."""
         return tuple(flag for column in self.columns for flag in column.inputs.values())
 
     def encode(self, values: pd.DataFrame) -> Array:
