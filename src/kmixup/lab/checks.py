@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from types import UnionType
@@ -68,19 +68,37 @@ def _fits(value: Any, hint: Any) -> bool:
     if nested and isinstance(value, hint):
         check_types(value)
         return True
-    if origin in (Union, UnionType):
-        return any(_fits(value, each) for each in inside)
-    if origin is Literal:
-        return any(type(value) is type(each) and value == each for each in inside)
-    if origin is tuple:
-        kinds = inside[:1] * len(value) if isinstance(value, tuple) and ... in inside else inside
-        same = isinstance(value, tuple) and len(value) == len(kinds)
-        return same and all(map(_fits, value, kinds))
-    if origin is Mapping:
-        key, entry = inside
-        return isinstance(value, Mapping) and all(
-            _fits(name, key) and _fits(each, entry) for name, each in value.items()
-        )
+    if origin in _RULES:
+        return _RULES[origin](value, inside)
     if hint in (int, float) and type(value) is int:
         return abs(value) < 1 << 63  # larger ones overflow arrays and floats
     return hint is Any or type(value) is hint
+
+
+def _fits_one(value: Any, kinds: tuple[Any, ...]) -> bool:
+    return any(_fits(value, kind) for kind in kinds)
+
+
+def _fits_literal(value: Any, words: tuple[Any, ...]) -> bool:
+    return any(type(value) is type(word) and value == word for word in words)
+
+
+def _fits_tuple(value: Any, kinds: tuple[Any, ...]) -> bool:
+    if not isinstance(value, tuple):
+        return False
+    if ... in kinds:
+        kinds = kinds[:1] * len(value)
+    return len(value) == len(kinds) and all(map(_fits, value, kinds))
+
+
+def _fits_mapping(value: Any, kinds: tuple[Any, ...]) -> bool:
+    return isinstance(value, Mapping) and all(_fits_tuple(item, kinds) for item in value.items())
+
+
+_RULES: dict[Any, Callable[[Any, tuple[Any, ...]], bool]] = {
+    Union: _fits_one,
+    UnionType: _fits_one,
+    Literal: _fits_literal,
+    tuple: _fits_tuple,
+    Mapping: _fits_mapping,
+}
