@@ -188,11 +188,11 @@ class Protocol:
             weight_decay=float(decay),
             milestones=() if cosine else milestones,
             schedule="cosine" if cosine else None,
-            warmup=warmup or None,
-            drop_last=self.drop_last or None,
-            nesterov=self.nesterov or None,
-            label_smoothing=smoothing or None,
+            warmup=warmup,
+            label_smoothing=smoothing,
         )
+        for name in ("warmup", "drop_last", "nesterov", "label_smoothing"):
+            _set(self, **{name: getattr(self, name) or None})
 
     def rate_at(self, step: int, steps: int = 1) -> float:
         """Return the learning rate of a step, counted from 0, with `steps` in an epoch.
