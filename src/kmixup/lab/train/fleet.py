@@ -150,10 +150,8 @@ def _train(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Trained | s
         rates = [protocol.rate_at(number * len(steps) + i, len(steps)) for i in range(len(steps))]
         losses, accuracies = _epoch(layers, optimiser, rates, steps, members)
         logits = _logits(layers, members.x_test)
-        errors: list[float | None] = [None] * len(trials)
-        if protocol.tests(number):
-            tested = zip(members.objectives, logits, members.y_test, strict=True)
-            errors = [float(objective.error(*member)) for objective, *member in tested]
+        tested = protocol.tests(number)
+        errors = members.errors(logits) if tested else [None] * len(trials)
         finite = logits.isfinite().all((1, 2)) & losses.isfinite()
         for i in (~finite).nonzero().flatten().tolist():
             failures.setdefault(i, setup.diverged(number, rates[-1]))
@@ -163,7 +161,9 @@ def _train(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Trained | s
             history.append(record.entry(number + 1, rates[-1], loss, accuracy, error, seconds))
 
     on_training = _logits(layers, members.x[:, record.training_rows(members.n)])
-    on_final = None if members.x_final is None else _logits(layers, members.x_final)
+    on_final: Sequence[Tensor | None] = [None] * len(trials)
+    if members.x_final is not None:
+        on_final = list(_logits(layers, members.x_final))
     machine = _provenance.machine()
     ended: list[Trained | setup.DivergedError] = []
     for i, (trial, net, dataset) in enumerate(zip(trials, nets, data, strict=True)):
@@ -171,8 +171,7 @@ def _train(trials: Sequence[Trial], data: Sequence[Dataset]) -> list[Trained | s
             ended.append(failures[i])
             continue
         net.load_state_dict({name: value[i] for name, value in weights.items()})
-        final = None if on_final is None else on_final[i]
-        outputs = members.objectives[i], logits[i], on_training[i], final
+        outputs = members.objectives[i], logits[i], on_training[i], on_final[i]
         written = record.describe(trial, dataset, histories[i], *outputs, mixing[i], machine)
         ended.append(Trained(net, written))
     return ended
@@ -221,18 +220,7 @@ class _Members:
         final = [each.normalise(each.x_final).flatten(1) for each in data if len(each.x_final)]
         self.x_final = torch.stack(final) if final else None
         self.n = self.x.shape[1]
-        self.groups: list[tuple[Tensor, Mixer]] = []
-        mixers = [
-            cast(Mixer, mixer_of(trial.method, alpha, self.objectives[0].num_classes))
-            for trial, alpha in zip(trials, alphas, strict=True)
-        ]
-        alike: dict[object, list[int]] = defaultdict(list)
-        for i, mixer in enumerate(mixers):
-            alike[mixer.pairing if mixer.coefficient.mixes else None].append(i)
-        for numbers in alike.values():
-            mixer = copy(mixers[numbers[0]])
-            mixer.coefficient = PerBatch(tuple(cast(Beta, mixers[i].coefficient) for i in numbers))
-            self.groups.append((torch.tensor(numbers), mixer))
+        self.groups = _groups(trials, alphas, self.objectives[0].num_classes)
 
     def mix(self, steps: Sequence[BatchRows]) -> tuple[Tensor, Tensor]:
         """Return a mixed batch of every member: `(m, b, d)` and targets `(m, b, outputs)`."""
@@ -246,6 +234,11 @@ class _Members:
                 x[members], y[members] = self._mix_group(members, mixer, steps)
         y = smoothed(y, self.smoothing)
         return x, y if self.class_weights is None else y * self.class_weights
+
+    def errors(self, logits: Tensor) -> Sequence[float | None]:
+        """Return the test error of every member."""
+        tested = zip(self.objectives, logits, self.y_test, strict=True)
+        return [float(objective.error(*member)) for objective, *member in tested]
 
     def _mix_group(
         self, members: Tensor, mixer: Mixer, steps: Sequence[BatchRows]
@@ -265,6 +258,23 @@ class _Members:
         flat = (index + self.n * members[:, None]).flatten()
         y = self.y.flatten().index_select(0, flat)
         return self.x.flatten(0, 1).index_select(0, flat), self.objectives[0].targets(y)
+
+
+def _groups(
+    trials: Sequence[Trial], alphas: Sequence[float], classes: int | None
+) -> list[tuple[Tensor, Mixer]]:
+    """Return the numbers of the members that pair alike, and their mixer."""
+    alike: dict[object, list[tuple[int, Mixer]]] = defaultdict(list)
+    for i, (trial, alpha) in enumerate(zip(trials, alphas, strict=True)):
+        mixer = cast(Mixer, mixer_of(trial.method, alpha, classes))
+        alike[mixer.pairing if mixer.coefficient.mixes else None].append((i, mixer))
+    groups = []
+    for members in alike.values():
+        numbers, mixers = zip(*members, strict=True)
+        mixer = copy(mixers[0])
+        mixer.coefficient = PerBatch(tuple(cast(Beta, each.coefficient) for each in mixers))
+        groups.append((torch.tensor(numbers), mixer))
+    return groups
 
 
 def _forward(layers: Layers, x: Tensor) -> Tensor:
