@@ -315,6 +315,8 @@ BAD_BATCHES = [
     (X, Y, {"features": [X] * 2}, "and one tensor without, got list"),
     (X, Y, {"other": (X, Y), "features": [X] * 3}, "must be a pair (features of x, features of"),
     (X, Y, {"features": X[:7]}, "features must have one row for each of the 8 samples"),
+    (X, Y, {"features": X + 1j}, "features must be real numbers"),
+    (X, Y, {"features": X.to(torch.float8_e5m2)}, "features must be real numbers"),
     ({"a": X}, Y, {"features": "b"}, "features must name an entry of x, got 'b', but x has"),
     (X, Y, {"features": 1.5}, "features must be a tensor, two with other, "),
     (X, Y, {"features": lambda x: [x]}, "features must return one tensor"),

@@ -17,7 +17,7 @@ from kmixup._nests import Mixes, Nest, check_nested_alike, key_of, mixed_entries
 from kmixup._networks import evaluating
 from kmixup.matching import Blocks, Pairing
 from kmixup.matching._assignment import Points
-from kmixup.matching._points import as_floats, as_rows, check_alike, check_dense, check_points
+from kmixup.matching._points import MATCHED, as_floats, as_rows, check_alike, check_dense
 from kmixup.targets import check_no_boxes, mixed_targets, types_of
 
 # given per sample, for both sides, by the key of an entry, or as a function of the inputs
@@ -59,8 +59,8 @@ class Batch:
     features: tuple[Tensor, Tensor] | None = None
     importance: tuple[Tensor, Tensor] | None = None
     types: Nest = None
-    # by pairing and blocks, for mixers that share both
-    _partners: dict[tuple[Pairing, Blocks], Tensor] = field(
+    # by pairing, blocks and entries that are matched, for mixers that share them
+    _partners: dict[tuple[Pairing, Blocks, tuple[int, ...]], Tensor] = field(
         default_factory=dict, init=False, repr=False
     )
 
@@ -103,12 +103,15 @@ class Batch:
             pixels = _importance_of_both(importance, n, paired=other is not None)
         return cls(x, y, n, other, points, pixels, types)
 
-    def partners(self, pairing: Pairing, blocks: Blocks, points: tuple[Points, Points]) -> Tensor:
+    def partners(
+        self, pairing: Pairing, blocks: Blocks, points: tuple[Points, Points], mixes: Mixes
+    ) -> Tensor:
         """Return the partners that `pairing` finds in `blocks` of `points`, and keep them."""
-        if (pairing, blocks) not in self._partners:
+        key = pairing, blocks, tuple(map(id, mixed_entries(self.x, mixes)))
+        if key not in self._partners:
             targets = self.y, self.y if self.other is None else self.other[1]
-            self._partners[pairing, blocks] = pairing.partners(*points, blocks, targets)
-        return self._partners[pairing, blocks]
+            self._partners[key] = pairing.partners(*points, blocks, targets)
+        return self._partners[key]
 
     def points(self, mixes: Mixes) -> tuple[Points, Points]:
         """Return what to match on for both sides, given whether an entry of `x` `mixes`.
@@ -256,7 +259,11 @@ def _features_of_both(
                 f"features must have one row for each of the {n} samples, got shape "
                 f"{tuple(side.shape)}"
             )
-        check_points(side if side.is_floating_point() else side.float())
+        if side.is_complex() or (side.is_floating_point() and side.dtype not in MATCHED):
+            raise TypeError(
+                "features must be real numbers, floats with 16 bits or more, got "
+                f"{side.dtype}: use {'torch.view_as_real' if side.is_complex() else '.float()'}"
+            )
     return sides
 
 

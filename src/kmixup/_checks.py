@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Collection, Iterable
 from difflib import get_close_matches
 from operator import index
+from typing import Any
 
 import numpy as np
 
@@ -80,6 +81,19 @@ def check_fraction(name: str, value: object) -> float:
     """Return `value` as a float; raise if it is not between 0 and 1."""
     rule = "a fraction between 0 and 1, e.g. 0.2"
     return check_number(name, value, rule, lambda number: 0 < number < 1)
+
+
+def check_range(name: str, value: Any) -> None:
+    """Raise unless `value` is a pair of rising fractions."""
+    try:
+        low, high = value
+        rising = 0 <= low <= high <= 1
+    except (TypeError, ValueError):  # no pair, or no numbers
+        rising = False
+    if not rising:
+        raise SettingError(
+            name, f"must be two rising fractions in [0, 1], got {value}: use e.g. (0.2, 0.8)"
+        )
 
 
 def check_choice(name: str, value: object, choices: Iterable[object]) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
+from kmixup._checks import check_range
 from kmixup._randomness import uniforms
 from kmixup.coefficient import per_sample
 from kmixup.matching._points import is_channels_last
@@ -220,12 +221,7 @@ class Cut(Interpolation):
 
     def __post_init__(self) -> None:
         if self.sides is not None:
-            low, high = self.sides
-            if not 0 <= low <= high <= 1:
-                raise ValueError(
-                    f"sides must be two rising fractions in [0, 1], got {self.sides}: use e.g. "
-                    "(0.2, 0.8)"
-                )
+            check_range("sides", self.sides)
 
     def draw(self, n: int, shape: Size = (), generator: Generator | None = None) -> Tensor:
         """Draw centers of the boxes `(n, 2)`, as fractions; with `sides`, sides and places."""

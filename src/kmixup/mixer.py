@@ -351,7 +351,7 @@ class Mixer(Mixing):
         n, x, y, interpolation = batch.n, batch.x, batch.y, self.interpolation
         other_x, other_y = (x, y) if batch.other is None else batch.other
         points = batch.points(interpolation.mixes)
-        partner = batch.partners(self.pairing, draw.blocks, points)
+        partner = batch.partners(self.pairing, draw.blocks, points, interpolation.mixes)
         whole = len(partner) == n and batch.other is None  # partners are samples of this batch
         partner = partner if whole else partner.narrow(0, 0, n)
         samples = others = mixed_entries(x, interpolation.mixes)

@@ -73,6 +73,29 @@ def test_partners_are_shared_where_pairings_are_equal_and_matched_once():
     assert not torch.equal(m.parts[0].partner, m.parts[1].partner)
 
 
+def test_mixers_of_other_entries_match_on_those_that_they_mix():
+    drawn = seeded(2)
+    x = {
+        "bytes": torch.randint(256, (N, 3, 8, 8), dtype=torch.uint8, generator=drawn),
+        "floats": torch.rand(N, 3, 8, 8, generator=drawn),
+    }
+    mix = choice()
+    draw = mix.draw(N)
+    mixed = mix.mix(x, torch.arange(N) % CLASSES, draw)
+    for number, mixer in enumerate(mix.mixers):
+        alone = mixer.mix(x, torch.arange(N) % CLASSES, draw.inner[number])
+        rows = draw.chosen == number
+        assert rows.any()
+        assert torch.equal(mixed.partner[rows], alone.partner[rows])
+
+
+def test_the_memory_format_of_images_stays():
+    x, y = batch()
+    mixed = choice().mix(x.contiguous(memory_format=torch.channels_last), y)
+    assert mixed.x.is_contiguous(memory_format=torch.channels_last)
+    assert torch.equal(mixed.x, choice().mix(x, y).x)
+
+
 def test_mixers_are_chosen_as_often_as_their_weights_say():
     mix = choice([1, 3])
     chosen = torch.cat([mix.draw(100).chosen for _ in range(100)]).float()

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from kmixup._checks import check_range
 from kmixup._nests import Nest
 from kmixup.coefficient import Uniform
 from kmixup.interpolation import Cut, Pair, Region, box_inside
@@ -26,9 +27,7 @@ class Shrink(Cut):
     scale: tuple[float, float] = (0.1, 0.8)
 
     def __post_init__(self) -> None:
-        low, high = self.scale
-        if not 0 < low <= high <= 1:
-            raise ValueError(f"scale must be two rising numbers in (0, 1], got {self.scale}")
+        check_range("scale", self.scale)
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Tensor]:
         assert spot is not None

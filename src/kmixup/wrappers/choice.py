@@ -16,6 +16,7 @@ from kmixup._nests import Nest, over
 from kmixup._randomness import Source, device_of
 from kmixup.interpolation import is_large, large_like
 from kmixup.matching import Blocks, Pairing
+from kmixup.matching._points import is_channels_last
 from kmixup.mixed import Draw, Mixed, PairDraw, Unmixed
 from kmixup.mixer import FLAGS, DrawOptions, Mixer, Mixing, mixers_in
 from kmixup.wrappers.wrapper import SettingsInside, WrapperDraw
@@ -93,6 +94,8 @@ def _picked(chosen: Tensor, *entries: Any) -> Any:
             f"{' and '.join(str(tuple(entry.shape)) for entry in entries)}: choose among mixers "
             'that agree, or use per="batch"'
         )
+    if is_channels_last(picked):
+        return _picked(chosen, *(entry.movedim(1, -1) for entry in entries)).movedim(-1, 1)
     if picked.device.type != "cpu":
         number = chosen.to(picked.device, non_blocking=True).view(-1, *[1] * (picked.dim() - 1))
         for at, entry in enumerate(entries[1:], 1):
