@@ -89,25 +89,9 @@ def load(
     """
     if not 0 <= seed < 1 << 63:
         raise SettingError("seed", f"must be from 0 to 2**63 - 1, got {seed}")
-    if limit is not None:
-        check_whole("limit", limit)
-    if samples is not None and limit is not None:
-        raise ValueError(
-            f"samples and limit must not be given both, got {samples} and {limit}: samples draws "
-            "training samples and keeps the test set, limit takes the first of both"
-        )
-    if scaling is not None:
-        check_choice("scaling", scaling, SCALINGS)
     entry = ENTRIES.get(name)
-    if size is not None and (entry is None or entry.kind != "toy"):
-        raise SettingError(
-            "size", f"is for toys, {name} has its own size: use limit (--limit) instead"
-        )
-    scaling_name = scaling or (entry.default_scaling if entry else "standard")
-    rule = (entry.paper if entry else None) if scaling_name == "paper" else scaling_name
-    if rule is None:
-        known = ", ".join(SCALINGS[1:])
-        raise ValueError(f"the paper's scaling of {name} is not known: use one of {known}")
+    _check_sizes(name, entry, limit, samples, size)
+    scaling_name, rule = _scaling_of(name, entry, scaling)
     options = OwnOptions(
         target, tuple(drop or ()), task, resize, test, test_size, decimal, thousands, dayfirst,
         tuple(missing or ()), schema,
@@ -141,6 +125,34 @@ def load(
         part = f"{part or 'all samples'}, with {100 * label_noise:g} % random labels"
     data = prepare(label, found, scaling_name, rule, part)
     return replace(data, digest=contents)
+
+
+def _check_sizes(
+    name: str, entry: Entry | None, limit: int | None, samples: int | None, size: int | None
+) -> None:
+    if limit is not None:
+        check_whole("limit", limit)
+    if samples is not None and limit is not None:
+        raise ValueError(
+            f"samples and limit must not be given both, got {samples} and {limit}: samples draws "
+            "training samples and keeps the test set, limit takes the first of both"
+        )
+    if size is not None and (entry is None or entry.kind != "toy"):
+        raise SettingError(
+            "size", f"is for toys, {name} has its own size: use limit (--limit) instead"
+        )
+
+
+def _scaling_of(name: str, entry: Entry | None, scaling: Scaling | None) -> tuple[str, str]:
+    """Return the name of the scaling, and what it means for the data."""
+    if scaling is not None:
+        check_choice("scaling", scaling, SCALINGS)
+    chosen = scaling or (entry.default_scaling if entry else "standard")
+    rule = (entry.paper if entry else None) if chosen == "paper" else chosen
+    if rule is None:
+        known = ", ".join(SCALINGS[1:])
+        raise ValueError(f"the paper's scaling of {name} is not known: use one of {known}")
+    return chosen, rule
 
 
 def digest(name: str, *, test: str | None = None) -> str | None:
