@@ -7,7 +7,7 @@ be compared in pairs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
@@ -17,7 +17,7 @@ import numpy as np
 
 from kmixup.lab._files import read_toml
 from kmixup.lab.checks import SettingError, check_types, check_whole, known_settings
-from kmixup.lab.data import ENTRIES, digest
+from kmixup.lab.data import ENTRIES, Dataset, digest
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.train.config import Method, Protocol, Trial, code_of, shifts_from
 from kmixup.lab.train.defaults import defaults_for
@@ -55,18 +55,16 @@ def expand(
     25
     """
     trials, seed = check_whole("trials", trials), check_whole("seed", seed, least=0)
-    for name in settings:
-        if name not in SETTINGS:
-            known = ", ".join(("data", "model", "trials", "seed", "protocol", *SETTINGS))
-            raise ValueError(f"{name} is not a setting: those of a grid are {known}")
+    _check_names(settings)
+    protocol = protocol or {}
     named = {"data": data} if model is None else {"data": data, "model": model}
-    _check_size(trials, named | settings, protocol or {})
-    tested = shifts_from({name: _list(settings[name]) for name in SHIFTS if name in settings})
-    mixing = {"method": "kmixup"} | {key: settings[key] for key in METHOD if key in settings}
+    _check_size(trials, named | settings, protocol)
+    tested = shifts_from({key: _list(levels) for key, levels in _given(settings, SHIFTS).items()})
+    mixing = {"method": "kmixup"} | _given(settings, METHOD)
     # methods that ignore a setting become equal, and are kept once
     methods = dict.fromkeys(Method(chosen.pop("method"), **chosen) for chosen in _choices(mixing))
-    options = list(_choices({name: settings[name] for name in TRIAL if name in settings}))
-    changes = list(_choices(known_settings(Protocol, protocol or {}, "protocol.")))
+    options = list(_choices(_given(settings, TRIAL)))
+    changes = list(_choices(known_settings(Protocol, protocol, "protocol.")))
     for chosen in options:
         check_types(Trial("", "", **chosen))
     for part in (*methods, *(replace(Protocol(), **change) for change in changes)):
@@ -74,11 +72,7 @@ def expand(
     grid = []
     for name in _values("data", data):
         own = None if name in ENTRIES else load_data(Trial(name, "", **options[0]))
-        # `load_data` has hashed the first
-        digests = {options[0].get("test"): None if own is None else own.digest}
-        for test in {option.get("test") for option in options} - digests.keys():
-            reading = {**options[0], "test": test}
-            digests[test] = digest(name, test=test) or load_data(Trial(name, "", **reading)).digest
+        digests = _digests(name, own, options)
         usual = defaults_for(name, own)
         networks = [usual.model] if model is None else _values("model", model)
         codes = {
@@ -118,6 +112,13 @@ def named_in(path: str | Path) -> list[str]:
     return [value for value in values if isinstance(value, str)]
 
 
+def _check_names(settings: Mapping[str, Any]) -> None:
+    for name in settings:
+        if name not in SETTINGS:
+            known = ", ".join(("data", "model", "trials", "seed", "protocol", *SETTINGS))
+            raise ValueError(f"{name} is not a setting: those of a grid are {known}")
+
+
 def _check_size(trials: int, settings: Mapping[str, Any], protocol: Mapping[str, Any]) -> None:
     """Raise before a grid of too many trials is made."""
     swept = [item for item in settings.items() if item[0] not in SHIFTS]
@@ -127,6 +128,23 @@ def _check_size(trials: int, settings: Mapping[str, Any], protocol: Mapping[str,
             f"the grid must have at most {MOST:,} trials, has {size:,}: shorten its lists, or make "
             "several grids of it"
         )
+
+
+def _digests(
+    name: str, own: Dataset | None, options: Sequence[Mapping[str, Any]]
+) -> dict[str | None, str | None]:
+    """Return the digests of your own data with each of their test sets."""
+    first = options[0]  # which `load_data` has hashed
+    digests = {first.get("test"): None if own is None else own.digest}
+    for test in {option.get("test") for option in options} - digests.keys():
+        reading = {**first, "test": test}
+        digests[test] = digest(name, test=test) or load_data(Trial(name, "", **reading)).digest
+    return digests
+
+
+def _given(settings: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return the settings that are among `names`, in the order of these."""
+    return {name: settings[name] for name in names if name in settings}
 
 
 def _choices(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
