@@ -272,7 +272,7 @@ def test_a_pipe_is_rejected_and_not_waited_for(tmp_path):
         ("own.csv", {"resize": (4, 4)}, "resize must not be given for a .csv, got"),
         ("images", {"task": "classes"}, "task must not be given for a folder, got classes"),
         ("images", {}, "must have a sub-folder of .png/.* for each of two or more classes, has 1"),
-        ("own.csv", {"size": 9}, r"size is for toys, .*own\.csv has a size .*: use limit"),
+        ("own.csv", {"size": 9}, r"size is for toys, .*own\.csv has its own size: use limit"),
         ("own.pkl", {}, r"must be an \.npz, a table .* is a \.pkl file"),
         ("iris", {"drop": ["a"]}, "drop must not be given for iris, which is prepared already"),
         ("iris", {"task": "sorting"}, "task must be one of classes, regression, got 'sorting'"),
