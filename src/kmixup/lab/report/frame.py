@@ -252,23 +252,25 @@ def _of_table(lines: pd.DataFrame, table: PaperTable, left: set[str]) -> list[Ta
     for setting, same in _by_setting(mine, table):
         some = same[[_fits(method, table) for method in same.by]]
         wider += [method for method in some[some.id.isin(left)].by if method.entry.mixes]
-        mixing = some.apply(_mixing, axis=1) if len(some) else some.id
-        # ERM has no pairing: its lines go with every pairing, and alone only if nothing was mixed
-        for own in sorted(set(mixing) - {""}) or [""]:
-            mixed = {"pairing": None, "layers": None, **json.loads(own or "{}")}
-            if len(group := some[mixing.isin([own, ""])]):
-                groups.append(({**setting, **mixed}, group))
-    ks = tuple(sorted({*table.ks, *(method.k for method in wider)}))
-    alphas = {method.alpha for method in wider} - {*table.alphas}
-    levels = dict.fromkeys(column.eps for column in table.columns)
-    further = (PaperColumn(alpha, eps=eps) for alpha in alphas for eps in levels)
-    columns = sorted((*table.columns, *further), key=lambda at: (at.eps or 0.0, at.alpha))
+        groups += [({**setting, **mixing}, group) for mixing, group in _by_mixing(some)]
+    ks, columns = _widened(table, wider)
     names = dict.fromkeys(name for setting, _ in groups for name in setting)
     differing = [name for name in names if len({setting.get(name) for setting, _ in groups}) > 1]
     return [
         _result(group, table, ks, columns, setting, {name: setting.get(name) for name in differing})
         for setting, group in groups or [({}, mine[:0])]
     ]
+
+
+def _widened(
+    table: PaperTable, methods: Sequence[Method]
+) -> tuple[tuple[int, ...], list[PaperColumn]]:
+    """The k and columns of a table and of more methods."""
+    ks = tuple(sorted({*table.ks, *(method.k for method in methods)}))
+    alphas = {method.alpha for method in methods} - {*table.alphas}
+    levels = dict.fromkeys(column.eps for column in table.columns)
+    further = (PaperColumn(alpha, eps=eps) for alpha in alphas for eps in levels)
+    return ks, sorted((*table.columns, *further), key=lambda at: (at.eps or 0.0, at.alpha))
 
 
 def _by_setting(
@@ -295,6 +297,17 @@ def _fits(method: Method, table: PaperTable) -> bool:
     """Whether a method is of a table, whatever its k and alpha."""
     fits = table.layers in (None, method.layers) and table.mixes_as(method)
     return fits or not method.entry.mixes
+
+
+def _by_mixing(lines: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """What mixing the trials of a setting share besides k and alpha, and their lines."""
+    if lines.empty:
+        return
+    mixing = lines.apply(_mixing, axis=1)
+    # ERM has no pairing: its lines go with every pairing, and alone only if nothing was mixed
+    for own in sorted(set(mixing) - {""}) or [""]:
+        shared = {"pairing": None, "layers": None, **json.loads(own or "{}")}
+        yield shared, lines[mixing.isin([own, ""])]
 
 
 def _mixing(line: pd.Series[Any]) -> str:
