@@ -66,13 +66,16 @@ def test_lists_integers_and_float32_are_welcome():
     assert vicinal_dataset(X.astype(np.float32), NAMES, k=2, seed=0)[0].dtype == np.float32
 
 
-def test_read_only_and_reversed_arrays_are_welcome():
+def test_arrays_that_torch_does_not_take_are_welcome():
     plain = vicinal_dataset(X, NAMES, k=4, seed=0)[0]
     fixed = X.copy()
     fixed.setflags(write=False)
     np.testing.assert_array_equal(vicinal_dataset(fixed, NAMES, k=4, seed=0)[0], plain)
     backwards = X[::-1].copy()[::-1]
     np.testing.assert_array_equal(vicinal_dataset(backwards, NAMES, k=4, seed=0)[0], plain)
+    for dtype in (">f8", np.longdouble):
+        points = vicinal_dataset(X.astype(dtype), NAMES, k=4, seed=0)[0]
+        np.testing.assert_array_equal(points, plain)
 
 
 @pytest.mark.parametrize(
@@ -87,6 +90,7 @@ def test_read_only_and_reversed_arrays_are_welcome():
         ({"y": np.eye(60, dtype=int)}, ValueError, "y must have one class for each sample, "
          r"got int64 of shape \(60, 60\): one-hot labels are y.astype\(float\)"),
         ({"X": NAMES[:, None]}, TypeError, "X must be numeric, got .*: encode its columns first"),
+        ({"X": X + 1j}, TypeError, "X must be numeric, got complex128: encode its columns first"),
     ],
 )  # fmt: skip
 def test_bad_arguments_are_refused(arguments, error, message):

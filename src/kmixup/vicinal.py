@@ -16,6 +16,7 @@ from kmixup.matching import LamPer, Metric, Optimal
 from kmixup.mixer import Mixer
 
 Array = NDArray[Any]
+FLOATS = (np.float16, np.float32, np.float64)  # others become float64
 
 
 def vicinal_dataset(
@@ -72,7 +73,7 @@ def vicinal_dataset(
     mixer = Mixer(pairing, Beta(alpha), Linear(), lam_per=lam_per, generator=generator)
     first, second = (i.flatten() for i in subset_pairs(n, k, -(-size // k), generator=generator))
 
-    floats = inputs if np.issubdtype(inputs.dtype, np.floating) else inputs.astype(np.float64)
+    floats = inputs if inputs.dtype in FLOATS else inputs.astype(np.float64)
     if not floats.flags.writeable or min(floats.strides) < 0:  # torch takes neither
         floats = floats.copy(order="K")
     points = torch.from_numpy(floats)
@@ -98,7 +99,7 @@ def _checked(inputs: Array, targets: Array) -> tuple[Array, Array, bool]:
     """Return inputs and targets that can be mixed, and whether the targets are classes."""
     if len(targets) != len(inputs):
         raise ValueError(f"X and y must have the same length, got {len(inputs)} and {len(targets)}")
-    if not np.issubdtype(inputs.dtype, np.number):
+    if inputs.dtype.kind not in "iuf":
         raise TypeError(f"X must be numeric, got {inputs.dtype}: encode its columns first")
     classes = not np.issubdtype(targets.dtype, np.floating)
     if classes and targets.ndim != 1:
