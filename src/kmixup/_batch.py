@@ -108,10 +108,11 @@ class Batch:
     ) -> Tensor:
         """Return the partners that `pairing` finds in `blocks` of `points`, and keep them."""
         key = pairing, blocks, tuple(map(id, mixed_entries(self.x, mixes)))
-        if key not in self._partners:
+        partner = self._partners.get(key)
+        if partner is None:
             targets = self.y, self.y if self.other is None else self.other[1]
-            self._partners[key] = pairing.partners(*points, blocks, targets)
-        return self._partners[key]
+            partner = self._partners[key] = pairing.partners(*points, blocks, targets)
+        return partner
 
     def points(self, mixes: Mixes) -> tuple[Points, Points]:
         """Return what to match on for both sides, given whether an entry of `x` `mixes`.
