@@ -53,13 +53,14 @@ INNER = (
 # common words, and the API names everything
 BOOSTS = {
     "results/": 1e-4, "examples/": 0.1, "contributing/": 0.2, "reference/cli": 0.2,
-    "evidence/": 0.5, "api/kmixup.theory": 0.1, "api/kmixup.lab": 0.3, "api/": 0.5, "lab.md": 0.5,
-    "sweeps.md": 0.5,
+    "evidence/": 0.5, "api/kmixup.theory": 0.1, "api/kmixup.lab": 0.3, "api/": 0.5,
+    "experiments.md": 0.5,
 }  # fmt: skip
 # what people search for, and the page that answers it
 KEYWORDS = {
     "api/kmixup.KMixup.md": ("lam_per", "one lam per sample"),
     "changelog.md": ("changelog", "what is new"),
+    "experiments.md": ("sweep", "reproduce", "ray"),
     "frameworks/fastai.md": ("fastai",),
     "frameworks/keras.md": ("keras", "tensorflow", "jax"),
     "frameworks/lightning.md": ("lightning",),
@@ -85,7 +86,7 @@ KEYWORDS = {
     "guide/text.md": ("text", "tokens", "bert"),
     "index.md": ("install", "cpu install", "wheel", "how to cite"),
     "methods.md": ("puzzlemix", "cutmix", "methods"),
-    "own-data.md": ("csv", "excel", "tables"),
+    "own-data.md": ("csv", "excel", "tables", "tune"),
     "reference/glossary.md": ("alpha", "what is alpha"),
 }  # fmt: skip
 PICTURE = re.compile(r'<p>(<img [^>]*src="([^"]+\.(?:png|svg|webp))"[^>]*>)</p>')

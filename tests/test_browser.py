@@ -56,6 +56,9 @@ SEARCHES = {
     "keras": ("frameworks/keras",),
     "csv": ("own-data",),
     "excel": ("own-data",),
+    "tune": ("own-data",),
+    "sweep": ("experiments",),
+    "ray": ("experiments",),
     "changelog": ("changelog",),
     "what is new": ("changelog",),
 }

@@ -1,11 +1,9 @@
 """Searches against brute force, on made-up errors, and with your own training function."""
 
 import math
-import re
 import subprocess
 import sys
 import zlib
-from pathlib import Path
 from statistics import fmean, stdev
 
 import numpy as np
@@ -322,20 +320,6 @@ def test_the_lab_itself_is_light():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "set()\n"
-
-
-@pytest.mark.slow
-def test_the_code_on_the_page_of_tuning_runs(capsys):
-    page = (
-        (Path(__file__).parents[3] / "docs/tuning.md")
-        .read_text()
-        .partition("## Choose k and alpha")[2]
-    )
-    (block,) = re.findall(r"```python\n(.*?)```", page, re.S)
-    names = {}
-    exec(compile(block, "docs/tuning.md", "exec"), names)
-    assert len(capsys.readouterr().out.splitlines()) == 10
-    assert names["search"].winner in [tried.setting for tried in names["search"].table]
 
 
 def test_a_search_takes_arrays_of_numpy():
