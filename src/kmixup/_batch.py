@@ -88,7 +88,7 @@ class Batch:
         if matched:
             check_not_exported()
         entries = _check_inputs(x, "x", mixes)
-        n, types = len(entries[0]), None
+        n, types = entries[0].shape[0], None
         if y is not None:
             types = types_of(y, targets, entries)
             _check_rows(y, types, n, "y", "x")

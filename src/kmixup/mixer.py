@@ -352,7 +352,7 @@ class Mixer(Mixing):
         other_x, other_y = (x, y) if batch.other is None else batch.other
         points = batch.points(interpolation.mixes)
         partner = batch.partners(self.pairing, draw.blocks, points, interpolation.mixes)
-        whole = len(partner) == n and batch.other is None  # partners are samples of this batch
+        whole = partner.shape[0] == n and batch.other is None  # partners are samples of this batch
         partner = partner if whole else partner.narrow(0, 0, n)
         samples = others = mixed_entries(x, interpolation.mixes)
         if not whole:
@@ -407,7 +407,7 @@ class Mixer(Mixing):
 
     def _settle(self, draw: PairDraw, pair: Pair, distance: Tensor | None) -> tuple[Tensor, Region]:
         """Return lam and the region: once on the CPU, or per sample on the inputs' device."""
-        u, n = draw.u.cpu(), len(pair.partner)
+        u, n = draw.u.cpu(), pair.partner.shape[0]
         rows: Tensor | int = 0
         dtype = torch.promote_types(pair.samples[0].dtype, torch.float32)
         if u.dim() == 0 and distance is None:

@@ -238,10 +238,10 @@ def mix_targets(
     soft = torch.zeros(shape, dtype=lam.dtype, device=own.device)
     # partners first: lam and 1 - lam add up to exactly 1 where both are the same class
     if lam.dim() == 0 and ignore_index is None and not lam.requires_grad:
-        soft.scatter_(1, partner, (1 - lam).item())
-        return soft.scatter_(1, own, lam.item(), reduce="add")
-    share = per_sample(lam, own).to(own.device, non_blocking=True)
-    own_share, partner_share = share.expand_as(own), (1 - share).expand_as(partner)
+        share = lam.item()
+        return soft.scatter_(1, partner, 1 - share).scatter_(1, own, share, reduce="add")
+    weight = per_sample(lam, own).to(own.device, non_blocking=True)
+    own_share, partner_share = weight.expand_as(own), (1 - weight).expand_as(partner)
     if ignore_index is not None:
         known = (own != ignore_index) & (partner != ignore_index)
         own, partner = torch.where(known, own, 0), torch.where(known, partner, 0)
