@@ -296,7 +296,6 @@ def test_a_reader_that_leaves_a_pipe_is_no_traceback():
         ("train iris --method mixup --k 16", "--k has no effect in the method mixup, got 16"),
         ("train iris --method erm --alpha 1", "--alpha has no effect in the method erm, got 1.0"),
         ("train iris --layers all-blocks", "--layers has no effect in the method kmixup, got all-"),
-        ("train iris --k 110 --batch-size 128", "--k must be lower: 110 needs 110 training"),
         ("train iris --model lenet", "in_shape must be (channels, height, width)"),
         ("train iris --model no_such:net", "no module named 'no_such'"),
         ("train iris --rate 1e9 --epochs 2", "the loss became NaN or infinite in epoch 1"),

@@ -224,7 +224,7 @@ def test_a_disk_that_cannot_be_read_spares_the_checkpoint(single, tmp_path, monk
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "read_bytes", fail)
+        patch.setattr(checkpoint, "read_bytes", fail)
         (row,) = run((single,), device="cpu", running=tmp_path)
     assert row.reason == "OSError: [Errno 5] Input/output error"
     assert checkpoint.completed_epochs(path) == 3

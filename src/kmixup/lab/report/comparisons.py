@@ -83,7 +83,7 @@ def best_against_best(result: TableResult, rule: AlphaRule) -> tuple[CellCompari
 
 def claimed(result: TableResult, grid: Grid, claim: Claim) -> tuple[CellComparison, ...]:
     """The comparisons that a claim of the paper is about: one, or one for each column or eps."""
-    several, single = max(result.ks) > 1, 1 in result.ks
+    several, single = max(result.ks, default=0) > 1, 1 in result.ks
     if not result.printed and several != single:  # your own sweep without k = 1, or without k > 1
         new, rule = (result.table.method_title, grid.rule) if several else (result.baseline, None)
         return tuple(
