@@ -325,14 +325,14 @@ def _centered(points: Tensor, dtype: torch.dtype) -> Tensor:
     if points.dtype.itemsize < dtype.itemsize:
         points = points.to(dtype)
     rows = points.view(-1, points.shape[2])
-    step, few = max(1, len(rows) // 8), 1 + points.shape[2] // WIDE
+    step, few = max(1, rows.shape[0] // 8), 1 + points.shape[2] // WIDE
     if points.device.type == "cpu":
-        sample = rows.numpy()[::step]  # the small calls of NumPy are shorter
-        i = len(sample) // 4
+        array = rows.numpy()[::step]  # the small calls of NumPy are shorter
+        sample, i = array[:, ::few], len(array) // 4
         with np.errstate(over="ignore", invalid="ignore"):
-            x, y = sample[0, ::few] + sample[i, ::few], sample[2 * i, ::few] + sample[3 * i, ::few]
-            if 2 * (x @ y) > OFFSET * (x @ x + y @ y):
-                points.sub_(torch.from_numpy(sample.mean(0)))
+            x, y = sample[0] + sample[i], sample[2 * i] + sample[3 * i]
+            if 2 * x.dot(y) > OFFSET * (x.dot(x) + y.dot(y)):  # faster than x @ y
+                points.sub_(torch.from_numpy(array.mean(0)))
     else:  # the same without waiting for the device
         many = len(rows) // step // 2 * 2
         halves = rows.narrow(0, 0, many * step).view(2, many // 2, step, -1).select(2, 0)
