@@ -358,14 +358,15 @@ def on_page_content(html: str, **_: Any) -> str:
     the link it can be enlarged.
     """
 
-    def formula(match: re.Match[str]) -> str:
+    def markup(match: re.Match[str]) -> str:
         # what the converter knows by another name, or in braces alone
         source = unescape(match[3]).replace("{aligned}", "{split}")
         source = re.sub(r"\\(mathbb|mathcal|mathrm) (\w)", r"\\\1{\2}", source)
-        return convert(source, display="block" if match[2] == "[" else "inline")
+        formula: str = convert(source, display="block" if match[2] == "[" else "inline")
+        return formula
 
     html = PICTURE.sub(r'<p><a class="picture" href="\2">\1</a></p>', html)
-    return FORMULA.sub(formula, CELL.sub(unbroken, html))
+    return FORMULA.sub(markup, CELL.sub(unbroken, html))
 
 
 def on_post_page(output: str, **_: Any) -> str:
