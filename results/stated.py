@@ -39,6 +39,8 @@ RESULTS = Path(__file__).parent
 Plain = dict[str, Any]
 Trials = Mapping[int, float]  # a number in per cent by trial
 Wanted = Callable[[Plain], bool]
+Tested = tuple[str, float, float]  # a difference with its interval, p-value, lower end
+Family = Mapping[str, Tested]  # comparisons that are corrected together, by name
 
 
 def rows(*folders: str) -> Iterator[Plain]:
@@ -66,7 +68,7 @@ def errors(found: list[Plain], wanted: Wanted, test: str = "result") -> Trials:
     return {row["trial"]["seed"]: 100 * row[test]["error"] for row in found if wanted(row)}
 
 
-def paired(new: Trials, old: Trials, level: float = 0.95) -> tuple[str, float, float]:
+def paired(new: Trials, old: Trials, level: float = 0.95) -> Tested:
     """Return the mean difference with its interval, its p-value, and the interval's lower end."""
     differences = [new[seed] - old[seed] for seed in sorted(new.keys() & old.keys())]
     if len(differences) < 3:
@@ -78,11 +80,11 @@ def paired(new: Trials, old: Trials, level: float = 0.95) -> tuple[str, float, f
     return text, float(test.pvalue), float(low)
 
 
-def show(title: str, differences: Mapping[str, tuple[str, float, float]]) -> None:
-    print(f"{title}, Holm over {len(differences)}")
-    corrected = holm([p for _, p, _ in differences.values()])
-    for (name, (text, *_)), p in zip(differences.items(), corrected, strict=True):
-        print(f"  {name}: {text}, p {p_text(p)}")
+def judged(family: Family) -> Iterator[tuple[str, str, float]]:
+    """Yield name, difference and corrected p-value of each comparison."""
+    corrected = holm([p for _, p, _ in family.values()])
+    for (name, (text, *_)), p in zip(family.items(), corrected, strict=True):
+        yield name, text, p
 
 
 def chosen(found: list[Plain], options: list[Wanted]) -> Trials:
@@ -94,7 +96,7 @@ def chosen(found: list[Plain], options: list[Wanted]) -> Trials:
     return {seed: test[i][seed] for seed, i in best.items()}
 
 
-def label_noise() -> None:
+def label_noise() -> tuple[Family, Family]:
     found = list(rows("label-noise"))
     primary, secondary = {}, {}
     for noise in (None, 0.2, 0.4):
@@ -108,26 +110,25 @@ def label_noise() -> None:
         erm = errors(noisy, arm("erm"), "test")
         secondary[f"mixup − ERM, {about}"] = paired(best[1], erm)
         secondary[f"k = 64 − mixup, {about}"] = paired(best[64], best[1])
-    show("Primary", primary)
-    show("Secondary", secondary)
+    return primary, secondary
 
 
-def photographs() -> None:
+def photographs() -> tuple[Family, Family]:
     found = list(rows("cifar10-fitted", "photographs"))
 
     def of(name: str, k: int, alpha: float) -> Trials:
         return errors(found, arm(name, k, alpha), "clean")
 
     difference = of("kmixup", 16, 1.0), of("mixup", 1, 1.0)
-    show("Primary", {"k = 16 − mixup, alpha = 1": paired(*difference)})
     *_, low = paired(*difference, level=0.9)
-    print(f"  a gain above 0.4 points is {'' if low > -0.4 else 'not '}excluded")
+    excluded = f"a gain above 0.4 points is {'' if low > -0.4 else 'not '}excluded"
+    primary = {f"k = 16 − mixup, alpha = 1 ({excluded})": paired(*difference)}
     stronger = of("kmixup", 16, 4.0), of("mixup", 1, 4.0)
     secondary = {
         "k = 16 − mixup, alpha = 4": paired(*stronger),
         "mixup, alpha = 4 − alpha = 1": paired(stronger[1], difference[1]),
     }
-    show("Secondary", secondary)
+    return primary, secondary
 
 
 def held_out(options: list[Trials]) -> Trials:
@@ -142,7 +143,7 @@ def held_out(options: list[Trials]) -> Trials:
     return best
 
 
-def speech() -> None:
+def speech() -> tuple[Family, Family]:
     found = list(rows("speech"))
 
     def of(name: str, k: int, alpha: float, rule: str = "same") -> Trials:
@@ -163,13 +164,14 @@ def speech() -> None:
         "k = 4 − mixup, alpha = 10": paired(of("kmixup", 4, 10.0), mixup[10.0]),
         "mixup, alpha = 1 − ERM": paired(mixup[1.0], erm),
     }
-    show("Primary", primary)
-    show("Secondary", secondary)
+    return primary, secondary
 
 
 STUDIES = {"label-noise": label_noise, "photographs": photographs, "speech": speech}
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or STUDIES:
-        print(f"{name}:")
-        STUDIES[name]()
+    for study in sys.argv[1:] or STUDIES:
+        for kind, family in zip(("primary", "secondary"), STUDIES[study](), strict=True):
+            print(f"{study}, {kind}, Holm over {len(family)}")
+            for name, text, p in judged(family):
+                print(f"  {name}: {text}, p {p_text(p)}")
