@@ -47,7 +47,7 @@ LAB = [
     {"report"},
     {"timing"},
     {"cost"},
-    {"commands", "python"},
+    {"commands", "api"},
     {"__init__"},
 ]
 

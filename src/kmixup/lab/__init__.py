@@ -9,9 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kmixup.lab.api import Model, Tuned, fit, load, tune_data
     from kmixup.lab.experiments.search import AllFailedError, Config, Searched, Setting, tune
     from kmixup.lab.paper.numbers import paper_numbers
-    from kmixup.lab.python import Model, Tuned, fit, load, tune_data
     from kmixup.lab.results import read
 
 __all__ = [
@@ -31,7 +31,7 @@ __all__ = [
 
 _HOMES = {
     "experiments.search": ("AllFailedError", "Config", "Searched", "Setting", "tune"),
-    "python": ("Model", "Tuned", "fit", "load", "tune_data"),
+    "api": ("Model", "Tuned", "fit", "load", "tune_data"),
     "paper.numbers": ("paper_numbers",),
     "results": ("read",),
 }
