@@ -47,40 +47,51 @@ def regrets(scores: pd.DataFrame, *, half: float) -> pd.DataFrame:
     return regret.groupby([CLUSTERS.get(name, name) for name in regret.index]).mean()
 
 
-def summed(scores: pd.DataFrame, generator: np.random.Generator | None = None) -> pd.DataFrame:
-    """Sum the scores of each table over its splits, or over splits drawn with replacement."""
-    if generator is not None:
-        groups = scores.groupby(level=0).indices.values()
-        rows = np.concatenate([generator.choice(group, len(group)) for group in groups])
-        scores = scores.iloc[rows]
+def summed(scores: pd.DataFrame) -> pd.DataFrame:
+    """Sum the scores of each table over its splits."""
     return scores.groupby(level=0).sum()
 
 
 def drawn(scores: pd.DataFrame, half: float) -> pd.DataFrame:
     """Return mean regrets of bootstrap samples, a line for each."""
     generator = np.random.default_rng(0)
-    means = []
-    for _ in range(BOOTSTRAPS):
-        regret = regrets(summed(scores, generator), half=half)
-        means.append(regret.iloc[generator.integers(len(regret), size=len(regret))].mean())
-    return pd.DataFrame(means)
+    clusters: dict[str, list[np.ndarray]] = {}
+    for name, table in scores.groupby(level=0):
+        splits = len(table)
+        counts = generator.multinomial(splits, np.full(splits, 1 / splits), size=BOOTSTRAPS)
+        logs = np.log(counts @ table.to_numpy() + half)
+        regret = logs - logs.min(axis=1, keepdims=True)
+        clusters.setdefault(CLUSTERS.get(name, name), []).append(regret)
+    means = np.stack([np.mean(tables, axis=0) for tables in clusters.values()], axis=1)
+    size = len(clusters)
+    weights = generator.multinomial(size, np.full(size, 1 / size), size=BOOTSTRAPS) / size
+    return pd.DataFrame(np.einsum("bk,bkc->bc", weights, means), columns=scores.columns)
 
 
 def per_cent(value: float) -> str:
     return f"{100 * np.expm1(value):+.1f}"
 
 
-def show(name: str, scores: pd.DataFrame, half: float) -> None:
+def compared(scores: pd.DataFrame, half: float) -> pd.DataFrame:
+    """Return each candidate's mean regret, its difference from the default's, and bootstrap wins.
+
+    All but `wins`, a fraction of the samples, are logarithms.
+    """
     means = regrets(summed(scores), half=half).mean().sort_values()
-    samples = drawn(scores, half)
+    samples = drawn(scores, half)[means.index]
+    changes = samples.sub(samples[DEFAULT], axis=0)
+    found = pd.DataFrame({"regret": means, "change": means - means[DEFAULT]})
+    found["low"], found["high"] = changes.quantile(0.025), changes.quantile(0.975)
     wins = samples.idxmin(axis=1).value_counts(normalize=True)
-    print(f"\n{name}: mean regret in %, minus the default's [95 %], share of bootstrap wins")
-    for arm, mean in means.items():
-        low, high = np.quantile(samples[arm] - samples[DEFAULT], [0.025, 0.975])
-        change = per_cent(mean - means[DEFAULT])
+    return found.assign(wins=wins.reindex(means.index).fillna(0.0))
+
+
+def show(name: str, scores: pd.DataFrame, half: float) -> None:
+    print(f"\n{name}: mean regret in %, minus the default's [95 %], fraction of bootstrap wins")
+    for arm, line in compared(scores, half).iterrows():
+        change, low, high = (per_cent(line[end]) for end in ("change", "low", "high"))
         print(
-            f"  {arm:16} {per_cent(mean)}  {change} [{per_cent(low)}, {per_cent(high)}]  "
-            f"{100 * wins.get(arm, 0):.0f} %"
+            f"  {arm:16} {per_cent(line.regret)}  {change} [{low}, {high}]  {100 * line.wins:.0f} %"
         )
 
 
@@ -103,19 +114,32 @@ def advised(regret: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found).T
 
 
-def main() -> None:
-    study = Study(read(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE), "clean")
-    errors = study.wide(study.whole, "error")[CANDIDATES].mul(study.n, axis=0).dropna()
-    show("error", errors, 0.5)
-    show("log-loss", study.wide(study.whole, "log-loss")[CANDIDATES].dropna(), 0.0)
+def clean_errors(study: Study) -> pd.DataFrame:
+    """Return numbers of errors, a line for each table and split and a column for each candidate."""
+    errors = study.wide(study.whole, "error")[CANDIDATES]
+    return errors.mul(study.n, axis=0).dropna()
 
+
+def clean_losses(study: Study) -> pd.DataFrame:
+    return study.wide(study.whole, "log-loss")[CANDIDATES].dropna()
+
+
+def advice(errors: pd.DataFrame) -> pd.DataFrame:
+    """Return what `advised` finds with the facts of tables.csv."""
     regret = regrets(summed(errors), half=0.5)
     facts = pd.read_csv(HERE / "tables.csv", index_col="table").drop(columns="left")
     for name in ("rows", "columns", "classes"):
         facts[name] = np.log(facts[name])
     clusters = [CLUSTERS.get(name, name) for name in facts.index]
-    facts = facts.groupby(clusters).mean().loc[regret.index]
-    found = advised(regret, facts)
+    return advised(regret, facts.groupby(clusters).mean().loc[regret.index])
+
+
+def main() -> None:
+    study = Study(read(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE), "clean")
+    errors = clean_errors(study)
+    show("error", errors, 0.5)
+    show("log-loss", clean_losses(study), 0.0)
+    found = advice(errors)
     print(f"\nadvice: mean regret {per_cent(found.advice.mean())} %")
     for other in ("default", "fixed"):
         difference = interval((100 * (found.advice - found[other])).tolist())

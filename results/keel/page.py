@@ -25,13 +25,14 @@ from analysis import (
     mixup,
     read,
 )
-from grid import BATCH, DECAY, MOST_ROWS, RATE, STEPS, TABLES
+from choice import advice, clean_errors, clean_losses, compared
+from grid import BATCH, DECAY, MOST_ROWS, RATE, STEPS, TABLES, rows_of
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from kmixup.lab.formatting import signed
 from kmixup.lab.plotting import BLACK, BLUE, ORANGE, styled
-from kmixup.lab.report.stats import holm, p_text, rank
+from kmixup.lab.report.stats import holm, interval, p_text, rank
 
 HERE = Path(__file__).parent
 TEMPLATE = HERE / "page.txt"
@@ -49,6 +50,11 @@ ARMS = {
     DEFAULT_SMOOTH: "default, label smoothing 0.1",
     mixup(1): "mixup, alpha = 1",
     matched(1): "k = 16, alpha = 1",
+}
+OTHERS = {
+    "noise": ("20 % random labels", "A fifth of the training labels is drawn at random."),
+    "tenth": ("A tenth of the rows", "Tables whose tenth has fewer than 48 rows are left out."),
+    "long": ("Three times the steps", "Mixed samples take longer to fit than others."),
 }
 FOREST = {
     "default against ERM": (DEFAULT, ERM),
@@ -82,7 +88,8 @@ def table(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
 def enough(study: Study) -> bool:
     """Return whether all tables have the splits that a verdict takes."""
     splits = study.n.groupby("table").size()
-    return len(splits) == len(TABLES) and bool(splits.min() >= ENOUGH)
+    tables = sum(rows_of(name, study.regime) > 0 for name in TABLES)
+    return len(splits) == tables and bool(splits.min() >= ENOUGH)
 
 
 def family(effects: Sequence[Effect], *, judged: bool) -> str:
@@ -143,6 +150,67 @@ def alphas(study: Study) -> str:
         body.append([f"{alpha:g}", *texts, f"{effect.better} / {effect.worse}"])
     head = ("alpha", "k = 16 − mixup", "mixup − ERM", "k = 16 − ERM", "lower / higher than mixup")
     return table(head, body)
+
+
+def splits_of(study: Study) -> str:
+    splits = study.n.groupby("table").size()
+    least, most = splits.min(), splits.max()
+    return f"{least} to {most}" if least < most else f"{least}"
+
+
+def regime(study: Study) -> str:
+    """Return the section of a regime other than clean labels and all rows."""
+    title, about = OTHERS[study.regime]
+    tables = study.n.index.get_level_values(0).nunique()
+    effects = [*study.shared(), study.best_against_erm()]
+    return f"""## {title}
+
+{about} {tables} tables, {splits_of(study)} splits each; Holm over five:
+
+{family(effects, judged=enough(study))}
+
+{alphas(study)}
+"""
+
+
+def other_regimes(rows: pd.DataFrame) -> str:
+    studies = [Study(rows, name) for name in OTHERS]
+    trained = [
+        study for study in studies if len(study.n) and study.n.groupby("table").size().min() > 1
+    ]
+    return "\n".join(map(regime, trained))
+
+
+def setting(study: Study) -> str:
+    """Return the regret of every setting, in error and in log-loss."""
+    families = {"error": (clean_errors(study), 0.5), "log-loss": (clean_losses(study), 0.0)}
+    found = {name: compared(*family) for name, family in families.items()}
+    names = {arm: name.replace("*", "") for arm, name in ARMS.items()}
+    body = []
+    for arm in found["error"].index:
+        k, alpha = arm.split() if "alpha" in arm else ("", "")
+        other = f"{'mixup' if k == 'k=1' else 'k = 16'}, {alpha.replace('=', ' = ')}"
+        cells = [names.get(arm, other)]
+        for lines in found.values():
+            line = lines.loc[arm]
+            low, high = per_cent(line.low), per_cent(line.high)
+            change = "" if arm == DEFAULT else f"{per_cent(line.change)} [{low}, {high}]"
+            cells += [per_cent(line.regret), change, f"{100 * line.wins:.0f} %"]
+        body.append(cells)
+    head = [""]
+    for name in found:
+        head += [f"regret in {name}, %", "minus the default's", "lowest in"]
+    return table(head, body)
+
+
+def advised(study: Study) -> str:
+    """Say whether advice from facts of a table beats a fixed setting."""
+    found = advice(clean_errors(study))
+    texts = []
+    for other, name in (("default", "the default"), ("fixed", "the best setting on other tables")):
+        difference = interval((100 * (found.advice - found[other])).tolist())
+        texts.append(f"{difference.text} against {name} (p {p_text(difference.p)})")
+    return " and ".join(texts)
 
 
 def shown(study: Study) -> dict[str, object]:
@@ -220,16 +288,15 @@ def _ranks(panel: Axes, numbers: dict) -> None:
     )
 
 
-def headline(effects: Sequence[Effect], splits: pd.Series, *, judged: bool) -> str:
+def headline(effects: Sequence[Effect], splits: str, *, judged: bool) -> str:
     corrected = holm([effect.pooled.p for effect in effects])
     said = []
     for effect, p in zip(effects, corrected, strict=True):
         said.append(f"{effect.name} {change(effect)}, {verdict(effect, p)}")
-    about = f"{splits.min()} to {splits.max()}" if splits.min() < splits.max() else splits.min()
     if not judged:
         return (
-            f"**Preliminary: {about} of {SPLITS} splits of {len(splits)} of {len(TABLES)} tables, "
-            f"clean labels.** No verdict is drawn from fewer than {ENOUGH} splits of all tables. "
+            f"**Preliminary: {splits} of {SPLITS} splits, clean labels.** No verdict is drawn from "
+            f"fewer than {ENOUGH} splits of all tables. "
             f"So far, the default's error against ERM (training without mixup): "
             f"{change(effects[0])}; against ERM with label smoothing: "
             f"{change(effects[1])} ({len(effects[1].tables)} tables); against mixup at the same "
@@ -242,12 +309,15 @@ def headline(effects: Sequence[Effect], splits: pd.Series, *, judged: bool) -> s
 def page(rows: pd.DataFrame) -> tuple[str, dict]:
     """Return the page, and the numbers of its picture."""
     study = Study(rows, "clean")
-    splits = study.n.groupby("table").size()
     primary = study.primary()
     numbers = shown(study)
     sloped = study.slope()
     text = TEMPLATE.read_text(encoding="utf-8").format(
-        headline=headline(primary, splits, judged=enough(study)),
+        headline=headline(primary, splits_of(study), judged=enough(study)),
+        splits=splits_of(study),
+        regimes=other_regimes(rows),
+        setting=setting(study),
+        advice=advised(study),
         units=len({CLUSTERS.get(name, name) for name in TABLES}),
         primary=family(primary, judged=enough(study)),
         arms=arms(study),
