@@ -107,7 +107,7 @@ def gains(shown: Mapping[str, Mapping[str, tuple[float, float, float]]]) -> Figu
     panel.set_yticks(range(len(answers)), list(answers))
     panel.set_title(question)
     panel.set_xlim(-6.5, 6.5)
-    panel.set_xlabel("← better    points    worse →")
+    panel.set_xlabel("← better (percentage points) worse →", fontsize="small")
     panel.invert_yaxis()
     return figure
 

@@ -1,6 +1,7 @@
 """The recipes of the page on adding things: each is applied to a copy of the package, and checked.
 
-A block titled by a path is a new file, or a change to a file as a diff; one titled "check" runs.
+A block titled by a path is a new file, or a change to a file as a diff. The block of the same
+section in recipe_checks.md runs afterwards.
 """
 
 import json
@@ -24,8 +25,9 @@ Block = tuple[str, str, str]  # language, title and text
 
 def recipes() -> Iterator[tuple[str, list[Block]]]:
     page = (ROOT / "docs/contributing/adding.md").read_text()
+    checks = dict(SECTION.findall((ROOT / "tests/recipe_checks.md").read_text()))
     for thing, text in SECTION.findall(page):
-        if blocks := BLOCK.findall(text):
+        if blocks := BLOCK.findall(text + checks.get(thing, "")):
             yield thing, blocks
 
 

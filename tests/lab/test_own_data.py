@@ -7,7 +7,6 @@ import shlex
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 from own_tables import imbalanced, mixed, regression, wide
 
@@ -116,21 +115,3 @@ def test_the_commands_and_the_code_of_the_page_run(kmixup, here):
     assert set(names["means"]) == {"ERM", "mixup alpha=1", "k=8 alpha=1"}
     assert names["again"].shape == (5,)
     assert 0 < names["rmse"] < 1.5 * names["constant"]
-    assert names["data"].columns == ("age", "age blank", "city=Bern", "city=Dover")
-    assert names["x"].tolist() == [[28, 0, 0, 0]]
-    assert names["xray"].features == 64
-    assert np.load("embeddings.npz")["x"].shape == (150, 64)
-    assert len(names["search"].table) == 10
-    assert names["search"].winner in [tried.setting for tried in names["search"].table]
-
-
-@pytest.mark.slow
-def test_the_page_shows_what_a_run_at_the_majority_says(kmixup, here):
-    imbalanced(here / "machines.csv")
-    (command,) = re.findall(r"^\$ kmixup (train .*)$", PAGE, re.M)
-    code, out, err = kmixup(*shlex.split(command), "--quiet")
-    assert code == 0, err
-    # the AUC of a constant prediction is noise, which differs between CPU models
-    printed = [line.split(", AUC")[0] for line in (out + err).splitlines()]
-    shown = PAGE.split("epochs 5\n…\n")[1].split("\n```")[0]
-    assert {line.split(", AUC")[0] for line in shown.splitlines()} <= set(printed)

@@ -41,7 +41,9 @@ def read(folder: str | Path) -> pd.DataFrame:
     Returns:
         A line for each trial, test and metric. Settings of the trial, its data, versions and
         machine are columns of numbers and texts by their own names; a setting at its default may
-        be missing (NaN). The last columns are
+        be missing (NaN), such as `data`, `method`, `k`, `alpha`, `alpha_rule` and `seed`. After
+        training are `trained_alpha`, `xi`, `training_error`, `fitted` and `seconds`; lines whose
+        `digest` or `code_…` differ are versions of edited files. The last columns are
 
         - `test`: "test", "validation", "clean" (recomputed batch-norm statistics), "scaled" (with
           a temperature), or a shift such as "noise", with its `level` in 255ths.

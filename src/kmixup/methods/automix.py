@@ -95,7 +95,7 @@ class AutoMix(PairMixer):
     `m.loss`. Train the block with the network, and move the mixer with `mix.to(device)`. After each
     backward pass, the copy moves towards the network before the next batch is mixed. Network and
     block share one draw (two in the paper); the block learns nothing where lam or 1 - lam is 0.08
-    or less.
+    or less. The copy runs in eval mode, and one classifier, not two, sees clean and mixed images.
 
     Args:
         net: the network that is trained.

@@ -347,7 +347,8 @@ class CoMixup(PairMixer):
     fraction of every sample, `lam` that of the sample itself. Importance must be given, and 4 must
     divide the height and the width of the images. Partners come from the batch: there is no
     `other`. The published recipe adds the clean loss, which is `WithClean(CoMixup(...))`; without
-    it the authors lower alpha.
+    it the authors lower alpha. All rounds are always run, half-and-half labels have no bonus, and
+    salient places are cells, not windows of 8 pixels.
 
     Args:
         k: the number of samples in a block.

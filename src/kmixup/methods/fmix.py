@@ -53,7 +53,8 @@ class FMix(PairMixer):
     `k=1` is FMix as published (Harris et al. 2020, "FMix: Enhancing Mixed Sample Data
     Augmentation"), with random partners; with a larger `k` the partners are matched by optimal
     transport. The region is where a random image of low frequencies is dark, and lam is the
-    fraction of the image outside of it.
+    fraction of the image outside of it, rounded to whole pixels; the authors round at random and
+    keep the drawn lam.
 
     Args:
         k: the number of samples in a block.

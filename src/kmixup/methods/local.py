@@ -38,7 +38,8 @@ class LocalMixup(PairMixer):
 
     `k=1` is local mixup as published (Baena et al. 2022, "Preventing Manifold Intrusion with
     Locality: Local Mixup"), with random partners; with a larger `k` they are matched by optimal
-    transport. Weights have mean 1 in every batch, as in the authors' scripts. Targets cannot carry
+    transport. Weights fall exponentially with the distance, and have mean 1 in every batch, as in
+    the authors' scripts; weights by radius or neighbours are not implemented. Targets cannot carry
     weights, so use `mix` and `m.loss`.
 
     Args:

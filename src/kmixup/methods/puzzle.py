@@ -228,7 +228,8 @@ class PuzzleMix(PairMixer):
 
     `k=1` is PuzzleMix as published (Kim, Choo and Song 2020), with random partners, except
     that mask and moves are the exact minima of their energies where the publication has
-    heuristics. With a larger `k` the partners are matched by optimal transport. Importance
+    heuristics. There is no adversarial noise, and `saliency` runs the network in eval mode.
+    With a larger `k` the partners are matched by optimal transport. Importance
     must be given; lam is the mean of the mask. The height and the width of the images must be
     even.
 

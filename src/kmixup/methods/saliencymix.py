@@ -32,7 +32,8 @@ class SaliencyMix(PairMixer):
     `k=1` is SaliencyMix as published (Uddin et al. 2021, "SaliencyMix: A Saliency Guided Data
     Augmentation Strategy for Better Regularization"), with random partners; with a larger `k` the
     partners are matched by optimal transport. The box stays where it was in the partner, and lam is
-    the area outside of it. Without `importance`, saliency is the `spectral_residual` of the images.
+    the area outside of it. Every pair has its own box; in the authors' code a batch shares one.
+    Without `importance`, saliency is the `spectral_residual` of the images.
 
     Args:
         k: the number of samples in a block.

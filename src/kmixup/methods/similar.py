@@ -22,7 +22,8 @@ class SimilarMixup(PairMixer):
     Args:
         k: the number of samples in a block.
         alpha: tau of a pair at the mean squared distance; 0 mixes nothing.
-        tau_std: how slowly tau falls with the distance; `math.inf` is mixup.
+        tau_std: how slowly tau falls with the distance, 0.25 as in the authors' CIFAR code;
+            `math.inf` is mixup.
         num_classes: the number of classes of integer targets, which become one-hot.
         options: `PairOptions`: targets, metric, ignore_index, lam_per ("sample" by default), prob
             and generator.

@@ -49,7 +49,8 @@ class StackMix(PairMixer):
 
     `k=1` is StackMix as published (Chen et al. 2021, "StackMix: A complementary Mix algorithm"),
     with random partners; with a larger `k` they are matched by optimal transport. The network
-    always sees inputs of twice the length: unmixed samples are duplicated, in `.eval()` mode too.
+    always sees inputs of twice the length: unmixed samples are duplicated, in `.eval()` mode too
+    (our reading of the paper, which has no public code).
 
     Args:
         k: the number of samples in a block.
