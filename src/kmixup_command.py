@@ -78,6 +78,7 @@ class _Printed:
 
 def main() -> NoReturn:
     """Run the command line of this process and exit."""
+    os.environ["PYTHONSAFEPATH"] = "1"  # workers import nothing from the current folder
     out, err = (cast(IO[str], _Printed(stream)) for stream in (sys.stdout, sys.stderr))
     with redirect_stdout(out), redirect_stderr(err):
         code = _run()

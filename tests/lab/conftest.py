@@ -20,6 +20,7 @@ def here(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("PYTHONSAFEPATH", "")  # which the command sets for its workers
     monkeypatch.setattr("warnings.showwarning", None)
     return tmp_path
 

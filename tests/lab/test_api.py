@@ -8,6 +8,7 @@ import kmixup.lab
 from kmixup.lab.data import at_hand, cache_folder
 from kmixup.lab.data import load as load_data
 from kmixup.lab.experiments.rows import read
+from kmixup.lab.inspection import inspect_data
 
 QUICK = {"epochs": 2, "batch_size": 16}
 
@@ -63,6 +64,11 @@ def test_numbers_of_numpy_are_numbers(tmp_path):
             protocol=protocol, out=tmp_path / str(k),
         )  # fmt: skip
         assert model.record["trial"]["method"]["k"] == k
+    iris = load_data("iris", seed=np.int64(1))
+    inspected = inspect_data(iris, alpha=np.float32(1), largest_k=np.int64(2), seed=np.int64(1))
+    assert inspected.compared == (1, 2)
+    with pytest.raises(ValueError, match="seed must be a whole number, at least 0, got True"):
+        load_data("iris", seed=True)
 
 
 def test_arguments_that_would_be_ignored_raise():
@@ -70,6 +76,8 @@ def test_arguments_that_would_be_ignored_raise():
         kmixup.lab.fit("iris", [0, 1])
     with pytest.raises(ValueError, match="scaling must not be given for a Dataset"):
         kmixup.lab.fit(load_data("iris"), scaling="minmax")
+    with pytest.raises(ValueError, match="limit must not be given for data in memory, got 5"):
+        kmixup.lab.fit(*drawn(), limit=5)
 
 
 def test_workers_need_a_folder():

@@ -63,7 +63,7 @@ HEAD = json.dumps(HEADER) + "\n"
 @pytest.fixture(autouse=True)
 def _no_hang():
     """End a test that waits for ever, as one that reads a named pipe would."""
-    signal.alarm(120)
+    signal.alarm(600)
     yield
     signal.alarm(0)
 
@@ -118,13 +118,17 @@ def test_a_link_in_a_store_does_not_lead_to_another_file(kmixup, rows, name):
     assert (rows.parent / "victim").read_text() == "mine"
 
 
-def test_checkpoints_are_not_written_through_a_link(rows, kmixup):
-    (rows.parent / "grid.toml").write_text('data = "iris"\n')
+@pytest.mark.parametrize("name", ["running", "running/ID"])
+def test_checkpoints_are_not_written_through_a_link(rows, kmixup, name):
+    grid = rows.parent / "grid.toml"
+    grid.write_text('data = "iris"\n')
     (rows.parent / "elsewhere").mkdir()
-    (rows / "running").symlink_to("../elsewhere")
+    link = rows / name.replace("ID", read_config(grid)[0].id)
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(rows.parent / "elsewhere")
     code, _, err = kmixup("sweep", "grid.toml", "--out", rows, "--quiet")
     assert code == 2
-    assert "running must be a folder, is a link: remove it" in err
+    assert f"{link} must be a folder, is a link: remove it" in err
     assert os.listdir(rows.parent / "elsewhere") == []
 
 
@@ -514,6 +518,15 @@ def test_the_current_folder_is_searched_for_code_only_if_a_grid_names_some(kmixu
     (here / "grid.toml").write_text('data = "iris"\nmodel = ["mlp-iris", "own_attacked:net"]\n')
     assert kmixup("sweep", "grid.toml", "--dry-run")[0] == 0
     assert sys.path == [*before, str(here)]
+
+
+def test_workers_import_nothing_from_the_current_folder(kmixup, here):
+    for name in ("numexpr", "struct"):  # which pandas imports, and multiprocessing
+        (here / f"{name}.py").write_text("open('hijacked', 'w')\n")
+    (here / "grid.toml").write_text('data = "iris"\n[protocol]\nepochs = 1\n')
+    code, _, err = kmixup("sweep", "grid.toml", "--workers", 1, "--no-report", "--quiet")
+    assert (code, err) == (0, "")
+    assert not (here / "hijacked").exists()
 
 
 def test_a_model_that_names_no_code_is_loaded_without_the_current_folder(kmixup, here, model):

@@ -29,6 +29,8 @@ from kmixup.lab.train.setup import computing_on, load_data
 
 __all__ = ["Model", "Tuned", "fit", "load", "tune_data"]
 
+IN_MEMORY = ("target", "drop", "task", "scaling", "test_size")  # options of data in memory
+
 
 def fit(
     data: Any,
@@ -81,25 +83,10 @@ def fit(
     if alpha is not None:
         of_method["alpha"] = alpha
     reading = TrialData(**known_settings(TrialData, settings))
-    named, name = _is_named(data, y), "arrays"
-    if named:
-        name = os.fspath(data)
-    elif isinstance(data, Dataset):
-        name = data.name
+    named = _is_named(data, y)
+    name = os.fspath(data) if named else data.name if isinstance(data, Dataset) else "arrays"
     trial = Trial(name, "", Method(method, k, **of_method), seed=seed, **vars(reading))
-    if named:
-        loaded = load_data(trial)
-    elif isinstance(data, Dataset):
-        if given := sorted(settings.keys() - {"class_weights"}):
-            raise SettingError(
-                given[0],
-                f"must not be given for a Dataset, which is read already, got "
-                f"{settings[given[0]]!r}: leave it out",
-            )
-        loaded = data
-    else:
-        settings.pop("class_weights", None)
-        loaded = from_memory(data, y, seed=trial.seed, **settings)
+    loaded = load_data(trial) if named else _in_memory(data, y, trial)
     usual = defaults_for(name, loaded)
     changes = known_settings(Protocol, protocol or {}, "protocol.")
     mixing, notes = capped(trial.method, len(loaded.x_train))
@@ -117,6 +104,17 @@ def fit(
     if note := training_note(trained.record):
         warnings.warn(note, stacklevel=2)
     return Model.of(trained.net, trial, loaded, trained.record)
+
+
+def _in_memory(data: Any, y: Any, trial: Trial) -> Dataset:
+    """Return data in memory as a data set; raise on options that are for files only."""
+    given = {name: value for name, value in trial.data_options().items() if value is not None}
+    read = isinstance(data, Dataset)
+    for name, value in given.items():
+        if read or name not in IN_MEMORY:
+            what = "a Dataset, which is read already" if read else "data in memory"
+            raise SettingError(name, f"must not be given for {what}, got {value!r}: leave it out")
+    return data if read else from_memory(data, y, seed=trial.seed, **given)
 
 
 def _is_named(data: Any, y: Any) -> bool:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from kmixup.inspection import Inspection, inspect
 from kmixup.inspection.readings import LARGEST_K, SIZE, draw
+from kmixup.lab.checks import check_whole
 from kmixup.lab.data import Dataset
 
 FEWEST = 4
@@ -67,6 +68,7 @@ def inspect_data(
     Partners are drawn as `kmixup train` does with this `pairing`. The samples are those that
     `kmixup.inspect` would draw with a generator of this seed; only these are turned into floats.
     """
+    seed = check_whole("seed", seed, least=0)
     regression = data.task == "regression"
     if regression:
         bounds = data.y_train.quantile(torch.tensor([1 / 3, 2 / 3]))

@@ -259,7 +259,7 @@ class ImitatedRay:
         return self.started is not None
 
     def init(self, address, **settings):
-        self.started = (address, settings)
+        self.started = (address, settings, os.getcwd())
 
     def nodes(self):
         return [{"Alive": True, "Resources": node} for node in self._nodes] + [
@@ -462,6 +462,23 @@ def test_a_task_runs_in_the_folder_of_the_driver(nets, monkeypatch):
     assert sys.path.count(str(nets)) == 1
     (row,) = _remote(unit, "cpu", nets / "running", nets / "on another machine")
     assert isinstance(row, Done)
+
+
+def test_a_task_imports_from_the_folder_only_your_own_code(nets, monkeypatch):
+    monkeypatch.chdir(nets)
+    plain, own = (grid(model)[:1] for model in ("mlp-iris", "nets:small"))
+    before = [path for path in sys.path if path != str(nets)]
+    for unit, expected in ((plain, []), (own, [str(nets)])):
+        monkeypatch.setattr(sys, "path", before[:])
+        _remote(tuple(unit), "cpu", nets / "running", nets)
+        assert sys.path == [*before, *expected]  # behind installed packages
+
+
+def test_ray_is_not_told_the_current_folder_which_its_workers_would_import_from(imitated, nets):
+    ray = imitated()
+    assert Ray().workers == 2
+    assert ray.started[2] == sys.prefix
+    assert os.getcwd() != sys.prefix
 
 
 # Ray itself

@@ -87,8 +87,8 @@ def load(
     >>> len(iris.x_train), len(iris.x_test), iris.num_classes, iris.scaling
     (100, 50, 3, 'symmetric')
     """
-    if not 0 <= seed < 1 << 63:
-        raise SettingError("seed", f"must be from 0 to 2**63 - 1, got {seed}")
+    if (seed := check_whole("seed", seed, least=0)) >= 1 << 63:
+        raise SettingError("seed", f"must be below 2**63, got {seed}")
     entry = ENTRIES.get(name)
     _check_sizes(name, entry, limit, samples, size)
     scaling_name, rule = _scaling_of(name, entry, scaling)

@@ -68,8 +68,9 @@ def sweep(
         todo = [trial for name, trial in wanted.items() if name not in known]
         started(list(wanted.values()), todo)
         running = store.folder / RUNNING
-        if running.is_symlink():
-            raise ValueError(f"{running} must be a folder, is a link: remove it")
+        for folder_ in (running, *running.glob("*")):
+            if folder_.is_symlink():
+                raise ValueError(f"{folder_} must be a folder, is a link: remove it")
         running.mkdir(exist_ok=True)
         for name in known & set(os.listdir(running)):  # a crash came between row and removal
             shutil.rmtree(running / name)

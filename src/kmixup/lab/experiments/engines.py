@@ -18,7 +18,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
@@ -360,10 +360,11 @@ def make_engine(execution: Execution) -> Engine:
 
 
 def _remote(unit: Unit, device: str, running: Path, folder: Path) -> list[Row]:
-    if folder.is_dir():  # the user's own data and models are found as beside the driver
+    if folder.is_dir():  # the user's own data and models are found as by the driver
         os.chdir(folder)
-        if str(folder) not in sys.path:
-            sys.path.insert(0, str(folder))
+        names = (name for trial in unit for name in (trial.data, trial.model, trial.method.name))
+        if str(folder) not in sys.path and any(map(is_import_path, names)):
+            sys.path.append(str(folder))
     return run(unit, device=device, running=running)
 
 
@@ -385,7 +386,10 @@ def _connected(address: str | None) -> Any:
     if data := os.environ.get("KMIXUP_DATA"):
         settings["runtime_env"] = {"env_vars": {"KMIXUP_DATA": data}}
     try:
-        ray.init(address or "local", log_to_driver=False, logging_level=logging.WARNING, **settings)
+        with chdir(sys.prefix):  # Ray's workers import from its folder before installed packages
+            ray.init(
+                address or "local", log_to_driver=False, logging_level=logging.WARNING, **settings
+            )
     except (ConnectionError, ray.exceptions.AuthenticationError) as error:
         raise SettingError(
             "address",
