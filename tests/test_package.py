@@ -71,6 +71,12 @@ def imports_of(path: Path, package: str = "kmixup") -> set[str]:
     return imported
 
 
+def test_only_commands_know_the_library_of_the_command_line():
+    users = {path for path in (SOURCE / "lab").rglob("*.py") if "cyclopts" in path.read_text()}
+    assert users
+    assert {path.parent.name for path in users} == {"commands"}
+
+
 def test_imports_flow_one_way():
     level = {name: i for i, names in enumerate(LEVELS) for name in names}
     paths = {path.stem: [path] for path in SOURCE.glob("*.py") if path.stem not in ENDS}

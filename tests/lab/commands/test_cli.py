@@ -14,10 +14,10 @@ from own_tables import mixed
 
 import kmixup_command
 from kmixup import __version__
+from kmixup.lab.commands.options import ExtraTests
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.figures import NAMES as FIGURES
 from kmixup.lab.train import checkpoint
-from kmixup.lab.train.config import ExtraTests
 from kmixup.lab.train.methods import METHODS
 
 NET = """

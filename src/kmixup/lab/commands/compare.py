@@ -23,7 +23,7 @@ from kmixup.lab.experiments.references import Reference, references
 from kmixup.lab.experiments.rows import read
 from kmixup.lab.experiments.tuning import ScoreName
 from kmixup.lab.formatting import count
-from kmixup.lab.train.config import Execution, Flag, ProtocolChanges, Trial, TrialData
+from kmixup.lab.train.config import Trial, TrialData
 from kmixup.lab.train.methods import METHODS
 
 
@@ -42,12 +42,12 @@ def compare(
     trials: int = 10,
     validation: float = 0.2,
     metric: ScoreName = "error",
-    protocol: ProtocolChanges = ProtocolChanges(),
-    reading: TrialData = TrialData(),
+    protocol: options.ProtocolChanges = options.ProtocolChanges(),
+    reading: options.TrialReading = TrialData(),
     out: options.Out = None,
-    dry_run: Flag = False,
-    so_far: Flag = False,
-    execution: Execution = Execution(),
+    dry_run: options.Flag = False,
+    so_far: options.Flag = False,
+    execution: options.ExecutionOptions = options.ExecutionOptions(),
 ) -> int:
     """Compare methods that are tuned alike, and test whether they differ.
 

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from kmixup.lab._files import check_folder
 from kmixup.lab.checks import SettingError, check_choice, check_whole
-from kmixup.lab.commands.options import import_from_here, print_status
+from kmixup.lab.commands.options import Flag, import_from_here, print_status
 from kmixup.lab.figures import NAMES, OF_DATA
 from kmixup.lab.figures.gallery import DRAW, Settings
 from kmixup.lab.formatting import duration
@@ -18,13 +18,23 @@ from kmixup.lab.plotting import save
 LIST = "\n".join(f"- {name}: {summary}" for name, summary in NAMES.items())
 
 
+@Parameter(name="*")
+class Options(Settings):
+    """Options of `kmixup figures`."""
+
+    data: Annotated[
+        str | None, Parameter(help=f"Draw {', '.join(OF_DATA)} of a data set or your own data.")
+    ]
+    quick: Flag
+
+
 def figures(
     names: Annotated[
         list[str] | None, Parameter(name="NAME", help=f"All by default.\n\n{LIST}")
     ] = None,
     /,
     *,
-    settings: Settings = Settings(),
+    settings: Options = Options(),
 ) -> None:
     """Draw the paper's figures, and some that it lacks, as SVG and PNG with a caption.
 

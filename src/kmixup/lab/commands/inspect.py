@@ -20,7 +20,7 @@ def inspect(
     size: int = 10_000,
     pairing: Literal["loaders", "batch"] = "loaders",
     seed: int = 0,
-    reading: DataOptions = DataOptions(),
+    reading: options.Reading = DataOptions(),
     out: Path | None = None,
     page: bool = True,
 ) -> None:

@@ -10,8 +10,7 @@ from cyclopts import Parameter
 
 from kmixup.lab._files import csv_text, replace_content
 from kmixup.lab.checks import SettingError
-from kmixup.lab.commands.options import import_from_here, print_status
-from kmixup.lab.train.config import Flag
+from kmixup.lab.commands.options import Flag, import_from_here, print_status
 from kmixup.lab.train.model import Model, Predictions, load, network_of
 
 

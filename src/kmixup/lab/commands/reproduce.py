@@ -17,7 +17,7 @@ from kmixup.lab.experiments.rows import Done, Row, has_rows, read
 from kmixup.lab.formatting import count
 from kmixup.lab.paper.deviations import deviations, shrinkage
 from kmixup.lab.paper.presets import PRESETS, Preset, preset_of
-from kmixup.lab.train.config import AlphaRule, Execution, Flag
+from kmixup.lab.train.config import AlphaRule
 
 reproduce = App(name="reproduce")
 
@@ -34,12 +34,12 @@ def experiment(
     alpha: list[float] | None = None,
     alpha_rule: AlphaRule | None = None,
     limit: int | None = None,
-    quick: Flag = False,
-    train: Flag = False,
+    quick: options.Flag = False,
+    train: options.Flag = False,
     out: Out = None,
-    dry_run: Flag = False,
-    so_far: Flag = False,
-    execution: Execution = Execution(),
+    dry_run: options.Flag = False,
+    so_far: options.Flag = False,
+    execution: options.ExecutionOptions = options.ExecutionOptions(),
 ) -> int:
     """Re-run an experiment of the paper, and compare it with the paper's numbers.
 

@@ -8,12 +8,11 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from kmixup.lab.commands.execution import finish, outcome_of, preview, report
-from kmixup.lab.commands.options import Out, import_from_here
+from kmixup.lab.commands.options import ExecutionOptions, Flag, Out, import_from_here
 from kmixup.lab.experiments import rows
 from kmixup.lab.experiments.driver import earlier_versions
 from kmixup.lab.experiments.grid import named_in, read_config
 from kmixup.lab.formatting import count
-from kmixup.lab.train.config import Execution, Flag
 
 
 def sweep(
@@ -23,7 +22,7 @@ def sweep(
     dry_run: Flag = False,
     so_far: Flag = False,
     draw: Annotated[bool, Parameter(name="--report", show_default=False)] = True,
-    execution: Execution = Execution(),
+    execution: ExecutionOptions = ExecutionOptions(),
 ) -> int:
     """Train your own grid, with one row for every trial.
 

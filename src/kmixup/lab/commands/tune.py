@@ -16,7 +16,7 @@ from kmixup.lab.experiments.rows import DataUsed, Done, Row, TrainingCurve
 from kmixup.lab.experiments.search import AllFailedError, StrategyName
 from kmixup.lab.experiments.tuning import STUDY, Plan, ScoreName, make_plan, tune_plan
 from kmixup.lab.formatting import count
-from kmixup.lab.train.config import Execution, Flag, Protocol, ProtocolChanges, Trial, TrialData
+from kmixup.lab.train.config import Execution, Protocol, Trial, TrialData
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.setup import load_data
 
@@ -33,11 +33,11 @@ def tune(
     validation: float = 0.2,
     metric: ScoreName = "error",
     seed: int = 0,
-    protocol: ProtocolChanges = ProtocolChanges(),
-    reading: TrialData = TrialData(),
+    protocol: options.ProtocolChanges = options.ProtocolChanges(),
+    reading: options.TrialReading = TrialData(),
     out: options.Out = None,
-    dry_run: Flag = False,
-    execution: Execution = Execution(),
+    dry_run: options.Flag = False,
+    execution: options.ExecutionOptions = options.ExecutionOptions(),
 ) -> int:
     """Choose k and alpha on validation samples.
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
-from cyclopts import Parameter
 from matplotlib.figure import Figure
 
 from kmixup.lab.checks import SettingError
 from kmixup.lab.data import ENTRIES, Dataset, at_hand, load
 from kmixup.lab.data.toy import DRAW as TOYS
-from kmixup.lab.figures import OF_DATA, clouds, convergence, couplings, surfaces, theory
-from kmixup.lab.train.config import Flag, Protocol, Trial
+from kmixup.lab.figures import clouds, convergence, couplings, surfaces, theory
+from kmixup.lab.train.config import Protocol, Trial
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.matching import Nearest, Optimal, Pairing
 
@@ -26,7 +25,6 @@ DIGITS = 10_000  # of MNIST
 QUICK, QUICK_SIZE = Protocol(epochs=30, rate=0.05, batch_size=32), 512
 
 
-@Parameter(name="*")
 @dataclass(frozen=True)
 class Settings:
     """Options of `kmixup figures`.
@@ -41,14 +39,12 @@ class Settings:
     """
 
     out: Path = Path("out/figures")
-    data: Annotated[
-        str | None, Parameter(help=f"Draw {', '.join(OF_DATA)} of a data set or your own data.")
-    ] = None
+    data: str | None = None
     target: str | None = None
     seed: int = 0
     epochs: int | None = None
     trials: int = 1
-    quick: Flag = False
+    quick: bool = False
 
     def pick(self, usual: T, quick: T) -> T:
         return quick if self.quick else usual

@@ -13,10 +13,9 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
-from cyclopts import Group, Parameter
 
 from kmixup.coefficient import Beta
 from kmixup.lab.checks import (
@@ -34,7 +33,6 @@ from kmixup.lab.imports import is_import_path, source_digest
 from kmixup.lab.train.match_on import MatchOn
 from kmixup.lab.train.methods import (
     MANIFOLD_LAYERS,
-    METHODS,
     VARIANTS,
     MethodEntry,
     import_method,
@@ -54,12 +52,6 @@ Shifts = tuple[tuple[str, tuple[float, ...]], ...]  # names of SHIFTS, each with
 CLEAN = "clean"  # with clean batch-norm statistics
 TEST, SCALED = "test", "scaled"  # on the test set beside validation scores, and scaled
 TRAINING = "training"  # how well the network fits the training data
-Flag = Annotated[bool, Parameter(negative=(), show_default=False)]  # an option without a value
-
-
-def _options(title: str, order: int, **more: Any) -> Parameter:
-    """Make every field of a dataclass a separate option, below a title in the help."""
-    return Parameter(name="*", group=Group(title, sort_key=order), **more)
 
 
 def _set(settings: object, **values: object) -> None:
@@ -85,20 +77,6 @@ def _require(holds: bool, name: str, value: object, rule: str) -> None:
         raise SettingError(name, f"must {rule}, got {value!r}")
 
 
-class Given:
-    """Mixin for a dataclass of options that keeps only the settings that a user gave, by name.
-
-    >>> ProtocolChanges(epochs=3).given
-    {'epochs': 3}
-    """
-
-    given: Mapping[str, Any]
-
-    def __init__(self, **given: Any) -> None:
-        _set(self, given=given)
-
-
-@_options("Training options", 2)
 @dataclass(frozen=True)
 class Protocol:
     """How a network is trained, whatever the method.
@@ -218,12 +196,6 @@ class Protocol:
         return epoch + 1 == self.epochs or (epoch + 1) % (self.test_every or 1) == 0
 
 
-@_options("Training options (defaults depend on the data set)", 2, show_default=False)
-class ProtocolChanges(Given, Protocol):
-    """Protocol settings that replace those of the data set's protocol."""
-
-
-@_options("Method options", 1)
 @dataclass(frozen=True)
 class Method:
     """What training mixes: an entry of `METHODS` or your own mixer, and its settings.
@@ -259,13 +231,7 @@ class Method:
             and not the squared distance.
     """
 
-    name: Annotated[
-        str,
-        Parameter(
-            name="--method",
-            help=f"One of {', '.join(METHODS)}, or your own package.module:name.",
-        ),
-    ] = "kmixup"
+    name: str = "kmixup"
     k: int = 16
     alpha: float = cast(float, None)  # by default that of the entry
     alpha_rule: AlphaRule = "same"
@@ -348,29 +314,6 @@ class Method:
         return 2 * self.k if self.pairing == "batch" else self.k
 
 
-@_options("Method options", 1)
-class MethodChoice(Given, Method):
-    """The settings of a method that a user gave.
-
-    >>> MethodChoice(name="cutmix", k=4).method().label
-    'cutmix k=4 alpha=1'
-    >>> MethodChoice(name="mixup", k=16).method()
-    Traceback (most recent call last):
-    kmixup._checks.SettingError: k has no effect in the method mixup, got 16: leave it out
-    """
-
-    def method(self) -> Method:
-        """Return the method; raise on a setting that it would ignore."""
-        chosen = Method(**self.given)
-        for name in ("layers", *chosen.entry.fixed):
-            value = self.given.get(name)
-            if value not in (None, getattr(chosen, name)):
-                raise SettingError(
-                    name, f"has no effect in the method {chosen.name}, got {value}: leave it out"
-                )
-        return chosen
-
-
 def variant_words(chosen: object) -> list[str]:
     """Describe the settings of the pairing that a method or a table has as attributes.
 
@@ -386,7 +329,6 @@ def variant_words(chosen: object) -> list[str]:
     ]
 
 
-@_options("Data options", 3)
 @dataclass(frozen=True, kw_only=True)
 class DataOptions:
     """How data are read: arguments of `kmixup.lab.data.load`.
@@ -397,7 +339,7 @@ class DataOptions:
         target: Column of a table to learn. By default target, label, class, y or the last.
         drop: Column of a table to leave out. May be repeated.
         task: Classification or regression. By default inferred from the target's values.
-        resize: Stretch the images of a folder, e.g. to 64 48.
+        resize: Height and width to stretch the images of a folder to, e.g. 64 48.
         test: Separate file with the test set.
         test_size: Fraction of your own samples to test on. By default a third.
         decimal: Decimal separator of a table. By default inferred from all columns together.
@@ -412,7 +354,7 @@ class DataOptions:
     target: str | None = None
     drop: tuple[str, ...] | None = None
     task: Task | None = None
-    resize: Annotated[tuple[int, int] | None, Parameter(metavar="HEIGHT WIDTH")] = None
+    resize: tuple[int, int] | None = None
     test: str | None = None
     test_size: float | None = None
     decimal: str | None = None
@@ -463,33 +405,6 @@ class TrialData(DataOptions):
         """Return the arguments of `kmixup.lab.data.load`, by name."""
         names = [field.name for field in fields(TrialData) if field.name != "class_weights"]
         return {name: getattr(self, name) for name in names}
-
-
-def _levels(shift: str) -> Parameter:
-    """Make the option for the levels of a shift."""
-    text = f"Also test under {SHIFTS[shift].summary}. May be repeated."
-    return Parameter(help=text, metavar="EPS", show_default=False)
-
-
-@_options("Test options", 4)
-@dataclass(frozen=True)
-class ExtraTests:
-    """How a trained network is tested beside its clean test.
-
-    Attributes:
-        noise, fgsm: levels of tests under shift, for each of `SHIFTS`.
-        clean_statistics: Also test the network with batch-norm statistics recomputed on clean
-            training samples, and keep them.
-    """
-
-    noise: Annotated[tuple[float, ...], _levels("noise")] = ()
-    fgsm: Annotated[tuple[float, ...], _levels("fgsm")] = ()
-    clean_statistics: Flag = False
-
-    def for_trial(self) -> dict[str, Any]:
-        """Return the fields of a `Trial`."""
-        shifts = shifts_from({name: getattr(self, name) for name in SHIFTS})
-        return {"shifts": shifts, "clean_statistics": self.clean_statistics}
 
 
 @dataclass(frozen=True)
@@ -658,7 +573,6 @@ def _chosen(plain: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-@_options("Execution options", 5)
 @dataclass(frozen=True)
 class Execution:
     """Where and how trials run, which does not change their results.
@@ -681,8 +595,8 @@ class Execution:
     num_cpus: float = 1
     num_gpus: float = 0
     device: Device = "auto"
-    accept_edited: Flag = False
-    quiet: Flag = False
+    accept_edited: bool = False
+    quiet: bool = False
 
     def __post_init__(self) -> None:
         other = {"local": ("address", "num_cpus", "num_gpus"), "ray": ("workers",)}
