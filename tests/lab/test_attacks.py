@@ -22,6 +22,7 @@ from types import SimpleNamespace
 import numpy as np
 import optuna
 import pytest
+import torch
 from rich.table import Table
 from rich.text import Text
 from sweeping import done_row, failed_row
@@ -230,6 +231,31 @@ def test_published_rows_that_are_a_bomb_are_not_unpacked(rows, monkeypatch):
     monkeypatch.setattr(_files, "ROOM", 1 << 10)
     with pytest.raises(ValueError, match="must not unpack to more than 100 times its size"):
         read(rows)
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_a_line_of_published_rows_that_are_a_bomb_is_not_parsed(rows):
+    line = b"[" + b"[]," * (20 << 20) + b"[]]\n"
+    (rows / PUBLISHED).write_bytes(gzip.compress(HEAD.encode() + line, 1))
+    with pytest.raises(ValueError, match=r"line 2 of \S*rows\.jsonl\.gz is damaged: restore"):
+        read(rows)
+
+
+def test_a_checkpoint_that_is_a_bomb_is_not_unpacked(tmp_path, monkeypatch):
+    plain, packed = io.BytesIO(), io.BytesIO()
+    torch.save({"history": [], "weights": torch.zeros(1 << 18)}, plain)
+    with (
+        zipfile.ZipFile(plain) as archive,
+        zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as bomb,
+    ):
+        for member in archive.namelist():
+            bomb.writestr(member, archive.read(member))
+    content = packed.getvalue()
+    path = tmp_path / checkpoint.NAME
+    path.write_bytes(hashlib.sha256(content).digest() + content)
+    monkeypatch.setattr(_files, "ROOM", 1 << 10)
+    with pytest.raises(ValueError, match=r"must not unpack to more than 100 times its size"):
+        checkpoint.completed_epochs(path)
 
 
 @pytest.mark.parametrize("text", ["[]", '{"a": 1}', '{"a": ["x", "y"]}', "[" * 100_000, '"'])

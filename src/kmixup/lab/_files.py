@@ -156,10 +156,12 @@ def read_gzip(path: Path) -> bytes:
     """Return what a gzip file unpacks to, within the same limits as an archive."""
     with open_regular(path) as stream, gzip.GzipFile(fileobj=stream) as unpacked:
         most = max(ROOM, RATIO * os.fstat(stream.fileno()).st_size)
-        data = unpacked.read(most + 1)
-    if len(data) > most:
-        raise _bomb(path, f"more than {most:,}")
-    return data
+        data = bytearray()
+        while chunk := unpacked.read(1 << 20):
+            if len(data) + len(chunk) > most:
+                raise _bomb(path, f"more than {most:,}")
+            data += chunk
+    return bytes(data)
 
 
 def read_lines(path: Path) -> list[str]:
@@ -219,11 +221,12 @@ def _not_regular(path: Path) -> FileError:
     return FileError(f"{path} must be an ordinary file{what}: copy its content into one")
 
 
-def check_expansion(path: Path) -> None:
-    """Raise if a zip file, such as an .npz or .xlsx, declares far more bytes than it has."""
-    with open_regular(path) as stream, zipfile.ZipFile(stream) as archive:
+def check_expansion(path: Path, stream: IO[bytes]) -> None:
+    """Raise if a zip archive, such as an .npz or .xlsx, declares far more bytes than it has."""
+    with zipfile.ZipFile(stream) as archive:
         declared = sum(member.file_size for member in archive.infolist())
-        check_ratio(path, declared, os.fstat(stream.fileno()).st_size)
+    check_ratio(path, declared, stream.seek(0, os.SEEK_END))
+    stream.seek(0)
 
 
 def check_ratio(path: Path, memory: int, size: int) -> None:

@@ -98,8 +98,8 @@ def _digest_of(module: str) -> str:
     while waiting and home is not None:
         inner = waiting.pop()
         own = inner.partition(".")[0]
-        beside = own == top or (home not in INSTALLED and _home(own) == home)
-        path = _source(home, inner) if beside else None
+        near = own == top or (home not in INSTALLED and _home(own) == home)
+        path = _source(home, inner) if near else None
         if path is None or inner in sources:
             continue
         sources[inner] = path.read_bytes().replace(b"\r\n", b"\n")

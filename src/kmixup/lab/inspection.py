@@ -18,7 +18,7 @@ from kmixup.lab.data import Dataset
 FEWEST = 4
 THIRDS = ("lowest third", "middle third", "highest third")
 PairedBy = Literal["loaders", "batch"]
-COMPARED = 16  # the k to show beside 1, if there are enough samples
+COMPARED = 16  # the k to show next to 1, if there are enough samples
 
 
 @dataclass(frozen=True, eq=False)

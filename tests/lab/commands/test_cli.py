@@ -399,7 +399,7 @@ def test_a_file_in_the_current_folder_does_not_replace_an_installed_module(here)
 # kmixup data
 
 
-def test_the_list_says_what_is_at_hand(kmixup, here, monkeypatch):
+def test_the_list_shows_what_is_available_locally(kmixup, here, monkeypatch):
     (here / "data" / "svhn-sample").mkdir(parents=True)
     for part in ("train", "test"):
         (here / "data" / "svhn-sample" / f"{part}_32x32.mat").touch()
@@ -412,12 +412,12 @@ def test_the_list_says_what_is_at_hand(kmixup, here, monkeypatch):
     assert rows["svhn"].endswith("a part (use --limit)")
 
 
-def test_info_names_source_size_checksum_and_licence(kmixup):
+def test_info_names_source_size_checksum_and_license(kmixup):
     _, out, _ = kmixup("data", "info", "mnist")
     assert "60,000 to train, 10,000 to test" in out
     assert "train-images-idx3-ubyte.gz (9.9 MB)" in out
     assert "SHA-256 440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609, publ" in out
-    assert "licence  CC BY-SA 3.0" in out
+    assert "license  CC BY-SA 3.0" in out
 
 
 def test_fetch_says_where_the_data_are(kmixup, here):

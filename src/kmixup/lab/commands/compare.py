@@ -1,7 +1,8 @@
-"""`kmixup compare`: judge methods that are tuned alike."""
+"""`kmixup compare`: judge methods that are tuned with equal budgets."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,16 +11,8 @@ from cyclopts import Parameter
 from kmixup.lab.commands import options
 from kmixup.lab.commands.execution import TrialRunner, finish, finished, preview
 from kmixup.lab.commands.options import print_document, print_status, typed
-from kmixup.lab.experiments.compare import (
-    DEFAULT,
-    Contest,
-    compared_in,
-    make_contests,
-)
-from kmixup.lab.experiments.compare import (
-    compare as play,
-)
-from kmixup.lab.experiments.references import Reference, references
+from kmixup.lab.experiments import compare as contests
+from kmixup.lab.experiments.references import references
 from kmixup.lab.experiments.rows import read
 from kmixup.lab.experiments.tuning import ScoreName
 from kmixup.lab.formatting import count
@@ -36,7 +29,7 @@ def compare(
             help=f"Comma-separated methods: {', '.join(METHODS)}, or your own "
             "package.module:name; all for all that apply to the data."
         ),
-    ] = ",".join(DEFAULT),
+    ] = ",".join(contests.DEFAULT),
     model: options.ModelName = None,
     settings: int = 6,
     trials: int = 10,
@@ -49,7 +42,7 @@ def compare(
     so_far: options.Flag = False,
     execution: options.ExecutionOptions = options.ExecutionOptions(),
 ) -> int:
-    """Compare methods that are tuned alike, and test whether they differ.
+    """Compare methods that are tuned with equal budgets, and test whether they differ.
 
     In each trial every method tries equally many settings on validation samples. Its best
     setting is trained on all training samples of the trial, and tested once. Differences from
@@ -84,14 +77,14 @@ def compare(
 
     names = None if methods == "all" else [name.strip() for name in methods.split(",")]
     options.import_from_here(*data, model, *(names or ()))
-    contests = make_contests(
+    todo = contests.make_contests(
         data, methods=names, settings=settings, trials=trials, validation=validation,
         metric=metric, experiments=small_experiments(), model=model, protocol=protocol.given,
         **vars(reading),
     )  # fmt: skip
     if dry_run:
         asked = dict[Trial, None]()
-        for contest in contests:
+        for contest in todo:
             asked |= dict.fromkeys(contest.tuning_trials)
             for contender in contest.contenders:  # as if the last setting won
                 winners = dict.fromkeys(range(contest.trials), contender.settings[-1])
@@ -100,17 +93,14 @@ def compare(
         return 0
     folder = (out or Path("out") / "compare").expanduser()
     on_status = (lambda text: None) if execution.quiet else print_status
-
-    def refer(contest: Contest) -> tuple[Reference, ...]:
-        return references(contest, folder, on_status)
-
+    refer = partial(references, folder=folder, on_status=on_status)
     if so_far:
         ended = {row.id: row for row in read(folder)}
-        results = [compared_in(contest, ended, refer(contest)) for contest in contests]
+        results = [contests.compared_in(contest, ended, refer(contest)) for contest in todo]
         outcome = finished([row for result in results for row in result.rows], folder)
     else:
         run = TrialRunner(folder, execution)
-        results = [play(contest, run, on_status, refer) for contest in contests]
+        results = [contests.compare(contest, run, on_status, refer) for contest in todo]
         outcome = run.outcome
     document = compare_document(standings_of(results), typed("--so-far"))
     print_document(document, page=not execution.quiet)

@@ -17,8 +17,8 @@ data = App(name="data", help="List, describe and download data sets.")
 
 @data.command(name="list")
 def list_data() -> None:
-    """List all data sets, and whether they are at hand."""
-    header = ("NAME", "KIND", "TRAIN", "TEST", "CLASSES", "SHAPE", "AT HAND")
+    """List all data sets, and whether they are available locally."""
+    header = ("NAME", "KIND", "TRAIN", "TEST", "CLASSES", "SHAPE", "LOCAL")
     rows = []
     for name, entry in ENTRIES.items():
         counts = (f"{entry.train:,}", f"{entry.test:,}", f"{entry.classes}")
@@ -28,7 +28,7 @@ def list_data() -> None:
 
 @data.command
 def info(name: Name, /) -> None:
-    """Describe a data set: source, size, checksums and licence."""
+    """Describe a data set: source, size, checksums and license."""
     at_hand(name)  # raises on an unknown name
     entry = ENTRIES[name]
     print(f"{entry.title} ({name})")
@@ -36,9 +36,9 @@ def info(name: Name, /) -> None:
     print(f"  inputs   {_shape(entry)} ({entry.kind}), {entry.classes} classes")
     usual = entry.default or entry.paper or "standard"
     print(f"  scaling  {usual} (--scaling paper: {entry.paper or 'not known'})")
-    print(f"  licence  {entry.licence}")
+    print(f"  license  {entry.licence}")
     print(f"  source   {entry.source}")
-    print(f"  at hand  {_presence(name)}")
+    print(f"  local    {_presence(name)}")
     if entry.recipe:
         print(f"  to get   {entry.recipe}")
     for remote in entry.remotes:

@@ -9,13 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kmixup.lab.checks import SettingError
-from kmixup.lab.commands.options import (
-    import_from_here,
-    print_document,
-    print_status,
-    spinner,
-    typed,
-)
+from kmixup.lab.commands import options
+from kmixup.lab.commands.options import import_from_here, print_document, print_status, typed
 from kmixup.lab.data import ENTRIES, at_hand, load
 from kmixup.lab.experiments import engines
 from kmixup.lab.experiments.driver import SweepOutcome, Watch, sweep
@@ -141,7 +136,7 @@ def preview(headline: str, trials: Sequence[Trial], execution: Execution) -> Non
     from kmixup.lab.experiments.estimate import estimate
 
     workers = make_engine(execution).workers
-    with spinner("timing a few steps of each network"):
+    with options.spinner("timing a few steps of each network"):
         expected = estimate(trials)
     print(headline)
     if expected.seconds:

@@ -92,5 +92,5 @@ def _csv(model: Model, predictions: Predictions) -> str:
     for i, (name, value) in enumerate(zip(predictions.names, predictions.values, strict=True)):
         rows.append([name, str(value) if model.classes else f"{value:.7g}"])
         if predictions.probabilities is not None:
-            rows[-1] += [f"{share:.6g}" for share in predictions.probabilities[i]]
+            rows[-1] += [f"{each:.6g}" for each in predictions.probabilities[i]]
     return csv_text(rows)

@@ -158,7 +158,7 @@ def _preset(name: str, data: Sequence[str]) -> Preset:
 
 
 def _print_summary(preset: Preset, out: Path | None) -> None:
-    """Print the paper's summary beside the rows at hand, without any training."""
+    """Print the paper's summary next to the rows that exist, without any training."""
     base = out or Path("out")
     names = dict.fromkeys(preset_of(table).name for table in preset.tables)
     folders = [out or base / preset.name, *(base / name for name in names)]

@@ -52,7 +52,7 @@ def sweep(
         config: The grid, a TOML file.
         dry_run: Print the number of trials and the expected time, and train nothing.
         so_far: Train nothing, report on the finished trials.
-        draw: Print tables, and write a page beside the rows.
+        draw: Print tables, and write a page next to the rows.
     """
     if not config.is_file():
         raise ValueError(f"there is no grid {str(config)!r}: name a TOML file")
@@ -73,7 +73,7 @@ def sweep(
 
 
 def repair(folder: Path) -> None:
-    """Check every row of a sweep, and move damaged lines to rows.damaged beside them.
+    """Check every row of a sweep, and move damaged lines to rows.damaged.
 
     Trains nothing. The command that made the rows then trains what is missing.
 

@@ -116,7 +116,7 @@ def folder_name(trial: Trial) -> str:
 
 
 def summary(trial: Trial, data: Dataset, record: dict[str, Any]) -> str:
-    """Return the results of a run, beside those of a constant answer."""
+    """Return the results of a run, and those of a constant answer."""
     scores, method = read_scores(record["result"]), trial.method.label
     if trial.method.alpha_rule != "same":
         method += f", alpha {record['alpha']:.4g} at k = {trial.method.k}"

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from kmixup.lab._files import check_expansion, read_bytes
+from kmixup.lab._files import check_expansion, open_regular, read_bytes
 from kmixup.lab.checks import SettingError, did_you_mean
 from kmixup.lab.data.dataset import Dataset, Samples
 from kmixup.lab.data.own import OwnOptions
@@ -36,7 +36,8 @@ def read_table(path: Path) -> Table:
 
 def check_archive(path: Path) -> None:
     try:
-        check_expansion(path)
+        with open_regular(path) as stream:
+            check_expansion(path, stream)
     except OSError:
         raise
     except Exception as error:

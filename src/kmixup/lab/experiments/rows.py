@@ -52,6 +52,7 @@ NAME, PUBLISHED, DAMAGED, LOCK = "rows.jsonl", "rows.jsonl.gz", "rows.damaged", 
 VERSION = 1
 HEADER = {"format": "kmixup rows", "version": VERSION}
 CHECKSUM = "checksum"  # the last key of a row
+MOST = 1 << 20  # bytes of a row; most have two thousand
 
 Plain = dict[str, Any]  # a JSON object
 AnyKind = TypeVar("AnyKind", Scores, ClassScores, NumberScores)
@@ -477,7 +478,7 @@ def _ended(line: bytes) -> bytes:
 def _parsed(line: bytes) -> Plain:
     """Return the object that a line holds, empty if it holds none."""
     try:
-        plain = json.loads(line)
+        plain = json.loads(line) if len(line) <= MOST else {}
     except (RecursionError, ValueError):
         return {}
     return plain if isinstance(plain, dict) else {}

@@ -17,7 +17,7 @@ from typing import Any
 import filelock
 import torch
 
-from kmixup.lab._files import read_bytes, remove_partial, replace_content
+from kmixup.lab._files import check_expansion, read_bytes, remove_partial, replace_content
 from kmixup.lab.checks import SettingError
 from kmixup.lab.formatting import count
 
@@ -121,7 +121,9 @@ def read(path: Path) -> dict[str, Any]:
         raise UnusableError(
             f"{path} must be a whole checkpoint of kmixup, its checksum is wrong: delete it"
         )
-    state: dict[str, Any] = torch.load(io.BytesIO(archive), map_location="cpu", weights_only=True)
+    stream = io.BytesIO(archive)
+    check_expansion(path, stream)
+    state: dict[str, Any] = torch.load(stream, map_location="cpu", weights_only=True)
     return state
 
 
