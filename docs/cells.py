@@ -28,10 +28,9 @@ def tutorial() -> str:
     """The tutorial's cells as a notebook without output."""
     cells = [("code", "%matplotlib inline")]
     for kind, body in cells_of(TUTORIAL.read_text()):
-        if kind == "text":
-            cells.append((kind, body.replace("](", "](../docs/")))  # pages are in another folder
-        else:
-            cells.append((kind, body + ("\nfigure" if "figure = " in body else "")))
+        shown = "\nfigure" if kind == "code" and "figure = " in body else ""
+        # pages are in another folder
+        cells.append((kind, body.replace("](", "](../docs/") if kind == "text" else body + shown))
     return notebook(cells)
 
 
@@ -39,34 +38,28 @@ def examples() -> str:
     """A notebook with a cell for every example, to be opened in the folder of the examples."""
     cells = [("text", "# Examples\n\nEach runs in under two minutes on two cores.")]
     for path in sorted(TUTORIAL.parent.glob("*.py")):
-        if path.name == "own_lab.py":  # a module for the command line
-            continue
-        about = (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n")[0]
-        if path.name == "with_torchrun.py":
-            command = f"!torchrun --nproc-per-node 2 {path.name}"
-        else:
-            command = f"%run {path.name}"
-        cells += [("text", f"## {path.name}\n\n{about}"), ("code", command)]
+        if path.name != "own_lab.py":  # a module for the command line
+            about = (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n")[0]
+            ranks = path.name == "with_torchrun.py"
+            run = "!torchrun --nproc-per-node 2" if ranks else "%run"
+            cells += [("text", f"## {path.name}\n\n{about}"), ("code", f"{run} {path.name}")]
     return notebook(cells)
 
 
 def notebook(cells: list[tuple[str, str]]) -> str:
     """Cells, each "text" or "code", as a Jupyter notebook."""
-    written = []
-    for kind, body in cells:
-        if kind == "text":
-            cell: dict[str, object] = {"cell_type": "markdown", "source": body}
-        else:
-            cell = {"cell_type": "code", "source": body, "execution_count": None, "outputs": []}
-        written.append({**cell, "metadata": {}})
+    kinds: dict[str, dict[str, object]] = {
+        "text": {"cell_type": "markdown"},
+        "code": {"cell_type": "code", "execution_count": None, "outputs": []},
+    }
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     content = {
-        "cells": written,
+        "cells": [kinds[kind] | {"source": body, "metadata": {}} for kind, body in cells],
         "metadata": {"kernelspec": kernel},
         "nbformat": 4,
         "nbformat_minor": 4,
     }
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 if __name__ == "__main__":

@@ -33,23 +33,16 @@ def partners(points: Tensor, k: int) -> Tensor:
 def drawing(points: Tensor, cluster: Tensor, partner: Tensor) -> str:
     """The batch, lines to partners, and the midpoints, as the inside of an SVG."""
     where = (160 + 120 * points).round(decimals=1)
-    middle = (where + where[partner]) / 2
-    lines = [
-        '<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"/>'.format(*a, *b)
-        for a, b in zip(where.tolist(), where[partner].tolist(), strict=True)
-    ]
-    samples = [
-        '<circle class="c{}" cx="{:.1f}" cy="{:.1f}" r="3.5"/>'.format(label % 2, *at)
-        for label, at in zip(cluster.tolist(), where.tolist(), strict=True)
-    ]
-    mixed = ['<circle cx="{:.1f}" cy="{:.1f}" r="2"/>'.format(*at) for at in middle.tolist()]
-    return "\n".join(
-        [
-            f'<g class="pairs">{"".join(lines)}</g>',
-            f'<g class="samples">{"".join(samples)}</g>',
-            f'<g class="mixed">{"".join(mixed)}</g>',
-        ]
-    )
+    ends, middle = where[partner].tolist(), ((where + where[partner]) / 2).tolist()
+    line = '<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"/>'
+    sample, mixed = (f'<circle {{}}cx="{{:.1f}}" cy="{{:.1f}}" r="{r}"/>' for r in (3.5, 2))
+    kinds = [f'class="c{label % 2}" ' for label in cluster.tolist()]
+    groups = {
+        "pairs": (line.format(*a, *b) for a, b in zip(where.tolist(), ends, strict=True)),
+        "samples": (sample.format(c, *at) for c, at in zip(kinds, where.tolist(), strict=True)),
+        "mixed": (mixed.format("", *at) for at in middle),
+    }
+    return "\n".join(f'<g class="{name}">{"".join(parts)}</g>' for name, parts in groups.items())
 
 
 def picture() -> str:
@@ -69,8 +62,7 @@ def picture() -> str:
 def figure(script: str) -> str:
     """HTML of the figure, in one block, with the address of its script."""
     points, cluster = ring()
-    found = {k: partners(points, k) for k in KS}
-    said = []
+    found, said = {k: partners(points, k) for k in KS}, []
     for k, partner in found.items():
         distance = (points - points[partner]).norm(dim=1).mean()
         other = (cluster != cluster[partner]).float().mean()
@@ -79,21 +71,16 @@ def figure(script: str) -> str:
             f"k = {k} ({name}): partners are {distance:.2f} apart, {other:.0%} in another cluster"
         )
     data = json.dumps({k: partner.tolist() for k, partner in found.items()}, separators=(",", ":"))
-    about = json.dumps(said).replace("'", "&#39;")
-    return "\n".join(
-        [
-            f"<figure class='matching' data-partners='{data}' data-said='{about}'>",
-            '<svg viewBox="0 0 320 320" role="img" aria-label="Samples in eight clusters on a '
-            'ring, lines to their partners, and the midpoints">',
-            drawing(points, cluster, found[SHOWN]),
-            "</svg>",
-            f'<label hidden>k <input type="range" min="0" max="{len(KS) - 1}" '
-            f'value="{KS.index(SHOWN)}" step="1"></label>',
-            f'<figcaption aria-live="polite">{said[KS.index(SHOWN)]}</figcaption>',
-            "</figure>",
-            f'<script src="{script}" defer></script>',
-        ]
-    )
+    about, at = json.dumps(said).replace("'", "&#39;"), KS.index(SHOWN)
+    return f"""<figure class='matching' data-partners='{data}' data-said='{about}'>
+<svg viewBox="0 0 320 320" role="img" aria-label="Samples in eight clusters on a ring, lines to \
+their partners, and the midpoints">
+{drawing(points, cluster, found[SHOWN])}
+</svg>
+<label hidden>k <input type="range" min="0" max="{len(KS) - 1}" value="{at}" step="1"></label>
+<figcaption aria-live="polite">{said[at]}</figcaption>
+</figure>
+<script src="{script}" defer></script>"""
 
 
 if __name__ == "__main__":

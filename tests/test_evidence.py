@@ -25,10 +25,10 @@ def test_a_picture_shows_the_numbers_of_the_rows(name):
         assert len(panel.containers) == len(content) - ("ERM" in content)
 
 
-@pytest.mark.parametrize("question", evidence.QUESTIONS[1:])
+@pytest.mark.parametrize("question", list(evidence.GAINS)[1:])
 def test_the_picture_of_gains_has_the_differences_of_the_results_page(question):
     page = (ROOT / "docs/evidence/index.md").read_text()
-    for difference in evidence.gains_figures(question)[question].values():
+    for difference in evidence.gains_of(question)[question].values():
         assert with_interval(*difference) in page
 
 
@@ -49,9 +49,3 @@ def test_an_svg_has_no_background_and_follows_the_theme(path):
     assert "#000000" not in drawing
     background = drawing.partition('<g id="patch_1">')[2].partition("</g>")[0]
     assert not background or "fill: none" in background
-
-
-def test_names_of_lines_that_end_close_together_are_moved_apart():
-    assert evidence._apart([0.1, 0.5, 0.9]) == pytest.approx([0.1, 0.5, 0.9])
-    moved = evidence._apart([0.5, 0.5, 0.9])
-    assert moved == pytest.approx([0.46, 0.54, 0.9])

@@ -12,6 +12,7 @@ import torch
 import yaml
 
 from kmixup.lab.figures import NAMES
+from kmixup.lab.paper.presets import TABLES
 from kmixup.matching import pairing
 
 ROOT = Path(__file__).parents[1]
@@ -125,26 +126,48 @@ def test_no_help_or_message_uses_a_banned_phrase():
 
 def test_one_script_writes_the_address_of_the_repository(tmp_path):
     address = loaded("address")
-    address.present()  # all files agree
     for name in address.TEMPLATES:
         (tmp_path / name).write_text((ROOT / name).read_text())
     address.write("https://example.org/team/kmixup", tmp_path)
-    assert address.present(tmp_path) == "https://example.org/team/kmixup"
     project = tomllib.loads((tmp_path / "pyproject.toml").read_text())["project"]
     assert project["urls"]["Repository"] == "https://example.org/team/kmixup"
     assert "repo_url: https://example.org/team/kmixup\n" in (tmp_path / "mkdocs.yml").read_text()
     assert "(https://example.org/team/kmixup/actions" in (tmp_path / "README.md").read_text()
     with pytest.raises(ValueError, match="must look like https://HOST/OWNER/NAME, got 'kmixup'"):
         address.write("kmixup", tmp_path)
-    (tmp_path / "mkdocs.yml").write_text((ROOT / "mkdocs.yml").read_text())
-    with pytest.raises(ValueError, match="different addresses"):
-        address.present(tmp_path)
+
+
+def test_all_files_have_the_same_address():
+    marked = loaded("address").MARKED
+    parts = [marked.search((ROOT / name).read_text())[0] for name in loaded("address").TEMPLATES]
+    assert len({tuple(re.findall(r"https://[^/]+/[^/]+/[\w-]+", part)[:1]) for part in parts}) == 1
 
 
 def test_the_gallery_has_one_picture_of_every_figure():
-    assert "<!-- numbers gallery -->" in (DOCS / "evidence/gallery.md").read_text()
-    pictures = sorted(path.stem for path in (DOCS / "img").glob("figure-*"))
-    assert pictures == sorted(f"figure-{name}" for name in NAMES)
+    page = (DOCS / "evidence/gallery.md").read_text()
+    for name, caption in NAMES.items():
+        (picture,) = (DOCS / "img").glob(f"figure-{name}.*")
+        assert (
+            f"![{caption}](../img/{picture.name})\n\n*{caption[0].upper()}{caption[1:]}.*" in page
+        )
+        assert f"kmixup figures {name}\n" in page
+    assert len(list((DOCS / "img").glob("figure-*"))) == len(NAMES)
+
+
+def test_the_errata_have_all_notes_on_the_papers_tables():
+    page = (DOCS / "evidence/errata.md").read_text()
+    for table in TABLES.values():
+        assert not table.notes or f"| {table.title} | " in page
+        assert all(note in page for note in table.notes)
+
+
+def test_the_page_about_your_own_data_has_the_errors_of_the_benchmark():
+    page = (DOCS / "own-data.md").read_text()
+    lines = (ROOT / "benchmarks/own_data.txt").read_text().splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    for name, _, _constant, *errors in cells[2:]:
+        if name and not name.endswith("balanced weights"):
+            assert " | ".join([name, *errors]) in page
 
 
 def loaded(name):
