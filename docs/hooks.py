@@ -87,7 +87,10 @@ def api_pages() -> Iterator[Made]:
         name = path.rpartition(".")[2]
         about = about.replace("|", "&#124;")  # would end the cell
         overview += f"| [`{name}`]({path}.md) | {about} |\n"
-        pages.append((f"api/{path}.md", name, f"::: {path}\n", group))
+        text = f"::: {path}\n"
+        if ".integrations." in path:
+            text += f"    options: {{filters: {SITE['filters']}}}\n"
+        pages.append((f"api/{path}.md", name, text, group))
     yield "api/index.md", "All names", overview, ""
     yield from pages
 

@@ -34,6 +34,17 @@ def test_either_reading_of_alpha_has_a_line():
     ]
 
 
+def test_of_several_runs_the_most_complete_is_shown_and_named():
+    short = replace(BASE, protocol=replace(BASE.protocol, epochs=4))
+    rows = [row(method(k, 10.0), 9.0, seed, base=short) for k in (1, 4) for seed in range(9)]
+    rows += [row(Method("erm"), 8.0, base=replace(BASE, limit=100))]
+    rows += [row(method(k, 10.0), 0.5 + k, seed, base=BASE) for k in (1, 4) for seed in (0, 1)]
+    text = shown(rows)
+    (line,) = (" ".join(line.split()) for line in text.splitlines() if "  ours" in line)
+    assert line == "ours not run 1.50 ± 0.00 4.50 ± 0.00 not run"
+    assert "ours: reduced to 2 of 20 trials; k = 1, 4 only; alpha = 10 only." in text
+
+
 def test_rows_of_other_networks_and_failed_trials_are_no_figures_of_ours():
     rows = [row(method(4, 1.0), 2.0, base=replace(BASE, model="mlp-toy")), failed(Method("erm"))]
     rows.append(failed(method(4, 1.0), base=BASE))

@@ -48,7 +48,8 @@ def experiment(
 
     master is the paper's Table 1, which summarises seven other tables. Without --train it trains
     nothing: it prints the paper's numbers, the command that re-runs each of them, and our
-    numbers where rows are in out/master, out/mnist, ... or in --out and its folders mnist, ...
+    most complete numbers where rows are in out/master, out/mnist, out/mnist-200, ... or in --out
+    and its folders of these names
 
     ```
     # the toy tables in full, in a few minutes
@@ -161,7 +162,9 @@ def _print_summary(preset: Preset, out: Path | None) -> None:
     """Print the paper's summary next to the rows that exist, without any training."""
     base = out or Path("out")
     names = dict.fromkeys(preset_of(table).name for table in preset.tables)
-    folders = [out or base / preset.name, *(base / name for name in names)]
+    own = out or base / preset.name
+    # such as mnist and mnist-200
+    folders = [own, *(path for name in names for path in sorted(base.glob(f"{name}*")))]
     rows: dict[str, Row] = {}
     for row in (row for folder in folders if has_rows(folder) for row in read(folder)):
         if row.id not in rows or isinstance(row, Done):
@@ -169,7 +172,9 @@ def _print_summary(preset: Preset, out: Path | None) -> None:
     print(preset.claim)
     _print_master(preset, list(rows.values()))
     if not rows:
-        print(f"No rows of ours in {', '.join(map(str, folders))}.")
+        print(
+            f"No rows of ours in {', '.join(str(at) for at in (own, *(base / n for n in names)))}."
+        )
     print(f"Nothing was trained: kmixup reproduce {preset.name} --train re-runs all lines.")
 
 
