@@ -161,8 +161,8 @@ def test_the_errata_have_all_notes_on_the_papers_tables():
         assert all(note in page for note in table.notes)
 
 
-def test_the_page_about_your_own_data_has_the_errors_of_the_benchmark():
-    page = (DOCS / "own-data.md").read_text()
+def test_the_comparison_with_scikit_learn_has_the_errors_of_the_benchmark():
+    page = (DOCS / "evidence/scikit-learn.md").read_text()
     lines = (ROOT / "benchmarks/own_data.txt").read_text().splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     for name, _, _constant, *errors in cells[2:]:
