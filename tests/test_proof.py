@@ -168,6 +168,21 @@ def test_an_offset_of_two_batches_in_order_is_found_and_subtracted():
     assert len(seen) <= 3  # in order, the attempt to prove it, and centered
 
 
+def test_near_pairs_are_exact_in_a_block_whose_other_pairs_cross_clusters():
+    x, k = torch.randn(512, 200) + 1e4 * (torch.rand(512, 1) < 0.5), 4
+    first, second, own, facing = blocks(x, k)
+    columns, _ = match_blocks(
+        first, second, own, facing, lambda cost, _: solve(cost), dtype=torch.float32,
+        least_cost=True,
+    )  # fmt: skip
+    true = np.stack([squared_differences(x[i], x[j]) for i, j in zip(own, facing, strict=True)])
+    chosen = np.take_along_axis(true, columns[..., None], 2)[..., 0]
+    mixed = (chosen < 1e4).any(1) & (chosen > 1e4).any(1)
+    above = excess(true, columns)[mixed] * chosen[mixed].sum(1)
+    assert mixed.sum() > 50
+    assert above.max() < 1e-3
+
+
 def test_points_are_not_changed_by_centering():
     for x in (
         torch.rand(64, 300) + 5,

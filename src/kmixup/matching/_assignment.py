@@ -46,6 +46,7 @@ ORDINARY = {torch.float32: (2.0**-80, 2.0**120), torch.float64: (2.0**-400, 2.0*
 # Blocks are trusted if all squared distances of chosen pairs are above this fraction of the squared
 # norms that they come from: errors of 6 eps, the most seen on images, raise the cost by 5e-5.
 TRUSTED = {dtype: 2 * 6 * torch.finfo(dtype).eps / 5e-5 for dtype in ORDINARY}
+NEAR = 1 / 32  # of the largest norms in a block: pairs inside a cluster count among far ones
 OFFSET = 0.92  # points are centered if sums of two of them agree by this share of squared norms
 
 
@@ -196,7 +197,9 @@ class _Matching:
     def _correct(self, costs: _Costs, columns: Indices, distance: Floats, usable: Mask) -> Mask:
         """Correct choices in place; return which usable blocks may still be wrong, `(blocks,)`."""
         norms = costs.a + take_columns(costs.b, columns)
-        lost: Mask = (distance <= TRUSTED[costs.dtype] * norms) & usable[:, None]
+        largest = costs.a.max(1) + costs.b.max(1)
+        trusted = TRUSTED[costs.dtype] * np.maximum(norms, NEAR * largest[:, None])
+        lost: Mask = (distance <= trusted) & usable[:, None]
         doubtful = provable = np.asarray(lost.any(1))
         if not self.least_cost or not doubtful.any():
             return doubtful
