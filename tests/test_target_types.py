@@ -96,6 +96,24 @@ def test_targets_of_every_type_are_mixed_as_their_type_says(name, kind):
         torch.testing.assert_close(m.y[N:], (y if kind == "pass" else soft_of(y))[: len(m.y) - N])
 
 
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "Choice"])
+def test_no_output_shares_memory_with_another_one(name, wrapper):
+    x, importance = torch.rand(N, *SHAPE), torch.rand(N, SIDE, SIDE) ** 12
+    y = target("soft" if name == "CMixup" else "classes")
+    _, mixer = made(name, generator=seeded())
+    mix, outputs = WRAPPERS[wrapper](mixer), [x, y, importance]
+    if wrapper == "choice per sample" and name in {"CoMixup", "LocalMixup"} | DOUBLE:
+        return  # these raise
+    for _ in range(3):
+        mixed = mix.mix(x, y, importance=importance)
+        outputs += [mixed.x, mixed.y, mixed.partner, mixed.lam, mixed.distance]
+    before = [output.detach().clone() for output in outputs]
+    mix.mix(x, y, importance=importance)
+    assert len({output.untyped_storage().data_ptr() for output in outputs}) == len(outputs)
+    assert all(map(torch.equal, outputs, before))
+
+
 @pytest.mark.parametrize("kind", ["map", "dense"])
 @pytest.mark.parametrize("name", sorted(PASTE))
 @pytest.mark.parametrize("lam_per", ["batch", "sample"])
