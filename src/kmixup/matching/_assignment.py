@@ -410,10 +410,12 @@ def _from_differences(
     squares = np.zeros((*own.shape, own.shape[1]))
     mode = "donot_use_mm_for_euclid_dist"
     for start, points, blocks in _chunks(first, second, own, facing):
-        x, y = _both_sides(points.double(), blocks)
-        part = slice(start, start + blocks)
-        scale = _scale(exponent[part], x)
-        distances = torch.cdist(x * scale, y * scale, compute_mode=mode)
+        part, points = slice(start, start + blocks), points.double()
+        x, y = _both_sides(points, blocks)
+        if exponent[part].any():
+            scale = _scale(exponent[part], points)
+            x, y = x * scale, y * scale
+        distances = torch.cdist(x, y, compute_mode=mode)
         squares[part] += distances.square_().cpu().numpy()
     return squares
 
