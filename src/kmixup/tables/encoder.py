@@ -218,7 +218,7 @@ class TableEncoder:
         return notes
 
     def to_dict(self) -> list[dict[str, Any]]:
-        """Return what was fitted as plain values, fit for JSON; the schema is stored beside it."""
+        """Return what was fitted as plain values, fit for JSON; the schema is stored next to it."""
         return [
             {
                 "name": c.name, "fill": c.fill, "indicator": c.indicator, "used": c.used,
