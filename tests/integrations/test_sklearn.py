@@ -284,6 +284,44 @@ def test_a_data_frame_with_text_dates_and_blanks_is_encoded():
     assert scores.mean() > 0.6
 
 
+def test_what_a_look_at_a_data_frame_finds_is_a_warning():
+    frame, labels = clients()
+    frame["name"] = [f"client {i}" for i in range(len(frame))]
+    frame["copy"] = np.where(labels == "stays", "s", "l")
+    frame["visits"] = np.where(np.arange(len(frame)) % 9, np.arange(len(frame)) % 7, -999)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        quick().fit(frame, labels)
+    told = [str(warning.message) for warning in found]
+    for words in (
+        "left out, as nearly all cells differ or are blank: 'name'",
+        "the target is a copy of 'copy'",
+        "'visits' has -999 in 14 rows",
+    ):
+        assert any(words in each for each in told), (words, told)
+
+
+def test_without_mixing_no_k_is_too_large():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "the network has not fitted")
+        assert quick(method="erm", k=300).fit(X, y).k_ == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"learning_rate_init": "fast"}, "learning_rate_init must be a number .*, got 'fast'"),
+        ({"learning_rate_init": -1}, "learning_rate_init must be a number .*, got -1"),
+        ({"weight_decay": -1.0}, "weight_decay must be a number of at least 0, or 'auto', got"),
+        ({"early_stopping": True, "validation_fraction": 2}, "validation_fraction must be a frac"),
+    ],
+)
+def test_a_number_that_cannot_be_is_one_sentence(settings, message):
+    with pytest.raises(ValueError, match=message):
+        quick(**settings).fit(X, y)
+
+
 def test_a_fitted_estimator_can_be_calibrated_and_stored(tmp_path):
     calibrated = CalibratedClassifierCV(quick(max_iter=30), cv=2).fit(X, y)
     assert np.allclose(calibrated.predict_proba(X).sum(1), 1)

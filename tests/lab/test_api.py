@@ -49,6 +49,7 @@ def test_a_search_with_a_folder_keeps_its_rows(tmp_path):
     assert there.search == here.search
 
 
+@pytest.mark.filterwarnings("ignore:.* of a training row")
 def test_a_frame_may_have_a_column_called_name():
     x, y = drawn()
     frame = pd.DataFrame({"name": x[:, 0], "b": x[:, 1]})

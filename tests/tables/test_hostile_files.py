@@ -152,6 +152,24 @@ RIGHT = {
         {"a": [5, 7.5, 8], "b": ["u", "v", "u"]},
     ),
     "commas in a file of semicolons": (";", {"a": ["1,5", "2,25", "3"]}, {}, {"a": [1.5, 2.25, 3]}),
+    "a missing number, stated, in cells with a unit": (
+        ",",
+        {"a": ["5 kg", "-999 kg", "7.5 kg"]},
+        {"missing": ("-999",)},
+        {"a": [5, float("nan"), 7.5]},
+    ),
+    "a missing number, stated, in another form": (
+        ";",
+        {"a": ["5,5", "-999,0", "7,5"]},
+        {"missing": ("-999",)},
+        {"a": [5.5, float("nan"), 7.5]},
+    ),
+    "another form than a decimal comma, stated": (
+        ";",
+        {"a": ["1.000", "2.000"], "b": ["3.5", "1.25"]},
+        {"decimal": ","},
+        {"a": [1000, 2000], "b": ["3.5", "1.25"]},
+    ),
     "pipes": ("|", {"a": ["1.5", "2", "3"]}, {}, {"a": [1.5, 2, 3]}),
 }
 
@@ -181,6 +199,11 @@ ERRORS = {
         ",",
         {"a": ["950", "1,234", "12,500"]},
         "decimal must be given: .* may be 1234 or 1.234: pass",
+    ),
+    "only numbers like 1.200 kg": (
+        ";",
+        {"a": ["1.200 kg", "7 kg"]},
+        "decimal must be given: .* like 1.200 kg, which may be 1.2 or 1200: pass",
     ),
     "a decimal point and a decimal comma": (
         ",",
@@ -247,6 +270,32 @@ NOTES = {
     ),
     "codes": ({"a": ["01001", "10115"]}, {}, "'a' (codes with leading zeros"),
     "three decimals everywhere": ({"a": ["950", "1.234", "12.500"]}, {}, "--decimal , reads 1234"),
+    "ranges": ({"a": ["10-20", "20-30"]}, {}, "'a' (cells with digits like 10-20, read as text)"),
+    "negative numbers of accountants": (
+        {"a": ["(12)", "7.5", "8"]},
+        {},
+        "'a' (cells with digits like (12), read as text)",
+    ),
+    "numbers and words": (
+        {"a": ["5", "7", "8", "unknown"]},
+        {},
+        "'a' (cells with digits like 5, read as text)",
+    ),
+    "dates in two forms": (
+        {"a": ["2021-03-01", "02.03.2021"]},
+        {},
+        "'a' (cells with digits like 2021-03-01, read as text)",
+    ),
+    "groups of two digits": (
+        {"a": ["1,23,456", "12,34,567", "999"]},
+        {},
+        "'a' (cells with digits like 1,23,456, read as text)",
+    ),
+    "numbers in another form than all numbers": (
+        {"a": ["1.5", "2"]},
+        {"decimal": ","},
+        "'a' (numbers like 1.5: --decimal . reads them)",
+    ),
     "a sentinel": (
         {"a": ["5", "-999", "7.5", "8", "6"]},
         {},
@@ -267,11 +316,35 @@ def test_a_suspicious_column_is_named_with_its_remedy(tmp_path, case):
     assert any(words in note for note in own.notes), own.notes
 
 
+@pytest.mark.parametrize("words", ["C100 C200", "green blue", "M L", "E10 B2"])
+def test_words_and_codes_are_not_suspicious(tmp_path, words):
+    notes = samples(write(tmp_path, table({"a": words.split(), "b": ["1", "2", "3"]}))).notes
+    assert not [note for note in notes if "look like another kind" in note]
+
+
+def test_lines_that_a_program_or_a_person_put_above_the_header(tmp_path):
+    excel = read_table(write(tmp_path, "sep=;\na;target\n1,5;x\n2,5;y\n"))
+    assert (excel.delimiter, list(excel.frame)) == (";", ["a", "target"])
+    said = read_table(write(tmp_path, "# by me, in May\na,target\n1,x\n2,y\n")).notes[0]
+    assert said == "the first line is read as column names but begins with #: delete a comment"
+    said = read_table(write(tmp_path, "5,3,0\n1,2,0\n")).notes[0]
+    assert "contains the number 5: if it is data, add a header line" in said
+
+
+def test_a_schema_leaves_no_doubt(tmp_path):
+    path = write(tmp_path, table({"a": ["1.5", "2", "3"]}))
+    given = tmp_path / "schema.json"
+    given.write_text(samples(path).schema.to_json())
+    with pytest.raises(ValueError, match="decimal must not be given with a schema, .*: edit"):
+        samples(path, schema=str(given), decimal=".")
+    wide = write(tmp_path, table({"a": ["1.5", "2", "3"], "b": ["1", "2"]}), "wide.csv")
+    notes = samples(wide, schema=str(given)).notes
+    assert f"columns that {given} does not name are left out: 'b'" in notes
+
+
 def test_classes_that_differ_in_case_are_one_or_insisted_on(tmp_path):
     path = write(tmp_path, "a,target\n" + "1,Yes\n2,yes\n3,no\n" * 4)
-    with pytest.raises(
-        ValueError, match="in one way, has 'Yes' and 'yes': write them the same way, or"
-    ):
+    with pytest.raises(ValueError, match="in one way, has 'Yes' and 'yes': write them alike, or"):
         samples(path)
     assert samples(path, task="classes").classes == ("Yes", "no", "yes")
 

@@ -28,7 +28,7 @@ from sklearn.utils.validation import (
 from torch import Tensor
 from torch.nn import functional as F
 
-from kmixup._checks import check_choice, check_whole
+from kmixup._checks import check_choice, check_fraction, check_number, check_whole
 from kmixup.matching import Metric
 from kmixup.methods.kmixup import KMixup
 from kmixup.mixer import Mixing
@@ -210,7 +210,9 @@ class KMixupEstimator(BaseEstimator):
     def _mixer(self, *, smallest: int) -> Any:
         """Return the mixer, with k cut to half of the smallest batch."""
         most = max(1, smallest // 2)
-        k = 1 if self.method == "mixup" else check_whole("k", self.k)
+        k = check_whole("k", self.k)
+        if self.method in ("mixup", "erm"):
+            k = 1
         self.k_ = min(k, most)
         if self.k_ < k:
             warnings.warn(
@@ -228,6 +230,12 @@ class KMixupEstimator(BaseEstimator):
             value = getattr(self, name)
             if value != "auto":
                 check_whole(name, value)
+        for name, least in (("learning_rate_init", 1e-30), ("weight_decay", 0.0)):
+            if (rate := getattr(self, name)) != "auto":
+                rule = f"a number of at least {least:g}, or 'auto'"
+                check_number(name, rate, rule, least.__le__)
+        if self.early_stopping:
+            check_fraction("validation_fraction", self.validation_fraction)
         if isinstance(self.method, str):
             check_choice("method", self.method, ("kmixup", "mixup", "erm"))
         if min(self._widths(), default=1) < 1:
@@ -474,15 +482,16 @@ def _fit_table(
 ) -> tuple[TableEncoder, Array]:
     """Return an encoder, by default one fitted to the rows `train`, and the inputs of all rows."""
     from kmixup.tables.encoder import TableEncoder
+    from kmixup.tables.look import look
     from kmixup.tables.schema import Schema
 
     if encoder is not None:
         return encoder, encoder.transform(frame)
     schema, notes = Schema.infer(frame)
-    for note in notes:
-        warnings.warn(note, stacklevel=3)
     values = schema.read(frame)
     first = y if y.ndim == 1 else y[:, 0]
+    for note in notes + look(values, first, schema):
+        warnings.warn(note, stacklevel=3)
     encoder, fitted = TableEncoder.fit(schema, values.iloc[train], first[train])
     inputs = encoder.encode(values)
     inputs[train] = fitted

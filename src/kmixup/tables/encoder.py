@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
@@ -63,6 +64,14 @@ class Fitted:
     def is_plain(self) -> bool:
         """Whether the column holds ordinary numbers, with nothing to report."""
         return self == Fitted(Column(self.name), fill=self.fill)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, fit for JSON."""
+        return {
+            "name": self.name, "fill": self.fill, "indicator": self.indicator, "used": self.used,
+            "categories": list(self.categories), "means": list(map(list, self.means)),
+            "remarks": list(self.remarks),
+        }  # fmt: skip
 
     def report(self) -> tuple[str, str, str, str]:
         """Return a row of a report, under the heads `REPORT_HEAD`."""
@@ -218,15 +227,8 @@ class TableEncoder:
         return notes
 
     def to_dict(self) -> list[dict[str, Any]]:
-        """Return what was fitted as plain values, fit for JSON; the schema is stored next to it."""
-        return [
-            {
-                "name": c.name, "fill": c.fill, "indicator": c.indicator, "used": c.used,
-                "categories": list(c.categories), "means": list(map(list, c.means)),
-                "remarks": list(c.remarks),
-            }
-            for c in self.columns
-        ]  # fmt: skip
+        """Return what was fitted as plain values, fit for JSON; the schema is stored beside it."""
+        return [column.to_dict() for column in self.columns]
 
     @classmethod
     def from_dict(cls, schema: Schema, plain: Any) -> TableEncoder:
@@ -238,41 +240,24 @@ class TableEncoder:
 
 
 def _checked(column: Column, plain: Any) -> Fitted:
-    if not _is_fitted(column, plain):
+    """Return what was fitted to a column; ValueError unless `to_dict` would write the same."""
+    try:
+        means = tuple(tuple(map(float, row)) for row in plain["means"])
+        fitted = Fitted(
+            column, float(plain["fill"]), bool(plain["indicator"]),
+            tuple(map(str, plain["categories"])), means, bool(plain["used"]),
+            tuple(map(str, plain["remarks"])),
+        )  # fmt: skip
+        same = json.dumps(fitted.to_dict(), allow_nan=False) == json.dumps(plain)
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        same = False
+    if same and (fitted.categories or means):
+        same = column.kind == "category"
+    if same and means:  # of each category and of all rows, and of as many targets
+        same = len(means) == len(fitted.categories) + 1 and len({*map(len, means), 0}) == 2
+    if not same:
         raise ValueError(f"the column {column.name!r} must have entries as training wrote them")
-    rest = {name: value for name, value in plain.items() if name != "name"}
-    texts = {name: tuple(rest[name]) for name in ("categories", "remarks")}
-    return Fitted(column, **(rest | texts | {"means": tuple(map(tuple, rest["means"]))}))
-
-
-def _is_fitted(column: Column, plain: Any) -> bool:
-    """Return whether plain values are what was fitted to a column."""
-    kinds: dict[str, Any] = {
-        "name": str, "fill": (int, float), "indicator": bool, "categories": list, "means": list,
-        "used": bool, "remarks": list,
-    }  # fmt: skip
-    if not isinstance(plain, dict) or plain.keys() != kinds.keys():
-        return False
-    if any(not isinstance(plain[name], kinds[name]) for name in kinds):
-        return False
-    categories, means = plain["categories"], plain["means"]
-    texts = [*categories, *plain["remarks"]]
-    if plain["name"] != column.name or not all(isinstance(text, str) for text in texts):
-        return False
-    if column.kind != "category" and (categories or means):
-        return False
-    return _is_number(plain["fill"]) and (not means or _are_means(means, len(categories)))
-
-
-def _are_means(means: list[Any], categories: int) -> bool:
-    """Return whether there is a row of means for each category and one for all rows."""
-    if len(means) != categories + 1 or not all(isinstance(row, list) and row for row in means):
-        return False
-    return len(set(map(len, means))) == 1 and all(_is_number(x) for row in means for x in row)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and bool(np.isfinite(value))
+    return fitted
 
 
 def _fit(column: Column, values: Any, targets: Array | None) -> tuple[Fitted, Array]:

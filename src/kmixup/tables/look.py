@@ -18,26 +18,30 @@ LISTED = 8  # columns in a note
 FEWEST = 10  # rows by which a copy can be told
 
 
+def duplicates(values: pd.DataFrame) -> list[str]:
+    """Return a note on rows that occur more than once."""
+    copies = len(values) - len(distinct(row_hashes(values)))
+    if not copies:
+        return []
+    return [f"{copies:,} of {len(values):,} rows repeat the inputs of an earlier row"]
+
+
 def look(values: pd.DataFrame, y: NDArray[Any], schema: Schema) -> list[str]:
-    """Return notes on duplicates, copies of the target, sentinels and texts.
+    """Return notes on columns: those left out, texts, copies of the target and sentinels.
 
     `values` are those of rows with a target, as `Schema.read` returned them; `y` are class indices
     or numbers.
     """
     notes = []
-    rows = row_hashes(values)
-    copies = len(rows) - len(np.unique(rows))
-    if copies:
-        notes.append(f"{copies:,} of {len(rows):,} rows repeat the inputs of an earlier row")
     ignored = [c.name for c in schema.columns if c.kind == "ignore" and c.name != schema.target]
     if ignored:
-        notes.append(f"left out, as nearly all cells differ or are blank: {_listed(ignored)}")
+        notes.append(f"left out, as nearly all cells differ or are blank: {listed(ignored)}")
     if texts := [column.name for column in schema.inputs if column.kind == "text"]:
-        notes.append(f"texts, of which words are hashed: {_listed(texts)}")
+        notes.append(f"texts, of which words are hashed: {listed(texts)}")
     copied = [name for name in map(str, values) if len(y) >= FEWEST and _is_copy(values[name], y)]
     if copied:
         notes.append(
-            f"the target is a copy of {_listed(copied)}: leave out (--drop) what is not known "
+            f"the target is a copy of {listed(copied)}: leave out (--drop) what is not known "
             "when predicting"
         )
     return notes + [note for name in map(str, values) for note in _column_notes(values[name])]
@@ -60,10 +64,26 @@ def _column_notes(values: pd.Series) -> list[str]:
 
 def across(train: pd.DataFrame, test: pd.DataFrame) -> list[str]:
     """Return a note on test rows whose inputs also occur in training."""
-    seen = int(np.isin(row_hashes(test), row_hashes(train)).sum())
+    seen = count_seen(test, distinct(row_hashes(train)))
     if not seen:
         return []
     return [f"{seen:,} of {len(test):,} test rows have the inputs of a training row"]
+
+
+def distinct(hashes: Hashes) -> Hashes:
+    """Return the distinct hashes, sorted; several times as fast as `np.unique`."""
+    ordered: Hashes = np.sort(hashes)
+    is_first = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
+    return np.asarray(ordered[is_first])
+
+
+def count_seen(values: pd.DataFrame, known: Hashes) -> int:
+    """Return how many rows have one of the `known` hashes, which are sorted."""
+    if not len(known):
+        return 0
+    hashes = row_hashes(values)
+    places = np.searchsorted(known, hashes).clip(max=len(known) - 1)
+    return int((known[places] == hashes).sum())
 
 
 def row_hashes(values: pd.DataFrame) -> Hashes:
@@ -80,7 +100,8 @@ def row_hashes(values: pd.DataFrame) -> Hashes:
     return total
 
 
-def _listed(names: list[str]) -> str:
+def listed(names: list[str]) -> str:
+    """Return the names in quotes, the first ones of many."""
     more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
     return ", ".join(repr(name) for name in names[:LISTED]) + more
 

@@ -103,22 +103,26 @@ def _text(content: bytes, source: str) -> Table:
     content = content.translate(None, CONTROL_BYTES)
     if b"\xc2" in content:  # the control characters beyond ASCII
         content = re.sub(b"\xc2[\x80-\x9f]", b"", content)
+    content = re.sub(rb"^sep=.\n", b"", content)  # a line that Excel writes
     first = re.search(rb"[^\s,;|].*", content)
     line = re.sub(r'"[^"]*"', "", first.group().decode() if first else "")
     delimiter = max(DELIMITERS, key=line.count)
     names: list[str] = []
     skipped = 0
-    for _, names in _Rows(content, delimiter, source):
+    for _, names in _rows(content, delimiter, source):
         skipped += 1
         if any(map(str.strip, names)):
             break
     header = _header(names, source)
     frame = _cells(content, delimiter, header, skipped, source)
-    if numbers := list(filter(DECIMAL.fullmatch, header)):
+    whole = header if all(map(str.isdecimal, header)) else []
+    if numbers := [*filter(DECIMAL.fullmatch, header), *whole]:
         notes.append(
             f"the first line is read as column names but contains the number {numbers[0]}: if it "
             "is data, add a header line"
         )
+    if header[0].startswith("# "):
+        notes.append("the first line is read as column names but begins with #: delete a comment")
     return Table(frame, source, delimiter, tuple(notes))
 
 
@@ -144,25 +148,20 @@ def _decoded(content: bytes, encoding: str, source: str) -> bytes:
         ) from error
 
 
-class _Rows(Iterator[tuple[int, list[str]]]):
-    """The rows of a text by number, blank ones with the number 0; ValueError on bad quotes."""
-
-    def __init__(self, content: bytes, delimiter: str, source: str) -> None:
-        stream = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", newline="")
-        self._reader = csv.reader(stream, delimiter=delimiter, strict=True, skipinitialspace=True)
-        self._number, self._source = -1, source
-
-    def __next__(self) -> tuple[int, list[str]]:
-        try:
-            row = next(self._reader)
-        except csv.Error as error:
-            raise ValueError(
-                f"{self._source} must be a table of text, could not be read after row "
-                f"{max(0, self._number)}: {error}; is there a quote without its counterpart?"
-            ) from error
-        filled = any(map(str.strip, row))
-        self._number += filled
-        return (self._number if filled else 0), row
+def _rows(content: bytes, delimiter: str, source: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a text by number, blank ones with the number 0; raise on bad quotes."""
+    stream = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", newline="")
+    number = -1
+    try:
+        for row in csv.reader(stream, delimiter=delimiter, strict=True, skipinitialspace=True):
+            filled = any(map(str.strip, row))
+            number += filled
+            yield (number if filled else 0), row
+    except csv.Error as error:
+        raise ValueError(
+            f"{source} must be a table of text, could not be read after row {max(0, number)}: "
+            f"{error}; is there a quote without its counterpart?"
+        ) from error
 
 
 def _cells(
@@ -186,10 +185,11 @@ def _cells(
                 types_mapper=lambda kind: pd.StringDtype(na_value=np.nan)
             )
             return _filled(frame)
-    for number, row in _Rows(content, delimiter, source):
+    for number, row in _rows(content, delimiter, source):
         if number > 0 and len(row) != len(header):
             raise ValueError(
-                f"{source} must have {len(header)} values in a row, row {number} has {len(row)}"
+                f"{source} must have {len(header)} values in a row, row {number} has {len(row)}: "
+                "correct it, or the first line, which is read as the header"
             )
     frame = pd.read_csv(
         io.BytesIO(content), sep=delimiter, header=None, names=header, skiprows=skipped,
@@ -218,9 +218,8 @@ def _sheet(content: bytes, source: str) -> pd.DataFrame:
 
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         unpacked = sum(member.file_size for member in archive.infolist())
-    sheet = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True).worksheets[
-        0
-    ]
+    book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
+    sheet = book.worksheets[0]
     sheet.reset_dimensions()  # those in the file may be wrong
     rows: list[tuple[Any, ...]] = []
     seen = width = 0

@@ -59,6 +59,7 @@ MANY_WORDS = 3  # a column with so many words in most cells holds texts, not cat
 MIN_ROWS = 10  # with fewer rows, distinct texts are no sign of an id
 UNIQUE = 0.5  # above this fraction of distinct texts, categories say little about other rows
 HEAD = 1000  # cells that are tried first
+DIGITS = r"[-+(<>~\u2212]{0,2}[0-9.][-0-9.,:/() '\u2019%]*"  # no letters: not a code such as C100
 
 
 @dataclass(frozen=True)
@@ -141,14 +142,8 @@ class Schema:
 
     def to_json(self) -> str:
         """Return the text of a `schema.json`."""
-        form = {name: getattr(self.form, name) for name in ("decimal", "thousands", "dayfirst")}
-        plain = {
-            "format": FORMAT,
-            **form,
-            "missing": list(self.form.missing),
-            "target": self.target,
-            "columns": {column.name: str(column) for column in self.columns},
-        }
+        columns = {column.name: str(column) for column in self.columns}
+        plain = {"format": FORMAT, **vars(self.form), "target": self.target, "columns": columns}
         return json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
@@ -158,24 +153,24 @@ class Schema:
             plain = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{source} must hold JSON, could not be read: {error}") from error
-        wanted: dict[str, Any] = {
-            "format": int, "decimal": str, "thousands": str, "dayfirst": bool | None,
-            "missing": list, "target": str | None, "columns": dict,
-        }  # fmt: skip
-        if not isinstance(plain, dict) or plain.keys() != wanted.keys():
-            raise ValueError(f"{source} must have the entries {', '.join(wanted)}: restore them")
-        for name, kind in wanted.items():
+        if not isinstance(plain, dict) or plain.keys() != ENTRIES.keys():
+            raise ValueError(f"{source} must have the entries {', '.join(ENTRIES)}: restore them")
+        for name, kind in ENTRIES.items():
             if not isinstance(plain[name], kind):
                 raise ValueError(f"{source} has {plain[name]!r} as {name}: correct it")
         if plain["format"] != FORMAT:
             raise ValueError(f"{source} must be of format {FORMAT}, is of {plain['format']}")
         if not all(isinstance(text, str) for text in plain["missing"]):
             raise ValueError(f"{source} must list texts in missing, has {plain['missing']}")
-        form = check_form(
-            plain["decimal"], plain["thousands"], plain["dayfirst"], tuple(plain["missing"])
-        )
+        form = check_form(*(plain[name] for name in vars(Form())))
         columns = tuple(_parsed(name, word, source) for name, word in plain["columns"].items())
         return cls(columns, form, plain["target"])
+
+
+ENTRIES: dict[str, Any] = {
+    "format": int, "decimal": str, "thousands": str, "dayfirst": bool | None, "missing": list,
+    "target": str | None, "columns": dict,
+}  # fmt: skip
 
 
 def check_form(
@@ -221,9 +216,20 @@ def read_column(cells: pd.Series, column: Column, form: Form) -> Any:
         values[~is_text] = _convert(cells[~is_text], column.kind)
     if form.missing:
         values[cells.map(label).isin(form.missing).to_numpy()] = np.nan
-    wrong = np.isnan(values) | (np.abs(values) > LARGEST)
+    _check_values(values, cells, column, form)
+    if form.missing and column.kind == "number":  # -999 may be written as -999,0 or -999 kg
+        stated = pd.Series(form.missing, dtype="str")
+        ours, plain = (parse_numbers(stated, each) for each in (form, Form()))
+        values[np.isin(values, np.where(np.isnan(ours), plain, ours))] = np.nan
+    return values
+
+
+def _check_values(values: NDArray[Any], cells: pd.Series, column: Column, form: Form) -> None:
+    """Raise if a cell has no finite value and is not blank."""
+    wrong = ~(np.abs(values) <= LARGEST)
     if wrong.any():
-        wrong[wrong] = ~_is_blank(cells[wrong], form.missing)
+        rest = cells[wrong].astype(object)
+        wrong[wrong] = [not (pd.isna(c) or _is_blank(label(c), form.missing)) for c in rest]
     if wrong.any():
         row = int(wrong.argmax())
         noun, like = KINDS[column.kind], column.form
@@ -233,7 +239,6 @@ def read_column(cells: pd.Series, column: Column, form: Form) -> Any:
             f"the column {column.name!r} must hold {noun}{like and f' like {like}'}, row "
             f"{row + 1} has {str(cells[row]).strip()!r}: correct it or leave it blank"
         )
-    return values
 
 
 def _parse(text: pd.Series, column: Column, form: Form) -> NDArray[np.float64]:
@@ -286,12 +291,10 @@ def _hours(cell: Any) -> float:
 
 def _read_texts(cells: pd.Series, form: Form) -> pd.Categorical:
     codes, found = pd.factorize(cells)  # NA has the code -1
-    words = np.array([label(cell) for cell in found], object)
-    blank = np.array([is_blank(word, form.missing) for word in words], bool)
-    words[blank] = None
-    merged, words = pd.factorize(words)  # " x" and "x" are one text
+    words = [None if _is_blank(word, form.missing) else word for word in map(label, found)]
+    merged, distinct = pd.factorize(np.array(words, object))  # " x" and "x" are one text
     codes = np.where(codes < 0, -1, merged[codes] if len(merged) else -1)
-    return pd.Categorical.from_codes(codes, categories=pd.Index(words, dtype=object))
+    return pd.Categorical.from_codes(codes, categories=pd.Index(distinct, dtype=object))
 
 
 def label(value: Any) -> str:
@@ -301,13 +304,8 @@ def label(value: Any) -> str:
     return str(value).translate(CONTROLS).strip()
 
 
-def is_blank(text: str, missing: Sequence[str] = ()) -> bool:
+def _is_blank(text: str, missing: Sequence[str]) -> bool:
     return text.lower() in BLANKS or text in missing
-
-
-def _is_blank(cells: pd.Series, missing: Sequence[str]) -> NDArray[np.bool_]:
-    blank = [pd.isna(cell) or is_blank(label(cell), missing) for cell in cells.astype(object)]
-    return np.array(blank, bool)
 
 
 def _text_mask(cells: pd.Series) -> NDArray[np.bool_]:
@@ -342,27 +340,21 @@ class _Cells:
 
     @classmethod
     def of(cls, cells: pd.Series, missing: Sequence[str]) -> _Cells:
-        name = str(cells.name)
-        is_text = _text_mask(cells)
-        if isinstance(cells.dtype, pd.CategoricalDtype) or not is_text.any():
-            type_name = pd.api.types.infer_dtype(cells, skipna=True)
-            if cells.dtype.kind == "c" or type_name not in TYPED:
-                raise ValueError(f"the column {name!r} holds {type_name}: leave it out (--drop)")
-            nothing = pd.Series([], dtype="str")
-            rows = int(cells.notna().sum())
-            return cls(name, nothing, np.zeros(0), TYPED[type_name], rows, plain=False)
-        text = (cells if is_text.all() else cells[is_text]).astype("str")
+        name, typed = str(cells.name), isinstance(cells.dtype, pd.CategoricalDtype)
+        is_text = np.zeros(len(cells), bool) if typed else _text_mask(cells)
+        text, others = cells[is_text].astype("str"), cells[~is_text].dropna()
         if is_text.all() and fits(text.head(HEAD), PLAIN).all() and fits(text, PLAIN).all():
             return cls(name, text, np.ones(len(text), int), "number", len(text), plain=True)
+        type_name = pd.api.types.infer_dtype(others)
+        if type_name not in TYPED and not len(text):
+            raise ValueError(f"the column {name!r} holds {type_name}: leave it out (--drop)")
         codes, found = pd.factorize(text)
         whole = pd.Series(found, dtype="str").str.strip()
         counts = pd.Series(np.bincount(codes)).groupby(whole.to_numpy(object), sort=False).sum()
-        counts = counts[[not is_blank(str(word), missing) for word in counts.index]]
-        others = cells[~is_text].dropna()
-        typed = TYPED.get(pd.api.types.infer_dtype(others, skipna=True), "category")
-        distinct = pd.Series(counts.index, dtype="str")
-        rows = int(counts.sum()) + len(others)
-        return cls(name, distinct, counts.to_numpy(), typed, rows, plain=False)
+        counts = counts[[not _is_blank(word, missing) for word in counts.index]]
+        distinct, rows = pd.Series(counts.index, dtype="str"), int(counts.sum()) + len(others)
+        kind = TYPED.get(type_name, "category")
+        return cls(name, distinct, counts.to_numpy(), kind, rows, plain=False)
 
     def fraction(self, matches: NDArray[np.bool_], kind: str = "") -> float:
         """Return the fraction of rows whose text matches, or whose cell is typed of a kind."""
@@ -434,20 +426,22 @@ class _Cells:
             return ""
         if self.is_code:
             return "codes with leading zeros or many digits, which stay text"
-        for decimal, thousands in FORMS:
-            if self.matching(number_pattern(decimal, thousands)):
-                options = f"--decimal {decimal}"
-                options += f" --thousands {thousands!r}" if thousands else ""
-                return f"numbers like {self.text[0]}: {options} reads them"
+        if self.text.head(HEAD).str.contains("[0-9]").mean() < 0.5:
+            return ""
         if self.matching(SHORT_YEAR):
             return f"dates like {self.text[0]}: write years with four digits"
         numbers, units = split_unit(self.text)
         for decimal, thousands in FORMS:
-            parsed = fits(numbers.astype("str"), number_pattern(decimal, thousands))
-            if self.mostly(parsed) and (several := list(dict.fromkeys(units[parsed]))) != ["#"]:
-                if len(several) > 1:
-                    return f"numbers with the units {', '.join(several[:3])}: write one unit"
-                return f"numbers like {self.text[0]}: --decimal {decimal} reads them"
+            pattern = number_pattern(decimal, thousands)
+            whole = fits(self.text, pattern)
+            if not self.mostly(parsed := whole | fits(numbers.astype("str"), pattern)):
+                continue
+            if len(several := list(dict.fromkeys(units.where(~whole, "#")[parsed]))) > 1:
+                return f"numbers with the units {', '.join(several[:3])}: write one unit"
+            options = f"--decimal {decimal}" + (f" --thousands {thousands!r}" if thousands else "")
+            return f"numbers like {self.text[0]}: {options} reads them"
+        if self.fraction(digits := fits(self.text, DIGITS)) >= 0.5:
+            return f"cells with digits like {self.text[digits].iloc[0]}, read as text"
         return ""
 
 
@@ -463,10 +457,9 @@ FORMS = [
 def _allowed(given: Form) -> list[tuple[str, str]]:
     """Return the forms of numbers that agree with what the user states."""
     check_form(given.decimal, given.thousands, None)
+    stated = given.decimal, given.thousands
     return [
-        (decimal, thousands)
-        for decimal, thousands in FORMS
-        if given.decimal in (None, decimal) and given.thousands in (None, thousands)
+        form for form in FORMS if all(s in (None, f) for s, f in zip(stated, form, strict=True))
     ]
 
 
@@ -474,28 +467,31 @@ def _number_form(columns: list[_Cells], given: Form, delimiter: str, notes: list
     """Return the form in which all columns of numbers are written."""
     forms = _allowed(given)
     evidence = [cells for cells in columns if _find_forms(cells)]
+    # columns that cannot be in the form that is stated are text
+    evidence = [cells for cells in evidence if cells.forms.intersection(forms)]
     possible = [form for form in forms if all(form in cells.forms for cells in evidence)]
     if not possible:
         return _best_form(evidence, forms, given)
-    if {decimal for decimal, _ in possible} < set(DECIMALS):
-        return Form(*possible[0])
     marked = [cells for cells in evidence if any(_has(cells, mark) for mark in DECIMALS)]
-    return _ambiguous(marked, possible, delimiter, notes) if marked else Form(*possible[0])
+    if not marked or {decimal for decimal, _ in possible} < set(DECIMALS):
+        return Form(*possible[0])
+    return _usual_form(marked, possible, delimiter, notes)
 
 
-def _ambiguous(
+def _usual_form(
     marked: list[_Cells], possible: list[tuple[str, str]], delimiter: str, notes: list[str]
 ) -> Form:
     """Return the usual form of numbers that have two meanings, with a note, or raise."""
+    usual, other = (next(Form(*f) for f in possible if f[0] == decimal) for decimal in DECIMALS)
     name, example = marked[0].name, _telling(marked[0])
-    forms = [next(form for form in possible if form[0] == decimal) for decimal in DECIMALS]
-    first, second = (parse_numbers(pd.Series([example]), Form(*form))[0] for form in forms)
+    number = split_unit(pd.Series([example]))[0].astype("str")
+    first, second = (parse_numbers(number, form)[0] for form in (usual, other))
     if delimiter != ";" and not any(_has(cells, ",") for cells in marked):
         notes.append(
             f"all numbers with a point are like {example} in {name!r}, read as {first:g}: "
             f"--decimal , reads {second:g}"
         )
-        return Form(*forms[0])
+        return usual
     raise SettingError(
         "decimal",
         f"must be given: {name!r} has only numbers like {example}, which may be {first:g} or "
@@ -505,8 +501,7 @@ def _ambiguous(
 
 def _best_form(evidence: list[_Cells], forms: list[tuple[str, str]], given: Form) -> Form:
     """Return the form of most columns if the user has decided, or raise as they disagree."""
-    votes = {form: sum(form in cells.forms for cells in evidence) for form in forms}
-    best = max(forms, key=lambda form: votes[form])
+    best = max(forms, key=lambda form: sum(form in cells.forms for cells in evidence))
     agree = any(all(d in {form[0] for form in c.forms} for c in evidence) for d in DECIMALS)
     setting = "thousands" if agree else "decimal"
     if getattr(given, setting) is not None:

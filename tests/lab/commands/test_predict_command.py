@@ -29,7 +29,7 @@ def test_predictions_are_a_csv_with_a_line_for_every_sample(kmixup, here, run):
     mixed(here / "new.csv", rows=20, seed=1)
     code, out, err = kmixup("predict", "run", "new.csv")
     assert code == 0, err
-    assert "new.csv has columns that the network ignores: churn" in err
+    assert "columns that the network ignores" not in err  # the target is known
     lines = list(csv.DictReader(io.StringIO(out)))
     assert [line["sample"] for line in lines] == [f"C{100000 + 7 * i}" for i in range(20)]
     for line in lines:

@@ -12,13 +12,17 @@ import torch
 from own_tables import mixed, regression
 from PIL import Image
 
+from kmixup.lab.data import inputs as new_samples
 from kmixup.lab.data import load as load_data
+from kmixup.lab.data import preparation
 from kmixup.lab.data.inputs import InputPipeline
 from kmixup.lab.data.loading import from_memory
 from kmixup.lab.models import build
 from kmixup.lab.train import model
 from kmixup.lab.train.config import Trial
 from kmixup.lab.train.model import Model, load
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* of a training row")
 
 
 def untrained(data, name="mlp-iris", *, resize=None, seed=0):
@@ -318,7 +322,7 @@ def test_columns_may_stand_in_any_order_and_others_are_told(clients, inputs):
     rows = [dict(reversed(row.items())) | {"shoe": "43"} for row in rows_of(clients)]
     taken = inputs.read(rows)
     assert torch.equal(taken.x, inputs.read(clients).x)
-    assert "X has columns that the network ignores: churn, shoe" in taken.notes
+    assert "X has columns that the network ignores: shoe" in taken.notes  # the target is known
 
 
 def test_categories_that_training_did_not_have_are_told(clients, inputs):
@@ -456,8 +460,18 @@ def test_rows_that_were_in_the_training_set_are_counted(tmp_path, clients):
     again = load(tmp_path / "run")
     (note,) = [note for note in again.predictions(clients).notes if "training row" in note]
     assert note.startswith("40 of 60 rows of ")
+    with pytest.warns(UserWarning, match="40 of 60 rows of .* have the inputs of a training row"):
+        again.predict(clients)
     new = mixed(tmp_path / "new.csv", rows=30, seed=1)
     assert not any("training row" in note for note in again.predictions(new).notes)
+
+
+def test_of_many_training_rows_some_are_known(tmp_path, clients, monkeypatch):
+    for module in (preparation, new_samples):
+        monkeypatch.setattr(module, "MOST_ROWS", 10)
+    untrained(load_data(str(clients))).save(tmp_path / "run")
+    notes = load(tmp_path / "run").predictions(clients).notes
+    assert any(note.startswith("at least 10 of 60 rows of ") for note in notes)
 
 
 def test_an_edited_schema_is_not_used_by_the_model_that_has_another(tmp_path, clients):

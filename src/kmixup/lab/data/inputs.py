@@ -17,6 +17,7 @@ from kmixup.lab.checks import SettingError
 from kmixup.lab.data.dataset import Dataset, normalise
 from kmixup.lab.data.folders import SUFFIXES, Size, files, read_images, subfolders
 from kmixup.lab.data.own import TABLES, array, array_in, class_name, read_npz, targets_in
+from kmixup.lab.data.preparation import MOST_ROWS
 
 if TYPE_CHECKING:  # pandas loads slowly, and only tables need it
     import pandas as pd
@@ -92,7 +93,7 @@ class InputPipeline:
         frame = table_of(pd.DataFrame(rows), source).frame
         with named(source):
             values = encoder.read(frame)
-        known = {target, *(column.name for column in encoder.columns)}
+        known = {target, encoder.schema.target, *(column.name for column in encoder.columns)}
         notes = encoder.notes(values, source)
         notes += self._seen(values, source)
         if extra := [str(name) for name in frame.columns if name not in known]:
@@ -102,14 +103,15 @@ class InputPipeline:
 
     def _seen(self, values: pd.DataFrame, source: str) -> list[str]:
         """Report rows that were in the training set: they say little about new ones."""
-        from kmixup.tables.look import row_hashes
+        from kmixup.tables.look import count_seen
 
         if self.seen is None:
             return []
-        count = int(np.isin(row_hashes(values), self.seen).sum())
-        if not count:
+        if not (count := count_seen(values, self.seen)):
             return []
-        return [f"{count:,} of {len(values):,} rows of {source} have the inputs of a training row"]
+        known = "at least " if len(self.seen) > MOST_ROWS // 2 else ""  # some, of large tables
+        rows = f"{known}{count:,} of {len(values):,} rows of {source}"
+        return [f"{rows} have the inputs of a training row"]
 
     def _of_images(self, folder: Path) -> NewSamples:
         if not self.pixels:
@@ -166,7 +168,7 @@ class InputPipeline:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any], schema: Schema | None = None) -> InputPipeline:
-        """Return the pipeline that `to_dict` wrote; a table's `schema` is stored next to it."""
+        """Return the pipeline that `to_dict` wrote; a table's `schema` is stored beside it."""
         encoder, resize = None, plain["resize"]
         if schema is not None:
             from kmixup.tables.encoder import TableEncoder

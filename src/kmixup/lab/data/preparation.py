@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal, get_args
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -28,15 +27,15 @@ def prepare(
     encoder, hashes, notes = None, None, list(samples.notes)
     if samples.schema is not None:
         from kmixup.tables.encoder import TableEncoder  # here, because pandas loads slowly
-        from kmixup.tables.look import across, row_hashes
+        from kmixup.tables.look import across, distinct, row_hashes
 
         frame, rows = samples.frame, (samples.x, samples.x_test, samples.x_final)
         train, *others = (frame.iloc[part.long().numpy()] for part in rows)
         encoder, inputs = TableEncoder.fit(samples.schema, train, samples.y.numpy())
         x_test, x_final = (torch.from_numpy(encoder.encode(part)) for part in others)
         notes += across(train, others[0])
-        hashes = np.unique(row_hashes(train[[c.name for c in encoder.columns if c.used]]))
-        hashes = hashes[:: -(-len(hashes) // MOST_ROWS)]
+        hashes = distinct(row_hashes(train[[c.name for c in encoder.columns if c.used]]))
+        hashes = hashes[:: -(-len(hashes) // MOST_ROWS)].copy()  # files hold whole arrays only
         x = torch.from_numpy(inputs)
         samples = replace(samples, x=x, x_test=x_test, x_final=x_final, columns=encoder.names)
     elif samples.x.is_floating_point() and samples.x.dim() == 2:

@@ -18,7 +18,7 @@ from kmixup.lab.data.dataset import Dataset, Samples
 from kmixup.lab.data.own import OwnOptions
 from kmixup.lab.formatting import TextTable, count
 from kmixup.tables.encoder import REPORT_HEAD
-from kmixup.tables.look import look
+from kmixup.tables.look import duplicates, listed, look
 from kmixup.tables.reading import Table, parse_table
 from kmixup.tables.schema import TEXTS, Schema, check_form
 from kmixup.tables.targets import classes_of, read_target, target_name
@@ -60,19 +60,19 @@ def samples_of(table: Table, options: OwnOptions, y: Any = None) -> Samples:
                 f"y must have a target for each of the {count(len(frame), 'row')}, has {len(y):,}"
             )
         if target in frame:
-            raise ValueError(f"data must not have a column {target!r} and y: rename or drop it")
+            raise ValueError(f"data must not have a column {target!r} beside y: rename or drop it")
         frame = frame.assign(**{target: y})
     for name in options.drop:
         if name not in frame or name == target:
             raise SettingError(
                 "drop",
-                f"must name columns of {table.source} in addition to the target {target!r}, got "
+                f"must name columns of {table.source} beside the target {target!r}, got "
                 f"{name!r}: {did_you_mean(name, frame.columns.drop(target))}",
             )
     frame = frame.drop(columns=list(options.drop))
     if len(frame.columns) < 2:
         raise ValueError(
-            f"{table.source} must have a column next to its target {target!r}, between commas, "
+            f"{table.source} must have a column beside its target {target!r}, between commas, "
             "semicolons or tabs, has none"
         )
     schema = schema_of(frame, table, options, target, notes)
@@ -82,7 +82,8 @@ def samples_of(table: Table, options: OwnOptions, y: Any = None) -> Samples:
     with named(table.source):
         classes = classes_of(frame[target], column, schema.form, options.task, notes)
     rows, targets = read_target(frame[target], column, classes, schema.form, table.source)
-    notes += look(values.iloc[rows], targets, schema)
+    with_target = values.iloc[rows]
+    notes += duplicates(with_target) + look(with_target, targets, schema)
     samples = Samples(
         torch.from_numpy(rows), torch.from_numpy(targets), classes, schema=schema, frame=values,
         notes=tuple(notes),
@@ -110,6 +111,11 @@ def schema_of(
 ) -> Schema:
     """Return the schema of a table: the one that is given, or an inferred one."""
     if options.schema is not None:
+        for name in ("decimal", "thousands", "dayfirst", "missing"):
+            if (value := getattr(options, name)) not in (None, ()):
+                raise SettingError(
+                    name, f"must not be given with a schema, got {value!r}: edit the schema"
+                )
         path = Path(options.schema).expanduser()
         schema = Schema.from_json(
             read_bytes(path, most=1 << 24).decode("utf-8", "replace"), str(path)
@@ -121,6 +127,8 @@ def schema_of(
             )
         if target not in known:
             raise SettingError("schema", f"must have the target {target!r}, {path} lacks it")
+        if unnamed := [str(name) for name in frame if name not in known]:
+            notes.append(f"columns that {path} does not name are left out: {listed(unnamed)}")
         columns = tuple(column for column in schema.columns if column.name not in options.drop)
         return replace(schema, columns=columns, target=target)
     given = check_form(options.decimal, options.thousands, options.dayfirst, options.missing)

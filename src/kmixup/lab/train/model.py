@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -109,16 +110,24 @@ class Model:
         """Return class names, or numbers in the target's own unit, `(n,)`.
 
         `X` is an array or a tensor, the path of a `.csv`, an `.npz` or a folder of images, a data
-        frame, or a list of rows by column name.
+        frame, or a list of rows by column name. Warns of categories and blanks that training did
+        not have, and of rows that it had.
         """
-        return self.predictions(X).values
+        return self._warned(X).values
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return probabilities `(n, classes)` in the order of `classes`; `X` as in `predict`."""
-        probabilities = self.predictions(X).probabilities
+        probabilities = self._warned(X).probabilities
         if probabilities is None:
             raise ValueError("a regression has no probabilities: use predict")
         return probabilities
+
+    def _warned(self, X: Any) -> Predictions:
+        """Return predictions, with their notes as warnings."""
+        predictions = self.predictions(X)
+        for note in predictions.notes:
+            warnings.warn(note, stacklevel=3)
+        return predictions
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -305,7 +314,7 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
 
 
 def _schema(folder: Path, digest: str | None) -> Schema | None:
-    """Return the schema next to a model, which must be the one that it was trained with."""
+    """Return the schema beside a model, which must be the one that it was trained with."""
     if digest is None:
         return None
     from kmixup.tables.schema import Schema  # here, because pandas loads slowly
