@@ -7,7 +7,7 @@ mixed sample there ("manifold intrusion"). Trains a small network with mixup and
 uniform lam per pair and the clean batch added, and with AdaMixup, whose policy learns from the
 whole loss, as published, or from its critic only. Plots the mixed samples of the first trial, with
 crosses where they intrude, and the learned intervals by the pair's average. Writes the numbers of
-all trials to a CSV beside the picture.
+all trials to a CSV next to the picture.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Outcome:
     Attributes:
         mixer: its name.
         trial: its seed.
-        intrusion: share of mixed samples on a bar whose class has less than half of the label.
+        intrusion: fraction of mixed samples on a bar whose class has less than half of the label.
         step: mean of min(lam, 1 - lam), the strength of mixing.
         error: test error.
     """

@@ -63,7 +63,7 @@ for part, (k, m) in zip(figure.subfigures(1, 2, squeeze=False).flat, records.ite
         axes.set_axis_off()
 
 # %% [markdown]
-# Matched partners look alike: the mixed digit often still reads as one digit.
+# Matched partners look similar: the mixed digit often still reads as one digit.
 #
 # ## Train
 #

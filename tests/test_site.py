@@ -22,7 +22,7 @@ FILES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "results").rgl
 # written out, because "where" and "part" alone are good words
 BANNED = re.compile(
     r"share of the|test part|training part|half-way|points of test error|fewest of|beyond chance|"
-    r"what came of|of (your|its) own\b(?! [\w`])"
+    r"what came of|of (your|its) own\b(?! [\w`])|\balike\b|\bbeside\b|\bat hand\b|\bweighs\b"
 )
 # pages whose code is run by other tests, with what it needs
 ELSEWHERE = {

@@ -11,14 +11,14 @@ from torch.utils import _pytree as pytree
 
 from kmixup.matching._points import check_alike
 
-Nest = Any  # other entries are allowed beside tensors
+Nest = Any  # other entries are allowed next to tensors
 Mixes = Callable[[object], bool]  # whether an entry of a nest is mixed
 Key = int | str | tuple[int | str, ...]  # of an entry, or the way to it
 Keys = tuple[Key, Key | None]  # of inputs and targets in a packed batch
 
 
 def over(function: Callable[..., Any], *nests: Nest) -> Nest:
-    """Apply `function` to the entries of equally nested nests; the result is nested alike."""
+    """Apply `function` to the entries of equally nested nests; the result is nested as they are."""
     if isinstance(nests[0], Tensor):
         return function(*nests)
     if nests[0] is None:

@@ -41,7 +41,7 @@ class Source:
         """Return the source of this rank's next draw; None if there is only one process.
 
         Its generator is seeded with one number from this source and the rank. Sources that start
-        alike on all ranks stay alike, so the state of one rank is enough to resume all of them.
+        the same on all ranks stay the same, so one rank's state is enough to resume all of them.
         """
         rank = current_rank(self._rank)
         if rank is None:

@@ -344,7 +344,9 @@ def test_a_schema_leaves_no_doubt(tmp_path):
 
 def test_classes_that_differ_in_case_are_one_or_insisted_on(tmp_path):
     path = write(tmp_path, "a,target\n" + "1,Yes\n2,yes\n3,no\n" * 4)
-    with pytest.raises(ValueError, match="in one way, has 'Yes' and 'yes': write them alike, or"):
+    with pytest.raises(
+        ValueError, match="in one way, has 'Yes' and 'yes': write them the same way, or"
+    ):
         samples(path)
     assert samples(path, task="classes").classes == ("Yes", "no", "yes")
 

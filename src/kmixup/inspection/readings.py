@@ -70,7 +70,7 @@ class Halfway:
             return None
         few = min(k, FROM_BLOCK)
         blocks = min(len(firsts), HALFWAY // few)
-        rows = []  # of each block: distances of midpoints and samples, other classes beside
+        rows = []  # of each block: distances of midpoints and samples, other classes next to
         for part in np.array_split(np.arange(blocks), math.ceil(blocks * few * n / CELLS)):
             first, second = firsts[part, :few], seconds[part, :few]
             taken = torch.from_numpy(np.concatenate([firsts[part], seconds[part]], 1))

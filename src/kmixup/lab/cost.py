@@ -62,7 +62,7 @@ def measure(
     """Time ERM, mixup and k-mixup with k up to 64, or up to the size of a batch, on one thread.
 
     A turn has `steps` batches, and there are three turns at least. Noise of the same shape
-    replaces data that are not at hand.
+    replaces data that are not available.
     """
     check_whole("steps", steps)
     if not 0 <= seconds < float("inf"):
@@ -128,7 +128,7 @@ def contenders(
 
 
 def cost_document(cost: Cost, command: str) -> doc.Document:
-    """Return the report: what every k adds, beside the paper's numbers."""
+    """Return the report: what every k adds, next to the paper's numbers."""
     k = max(k for k in cost.added if k <= 32)  # the paper's, or the largest below
     where = machine()
     rows = [("ERM", stopwatch(cost.erm), "", "")]

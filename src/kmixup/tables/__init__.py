@@ -1,5 +1,5 @@
 """Tables: the schema of a file, its reader, the encoder of its columns, and a first look at it.
 
-Used by the scikit-learn estimators and the lab alike. Modules are imported on use, as pandas loads
+Used by the scikit-learn estimators and the lab. Modules are imported on use, as pandas loads
 slowly.
 """

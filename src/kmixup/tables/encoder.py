@@ -227,7 +227,7 @@ class TableEncoder:
         return notes
 
     def to_dict(self) -> list[dict[str, Any]]:
-        """Return what was fitted as plain values, fit for JSON; the schema is stored beside it."""
+        """Return what was fitted as plain values, fit for JSON; the schema is stored next to it."""
         return [column.to_dict() for column in self.columns]
 
     @classmethod

@@ -109,14 +109,14 @@ def classes_of(
     if len(distinct) < len(classes):
         raise ValueError(
             f"the target {name!r} must write each class in one way, has {len(classes)} "
-            f"spellings of {len(distinct)} numbers, such as 1 and 1.0: write them alike"
+            f"spellings of {len(distinct)} numbers, such as 1 and 1.0: write them the same way"
         )
     lower: dict[str, str] = {}
     for word in classes:
         if (first := lower.setdefault(word.casefold(), word)) != word and task is None:
             raise ValueError(
                 f"the target {name!r} must write each class in one way, has {first!r} and "
-                f"{word!r}: write them alike, or insist on --task classes"
+                f"{word!r}: write them the same way, or insist on --task classes"
             )
     return tuple(classes)
 

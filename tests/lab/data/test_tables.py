@@ -139,7 +139,7 @@ def test_a_frame_and_its_targets_have_the_same_length(targets):
 
 @pytest.mark.parametrize("name", ["target", " Target"])
 def test_a_column_called_target_beside_targets_raises(tmp_path, name):
-    with pytest.raises(ValueError, match="data must not have a column 'target' beside y"):
+    with pytest.raises(ValueError, match="data must not have a column 'target' and y"):
         write_samples(pd.DataFrame({name: [1, 2]}), [0, 1], tmp_path)
 
 
@@ -229,11 +229,11 @@ def test_a_target_that_is_not_named_has_a_usual_name_or_is_the_last(tmp_path, he
     [
         ("a,b\n1,2\n", {"target": "kind"}, "got 'kind': there are a, b$"),
         ("Age,b\n1,2\n", {"target": "age"}, r"got 'age': did you mean 'Age'\?$"),
-        ("target\n1\n", {}, "must have a column beside its target 'target', between commas"),
+        ("target\n1\n", {}, "must have a column next to its target 'target', between commas"),
         ("a,target\n1,\n2, \n", {}, "a row must have a value of the target 'target', none has"),
         ("a,b,c\n1,2,3\n", {"drop": ["d"]}, r"drop must name columns of .*, got 'd': there are a"),
-        ("a,b,c\n1,2,3\n", {"drop": ["c"]}, "columns of .* beside the target 'c', got 'c'"),
-        ("a,b,c\n1,2,3\n", {"drop": ["a", "b"]}, "must have a column beside its target 'c'"),
+        ("a,b,c\n1,2,3\n", {"drop": ["c"]}, "columns of .* in addition to the target 'c', got 'c'"),
+        ("a,b,c\n1,2,3\n", {"drop": ["a", "b"]}, "must have a column next to its target 'c'"),
         ("a,t\n1,x\n2,y\n", {"task": "regression"}, "task must be classes for the target 't'"),
         ("a,t\n1,fine\n2,fine\n", {}, "'t' must have two different values or more, all 2 rows"),
         ("a,t\n1,0\n2,1\n3,1.0\n", {}, "must write each class in one way, has 3 spellings of 2"),

@@ -115,7 +115,7 @@ TrialReading = Annotated[TrialData, _options("Data options", 3)]
 @_options("Test options", 4)
 @dataclass(frozen=True)
 class ExtraTests:
-    """Tests besides the clean one: their levels, for each of `SHIFTS`.
+    """Tests in addition to the clean one: their levels, for each of `SHIFTS`.
 
     Attributes:
         clean_statistics: Also test the network with batch-norm statistics recomputed on clean

@@ -44,7 +44,7 @@ class Samples:
     classes: tuple[str, ...]  # empty for a regression
     x_test: Tensor = EMPTY
     y_test: Tensor = EMPTY
-    x_final: Tensor = EMPTY  # the test set, where `Holdout` keeps it beside validation samples
+    x_final: Tensor = EMPTY  # the test set, where `Holdout` keeps it next to validation samples
     y_final: Tensor = EMPTY
     schema: Schema | None = None  # how a table is read; `prepare` fits an encoder to it
     frame: Any = None  # a data frame of values, as the schema reads them

@@ -99,7 +99,7 @@ def verify(path: Path, remote: Remote) -> None:
 def download(remotes: Sequence[Remote], into: Path, *, wanted: Sequence[str]) -> None:
     """Download what the folder `into` lacks of the `wanted` files.
 
-    Checksums are verified and archives unpacked in a `.part` folder beside it, so
+    Checksums are verified and archives unpacked in a `.part` folder next to it, so
     that a failure leaves nothing behind. Another process that downloads the same is waited for.
     """
     into.parent.mkdir(parents=True, exist_ok=True)

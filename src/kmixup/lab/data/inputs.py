@@ -168,7 +168,7 @@ class InputPipeline:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any], schema: Schema | None = None) -> InputPipeline:
-        """Return the pipeline that `to_dict` wrote; a table's `schema` is stored beside it."""
+        """Return the pipeline that `to_dict` wrote; a table's `schema` is stored next to it."""
         encoder, resize = None, plain["resize"]
         if schema is not None:
             from kmixup.tables.encoder import TableEncoder

@@ -62,7 +62,7 @@ def load(
             data set, a data frame, or a dict of the arrays of an `.npz`.
         limit: use only the first samples of each part, and the files that hold them. Without it
             the data must be whole.
-        samples: draw so many training samples, with all classes alike; keep the whole test set.
+        samples: draw so many training samples, with all classes equally; keep the whole test set.
         scaling: "paper" (where the paper's xi imply one), "standard", "minmax", "symmetric",
             "global", "cifar" or "none", as in `preparation.fit`; by default that of the entry,
             else "standard".
@@ -201,7 +201,7 @@ def write_samples(data: Any, y: Any, folder: Path) -> Path:
     if not is_frame(data):
         return write_npz(arrays_of(data, y), folder / "data.npz")
     if y is not None and "target" in (str(name).strip().lower() for name in data.columns):
-        raise ValueError("data must not have a column 'target' beside y: rename or drop it")
+        raise ValueError("data must not have a column 'target' and y: rename or drop it")
     frame = data if y is None else data.assign(target=np.asarray(y))
     path = folder / "data.parquet"
     replace_file(path, lambda stream: frame.to_parquet(stream, index=False))

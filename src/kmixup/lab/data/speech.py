@@ -96,7 +96,7 @@ def read_wav(path: Path) -> NDArray[np.float32]:
 
     with open_regular(path) as stream, warnings.catch_warnings():
         warnings.simplefilter("error", wavfile.WavFileWarning)
-        # chunks of notes beside the sound are allowed
+        # chunks of notes next to the sound are allowed
         warnings.filterwarnings("ignore", "Chunk", wavfile.WavFileWarning)
         with parsing(path, "wav file"):
             rate, wave = wavfile.read(stream)

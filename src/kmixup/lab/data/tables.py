@@ -60,19 +60,19 @@ def samples_of(table: Table, options: OwnOptions, y: Any = None) -> Samples:
                 f"y must have a target for each of the {count(len(frame), 'row')}, has {len(y):,}"
             )
         if target in frame:
-            raise ValueError(f"data must not have a column {target!r} beside y: rename or drop it")
+            raise ValueError(f"data must not have a column {target!r} and y: rename or drop it")
         frame = frame.assign(**{target: y})
     for name in options.drop:
         if name not in frame or name == target:
             raise SettingError(
                 "drop",
-                f"must name columns of {table.source} beside the target {target!r}, got "
+                f"must name columns of {table.source} in addition to the target {target!r}, got "
                 f"{name!r}: {did_you_mean(name, frame.columns.drop(target))}",
             )
     frame = frame.drop(columns=list(options.drop))
     if len(frame.columns) < 2:
         raise ValueError(
-            f"{table.source} must have a column beside its target {target!r}, between commas, "
+            f"{table.source} must have a column next to its target {target!r}, between commas, "
             "semicolons or tabs, has none"
         )
     schema = schema_of(frame, table, options, target, notes)

@@ -1,4 +1,4 @@
-"""Scores beside those of a constant prediction: the majority class, or the mean."""
+"""Scores next to those of a constant prediction: the majority class, or the mean."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def baseline_sentence(
 
 
 def figures(scores: AnyScores) -> list[str]:
-    """Return the metrics beside the error.
+    """Return the metrics in addition to the error.
 
     >>> figures(NumberScores(error=2.5, baseline=5.0, r2=0.75))
     ['R² 0.7500']

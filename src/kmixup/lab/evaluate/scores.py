@@ -100,7 +100,7 @@ class Metric:
     compute: Callable[[Any], float | None]  # from predictions
     form: str = ".4f"  # the format of its value
     optional: bool = False  # may be None: undefined for some samples, or missing in old rows
-    shown: bool = True  # beside the error
+    shown: bool = True  # next to the error
     later: bool = False  # whether rows were published before it existed, which lack it
 
     def text(self, value: float | None) -> str:

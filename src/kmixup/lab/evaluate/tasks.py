@@ -132,7 +132,7 @@ Objective = Classes | Regression
 def objective_of(data: Dataset, weighting: ClassWeights | None = None) -> Objective:
     """Return what a network learns from a data set.
 
-    "balanced" weighs the loss of a class by the inverse of its frequency in the training set, so
+    "balanced" weights the loss of a class by the inverse of its frequency in the training set, so
     that all classes together weigh as much as all samples.
     """
     if data.task == "regression":

@@ -1,4 +1,4 @@
-"""Compare methods that are tuned alike, on one data set after another.
+"""Compare methods that are tuned in the same way, on one data set after another.
 
 Trial t has its own split, initial weights and sample order, which all methods share. Every setting
 of a method is scored on held-out training samples of the trial. The best setting is then trained
@@ -279,7 +279,7 @@ def _check_size(contest: Contest, left: int) -> None:
         if method.smallest > left:
             raise ValueError(
                 f"{contest.name} must leave {method.smallest} training samples for {method.label}, "
-                f"beside those held out it has {left}: take a larger data set, or leave the method "
+                f"those not held out are only {left}: take a larger data set, or leave the method "
                 "out"
             )
 

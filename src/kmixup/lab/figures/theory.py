@@ -103,7 +103,7 @@ def _arrows(axes: Axes, first: Array, partner: Array, crossing: Array) -> None:
         axes.add_patch(Circle((APART * i, 0), 1.15, facecolor="#f2f2f2", edgecolor=plotting.FAINT))
         axes.text(APART * i, -1.35, name, ha="center", va="top")
     for start, end, far in zip(first, partner, crossing, strict=True):
-        # bent upwards, so that a long match is seen beside the cluster that it passes
+        # bent upwards, so that a long match is seen next to the cluster that it passes
         bend, colour, width = (-0.12, "black", 1.3) if far else (0.0, "gray", 0.9)
         arrow = {"arrowstyle": "->", "connectionstyle": f"arc3,rad={bend}"}
         ends = {"color": colour, "lw": width, "shrinkA": 3, "shrinkB": 3}

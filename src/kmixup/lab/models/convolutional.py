@@ -191,7 +191,7 @@ class PreActResNet(nn.Sequential):
 
 
 class WideBottleneck(nn.Module):
-    """1×1, 3×3 and 1×1 convolutions beside a shortcut, ReLU after their sum.
+    """1×1, 3×3 and 1×1 convolutions next to a shortcut, ReLU after their sum.
 
     The inner width is half the outer one, twice that of a plain bottleneck.
     """

@@ -40,9 +40,7 @@ CAPTION = (
     "Mean ± one standard error over trials. The lowest value of a column is framed (*). Blue (↓) "
     "is significantly lower than {base}, orange (↑) higher, after Holm correction."
 )
-REFERENCES = (
-    " scikit-learn's models are for reference: tuned alike on the same samples, and not tested."
-)
+REFERENCES = " scikit-learn's models are for reference: tuned on the same samples, and not tested."
 Place = tuple[str, str]  # a data set and a method's title
 Pair = tuple[str, str, str]  # a data set, a method's title and that of its baseline
 
@@ -152,7 +150,7 @@ def compare_document(standings: Standings, command: str) -> doc.Document:
         doc.Details("All settings", settings),
     ]
     blocks += [doc.Section("Protocol", protocol), *provenance(frame_of(rows), command)]
-    return doc.Document("Methods compared, each tuned alike", blocks)
+    return doc.Document("Methods compared, each tuned in the same way", blocks)
 
 
 def write_compare(document: doc.Document, folder: Path) -> Path:

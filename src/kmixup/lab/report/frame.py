@@ -174,7 +174,7 @@ class TableResult:
 
     @cached_property
     def metrics(self) -> dict[str, Metric]:
-        """The metrics of the cells beside the error, by name."""
+        """The metrics of the cells other than the error, by name."""
         kind: type[AnyScores] = NumberScores if self.unit is RMSE else Scores
         if "balanced_accuracy" in self.lines and self.lines.balanced_accuracy.notna().any():
             kind = ClassScores
@@ -300,7 +300,7 @@ def _fits(method: Method, table: PaperTable) -> bool:
 
 
 def _by_mixing(lines: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    """What mixing the trials of a setting share besides k and alpha, and their lines."""
+    """What mixing the trials of a setting share apart from k and alpha, and their lines."""
     if lines.empty:
         return
     mixing = lines.apply(_mixing, axis=1)
@@ -311,7 +311,7 @@ def _by_mixing(lines: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFra
 
 
 def _mixing(line: pd.Series[Any]) -> str:
-    """What mixing trials of a result share besides k and alpha, as JSON; "" without mixing."""
+    """What mixing trials of a result share apart from k and alpha, as JSON; "" without mixing."""
     method: Method = line.by
     if not method.entry.mixes:
         return ""

@@ -87,7 +87,7 @@ def interval(
 ) -> PairedDifference:
     """Student's interval for a mean difference.
 
-    It holds for the samples at hand. Trials that split the same samples anew share most of them,
+    It holds for the given samples. Trials that split the same samples anew share most of them,
     so the interval for new data adds `partition.ratio` times the variance of one trial (Nadeau
     and Bengio 2003, "Inference for the generalization error").
 

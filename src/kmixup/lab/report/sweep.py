@@ -1,4 +1,4 @@
-"""The report of `kmixup sweep` and `kmixup reproduce`, beside the paper's numbers if it has any."""
+"""The report of `kmixup sweep` and `kmixup reproduce`, with the paper's numbers if it has any."""
 
 from __future__ import annotations
 

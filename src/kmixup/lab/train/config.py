@@ -48,9 +48,9 @@ Schedule = Literal["step", "cosine"]
 CleanPass = Literal["matched"]
 Device = Literal["auto", "cpu", "cuda"]
 Shifts = tuple[tuple[str, tuple[float, ...]], ...]  # names of SHIFTS, each with its levels
-# names of scores in records and rows, beside those under SHIFTS
+# names of scores in records and rows, next to those under SHIFTS
 CLEAN = "clean"  # with clean batch-norm statistics
-TEST, SCALED = "test", "scaled"  # on the test set beside validation scores, and scaled
+TEST, SCALED = "test", "scaled"  # on the test set next to validation scores, and scaled
 TRAINING = "training"  # how well the network fits the training data
 
 
@@ -375,14 +375,14 @@ class DataOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialData(DataOptions):
-    """How a trial reads and weighs its data.
+    """How a trial reads and weights its data.
 
     Attributes:
         samples: Use only so many training samples, drawn at random. The test set stays whole.
         label_noise: Fraction of the training labels to redraw at random, also those of validation
             samples. Test labels stay as they are.
         size: Number of points of a toy data set.
-        class_weights: "balanced" weighs the loss of a class by the inverse of its frequency in
+        class_weights: "balanced" weights the loss of a class by the inverse of its frequency in
             the training set.
     """
 

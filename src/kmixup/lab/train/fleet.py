@@ -203,7 +203,7 @@ def _epoch(
 
 
 class _Members:
-    """Data of all members, `(m, n, ...)`, and a mixer for each group that pairs alike."""
+    """Data of all members, `(m, n, ...)`, and a mixer for each group that pairs in the same way."""
 
     def __init__(
         self, trials: Sequence[Trial], data: Sequence[Dataset], alphas: Sequence[float]
@@ -263,7 +263,7 @@ class _Members:
 def _groups(
     trials: Sequence[Trial], alphas: Sequence[float], classes: int | None
 ) -> list[tuple[Tensor, Mixer]]:
-    """Return the numbers of the members that pair alike, and their mixer."""
+    """Return the numbers of the members that pair in the same way, and their mixer."""
     alike: dict[object, list[tuple[int, Mixer]]] = defaultdict(list)
     for i, (trial, alpha) in enumerate(zip(trials, alphas, strict=True)):
         mixer = cast(Mixer, mixer_of(trial.method, alpha, classes))

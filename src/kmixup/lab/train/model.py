@@ -314,7 +314,7 @@ def load(run: str | Path, *, allow_code: bool = False) -> Model:
 
 
 def _schema(folder: Path, digest: str | None) -> Schema | None:
-    """Return the schema beside a model, which must be the one that it was trained with."""
+    """Return the schema next to a model, which must be the one that it was trained with."""
     if digest is None:
         return None
     from kmixup.tables.schema import Schema  # here, because pandas loads slowly

@@ -94,7 +94,7 @@ def training_rows(n: int) -> Tensor:
 
 
 def _training_fit(outputs: Tensor, data: Dataset, objective: Objective) -> dict[str, Any]:
-    """Return the `error` on clean training samples beside a `linear` model's, and a constant's.
+    """Return the `error` on clean training samples next to a `linear` model's, and a constant's.
 
     The linear model's is None if there are too few samples or too many inputs, or if classes have
     weights. The network has not `fitted` the data if its error is far above the linear model's,

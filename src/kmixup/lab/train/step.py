@@ -108,7 +108,7 @@ class Step:
     """Maps the rows of a step to the network's outputs and the mixed targets.
 
     `model` is the network in the protocol's precision, `net` the network itself, and `learned` are
-    the mixer's parameters beside the network's.
+    the mixer's parameters next to the network's.
     """
 
     def __init__(
@@ -194,7 +194,7 @@ class Step:
         return x, y
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what a resumed run needs beside network and mixer: generators and features."""
+        """Return what a resumed run needs but network and mixer: generators and features."""
         features = {} if self.table is None else self.table.state_dict()
         return {"generators": self.streams.state(), "features": features}
 
