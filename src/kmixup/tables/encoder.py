@@ -22,6 +22,7 @@ MAX_CLASSES = 20  # with more, only the most frequent categories have an input e
 MAX_ONE_HOT = 100
 WORDS = 256  # inputs that the words of a text are hashed into
 SMOOTHING = 10.0  # rows by which a category's mean is drawn to that of all rows
+CHUNK = 1024  # rows that are joined at a time
 FOLDS = 5  # a training row's category mean is that of other rows
 REPORT_HEAD = ("column", "read as", "becomes", "remarks")
 
@@ -177,7 +178,7 @@ class TableEncoder:
                 "the table must have a column to learn from, all are empty or have only "
                 "different texts"
             )
-        return cls(schema, tuple(columns)), np.concatenate(parts, axis=1)
+        return cls(schema, tuple(columns)), _joined(parts)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -191,8 +192,7 @@ class TableEncoder:
 
     def encode(self, values: pd.DataFrame) -> Array:
         """Return the inputs `(n, len(names))` for values."""
-        parts = [c.encode(values[c.name].array) for c in self.columns if c.used]
-        return np.concatenate(parts, axis=1)
+        return _joined([c.encode(values[c.name].array) for c in self.columns if c.used])
 
     def read(self, rows: Rows) -> pd.DataFrame:
         """Return the values of a data frame or of rows by column name; ignore other columns."""
@@ -237,6 +237,15 @@ class TableEncoder:
         if not isinstance(plain, list) or len(plain) != len(columns):
             raise ValueError("the table must have an entry for each column of its schema")
         return cls(schema, tuple(map(_checked, columns, plain)))
+
+
+def _joined(parts: list[Array]) -> Array:
+    """Return columns side by side; in chunks that fit in a cache, which is much faster."""
+    joined: Array = np.empty((len(parts[0]), sum(part.shape[1] for part in parts)))
+    for start in range(0, len(joined), CHUNK):
+        rows = slice(start, start + CHUNK)
+        np.concatenate([part[rows] for part in parts], axis=1, out=joined[rows])
+    return joined
 
 
 def _checked(column: Column, plain: Any) -> Fitted:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -79,12 +78,20 @@ def fits(text: pd.Series, pattern: str) -> Any:
     return text.str.fullmatch(pattern).to_numpy(dtype=bool, na_value=False)
 
 
-@lru_cache
-def number_pattern(decimal: str, thousands: str) -> str:
+# how numbers may be written, likeliest first
+FORMS = [
+    Form(decimal, thousands)
+    for thousands in ("", ",", ".", " ", "'")
+    for decimal in DECIMALS
+    if decimal != thousands
+]
+
+
+def number_pattern(form: Form) -> str:
     """Return the pattern of numbers; 007 is no number but a code."""
-    whole, point = "(?:0|[1-9][0-9]*)", re.escape(decimal)
-    if thousands:
-        whole = rf"(?:0|[1-9][0-9]*|[1-9][0-9]{{0,2}}(?:{GROUPS[thousands]}[0-9]{{3}})+)"
+    whole, point = "(?:0|[1-9][0-9]*)", re.escape(form.decimal)
+    if form.thousands:
+        whole = rf"(?:0|[1-9][0-9]*|[1-9][0-9]{{0,2}}(?:{GROUPS[form.thousands]}[0-9]{{3}})+)"
     exponent = r"(?:[eE][+-]?[0-9]+)?"
     finite = rf"(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+){exponent}"
     return rf"[+\-{MINUS}]?(?:{finite}|(?i:inf(?:inity)?))"
@@ -97,7 +104,7 @@ def parse_numbers(text: pd.Series, form: Form) -> Floats:
     array([1234.5,  950. ,     nan])
     """
     if form.decimal != "." or not fits(text, PLAIN).all():
-        matching = fits(text, number_pattern(form.decimal, form.thousands))
+        matching = fits(text, number_pattern(form))
         text = text.where(matching, "nan").str.replace(MINUS, "-", regex=False)
         if form.thousands:
             text = text.str.replace(GROUPS[form.thousands], "", regex=True)

@@ -27,6 +27,7 @@ from kmixup.tables.forms import (
     DAY_FIRST,
     DECIMALS,
     EXACT,
+    FORMS,
     GROUPS,
     LARGEST,
     MONTH_FIRST,
@@ -59,6 +60,7 @@ MANY_WORDS = 3  # a column with so many words in most cells holds texts, not cat
 MIN_ROWS = 10  # with fewer rows, distinct texts are no sign of an id
 UNIQUE = 0.5  # above this fraction of distinct texts, categories say little about other rows
 HEAD = 1000  # cells that are tried first
+SEPARATED = r"[-+\u2212]?[0-9.,' \u00a0\u2009\u202f\u2019]+"  # numbers in any form
 DIGITS = r"[-+(<>~\u2212]{0,2}[0-9.][-0-9.,:/() '\u2019%]*"  # no letters: not a code such as C100
 
 
@@ -336,7 +338,7 @@ class _Cells:
     typed: str  # kind of the cells that are not text
     rows: int  # that are not blank
     plain: bool  # whether all cells are numbers without separators but a decimal point
-    forms: set[tuple[str, str]] = field(default_factory=set)
+    forms: set[Form] = field(default_factory=set)
 
     @classmethod
     def of(cls, cells: pd.Series, missing: Sequence[str]) -> _Cells:
@@ -386,7 +388,7 @@ class _Cells:
         lower = text.str.lower()
         if self.fraction(lower.isin(list(BOOLEANS)).to_numpy(), "boolean") == 1:
             return Column(self.name, "boolean")
-        if self.mostly(fits(text, number_pattern(form.decimal, form.thousands)), "number"):
+        if self.mostly(fits(text, number_pattern(form)), "number"):
             return Column(self.name)
         if self.mostly(~np.isnan(parse_times(text)), "time"):
             return Column(self.name, "time")
@@ -431,81 +433,42 @@ class _Cells:
         if self.matching(SHORT_YEAR):
             return f"dates like {self.text[0]}: write years with four digits"
         numbers, units = split_unit(self.text)
-        for decimal, thousands in FORMS:
-            pattern = number_pattern(decimal, thousands)
+        for form in FORMS:
+            pattern = number_pattern(form)
             whole = fits(self.text, pattern)
             if not self.mostly(parsed := whole | fits(numbers.astype("str"), pattern)):
                 continue
             if len(several := list(dict.fromkeys(units.where(~whole, "#")[parsed]))) > 1:
                 return f"numbers with the units {', '.join(several[:3])}: write one unit"
-            options = f"--decimal {decimal}" + (f" --thousands {thousands!r}" if thousands else "")
+            options = f"--decimal {form.decimal}"
+            options += f" --thousands {form.thousands!r}" if form.thousands else ""
             return f"numbers like {self.text[0]}: {options} reads them"
         if self.fraction(digits := fits(self.text, DIGITS)) >= 0.5:
             return f"cells with digits like {self.text[digits].iloc[0]}, read as text"
         return ""
 
 
-# how numbers may be written, likeliest first
-FORMS = [
-    (decimal, thousands)
-    for thousands in ("", ",", ".", " ", "'")
-    for decimal in DECIMALS
-    if decimal != thousands
-]
-
-
-def _allowed(given: Form) -> list[tuple[str, str]]:
-    """Return the forms of numbers that agree with what the user states."""
-    check_form(given.decimal, given.thousands, None)
-    stated = given.decimal, given.thousands
-    return [
-        form for form in FORMS if all(s in (None, f) for s, f in zip(stated, form, strict=True))
-    ]
-
-
 def _number_form(columns: list[_Cells], given: Form, delimiter: str, notes: list[str]) -> Form:
     """Return the form in which all columns of numbers are written."""
-    forms = _allowed(given)
-    evidence = [cells for cells in columns if _find_forms(cells)]
+    check_form(given.decimal, given.thousands, None)
+    forms = [f for f in FORMS if given.decimal in (None, f.decimal)]
+    forms = [f for f in forms if given.thousands in (None, f.thousands)]
     # columns that cannot be in the form that is stated are text
-    evidence = [cells for cells in evidence if cells.forms.intersection(forms)]
-    possible = [form for form in forms if all(form in cells.forms for cells in evidence)]
-    if not possible:
-        return _best_form(evidence, forms, given)
-    marked = [cells for cells in evidence if any(_has(cells, mark) for mark in DECIMALS)]
-    if not marked or {decimal for decimal, _ in possible} < set(DECIMALS):
-        return Form(*possible[0])
-    return _usual_form(marked, possible, delimiter, notes)
+    evidence = [
+        cells for cells in columns if _find_forms(cells) and cells.forms.intersection(forms)
+    ]
+    if possible := [form for form in forms if all(form in cells.forms for cells in evidence)]:
+        return _usual_form(evidence, possible, delimiter, notes)
+    return _best_form(evidence, forms, given)
 
 
-def _usual_form(
-    marked: list[_Cells], possible: list[tuple[str, str]], delimiter: str, notes: list[str]
-) -> Form:
-    """Return the usual form of numbers that have two meanings, with a note, or raise."""
-    usual, other = (next(Form(*f) for f in possible if f[0] == decimal) for decimal in DECIMALS)
-    name, example = marked[0].name, _telling(marked[0])
-    number = split_unit(pd.Series([example]))[0].astype("str")
-    first, second = (parse_numbers(number, form)[0] for form in (usual, other))
-    if delimiter != ";" and not any(_has(cells, ",") for cells in marked):
-        notes.append(
-            f"all numbers with a point are like {example} in {name!r}, read as {first:g}: "
-            f"--decimal , reads {second:g}"
-        )
-        return usual
-    raise SettingError(
-        "decimal",
-        f"must be given: {name!r} has only numbers like {example}, which may be {first:g} or "
-        f"{second:g}: pass . or ,",
-    )
-
-
-def _best_form(evidence: list[_Cells], forms: list[tuple[str, str]], given: Form) -> Form:
+def _best_form(evidence: list[_Cells], forms: list[Form], given: Form) -> Form:
     """Return the form of most columns if the user has decided, or raise as they disagree."""
     best = max(forms, key=lambda form: sum(form in cells.forms for cells in evidence))
-    agree = any(all(d in {form[0] for form in c.forms} for c in evidence) for d in DECIMALS)
+    agree = any(all(d in {f.decimal for f in c.forms} for c in evidence) for d in DECIMALS)
     setting = "thousands" if agree else "decimal"
     if getattr(given, setting) is not None:
-        return Form(*best)
+        return best
     first = next((c for c in evidence if best in c.forms), evidence[0])
     other = next(c for c in evidence if best not in c.forms)
     raise SettingError(
@@ -514,6 +477,30 @@ def _best_form(evidence: list[_Cells], forms: list[tuple[str, str]], given: Form
         f"{other.name!r} has {_telling(other)}: pass the separator (columns in another form are "
         "then read as text), or drop one of them (--drop)",
     )
+
+
+def _usual_form(
+    evidence: list[_Cells], possible: list[Form], delimiter: str, notes: list[str]
+) -> Form:
+    """Return the usual of the possible forms, with a note or an error if numbers may mean two."""
+    marked = [cells for cells in evidence if any(_has(cells, mark) for mark in DECIMALS)]
+    if not marked or {form.decimal for form in possible} < set(DECIMALS):
+        return possible[0]
+    usual, other = (next(f for f in possible if f.decimal == decimal) for decimal in DECIMALS)
+    name, example = marked[0].name, _telling(marked[0])
+    number = split_unit(pd.Series([example]))[0].astype("str")
+    first, second = (parse_numbers(number, form)[0] for form in (usual, other))
+    if delimiter == ";" or any(_has(cells, ",") for cells in marked):
+        raise SettingError(
+            "decimal",
+            f"must be given: {name!r} has only numbers like {example}, which may be {first:g} or "
+            f"{second:g}: pass . or ,",
+        )
+    notes.append(
+        f"all numbers with a point are like {example} in {name!r}, read as {first:g}: "
+        f"--decimal , reads {second:g}"
+    )
+    return usual
 
 
 def _has(cells: _Cells, mark: str) -> bool:
@@ -528,61 +515,51 @@ def _telling(cells: _Cells) -> str:
 
 def _find_forms(cells: _Cells) -> bool:
     """Store the forms of a column's numbers; return whether it is evidence for some of them."""
-    if not len(cells.text) or cells.is_code or not (cells.plain or _is_numeric(cells)):
+    if not len(cells.text) or cells.is_code:
         return False
-    if cells.plain and not _has(cells, "."):
+    if (cells.plain or cells.matching(number_pattern(Form()))) and not _has(cells, "."):
         return False
-    text = cells.text
-    if not cells.plain:
-        numbers, units = split_unit(text)
-        text = numbers.astype("str") if units.nunique() == 1 else text
-    tried = replace(cells, text=text)
-    known = {form for form in FORMS if cells.plain and form[0] == "."}
+    known = {form for form in FORMS if cells.plain and form.decimal == "."}
+    numbers = _numbers(cells)
     cells.forms = known | {
-        form for form in FORMS if form not in known and tried.matching(number_pattern(*form))
+        form for form in FORMS if form not in known and numbers.matching(number_pattern(form))
     }
     return 0 < len(cells.forms) < len(FORMS)
 
 
-def _is_numeric(cells: _Cells) -> bool:
-    """Return whether most texts are numbers in some form, with separators, maybe with a unit."""
-    if cells.matching(number_pattern(".", "")) and not _has(cells, "."):
-        return False
-    numbers, _ = split_unit(cells.text)
-    separated = r"[-+\u2212]?[0-9.,' \u00a0\u2009\u202f\u2019]+"
-    return not numbers.eq("").any() or cells.matching(separated)
+def _numbers(cells: _Cells) -> _Cells:
+    """Return cells without their unit, if they have one."""
+    if cells.plain:
+        return cells
+    numbers, units = split_unit(cells.text)
+    if numbers.eq("").any() and not cells.matching(SEPARATED):
+        return replace(cells, text=cells.text[:0])
+    return replace(cells, text=numbers.astype("str")) if units.nunique() == 1 else cells
 
 
 def _day_first(columns: list[_Cells], given: bool | None) -> bool | None:
     """Return whether the day comes first in dates such as 03/04/2021; None if there are none."""
     if given is not None:
         return given
-    votes: dict[bool, str] = {}
-    open_in = None
+    votes: dict[bool | None, _Cells] = {}  # the first column for each order, None if it is open
     for cells in columns:
-        if not cells.matching(r"[0-9]{1,2}([-/])[0-9]{1,2}\1[0-9]{4}.*"):
-            continue
-        days, months = (
-            cells.fraction(~np.isnan(parse_dates(cells.text, form)))
-            for form in (DAY_FIRST, MONTH_FIRST)
-        )
-        if days == months:
-            open_in = cells
-        else:
-            votes.setdefault(days > months, f"{cells.name!r}")
-    if len(votes) == 2:
+        if cells.matching(r"[0-9]{1,2}([-/])[0-9]{1,2}\1[0-9]{4}.*"):
+            orders = (parse_dates(cells.text, form) for form in (DAY_FIRST, MONTH_FIRST))
+            days, months = (cells.fraction(~np.isnan(dates)) for dates in orders)
+            votes.setdefault(None if days == months else days > months, cells)
+    if True in votes and False in votes:
         raise SettingError(
             "dayfirst",
-            f"must be given, as columns disagree: the day is first in {votes[True]}, the month in "
-            f"{votes[False]}: correct one of them, or drop it (--drop)",
+            f"must be given, as columns disagree: the day is first in {votes[True].name!r}, the "
+            f"month in {votes[False].name!r}: correct one of them, or drop it (--drop)",
         )
-    if open_in is not None and not votes:
+    if votes.keys() == {None}:
         raise SettingError(
             "dayfirst",
-            f"must be given: in the dates of {open_in.name!r}, such as {open_in.text[0]}, the day "
-            "or the month may come first: pass --dayfirst or --no-dayfirst",
+            f"must be given: in the dates of {votes[None].name!r}, such as {votes[None].text[0]}, "
+            "the day or the month may come first: pass --dayfirst or --no-dayfirst",
         )
-    return next(iter(votes), None)
+    return next((order for order in votes if order is not None), None)
 
 
 def is_called_id(name: str) -> bool:
