@@ -29,6 +29,7 @@ from choice import advice, clean_errors, clean_losses, compared
 from grid import BATCH, DECAY, MOST_ROWS, RATE, STEPS, TABLES, rows_of
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from verdicts import change, facts, filled, verdict
 
 from kmixup.lab.formatting import signed
 from kmixup.lab.plotting import BLACK, BLUE, ORANGE, styled
@@ -66,30 +67,24 @@ def per_cent(value: float) -> str:
     return signed(100 * float(np.expm1(value)), 1)
 
 
-def change(effect: Effect) -> str:
-    return "not trained yet" if np.isnan(effect.pooled.mean) else effect.pooled.text
-
-
-def verdict(effect: Effect, p: float) -> str:
-    """Say what a comparison shows, with its p-value after Holm's correction."""
-    pooled = effect.pooled
-    if p <= 0.05:
-        return "lower" if pooled.mean < 0 else "higher"
-    if pooled.equivalence() <= 0.05:
-        return "equivalent within 2 %"
-    return f"not significant; a gain of {100 * pooled.largest_gain:.0f} % is not excluded"
-
-
 def table(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *body]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def enough(study: Study) -> bool:
-    """Return whether all tables have the splits that a verdict takes."""
+def enough(study: Study, least: int = ENOUGH) -> bool:
+    """Return whether all tables have at least so many splits; a verdict takes five."""
     splits = study.n.groupby("table").size()
     tables = sum(rows_of(name, study.regime) > 0 for name in TABLES)
-    return len(splits) == tables and bool(splits.min() >= ENOUGH)
+    return len(splits) == tables and bool(splits.min() >= least)
+
+
+def unweighted(effect: Effect) -> str:
+    """Return the mean in which every cluster counts the same."""
+    clusters = [CLUSTERS.get(table, table) for table in effect.tables.index]
+    found = interval(effect.tables.effect.groupby(clusters).mean().tolist())
+    mean, low, high = map(per_cent, (found.mean, found.low, found.high))
+    return f"{mean} % [{low}, {high}]"
 
 
 def family(effects: Sequence[Effect], *, judged: bool) -> str:
@@ -106,10 +101,19 @@ def family(effects: Sequence[Effect], *, judged: bool) -> str:
                 verdict(effect, p) if judged else "none yet",
                 f"[{per_cent(low)}, {per_cent(high)}]" if effect.pooled.prediction else "",
                 f"{effect.better} / {effect.worse} of {len(effect.tables)}",
+                unweighted(effect),
             ]
         )
     tables = "tables, lower / higher"
-    head = ("", "change, 95 % interval", "p (Holm)", "verdict", "another table", tables)
+    head = (
+        "",
+        "change, 95 % interval",
+        "p (Holm)",
+        "verdict",
+        "another table",
+        tables,
+        "equal weights",
+    )
     return table(head, body)
 
 
@@ -290,9 +294,6 @@ def _ranks(panel: Axes, numbers: dict) -> None:
 
 def headline(effects: Sequence[Effect], splits: str, *, judged: bool) -> str:
     corrected = holm([effect.pooled.p for effect in effects])
-    said = []
-    for effect, p in zip(effects, corrected, strict=True):
-        said.append(f"{effect.name} {change(effect)}, {verdict(effect, p)}")
     if not judged:
         return (
             f"**Preliminary: {splits} of {SPLITS} splits, clean labels.** No verdict is drawn from "
@@ -303,11 +304,16 @@ def headline(effects: Sequence[Effect], splits: str, *, judged: bool) -> str:
             f"alpha: {change(effects[2])}. "
             "These intervals are from what has run, and will change."
         )
-    return "**" + "; ".join(said[:3]) + ".**"
+    said = [f"{change(e)} ({verdict(e, p)})" for e, p in zip(effects, corrected, strict=True)]
+    return (
+        f"**The default changes the error by {said[0]} against ERM (training without mixup), "
+        f"{said[1]} against ERM with label smoothing, and {said[2]} against mixup at the same "
+        f"alpha. At alpha = 1, matched pairs change mixup's error by {said[3]}.**"
+    )
 
 
-def page(rows: pd.DataFrame) -> tuple[str, dict]:
-    """Return the page, and the numbers of its picture."""
+def pages(rows: pd.DataFrame) -> dict[Path, str]:
+    """Return the study's page and picture, and the other pages that cite it, by path."""
     study = Study(rows, "clean")
     primary = study.primary()
     numbers = shown(study)
@@ -338,17 +344,16 @@ def page(rows: pd.DataFrame) -> tuple[str, dict]:
         diverged=int((~rows.done).sum()),
         hours=f"{rows.seconds.sum() / 3600:.1f}",
     )
-    return text, numbers
+    return {
+        ROOT / "docs/evidence/keel.md": text,
+        ROOT / "docs/img/keel.svg": themed(draw(numbers), "keel", json.dumps(numbers)),
+        **filled(facts(study, primary, splits_of(study))),
+    }
 
 
 def main() -> int:
-    text, numbers = page(read(HERE))
-    picture = themed(draw(numbers), "keel", json.dumps(numbers))
     stale = 0
-    for path, content in (
-        (ROOT / "docs/evidence/keel.md", text),
-        (ROOT / "docs/img/keel.svg", picture),
-    ):
+    for path, content in pages(read(HERE)).items():
         if "--check" not in sys.argv:
             path.write_text(content, encoding="utf-8")
         elif path.read_text(encoding="utf-8") != content:
