@@ -179,10 +179,7 @@ def regime(study: Study) -> str:
 
 def other_regimes(rows: pd.DataFrame) -> str:
     studies = [Study(rows, name) for name in OTHERS]
-    trained = [
-        study for study in studies if len(study.n) and study.n.groupby("table").size().min() > 1
-    ]
-    return "\n".join(map(regime, trained))
+    return "\n".join(regime(study) for study in studies if enough(study, least=2))
 
 
 def setting(study: Study) -> str:
