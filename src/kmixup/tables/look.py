@@ -88,16 +88,7 @@ def count_seen(values: pd.DataFrame, known: Hashes) -> int:
 
 def row_hashes(values: pd.DataFrame) -> Hashes:
     """Return a hash of each row, the same in every process."""
-    total = np.zeros(len(values), np.uint64)
-    for name in values:
-        column = values[name]
-        if isinstance(column.dtype, pd.CategoricalDtype):
-            words = pd.util.hash_array(np.array(column.cat.categories, object))
-            codes = np.append(words, np.uint64(0))[column.cat.codes.to_numpy()]
-        else:
-            codes = pd.util.hash_array(column.to_numpy(np.float64))
-        total = total * np.uint64(1_000_003) + codes
-    return total
+    return pd.util.hash_pandas_object(values, index=False).to_numpy()
 
 
 def listed(names: list[str]) -> str:

@@ -22,7 +22,6 @@ import pandas as pd
 
 from kmixup._checks import CONTROLS
 
-SUFFIXES = (".csv", ".tsv", ".xlsx", ".parquet")
 DELIMITERS = ",;\t|"
 DECIMAL = re.compile(r"[+-]?\d*[.,]\d+")  # never the name of a column
 MAX_COLUMNS = 10_000

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from kmixup.lab._files import check_expansion, open_regular, read_bytes
+from kmixup.lab._files import check_expansion, open_regular, parsing, read_bytes
 from kmixup.lab.checks import SettingError, did_you_mean
 from kmixup.lab.data.dataset import Dataset, Samples
 from kmixup.lab.data.own import OwnOptions
@@ -30,22 +30,9 @@ def read_table(path: Path) -> Table:
     """Read a table with a header."""
     suffix = path.suffix.lower()
     if suffix == ".xlsx":
-        check_archive(path)
-    return parse_table(read_bytes(path), suffix, str(path))
-
-
-def check_archive(path: Path) -> None:
-    try:
-        with open_regular(path) as stream:
+        with open_regular(path) as stream, parsing(path, ".xlsx file"):
             check_expansion(path, stream)
-    except OSError:
-        raise
-    except Exception as error:
-        if "must not unpack" in str(error):
-            raise
-        raise ValueError(
-            f"{path} must be a whole .xlsx file, could not be read: {error}"
-        ) from error
+    return parse_table(read_bytes(path), suffix, str(path))
 
 
 def samples_of(table: Table, options: OwnOptions, y: Any = None) -> Samples:
