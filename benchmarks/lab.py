@@ -10,9 +10,9 @@ from benchmarks.tables import table
 from kmixup.lab.data.toy import noise
 from kmixup.lab.formatting import stopwatch
 from kmixup.lab.timing import interleaved
-from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.fleet import train_fleet
 from kmixup.lab.train.loop import train
+from kmixup.lab.trial import Method, Protocol, Trial
 
 MEMBERS = 20
 

@@ -36,11 +36,11 @@ from kmixup.lab.data import Dataset
 from kmixup.lab.data.own import write_npz
 from kmixup.lab.evaluate.tasks import objective_of
 from kmixup.lab.formatting import TextTable, with_error
-from kmixup.lab.train.config import Method, Trial
 from kmixup.lab.train.defaults import capped, defaults_for
 from kmixup.lab.train.fleet import train_fleet
 from kmixup.lab.train.loop import Trained
 from kmixup.lab.train.setup import computing_on, load_data
+from kmixup.lab.trial import Method, Trial
 from kmixup.tables import encoder
 from kmixup.tables.defaults import HIDDEN
 from kmixup.tables.encoder import MAX_CATEGORIES

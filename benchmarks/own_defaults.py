@@ -36,11 +36,11 @@ from sklearn.datasets import (
 from kmixup.lab.data import load
 from kmixup.lab.data.own import write_npz
 from kmixup.lab.formatting import TextTable, with_error
-from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.defaults import balance_of
 from kmixup.lab.train.fleet import train_fleet
 from kmixup.lab.train.loop import Trained
 from kmixup.lab.train.setup import computing_on, load_data
+from kmixup.lab.trial import Method, Protocol, Trial
 from kmixup.tables.defaults import HIDDEN, TableRule
 
 METHODS = (Method("erm"), Method("mixup", alpha=1.0), Method("kmixup", 16, alpha=1.0))

@@ -26,6 +26,7 @@ from kmixup._measured import Measured
 from kmixup.lab import read
 from kmixup.lab._files import replace_content
 from kmixup.lab.formatting import number, signed
+from kmixup.lab.methods import METHODS
 from kmixup.lab.paper.presets import PRESETS, TABLES
 from kmixup.lab.report.appendix import agreement, recipes
 from kmixup.lab.report.comparisons import (
@@ -46,7 +47,6 @@ from kmixup.lab.report.stats import (
     rank,
 )
 from kmixup.lab.results import lines_of
-from kmixup.lab.train.methods import METHODS
 
 Key = TypeVar("Key")
 Lines = Iterable[Sequence[str]]

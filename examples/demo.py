@@ -31,10 +31,10 @@ from tqdm import tqdm
 from kmixup import Beta, KMixup
 from kmixup.lab.data import Dataset
 from kmixup.lab.plotting import BLUE, ORANGE, in_style
-from kmixup.lab.train.config import Method, Trial
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.fleet import train_fleet
 from kmixup.lab.train.setup import DivergedError, computing_on, load_data
+from kmixup.lab.trial import Method, Trial
 
 DATA = "swiss-roll"
 ALPHAS = (0.05, 0.1, 0.2, 0.5, 1, 2, 4, 8, 16)

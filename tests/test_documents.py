@@ -11,8 +11,8 @@ import kmixup
 from benchmarks.puzzle import gaps
 from kmixup import theory
 from kmixup.lab.data import ENTRIES
+from kmixup.lab.methods import METHODS
 from kmixup.lab.models import MODELS
-from kmixup.lab.train.methods import METHODS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

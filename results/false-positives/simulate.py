@@ -26,7 +26,7 @@ from kmixup.lab.evaluate.scores import ClassScores
 from kmixup.lab.experiments.compare import Contender, Contest, compare, make_contests
 from kmixup.lab.experiments.rows import DataUsed, Done, Row, TrainingCurve
 from kmixup.lab.report.compare import standings_of
-from kmixup.lab.train.config import Method, Trial
+from kmixup.lab.trial import Method, Trial
 
 EXPERIMENTS, LEVEL = 10_000, 0.05
 SIZES = {"erm": 1, "mixup": 3, "kmixup": 12}

@@ -26,7 +26,7 @@ from kmixup.lab.data import ENTRIES
 from kmixup.lab.data.catalogue import KEEL
 from kmixup.lab.experiments.driver import Watch, sweep
 from kmixup.lab.experiments.engines import Local
-from kmixup.lab.train.config import Method, Protocol, Trial
+from kmixup.lab.trial import Method, Protocol, Trial
 
 TABLES = tuple(facts[0] for facts in KEEL)
 MODEL = "mlp-120-120-84"

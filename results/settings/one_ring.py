@@ -15,9 +15,9 @@ import math
 import torch
 
 from kmixup.lab.data import toy
-from kmixup.lab.train.config import TOY, Method, Trial
 from kmixup.lab.train.fleet import train_fleet
 from kmixup.lab.train.loop import Trained
+from kmixup.lab.trial import TOY, Method, Trial
 
 SQUARE_DISTANCE, WIDTH = 1.13, 0.2
 

@@ -53,9 +53,9 @@ from kmixup.lab.report.render_text import markdown
 from kmixup.lab.report.sweep import Preface, sweep_document
 from kmixup.lab.results import frame_of
 from kmixup.lab.train import checkpoint
-from kmixup.lab.train.config import Protocol, Trial
 from kmixup.lab.train.loop import train
 from kmixup.lab.train.model import Model, _checksum, load
+from kmixup.lab.trial import Protocol, Trial
 
 TRIAL = Trial("iris", "mlp-iris")
 HEAD = json.dumps(HEADER) + "\n"

@@ -17,7 +17,7 @@ from kmixup.lab.experiments.driver import sweep
 from kmixup.lab.experiments.rows import PUBLISHED
 from kmixup.lab.paper.presets import TABLES
 from kmixup.lab.results import frame_of
-from kmixup.lab.train.config import Method, Protocol, Trial
+from kmixup.lab.trial import Method, Protocol, Trial
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = sorted(path.parent for path in (ROOT / "results").rglob(PUBLISHED))

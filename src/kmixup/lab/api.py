@@ -20,12 +20,12 @@ from kmixup.lab.experiments.rows import Row
 from kmixup.lab.experiments.tuning import STUDY, Tuned, make_plan, tune_plan
 from kmixup.lab.experiments.units import run as run_unit
 from kmixup.lab.experiments.units import units
-from kmixup.lab.train.config import Method, Protocol, Trial, TrialData
 from kmixup.lab.train.defaults import capped, defaults_for
 from kmixup.lab.train.loop import train
 from kmixup.lab.train.model import Model, load
 from kmixup.lab.train.record import training_note
 from kmixup.lab.train.setup import computing_on, load_data
+from kmixup.lab.trial import Method, Protocol, Trial, TrialData
 
 __all__ = ["Model", "Tuned", "fit", "load", "tune_data"]
 

@@ -20,6 +20,7 @@ from kmixup._checks import (
 __all__ = [
     "SettingError",
     "check_choice",
+    "check_choices",
     "check_fraction",
     "check_number",
     "check_types",
@@ -38,6 +39,26 @@ def known_settings(kind: type, settings: Mapping[str, Any], prefix: str = "") ->
                 f"{prefix}{key} is not a setting: those of a {kind.__name__} are {', '.join(names)}"
             )
     return dict(settings)
+
+
+def check_choices(settings: object) -> None:
+    """Raise unless fields of a dataclass that declare a `Literal` have one of its words."""
+    kind: type = type(settings)
+    for name, words, optional in _words(kind):
+        if (value := getattr(settings, name)) is not None or not optional:
+            check_choice(name, value, words)
+
+
+@cache
+def _words(kind: type) -> tuple[tuple[str, tuple[Any, ...], bool], ...]:
+    """Return the fields that declare a `Literal`, its words, and whether None is allowed too."""
+    found = []
+    for name, hint in _hints(kind):
+        parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        words = [get_args(part) for part in parts if get_origin(part) is Literal]
+        if words:
+            found.append((name, words[0], type(None) in parts))
+    return tuple(found)
 
 
 def check_types(settings: Any) -> None:

@@ -18,11 +18,11 @@ from kmixup.lab.formatting import count, stopwatch
 from kmixup.lab.report import document as doc
 from kmixup.lab.report.plots import curves
 from kmixup.lab.timing import interleaved
-from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.setup import check_data, computing_on, network, optimiser_of
 from kmixup.lab.train.step import Step
 from kmixup.lab.train.streams import Streams, epoch
+from kmixup.lab.trial import Method, Protocol, Trial
 
 KS = (1, 2, 4, 8, 16, 32, 64)
 RATE = 1e-6  # the weights hardly move, so that every turn does the same work

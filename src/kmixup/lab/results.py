@@ -17,7 +17,7 @@ from kmixup.lab.evaluate.baseline import is_constant
 from kmixup.lab.evaluate.scores import AnyScores, NumberScores, metrics_of
 from kmixup.lab.experiments import rows as store
 from kmixup.lab.experiments.rows import Done, Row
-from kmixup.lab.train.config import CLEAN, SCALED, TEST, Method, Protocol, Trial
+from kmixup.lab.trial import CLEAN, SCALED, TEST, Method, Protocol, Trial
 
 VALIDATION = "validation"  # the test of trials that choose among settings
 SCORE = ("test", "level", "metric", "value")  # the last columns

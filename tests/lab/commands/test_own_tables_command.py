@@ -8,8 +8,8 @@ from own_tables import mixed, regression, twenty, write_csv
 from PIL import Image
 
 from kmixup.lab.experiments.grid import expand, read_config
-from kmixup.lab.train.config import Trial
 from kmixup.lab.train.setup import load_data
+from kmixup.lab.trial import Trial
 
 QUICK = ("--epochs", 1, "--batch-size", 32, "--quiet")
 

@@ -17,9 +17,9 @@ from kmixup.lab.experiments.compare import (
 )
 from kmixup.lab.experiments.driver import sweep
 from kmixup.lab.experiments.rows import NAME, read
+from kmixup.lab.methods import METHODS
 from kmixup.lab.paper.presets import PRESETS, SMALL, small_experiments
-from kmixup.lab.train.config import Method
-from kmixup.lab.train.methods import METHODS
+from kmixup.lab.trial import Method
 
 SMALLEST = {"methods": ["erm", "mixup", "kmixup", "regmixup"], "settings": 2, "trials": 2}
 

@@ -12,7 +12,7 @@ from kmixup.lab.experiments import driver as module
 from kmixup.lab.experiments.driver import sweep, weight
 from kmixup.lab.experiments.grid import expand
 from kmixup.lab.experiments.rows import LOCK, NAME, read
-from kmixup.lab.train.config import Method, Protocol, Trial
+from kmixup.lab.trial import Method, Protocol, Trial
 
 # ids
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from kmixup.lab.data import digest
 from kmixup.lab.experiments.grid import expand, read_config
-from kmixup.lab.train.config import Protocol, Trial
 from kmixup.lab.train.setup import load_data, network
 from kmixup.lab.train.streams import Streams, epoch
+from kmixup.lab.trial import Protocol, Trial
 
 lists = {"min_size": 1, "max_size": 3, "unique": True}
 
@@ -172,7 +172,10 @@ def test_a_file_gives_the_same_grid_as_arguments(tmp_path):
         ("\xff", "grid.toml must be TOML"),
         ('data = "iris"\nepochs = 3', r"epochs in .*grid.toml must be below \[protocol\]"),
         ("trials = 3", 'grid.toml must name its data, e.g. data = "iris"'),
-        ('data = "iris"\n[protocol]\nrate = "high"', "grid.toml has a value of the wrong kind: "),
+        (
+            'data = "iris"\n[protocol]\nrate = "high"',
+            "rate must be a finite number above 0, got 'high'",
+        ),
         ('data = "iris"\nprotocol = 3', "grid.toml has a value of the wrong kind: "),
     ],
 )

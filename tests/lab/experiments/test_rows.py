@@ -16,7 +16,7 @@ from kmixup.lab.experiments.rows import (
     PUBLISHED,
     read_row,
 )
-from kmixup.lab.train.config import Method, Protocol, Trial
+from kmixup.lab.trial import Method, Protocol, Trial
 
 TRIAL = Trial("iris", "mlp-iris", Method("kmixup", 4), Protocol(epochs=3), seed=2)
 PATHS = sorted((Path(__file__).parents[3] / "results").rglob(PUBLISHED))

@@ -15,7 +15,7 @@ from sweeping import done_row, failed_row
 
 from kmixup.lab.experiments import rows as module
 from kmixup.lab.experiments.rows import DAMAGED, HEADER, NAME, PUBLISHED, Store, read, repair
-from kmixup.lab.train.config import Trial
+from kmixup.lab.trial import Trial
 
 HEAD = json.dumps(HEADER) + "\n"
 TRIAL = Trial("iris", "mlp-iris")

@@ -19,7 +19,7 @@ from kmixup.lab.evaluate.scores import Scores
 from kmixup.lab.experiments.rows import NAME, read
 from kmixup.lab.experiments.search import ERM, Setting, url_of
 from kmixup.lab.experiments.tuning import STUDY, make_plan, tune_plan
-from kmixup.lab.train.config import Method, Trial
+from kmixup.lab.trial import Method, Trial
 
 SMALL = {"k": [1, 4], "alpha": [0.25, 1.0], "trials": 1, "protocol": {"epochs": 2}}
 

@@ -16,10 +16,10 @@ from kmixup.lab.experiments import units as module
 from kmixup.lab.experiments.rows import Done, Failed
 from kmixup.lab.experiments.units import MEMBERS, POINTS, done, failed, run, units
 from kmixup.lab.train import checkpoint
-from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.fleet import fits_fleet
 from kmixup.lab.train.loop import train
 from kmixup.lab.train.setup import DivergedError
+from kmixup.lab.trial import Method, Protocol, Trial
 
 IRIS = Trial("iris", "mlp-iris", Method("kmixup", 2), Protocol(epochs=3, rate=0.05, batch_size=32))
 

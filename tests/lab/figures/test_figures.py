@@ -22,7 +22,7 @@ from kmixup.lab.figures import convergence, gallery, theory
 from kmixup.lab.figures.clouds import Cloud, cloud_of
 from kmixup.lab.figures.couplings import couplings, partners, steps
 from kmixup.lab.figures.gallery import DRAW, Settings
-from kmixup.lab.train.config import Protocol, Trial
+from kmixup.lab.trial import Protocol, Trial
 from kmixup.matching import Nearest, Optimal
 
 TRAINED = ("surfaces", "convergence")

@@ -7,11 +7,11 @@ import torch
 from printed import TABLES
 from scipy.optimize import linear_sum_assignment
 
+from kmixup.lab.methods import METHODS
 from kmixup.lab.paper.deviations import deviations, shrinkage
 from kmixup.lab.paper.presets import PRESETS
-from kmixup.lab.train.config import Method
-from kmixup.lab.train.methods import METHODS
 from kmixup.lab.train.step import mixer_of
+from kmixup.lab.trial import Method
 
 ATTACKS = (0.5, 1, 2, 4, 8, 16)
 

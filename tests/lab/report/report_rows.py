@@ -11,7 +11,7 @@ from kmixup.lab.paper.tables import PaperColumn, PaperTable
 from kmixup.lab.report import frame
 from kmixup.lab.report import sweep as report
 from kmixup.lab.results import frame_of, lines_of
-from kmixup.lab.train.config import Method, Protocol, Trial, shifts_from
+from kmixup.lab.trial import Method, Protocol, Trial, shifts_from
 
 PROTOCOL = Protocol(epochs=3, rate=0.05)
 BASE = Trial("iris", "mlp-iris", Method("erm"), PROTOCOL)

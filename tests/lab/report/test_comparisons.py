@@ -12,7 +12,7 @@ from kmixup.lab.paper.tables import Claim, PaperColumn
 from kmixup.lab.report.comparisons import best_of, claimed, column_tests, compare, comparisons
 from kmixup.lab.report.frame import Cell
 from kmixup.lab.results import frame_of, lines_of
-from kmixup.lab.train.config import Method
+from kmixup.lab.trial import Method
 
 
 def cell(errors, *, k=16, alpha=1.0, paper=None, broken=(), tested=50):

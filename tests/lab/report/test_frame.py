@@ -23,7 +23,7 @@ from report_rows import (
 
 from kmixup.lab.paper.tables import PaperColumn
 from kmixup.lab.report.frame import cells_csv
-from kmixup.lab.train.config import Method
+from kmixup.lab.trial import Method
 
 
 def only(rows, of=None):

@@ -9,7 +9,7 @@ from rich.console import Console
 from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.report.render_text import show
 from kmixup.lab.report.sweep import master_document
-from kmixup.lab.train.config import Method, Trial
+from kmixup.lab.trial import Method, Trial
 
 MNIST = PRESETS["master"].summaries[0]
 BASE = Trial("mnist", "lenet", Method("erm"))

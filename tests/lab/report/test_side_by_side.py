@@ -21,7 +21,7 @@ from kmixup.lab.paper.presets import PRESETS
 from kmixup.lab.report.side_by_side import side_by_side
 from kmixup.lab.report.stats import interval
 from kmixup.lab.report.sweep import Preface
-from kmixup.lab.train.config import Method
+from kmixup.lab.trial import Method
 
 FAMILY, BEYOND = PRESETS["family"], PRESETS["beyond-mnist-1000"]
 

@@ -30,7 +30,7 @@ from kmixup.lab.report.render_html import html
 from kmixup.lab.report.render_text import show
 from kmixup.lab.report.sweep import Preface, unfitted_sentence, write_sweep
 from kmixup.lab.results import frame_of
-from kmixup.lab.train.config import Method
+from kmixup.lab.trial import Method
 
 COMMAND = "kmixup reproduce uci --trials 6"
 

@@ -14,7 +14,7 @@ from kmixup.lab.experiments.tuning import Plan, tune_plan
 from kmixup.lab.report import render_html
 from kmixup.lab.report.document import Figure
 from kmixup.lab.report.tune import headline, surface, tune_document, write_tune
-from kmixup.lab.train.config import Method, Protocol, Trial
+from kmixup.lab.trial import Method, Protocol, Trial
 
 
 def rows_of(trials, error):

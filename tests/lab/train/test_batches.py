@@ -8,10 +8,10 @@ import torch
 from kmixup.coefficient import Beta
 from kmixup.lab.data import load
 from kmixup.lab.evaluate.tasks import Classes
-from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.setup import network
 from kmixup.lab.train.step import Step, crop_and_flip
 from kmixup.lab.train.streams import Streams, batch_lengths, drawing_from, epoch
+from kmixup.lab.trial import Method, Protocol, Trial
 from kmixup.targets import agreement, mix_targets
 
 

@@ -9,9 +9,9 @@ from training import own_network, run, same
 
 from kmixup import KMixup, Nearest, Optimal, PairDraw
 from kmixup.lab.data import load
-from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.fleet import FleetBlocks, train_fleet
 from kmixup.lab.train.setup import DivergedError
+from kmixup.lab.trial import Method, Protocol, Trial
 from kmixup.matching import Blocks
 
 METHODS = [

@@ -16,10 +16,10 @@ from kmixup.lab.experiments.grid import expand
 from kmixup.lab.experiments.units import units
 from kmixup.lab.models import build, layers_of
 from kmixup.lab.train import checkpoint
-from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.loop import train
 from kmixup.lab.train.step import Step, StreamSource, draw_of, gather, mixer_of
 from kmixup.lab.train.streams import Streams, epoch
+from kmixup.lab.trial import Method, Protocol, Trial
 from kmixup.matching import Blocks, Optimal
 from kmixup.targets import mix_targets
 

@@ -15,10 +15,10 @@ from training import own_network, run, same, stopped_after
 from kmixup.lab.data import load
 from kmixup.lab.data.dataset import Dataset
 from kmixup.lab.train import checkpoint, record
-from kmixup.lab.train.config import Method, Protocol, Trial, shifts_from
 from kmixup.lab.train.fleet import train_fleet
 from kmixup.lab.train.loop import train
 from kmixup.lab.train.setup import DivergedError, strengths
+from kmixup.lab.trial import Method, Protocol, Trial, shifts_from
 
 FAST = Protocol(epochs=4, rate=0.05, batch_size=32)
 
@@ -188,7 +188,7 @@ def test_a_finished_run_is_not_trained_on(tmp_path):
 
 SCRIPT = """
 import sys, torch
-from kmixup.lab.train.config import *
+from kmixup.lab.trial import *
 from kmixup.lab.train import checkpoint
 from kmixup.lab.train.loop import train
 torch.set_num_threads(1)

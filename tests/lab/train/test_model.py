@@ -19,8 +19,8 @@ from kmixup.lab.data.inputs import InputPipeline
 from kmixup.lab.data.loading import from_memory
 from kmixup.lab.models import build
 from kmixup.lab.train import model
-from kmixup.lab.train.config import Trial
 from kmixup.lab.train.model import Model, load
+from kmixup.lab.trial import Trial
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* of a training row")
 

@@ -7,9 +7,9 @@ import torch
 from kmixup import KMixup, PairDraw
 from kmixup.lab.data import load
 from kmixup.lab.models import build
-from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.loop import train
 from kmixup.lab.train.streams import Streams, drawing_from
+from kmixup.lab.trial import Method, Protocol, Trial
 from kmixup.matching import Blocks
 
 

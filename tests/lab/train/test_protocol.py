@@ -10,11 +10,11 @@ from kmixup.coefficient import Beta
 from kmixup.lab import load
 from kmixup.lab.experiments.units import done
 from kmixup.lab.train import checkpoint, loop
-from kmixup.lab.train.config import Method, Protocol, Trial
 from kmixup.lab.train.fleet import train_fleet
 from kmixup.lab.train.setup import network, optimiser_of, strengths
 from kmixup.lab.train.step import Step, gather
 from kmixup.lab.train.streams import Streams, epoch
+from kmixup.lab.trial import Method, Protocol, Trial
 
 FAST = Protocol(epochs=4, rate=0.05, batch_size=16)
 

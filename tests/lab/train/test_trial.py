@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from kmixup.lab.data import load
-from kmixup.lab.train.config import Method, Protocol, Trial, shifts_from
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.step import mixer_of
+from kmixup.lab.trial import Method, Protocol, Trial, shifts_from
 from kmixup.matching import Nearest, Optimal
 
 
@@ -103,11 +103,11 @@ def test_a_trial_survives_json():
         (lambda: Protocol(epochs=1.5), "epochs must be a whole number, at least 1, got 1.5"),
         (lambda: Protocol(rate=0), "rate must be a finite number above 0, got 0"),
         (lambda: Protocol(rate=float("nan")), "rate must be a finite number above 0, got nan"),
-        (lambda: Protocol(momentum=1), "momentum must lie in .0, 1., got 1"),
+        (lambda: Protocol(momentum=1), "momentum must be in .0, 1., got 1"),
         (lambda: Protocol(weight_decay=-1), "weight_decay must be a finite number, 0 or more"),
         (lambda: Protocol(batch_size=1), "batch_size must be a whole number, at least 2, got 1"),
-        (lambda: Protocol(milestones=(0.7, 0.5)), "milestones must be rising shares"),
-        (lambda: Protocol(milestones=(100,)), "milestones must be rising shares"),
+        (lambda: Protocol(milestones=(0.7, 0.5)), "milestones must be rising fractions"),
+        (lambda: Protocol(milestones=(100,)), "milestones must be rising fractions"),
         (lambda: Protocol(precision="fp8"), "precision must be one of fp32, bf16, got 'fp8'"),
         (
             lambda: Protocol(warmup=1.5),

@@ -9,18 +9,18 @@ from torch import nn
 from training import run, same, stopped_after
 
 from kmixup.lab.data import load
+from kmixup.lab.methods import MatchOn
 from kmixup.lab.models import MODELS, build
-from kmixup.lab.train.config import Method, Protocol, Trial
-from kmixup.lab.train.fleet import fits_fleet
-from kmixup.lab.train.match_on import (
+from kmixup.lab.train.features import (
     DECAY,
     FeatureTable,
-    MatchOn,
     penultimate,
     principal_components,
 )
+from kmixup.lab.train.fleet import fits_fleet
 from kmixup.lab.train.step import Step
 from kmixup.lab.train.streams import Streams, epoch
+from kmixup.lab.trial import Method, Protocol, Trial
 
 FAST = Protocol(epochs=4, rate=0.05, batch_size=8)
 VARIANTS = [

@@ -9,15 +9,16 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from kmixup.lab.commands import options
-from kmixup.lab.commands.execution import TrialRunner, finish, finished, preview
+from kmixup.lab.commands.execution import ExecutionOptions, TrialRunner, finish, finished, preview
 from kmixup.lab.commands.options import print_document, print_status, typed
 from kmixup.lab.experiments import compare as contests
+from kmixup.lab.experiments.engines import Execution
 from kmixup.lab.experiments.references import references
 from kmixup.lab.experiments.rows import read
 from kmixup.lab.experiments.tuning import ScoreName
 from kmixup.lab.formatting import count
-from kmixup.lab.train.config import Trial, TrialData
-from kmixup.lab.train.methods import METHODS
+from kmixup.lab.methods import METHODS
+from kmixup.lab.trial import Trial
 
 
 def compare(
@@ -35,12 +36,12 @@ def compare(
     trials: int = 10,
     validation: float = 0.2,
     metric: ScoreName = "error",
-    protocol: options.ProtocolChanges = options.ProtocolChanges(),
-    reading: options.TrialReading = TrialData(),
+    protocol: options.TrainingOptions = options.NONE_GIVEN,
+    reading: options.DataOptions = options.NONE_GIVEN,
     out: options.Out = None,
     dry_run: options.Flag = False,
     so_far: options.Flag = False,
-    execution: options.ExecutionOptions = options.ExecutionOptions(),
+    execution: ExecutionOptions = Execution(),
 ) -> int:
     """Compare methods that are tuned with equal budgets, and test whether they differ.
 
@@ -79,8 +80,8 @@ def compare(
     options.import_from_here(*data, model, *(names or ()))
     todo = contests.make_contests(
         data, methods=names, settings=settings, trials=trials, validation=validation,
-        metric=metric, experiments=small_experiments(), model=model, protocol=protocol.given,
-        **vars(reading),
+        metric=metric, experiments=small_experiments(), model=model, protocol=protocol,
+        **reading,
     )  # fmt: skip
     if dry_run:
         asked = dict[Trial, None]()

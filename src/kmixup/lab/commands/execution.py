@@ -6,7 +6,9 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Group, Parameter
 
 from kmixup.lab.checks import SettingError
 from kmixup.lab.commands import options
@@ -14,15 +16,24 @@ from kmixup.lab.commands.options import import_from_here, print_document, print_
 from kmixup.lab.data import ENTRIES, at_hand, load
 from kmixup.lab.experiments import engines
 from kmixup.lab.experiments.driver import SweepOutcome, Watch, sweep
-from kmixup.lab.experiments.engines import Engine
+from kmixup.lab.experiments.engines import Engine, Execution
 from kmixup.lab.experiments.rows import Row, read
 from kmixup.lab.formatting import count, duration
-from kmixup.lab.train.config import Execution, Trial
+from kmixup.lab.trial import Trial
 from kmixup_command import FAILED, INTERRUPTED
 
 if TYPE_CHECKING:
     from kmixup.lab.paper.tables import PaperTable
 
+ExecutionOptions = Annotated[
+    Execution,
+    Parameter(
+        name="*",
+        group=Group("Execution options", sort_key=5),
+        negative=(),
+        show_default=lambda value: None if value is False else value,
+    ),
+]
 STARTUP = 5.0  # seconds for a worker to import torch and to start
 
 

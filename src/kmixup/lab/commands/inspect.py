@@ -9,7 +9,6 @@ from kmixup.lab._files import check_folder
 from kmixup.lab.checks import check_whole
 from kmixup.lab.commands import options
 from kmixup.lab.data import load
-from kmixup.lab.train.config import DataOptions
 
 
 def inspect(
@@ -20,7 +19,7 @@ def inspect(
     size: int = 10_000,
     pairing: Literal["loaders", "batch"] = "loaders",
     seed: int = 0,
-    reading: options.Reading = DataOptions(),
+    reading: options.FileOptions = options.NONE_GIVEN,
     out: Path | None = None,
     page: bool = True,
 ) -> None:
@@ -61,7 +60,7 @@ def inspect(
     check_folder(folder)
     options.import_from_here(data)
     with options.spinner(f"reading {data}") as say:
-        loaded = load(data, seed=seed, **vars(reading))
+        loaded = load(data, seed=seed, **reading)
         inspected = inspect_data(
             loaded, alpha=alpha, largest_k=largest_k, size=size, pairing=pairing, seed=seed,
             watch=lambda k: say(f"matching samples of {data} at k = {k}"),

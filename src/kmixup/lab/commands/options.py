@@ -9,25 +9,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypedDict, get_type_hints
 
 from cyclopts import Group, Parameter
 
-from kmixup.lab.checks import SettingError
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.imports import is_import_path
-from kmixup.lab.train.config import (
-    DataOptions,
-    Execution,
-    Method,
-    Protocol,
-    TrialData,
-    shifts_from,
-)
-from kmixup.lab.train.methods import METHODS
+from kmixup.lab.methods import METHODS
+from kmixup.lab.trial import Method, Protocol, TrialData
 
 if TYPE_CHECKING:
     from kmixup.lab.report.document import Document
@@ -45,99 +36,64 @@ ModelName = Annotated[
     str | None,
     Parameter(help="Network by name, or package.module:name. By default one for the data."),
 ]
-Out = Annotated[Path | None, Parameter(help="Folder of the rows. By default one in out/.")]
 Flag = Annotated[bool, Parameter(negative=(), show_default=False)]  # an option without a value
+Out = Annotated[Path | None, Parameter(help="Folder of the rows. By default one in out/.")]
 
 
-def _options(title: str, order: int, **more: Any) -> Parameter:
-    """Make every field of a dataclass a separate option, below a title in the help."""
-    return Parameter(name="*", group=Group(title, sort_key=order), **more)
+NONE_GIVEN: dict[str, Any] = {}
+if TYPE_CHECKING:
+    MethodOptions: TypeAlias = dict[str, Any]
+    TrainingOptions: TypeAlias = dict[str, Any]
+    DataOptions: TypeAlias = dict[str, Any]
+    FileOptions: TypeAlias = dict[str, Any]
+    TestOptions: TypeAlias = dict[str, Any]
+else:
 
+    def _given(title, order, hints, doc=None):
+        """Make an option of each hint; a command gets a dict of those that are given."""
+        given = TypedDict("given", hints, total=False)
+        given.__doc__ = doc
+        return Annotated[given, Parameter(name="*", group=Group(title, sort_key=order))]
 
-def _levels(shift: str) -> Parameter:
-    text = f"Also test under {SHIFTS[shift].summary}. May be repeated."
-    return Parameter(help=text, metavar="EPS", show_default=False)
-
-
-class Given:
-    """Mixin for a dataclass of options that keeps only the settings that a user gave, by name.
-
-    >>> ProtocolChanges(epochs=3).given
-    {'epochs': 3}
-    """
-
-    given: dict[str, Any]
-
-    def __init__(self, **given: Any) -> None:
-        vars(self)["given"] = given  # the dataclass is frozen
-
-
-@_options("Method options", 1)
-class MethodChoice(Given, Method):
-    """The settings of a method that a user gave.
-
-    >>> MethodChoice(name="cutmix", k=4).method().label
-    'cutmix k=4 alpha=1'
-    >>> MethodChoice(name="mixup", k=16).method()
-    Traceback (most recent call last):
-    kmixup._checks.SettingError: k has no effect in the method mixup, got 16: leave it out
-    """
-
-    name: Annotated[
-        str,
-        Parameter(
-            name="--method",
-            help=f"One of {', '.join(METHODS)}, or your own package.module:name.",
-        ),
-    ]
-
-    def method(self) -> Method:
-        """Return the method; raise on a setting that it would ignore."""
-        chosen = Method(**self.given)
-        for name in ("layers", *chosen.entry.fixed):
-            value = self.given.get(name)
-            if value not in (None, getattr(chosen, name)):
-                raise SettingError(
-                    name, f"has no effect in the method {chosen.name}, got {value}: leave it out"
-                )
-        return chosen
-
-
-@_options("Training options (defaults depend on the data set)", 2, show_default=False)
-class ProtocolChanges(Given, Protocol):
-    """Protocol settings that replace those of the data set's protocol."""
-
-
-Reading = Annotated[DataOptions, _options("Data options", 3)]
-TrialReading = Annotated[TrialData, _options("Data options", 3)]
-
-
-@_options("Test options", 4)
-@dataclass(frozen=True)
-class ExtraTests:
-    """Tests in addition to the clean one: their levels, for each of `SHIFTS`.
-
-    Attributes:
-        clean_statistics: Also test the network with batch-norm statistics recomputed on clean
-            training samples, and keep them.
-    """
-
-    noise: Annotated[tuple[float, ...], _levels("noise")] = ()
-    fgsm: Annotated[tuple[float, ...], _levels("fgsm")] = ()
-    clean_statistics: Flag = False
-
-    def for_trial(self) -> dict[str, Any]:
-        """Return the fields of a `Trial`."""
-        shifts = shifts_from({name: getattr(self, name) for name in SHIFTS})
-        return {"shifts": shifts, "clean_statistics": self.clean_statistics}
-
-
-@_options("Execution options", 5)
-class ExecutionOptions(Execution):
-    """Where and how trials run."""
-
-    accept_edited: Flag
-    quiet: Flag
+    _name = Parameter(
+        name="--method",
+        help=f"One of {', '.join(METHODS)}, or your own package.module:name. By default kmixup.",
+    )
+    _sides = Annotated[tuple[int, int] | None, Parameter(metavar="HEIGHT WIDTH")]
+    _reading = get_type_hints(TrialData) | {"resize": _sides}
+    _of_training = {"samples", "label_noise", "size", "class_weights"}
+    _tests = {
+        name: Annotated[
+            tuple[float, ...],
+            Parameter(help=f"Also test under {shift.summary}. May be repeated.", metavar="EPS"),
+        ]
+        for name, shift in SHIFTS.items()
+    }
+    _clean = (
+        "Also test the network with batch-norm statistics recomputed on clean training samples, "
+        "and keep them."
+    )
+    _tests["clean_statistics"] = Annotated[bool, Parameter(negative=(), help=_clean)]
+    MethodOptions = _given(
+        "Method options",
+        1,
+        get_type_hints(Method) | {"name": Annotated[str, _name]},
+        Method.__doc__,
+    )
+    TrainingOptions = _given(
+        "Training options (defaults depend on the data set)",
+        2,
+        get_type_hints(Protocol),
+        Protocol.__doc__,
+    )
+    DataOptions = _given("Data options", 3, _reading, TrialData.__doc__)
+    FileOptions = _given(
+        "Data options",
+        3,
+        {name: hint for name, hint in _reading.items() if name not in _of_training},
+        TrialData.__doc__,
+    )
+    TestOptions = _given("Test options", 4, _tests)
 
 
 def print_status(text: str) -> None:

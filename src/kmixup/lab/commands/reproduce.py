@@ -11,13 +11,14 @@ from cyclopts import App, Parameter
 
 from kmixup.lab.checks import check_choice
 from kmixup.lab.commands import options
-from kmixup.lab.commands.execution import finish, outcome_of, preview, report
-from kmixup.lab.commands.options import Out, print_document
+from kmixup.lab.commands.execution import ExecutionOptions, finish, outcome_of, preview, report
+from kmixup.lab.commands.options import Flag, Out, print_document
+from kmixup.lab.experiments.engines import Execution
 from kmixup.lab.experiments.rows import Done, Row, has_rows, read
 from kmixup.lab.formatting import count
 from kmixup.lab.paper.deviations import deviations, shrinkage
 from kmixup.lab.paper.presets import PRESETS, Preset, preset_of
-from kmixup.lab.train.config import AlphaRule
+from kmixup.lab.trial import AlphaRule
 
 reproduce = App(name="reproduce")
 
@@ -34,12 +35,12 @@ def experiment(
     alpha: list[float] | None = None,
     alpha_rule: AlphaRule | None = None,
     limit: int | None = None,
-    quick: options.Flag = False,
-    train: options.Flag = False,
+    quick: Flag = False,
+    train: Flag = False,
     out: Out = None,
-    dry_run: options.Flag = False,
-    so_far: options.Flag = False,
-    execution: options.ExecutionOptions = options.ExecutionOptions(),
+    dry_run: Flag = False,
+    so_far: Flag = False,
+    execution: ExecutionOptions = Execution(),
 ) -> int:
     """Re-run an experiment of the paper, and compare it with the paper's numbers.
 

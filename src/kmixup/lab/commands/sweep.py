@@ -7,10 +7,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from kmixup.lab.commands.execution import finish, outcome_of, preview, report
-from kmixup.lab.commands.options import ExecutionOptions, Flag, Out, import_from_here
+from kmixup.lab.commands.execution import ExecutionOptions, finish, outcome_of, preview, report
+from kmixup.lab.commands.options import Flag, Out, import_from_here
 from kmixup.lab.experiments import rows
 from kmixup.lab.experiments.driver import earlier_versions
+from kmixup.lab.experiments.engines import Execution
 from kmixup.lab.experiments.grid import named_in, read_config
 from kmixup.lab.formatting import count
 
@@ -22,7 +23,7 @@ def sweep(
     dry_run: Flag = False,
     so_far: Flag = False,
     draw: Annotated[bool, Parameter(name="--report", show_default=False)] = True,
-    execution: ExecutionOptions = ExecutionOptions(),
+    execution: ExecutionOptions = Execution(),
 ) -> int:
     """Train your own grid, with one row for every trial.
 

@@ -16,15 +16,10 @@ from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.experiments.rows import read_scores
 from kmixup.lab.formatting import count
 from kmixup.lab.train import checkpoint, record
-from kmixup.lab.train.config import (
-    CLEAN,
-    Device,
-    Trial,
-    TrialData,
-    code_of,
-)
 from kmixup.lab.train.defaults import capped, defaults_for
 from kmixup.lab.train.record import training_note
+from kmixup.lab.train.setup import Device
+from kmixup.lab.trial import CLEAN, Method, Trial, TrialData, code_of, shifts_from
 from kmixup_command import INTERRUPTED
 
 
@@ -32,10 +27,10 @@ def train(
     data: options.DataName,
     *,
     model: options.ModelName = None,
-    method: options.MethodChoice = options.MethodChoice(),
-    protocol: options.ProtocolChanges = options.ProtocolChanges(),
-    reading: options.TrialReading = TrialData(),
-    tests: options.ExtraTests = options.ExtraTests(),
+    method: options.MethodOptions = options.NONE_GIVEN,
+    protocol: options.TrainingOptions = options.NONE_GIVEN,
+    reading: options.DataOptions = options.NONE_GIVEN,
+    tests: options.TestOptions = options.NONE_GIVEN,
     seed: int = 0,
     out: Path | None = None,
     resume: options.Flag = False,
@@ -70,20 +65,24 @@ def train(
     """
     from kmixup.lab.train.loop import train as run
 
-    mixing = method.method()
+    mixing = Method.given(method)
     options.import_from_here(data, model, mixing.name)
+    read_as = TrialData(**reading)
     with options.spinner(f"reading {data}", quiet=quiet):
-        loaded = load(data, seed=seed, **reading.data_options())
+        loaded = load(data, seed=seed, **read_as.data_options())
     options.print_columns(loaded)
     usual = defaults_for(data, loaded)
     mixing, notes = capped(mixing, len(loaded.x_train))
     for note in notes:
         options.print_status(note)
-    trained_with = replace(usual.protocol, **protocol.given)
     network = model or usual.model
-    settings = {**vars(reading), **tests.for_trial()}
-    settings["code"] = code_of(data, network, mixing.name)
-    trial = Trial(data, network, mixing, trained_with, seed, **settings)
+    trial = Trial(
+        data, network, mixing, replace(usual.protocol, **protocol), seed,
+        shifts=shifts_from({name: tests[name] for name in SHIFTS if name in tests}),
+        clean_statistics=tests.get("clean_statistics"),
+        code=code_of(data, network, mixing.name),
+        **vars(read_as),
+    )  # fmt: skip
     folder = out or Path("out") / folder_name(trial)
     if resume and not (folder / checkpoint.NAME).is_file():
         options.print_status(f"{folder} has no checkpoint: starting from the beginning")
@@ -107,7 +106,7 @@ def train(
 def folder_name(trial: Trial) -> str:
     """Return a name of the main settings; a run with other settings needs its own folder.
 
-    >>> from kmixup.lab.train.config import Method
+    >>> from kmixup.lab.trial import Method
     >>> folder_name(Trial("own/table.csv", "mlp-iris", Method("kmixup", k=16)))
     'table.csv-mlp-iris-kmixup-k16-alpha0.2-seed0'
     """

@@ -9,16 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from kmixup.lab.commands import options
-from kmixup.lab.commands.execution import TrialRunner, finish, make_engine, preview
+from kmixup.lab.commands.execution import (
+    ExecutionOptions,
+    TrialRunner,
+    finish,
+    make_engine,
+    preview,
+)
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.evaluate.scores import Scores
+from kmixup.lab.experiments.engines import Execution
 from kmixup.lab.experiments.rows import DataUsed, Done, Row, TrainingCurve
 from kmixup.lab.experiments.search import AllFailedError, StrategyName
 from kmixup.lab.experiments.tuning import STUDY, Plan, ScoreName, make_plan, tune_plan
 from kmixup.lab.formatting import count
-from kmixup.lab.train.config import Execution, Protocol, Trial, TrialData
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.setup import load_data
+from kmixup.lab.trial import Protocol, Trial, TrialData
 
 
 def tune(
@@ -33,11 +40,11 @@ def tune(
     validation: float = 0.2,
     metric: ScoreName = "error",
     seed: int = 0,
-    protocol: options.ProtocolChanges = options.ProtocolChanges(),
-    reading: options.TrialReading = TrialData(),
+    protocol: options.TrainingOptions = options.NONE_GIVEN,
+    reading: options.DataOptions = options.NONE_GIVEN,
     out: options.Out = None,
     dry_run: options.Flag = False,
-    execution: options.ExecutionOptions = options.ExecutionOptions(),
+    execution: ExecutionOptions = Execution(),
 ) -> int:
     """Choose k and alpha on validation samples.
 
@@ -79,8 +86,8 @@ def tune(
     with options.spinner(f"reading {data}"):
         plan = make_plan(
             data, strategy=strategy, model=model, k=k, alpha=alpha, trials=trials,
-            validation=validation, metric=metric, seed=seed, protocol=protocol.given,
-            **vars(reading),
+            validation=validation, metric=metric, seed=seed, protocol=protocol,
+            **reading,
         )  # fmt: skip
         loaded = None if data in ENTRIES else load_data(plan.base)
     if loaded is not None:
@@ -116,7 +123,7 @@ def _search(plan: Plan, budget: int | None, execution: Execution, folder: Path) 
 def train_command(trial: Trial) -> str:
     """Return the command that trains exactly a trial.
 
-    >>> from kmixup.lab.train.config import Method
+    >>> from kmixup.lab.trial import Method
     >>> train_command(Trial("iris", "mlp-iris", Method("kmixup", 4, 0.5), Protocol(epochs=50)))
     'kmixup train iris --epochs 50 --rate 0.1 --batch-size 128 --k 4 --alpha 0.5'
     """

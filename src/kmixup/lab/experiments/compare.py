@@ -21,8 +21,8 @@ from kmixup.lab.evaluate.scores import Measure
 from kmixup.lab.experiments.rows import Done, Row, done_of
 from kmixup.lab.experiments.search import DIGITS
 from kmixup.lab.experiments.tuning import Run, ScoreName, Subject, make_subject, measure, score_of
-from kmixup.lab.train.config import Method, Trial
-from kmixup.lab.train.methods import METHODS, method_entry
+from kmixup.lab.methods import METHODS, method_entry
+from kmixup.lab.trial import Method, Trial
 
 if TYPE_CHECKING:
     from kmixup.lab.experiments.references import Reference

@@ -22,8 +22,8 @@ from kmixup.lab.experiments.engines import Engine
 from kmixup.lab.experiments.rows import Done, Failed, Row, Store, done_of, failed_of, read
 from kmixup.lab.experiments.units import seed_block, units
 from kmixup.lab.formatting import count, duration
-from kmixup.lab.train.config import Trial, what_changed
-from kmixup.lab.train.loop import DEVICES
+from kmixup.lab.train.setup import DEVICES
+from kmixup.lab.trial import Trial, what_changed
 
 INTERVAL = 30.0  # seconds between two progress lines without a terminal
 RUNNING = "running"  # the folder of checkpoints of trials that have not ended

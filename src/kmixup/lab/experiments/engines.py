@@ -31,7 +31,7 @@ from kmixup.lab.experiments.rows import Row
 from kmixup.lab.experiments.units import Unit, failed, run
 from kmixup.lab.formatting import duration, ending
 from kmixup.lab.imports import import_callable, is_import_path, unknown_name
-from kmixup.lab.train.config import Execution
+from kmixup.lab.train.setup import Device
 
 SPAWN = multiprocessing.get_context("spawn")
 Rows = Generator[list[Row], None, None]
@@ -45,6 +45,40 @@ REACH = 5.0  # seconds for a Ray cluster to answer
 POLL = 1.0  # seconds between polls of Ray's tasks; Ctrl-C may wait that long
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # "0" makes a cluster of one machine, on any system
 CLIENT_PORT = 10001  # of a ray:// address that names none
+
+
+@dataclass(frozen=True)
+class Execution:
+    """Where and how trials run, which does not change their results.
+
+    Attributes:
+        engine: Run trials in "local" processes, on a "ray" cluster, or with your own
+            package.module:name.
+        workers: Processes of the local engine. By default one per core.
+        address: Address of a Ray cluster. By default one is started on this machine.
+        num_cpus: CPU cores that a Ray task reserves.
+        num_gpus: GPUs that a Ray task reserves, e.g. 0.25.
+        device: Device of each worker. Batched ensembles of small networks always train on the CPU.
+        accept_edited: Keep rows of your code from before it was edited, as another version.
+        quiet: Show no progress.
+    """
+
+    engine: str = "local"
+    workers: int | None = None
+    address: str | None = None
+    num_cpus: float = 1
+    num_gpus: float = 0
+    device: Device = "auto"
+    accept_edited: bool = False
+    quiet: bool = False
+
+    def __post_init__(self) -> None:
+        other = {"local": ("address", "num_cpus", "num_gpus"), "ray": ("workers",)}
+        for name in other.get(self.engine, ()):
+            if (value := getattr(self, name)) != getattr(Execution, name):
+                raise SettingError(
+                    name, f"is not an option of the {self.engine} engine, got {value}: leave it out"
+                )
 
 
 @runtime_checkable

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 from kmixup.lab.data import Dataset
 from kmixup.lab.experiments.units import Unit, kind_of, units
-from kmixup.lab.train.config import Trial
 from kmixup.lab.train.fleet import fits_fleet, train_fleet
 from kmixup.lab.train.loop import Trained, train
 from kmixup.lab.train.setup import computing_on, load_data
+from kmixup.lab.trial import Trial
 
 STEPS = 4  # of the second probe
 SMALL = 4  # samples of the first batch of a large network

@@ -19,9 +19,9 @@ from kmixup.lab._files import read_toml
 from kmixup.lab.checks import SettingError, check_types, check_whole, known_settings
 from kmixup.lab.data import ENTRIES, Dataset, digest
 from kmixup.lab.evaluate.shifts import SHIFTS
-from kmixup.lab.train.config import Method, Protocol, Trial, code_of, shifts_from
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.setup import load_data
+from kmixup.lab.trial import Method, Protocol, Trial, code_of, shifts_from
 
 METHOD = ("method", *(field.name for field in fields(Method) if field.name != "name"))
 SEQUENCES = ("milestones", "drop", "resize")  # one value is a list already

@@ -21,8 +21,8 @@ import numpy as np
 
 from kmixup.lab._files import read_json, replace_content
 from kmixup.lab.data import Dataset
-from kmixup.lab.train.config import Trial
 from kmixup.lab.train.setup import load_data
+from kmixup.lab.trial import Trial
 
 if TYPE_CHECKING:
     from kmixup.lab.experiments.compare import Contest

@@ -46,7 +46,7 @@ from kmixup.lab.evaluate.scores import (
     metrics_of,
 )
 from kmixup.lab.evaluate.shifts import SHIFTS
-from kmixup.lab.train.config import CLEAN, SCALED, TEST, TRAINING, Trial
+from kmixup.lab.trial import CLEAN, SCALED, TEST, TRAINING, Trial
 
 NAME, PUBLISHED, DAMAGED, LOCK = "rows.jsonl", "rows.jsonl.gz", "rows.damaged", ".lock"
 VERSION = 1

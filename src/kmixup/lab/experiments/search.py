@@ -21,7 +21,7 @@ from urllib.parse import quote
 from kmixup._measured import Measured
 from kmixup.coefficient import Beta
 from kmixup.lab.checks import SettingError, check_choice, check_whole
-from kmixup.lab.train.config import AlphaRule
+from kmixup.lab.trial import AlphaRule
 
 if TYPE_CHECKING:
     import optuna
@@ -265,8 +265,12 @@ def search(
     has fewer settings. ERM counts as a setting. `seed` is the first of the trials and that of the
     study. The study is written to `storage`, an SQLite file for `optuna-dashboard`.
     """
-    import optuna
-
+    try:
+        import optuna
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f'kmixup.lab needs {error.name}, which is not installed: pip install "kmixup[lab]"'
+        ) from error
     seeds, most = strategy.seeds, strategy.most
     if budget is not None:
         budget = check_whole("budget", budget)

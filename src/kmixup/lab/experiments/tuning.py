@@ -29,8 +29,8 @@ from kmixup.lab.experiments.search import (
     make_strategy,
     search,
 )
-from kmixup.lab.train.config import Method, Protocol, Trial, TrialData, code_of
 from kmixup.lab.train.defaults import defaults_for
+from kmixup.lab.trial import Method, Protocol, Trial, TrialData, code_of
 
 STUDY = "study.db"  # the SQLite file of the Optuna study, next to the rows
 # the application id in the header of an SQLite file, by which our studies are known

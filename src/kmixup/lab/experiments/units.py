@@ -22,9 +22,9 @@ import torch
 from kmixup.lab import _provenance
 from kmixup.lab.experiments.rows import Done, Failed, Row
 from kmixup.lab.train import checkpoint
-from kmixup.lab.train.config import Method, Trial
 from kmixup.lab.train.fleet import fits_fleet, train_fleet
 from kmixup.lab.train.loop import Trained, train
+from kmixup.lab.trial import Method, Trial
 
 # Fleets of twenty are near the best throughput on all the paper's tables, and a worker that is
 # killed loses no more than one of them.

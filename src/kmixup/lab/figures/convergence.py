@@ -15,8 +15,8 @@ from matplotlib.ticker import MaxNLocator
 from kmixup.lab._files import read_json
 from kmixup.lab.plotting import BLUE, DASHES, MARKERS, ORANGE, Array, panels, styled
 from kmixup.lab.train import checkpoint, record
-from kmixup.lab.train.config import Method, Trial
 from kmixup.lab.train.loop import train
+from kmixup.lab.trial import Method, Trial
 
 ALPHAS, KS = (1.0, 10.0), (1, 32)
 # accuracy in [0, 1] by alpha and k: test and training (on mixed batches, where each label counts

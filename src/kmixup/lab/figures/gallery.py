@@ -13,8 +13,8 @@ from kmixup.lab.checks import SettingError
 from kmixup.lab.data import ENTRIES, Dataset, at_hand, load
 from kmixup.lab.data.toy import DRAW as TOYS
 from kmixup.lab.figures import clouds, convergence, couplings, surfaces, theory
-from kmixup.lab.train.config import Protocol, Trial
 from kmixup.lab.train.defaults import defaults_for
+from kmixup.lab.trial import Protocol, Trial
 from kmixup.matching import Nearest, Optimal, Pairing
 
 T = TypeVar("T")

@@ -14,9 +14,9 @@ from torch import nn
 from kmixup.lab.data import Dataset
 from kmixup.lab.figures.clouds import TITLES, bare, xy
 from kmixup.lab.plotting import MARKERS, SCALE, panels, styled
-from kmixup.lab.train.config import Method, Trial
 from kmixup.lab.train.fleet import train_fleet
 from kmixup.lab.train.setup import DivergedError, computing_on, load_data
+from kmixup.lab.trial import Method, Trial
 
 METHODS = {
     "ERM": Method("erm"),

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.paper.tables import PaperTable
 from kmixup.lab.results import settings_of
-from kmixup.lab.train.config import Protocol, Trial
 from kmixup.lab.train.defaults import defaults_for
+from kmixup.lab.trial import Protocol, Trial
 
 LISTED = 4  # tables that are named by their titles; more are named by their data sets
 

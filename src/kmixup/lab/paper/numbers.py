@@ -11,7 +11,7 @@ from kmixup._checks import did_you_mean
 from kmixup.lab.checks import SettingError
 from kmixup.lab.paper.presets import TABLES
 from kmixup.lab.paper.tables import ERROR, PaperTable
-from kmixup.lab.train.config import TEST
+from kmixup.lab.trial import TEST
 
 
 def paper_numbers(table: str) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from typing import Any
 from kmixup.lab.checks import SettingError
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.evaluate.shifts import SHIFTS
+from kmixup.lab.methods import METHODS
 from kmixup.lab.paper.tables import (
     BEST_CELLS,
     ERROR,
@@ -20,8 +21,7 @@ from kmixup.lab.paper.tables import (
     PaperTable,
     Summary,
 )
-from kmixup.lab.train.config import CLEAN, AlphaRule, Protocol, Trial, shifts_from
-from kmixup.lab.train.methods import METHODS
+from kmixup.lab.trial import CLEAN, AlphaRule, Protocol, Trial, shifts_from
 
 Entry = dict[str, Any]  # settings of a table or a preset, as in the file
 DATA: Entry = tomllib.loads(files("kmixup.lab.paper").joinpath("tables.toml").read_text("utf-8"))

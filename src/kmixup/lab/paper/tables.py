@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from kmixup.lab.evaluate.shifts import SHIFTS
+from kmixup.lab.methods import VARIANTS, baseline_of, method_entry
 from kmixup.lab.results import scalar
-from kmixup.lab.train.config import CLEAN, Method, PairedWith, Protocol, Shifts, variant_words
-from kmixup.lab.train.methods import VARIANTS, baseline_of, method_entry
+from kmixup.lab.trial import CLEAN, Method, PairedWith, Protocol, Shifts, variant_words
 
 ERROR = "error"  # the test error
 MEASURES = (ERROR, CLEAN, *SHIFTS)

@@ -24,7 +24,7 @@ from kmixup.lab.report.comparisons import (
 )
 from kmixup.lab.report.frame import Cell, Grid, TableResult
 from kmixup.lab.report.stats import Errors, shared_seeds
-from kmixup.lab.train.config import AlphaRule
+from kmixup.lab.trial import AlphaRule
 
 DECIDED = 2.0  # standard errors
 Array = NDArray[np.float64]

@@ -21,7 +21,7 @@ from kmixup.lab.report import stats
 from kmixup.lab.report.document import ReportTable
 from kmixup.lab.report.frame import Cell, Grid, TableResult
 from kmixup.lab.report.stats import Comparison
-from kmixup.lab.train.config import AlphaRule
+from kmixup.lab.trial import AlphaRule
 
 if TYPE_CHECKING:
     pass

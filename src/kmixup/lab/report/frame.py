@@ -29,11 +29,11 @@ from kmixup.lab.evaluate.scores import (
     metrics_of,
 )
 from kmixup.lab.formatting import count, number
+from kmixup.lab.methods import METHODS, VARIANTS, baseline_of, method_entry
 from kmixup.lab.paper.tables import ERROR, MEASURES, PaperColumn, PaperTable
 from kmixup.lab.report.stats import Partition
 from kmixup.lab.results import LEFT_OUT, PROTOCOL, RENAMED, VALIDATION, lines_of, methods_of
-from kmixup.lab.train.config import CLEAN, TEST, AlphaRule, Method, Trial, variant_words
-from kmixup.lab.train.methods import METHODS, VARIANTS, baseline_of, method_entry
+from kmixup.lab.trial import CLEAN, TEST, AlphaRule, Method, Trial, variant_words
 
 RULES: tuple[AlphaRule, ...] = get_args(AlphaRule)
 # fields of a trial that a table shows, rather than holds fixed

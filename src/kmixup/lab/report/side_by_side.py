@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kmixup.lab.formatting import NOTHING
+from kmixup.lab.methods import MANIFOLD_LAYERS
 from kmixup.lab.paper.tables import ERROR
 from kmixup.lab.report.comparisons import RULE, compare_cells, holm_corrected
 from kmixup.lab.report.document import Box, Figure, HeatMap
 from kmixup.lab.report.frame import Cell, TableResult
 from kmixup.lab.report.plots import dots
 from kmixup.lab.report.stats import Comparison
-from kmixup.lab.train.config import CLEAN, variant_words
-from kmixup.lab.train.methods import MANIFOLD_LAYERS
+from kmixup.lab.trial import CLEAN, variant_words
 
 MIXUP = "mixup"
 NOT_IN_HEAD = ("pairing", "layers", "test_every")  # settings of the method, or without effect

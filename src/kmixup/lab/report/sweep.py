@@ -35,7 +35,7 @@ from kmixup.lab.report.render_html import html
 from kmixup.lab.report.render_text import markdown
 from kmixup.lab.report.side_by_side import side_by_side
 from kmixup.lab.results import frame_of, methods_of
-from kmixup.lab.train.config import Trial
+from kmixup.lab.trial import Trial
 
 XI = "Xi (ξ) is the strength of mixing: the root mean square distance that mixing moves a sample."
 READING = (

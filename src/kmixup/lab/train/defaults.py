@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from kmixup.lab.data import ENTRIES, Dataset
 from kmixup.lab.data.catalogue import SPEECH
-from kmixup.lab.train.config import Method, Protocol
+from kmixup.lab.trial import Method, Protocol
 from kmixup.tables.defaults import HIDDEN, TableRule
 
 
@@ -30,7 +30,7 @@ def balance_of(data: Dataset) -> float:
 def capped(method: Method, n: int) -> tuple[Method, list[str]]:
     """Return a method whose k suits `n` training samples, and a note if it was lowered.
 
-    >>> from kmixup.lab.train.config import Method
+    >>> from kmixup.lab.trial import Method
     >>> method, notes = capped(Method("kmixup", k=16), 13)
     >>> method.k, notes
     (13, ['k = 16 needs 16 training samples, there are 13: k = 13 is used'])

@@ -27,10 +27,10 @@ from kmixup.lab.evaluate.tasks import objective_of, smoothed
 from kmixup.lab.models import network
 from kmixup.lab.models.mlp import affine
 from kmixup.lab.train import record, setup
-from kmixup.lab.train.config import Trial, variant_words
 from kmixup.lab.train.loop import TEST_BATCH, Trained
 from kmixup.lab.train.step import mixer_of
 from kmixup.lab.train.streams import BatchRows, Streams, epoch
+from kmixup.lab.trial import Trial, variant_words
 from kmixup.matching import Blocks, LamPer
 from kmixup.matching._assignment import Indices
 from kmixup.mixed import PairDraw
@@ -95,7 +95,7 @@ def train_fleet(
         What `train` would return for each trial or, for one that diverged, the error it would
         raise. The seconds in a record are the fleet's, divided by the number of members.
 
-    >>> from kmixup.lab.train.config import Method, Protocol
+    >>> from kmixup.lab.trial import Method, Protocol
     >>> trial = Trial("iris", "mlp-iris", protocol=Protocol(epochs=2))
     >>> len(train_fleet([trial, replace(trial, seed=1), replace(trial, method=Method("erm"))]))
     3

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import torch
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -27,12 +27,11 @@ from kmixup.lab.checks import SettingError, check_choice
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.shifts import SHIFTS, score_test_under
 from kmixup.lab.train import checkpoint, record, setup
-from kmixup.lab.train.config import CLEAN, Device, Trial
 from kmixup.lab.train.model import SETTINGS, WEIGHTS, Model
 from kmixup.lab.train.step import Step, gather
 from kmixup.lab.train.streams import BatchRows, Streams, batch_lengths, drawing_from, epoch
+from kmixup.lab.trial import CLEAN, Trial
 
-DEVICES = get_args(Device)
 TEST_BATCH = 512
 SHOWN = "loss {task.fields[loss]:.4f}  {task.fields[error]}  lr {task.fields[rate]:g}"
 Saved = nn.Module | Optimizer | Step  # has a state_dict
@@ -68,7 +67,7 @@ def train(
         device: "auto", "cpu" or "cuda".
         progress: show a progress bar; by default if standard error is a terminal.
 
-    >>> from kmixup.lab.train.config import Protocol
+    >>> from kmixup.lab.trial import Protocol
     >>> trained = train(Trial("iris", "mlp-iris", protocol=Protocol(epochs=2)), device="cpu")
     >>> sorted(trained.record["result"])
     ['answers', 'auc', 'balanced_accuracy', 'baseline', 'brier', 'ece', 'error', 'nll']
@@ -278,7 +277,7 @@ def _check_free(folder: Path) -> None:
 
 
 def _check_options(out: Path | None, device: str, *, resume: bool, overwrite: bool) -> None:
-    check_choice("device", device, DEVICES)
+    check_choice("device", device, setup.DEVICES)
     if device == "cuda" and not torch.cuda.is_available():
         raise SettingError(
             "device", f"must be one that this machine has, got {device!r}: use auto or cpu"

@@ -30,11 +30,11 @@ from kmixup.lab.data import Dataset
 from kmixup.lab.data.dataset import check_class_names
 from kmixup.lab.data.inputs import InputPipeline, read_targets, target_in
 from kmixup.lab.data.own import class_name
+from kmixup.lab.methods import METHODS, MethodEntry
 from kmixup.lab.models import OWN, build
 from kmixup.lab.train import record
-from kmixup.lab.train.config import Trial
-from kmixup.lab.train.methods import METHODS, MethodEntry
 from kmixup.lab.train.setup import CleanEncoder
+from kmixup.lab.trial import Trial
 
 if TYPE_CHECKING:
     from kmixup.lab.evaluate.labelled import Evaluation

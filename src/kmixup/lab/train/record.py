@@ -16,8 +16,8 @@ from kmixup.lab._provenance import versions
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.scores import temperature_of
 from kmixup.lab.evaluate.tasks import Objective
-from kmixup.lab.train.config import SCALED, TEST, TRAINING, Trial
 from kmixup.lab.train.setup import Strength
+from kmixup.lab.trial import SCALED, TEST, TRAINING, Trial
 from kmixup.tables.defaults import HIDDEN
 from kmixup.tables.fitting import constant_error, problem, unmixed_error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Generator, Tensor, nn
@@ -17,10 +17,13 @@ from kmixup.lab.data import Dataset, Holdout, load
 from kmixup.lab.evaluate.tasks import objective_of
 from kmixup.lab.imports import is_import_path
 from kmixup.lab.models import build, layers_of
-from kmixup.lab.train.config import Protocol, Trial, what_changed
 from kmixup.lab.train.step import gather
 from kmixup.lab.train.streams import Streams, drawing_from
+from kmixup.lab.trial import Protocol, Trial, what_changed
 from kmixup.methods.stackmix import Stack
+
+Device = Literal["auto", "cpu", "cuda"]
+DEVICES = get_args(Device)
 
 
 class DivergedError(RuntimeError):

@@ -15,11 +15,11 @@ from kmixup._randomness import Source
 from kmixup.importance import saliency
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.tasks import objective_of, smoothed
+from kmixup.lab.methods import Ingredients, MatchOn
 from kmixup.lab.models import layers_of
-from kmixup.lab.train.config import Layout, Method, Trial
-from kmixup.lab.train.match_on import FeatureTable, MatchOn
-from kmixup.lab.train.methods import Ingredients
+from kmixup.lab.train.features import FeatureTable
 from kmixup.lab.train.streams import BatchRows, Streams, drawing_from
+from kmixup.lab.trial import Layout, Method, Trial
 from kmixup.matching._assignment import Indices
 from kmixup.mixed import Draw, Mixed
 from kmixup.mixer import Mixing
@@ -64,7 +64,11 @@ def mixer_of(
     net: nn.Module | None = None,
 ) -> Mixing:
     """Build the library's mixer for a method, with the alpha to train with."""
-    return method.entry.build(Ingredients(method, alpha, classes, shape, net))
+    ingredients = Ingredients(
+        method.k, alpha, classes, shape, net,
+        memory=method.memory, labels=method.labels or 0.0, metric=method.metric or "sqeuclidean",
+    )  # fmt: skip
+    return method.entry.build(ingredients)
 
 
 class StreamSource(Source):

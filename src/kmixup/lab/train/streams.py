@@ -14,7 +14,7 @@ import torch
 from torch import Generator, Tensor
 
 from kmixup._randomness import uniforms
-from kmixup.lab.train.config import Trial
+from kmixup.lab.trial import Trial
 
 # names of the streams, with what their seeds are made of; renaming one would change every result
 SEEDS = {

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import torch
 from torch import nn
@@ -18,13 +18,13 @@ from torch.nn import functional as F
 import kmixup
 from kmixup.coefficient import Beta
 from kmixup.interpolation import Linear
+from kmixup.lab.checks import SettingError
 from kmixup.lab.imports import import_callable, is_import_path, unknown_name
 from kmixup.matching import Nearest
 from kmixup.mixer import Mixer, Mixing
 from kmixup.wrappers.memory import Memory
 
 if TYPE_CHECKING:
-    from kmixup.lab.train.config import Method
     from kmixup.methods.stackmix import Stack
 
 
@@ -32,16 +32,55 @@ if TYPE_CHECKING:
 class Ingredients:
     """What a mixer is made from."""
 
-    method: Method
+    k: int
     alpha: float  # to train with
     classes: int | None  # their number; None where targets are numbers
     shape: tuple[int, ...] = ()  # of one input
     net: nn.Module | None = None  # the network that is trained; None where no method learns
+    memory: int | None = None  # this and the next two are settings of kmixup
+    labels: float = 0.0
+    metric: Literal["sqeuclidean", "euclidean"] = "sqeuclidean"
 
 
 Build = Callable[[Ingredients], Mixing]
 VARIANTS = ("memory", "labels", "match_on", "metric")  # settings that change the pairs
 NO_VARIANT = dict.fromkeys(VARIANTS)
+
+USUAL = {"pca": 50, "network": 5, "ema": 5}  # numbers of `MatchOn`
+
+
+@dataclass(frozen=True)
+class MatchOn:
+    """What samples are matched on, parsed from a setting such as "pca:50".
+
+    "pca" are the first principal components of the training inputs, "network" the penultimate
+    features of the network in training, "ema" those of the moving average of its weights.
+    """
+
+    kind: str
+    number: int  # of components, or of epochs between computations of the features
+
+    @classmethod
+    def read(cls, text: str) -> MatchOn | None:
+        """Parse a setting; None for pixels, which need no features.
+
+        >>> MatchOn.read("pca"), MatchOn.read("pixels")
+        (MatchOn(kind='pca', number=50), None)
+        """
+        if text == "pixels":
+            return None
+        kind, colon, number = str(text).partition(":")
+        usual = USUAL.get(kind)
+        if usual is None or (colon and not (number.isdecimal() and int(number) > 0)):
+            raise SettingError(
+                "match_on",
+                f"must be pixels, {', '.join(USUAL)}, or one of these with a number, "
+                f'e.g. pca:20 or network:5, got "{text}"',
+            )
+        return cls(kind, int(number) if colon else usual)
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.number}"
 
 
 @dataclass(frozen=True)
@@ -99,13 +138,12 @@ class MethodEntry:
 
 def _of(name: str) -> Build:
     """Build a mixer of the library from k, alpha and the number of classes."""
-    return lambda at: getattr(kmixup, name)(at.method.k, at.alpha, at.classes)
+    return lambda at: getattr(kmixup, name)(at.k, at.alpha, at.classes)
 
 
 def _kmixup(at: Ingredients) -> Mixing:
-    labels, metric = at.method.labels or 0.0, at.method.metric or "sqeuclidean"
-    mixer = kmixup.KMixup(at.method.k, at.alpha, at.classes, metric=metric, labels=labels)
-    return mixer if at.method.memory is None else Memory(mixer, at.method.memory)
+    mixer = kmixup.KMixup(at.k, at.alpha, at.classes, metric=at.metric, labels=at.labels)
+    return mixer if at.memory is None else Memory(mixer, at.memory)
 
 
 def _stack(shape: tuple[int, ...]) -> Stack:
@@ -118,7 +156,7 @@ def _stack(shape: tuple[int, ...]) -> Stack:
 def _automix(at: Ingredients) -> Mixer:
     criterion = F.mse_loss if at.classes is None else F.cross_entropy
     return kmixup.AutoMix(
-        cast(nn.Module, at.net), at.shape, at.method.k, at.alpha, at.classes, criterion=criterion
+        cast(nn.Module, at.net), at.shape, at.k, at.alpha, at.classes, criterion=criterion
     )
 
 
@@ -158,9 +196,7 @@ METHODS: Mapping[str, MethodEntry] = MappingProxyType(
         ),
         "nearest": MethodEntry(
             "nearest neighbours",
-            lambda at: Mixer(
-                Nearest(at.method.k), Beta(at.alpha), Linear(), num_classes=at.classes
-            ),
+            lambda at: Mixer(Nearest(at.k), Beta(at.alpha), Linear(), num_classes=at.classes),
             plain=True,
             baseline="mixup",
         ),
@@ -177,24 +213,24 @@ METHODS: Mapping[str, MethodEntry] = MappingProxyType(
         "similar": MethodEntry("similarity mixup", _of("SimilarMixup")),
         "cmixup": MethodEntry(
             "C-Mixup",
-            lambda at: kmixup.CMixup(at.method.k, at.alpha),
+            lambda at: kmixup.CMixup(at.k, at.alpha),
             needs_numbers="to compare samples by",
         ),
         "stackmix": MethodEntry(
             "StackMix",
-            lambda at: kmixup.StackMix(at.method.k, at.classes, axis=_stack(at.shape).axis),
+            lambda at: kmixup.StackMix(at.k, at.classes, axis=_stack(at.shape).axis),
             {"alpha": 1.0},  # lam is 1/2
             encoding=_stack,
         ),
         "adamixup": MethodEntry(
             "AdaMixup",
-            lambda at: kmixup.AdaMixup(cast(nn.Module, at.net), at.shape, at.method.k, at.classes),
+            lambda at: kmixup.AdaMixup(cast(nn.Module, at.net), at.shape, at.k, at.classes),
             {"alpha": 1.0},  # u is uniform
         ),
         "automix": MethodEntry("AutoMix", _automix, needs_images="to learn masks for"),
         "resizemix": MethodEntry(
             "ResizeMix",
-            lambda at: kmixup.ResizeMix(at.method.k, at.classes),
+            lambda at: kmixup.ResizeMix(at.k, at.classes),
             {"alpha": 1.0},  # sides are uniform
             needs_images="to paste into each other",
         ),
@@ -230,7 +266,7 @@ def _own_entry(name: str) -> MethodEntry:
     """Make the entry of your own mixer, which is imported only when it is built."""
 
     def build(at: Ingredients) -> Mixer:
-        settings = {"k": at.method.k, "alpha": at.alpha, "num_classes": at.classes}
+        settings = {"k": at.k, "alpha": at.alpha, "num_classes": at.classes}
         mixer = import_method(name)(**settings)
         if not isinstance(mixer, Mixer):
             raise ValueError(

@@ -1,9 +1,9 @@
-"""Every option of a run, defined once: method, protocol, data, trial and execution.
+"""Trials: a method, a protocol, data, a network and a seed, as frozen dataclasses.
 
-The command line, its help, the TOML of a sweep, the Python API and the record in a row are
-generated from these dataclasses. Two runs with equal trials are the same run: a trial has
-everything that a result depends on, except the machine. Defaults are the paper's (section
-5), except alpha.
+Two runs with equal trials are the same run: a trial has everything that a result depends on,
+except the machine. The command line, the TOML of a sweep, the Python API and the record in a row
+are generated from these classes; what a user gave is a dict, applied with `dataclasses.replace`.
+Defaults are the paper's (section 5), except alpha.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from kmixup.coefficient import Beta
 from kmixup.lab.checks import (
     SettingError,
     check_choice,
+    check_choices,
     check_fraction,
     check_number,
     check_whole,
@@ -30,10 +31,10 @@ from kmixup.lab.data import Scaling, Task
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.evaluate.tasks import ClassWeights
 from kmixup.lab.imports import is_import_path, source_digest
-from kmixup.lab.train.match_on import MatchOn
-from kmixup.lab.train.methods import (
+from kmixup.lab.methods import (
     MANIFOLD_LAYERS,
     VARIANTS,
+    MatchOn,
     MethodEntry,
     import_method,
     method_entry,
@@ -46,9 +47,8 @@ Precision = Literal["fp32", "bf16"]
 Layout = Literal["channels_last"]
 Schedule = Literal["step", "cosine"]
 CleanPass = Literal["matched"]
-Device = Literal["auto", "cpu", "cuda"]
 Shifts = tuple[tuple[str, tuple[float, ...]], ...]  # names of SHIFTS, each with its levels
-# names of scores in records and rows, next to those under SHIFTS
+# names of scores in records and rows, in addition to those under SHIFTS
 CLEAN = "clean"  # with clean batch-norm statistics
 TEST, SCALED = "test", "scaled"  # on the test set next to validation scores, and scaled
 TRAINING = "training"  # how well the network fits the training data
@@ -60,21 +60,21 @@ def _set(settings: object, **values: object) -> None:
         object.__setattr__(settings, name, value)
 
 
-def _take_numbers(settings: object) -> None:
-    """Store NumPy numbers and arrays as numbers and lists of Python, as JSON and ids need them."""
+def _check(settings: object) -> None:
+    """Turn NumPy numbers and arrays into numbers and lists of Python; check choices of words."""
     for name, value in vars(settings).items():
         if isinstance(value, (np.generic, np.ndarray)):
             _set(settings, **{name: value.tolist()})
-
-
-def _check_optional(name: str, value: object, kind: object) -> None:
-    if value is not None:
-        check_choice(name, value, get_args(kind))
+    check_choices(settings)
 
 
 def _require(holds: bool, name: str, value: object, rule: str) -> None:
     if not holds:
         raise SettingError(name, f"must {rule}, got {value!r}")
+
+
+def _below_one(name: str, value: object) -> float:
+    return check_number(name, value, "in [0, 1)", lambda number: 0 <= number < 1)
 
 
 @dataclass(frozen=True)
@@ -129,48 +129,46 @@ class Protocol:
     label_smoothing: float | None = None
 
     def __post_init__(self) -> None:
-        _take_numbers(self)
+        _check(self)
         check_whole("epochs", self.epochs)
         check_whole("batch_size", self.batch_size, least=2)
-        check_choice("precision", self.precision, get_args(Precision))
-        for name, kind in (("layout", Layout), ("clean_pass", CleanPass), ("schedule", Schedule)):
-            _check_optional(name, getattr(self, name), kind)
         if self.test_every is not None:
             check_whole("test_every", self.test_every)
-        milestones, warmup = tuple(map(float, self.milestones)), float(self.warmup or 0)
-        rate, momentum, decay = self.rate, self.momentum, self.weight_decay
-        _require(0 < rate < math.inf, "rate", rate, "be a finite number above 0")
-        _require(0 <= momentum < 1, "momentum", momentum, "lie in [0, 1)")
-        _require(momentum > 0 or not self.nesterov, "momentum", momentum, "be above 0 for nesterov")
-        _require(0 <= decay < math.inf, "weight_decay", decay, "be a finite number, 0 or more")
         _require(isinstance(self.augment, bool), "augment", self.augment, "be true or false")
+        milestones, cosine = tuple(map(float, self.milestones)), self.schedule == "cosine"
         _require(
             list(milestones) == sorted(milestones) and all(0 < at < 1 for at in milestones),
             "milestones",
             self.milestones,
-            "be rising shares of the epochs between 0 and 1, e.g. (0.5, 0.75)",
+            "be rising fractions of the epochs between 0 and 1, e.g. (0.5, 0.75)",
         )
-        _require(
-            0 <= warmup < 1 or (warmup > 0 and warmup.is_integer()),
-            "warmup",
-            self.warmup,
-            "be a fraction of the epochs in [0, 1) or a whole number of steps",
+        rate = check_number(
+            "rate", self.rate, "a finite number above 0", lambda number: 0 < number < math.inf
         )
-        smoothing = float(self.label_smoothing or 0)
-        _require(0 <= smoothing < 1, "label_smoothing", self.label_smoothing, "lie in [0, 1)")
-        cosine = self.schedule == "cosine"
+        decay = check_number(
+            "weight_decay", self.weight_decay, "a finite number, 0 or more",
+            lambda number: 0 <= number < math.inf,
+        )  # fmt: skip
+        warmup = check_number(
+            "warmup", self.warmup or 0,
+            "a fraction of the epochs in [0, 1) or a whole number of steps",
+            lambda number: 0 <= number < 1 or (number > 0 and number.is_integer()),
+        )  # fmt: skip
+        momentum = _below_one("momentum", self.momentum)
+        _require(momentum > 0 or not self.nesterov, "momentum", momentum, "be above 0 for nesterov")
+        smoothing = _below_one("label_smoothing", self.label_smoothing or 0)
         _set(  # equal settings have one form
             self,
-            rate=float(rate),
-            momentum=float(momentum),
-            weight_decay=float(decay),
+            rate=rate,
+            momentum=momentum,
+            weight_decay=decay,
             milestones=() if cosine else milestones,
             schedule="cosine" if cosine else None,
-            warmup=warmup,
-            label_smoothing=smoothing,
+            warmup=warmup or None,
+            drop_last=self.drop_last or None,
+            nesterov=self.nesterov or None,
+            label_smoothing=smoothing or None,
         )
-        for name in ("warmup", "drop_last", "nesterov", "label_smoothing"):
-            _set(self, **{name: getattr(self, name) or None})
 
     def rate_at(self, step: int, steps: int = 1) -> float:
         """Return the learning rate of a step, counted from 0, with `steps` in an epoch.
@@ -211,14 +209,15 @@ class Method:
 
     Attributes:
         name: Mixing method, an entry of `METHODS` or your own package.module:name.
-        k: Samples in a block. At k = 1 a method is as published, k > 1 adds optimal pairs.
+        k: Samples in a block, by default 16. At k = 1 a method is as published, k > 1 adds optimal
+            pairs.
         alpha: lam ~ Beta(alpha, alpha). 0 mixes nothing. By default 0.2 for mixup and kmixup, 1 for
             other methods.
-        alpha_rule: "same" uses alpha as it is, "xi" the alpha that is as strong at k as alpha is
-            at k = 1.
+        alpha_rule: "same" (the default) uses alpha as it is, "xi" the alpha that is as strong at k
+            as alpha is at k = 1.
         pairing: Source of partners: a second, independently shuffled loader ("loaders", as in the
-            paper), the same "batch" without self-pairs, or a "reshuffle" of the same batch, as in
-            the paper's public script.
+            paper and by default), the same "batch" without self-pairs, or a "reshuffle" of the same
+            batch, as in the paper's public script.
         layers: Layers of manifold: input+first-block (the default), all-blocks, deep-blocks, or
             modules with commas between, e.g. input,encoder.0.
         memory: Number of samples of earlier batches that are kept to fill up blocks, so that k
@@ -243,11 +242,9 @@ class Method:
     metric: MatchMetric | None = None
 
     def __post_init__(self) -> None:
-        _take_numbers(self)
         entry = method_entry(self.name)
         _set(self, alpha=entry.alpha if self.alpha is None else self.alpha)
-        check_choice("alpha_rule", self.alpha_rule, get_args(AlphaRule))
-        check_choice("pairing", self.pairing, get_args(PairedWith))
+        _check(self)
         check_whole("k", self.k)
         Beta(self.alpha)  # raises on what is no alpha
         if self.k == 1 and entry.at_one is not None:
@@ -261,7 +258,6 @@ class Method:
 
     def _check_variant(self) -> None:
         """Normalise the settings of the pairing; raise where the method does not have them."""
-        _check_optional("metric", self.metric, MatchMetric)
         if self.labels is not None:
             _set(self, labels=check_number("labels", self.labels) or None)
         if self.match_on is not None:
@@ -276,6 +272,25 @@ class Method:
             raise SettingError(
                 given[0], f"is a setting of kmixup, got the method {self.name}: leave it out"
             )
+
+    @classmethod
+    def given(cls, settings: Mapping[str, Any]) -> Method:
+        """Return the method with the settings that a user gave; raise if it would ignore one.
+
+        >>> Method.given({"name": "cutmix", "k": 4}).label
+        'cutmix k=4 alpha=1'
+        >>> Method.given({"name": "mixup", "k": 16})
+        Traceback (most recent call last):
+        kmixup._checks.SettingError: k has no effect in the method mixup, got 16: leave it out
+        """
+        method = cls(**settings)
+        for name in ("layers", *method.entry.fixed):
+            value = settings.get(name)
+            if value not in (None, getattr(method, name)):
+                raise SettingError(
+                    name, f"has no effect in the method {method.name}, got {value}: leave it out"
+                )
+        return method
 
     @property
     def entry(self) -> MethodEntry:
@@ -330,8 +345,8 @@ def variant_words(chosen: object) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataOptions:
-    """How data are read: arguments of `kmixup.lab.data.load`.
+class TrialData:
+    """How a trial reads and weights its data.
 
     Attributes:
         limit: Use only the first samples, this many of each part.
@@ -339,7 +354,7 @@ class DataOptions:
         target: Column of a table to learn. By default target, label, class, y or the last.
         drop: Column of a table to leave out. May be repeated.
         task: Classification or regression. By default inferred from the target's values.
-        resize: Height and width to stretch the images of a folder to, e.g. 64 48.
+        resize: Stretch the images of a folder, e.g. to 64 48.
         test: Separate file with the test set.
         test_size: Fraction of your own samples to test on. By default a third.
         decimal: Decimal separator of a table. By default inferred from all columns together.
@@ -347,6 +362,12 @@ class DataOptions:
         dayfirst: Whether 03/04/2021 is in April. By default inferred from all dates together.
         missing: Further text that stands for a missing value, e.g. -999. May be repeated.
         schema: A schema.json to read a table by, e.g. an edited one of another run.
+        samples: Use only so many training samples, drawn at random. The test set stays whole.
+        label_noise: Fraction of the training labels to redraw at random, also those of validation
+            samples. Test labels stay as they are.
+        size: Number of points of a toy data set.
+        class_weights: "balanced" weights the loss of a class by the inverse of its frequency in
+            the training set.
     """
 
     limit: int | None = None
@@ -362,44 +383,26 @@ class DataOptions:
     dayfirst: bool | None = None
     missing: tuple[str, ...] | None = None
     schema: str | None = None
-
-    def __post_init__(self) -> None:
-        _take_numbers(self)
-        if self.limit is not None:
-            check_whole("limit", self.limit)
-        # lists where they come from JSON; empty is the default
-        resize = tuple(map(int, self.resize or ()))
-        _set(self, drop=tuple(self.drop or ()) or None, resize=resize or None)
-        _set(self, missing=tuple(map(str, self.missing or ())) or None)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrialData(DataOptions):
-    """How a trial reads and weights its data.
-
-    Attributes:
-        samples: Use only so many training samples, drawn at random. The test set stays whole.
-        label_noise: Fraction of the training labels to redraw at random, also those of validation
-            samples. Test labels stay as they are.
-        size: Number of points of a toy data set.
-        class_weights: "balanced" weights the loss of a class by the inverse of its frequency in
-            the training set.
-    """
-
     samples: int | None = None
     label_noise: float | None = None
     size: int | None = None
     class_weights: ClassWeights | None = None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_optional("class_weights", self.class_weights, ClassWeights)
-        for name, value in (("samples", self.samples), ("size", self.size)):
-            if value is not None:
+        _check(self)
+        for name in ("limit", "samples", "size"):
+            if (value := getattr(self, name)) is not None:
                 check_whole(name, value)
-        noise = float(self.label_noise or 0)
-        _require(0 <= noise <= 1, "label_noise", self.label_noise, "lie in [0, 1]")
-        _set(self, label_noise=noise or None)
+        noise = check_number(
+            "label_noise", self.label_noise or 0, "in [0, 1]", lambda number: 0 <= number <= 1
+        )
+        _set(  # lists if they come from JSON; empty is the default
+            self,
+            drop=tuple(self.drop or ()) or None,
+            resize=tuple(map(int, self.resize or ())) or None,
+            missing=tuple(map(str, self.missing or ())) or None,
+            label_noise=noise or None,
+        )
 
     def data_options(self) -> dict[str, Any]:
         """Return the arguments of `kmixup.lab.data.load`, by name."""
@@ -571,37 +574,3 @@ def _chosen(plain: Mapping[str, Any]) -> dict[str, Any]:
         for key, value in plain.items()
         if value is not None and value != []
     }
-
-
-@dataclass(frozen=True)
-class Execution:
-    """Where and how trials run, which does not change their results.
-
-    Attributes:
-        engine: Run trials in "local" processes, on a "ray" cluster, or with your own
-            package.module:name.
-        workers: Processes of the local engine. By default one per core.
-        address: Address of a Ray cluster. By default one is started on this machine.
-        num_cpus: CPU cores that a Ray task reserves.
-        num_gpus: GPUs that a Ray task reserves, e.g. 0.25.
-        device: Device of each worker. Batched ensembles of small networks always train on the CPU.
-        accept_edited: Keep rows of your code from before it was edited, as another version.
-        quiet: Show no progress.
-    """
-
-    engine: str = "local"
-    workers: int | None = None
-    address: str | None = None
-    num_cpus: float = 1
-    num_gpus: float = 0
-    device: Device = "auto"
-    accept_edited: bool = False
-    quiet: bool = False
-
-    def __post_init__(self) -> None:
-        other = {"local": ("address", "num_cpus", "num_gpus"), "ray": ("workers",)}
-        for name in other.get(self.engine, ()):
-            if (value := getattr(self, name)) != getattr(Execution, name):
-                raise SettingError(
-                    name, f"is not an option of the {self.engine} engine, got {value}: leave it out"
-                )

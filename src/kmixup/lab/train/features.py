@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,46 +10,11 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from kmixup._networks import evaluating
-from kmixup.lab.checks import SettingError
 from kmixup.lab.data import Dataset
+from kmixup.lab.methods import MatchOn
 
 BATCH = 512
 DECAY = 0.99  # per step, of the moving average of weights
-USUAL = {"pca": 50, "network": 5, "ema": 5}
-
-
-@dataclass(frozen=True)
-class MatchOn:
-    """What samples are matched on, parsed from a setting such as "pca:50".
-
-    "pca" are the first principal components of the training inputs, "network" the penultimate
-    features of the network in training, "ema" those of the moving average of its weights.
-    """
-
-    kind: str
-    number: int  # of components, or of epochs between computations of the features
-
-    @classmethod
-    def read(cls, text: str) -> MatchOn | None:
-        """Parse a setting; None for pixels, which need no features.
-
-        >>> MatchOn.read("pca"), MatchOn.read("pixels")
-        (MatchOn(kind='pca', number=50), None)
-        """
-        if text == "pixels":
-            return None
-        kind, colon, number = str(text).partition(":")
-        usual = USUAL.get(kind)
-        if usual is None or (colon and not (number.isdecimal() and int(number) > 0)):
-            raise SettingError(
-                "match_on",
-                f"must be pixels, {', '.join(USUAL)}, or one of these with a number, "
-                f'e.g. pca:20 or network:5, got "{text}"',
-            )
-        return cls(kind, int(number) if colon else usual)
-
-    def __str__(self) -> str:
-        return f"{self.kind}:{self.number}"
 
 
 class FeatureTable:
