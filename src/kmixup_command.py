@@ -22,7 +22,7 @@ COMMANDS = {
     "predict": ("RUN new.csv", "predict new samples, or score labelled ones"),
     "tune": ("iris", "choose k and alpha for your data"),
     "inspect": ("table.csv", "see what k and alpha do to your data"),
-    "compare": ("iris cancer", "test whether methods differ, tuned with equal budgets"),
+    "compare": ("iris cancer", "test whether methods differ at equal budgets"),
     "sweep": ("grid.toml", "train your own grid"),
     "repair": ("out/grid", "check and repair the rows of a sweep"),
     "reproduce": ("toy", "re-run an experiment of the paper"),

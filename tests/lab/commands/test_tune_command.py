@@ -3,6 +3,10 @@
 import pytest
 from sweeping import Fake, done_row, failed_row
 
+from kmixup.lab.commands.tune import train_command
+from kmixup.lab.train.defaults import defaults_for
+from kmixup.lab.trial import Method, Trial
+
 OPTIONS = "--strategy simple --k 1 --k 4 --trials 2 --epochs 2"
 WORDS = ["iris", *OPTIONS.split()]
 
@@ -73,3 +77,11 @@ def test_a_search_that_fails_altogether_has_no_page(kmixup, here, engine):
     assert out == "6 trials, 6 of them run now: out/tune-iris-simple\n"
     assert err.startswith("no setting can win: every one had a trial that failed\n6 trials failed")
     assert not (here / "out" / "tune-iris-simple" / "tune.html").exists()
+
+
+def test_the_printed_command_has_what_depends_on_the_number_of_samples():
+    usual = defaults_for("keel-bupa")
+    words = train_command(Trial("keel-bupa", usual.model, Method("erm"), usual.protocol)).split()
+    assert {"--epochs", "--rate", "--batch-size", "--weight-decay"} <= {*words}
+    words = train_command(Trial("iris", "mlp-iris", Method("erm"), defaults_for("iris").protocol))
+    assert words == "kmixup train iris --method erm"

@@ -26,6 +26,7 @@ from kmixup.lab.formatting import count
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.train.setup import load_data
 from kmixup.lab.trial import Protocol, Trial, TrialData
+from kmixup.tables.defaults import TableSettings
 
 
 def tune(
@@ -145,10 +146,10 @@ def compare_command(plan: Plan) -> str:
 
 def _subject(trial: Trial) -> dict[str, Any]:
     """The settings of a trial that are not the defaults of its data."""
-    named = trial.data in ENTRIES
+    named = trial.data in ENTRIES and ENTRIES[trial.data].model is not None
     usual = vars(defaults_for(trial.data).protocol if named else Protocol())
-    # the defaults of your own table depend on how many samples are held out
-    own = () if named else ("epochs", "rate", "batch_size", "weight_decay")
+    # other defaults depend on how many samples are held out
+    own = () if named else TableSettings._fields
     protocol = {
         name: value
         for name, value in vars(trial.protocol).items()
