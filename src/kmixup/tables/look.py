@@ -88,7 +88,7 @@ def count_seen(values: pd.DataFrame, known: Hashes) -> int:
 
 def row_hashes(values: pd.DataFrame) -> Hashes:
     """Return a hash of each row, the same in every process."""
-    return pd.util.hash_pandas_object(values, index=False).to_numpy()
+    return np.asarray(pd.util.hash_pandas_object(values, index=False), np.uint64)
 
 
 def listed(names: list[str]) -> str:
