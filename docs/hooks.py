@@ -244,6 +244,7 @@ def on_page_content(html: str, **_: Any) -> str:
         text = re.sub(r" ([±=×]) ", "\u00a0\\1\u00a0", cell[0])
         return re.sub(r"([\[(][^\s\])]+,) ([^\s\])]+[\])])", "\\1\u00a0\\2", text)
 
+    html = re.sub(r"<th\b([^>]*)></th>", r"<td\1></td>", html)  # a header without text is none
     html = PICTURE.sub(r'<p><a class="picture" href="\2">\1</a></p>', html)
     return FORMULA.sub(formula, CELL.sub(unbroken, html))
 

@@ -360,7 +360,7 @@ def _points(x: Any) -> Tensor:
         raise ValueError("x must be finite, it has a NaN or an infinity: fill or drop it")
     points = points - points.mean(0)
     if not points.any():
-        raise ValueError("x must have samples that differ, they are all the same")
+        raise ValueError("x must have samples that differ, all are identical: nothing to match")
     return points
 
 

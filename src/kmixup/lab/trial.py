@@ -100,7 +100,7 @@ class Protocol:
             rate rises linearly to its initial value.
         test_every: Epochs between tests, each with a checkpoint. The last epoch is always tested.
         layout: "channels_last" is faster for images on most CPUs. Results round differently.
-        drop_last: Skip the last batch of an epoch where it is short.
+        drop_last: Drop the last, incomplete batch of an epoch.
         clean_pass: "matched" runs each batch through the network unmixed before its step where
             k > 1, in training mode, as the paper's public script does. It updates batch-norm
             statistics only.
@@ -281,14 +281,14 @@ class Method:
         'cutmix k=4 alpha=1'
         >>> Method.given({"name": "mixup", "k": 16})
         Traceback (most recent call last):
-        kmixup._checks.SettingError: k has no effect in the method mixup, got 16: leave it out
+        kmixup._checks.SettingError: k has no effect with method mixup, got 16: drop it
         """
         method = cls(**settings)
         for name in ("layers", *method.entry.fixed):
             value = settings.get(name)
             if value not in (None, getattr(method, name)):
                 raise SettingError(
-                    name, f"has no effect in the method {method.name}, got {value}: leave it out"
+                    name, f"has no effect with method {method.name}, got {value}: drop it"
                 )
         return method
 
@@ -349,7 +349,7 @@ class TrialData:
     """How a trial reads and weights its data.
 
     Attributes:
-        limit: Use only the first samples, this many of each part.
+        limit: Use only the first N samples of the training and test sets.
         scaling: Scaling of columns or pixels. By default the data set's, "standard" for your own.
         target: Column of a table to learn. By default target, label, class, y or the last.
         drop: Column of a table to leave out. May be repeated.
@@ -362,9 +362,9 @@ class TrialData:
         dayfirst: Whether 03/04/2021 is in April. By default inferred from all dates together.
         missing: Further text that stands for a missing value, e.g. -999. May be repeated.
         schema: A schema.json to read a table by, e.g. an edited one of another run.
-        samples: Use only so many training samples, drawn at random. The test set stays whole.
+        samples: Draw N training samples at random; the test set is unchanged.
         label_noise: Fraction of the training labels to redraw at random, also those of validation
-            samples. Test labels stay as they are.
+            samples. Test labels are unchanged.
         size: Number of points of a toy data set.
         class_weights: "balanced" weights the loss of a class by the inverse of its frequency in
             the training set.

@@ -206,7 +206,7 @@ class TableEncoder:
         return self.encode(self.read(rows))
 
     def notes(self, values: pd.DataFrame, source: str) -> list[str]:
-        """Report rows with a category that training did not have, and blanks it did not have."""
+        """Report rows with categories or blanks that the training set did not have."""
         notes = []
         for column in self.columns:
             if not column.used:

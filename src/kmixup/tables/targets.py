@@ -53,8 +53,8 @@ def decide(
     distinct, words = len(values), values.dtype.kind in "OU"
     if distinct == 1:
         raise ValueError(
-            f"the target {name!r} must have two different values or more, all {rows:,} rows have "
-            "the same: there is nothing to learn, name another target"
+            f"the target {name!r} must have at least two distinct values, all {rows:,} rows have "
+            "the same: name another target"
         )
     if words and task == "regression":
         raise SettingError(

@@ -90,9 +90,9 @@ def test_iris_and_cancer_have_under_the_papers_scaling_nearly_the_distance_of_it
     ("name", "hint"), [("cifar", "did you mean 'cifar1"), ("zzz", "there are one-ring, four")]
 )
 def test_an_unknown_name_lists_close_ones(name, hint):
-    with pytest.raises(ValueError, match=f"there is no data set or file '{name}': {hint}"):
+    with pytest.raises(ValueError, match=f"unknown data set or file '{name}': {hint}"):
         load(name)
-    with pytest.raises(ValueError, match="there is no data set"):
+    with pytest.raises(ValueError, match="unknown data set"):
         fetch_dataset(name)
 
 

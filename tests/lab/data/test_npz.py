@@ -171,7 +171,7 @@ def test_the_user_decides_without_a_note(task):
 
 @pytest.mark.parametrize("task", [None, "classes", "regression"])
 def test_a_single_value_is_nothing_to_learn(task):
-    with pytest.raises(ValueError, match="'t' must have two different values or more, all 5 rows"):
+    with pytest.raises(ValueError, match="'t' must have at least two distinct values, all 5 rows"):
         decision([1.0], rows=5, task=task)
 
 

@@ -235,7 +235,7 @@ def test_a_target_that_is_not_named_has_a_usual_name_or_is_the_last(tmp_path, he
         ("a,b,c\n1,2,3\n", {"drop": ["c"]}, "columns of .* in addition to the target 'c', got 'c'"),
         ("a,b,c\n1,2,3\n", {"drop": ["a", "b"]}, "must have a column next to its target 'c'"),
         ("a,t\n1,x\n2,y\n", {"task": "regression"}, "task must be classes for the target 't'"),
-        ("a,t\n1,fine\n2,fine\n", {}, "'t' must have two different values or more, all 2 rows"),
+        ("a,t\n1,fine\n2,fine\n", {}, "'t' must have at least two distinct values, all 2 rows"),
         ("a,t\n1,0\n2,1\n3,1.0\n", {}, "must write each class in one way, has 3 spellings of 2"),
         ("a,t\n1,0.5\n2,1e39\n", {}, "own.csv: the column 't' must hold finite .* has '1e39'"),
     ],

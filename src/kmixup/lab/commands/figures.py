@@ -1,4 +1,4 @@
-"""`kmixup figures`: the paper's figures, drawn anew, and some that it lacks."""
+"""`kmixup figures`: draw the paper's figures and additional ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def figures(
     *,
     settings: Options = Options(),
 ) -> None:
-    """Draw the paper's figures, and some that it lacks, as SVG and PNG with a caption.
+    """Draw the paper's figures and additional ones, as SVG and PNG with a caption.
 
     The runs of convergence are kept in the folder: repeat an interrupted command to resume it.
 

@@ -73,8 +73,8 @@ def experiment(
         alpha: Columns of the tables. May be repeated.
         alpha_rule: At k > 1 use alpha as it is ("same") or at equal xi ("xi"). By default all rules
             that the experiment has.
-        limit: Use only the first samples, this many of each part.
-        quick: Run the smallest version that has a verdict.
+        limit: Use only the first N samples of the training and test sets.
+        quick: Run a reduced version, just large enough for a verdict.
         train: Train the networks of master. The others always train.
         dry_run: Print the number of trials and the expected time, and train nothing.
         so_far: Train nothing, report on the finished trials.

@@ -237,7 +237,7 @@ def _own_path(name: str) -> Path:
 
 def _entry(name: str) -> Entry:
     if name not in ENTRIES:
-        raise ValueError(f"there is no data set or file {name!r}: {did_you_mean(name, ENTRIES)}")
+        raise ValueError(f"unknown data set or file {name!r}: {did_you_mean(name, ENTRIES)}")
     return ENTRIES[name]
 
 

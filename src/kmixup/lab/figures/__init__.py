@@ -1,4 +1,4 @@
-"""Figures of the paper, and some that it lacks, from plain inputs.
+"""The paper's figures and additional ones, from plain inputs.
 
 Functions take arrays and numbers and return a matplotlib `Figure` whose label is its caption.
 `gallery` calls them with the settings of `kmixup figures`. Hue alone never carries a meaning:
