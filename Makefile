@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 
 .PHONY: reproduce test data pythons integrations versions survival lint bench docs browser dist clean
 
-reproduce: $(VENV)/ready  ## the paper's toy tables in full, beside its numbers, as a page
+reproduce: $(VENV)/ready  ## the paper's toy tables in full, next to its numbers, as a page
 	$(BIN)/kmixup reproduce toy --alpha-rule same
 
 test: $(VENV)/ready  ## the whole test suite

@@ -180,7 +180,7 @@ def _explain(error: Exception) -> tuple[str, int]:
 
 def _problem(error: Exception) -> str:
     """Return the message for a mistake that the lab has found; raise on what is a bug."""
-    from kmixup.lab.checks import SettingError
+    from kmixup._checks import SettingError
     from kmixup.lab.train.setup import DivergedError
 
     if isinstance(error, SettingError):

@@ -7,6 +7,7 @@ import pytest
 import kmixup.lab
 from kmixup.lab.data import at_hand, cache_folder
 from kmixup.lab.data import load as load_data
+from kmixup.lab.data.loading import write_samples
 from kmixup.lab.experiments.rows import read
 from kmixup.lab.inspection import inspect_data
 
@@ -79,6 +80,17 @@ def test_arguments_that_would_be_ignored_raise():
         kmixup.lab.fit(load_data("iris"), scaling="minmax")
     with pytest.raises(ValueError, match="limit must not be given for data in memory, got 5"):
         kmixup.lab.fit(*drawn(), limit=5)
+
+
+def test_other_data_in_the_folder_are_never_overwritten(tmp_path):
+    (tmp_path / "data.npz").write_text("mine")
+    with pytest.raises(ValueError, match=r"out must be a folder without other data, \S*data.npz"):
+        kmixup.lab.tune_data(*drawn(), out=tmp_path)
+    assert (tmp_path / "data.npz").read_text() == "mine"
+    path = write_samples(*drawn(), tmp_path / "new")
+    assert write_samples(*drawn(), tmp_path / "new") == path
+    with pytest.raises(ValueError, match="without other data"):
+        write_samples(*drawn(50), tmp_path / "new")
 
 
 def test_workers_need_a_folder():

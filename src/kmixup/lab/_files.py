@@ -25,7 +25,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
-from kmixup.lab.checks import SettingError
+from kmixup._checks import SettingError
 
 ROOM = 1 << 30  # bytes: an archive that unpacks to less is harmless, however small it is
 RATIO = 100  # measured arrays compress to no less than a hundredth

@@ -11,7 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from kmixup.lab.checks import SettingError, known_settings
+from kmixup._checks import SettingError
+from kmixup.lab.checks import known_settings
 from kmixup.lab.data import Dataset
 from kmixup.lab.data.loading import from_memory, write_samples
 from kmixup.lab.experiments.driver import sweep

@@ -8,26 +8,7 @@ from functools import cache
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from kmixup._checks import (
-    SettingError,
-    check_choice,
-    check_fraction,
-    check_number,
-    check_whole,
-    did_you_mean,
-)
-
-__all__ = [
-    "SettingError",
-    "check_choice",
-    "check_choices",
-    "check_fraction",
-    "check_number",
-    "check_types",
-    "check_whole",
-    "did_you_mean",
-    "known_settings",
-]
+from kmixup._checks import SettingError, check_choice
 
 
 def known_settings(kind: type, settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

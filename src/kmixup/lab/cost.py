@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
+from kmixup._checks import SettingError, check_whole
 from kmixup.lab._provenance import machine, versions
-from kmixup.lab.checks import SettingError, check_whole
 from kmixup.lab.data import ENTRIES, Dataset, at_hand, load
 from kmixup.lab.data.toy import noise
 from kmixup.lab.formatting import count, stopwatch

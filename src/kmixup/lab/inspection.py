@@ -10,9 +10,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from kmixup._checks import check_whole
 from kmixup.inspection import Inspection, inspect
 from kmixup.inspection.readings import LARGEST_K, SIZE, draw
-from kmixup.lab.checks import check_whole
 from kmixup.lab.data import Dataset
 
 FEWEST = 4

@@ -16,9 +16,9 @@ from torch import nn
 from torch.nn import functional as F
 
 import kmixup
+from kmixup._checks import SettingError
 from kmixup.coefficient import Beta
 from kmixup.interpolation import Linear
-from kmixup.lab.checks import SettingError
 from kmixup.lab.imports import import_callable, is_import_path, unknown_name
 from kmixup.matching import Nearest
 from kmixup.mixer import Mixer, Mixing

@@ -17,16 +17,9 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
+from kmixup._checks import SettingError, check_choice, check_fraction, check_number, check_whole
 from kmixup.coefficient import Beta
-from kmixup.lab.checks import (
-    SettingError,
-    check_choice,
-    check_choices,
-    check_fraction,
-    check_number,
-    check_whole,
-    known_settings,
-)
+from kmixup.lab.checks import check_choices, known_settings
 from kmixup.lab.data import Scaling, Task
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.evaluate.tasks import ClassWeights

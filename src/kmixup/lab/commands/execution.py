@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from kmixup.lab.checks import SettingError
+from kmixup._checks import SettingError
 from kmixup.lab.commands import options
 from kmixup.lab.commands.options import import_from_here, print_document, print_status, typed
 from kmixup.lab.data import ENTRIES, at_hand, load

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from kmixup._checks import SettingError, check_choice, check_whole
 from kmixup.lab._files import check_folder
-from kmixup.lab.checks import SettingError, check_choice, check_whole
 from kmixup.lab.commands.options import Flag, import_from_here, print_status
 from kmixup.lab.figures import NAMES, OF_DATA
 from kmixup.lab.figures.gallery import DRAW, Settings

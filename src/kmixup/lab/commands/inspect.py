@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from kmixup._checks import check_whole
 from kmixup.lab._files import check_folder
-from kmixup.lab.checks import check_whole
 from kmixup.lab.commands import options
 from kmixup.lab.data import load
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from kmixup._checks import SettingError
 from kmixup.lab._files import csv_text, replace_content
-from kmixup.lab.checks import SettingError
 from kmixup.lab.commands.options import Flag, import_from_here, print_status
 from kmixup.lab.train.model import Model, Predictions, load, network_of
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from kmixup.lab.checks import check_choice
+from kmixup._checks import check_choice
 from kmixup.lab.commands import options
 from kmixup.lab.commands.execution import ExecutionOptions, finish, outcome_of, preview, report
 from kmixup.lab.commands.options import Flag, Out, print_document

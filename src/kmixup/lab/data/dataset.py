@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from kmixup._checks import CONTROLS
-from kmixup.lab.checks import SettingError, check_fraction
+from kmixup._checks import CONTROLS, SettingError, check_fraction
 from kmixup.tables.targets import Task
 
 if TYPE_CHECKING:  # pandas loads slowly, and only your own tables need it

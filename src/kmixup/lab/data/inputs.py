@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from kmixup._checks import SettingError
 from kmixup.lab._files import check_regular
-from kmixup.lab.checks import SettingError
 from kmixup.lab.data.dataset import Dataset, normalise
 from kmixup.lab.data.folders import SUFFIXES, Size, files, read_images, subfolders
 from kmixup.lab.data.own import TABLES, array, array_in, class_name, read_npz, targets_in

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -10,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from kmixup.lab._files import digest_of, replace_file
-from kmixup.lab.checks import SettingError, check_choice, check_whole, did_you_mean
+from kmixup._checks import SettingError, check_choice, check_whole, did_you_mean
+from kmixup.lab._files import digest_of, read_bytes, replace_content
 from kmixup.lab.data import download as files
 from kmixup.lab.data.catalogue import ENTRIES, Entry, Request
 from kmixup.lab.data.dataset import Dataset, Holdout, Samples, split
@@ -23,7 +25,6 @@ from kmixup.lab.data.own import (
     raw_digest,
     read_own,
     samples_in_memory,
-    write_npz,
 )
 from kmixup.lab.data.preparation import SCALINGS, Scaling, prepare
 from kmixup.lab.imports import import_callable, is_import_path
@@ -198,13 +199,21 @@ def from_memory(
 
 def write_samples(data: Any, y: Any, folder: Path) -> Path:
     """Write samples in memory into a file that `load` reads; `y` of a frame becomes "target"."""
-    if not is_frame(data):
-        return write_npz(arrays_of(data, y), folder / "data.npz")
-    if y is not None and "target" in (str(name).strip().lower() for name in data.columns):
-        raise ValueError("data must not have a column 'target' and y: rename or drop it")
-    frame = data if y is None else data.assign(target=np.asarray(y))
-    path = folder / "data.parquet"
-    replace_file(path, lambda stream: frame.to_parquet(stream, index=False))
+    content = io.BytesIO()
+    if is_frame(data):
+        if y is not None and "target" in (str(name).strip().lower() for name in data.columns):
+            raise ValueError("data must not have a column 'target' and y: rename or drop it")
+        frame = data if y is None else data.assign(target=np.asarray(y))
+        frame.to_parquet(content, index=False)
+    else:
+        np.savez(content, **arrays_of(data, y))  # type: ignore[arg-type]
+    path = folder / ("data.parquet" if is_frame(data) else "data.npz")
+    if not os.path.lexists(path):
+        replace_content(path, content.getvalue())
+    elif read_bytes(path) != content.getvalue():
+        raise SettingError(
+            "out", f"must be a folder without other data, {path} has some: choose another folder"
+        )
     return path
 
 

@@ -17,8 +17,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from kmixup._checks import SettingError, check_choice, check_fraction
 from kmixup.lab._files import check_ratio, check_regular, open_regular, parsing, replace_file
-from kmixup.lab.checks import SettingError, check_choice, check_fraction
 from kmixup.lab.data.dataset import Dataset, Samples
 from kmixup.lab.data.folders import Size, read_label_folders
 from kmixup.tables.targets import Task, decide

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import torch
 
+from kmixup._checks import SettingError, did_you_mean
 from kmixup.lab._files import check_expansion, open_regular, parsing, read_bytes
-from kmixup.lab.checks import SettingError, did_you_mean
 from kmixup.lab.data.dataset import Dataset, Samples
 from kmixup.lab.data.own import OwnOptions
 from kmixup.lab.formatting import TextTable, count

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import torch
 from torch import Generator, Tensor
 
-from kmixup.lab.checks import check_whole
+from kmixup._checks import check_whole
 from kmixup.lab.data.dataset import Dataset, Samples
 
 SIZE = {"one-ring": 1024, "four-bars": 1024, "swiss-roll": 2048}

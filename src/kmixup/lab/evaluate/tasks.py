@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from kmixup.lab.checks import SettingError
+from kmixup._checks import SettingError
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.scores import (
     PERCENT,

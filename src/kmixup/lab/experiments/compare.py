@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from kmixup._checks import SettingError, check_whole
 from kmixup._measured import Measured
-from kmixup.lab.checks import SettingError, check_whole
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.evaluate.scores import Measure
 from kmixup.lab.experiments.rows import Done, Row, done_of

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kmixup.lab.checks import SettingError, check_choice
+from kmixup._checks import SettingError, check_choice
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.experiments.engines import Engine
 from kmixup.lab.experiments.rows import Done, Failed, Row, Store, done_of, failed_of, read

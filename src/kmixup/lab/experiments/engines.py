@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
-from kmixup.lab.checks import SettingError, check_whole
+from kmixup._checks import SettingError, check_whole
 from kmixup.lab.experiments.rows import Row
 from kmixup.lab.experiments.units import Unit, failed, run
 from kmixup.lab.formatting import duration, ending

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from kmixup._checks import SettingError, check_whole
 from kmixup.lab._files import read_toml
-from kmixup.lab.checks import SettingError, check_types, check_whole, known_settings
+from kmixup.lab.checks import check_types, known_settings
 from kmixup.lab.data import ENTRIES, Dataset, digest
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.train.defaults import defaults_for

@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 
 import filelock
 
+from kmixup._checks import check_whole
 from kmixup.lab._files import (
     check_folder,
     in_place,
@@ -35,7 +36,7 @@ from kmixup.lab._files import (
     remove_partial,
     replace_content,
 )
-from kmixup.lab.checks import check_types, check_whole
+from kmixup.lab.checks import check_types
 from kmixup.lab.evaluate.scores import (
     PERCENT,
     AnyScores,

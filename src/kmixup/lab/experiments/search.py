@@ -18,9 +18,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Literal, get_args
 from urllib.parse import quote
 
+from kmixup._checks import SettingError, check_choice, check_whole
 from kmixup._measured import Measured
 from kmixup.coefficient import Beta
-from kmixup.lab.checks import SettingError, check_choice, check_whole
 from kmixup.lab.trial import AlphaRule
 
 if TYPE_CHECKING:

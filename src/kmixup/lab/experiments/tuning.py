@@ -14,8 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, get_args
 
+from kmixup._checks import SettingError, check_choice
 from kmixup.lab._files import open_regular, read_bytes, replace_content
-from kmixup.lab.checks import SettingError, check_choice, known_settings
+from kmixup.lab.checks import known_settings
 from kmixup.lab.data import ENTRIES, Holdout, Task, at_hand, load
 from kmixup.lab.evaluate.scores import LOG_LOSS, Measure, Scores
 from kmixup.lab.experiments.rows import Done, Row, measure_of

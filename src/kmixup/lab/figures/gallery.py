@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from matplotlib.figure import Figure
 
-from kmixup.lab.checks import SettingError
+from kmixup._checks import SettingError
 from kmixup.lab.data import ENTRIES, Dataset, at_hand, load
 from kmixup.lab.data.toy import DRAW as TOYS
 from kmixup.lab.figures import clouds, convergence, couplings, surfaces, theory

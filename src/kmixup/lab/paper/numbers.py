@@ -7,8 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from kmixup._checks import did_you_mean
-from kmixup.lab.checks import SettingError
+from kmixup._checks import SettingError, did_you_mean
 from kmixup.lab.paper.presets import TABLES
 from kmixup.lab.paper.tables import ERROR, PaperTable
 from kmixup.lab.trial import TEST

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from importlib.resources import files
 from typing import Any
 
-from kmixup.lab.checks import SettingError
+from kmixup._checks import SettingError
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.evaluate.shifts import SHIFTS
 from kmixup.lab.methods import METHODS

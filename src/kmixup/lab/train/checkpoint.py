@@ -17,8 +17,8 @@ from typing import Any
 import filelock
 import torch
 
+from kmixup._checks import SettingError
 from kmixup.lab._files import check_expansion, read_bytes, remove_partial, replace_content
-from kmixup.lab.checks import SettingError
 from kmixup.lab.formatting import count
 
 NAME, LOCK = "checkpoint.pt", ".lock"

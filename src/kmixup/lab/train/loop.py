@@ -19,11 +19,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from kmixup._checks import SettingError, check_choice
 from kmixup.batchnorm import clean_batchnorm, has_batchnorm
 from kmixup.lab import _provenance
 from kmixup.lab._files import check_folder
 from kmixup.lab._terminal import SafeConsole
-from kmixup.lab.checks import SettingError, check_choice
 from kmixup.lab.data import Dataset
 from kmixup.lab.evaluate.shifts import SHIFTS, score_test_under
 from kmixup.lab.train import checkpoint, record, setup

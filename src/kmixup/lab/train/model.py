@@ -23,9 +23,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from kmixup._checks import SettingError
 from kmixup._networks import evaluating
 from kmixup.lab._files import parsing, read_bytes, read_json, replace_content
-from kmixup.lab.checks import SettingError
 from kmixup.lab.data import Dataset
 from kmixup.lab.data.dataset import check_class_names
 from kmixup.lab.data.inputs import InputPipeline, read_targets, target_in

@@ -10,9 +10,9 @@ from typing import Literal, NamedTuple, get_args
 import torch
 from torch import Generator, Tensor, nn
 
+from kmixup._checks import SettingError
 from kmixup.calibration import Calibration, calibrate
 from kmixup.coefficient import Beta
-from kmixup.lab.checks import SettingError
 from kmixup.lab.data import Dataset, Holdout, load
 from kmixup.lab.evaluate.tasks import objective_of
 from kmixup.lab.imports import is_import_path
