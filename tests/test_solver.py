@@ -6,8 +6,9 @@ import torch
 from scipy.optimize import linear_sum_assignment
 
 from kmixup import Beta, KMixup, Linear, Mixer, Optimal
-from kmixup.matching import Blocks, check_solver, lapx
-from kmixup.matching.solver import solved
+from kmixup.matching import Blocks, check_solver
+from kmixup.matching._assignment import solve
+from kmixup.matching.solver import validated
 from oracles import exact_costs, scipy_optimum, seeded
 from test_devices import FakeDevice
 
@@ -15,6 +16,10 @@ from test_devices import FakeDevice
 def scipy_solver(costs):
     blocks = costs.cpu().numpy()
     return torch.from_numpy(np.stack([linear_sum_assignment(block)[1] for block in blocks]))
+
+
+def lapx(costs):
+    return torch.from_numpy(solve(costs.numpy()))
 
 
 def greedy(costs):
@@ -68,7 +73,7 @@ def test_a_pairing_names_its_solver_and_can_be_pickled():
 def test_columns_that_are_no_matching_raise(solver, error, sentence):
     costs = torch.tensor([[[0.0, 1.0, 2.0]] * 3] * 2)
     with pytest.raises(error, match=sentence):
-        solved(solver, costs)
+        validated(solver(costs), costs, solver)
     with pytest.raises(error):
         check_solver(solver)
 
@@ -97,8 +102,9 @@ def test_solvers_that_break_the_contract_are_found(solver, sentence):
 
 
 def test_debug_finds_costs_that_are_not_finite():
+    costs = torch.tensor([[[torch.nan]]])
     with pytest.raises(ValueError, match="costs must be finite to be solved, got a NaN"):
-        solved(in_order, torch.tensor([[[torch.nan]]]), debug=True)
+        validated(in_order(costs), costs, in_order, debug=True)
 
 
 class Waiting(FakeDevice):

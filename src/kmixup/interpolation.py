@@ -132,12 +132,7 @@ class Interpolation(ABC):
         return isinstance(entry, Tensor) and entry.is_floating_point()
 
     def targets(
-        self,
-        y: Tensor,
-        partner_y: Tensor,
-        kind: TargetType | None,
-        region: Region,
-        pair: Pair,
+        self, y: Tensor, partner_y: Tensor, kind: TargetType | None, region: Region, pair: Pair
     ) -> tuple[Tensor, Tensor]:
         """Return the two targets of each mixed sample, from `y` and `partner_y`.
 
@@ -217,6 +212,7 @@ class Cut(Interpolation):
     >>> x, y = mix(torch.rand(16, 3, 8, 8), torch.randint(10, (16,)))
     """
 
+    odd: ClassVar[int] = 0  # 1 rounds odd sides up
     sides: tuple[float, float] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -240,7 +236,7 @@ class Cut(Interpolation):
     def box(self, centre: Tensor, side: Tensor, image: Tensor) -> tuple[Tensor, Tensor]:
         """Return lam and the box `(..., 4)` with a centre and sides `(..., 2)`, in pixels."""
         start = (centre - side // 2).clamp(min=0)
-        stop = torch.minimum(centre + side // 2, image)
+        stop = torch.minimum(centre + (side + self.odd) // 2, image)
         share = (stop - start).prod(-1) / image.prod().double()
         return 1 - share, torch.cat([start, stop], -1)
 
@@ -277,12 +273,7 @@ class Cut(Interpolation):
         return isinstance(entry, Tensor) and (entry.is_floating_point() or entry.dim() >= 4)
 
     def targets(
-        self,
-        y: Tensor,
-        partner_y: Tensor,
-        kind: TargetType | None,
-        region: Region,
-        pair: Pair,
+        self, y: Tensor, partner_y: Tensor, kind: TargetType | None, region: Region, pair: Pair
     ) -> tuple[Tensor, Tensor]:
         if kind not in ("map", "dense"):
             return super().targets(y, partner_y, kind, region, pair)

@@ -47,13 +47,7 @@ class MixCallback(Callback):
     True
     """
 
-    def __init__(
-        self,
-        mixer: Mixing,
-        *,
-        keys: Keys = (0, 1),
-        off_epoch: int | None = None,
-    ) -> None:
+    def __init__(self, mixer: Mixing, *, keys: Keys = (0, 1), off_epoch: int | None = None) -> None:
         super().__init__()
         check_mixer(mixer)
         mixer.check_targets_suffice()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import torch
 from timm import data
@@ -50,6 +50,7 @@ class Mutual(Optimal):
 class Box(Cut):
     """The box of timm's CutMix."""
 
+    odd: ClassVar[int] = 1
     options: data.Mixup
 
     def settle(self, lam: Tensor, spot: Tensor | None, pair: Pair) -> tuple[Tensor, Tensor]:
@@ -59,13 +60,6 @@ class Box(Cut):
         if self.options.mode == "pair":
             return of_pair(lam, pair.partner), of_pair(box, pair.partner)
         return lam, box
-
-    def box(self, centre: Tensor, side: Tensor, image: Tensor) -> tuple[Tensor, Tensor]:
-        """Return lam and the box; in timm odd sides are rounded up, not down."""
-        start = (centre - side // 2).clamp(min=0)
-        stop = torch.minimum(centre + (side + 1) // 2, image)
-        share = (stop - start).prod(-1) / image.prod().double()
-        return 1 - share, torch.cat([start, stop], -1)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from kmixup.matching.pairing import (
     match,
     warn_short,
 )
-from kmixup.matching.solver import Solver, check_solver, lapx
+from kmixup.matching.solver import Solver, check_solver
 
 __all__ = [
     "Blocks",
@@ -21,7 +21,6 @@ __all__ = [
     "Pairing",
     "Solver",
     "check_solver",
-    "lapx",
     "match",
     "warn_short",
 ]

@@ -28,7 +28,7 @@ from kmixup.matching._assignment import (
     take_columns,
 )
 from kmixup.matching._points import as_rows, check_points, raise_non_finite
-from kmixup.matching.solver import Solver, solved
+from kmixup.matching.solver import Solver, validated
 
 LARGEST = 1e300  # of the costs that the solver can add up
 FEW = 64  # features that are multiplied in float64 at once, which costs little
@@ -387,7 +387,7 @@ class Optimal(Pairing):
             cost = -cost
         if self.solver is None:
             return torch.from_numpy(solve(cost.numpy()))
-        return solved(self.solver, cost, debug=self.debug)
+        return validated(self.solver(cost), cost, self.solver, debug=self.debug)
 
     def choose_arrays(self, distances: Floats, differ: Floats | None = None) -> Indices:
         if self.solver is None and self.precision == torch.float32:  # the distances are the costs

@@ -14,28 +14,12 @@ from kmixup.matching._assignment import solve
 Solver = Callable[[Tensor], Tensor]
 
 
-def lapx(costs: Tensor) -> Tensor:
-    """Return the columns of least total cost `(blocks, k)`: the default solver, on the CPU.
-
-    >>> lapx(torch.tensor([[[1., 0.], [0., 9.]]]))
-    tensor([[1, 0]])
-    """
-    return torch.from_numpy(solve(costs.detach().cpu().numpy()))
-
-
-def solved(solver: Solver, costs: Tensor, *, debug: bool = False) -> Tensor:
+def validated(columns: object, costs: Tensor, solver: Solver, *, debug: bool = False) -> Tensor:
     """Return a solver's columns on the device of `costs`; raise if they are not valid.
 
     Columns on a device are only read with `debug`, since the host would wait for them.
     """
-    return _validated(solver(costs), costs, _name(solver), debug=debug)
-
-
-def _name(solver: Solver) -> str:
-    return getattr(solver, "__name__", repr(solver))
-
-
-def _validated(columns: object, costs: Tensor, name: str, *, debug: bool) -> Tensor:
+    name = getattr(solver, "__name__", repr(solver))
     if not isinstance(columns, Tensor) or columns.is_floating_point():
         kind = columns.dtype if isinstance(columns, Tensor) else type(columns).__name__
         raise TypeError(f"solver must return a tensor of integers, got {kind} from {name}")
@@ -79,9 +63,12 @@ def check_solver(solver: Solver, device: torch.device | str = "cpu") -> None:
         TypeError, ValueError: if columns are not valid, not optimal, or on the wrong device, or if
             the costs were changed.
 
-    >>> check_solver(lapx)
+    >>> from scipy.optimize import linear_sum_assignment
+    >>> def scipy_solver(costs):
+    ...     return torch.tensor(np.stack([linear_sum_assignment(block)[1] for block in costs]))
+    >>> check_solver(scipy_solver)
     """
-    name = _name(solver)
+    name = getattr(solver, "__name__", repr(solver))
     for case, costs in _problems():
         given = costs.to(device)
         before = given.clone()
@@ -91,12 +78,12 @@ def check_solver(solver: Solver, device: torch.device | str = "cpu") -> None:
                 f"solver must return columns on the device of the costs, {given.device}, or on the "
                 f"CPU, got {columns.device} from {name}"
             )
-        columns = _validated(columns, given, name, debug=True).cpu()
+        columns = validated(columns, given, solver, debug=True).cpu()
         if not torch.equal(given, before):
             raise ValueError(f"solver must not change the costs, {name} changed {case}")
         reached, best = (
             costs.double().gather(2, chosen[:, :, None]).sum((1, 2))
-            for chosen in (columns, lapx(costs))
+            for chosen in (columns, torch.from_numpy(solve(costs.numpy())))
         )
         tolerance = 1e-5 * costs.double().abs().amax((1, 2)) * costs.shape[1]
         wrong = (reached > best + tolerance).nonzero()

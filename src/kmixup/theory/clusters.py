@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import permutations
 
 import numpy as np
 import torch
@@ -43,12 +42,7 @@ class CrossMatches:
 
 
 def cross_matches(
-    X: Data,
-    labels: ArrayLike,
-    k: int,
-    samples: int = 1000,
-    *,
-    generator: Generator | None = None,
+    X: Data, labels: ArrayLike, k: int, samples: int = 1000, *, generator: Generator | None = None
 ) -> CrossMatches:
     """Count the cross-cluster matches of `samples` pairs of random k-subsets of `X`.
 
@@ -175,11 +169,9 @@ def lemma_condition(centres: ArrayLike, radius: float = 0.0) -> bool:
     >>> lemma_condition([[0., 0.], [1., 0.], [2., 0.]])
     False
     """
-    square, detour = _squared_distances(centres), _detours(centres, radius)
+    square = _squared_distances(centres)
     apart = square[~np.eye(len(square), dtype=bool)]
-    return bool((apart > 16 * radius**2).all()) and not any(
-        detour(path) for path in permutations(range(len(square)), 3)
-    )
+    return bool((apart > 16 * radius**2).all()) and longest_chain(centres, radius) <= 1
 
 
 def longest_chain(centres: ArrayLike, radius: float = 0.0) -> int:

@@ -159,12 +159,7 @@ def matching_distributions(
 
 
 def matched_subsets(
-    X: Data,
-    k: int,
-    samples: int,
-    *,
-    disjoint: bool = False,
-    generator: Generator | None = None,
+    X: Data, k: int, samples: int, *, disjoint: bool = False, generator: Generator | None = None
 ) -> Iterator[tuple[Indices, Indices]]:
     """Draw `samples` pairs of k-subsets and match them optimally, some at a time.
 
