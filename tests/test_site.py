@@ -94,7 +94,7 @@ def test_a_file_reads_well_without_the_site(path):
             assert inside.exists(), f"{path} links to {target}"
     assert not re.search(r"\]\[[\w.]+\]", text), "a link by name works on the site only"
     comments = re.findall(r"<!-- (.+?) -->", text)
-    assert all(re.fullmatch(r"/?(numbers|tabs|address)", comment) for comment in comments)
+    assert all(re.fullmatch(r"/?(numbers|tabs|address|keel)", comment) for comment in comments)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
