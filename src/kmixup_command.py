@@ -79,6 +79,7 @@ class _Printed:
 def main() -> NoReturn:
     """Run the command line of this process and exit."""
     os.environ["PYTHONSAFEPATH"] = "1"  # workers import nothing from the current folder
+    sys.excepthook = _print_traceback
     out, err = (cast(IO[str], _Printed(stream)) for stream in (sys.stdout, sys.stderr))
     with redirect_stdout(out), redirect_stderr(err):
         code = _run()
@@ -218,6 +219,13 @@ def _missing_extra(error: ImportError) -> str:
 
 def _print_error(sentence: str) -> None:
     print(f"kmixup: {sentence}", file=sys.stderr)
+
+
+def _print_traceback(*error: Any) -> None:
+    """Print the traceback of a bug, whose message may have text of a file."""
+    import traceback
+
+    print(printable("".join(traceback.format_exception(*error))), end="", file=sys.stderr)
 
 
 def _leave_at_once(*interrupt: object) -> None:

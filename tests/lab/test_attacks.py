@@ -496,6 +496,18 @@ def test_reports_and_progress_do_not_command_the_terminal():
         assert escape not in text
 
 
+def test_the_traceback_of_a_bug_does_not_command_the_terminal(kmixup, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    kmixup("--version")
+    try:
+        raise TypeError(f"{ESCAPES}evil")
+    except TypeError:
+        sys.excepthook(*sys.exc_info())
+    text = capsys.readouterr().err
+    assert text.endswith("evil\n")
+    check_plain(text)
+
+
 # the study of a search
 
 
