@@ -39,6 +39,9 @@ times the steps; added before its first row, when half of the clean splits 0 and
 trained), Holm over five each: primary 1, 2, 3, 5 and secondary 5. Other numbers are printed without
 p-values.
 
+Amendments, made after six splits: a mean "without the heaviest" cluster of tables, because a few
+tables with many errors weigh most, and Holm's p-values of all secondary comparisons on the page.
+
 **Verdicts in the README**, at most five, only from at least five splits of all tables. A primary
 comparison gives one if it is still significant after Holm (its direction, effect and interval), or
 if it is not and equivalence has p ≤ 0.05 ("no difference of 2 % or more"). They are taken in this

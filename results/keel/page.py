@@ -29,7 +29,7 @@ from choice import advice, clean_errors, clean_losses, compared
 from grid import BATCH, DECAY, MOST_ROWS, RATE, STEPS, TABLES, rows_of
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from verdicts import change, facts, filled, verdict
+from verdicts import change, facts, filled, verdict, without_heaviest
 
 from kmixup.lab.formatting import signed
 from kmixup.lab.plotting import BLACK, BLUE, ORANGE, styled
@@ -79,14 +79,6 @@ def enough(study: Study, least: int = ENOUGH) -> bool:
     return len(splits) == tables and bool(splits.min() >= least)
 
 
-def unweighted(effect: Effect) -> str:
-    """Return the mean in which every cluster counts the same."""
-    clusters = [CLUSTERS.get(table, table) for table in effect.tables.index]
-    found = interval(effect.tables.effect.groupby(clusters).mean().tolist())
-    mean, low, high = map(per_cent, (found.mean, found.low, found.high))
-    return f"{mean} % [{low}, {high}]"
-
-
 def family(effects: Sequence[Effect], *, judged: bool) -> str:
     """Return a table of comparisons that are corrected together."""
     corrected = holm([effect.pooled.p for effect in effects])
@@ -101,7 +93,7 @@ def family(effects: Sequence[Effect], *, judged: bool) -> str:
                 verdict(effect, p) if judged else "none yet",
                 f"[{per_cent(low)}, {per_cent(high)}]" if effect.pooled.prediction else "",
                 f"{effect.better} / {effect.worse} of {len(effect.tables)}",
-                unweighted(effect),
+                without_heaviest(effect),
             ]
         )
     tables = "tables, lower / higher"
@@ -112,7 +104,7 @@ def family(effects: Sequence[Effect], *, judged: bool) -> str:
         "verdict",
         "another table",
         tables,
-        "equal weights",
+        "without the heaviest",
     )
     return table(head, body)
 
@@ -289,6 +281,23 @@ def _ranks(panel: Axes, numbers: dict) -> None:
     )
 
 
+def secondary(study: Study) -> str:
+    """Return the secondary comparisons with the slopes of their family."""
+    sloped, left = study.slope(), study.regressors().iloc[0]
+    effects = study.secondary()
+    body = [[effect.name, change(effect)] for effect in effects]
+    for name, found in (
+        ("log ratio of k = 16 to mixup, per unit of log alpha", sloped),
+        ("the same at alpha = 1, per deviation of partners of other classes left", left),
+    ):
+        mean = found.slope if found is left else found.mean
+        low, high = signed(found.low, 3), signed(found.high, 3)
+        body.append([name, f"{signed(mean, 3)} [{low}, {high}]"])
+    corrected = holm([*(effect.pooled.p for effect in effects), sloped.p, left.p])
+    lines = [[*line, p_text(p)] for line, p in zip(body, corrected, strict=True)]
+    return table(["", "change, 95 % interval", "p (Holm)"], lines)
+
+
 def headline(effects: Sequence[Effect], splits: str, *, judged: bool) -> str:
     corrected = holm([effect.pooled.p for effect in effects])
     if not judged:
@@ -314,7 +323,6 @@ def pages(rows: pd.DataFrame) -> dict[Path, str]:
     study = Study(rows, "clean")
     primary = study.primary()
     numbers = shown(study)
-    sloped = study.slope()
     text = TEMPLATE.read_text(encoding="utf-8").format(
         headline=headline(primary, splits_of(study), judged=enough(study)),
         splits=splits_of(study),
@@ -325,13 +333,7 @@ def pages(rows: pd.DataFrame) -> dict[Path, str]:
         primary=family(primary, judged=enough(study)),
         arms=arms(study),
         alphas=alphas(study),
-        slope=signed(sloped.mean, 3),
-        low=signed(sloped.low, 3),
-        high=signed(sloped.high, 3),
-        secondary=table(
-            ("", "change, 95 % interval"),
-            [[effect.name, change(effect)] for effect in study.secondary()],
-        ),
+        secondary=secondary(study),
         most_rows=f"{MOST_ROWS:,}",
         batch=BATCH,
         rate=f"{RATE:g}",
