@@ -127,7 +127,8 @@ def dots(shown: Numbers, *, height: float, differences: bool = False) -> Figure:
     ((title, given),) = shown.items()
     if differences:
         means = {name: (mean, high - mean) for name, (mean, _, high) in given.items()}
-        plots.dots(title, "← better (percentage points) worse →", means).draw(panel)
+        axis = "← better\u00a0\u00a0\u00a0\u00a0worse →\n(percentage points)"  # SVG joins spaces
+        plots.dots(title, axis, means).draw(panel)
         panel.axvline(0, color=BLACK, linewidth=0.8)
         panel.set_xlim(-6.5, 6.5)
     else:
