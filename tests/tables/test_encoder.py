@@ -5,6 +5,7 @@ from datetime import date, datetime
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,6 +70,46 @@ def test_the_kind_of_a_column_is_that_of_its_cells(cells, kind):
     assert schema["a"].kind == kind
     if kind != "number" or "x" not in map(str, cells):
         assert len(read_column(cells, schema["a"], schema.form)) == len(cells)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        np.array([2**63 + 1, 2**63 + 3] * 6, np.uint64),
+        pd.array([2**53 + 1, None, -(2**53) - 3] * 4, dtype="Int64"),
+        pd.Series([10**400, 1, 2] * 4, dtype=object),
+    ],
+)
+def test_whole_numbers_that_floats_cannot_hold_stay_text(cells):
+    frame = pd.DataFrame({"a": cells})
+    schema, notes = Schema.infer(frame)
+    assert "codes with leading zeros or many digits, which stay text" in notes[0]
+    given = [str(cell) for cell in frame["a"].dropna()]
+    assert schema.read(frame)["a"].dropna().tolist() == given
+
+
+def test_a_whole_number_beyond_float64_is_named():
+    with pytest.raises(ValueError, match="'a' must hold finite numbers, row 2 has '1000"):
+        read(Column("a"), 1, 10**400)
+
+
+def test_dates_of_pyarrow_are_dates():
+    days = pd.array([date(2024, 1, 1), None], dtype=pd.ArrowDtype(pa.date32()))
+    hours = pd.array([datetime(2024, 1, 1, 12), None], dtype=pd.ArrowDtype(pa.timestamp("us")))
+    values = Schema.infer(frame := pd.DataFrame({"a": days, "b": hours}))[0].read(frame)
+    assert values.iloc[0].tolist() == [19723, 19723.5]
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        ([1, "2", 3.0, "x"], "'a' (cells with digits like 2, read as text)"),
+        ([1, "x", 2.5], "'a' (cells with digits next to words, read as text)"),
+    ],
+)
+def test_numbers_and_words_of_a_program_are_named(cells, words):
+    _, notes = Schema.infer(pd.DataFrame({"a": series(cells, dtype=object)}))
+    assert words in notes[0]
 
 
 def test_times_between_dates_and_other_types_are_named():

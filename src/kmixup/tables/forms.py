@@ -170,7 +170,7 @@ def days_of(times: pd.Series) -> Floats:
     """Return dates and times of a program as days since 1970-01-01, in their local time."""
     if isinstance(times.dtype, pd.DatetimeTZDtype):
         times = times.dt.tz_localize(None)
-    elif times.dtype.kind != "M":
+    elif times.dtype.kind != "M" or isinstance(times.dtype, pd.ArrowDtype):
         local = [cell.replace(tzinfo=None) if hasattr(cell, "tzinfo") else cell for cell in times]
         times = pd.to_datetime(pd.Series(local, dtype=object), errors="coerce")
     whole = (times.dt.as_unit("us") - pd.Timestamp(0).as_unit("us")).dt.total_seconds()

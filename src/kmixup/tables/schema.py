@@ -279,6 +279,8 @@ def _convert(cells: pd.Series, kind: str) -> NDArray[np.float64]:
         return np.full(len(cells), np.nan)
     if isinstance(cells.dtype, pd.CategoricalDtype):
         cells = cells.astype(object)
+    if cells.dtype == object:  # pandas raises on whole numbers beyond float64
+        cells = cells.where(~cells.map(lambda cell: isinstance(cell, int) and cell > LARGEST))
     numbers = pd.to_numeric(cells, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     if kind == "boolean":
         numbers = np.where(np.isin(numbers, (0, 1)), numbers, np.nan)
@@ -350,6 +352,8 @@ class _Cells:
         type_name = pd.api.types.infer_dtype(others)
         if type_name not in TYPED and not len(text):
             raise ValueError(f"the column {name!r} holds {type_name}: leave it out (--drop)")
+        if type_name == "integer" and max(others.max(), -int(others.min())) > EXACT:
+            return cls.of(cells.dropna().astype("str"), missing)  # as numbers they lose digits
         codes, found = pd.factorize(text)
         whole = pd.Series(found, dtype="str").str.strip()
         counts = pd.Series(np.bincount(codes)).groupby(whole.to_numpy(object), sort=False).sum()
@@ -407,10 +411,10 @@ class _Cells:
         """Whether whole numbers have leading zeros or more digits than a float keeps."""
         if self.plain and self.text.str.len().max() < 16:
             return False
-        if not self.matching("[0-9]+"):
+        if not self.matching("-?[0-9]+"):
             return False
-        long = fits(self.text, "[1-9][0-9]{15,}")
-        beyond = any(int(text) > EXACT for text in self.text[long])
+        long = fits(self.text, "-?[1-9][0-9]{15,}")
+        beyond = any(abs(int(text)) > EXACT for text in self.text[long])
         return beyond or bool(fits(self.text, "0[0-9]+").any())
 
     def words(self) -> Column:
@@ -428,7 +432,11 @@ class _Cells:
             return ""
         if self.is_code:
             return "codes with leading zeros or many digits, which stay text"
-        if self.text.head(HEAD).str.contains("[0-9]").mean() < 0.5:
+        return self._other_form()
+
+    def _other_form(self) -> str:
+        """Return which other form the cells of a text column look like, and the remedy."""
+        if self.typed != "number" and self.text.head(HEAD).str.contains("[0-9]").mean() < 0.5:
             return ""
         if self.matching(SHORT_YEAR):
             return f"dates like {self.text[0]}: write years with four digits"
@@ -443,9 +451,10 @@ class _Cells:
             options = f"--decimal {form.decimal}"
             options += f" --thousands {form.thousands!r}" if form.thousands else ""
             return f"numbers like {self.text[0]}: {options} reads them"
-        if self.fraction(digits := fits(self.text, DIGITS)) >= 0.5:
-            return f"cells with digits like {self.text[digits].iloc[0]}, read as text"
-        return ""
+        if self.fraction(digits := fits(self.text, DIGITS), "number") < 0.5:
+            return ""
+        like = f"like {self.text[digits].iloc[0]}" if digits.any() else "next to words"
+        return f"cells with digits {like}, read as text"
 
 
 def _number_form(columns: list[_Cells], given: Form, delimiter: str, notes: list[str]) -> Form:
