@@ -22,12 +22,6 @@ def is_constant(scores: AnyScores) -> bool:
     return isinstance(scores, NumberScores) and scores.error >= scores.baseline
 
 
-def all_constant(scores: Iterable[AnyScores]) -> bool:
-    """Whether there are networks, and all of them predict a constant."""
-    known = list(scores)
-    return bool(known) and all(map(is_constant, known))
-
-
 def constant_sentence(scores: Iterable[AnyScores]) -> str:
     """Return the constant prediction's error over trials, and how many networks are no better.
 
