@@ -44,7 +44,7 @@ def test_predictions_are_a_csv_with_a_line_for_every_sample(kmixup, here, run):
 
 
 def kmixup_predictions(run, path):
-    return kmixup.lab.load(run).predict(path).tolist()
+    return kmixup.lab.load(run).predictions(path).values.tolist()
 
 
 @pytest.mark.slow
