@@ -9,7 +9,7 @@ from kmixup import Beta
 from kmixup.lab.data import ENTRIES
 from kmixup.lab.models import MODELS
 from kmixup.lab.paper.presets import PRESETS
-from kmixup.lab.paper.tables import MEASURES, PaperColumn, PaperTable
+from kmixup.lab.paper.tables import MEASURES, ErrorColumn, ErrorTable
 
 MASTER = PRESETS["master"].summaries
 
@@ -95,11 +95,11 @@ IMPROVEMENTS_AT = {
 }
 
 
-def by_column(table: PaperTable) -> list[tuple[float, ...]]:
+def by_column(table: ErrorTable) -> list[tuple[float, ...]]:
     return list(zip(*table.errors, strict=True))
 
 
-def noted(table: PaperTable, words: str) -> bool:
+def noted(table: ErrorTable, words: str) -> bool:
     return any(words in note for note in table.notes)
 
 
@@ -187,10 +187,10 @@ def test_the_search_recipes_of_the_appendix_fail_only_where_it_is_noted():
         if table.measure == "error" and table.method == "kmixup" and table.model != "mlp-toy"
     ]
 
-    def column(table: PaperTable, alpha: float) -> tuple[float, ...]:
+    def column(table: ErrorTable, alpha: float) -> tuple[float, ...]:
         return by_column(table)[table.alphas.index(alpha)]
 
-    def best_alpha(table: PaperTable) -> float:
+    def best_alpha(table: ErrorTable) -> float:
         return min(table.columns, key=lambda column: table.error_at(1, column)).alpha
 
     at_one = [t.name for t in real if min(column(t, 1)) > lowest(t, ks=[1])]
@@ -254,9 +254,9 @@ def test_the_master_tables_own_claims_hold():
 
 def test_a_figure_is_found_by_k_and_column_or_is_absent():
     table = TABLES["fgsm-mnist"]
-    assert table.error_at(16, PaperColumn(10, eps=8)) == 5.28
-    assert table.error_at(64, PaperColumn(10, eps=8)) is None
-    assert table.error_at(16, PaperColumn(1, eps=8)) is None
+    assert table.error_at(16, ErrorColumn(10, eps=8)) == 5.28
+    assert table.error_at(64, ErrorColumn(10, eps=8)) is None
+    assert table.error_at(16, ErrorColumn(1, eps=8)) is None
     assert table.alphas == (10,)
 
 

@@ -7,7 +7,7 @@ from page_checker import Checker
 from sweeping import done_row, failed_row
 
 from kmixup.lab.evaluate.scores import Scores
-from kmixup.lab.paper.tables import PaperColumn, PaperTable
+from kmixup.lab.paper.tables import ErrorColumn, ErrorTable
 from kmixup.lab.report import frame
 from kmixup.lab.report import sweep as report
 from kmixup.lab.results import frame_of, lines_of
@@ -21,14 +21,14 @@ MACHINE = {"platform": "a machine", "cores": 2}
 
 def table(**changes):
     """Two k and two alphas of Iris."""
-    plain = PaperTable(
+    plain = ErrorTable(
         "iris",
         "Iris",
         "Table 4",
         "iris",
         "mlp-iris",
         ks=(1, 16),
-        columns=(PaperColumn(0.1, 0.2), PaperColumn(1.0, 0.5)),
+        columns=(ErrorColumn(0.1, 0.2), ErrorColumn(1.0, 0.5)),
         errors=((6.0, 7.0), (3.0, 4.0)),
         erm=5.0,
         confidence=0.3,

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from report_rows import results_of, sweep, table
 
-from kmixup.lab.paper.tables import PaperColumn
+from kmixup.lab.paper.tables import ErrorColumn
 from kmixup.lab.report.appendix import agreement, recipes
 
 ALPHAS = (0.1, 0.5, 1.0, 4.0)
 PAPER = {16: (3.0, 4.0, 4.5, 6.0), 4: (3.5, 4.2, 5.5, 7.0), 1: (6.0, 7.0, 8.0, 9.0)}
 WIDE = table(
-    ks=(1, 4, 16), columns=tuple(map(PaperColumn, ALPHAS)), errors=(PAPER[1], PAPER[4], PAPER[16])
+    ks=(1, 4, 16), columns=tuple(map(ErrorColumn, ALPHAS)), errors=(PAPER[1], PAPER[4], PAPER[16])
 )
 
 

@@ -10,7 +10,7 @@ from kmixup.lab.evaluate.scores import ClassScores, NumberScores
 from kmixup.lab.experiments.compare import compare, make_contests
 from kmixup.lab.experiments.references import Reference
 from kmixup.lab.report import render_html, render_text
-from kmixup.lab.report.compare import compare_document, pooled, standings_of, write_compare
+from kmixup.lab.report.compare import compare_document, pooled, standings_of
 from kmixup.lab.report.stats import holm
 
 DATA = ("iris", "cancer", "four-bars")
@@ -96,7 +96,9 @@ def test_ranks_are_of_mean_errors_and_comparisons_are_corrected_for_all_of_them(
 
 
 def test_page_and_markdown_are_written(standings, tmp_path):
-    path = write_compare(compare_document(standings, COMMAND), tmp_path)
+    path = render_html.write(
+        compare_document(standings, COMMAND), tmp_path / "compare.html", report=True
+    )
     assert path.name == "compare.html"
     text = (tmp_path / "report.md").read_text()
     assert text == markdown(standings)

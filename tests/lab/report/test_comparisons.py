@@ -8,7 +8,7 @@ from report_rows import BASE, failed, method, results_of, row, sweep, table
 from scipy import stats
 from sweeping import done_row
 
-from kmixup.lab.paper.tables import Claim, PaperColumn
+from kmixup.lab.paper.tables import Claim, ErrorColumn
 from kmixup.lab.report.comparisons import best_of, claimed, column_tests, compare, comparisons
 from kmixup.lab.report.frame import Cell
 from kmixup.lab.results import frame_of, lines_of
@@ -104,7 +104,7 @@ def test_the_papers_way_takes_the_best_cells_over_all_trials():
 
 
 def test_levels_of_noise_are_compared_each_by_itself():
-    columns = (PaperColumn(1.0, eps=4), PaperColumn(1.0, eps=8))
+    columns = (ErrorColumn(1.0, eps=4), ErrorColumn(1.0, eps=8))
     rows = [
         row(mixing, 1.0, seed, noise={4: shift + seed, 8: 2 * shift + seed})
         for seed in range(5)

@@ -21,7 +21,7 @@ from report_rows import (
     unplaced,
 )
 
-from kmixup.lab.paper.tables import PaperColumn
+from kmixup.lab.paper.tables import ErrorColumn
 from kmixup.lab.report.frame import cells_csv
 from kmixup.lab.trial import Method
 
@@ -95,7 +95,7 @@ def test_erm_is_beside_every_way_of_pairing():
 
 
 def test_noise_and_attacks_are_read_at_the_eps_of_the_column():
-    columns = (PaperColumn(1.0, eps=4), PaperColumn(1.0, eps=8))
+    columns = (ErrorColumn(1.0, eps=4), ErrorColumn(1.0, eps=8))
     of = table(columns=columns, measure="fgsm", erm=None, confidence=None)
     rows = [row(method(16, 1.0), 1.0, fgsm={4: 10.0, 8: 20.0}), row(method(16, 1.0), 1.0, seed=1)]
     rows += [row(Method("erm"), 1.0, fgsm={4: 30.0, 8: 40.0})]
@@ -123,7 +123,7 @@ def test_other_k_and_alpha_than_the_papers_get_rows_and_columns_of_their_own():
 
 
 def test_a_table_is_not_widened_by_rows_that_have_a_place_in_another():
-    narrow = table(name="narrow", columns=(PaperColumn(1.0, 0.5),), errors=((7.0,), (4.0,)))
+    narrow = table(name="narrow", columns=(ErrorColumn(1.0, 0.5),), errors=((7.0,), (4.0,)))
     found = results_of(sweep(lambda *_: 1.0), [table(), narrow])
     assert [len(result.columns) for result in found] == [2, 1]
 

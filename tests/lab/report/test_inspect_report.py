@@ -12,7 +12,7 @@ from report_rows import check_self_contained, text_of
 from kmixup.lab.data import load
 from kmixup.lab.inspection import inspect_data
 from kmixup.lab.report import render_html
-from kmixup.lab.report.inspect import examples, inspect_document, write_inspect
+from kmixup.lab.report.inspect import examples, inspect_document
 
 COMMAND = "kmixup inspect own.csv"
 
@@ -104,7 +104,7 @@ def test_many_classes_of_one_name_fit_the_page(inspected, tmp_path):
         mean=torch.tensor(0.0), std=torch.tensor(1.0),
     )  # fmt: skip
     document = inspect_document(inspect_data(data, largest_k=4), COMMAND)
-    path = write_inspect(document, tmp_path / "deep")
+    path = render_html.write(document, tmp_path / "deep/inspect.html")
     assert "in 40 classes" in text_of(path.read_text())
 
 

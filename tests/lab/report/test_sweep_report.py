@@ -24,11 +24,12 @@ from rich.console import Console
 
 from kmixup.lab.evaluate.baseline import figures
 from kmixup.lab.evaluate.scores import ClassScores, metric
-from kmixup.lab.paper.tables import PaperColumn
-from kmixup.lab.report import frame
+from kmixup.lab.paper.tables import ErrorColumn
+from kmixup.lab.report import frame, render_html
+from kmixup.lab.report.frame import cells_csv
 from kmixup.lab.report.render_html import html
 from kmixup.lab.report.render_text import show
-from kmixup.lab.report.sweep import Preface, unfitted_sentence, write_sweep
+from kmixup.lab.report.sweep import Preface, unfitted_sentence
 from kmixup.lab.results import frame_of
 from kmixup.lab.trial import Method
 
@@ -52,9 +53,8 @@ def write(folder, rows, tables, **more):
     how = {"name": "UCI", "command": COMMAND, "claim": "k-mixup wins.", "notes": ["3 epochs."]}
     results = results_of(rows, tables)
     document = sweep_document(rows, results, Preface(**{**how, **more}))
-    page = write_sweep(document, results, folder)
-    texts = [page.read_text(), *((folder / n).read_text() for n in ("report.md", "cells.csv"))]
-    return tuple(texts)
+    page = render_html.write(document, folder / "report.html", report=True)
+    return page.read_text(), (folder / "report.md").read_text(), cells_csv(results)
 
 
 def printed(rows, tables, **more):
@@ -137,7 +137,7 @@ def test_one_method_is_compared_with_erm(tmp_path, mixing, title):
 
 
 def test_a_table_with_several_levels_is_reported(tmp_path):
-    of = table(columns=(PaperColumn(1.0, eps=4), PaperColumn(1.0, eps=8)), measure="fgsm", erm=None)
+    of = table(columns=(ErrorColumn(1.0, eps=4), ErrorColumn(1.0, eps=8)), measure="fgsm", erm=None)
     rows = [
         row(method(k, 1.0), 1.0, seed, fgsm={4: 30.0 - k + seed, 8: 60.0 - 2 * k + seed})
         for seed in range(5)

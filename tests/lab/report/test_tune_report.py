@@ -13,7 +13,7 @@ from kmixup.lab.experiments.search import make_strategy
 from kmixup.lab.experiments.tuning import Plan, tune_plan
 from kmixup.lab.report import render_html
 from kmixup.lab.report.document import Figure
-from kmixup.lab.report.tune import headline, surface, tune_document, write_tune
+from kmixup.lab.report.tune import headline, surface, tune_document
 from kmixup.lab.trial import Method, Protocol, Trial
 
 
@@ -110,6 +110,8 @@ def test_failures_are_shown():
 def test_the_order_of_the_rows_does_not_change_the_page(searched, html, tmp_path):
     again = replace(searched, rows=tuple(reversed(searched.rows)))
     command = "kmixup tune --data iris"
-    path = write_tune(tune_document(again, command, ["kmixup train iris --k 4"]), tmp_path / "deep")
+    path = render_html.write(
+        tune_document(again, command, ["kmixup train iris --k 4"]), tmp_path / "deep/tune.html"
+    )
     assert path == tmp_path / "deep" / "tune.html"
     assert path.read_text() == html

@@ -74,7 +74,8 @@ def compare(
         so_far: Train nothing, report on the finished trials.
     """
     from kmixup.lab.paper.presets import small_experiments
-    from kmixup.lab.report.compare import compare_document, standings_of, write_compare
+    from kmixup.lab.report.compare import compare_document, standings_of
+    from kmixup.lab.report.render_html import write
 
     names = None if methods == "all" else [name.strip() for name in methods.split(",")]
     options.import_from_here(*data, model, *(names or ()))
@@ -105,4 +106,4 @@ def compare(
         outcome = run.outcome
     document = compare_document(standings_of(results), typed("--so-far"))
     print_document(document, page=not execution.quiet)
-    return finish(outcome, folder, write_compare(document, folder))
+    return finish(outcome, folder, write(document, folder / "compare.html", report=True))

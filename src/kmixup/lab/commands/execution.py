@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Group, Parameter
 
 from kmixup._checks import SettingError
+from kmixup.lab._files import replace_content
 from kmixup.lab.commands import options
 from kmixup.lab.commands.options import import_from_here, print_document, print_status, typed
 from kmixup.lab.data import ENTRIES, at_hand, load
@@ -23,7 +24,7 @@ from kmixup.lab.trial import Trial
 from kmixup_command import FAILED, INTERRUPTED
 
 if TYPE_CHECKING:
-    from kmixup.lab.paper.tables import PaperTable
+    from kmixup.lab.paper.tables import ErrorTable
 
 ExecutionOptions = Annotated[
     Execution,
@@ -109,15 +110,16 @@ def _check_at_hand(trials: Sequence[Trial]) -> None:
 
 def report(
     rows: Sequence[Row],
-    tables: Sequence[PaperTable] | None,
+    tables: Sequence[ErrorTable] | None,
     folder: Path,
     *,
     quiet: bool,
     **preface: Any,
 ) -> Path:
     """Print the tables, or those that the rows define, and write the page."""
-    from kmixup.lab.report.frame import results_of, tables_of
-    from kmixup.lab.report.sweep import Preface, sweep_document, write_sweep
+    from kmixup.lab.report.frame import cells_csv, results_of, tables_of
+    from kmixup.lab.report.render_html import write
+    from kmixup.lab.report.sweep import Preface, sweep_document
     from kmixup.lab.results import frame_of
 
     frame = frame_of(rows)
@@ -125,7 +127,9 @@ def report(
     about = Preface(command=typed("--so-far"), **preface)
     document = sweep_document(frame, results, about)
     print_document(document, page=not quiet)
-    return write_sweep(document, results, folder.expanduser())
+    folder = folder.expanduser()
+    replace_content(folder / "cells.csv", cells_csv(results))
+    return write(document, folder / "report.html", report=True)
 
 
 def finish(outcome: SweepOutcome, folder: Path, page: Path | None) -> int:

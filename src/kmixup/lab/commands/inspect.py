@@ -52,7 +52,8 @@ def inspect(
         page: Write inspect.html.
     """
     from kmixup.lab.inspection import inspect_data
-    from kmixup.lab.report.inspect import inspect_document, write_inspect
+    from kmixup.lab.report.inspect import inspect_document
+    from kmixup.lab.report.render_html import write
 
     for name, value, least in (("seed", seed, 0), ("largest_k", largest_k, 1), ("size", size, 4)):
         check_whole(name, value, least=least)
@@ -69,4 +70,4 @@ def inspect(
     document = inspect_document(inspected, options.typed())
     options.print_document(document)
     if page:
-        print(f"page: {write_inspect(document, folder)}")
+        print(f"page: {write(document, folder / 'inspect.html')}")

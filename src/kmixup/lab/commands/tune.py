@@ -102,7 +102,8 @@ def tune(
 
 def _search(plan: Plan, budget: int | None, execution: Execution, folder: Path) -> int:
     """Search and report the results."""
-    from kmixup.lab.report.tune import tune_document, write_tune
+    from kmixup.lab.report.render_html import write
+    from kmixup.lab.report.tune import tune_document
 
     page = None
     with make_engine(execution).kept() as engine:
@@ -117,7 +118,7 @@ def _search(plan: Plan, budget: int | None, execution: Execution, folder: Path) 
             options.print_document(document, page=not execution.quiet)
             print(f"To train a network with it:\n  {again[0]}\n")
             print(f"To test whether mixing helps:\n  {again[1]}\n")
-            page = write_tune(document, folder)
+            page = write(document, folder / "tune.html")
     return finish(run.outcome, folder, page)
 
 

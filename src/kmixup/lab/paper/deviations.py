@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from kmixup.lab.data import ENTRIES
-from kmixup.lab.paper.tables import PaperTable
+from kmixup.lab.paper.tables import ErrorTable
 from kmixup.lab.results import settings_of
 from kmixup.lab.train.defaults import defaults_for
 from kmixup.lab.trial import Protocol, Trial
@@ -15,7 +15,7 @@ from kmixup.lab.trial import Protocol, Trial
 LISTED = 4  # tables that are named by their titles; more are named by their data sets
 
 
-def shrinkage(tables: Sequence[PaperTable], trials: Iterable[Trial]) -> list[str]:
+def shrinkage(tables: Sequence[ErrorTable], trials: Iterable[Trial]) -> list[str]:
     """In which ways `trials` fall short of the tables, a few words each; empty for no way."""
     trials = list(dict.fromkeys(trials))
     return _merged(
@@ -24,14 +24,14 @@ def shrinkage(tables: Sequence[PaperTable], trials: Iterable[Trial]) -> list[str
     )
 
 
-def deviations(tables: Sequence[PaperTable]) -> list[str]:
+def deviations(tables: Sequence[ErrorTable]) -> list[str]:
     """What differs from the paper, or is not stated there, in every run."""
     return _merged(tables, [_chosen(table) for table in tables])
 
 
-def _merged(tables: Sequence[PaperTable], notes: Sequence[Sequence[str]]) -> list[str]:
+def _merged(tables: Sequence[ErrorTable], notes: Sequence[Sequence[str]]) -> list[str]:
     """Each of the tables' notes once; a note that does not hold for all tables names its own."""
-    tables_of: dict[str, list[PaperTable]] = {}
+    tables_of: dict[str, list[ErrorTable]] = {}
     for table, sentences in zip(tables, notes, strict=True):
         for sentence in sentences:
             tables_of.setdefault(sentence, []).append(table)
@@ -44,7 +44,7 @@ def _merged(tables: Sequence[PaperTable], notes: Sequence[Sequence[str]]) -> lis
     return merged
 
 
-def _is_of(trial: Trial, table: PaperTable) -> bool:
+def _is_of(trial: Trial, table: ErrorTable) -> bool:
     """Whether a trial belongs to a table's networks, even if the table lacks its k or alpha."""
     if (trial.data, trial.model) != (table.data, table.model):
         return False
@@ -56,7 +56,7 @@ def _is_of(trial: Trial, table: PaperTable) -> bool:
     return not method.entry.mixes or (table.mixes_as(method) and method.layers == table.layers)
 
 
-def _shrunk(table: PaperTable, trials: Sequence[Trial]) -> list[str]:
+def _shrunk(table: ErrorTable, trials: Sequence[Trial]) -> list[str]:
     if not trials:
         return ["not run"]
     values = {"k": _run("k", table.ks, trials), "alpha": _run("alpha", table.alphas, trials)}
@@ -92,7 +92,7 @@ def _fewest(trials: Sequence[Trial], values: Mapping[str, Sequence[float]]) -> i
     return min(of_table, default=0)
 
 
-def _chosen(table: PaperTable) -> list[str]:
+def _chosen(table: ErrorTable) -> list[str]:
     protocol = table.protocol or defaults_for(table.data).protocol
     kind = ENTRIES[table.data].kind
     sentences = [f"Batch size {protocol.batch_size}; the paper states none."]

@@ -9,7 +9,7 @@ import pandas as pd
 
 from kmixup._checks import SettingError, did_you_mean
 from kmixup.lab.paper.presets import TABLES
-from kmixup.lab.paper.tables import ERROR, PaperTable
+from kmixup.lab.paper.tables import ERROR, ErrorTable
 from kmixup.lab.trial import TEST
 
 
@@ -37,7 +37,7 @@ def paper_numbers(table: str) -> pd.DataFrame:
     return _lines(printed[table])
 
 
-def _lines(table: PaperTable) -> pd.DataFrame:
+def _lines(table: ErrorTable) -> pd.DataFrame:
     test = TEST if table.measure == ERROR else table.measure
     same: dict[str, Any] = {
         "data": table.data,

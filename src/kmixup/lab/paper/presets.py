@@ -17,8 +17,8 @@ from kmixup.lab.paper.tables import (
     BEST_CELLS,
     ERROR,
     Claim,
-    PaperColumn,
-    PaperTable,
+    ErrorColumn,
+    ErrorTable,
     Summary,
 )
 from kmixup.lab.trial import CLEAN, AlphaRule, Protocol, Trial, shifts_from
@@ -76,7 +76,7 @@ def _expanded(for_each: str | None, entry: Entry) -> Iterator[tuple[str, str, En
             yield variant["name"], variant["title"], settings
 
 
-def _tables() -> dict[str, PaperTable]:
+def _tables() -> dict[str, ErrorTable]:
     entries = _entries()
     tested: dict[tuple[str, str], dict[str, list[float]]] = {}
     for entry in entries.values():
@@ -89,7 +89,7 @@ def _tables() -> dict[str, PaperTable]:
         alphas, sizes = settings.pop("alphas"), settings.pop("eps", [None])
         xis = settings.pop("xis", [None] * len(alphas))
         settings["columns"] = tuple(
-            PaperColumn(alpha, xi, eps)
+            ErrorColumn(alpha, xi, eps)
             for alpha, xi in zip(alphas, xis, strict=True)
             for eps in sizes
         )
@@ -104,7 +104,7 @@ def _tables() -> dict[str, PaperTable]:
             "notes": tuple(settings.get("notes", ())),
             "shifts": shifts_from(levels),
         }
-        tables[name] = PaperTable(**settings)
+        tables[name] = ErrorTable(**settings)
     return tables
 
 
@@ -127,7 +127,7 @@ class Preset:
     """An experiment, ready to run."""
 
     name: str  # in `kmixup reproduce`
-    tables: tuple[PaperTable, ...]  # to re-run
+    tables: tuple[ErrorTable, ...]  # to re-run
     claim: str  # what the paper claims about its tables, in a sentence
     comparison: Claim = BEST_CELLS  # the claim in a form that a grid of errors can test
     rules: tuple[AlphaRule, ...] = BOTH  # readings of alpha at k > 1 that are run
@@ -174,7 +174,7 @@ class Preset:
 
     def _of_table(
         self,
-        table: PaperTable,
+        table: ErrorTable,
         alpha_rule: Sequence[AlphaRule] | None,
         *,
         clean_statistics: bool | None,
@@ -241,7 +241,7 @@ def _preset(name: str, entry: Entry) -> Preset:
 PRESETS = {name: _preset(name, entry) for name, entry in DATA["presets"].items()}
 
 
-def preset_of(table: PaperTable) -> Preset:
+def preset_of(table: ErrorTable) -> Preset:
     """Return the experiment that re-runs a table, not a summary of it.
 
     >>> preset_of(TABLES["cifar10-wide-resnet"]).name

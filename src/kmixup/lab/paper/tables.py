@@ -21,7 +21,7 @@ PrintedErrors = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
-class PaperColumn:
+class ErrorColumn:
     """One column of a grid."""
 
     alpha: float  # of mixup, k = 1
@@ -31,7 +31,7 @@ class PaperColumn:
 
 
 @dataclass(frozen=True)
-class PaperTable:
+class ErrorTable:
     """A grid of test errors with a row for every k, and the settings of its networks."""
 
     name: str  # in the lab
@@ -40,7 +40,7 @@ class PaperTable:
     data: str
     model: str
     ks: tuple[int, ...]  # of every row, 1 first
-    columns: tuple[PaperColumn, ...]
+    columns: tuple[ErrorColumn, ...]
     errors: PrintedErrors | None  # [k][column] in per cent; None if the paper has no such sweep
     erm: float | None  # error without mixup in per cent, None if the paper gives none
     confidence: float | None  # largest standard deviation of a mean in the grid, in per cent
@@ -104,7 +104,7 @@ class PaperTable:
         """Every alpha of the columns once."""
         return tuple(dict.fromkeys(column.alpha for column in self.columns))
 
-    def error_at(self, k: int, column: PaperColumn) -> float | None:
+    def error_at(self, k: int, column: ErrorColumn) -> float | None:
         """Return the printed error, None if the paper has no such cell."""
         if self.errors is None or k not in self.ks or column not in self.columns:
             return None
@@ -128,7 +128,7 @@ BEST_CELLS = Claim()  # the best k > 1 has lower error than the best k = 1
 class Summary:
     """One line of the paper's Table 1, errors in per cent as printed."""
 
-    table: PaperTable  # the sweep behind the line
+    table: ErrorTable  # the sweep behind the line
     architecture: str  # the network's name in the paper
     erm: float
     mixup: float  # best error with k = 1

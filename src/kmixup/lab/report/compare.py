@@ -6,13 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import fmean
 
 import pandas as pd
 from matplotlib.axes import Axes
 
-from kmixup.lab._files import replace_content
 from kmixup.lab.evaluate.baseline import is_constant
 from kmixup.lab.evaluate.scores import PERCENT
 from kmixup.lab.experiments.compare import BASELINES, Compared, Score
@@ -25,8 +23,6 @@ from kmixup.lab.report.comparisons import compare_trials, comparison_table, holm
 from kmixup.lab.report.frame import partition_of
 from kmixup.lab.report.meta_analysis import Pooled, log_ratios, pool
 from kmixup.lab.report.plots import dots
-from kmixup.lab.report.render_html import html
-from kmixup.lab.report.render_text import markdown
 from kmixup.lab.report.stats import Comparison, Outcome, Ranking
 from kmixup.lab.report.sweep import provenance, settings_of, unfitted_sentence
 from kmixup.lab.results import frame_of, lines_of
@@ -151,13 +147,6 @@ def compare_document(standings: Standings, command: str) -> doc.Document:
     ]
     blocks += [doc.Section("Protocol", protocol), *provenance(frame_of(rows), command)]
     return doc.Document("Methods compared, each tuned in the same way", blocks)
-
-
-def write_compare(document: doc.Document, folder: Path) -> Path:
-    """Write `compare.html` and `report.md` into `folder`, and return the page."""
-    replace_content(folder / "report.md", markdown(document))
-    replace_content(folder / "compare.html", html(document))
-    return folder / "compare.html"
 
 
 # The verdict

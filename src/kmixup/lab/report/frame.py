@@ -30,7 +30,7 @@ from kmixup.lab.evaluate.scores import (
 )
 from kmixup.lab.formatting import count, number
 from kmixup.lab.methods import METHODS, VARIANTS, baseline_of, method_entry
-from kmixup.lab.paper.tables import ERROR, MEASURES, PaperColumn, PaperTable
+from kmixup.lab.paper.tables import ERROR, MEASURES, ErrorColumn, ErrorTable
 from kmixup.lab.report.stats import Partition
 from kmixup.lab.results import LEFT_OUT, PROTOCOL, RENAMED, VALIDATION, lines_of, methods_of
 from kmixup.lab.trial import CLEAN, TEST, AlphaRule, Method, Trial, variant_words
@@ -150,9 +150,9 @@ class Grid:
 class TableResult:
     """A table of the paper or of your sweep, and what was measured for it."""
 
-    table: PaperTable
+    table: ErrorTable
     ks: tuple[int, ...]  # of the table, and any others that were run
-    columns: tuple[PaperColumn, ...]  # of the table, and any others that were run
+    columns: tuple[ErrorColumn, ...]  # of the table, and any others that were run
     setting: Mapping[str, Any]  # all that the trials share except method, k, alpha and seed
     distinct: Mapping[str, Any]  # where the setting differs from other results of the table
     erm: tuple[Cell, ...]  # one for each eps
@@ -217,7 +217,7 @@ def partition_of(lines: pd.DataFrame) -> Partition:
     )
 
 
-def results_of(frame: pd.DataFrame, tables: Iterable[PaperTable]) -> tuple[TableResult, ...]:
+def results_of(frame: pd.DataFrame, tables: Iterable[ErrorTable]) -> tuple[TableResult, ...]:
     """The results of each table, from a tidy frame in any order.
 
     A table without results has one with empty cells, a table with results of several settings one
@@ -244,7 +244,7 @@ def _by_measure(frame: pd.DataFrame) -> pd.DataFrame:
     return lines.assign(measure=measure, by=methods_of(lines))[measure.isin(MEASURES)]
 
 
-def _of_table(lines: pd.DataFrame, table: PaperTable, left: set[str]) -> list[TableResult]:
+def _of_table(lines: pd.DataFrame, table: ErrorTable, left: set[str]) -> list[TableResult]:
     alike = (lines.data == table.data) & (lines.model == table.model)
     mine = lines[alike & (lines.measure == table.measure)]
     groups: list[tuple[dict[str, Any], pd.DataFrame]] = []
@@ -263,18 +263,18 @@ def _of_table(lines: pd.DataFrame, table: PaperTable, left: set[str]) -> list[Ta
 
 
 def _widened(
-    table: PaperTable, methods: Sequence[Method]
-) -> tuple[tuple[int, ...], list[PaperColumn]]:
+    table: ErrorTable, methods: Sequence[Method]
+) -> tuple[tuple[int, ...], list[ErrorColumn]]:
     """The k and columns of a table and of more methods."""
     ks = tuple(sorted({*table.ks, *(method.k for method in methods)}))
     alphas = {method.alpha for method in methods} - {*table.alphas}
     levels = dict.fromkeys(column.eps for column in table.columns)
-    further = (PaperColumn(alpha, eps=eps) for alpha in alphas for eps in levels)
+    further = (ErrorColumn(alpha, eps=eps) for alpha in alphas for eps in levels)
     return ks, sorted((*table.columns, *further), key=lambda at: (at.eps or 0.0, at.alpha))
 
 
 def _by_setting(
-    lines: pd.DataFrame, table: PaperTable
+    lines: pd.DataFrame, table: ErrorTable
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
     """The settings that trials of a table share, apart from the method, and their lines."""
     held = [*HELD, *(name for name in VERSIONS if name in lines)]
@@ -293,7 +293,7 @@ def _by_setting(
         yield setting, some
 
 
-def _fits(method: Method, table: PaperTable) -> bool:
+def _fits(method: Method, table: ErrorTable) -> bool:
     """Whether a method is of a table, whatever its k and alpha."""
     fits = table.layers in (None, method.layers) and table.mixes_as(method)
     return fits or not method.entry.mixes
@@ -322,9 +322,9 @@ def _mixing(line: pd.Series[Any]) -> str:
 
 def _result(
     lines: pd.DataFrame,
-    table: PaperTable,
+    table: ErrorTable,
     ks: Sequence[int],
-    columns: Sequence[PaperColumn],
+    columns: Sequence[ErrorColumn],
     setting: Mapping[str, Any],
     distinct: Mapping[str, Any],
 ) -> TableResult:
@@ -396,13 +396,13 @@ def _csv_line(result: TableResult, cell: Cell) -> dict[str, object]:
 # Tables of your own sweep
 
 
-def tables_of(frame: pd.DataFrame) -> tuple[PaperTable, ...]:
+def tables_of(frame: pd.DataFrame) -> tuple[ErrorTable, ...]:
     """One table for each data set, network, method, measure and eps that was run.
 
     Results that differ in anything else, e.g. the protocol, are results of the same table.
     """
     lines = _by_measure(frame)
-    tables: list[PaperTable] = []
+    tables: list[ErrorTable] = []
     for (data, model, measure), mine in lines.groupby(["data", "model", "measure"]):
         for level in [None] if mine.level.isna().all() else sorted(mine.level.unique()):
             some = mine if level is None else mine[mine.level == level]
@@ -412,7 +412,7 @@ def tables_of(frame: pd.DataFrame) -> tuple[PaperTable, ...]:
     return tuple(sorted(tables, key=lambda table: (table.data, table.model, _order(table))))
 
 
-def _order(table: PaperTable) -> int:
+def _order(table: ErrorTable) -> int:
     return MEASURES.index(table.measure)
 
 
@@ -440,7 +440,7 @@ def _table(
     method: Method,
     used: pd.Series[Any],
     trials: int,
-) -> PaperTable:
+) -> ErrorTable:
     words = variant_words(method)
     mixed = [
         other
@@ -454,14 +454,14 @@ def _table(
     tested = {ERROR: "", CLEAN: "recomputed batch-norm statistics"}
     title = [data, model, " ".join([method.name, *words])]
     title.append(tested.get(measure, f"{measure} {level}/255"))
-    return PaperTable(
+    return ErrorTable(
         name="-".join(filter(None, [data, model, method.name, shift, level, *words])),
         title=", ".join(filter(None, title)),
         label="your own sweep",
         data=data,
         model=model,
         ks=tuple(sorted({mixing.k for mixing in mixed})),
-        columns=tuple(PaperColumn(alpha, eps=eps) for alpha in alphas),
+        columns=tuple(ErrorColumn(alpha, eps=eps) for alpha in alphas),
         errors=None,
         erm=None,
         confidence=None,

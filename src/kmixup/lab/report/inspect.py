@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import torch
 from matplotlib.axes import Axes
@@ -18,7 +17,6 @@ from torch import Tensor
 
 from kmixup.coefficient import Beta
 from kmixup.inspection import Inspection, Measured, Reading
-from kmixup.lab._files import replace_content
 from kmixup.lab._provenance import versions
 from kmixup.lab.figures.clouds import SIZE, Cloud, class_handles
 from kmixup.lab.figures.couplings import PAIRS, coupling, vicinal
@@ -26,7 +24,6 @@ from kmixup.lab.formatting import count, measured, percent
 from kmixup.lab.inspection import DataInspection
 from kmixup.lab.plotting import BLACK, BLUE, FAINT, ORANGE, k_axis, panels, png, styled
 from kmixup.lab.report import document as doc
-from kmixup.lab.report.render_html import html
 from kmixup.matching import match
 
 LISTED, NAMED = 12, 20  # at most so many classes in the text, and in a legend
@@ -51,49 +48,56 @@ class ReadingColumn:
         return percent(value) if self.name.endswith("%") else measured(value)
 
 
-DISTANCE = ReadingColumn(
-    "squared distance %",
-    lambda reading: reading.ratio,
-    "mean over partners, relative to random pairs",
-    labelled=False,
+def _exact(value: float | None) -> Measured | None:
+    return None if value is None else Measured(value, 0.0)
+
+
+def _of_midpoints(name: str) -> Callable[[Reading], Measured | None]:
+    return lambda reading: getattr(reading.halfway, name) if reading.halfway else None
+
+
+COLUMNS = (
+    ReadingColumn(
+        "squared distance %",
+        lambda reading: reading.ratio,
+        "mean over partners, relative to random pairs",
+        labelled=False,
+    ),
+    ReadingColumn(
+        "alpha",
+        lambda reading: _exact(reading.alpha if reading.reachable else None),
+        "the alpha that perturbs as much as mixup with alpha = {alpha:g}, if there is one",
+        labelled=False,
+    ),
+    ReadingColumn("other class %", lambda at: at.crossing, "partners of another class"),
+    ReadingColumn(
+        "least %",
+        lambda reading: _exact(reading.least),
+        "the least that any matching can have, as for classes far apart",
+    ),
+    ReadingColumn(
+        "midpoint",
+        _of_midpoints("distance"),
+        "distance from midpoints of partners to other samples, relative to that of samples",
+        labelled=False,
+    ),
+    ReadingColumn(
+        "third class %",
+        _of_midpoints("contradiction"),
+        "midpoints next to a class of neither partner (manifold intrusion)",
+    ),
+    ReadingColumn(
+        "samples %",
+        _of_midpoints("disagreement"),
+        "samples next to another class than their own, for comparison",
+    ),
 )
-ALPHA = ReadingColumn(
-    "alpha",
-    lambda reading: Measured(reading.alpha, 0.0) if reading.reachable else None,
-    "the alpha that perturbs as much as mixup with alpha = {alpha:g}, if there is one",
-    labelled=False,
-)
-CROSSING = ReadingColumn(
-    "other class %", lambda reading: reading.crossing, "partners of another class"
-)
-LEAST = ReadingColumn(
-    "least %",
-    lambda reading: None if reading.least is None else Measured(reading.least, 0.0),
-    "the least that any matching can have, as for classes far apart",
-)
-HALFWAY = ReadingColumn(
-    "midpoint",
-    lambda reading: reading.halfway.distance if reading.halfway else None,
-    "distance from midpoints of partners to other samples, relative to that of samples",
-    labelled=False,
-)
-INTRUSION = ReadingColumn(
-    "third class %",
-    lambda reading: reading.halfway.contradiction if reading.halfway else None,
-    "midpoints next to a class of neither partner (manifold intrusion)",
-)
-DISAGREEMENT = ReadingColumn(
-    "samples %",
-    lambda reading: reading.halfway.disagreement if reading.halfway else None,
-    "samples next to another class than their own, for comparison",
-)
-COLUMNS = (DISTANCE, ALPHA, CROSSING, LEAST, HALFWAY, INTRUSION, DISAGREEMENT)
-PLOTS = {
-    "Distance of partners": (DISTANCE,),
-    "The alpha that keeps the strength": (ALPHA,),
-    "Partners of another class": (CROSSING, LEAST),
-    "Distance of mixed points from the data": (HALFWAY,),
-    "Manifold intrusion": (INTRUSION, DISAGREEMENT),
+PLOTS = {  # the columns of each
+    "Distance of partners": ("squared distance %",),
+    "The alpha that keeps the strength": ("alpha",),
+    "Partners of another class": ("other class %", "least %"),
+    "Distance of mixed points from the data": ("midpoint",),
+    "Manifold intrusion": ("third class %", "samples %"),
 }
 
 
@@ -115,12 +119,6 @@ def inspect_document(data: DataInspection, command: str) -> doc.Document:
     details = doc.Details("Settings and versions", [doc.Facts(settings)])
     blocks.append(doc.Section("Repeat it", [doc.Code(command), details]))
     return doc.Document(f"Inspection of {data.data.name}", blocks)
-
-
-def write_inspect(document: doc.Document, folder: Path) -> Path:
-    """Write `inspect.html` into `folder`, and return it."""
-    replace_content(folder / "inspect.html", html(document))
-    return folder / "inspect.html"
 
 
 def _summary(data: DataInspection) -> str:
@@ -192,31 +190,27 @@ def _couplings(data: DataInspection) -> Iterator[doc.Block]:
 
 def _figures(inspection: Inspection) -> Iterator[doc.Figure]:
     """All plots that there are readings for."""
-    for title, columns in PLOTS.items():
-        lines = {column: _points(column, inspection.readings) for column in columns}
+    for title, names in PLOTS.items():
+        lines: dict[str, dict[int, Measured]] = {}  # the known values of a column by k
+        for column in (column for column in COLUMNS if column.name in names):
+            values = {reading.k: column.value(reading) for reading in inspection.readings}
+            lines[column.name] = {k: value for k, value in values.items() if value is not None}
         if all(lines.values()):
             yield doc.Figure(title, partial(_draw, lines), legend=2)
 
 
-def _points(column: ReadingColumn, found: Iterable[Reading]) -> list[tuple[int, Measured]]:
-    """The known values of a column by k."""
-    values = ((reading.k, column.value(reading)) for reading in found)
-    return [(k, value) for k, value in values if value is not None]
-
-
-def _draw(lines: Mapping[ReadingColumn, Sequence[tuple[int, Measured]]], axes: Axes) -> None:
-    for (column, points), colour, dash in zip(
-        lines.items(), (BLUE, ORANGE), ("solid", "dashed"), strict=False
-    ):
-        scale = 100 if column.name.endswith("%") else 1
+def _draw(lines: Mapping[str, Mapping[int, Measured]], axes: Axes) -> None:
+    looks = zip(lines.items(), (BLUE, ORANGE), ("solid", "dashed"), strict=False)
+    for (name, points), colour, dash in looks:
+        scale = 100 if name.endswith("%") else 1
         axes.errorbar(
-            [k for k, _ in points],
-            [scale * value.value for _, value in points],
-            yerr=[scale * value.error for _, value in points],
-            label=column.name, color=colour, ls=dash, marker="o", ms=4.5, lw=1.4, capsize=2.5,
+            [*points],
+            [scale * value.value for value in points.values()],
+            yerr=[scale * value.error for value in points.values()],
+            label=name, color=colour, ls=dash, marker="o", ms=4.5, lw=1.4, capsize=2.5,
         )  # fmt: skip
-    k_axis(axes, sorted({k for points in lines.values() for k, _ in points}))
-    if ALPHA in lines:
+    k_axis(axes, sorted({k for points in lines.values() for k in points}))
+    if "alpha" in lines:
         axes.set_yscale("log")
     else:
         axes.set_ylim(bottom=0)

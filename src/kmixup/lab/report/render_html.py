@@ -5,13 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import count, groupby
+from pathlib import Path
 from typing import assert_never
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from kmixup.lab._files import replace_content
 from kmixup.lab.plotting import data_uri, inline
 from kmixup.lab.report.document import Block, Document, Figure, Section
+from kmixup.lab.report.render_text import markdown
+
+
+def write(document: Document, page: Path, *, report: bool = False) -> Path:
+    """Write a page, if asked with `report.md` next to it, and return where it is."""
+    if report:
+        replace_content(page.with_name("report.md"), markdown(document))
+    replace_content(page, html(document))
+    return page
 
 
 def html(document: Document) -> str:

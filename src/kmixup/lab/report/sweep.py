@@ -7,18 +7,16 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from kmixup.lab._files import replace_content
 from kmixup.lab.evaluate.baseline import baseline_sentence
 from kmixup.lab.experiments.rows import Row
 from kmixup.lab.formatting import NOTHING, count, duration, number, strength
 from kmixup.lab.paper.deviations import shrinkage
 from kmixup.lab.paper.presets import preset_of
-from kmixup.lab.paper.tables import BEST_CELLS, ERROR, Claim, PaperColumn, Summary
+from kmixup.lab.paper.tables import BEST_CELLS, ERROR, Claim, ErrorColumn, Summary
 from kmixup.lab.report import document as doc
 from kmixup.lab.report import stats
 from kmixup.lab.report.comparisons import (
@@ -29,10 +27,8 @@ from kmixup.lab.report.comparisons import (
     comparison_table,
     comparisons,
 )
-from kmixup.lab.report.frame import Cell, Grid, TableResult, cells_csv, results_of, unplaced
+from kmixup.lab.report.frame import Cell, Grid, TableResult, results_of, unplaced
 from kmixup.lab.report.plots import Mean, curves
-from kmixup.lab.report.render_html import html
-from kmixup.lab.report.render_text import markdown
 from kmixup.lab.report.side_by_side import side_by_side
 from kmixup.lab.results import frame_of, methods_of
 from kmixup.lab.trial import Trial
@@ -93,14 +89,6 @@ def _judged(result: TableResult, claim: Claim) -> Iterator[tuple[str, Sequence[s
     for grid in result.grids:
         rule = f", {RULE[grid.rule]}" if len(result.grids) > 1 else ""
         yield f"{result.title}{rule}", claimed(result, grid, claim)
-
-
-def write_sweep(document: doc.Document, results: Sequence[TableResult], folder: Path) -> Path:
-    """Write `report.html`, `report.md` and `cells.csv` into `folder`, and return the page."""
-    replace_content(folder / "report.md", markdown(document))
-    replace_content(folder / "cells.csv", cells_csv(results))
-    replace_content(folder / "report.html", html(document))
-    return folder / "report.html"
 
 
 def provenance(frame: pd.DataFrame, command: str) -> Iterator[doc.Section]:
@@ -282,7 +270,7 @@ def _caption(tests: Sequence[stats.Comparison]) -> str:
     )
 
 
-def _heads(result: TableResult, columns: Sequence[PaperColumn]) -> list[tuple[str, str]]:
+def _heads(result: TableResult, columns: Sequence[ErrorColumn]) -> list[tuple[str, str]]:
     """The level of each column if there are several, and its alpha likewise or alone."""
     levels, alphas = ({getattr(c, name) for c in result.columns} for name in ("eps", "alpha"))
     heads = []

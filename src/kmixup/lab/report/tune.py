@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kmixup.lab._files import replace_content
 from kmixup.lab.evaluate.baseline import constant_sentence
 from kmixup.lab.experiments.rows import done_of, failed_of
 from kmixup.lab.experiments.search import ERM, Tried
@@ -13,7 +12,6 @@ from kmixup.lab.experiments.tuning import Tuned
 from kmixup.lab.formatting import count, number
 from kmixup.lab.report import document as doc
 from kmixup.lab.report.plots import curves
-from kmixup.lab.report.render_html import html
 from kmixup.lab.report.sweep import provenance, settings_of, unfitted_sentence
 from kmixup.lab.results import frame_of
 
@@ -51,12 +49,6 @@ def tune_document(tuned: Tuned, command: str, again: Sequence[str] = ()) -> doc.
         *provenance(frame_of(tuned.rows), command),
     ]
     return doc.Document(f"k and alpha for {Path(plan.base.data).name}", blocks)
-
-
-def write_tune(document: doc.Document, folder: Path) -> Path:
-    """Write `tune.html` into `folder`, and return it."""
-    replace_content(folder / "tune.html", html(document))
-    return folder / "tune.html"
 
 
 def headline(tuned: Tuned) -> doc.Headline:
