@@ -106,7 +106,6 @@ def _tests(
 
 
 def compare_document(standings: Standings, command: str) -> doc.Document:
-    """The report of a comparison."""
     results = standings.results
     rows = [row for result in results for row in result.rows]
     trials = dict.fromkeys(result.contest.trials for result in results)
@@ -180,7 +179,6 @@ def _headline(standings: Standings) -> doc.Headline:
 
 
 def friedman_sentence(ranking: Ranking) -> str:
-    """What Friedman's test says."""
     if ranking.p is None:
         return "The order is not tested: that takes three methods and two data sets."
     p = stats.p_text(ranking.p)
@@ -313,15 +311,14 @@ def pooled(standings: Standings) -> dict[Place, Pooled]:
             both = [result.score(title) for title in (new, old)]
             if None in both:
                 continue
-            name = result.contest.name
+            name, partition = result.contest.name, partition_of(lines_of(frame_of(result.tested)))
             series = [
                 pd.Series({(name, t): e / measure.factor for t, e in one.errors.items()})
                 for one in both
                 if one is not None
             ]
             n = done_of(result.tested)[0].data.test if measure is PERCENT else None
-            ratio = partition_of(lines_of(frame_of(result.tested))).ratio or 0.0
-            found = log_ratios(series[0], series[1], n, ratio=ratio)
+            found = log_ratios(series[0], series[1], n, ratio=partition.ratio or 0.0)
             if float(found["variance"].iloc[0]) > 0:
                 lines.append(found)
         if len(lines) > 1:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from statistics import fmean
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from kmixup.lab.formatting import NOTHING, number, signed
 from kmixup.lab.paper.tables import Claim
@@ -22,9 +22,6 @@ from kmixup.lab.report.document import ReportTable
 from kmixup.lab.report.frame import Cell, Grid, TableResult
 from kmixup.lab.report.stats import Comparison
 from kmixup.lab.trial import AlphaRule
-
-if TYPE_CHECKING:
-    pass
 
 HEURISTIC = 16  # the k that the paper recommends without a search
 RULE: dict[AlphaRule, str] = {

@@ -126,7 +126,6 @@ class Cell:
 
     @property
     def constant(self) -> bool:
-        """Whether every network predicts a constant."""
         return len(self.done) > 0 and bool(self.done.constant.all())
 
     def mean_of(self, column: str) -> float | None:
@@ -165,7 +164,6 @@ class TableResult:
 
     @cached_property
     def lines(self) -> pd.DataFrame:
-        """The lines of all cells."""
         return pd.concat([cell.trials for cell in self.cells], ignore_index=True)
 
     @cached_property
@@ -199,7 +197,6 @@ class TableResult:
 
 
 def unit_of(lines: pd.DataFrame) -> Measure:
-    """Name, unit and format of the test errors; per cent if no trial succeeded."""
     return RMSE if lines.regression.eq(True).any() else PERCENT
 
 

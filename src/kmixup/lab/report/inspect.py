@@ -102,7 +102,6 @@ PLOTS = {  # the columns of each
 
 
 def inspect_document(data: DataInspection, command: str) -> doc.Document:
-    """The report of an inspection."""
     inspection = data.inspection
     figures = list(_figures(inspection))
     blocks: list[doc.Block] = [
@@ -189,7 +188,6 @@ def _couplings(data: DataInspection) -> Iterator[doc.Block]:
 
 
 def _figures(inspection: Inspection) -> Iterator[doc.Figure]:
-    """All plots that there are readings for."""
     for title, names in PLOTS.items():
         lines: dict[str, dict[int, Measured]] = {}  # the known values of a column by k
         for column in (column for column in COLUMNS if column.name in names):

@@ -14,7 +14,6 @@ Line = Mapping[float, Mean]  # by what the horizontal axis shows
 
 
 def curves(title: str, axis: str, erm: Mean | None, lines: Mapping[str, Line]) -> Figure:
-    """Lines by name over alpha, k or a level, and ERM."""
 
     def draw(axes: Axes) -> None:
         if erm is not None:

@@ -269,7 +269,6 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """The outcome in one clause."""
         if not self.side:
             return self.outcome.value
         text = f"{self.new} is {'worse' if self.side > 0 else 'better'} than {self.old}"
@@ -297,7 +296,6 @@ def mood_of(compared: Iterable[Comparison]) -> Mood:
 
 
 def tally(compared: Sequence[Comparison]) -> str:
-    """How many comparisons have each outcome."""
     times = Counter(comparison.outcome for comparison in compared)
     ruled_out = times.pop(Outcome.SIZE_RULED_OUT, 0)
     times[Outcome.NOT_SIGNIFICANT] += ruled_out
@@ -326,7 +324,6 @@ class Ranking:
 
     @property
     def differ(self) -> bool:
-        """Whether the ranks differ significantly."""
         return self.p is not None and self.p <= 1 - LEVEL
 
 

@@ -307,7 +307,6 @@ def _metrics(result: TableResult) -> doc.ReportTable:
 
 
 def settings_of(trial: Trial) -> dict[str, Any]:
-    """All settings of a trial but its method."""
     plain = trial.to_dict()
     rest = {name: value for name, value in plain.items() if name not in ("method", "protocol")}
     return {**rest, **plain["protocol"]}
