@@ -44,6 +44,7 @@ def test_what_has_ended_so_far_is_reported_without_any_training(kmixup, here, en
     words = SMALLEST
     engine(Fake())
     kmixup("compare", "iris", *words, "--quiet")
+    references = (here / "out/compare/references.json").read_bytes()
     code, _, err = kmixup("compare", "cancer", *words, "--so-far")
     assert code == 2
     assert "--out must hold rows of these trials, out/compare has none: run them without" in err
@@ -53,6 +54,8 @@ def test_what_has_ended_so_far_is_reported_without_any_training(kmixup, here, en
     total = len(read(here / "out" / "compare"))
     assert code == 0
     assert "tuning" not in err
+    assert "linear model, trial" not in err  # reference models are not fitted either
+    assert (here / "out/compare/references.json").read_bytes() == references
     assert "Not ranked, trials are missing: ERM, mixup and k-mixup." in out
     assert f"{total} trials, 0 of them run now: out/compare\n" in out
     assert (here / "out/compare/rows.jsonl").read_bytes() == rows

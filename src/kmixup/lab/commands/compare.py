@@ -98,7 +98,9 @@ def compare(
     refer = partial(references, folder=folder, on_status=on_status)
     if so_far:
         ended = {row.id: row for row in read(folder)}
-        results = [contests.compared_in(contest, ended, refer(contest)) for contest in todo]
+        results = [
+            contests.compared_in(contest, ended, refer(contest, fit=False)) for contest in todo
+        ]
         outcome = finished([row for result in results for row in result.rows], folder)
     else:
         run = TrialRunner(folder, execution)

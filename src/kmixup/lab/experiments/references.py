@@ -51,11 +51,15 @@ class Reference:
 
 
 def references(
-    contest: Contest, folder: Path, on_status: Callable[[str], object] = lambda sentence: None
+    contest: Contest,
+    folder: Path,
+    on_status: Callable[[str], object] = lambda sentence: None,
+    *,
+    fit: bool = True,
 ) -> tuple[Reference, ...]:
     """Tune, fit and test the models on every trial of a table, or read the stored scores.
 
-    Data that are no tables have none.
+    Data that are no tables have none. Without `fit` only stored scores are returned.
     """
     if not contest.is_table:
         return ()
@@ -70,11 +74,14 @@ def references(
             trial = replace(contest.base, seed=seed, validation=contest.validation)
             key = f"{title} {budget} {contest.metric} {trial.id}"
             if key not in stored:
+                if not fit:
+                    continue
                 on_status(f"{contest.name}: {title}, trial {seed + 1} of {contest.trials}")
                 stored[key] = _tuned(title, settings, trial, contest.metric)
                 replace_content(path, json.dumps(stored, indent=1) + "\n")
             scores[seed], chosen[seed] = stored[key]
-        found.append(Reference(title, scores, chosen, len(settings)))
+        if scores:
+            found.append(Reference(title, scores, chosen, len(settings)))
     return tuple(found)
 
 
