@@ -6,11 +6,9 @@ themselves define (`tables_of`).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from operator import itemgetter
 from statistics import fmean
 from typing import Any, get_args
 
@@ -285,9 +283,8 @@ def _by_setting(
         # a limit, as in `--quick`, replaces the random subset
         subset = table.samples in (None, setting["samples"]) or setting["limit"] is not None
         if subset and table.trains_as(setting):
-            groups.append((json.dumps(setting, sort_keys=True), setting, some))
-    for _, setting, some in sorted(groups, key=itemgetter(0)):
-        yield setting, some
+            groups.append((setting, some))
+    yield from sorted(groups, key=lambda group: repr(sorted(group[0].items())))
 
 
 def _fits(method: Method, table: ErrorTable) -> bool:
@@ -300,21 +297,21 @@ def _by_mixing(lines: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFra
     """What mixing the trials of a setting share apart from k and alpha, and their lines."""
     if lines.empty:
         return
-    mixing = lines.apply(_mixing, axis=1)
+    mixing = [_mixing(line) for _, line in lines.iterrows()]
     # ERM has no pairing: its lines go with every pairing, and alone only if nothing was mixed
-    for own in sorted(set(mixing) - {""}) or [""]:
-        shared = {"pairing": None, "layers": None, **json.loads(own or "{}")}
-        yield shared, lines[mixing.isin([own, ""])]
+    for own in sorted({*mixing} - {()}, key=repr) or [()]:
+        shared = {"pairing": None, "layers": None, **dict(own)}
+        yield shared, lines[[some in (own, ()) for some in mixing]]
 
 
-def _mixing(line: pd.Series[Any]) -> str:
-    """What mixing trials of a result share apart from k and alpha, as JSON; "" without mixing."""
+def _mixing(line: pd.Series[Any]) -> tuple[tuple[str, str | None], ...]:
+    """What mixing trials of a result share apart from k and alpha; nothing without mixing."""
     method: Method = line.by
     if not method.entry.mixes:
-        return ""
-    mixing = {"pairing": method.pairing, "layers": method.layers}
+        return ()
     code = line.get("code_method")
-    return json.dumps(mixing if pd.isna(code) else {**mixing, "method code": code[:DIGEST]})
+    own = () if pd.isna(code) else (("method code", code[:DIGEST]),)
+    return (("pairing", method.pairing), ("layers", method.layers), *own)
 
 
 def _result(

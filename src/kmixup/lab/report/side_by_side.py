@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from kmixup.lab.formatting import NOTHING
 from kmixup.lab.methods import MANIFOLD_LAYERS
@@ -18,7 +18,8 @@ from kmixup.lab.trial import CLEAN, variant_words
 
 MIXUP = "mixup"
 NOT_IN_HEAD = ("pairing", "layers", "test_every")  # settings of the method, or without effect
-Place = tuple[str, str, str, float]  # data, network, setting as JSON, and alpha
+Setting = tuple[tuple[str, Any], ...]  # names and values
+Place = tuple[str, str, Setting, float]  # data, network, setting and alpha
 CAPTION = (
     "± is one standard error. Differences are paired by trial, from mixup at the same alpha; "
     "k-mixup with a memory, with labels or on features is compared with k-mixup of the same k, or "
@@ -115,15 +116,14 @@ def side_by_side(
     return HeatMap(title, heads, shown, CAPTION), figures, list(compared.values())
 
 
-def _setting(result: TableResult) -> str:
-    """The settings of a column as JSON."""
+def _setting(result: TableResult) -> Setting:
     common = {
         name: value
         for name, value in result.setting.items()
         if name not in NOT_IN_HEAD and value is not None
     }
     clean = {"statistics": CLEAN} if result.table.measure == CLEAN else {}
-    return json.dumps(common | clean, sort_keys=True)
+    return tuple(sorted((common | clean).items()))
 
 
 def _label(result: TableResult, cell: Cell) -> str:
@@ -143,10 +143,10 @@ def _heads(places: Sequence[Place]) -> list[tuple[str, str]]:
     """Data and network above alpha and the settings that differ between columns of both."""
     heads = []
     for data, model, setting, alpha in places:
-        alike = [json.loads(other[2]) for other in places if other[:2] == (data, model)]
+        alike = [dict(other[2]) for other in places if other[:2] == (data, model)]
         differing = [
             f"{name} {value}"
-            for name, value in json.loads(setting).items()
+            for name, value in setting
             if any(other.get(name) != value for other in alike)
         ]
         heads.append((f"{data}, {model}", ", ".join([f"α = {alpha:g}", *differing])))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -106,11 +105,11 @@ def provenance(frame: pd.DataFrame, command: str) -> Iterator[doc.Section]:
     for kind in ("version_", "machine_"):
         columns = [str(name) for name in trials if str(name).startswith(kind)]
         found = Counter(
-            json.dumps({str(at).removeprefix(kind): fact for at, fact in each.dropna().items()})
+            tuple((str(at).removeprefix(kind), fact) for at, fact in each.dropna().items())
             for _, each in trials[columns].astype(object).iterrows()
         )
-        tally = [(json.loads(fact), n) for fact, n in sorted(found.items()) if fact != "{}"]
-        facts += [doc.Facts(fact, f"{count(n, 'row')}:") for fact, n in tally]
+        tally = sorted(found.items(), key=repr)
+        facts += [doc.Facts(dict(fact), f"{count(n, 'row')}:") for fact, n in tally if fact]
     title = "Versions and machines"
     own = [name for name in ("version_kmixup", "version_commit") if name in trials]
     if len(kmixups := trials[own].drop_duplicates()) > 1:
