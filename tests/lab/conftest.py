@@ -7,6 +7,7 @@ import torch
 from sealing import Sealed, own
 from sweeping import Inline
 
+from kmixup.lab.commands import options
 from kmixup.lab.data import loading
 from kmixup.lab.data.dataset import Samples
 from kmixup.lab.experiments import engines
@@ -28,6 +29,8 @@ def here(tmp_path, monkeypatch):
 @pytest.fixture
 def kmixup(here, monkeypatch, capsys):
     """The command in this process: exit code, standard output and standard error."""
+
+    monkeypatch.setattr(options, "PATIENCE", 600.0)  # no status lines on a slow machine
 
     def run(*words):
         monkeypatch.setattr(sys, "argv", ["kmixup", *map(str, words)])
