@@ -101,7 +101,7 @@ def test_a_grid_finds_the_lowest_mean_and_the_smallest_setting_near_it(error, ks
 
 
 def test_the_simple_recipe_is_a_grid_at_one_alpha():
-    assert make_strategy("simple").settings == tuple(Setting(k, 1.0) for k in KS)
+    assert make_strategy("simple").settings == tuple(Setting(k, 0.2) for k in KS)
 
 
 def test_a_setting_is_chosen_only_if_it_is_a_standard_error_better_than_all_smaller_ones():
@@ -143,7 +143,7 @@ def test_tpe_comes_near_the_best_setting_between_the_alphas():
     outcome, asked = run(make_strategy("tpe", trials=1), error)
     assert [config.k for config in asked[1:7]] == list(KS)
     assert len(asked) == outcome.trials == 31
-    assert all(0.1 <= config.alpha <= 16 for config in asked[1:])
+    assert all(0.05 <= config.alpha <= 16 for config in asked[1:])
     assert outcome.best.mean < 0.3 < min(error(config) for config in asked[1:7])
 
 
@@ -232,7 +232,7 @@ def test_invalid_strategies_raise(name, more, message):
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_a_file_has_every_setting_with_its_error(name, tmp_path):
     def error(config):
-        return math.nan if (config.k, config.alpha) == (4, 0.25) else config.k + config.alpha
+        return math.nan if (config.k, config.alpha) == (4, 0.2) else config.k + config.alpha
 
     strategy, file = make_strategy(name, trials=1), tmp_path / "50%? #1.db"
     outcome, asked = run(strategy, error, storage=file)
@@ -289,8 +289,8 @@ def test_a_function_that_raises_or_gives_no_number_cannot_win():
         tuned = tune(train, strategy="simple", trials=1)
     assert tuned.winner.k == 2
     assert [str(tried.message) for tried in said] == [
-        "k=4 alpha=1 failed with seed 0 and cannot win: RuntimeError: out of memory",
-        "k=8 alpha=1 failed with seed 0 and cannot win: ValueError: train must return a finite "
+        "k=4 alpha=0.2 failed with seed 0 and cannot win: RuntimeError: out of memory",
+        "k=8 alpha=0.2 failed with seed 0 and cannot win: ValueError: train must return a finite "
         "error, got inf",
     ]
     failed = {tried.setting.k: tried.failed for tried in tuned.table}

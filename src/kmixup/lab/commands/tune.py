@@ -56,7 +56,7 @@ def tune(
 
     Strategies, the first three from the paper:
 
-    - simple: alpha = 1, k over powers of two
+    - simple: alpha = 0.2, k over powers of two
     - two-step: the best alpha of mixup, then k at that xi
     - grid: every k with every alpha
     - tpe: every k at the alpha nearest to 1, then proposals of Optuna's TPE
@@ -75,7 +75,7 @@ def tune(
     Args:
         strategy: Search strategy, see above.
         k: Values of k to search. Default: 1, 2, 4 … 32, limited by the data. May be repeated.
-        alpha: Values of alpha, in place of 0.1, 0.25, 1, 4, 16 (simple: 1). May be repeated.
+        alpha: Values of alpha, in place of 0.05, 0.2, 1, 4, 16 (simple: 0.2). May be repeated.
         trials: Seeds of a setting. By default 5.
         budget: Budget of the search in trials, e.g. 60.
         validation: Fraction of training samples used for validation.

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 StrategyName = Literal["simple", "two-step", "grid", "tpe"]
 STRATEGIES: tuple[StrategyName, ...] = get_args(StrategyName)
 KS = (1, 2, 4, 8, 16, 32)
-ALPHAS = (0.1, 0.25, 1.0, 4.0, 16.0)
+ALPHAS = (0.05, 0.2, 1.0, 4.0, 16.0)
+SIMPLE = (0.2,)  # alpha of the strategy "simple": the default
 SEEDS = 5  # of every setting
 SAMPLED = 30  # settings of a search with TPE, as many as the grid has
 BATCH = 10  # settings that TPE proposes at a time, to be trained in parallel
@@ -117,7 +118,7 @@ def make_strategy(
     """Return a strategy by its name; the arguments are those of `kmixup.lab.tune`."""
     check_choice("strategy", name, STRATEGIES)
     ks = tuple(sorted({check_whole("k", size) for size in (() if k is None else k)})) or KS
-    alphas = _alphas(() if alpha is None else alpha) or ((1.0,) if name == "simple" else ALPHAS)
+    alphas = _alphas(() if alpha is None else alpha) or (SIMPLE if name == "simple" else ALPHAS)
     seeds = SEEDS if trials is None else check_whole("trials", trials)
     if name == "two-step":
         mixup = tuple(Setting(1, value) for value in alphas)
@@ -372,10 +373,10 @@ def tune(
         train: trains with a `Config` (`k`, `alpha`, `alpha_rule`, `seed`) and returns the
             error on a validation split, never on test data. A setting cannot win if `train`
             raises or returns anything but a finite number.
-        strategy: "simple" (alpha = 1, and k), "two-step" (alpha of mixup, then k at that xi),
+        strategy: "simple" (alpha = 0.2, and k), "two-step" (alpha of mixup, then k at that xi),
             "grid" (k and alpha) or "tpe" (k at alpha = 1, then what Optuna's TPE proposes).
         k: to choose from; by default the powers of two up to 32.
-        alpha: to choose from; by default 0.1, 0.25, 1, 4 and 16, and 1 for "simple". "tpe"
+        alpha: to choose from; by default 0.05, 0.2, 1, 4 and 16, and 0.2 for "simple". "tpe"
             chooses between the smallest and the largest.
         trials: seeds of every setting, by default 5.
         budget: the most trials, e.g. 60.
@@ -391,9 +392,9 @@ def tune(
     >>> from math import log2
     >>> search = tune(lambda config: 0.1 + abs(log2(config.k) - 3) / 100, strategy="simple")
     >>> search.winner
-    Setting(k=8, alpha=1.0, alpha_rule='same')
+    Setting(k=8, alpha=0.2, alpha_rule='same')
     >>> [(tried.setting.label, round(tried.mean, 2)) for tried in search.table[:4]]
-    [('ERM', 0.13), ('mixup alpha=1', 0.13), ('k=2 alpha=1', 0.12), ('k=4 alpha=1', 0.11)]
+    [('ERM', 0.13), ('mixup alpha=0.2', 0.13), ('k=2 alpha=0.2', 0.12), ('k=4 alpha=0.2', 0.11)]
     """
     seed = check_whole("seed", seed, least=0)
     chosen = make_strategy(strategy, k=k, alpha=alpha, trials=trials)
