@@ -67,7 +67,7 @@ def test_failed_trials_are_counted_and_the_rest_is_shown(kmixup, here, engine):
     assert "Chosen: ERM" in out  # a failed setting cannot win
     text = (here / "out" / "tune-iris-simple" / "tune.html").read_text()
     assert "2 failed" in text
-    assert "kmixup k=4 alpha=1, seed 0: ValueError: no" in text
+    assert "kmixup k=4 alpha=0.2, seed 0: ValueError: no" in text
 
 
 def test_a_search_that_fails_altogether_has_no_page(kmixup, here, engine):
