@@ -106,7 +106,10 @@ class Batch:
     def partners(
         self, pairing: Pairing, blocks: Blocks, points: tuple[Points, Points], mixes: Mixes
     ) -> Tensor:
-        """Return the partners that `pairing` finds in `blocks` of `points`, and keep them."""
+        """Return the partners that `pairing` finds in `blocks` of `points`, and keep them.
+
+        `mixes` says whether an entry of `x` mixes.
+        """
         key = pairing, blocks, tuple(map(id, mixed_entries(self.x, mixes)))
         partner = self._partners.get(key)
         if partner is None:

@@ -112,6 +112,6 @@ def test_the_commands_and_the_code_of_the_page_run(kmixup, here):
         exec(compile(block, "docs/own-data.md", "exec"), names)
     assert len(names["cultivars"]) == 28
     assert names["probabilities"].shape == (2, 3)
-    assert set(names["means"]) == {"ERM", "mixup alpha=1", "k=8 alpha=1"}
+    assert set(names["means"]) == {"ERM", "mixup alpha=0.2", "k=8 alpha=0.2"}
     assert names["again"].shape == (5,)
     assert 0 < names["rmse"] < 1.5 * names["constant"]

@@ -134,7 +134,7 @@ def test_adamixup_learns_to_intrude_less_than_mixup(intrusion):
 def test_the_table_of_intrusion_on_the_page_follows_from_the_trials(intrusion):
     with (ROOT / "results/intrusion/intrusion.csv").open() as file:
         rows = list(csv.DictReader(file))
-    page = (ROOT / "docs/methods.md").read_text()
+    page = (ROOT / "docs/evidence/methods.md").read_text()
     for name in intrusion["MIXERS"]:
         trials = [row for row in rows if row["mixer"] == name]
         assert len(trials) == 3

@@ -157,7 +157,7 @@ def tune_data(
     >>> few = {"strategy": "simple", "k": [1, 2], "trials": 1}
     >>> tuned = tune_data(x, x[:, 0] > 0, **few, protocol={"epochs": 1, "batch_size": 16})
     >>> [tried.setting.label for tried in tuned.search.table]
-    ['ERM', 'mixup alpha=1', 'k=2 alpha=1']
+    ['ERM', 'mixup alpha=0.2', 'k=2 alpha=0.2']
     """
     if workers is not None and out is None:
         raise ValueError(f"workers need a folder for their rows, got workers={workers}: pass out=…")

@@ -312,7 +312,7 @@ def test_data_that_do_not_fit_the_trial_are_refused():
     with pytest.raises(ValueError, match="model must be a known name"):
         run(replace(trial(), model="mlp-irs"))
     with pytest.raises(ValueError, match="must be a function or class with"):
-        run(replace(trial(), model="kmixup.lab.train.loop:DEVICES"))
+        run(replace(trial(), model="kmixup.lab.train.setup:DEVICES"))
 
 
 def test_a_table_trains_on_one_thread_and_leaves_the_others_as_they_were():
