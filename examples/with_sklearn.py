@@ -36,8 +36,8 @@ def main() -> None:
     search.fit(X_train, y_train)
     print(f"chosen by cross-validation: {search.best_params_}")
     unmixed = KMixupClassifier(method="erm", max_iter=epochs, random_state=0).fit(X_train, y_train)
-    print(f"test accuracy without mixing {unmixed.score(X_test, y_test):.1%}")
-    print(f"test accuracy with k-mixup {search.score(X_test, y_test):.1%}")
+    mixed, plain = search.score(X_test, y_test), unmixed.score(X_test, y_test)
+    print(f"test accuracy {100 * mixed:.1f} %, without mixing {100 * plain:.1f} %")
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ def accuracy(printed):
         ("torchvision", 3, 80),
         ("timm", 3, 60),
         ("lightning", 5, 85),
-        ("sklearn", 10, 80),
+        ("sklearn", 30, 80),
         ("transformers", 6, 70),
         ("fastai", 3, 85),
         ("keras", 5, 85),
