@@ -82,7 +82,7 @@ class Protocol:
     Attributes:
         epochs: Number of epochs. LR milestones scale with it.
         rate: Initial learning rate, divided by 10 at each milestone.
-        milestones: Shares of the epochs at which the learning rate drops, e.g. 0.5 and 0.75. The
+        milestones: Fractions of the epochs at which the learning rate drops: 0.5 and 0.75. The
             cosine schedule has none.
         momentum: Momentum of SGD.
         weight_decay: Weight decay of SGD.

@@ -47,7 +47,7 @@ ORDINARY = {torch.float32: (2.0**-80, 2.0**120), torch.float64: (2.0**-400, 2.0*
 # norms that they come from: errors of 6 eps, the most seen on images, raise the cost by 5e-5.
 TRUSTED = {dtype: 2 * 6 * torch.finfo(dtype).eps / 5e-5 for dtype in ORDINARY}
 NEAR = 1 / 32  # of the largest norms in a block: pairs inside a cluster count among far ones
-OFFSET = 0.92  # points are centered if sums of two of them agree by this share of squared norms
+OFFSET = 0.92  # points are centered if sums of two of them agree by this fraction of the norms
 
 
 def solve(cost: Floats) -> Indices:

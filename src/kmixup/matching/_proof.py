@@ -17,7 +17,7 @@ ROUNDS = 3  # of exact distances for contested pairs
 def rounding(d: int, dtype: torch.dtype) -> float:
     """Return a bound on the error of |a - b|², computed from products of `d` features at a time.
 
-    The bound is a share of |a|² + |b|². Constant images come close to it: all roundings of their
+    The bound is a fraction of |a|² + |b|². Constant images come close to it: all roundings of their
     sums have the same sign, so that errors grow with d. On photographs they are at most 6 eps.
     """
     return (12 + d / 24) * torch.finfo(dtype).eps

@@ -35,7 +35,7 @@ Distance = Callable[[Array], ArrayLike]
 
 @dataclass(frozen=True)
 class ManifoldFraction:
-    """Share of mixed points near the manifold. Returned by `manifold_fraction`.
+    """Fraction of mixed points near the manifold. Returned by `manifold_fraction`.
 
     `features` is the fraction in X, and `joint` that in X × Y, None without targets.
     """

@@ -103,7 +103,7 @@ def frame(axes: Axes, cloud: Cloud) -> None:
 
 
 def dots(axes: Axes, points: Array, shares: Array, *, size: float = 14, edge: float = 0.3) -> None:
-    """Draw points `(n, 2)`, each with its shares of the classes, `(n, c)`.
+    """Draw points `(n, 2)`, each with its fractions of the classes, `(n, c)`.
 
     The marker is that of the class with the largest share, the colour a mixture by shares.
     """

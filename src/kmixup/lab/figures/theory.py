@@ -158,7 +158,7 @@ def endpoints(
         f"A counter-example to Theorem 3.5. The cluster A is two small discs (radius {ISLAND:g}, "
         "drawn larger), and A2 lies outside of A_ε (shaded: the points within (1 + ε) D of B). A "
         "surplus point in A2 is matched directly with B, because the detour over A1 costs more. "
-        "Right: the share of batches with such a match (± two standard errors) stays high."
+        "Right: the fraction of batches with such a match (± two standard errors) stays high."
     )
     return figure
 
@@ -167,7 +167,7 @@ def endpoints(
 def cross_fraction(
     ks: Sequence[int] = (1, 2, 4, 8, 16, 32, 64, 128), *, samples: int = 1000, seed: int = 0
 ) -> Figure:
-    """Draw the share of cross-cluster matches against k, for distant clusters."""
+    """Draw the fraction of cross-cluster matches against k, for distant clusters."""
     figure, grid = panels(1, len(PLACES) + 1, size=(2.4, 2.7))
     number, upper = grid[0, -1], _upper(ks)
     generator = torch.Generator().manual_seed(seed)
@@ -200,7 +200,7 @@ def cross_fraction(
     _log_log(number, ks)
     number.set_title("their number grows")
     number.legend(loc="upper left")
-    grid[0, 0].set_ylabel("share of cross-cluster matches")
+    grid[0, 0].set_ylabel("fraction of cross-cluster matches")
     number.set_ylabel("cross-cluster matches")
     low = min(axes.get_ylim()[0] for axes in grid[0, : len(PLACES)])
     for axes in grid[0, : len(PLACES)]:

@@ -137,7 +137,7 @@ def _of_equal(mean: float, n: float, resolution: float) -> tuple[float, float]:
 
 
 def _unseen(n: float) -> float:
-    """The largest share of trials, one-sided at 97.5 %, that n trials may all miss."""
+    """The largest fraction of trials, one-sided at 97.5 %, that n trials may all miss."""
     return float(1 - ((1 - LEVEL) / 2) ** (1 / n))
 
 
