@@ -265,7 +265,7 @@ def _forest(panel: Axes, title: str, lines: dict[str, list[float]]) -> None:
     panel.set_xticks([np.log1p(tick / 100) for tick in ticks], [signed(tick, 0) for tick in ticks])
     panel.set_xlim(np.log(0.4), np.log(1.8))
     panel.set_title(title)
-    panel.set_xlabel("change of the test error, %: below 0 is better")
+    panel.set_xlabel("test error, %: below 0 is better")
 
 
 def _ranks(panel: Axes, numbers: dict) -> None:
